@@ -1,0 +1,197 @@
+/* numalloc: memory where you say. C99 and C++; link with -lnumalloc (or preload it).
+ *
+ * Nodes are named by the kernel's numbers, as in /sys/devices/system/node and in numactl; there may
+ * be gaps between them. Sizes are bytes. Every function may be called from any thread at any time;
+ * none is async-signal-safe. All blocks are freed by free() (or psm_free(), which is the same), from
+ * any thread, and malloc_usable_size() and realloc() take them like any other block.
+ *
+ * Errors: functions that return a pointer return NULL, all others -1, and set errno:
+ *   EINVAL  a node that the machine does not have, an owner that nobody is or can become, an
+ *           alignment that is no power of two
+ *   ENXIO   a node that exists but that this process may not use: outside of its cpuset or of
+ *           numactl's --membind, or a node without memory
+ *   ENOMEM  no memory. With NUMALLOC_MEMORY_BINDING=strict also when only the node is full; otherwise
+ *           a full node's request is served by the nearest node that has room
+ * On success errno is left alone.
+ *
+ * On a machine of one node, and where the kernel refuses to bind memory (containers), everything
+ * works the same, with nowhere else for memory to be.
+ *
+ * In the sources' words: psm_ is the interface of JArena (partitioned shared memory), the placement
+ * levers are those of the study of allocators and placement for data analytics on NUMA machines, and
+ * the interleaved heap is NUMAlloc's. docs/api.md shows how they are used.
+ */
+#ifndef NUMALLOC_NUMALLOC_H
+#define NUMALLOC_NUMALLOC_H
+
+#include <pthread.h>
+#include <stddef.h>
+
+#if defined(__GNUC__)
+#define NUMALLOC_ALLOCATES __attribute__((malloc, warn_unused_result))
+#define NUMALLOC_RESIZES __attribute__((warn_unused_result))
+#define NUMALLOC_SIZE(...) __attribute__((alloc_size(__VA_ARGS__)))
+#define NUMALLOC_ALIGN(argument) __attribute__((alloc_align(argument)))
+#else
+#define NUMALLOC_ALLOCATES
+#define NUMALLOC_RESIZES
+#define NUMALLOC_SIZE(...)
+#define NUMALLOC_ALIGN(argument)
+#endif
+
+#ifdef __cplusplus
+#define NUMALLOC_NOEXCEPT noexcept
+extern "C" {
+#else
+#define NUMALLOC_NOEXCEPT
+#endif
+
+/* ---- The machine, as this process may use it. */
+
+/* How many nodes have memory that this process may use; at least 1. Does not fail. */
+int numalloc_node_count(void) NUMALLOC_NOEXCEPT;
+
+/* Writes the numbers of these nodes, ascending, at most `capacity` of them, into `nodes` (which may be
+ * NULL when capacity is 0). Returns how many there are. Does not fail. */
+int numalloc_nodes(int *nodes, int capacity) NUMALLOC_NOEXCEPT;
+
+/* The distance between two usable nodes as the firmware says: 10 within a node, larger for farther
+ * ones, 20 where nothing is said. */
+int numalloc_distance(int from, int to) NUMALLOC_NOEXCEPT;
+
+/* The CPUs of any node of the machine (EINVAL for others), as a cpu_set_t of `bytes` bytes at `cpu_set`.
+ * Returns how many there are: 0 for a node of memory only. EINVAL when a CPU does not fit. Reads a file
+ * in /sys. The process may be allowed fewer CPUs. */
+int numalloc_node_cpus(int node, size_t bytes, void *cpu_set) NUMALLOC_NOEXCEPT;
+
+/* Bytes of a usable node that can be had without taking them from programs: free memory and clean
+ * cache. Up to 100 ms old, so that it may be asked often. EIO where the system does not say. */
+long long numalloc_node_free_memory(int node) NUMALLOC_NOEXCEPT;
+
+/* The node of the memory at `p`. For our own memory a few instructions: the node whose heap the block
+ * is from, which is where its pages are or will be (unless the node was full, or the kernel refuses to
+ * bind). For interleaved blocks, blocks that numalloc_move() moved, and memory that is not ours, the
+ * kernel is asked where the page is: ENOENT or EFAULT for a page that was never written, EPERM or ENOSYS
+ * where the kernel does not tell (on a machine of one node: that one). */
+int numalloc_node_of(const void *p) NUMALLOC_NOEXCEPT;
+
+/* The node of the CPU on which the calling thread runs now; no system call on the usual path. */
+int numalloc_current_node(void) NUMALLOC_NOEXCEPT;
+
+/* ---- Memory of a node. A small block lies among blocks of the same node only: no page is shared
+ * between nodes, and nothing is padded to a page. */
+
+void *numalloc_malloc_on_node(size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
+void *numalloc_calloc_on_node(size_t count, size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
+/* As realloc(), and the result lies on the node: a block of another node is copied there even when it
+ * could stay. NULL leaves `p` as it was. Size 0 frees `p` and returns NULL. */
+void *numalloc_realloc_on_node(void *p, size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES NUMALLOC_SIZE(2);
+/* Any power of two; any size. */
+void *numalloc_aligned_alloc_on_node(size_t alignment, size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
+    NUMALLOC_SIZE(2) NUMALLOC_ALIGN(1);
+
+/* ---- Memory that lies on all usable nodes, page by page in turn, by the kernel's weights where it has
+ * some (/sys/kernel/mm/mempolicy/weighted_interleave). Small blocks are packed like others, so the page
+ * that holds one is on some node. On huge pages only with NUMALLOC_THP=on. */
+
+void *numalloc_malloc_interleaved(size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
+void *numalloc_calloc_interleaved(size_t count, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
+void *numalloc_aligned_alloc_interleaved(size_t alignment, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
+    NUMALLOC_SIZE(2) NUMALLOC_ALIGN(1);
+
+/* ---- Partitioned shared memory (JArena). A block lies on the node of its owner, a thread. Threads are
+ * numbered in order of their creation, main is 0; a thread can give itself another number (OpenMP's and
+ * MPI's fit). A number that no thread has had yet is promised the node on which the placement policy will
+ * put its thread, and the thread is then placed there, unless its affinity, set by the program or its
+ * user, does not allow that node. The node of a number stands when its thread has ended: a later thread
+ * that takes the number is placed with its blocks. EINVAL for negative numbers, and for numbers above
+ * 65535 that no living thread has.
+ *
+ * Where threads are not bound (one node, NUMALLOC_BINDING=none, the static library) a thread gets its
+ * number when it first asks for it, its node is where it was when it last used psm_, and numbers that
+ * nobody has yet get the nodes in turn. */
+
+void *psm_alloc(size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
+void *psm_calloc(size_t count, size_t size, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
+void *psm_aligned_alloc(size_t alignment, size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(2)
+    NUMALLOC_ALIGN(1);
+/* As realloc(), and the block stays on its node. Of NULL, a block of the calling thread's own. */
+void *psm_realloc(void *p, size_t bytes) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES NUMALLOC_SIZE(2);
+/* free(). */
+void psm_free(void *p) NUMALLOC_NOEXCEPT;
+
+/* The node of an owner: where psm_alloc() puts its blocks. */
+int psm_owner_node(int owner) NUMALLOC_NOEXCEPT;
+/* The calling thread's number. Does not fail. */
+int psm_self(void) NUMALLOC_NOEXCEPT;
+/* From now on the calling thread's number is `owner`, 0 to 65535. Where the number's node is known already
+ * the thread moves there. Several threads may have one number. Returns 0. */
+int psm_register(int owner) NUMALLOC_NOEXCEPT;
+
+/* ---- Heaps of the program's own, each on one node: for an arena, a query, a graph. What is allocated in
+ * one can be freed object by object, by free() from any thread, and all at once, without a walk over
+ * the objects. realloc() keeps an object in its heap. No object of another heap, and nothing that malloc
+ * served, lies on a page of it; a heap takes memory 32 KiB and more at a time, for each size class.
+ *
+ * Each call takes the heap's own lock: a pair of calls costs a thread about four times what malloc() and
+ * free() cost it, and more where many threads use one heap. numalloc_move() refuses such objects (EINVAL).
+ */
+
+typedef struct numalloc_heap numalloc_heap;
+
+/* A new heap on the node. The caller owns it, until numalloc_heap_destroy(). */
+numalloc_heap *numalloc_heap_create(int node) NUMALLOC_NOEXCEPT;
+/* Frees all objects of the heap, and the heap. No thread may use either meanwhile or afterwards. A later
+ * free() of such an object ends the program as any invalid free does, unless its memory serves anew. NULL
+ * is ignored here; every other function needs a heap. */
+void numalloc_heap_destroy(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
+/* Frees all objects of the heap, which stays and is empty. No thread may use either meanwhile. */
+void numalloc_heap_reset(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
+
+void *numalloc_heap_malloc(numalloc_heap *heap, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(2);
+void *numalloc_heap_calloc(numalloc_heap *heap, size_t count, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
+    NUMALLOC_SIZE(2, 3);
+/* Any power of two; any size. */
+void *numalloc_heap_aligned_alloc(numalloc_heap *heap, size_t alignment, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
+    NUMALLOC_SIZE(3) NUMALLOC_ALIGN(2);
+/* As realloc(), and the result lies in `heap`, from wherever `p` is. NULL leaves `p` as it was. Size 0
+ * frees `p` and returns NULL. */
+void *numalloc_heap_realloc(numalloc_heap *heap, void *p, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES NUMALLOC_SIZE(3);
+
+/* The node that it was created on. Does not fail. */
+int numalloc_heap_node(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
+/* Bytes of the objects in use, each rounded up to its size class; and bytes that the heap holds for them
+ * and for others to come. */
+size_t numalloc_heap_used(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
+size_t numalloc_heap_held(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
+
+/* ---- Placement of what malloc() and its family serve. */
+
+/* Sets it for the calling thread from now on; NULL: as the process (NUMALLOC_MEMORY). New threads begin
+ * as the process. What is allocated already stays where it is.
+ *   "local"        the node where the thread belongs
+ *   "interleave"   all usable nodes, page by page
+ *   "preferred:N"  node N
+ *   "bind:LIST"    the nearest of the nodes in LIST, such as 0-3,8; spills only to others of these
+ * Returns 0. EINVAL for other texts, EINVAL or ENXIO for a node as everywhere. */
+int numalloc_set_thread_placement(const char *placement) NUMALLOC_NOEXCEPT;
+
+/* Moves the pages of a block of more than 512 KiB, which keeps its address. `p` is what malloc or one of
+ * the functions here returned (EINVAL for what is no such block, or smaller: those share pages). Where
+ * huge pages are on, one at the block's edge takes its neighbour along. Returns 0; ENOMEM when the node
+ * has no room for all of it: some pages may have moved then. EPERM or ENOSYS where the kernel does not
+ * allow binding. Freed, the memory goes back to the node it was from. As with realloc(), no other thread may
+ * move, resize or free the same block meanwhile. */
+int numalloc_move(void *p, int node) NUMALLOC_NOEXCEPT;
+
+/* Moves a thread with its heap: it is bound to the CPUs of the node that its affinity allows (ENXIO when
+ * there are none) and allocates there; at once for the calling thread, for another one with its next
+ * request that its lists cannot serve. Blocks that it has stay where they are. Where threads are not
+ * bound by us, only the calling thread's memory can be moved (ENOTSUP for others). ESRCH for a thread
+ * that is not known. Returns 0. */
+int numalloc_rehome_thread(pthread_t thread, int node) NUMALLOC_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,238 @@
+// numalloc for C++17: containers whose memory lies where you say. Header only, over numalloc.h.
+//
+//     std::vector<double, numalloc::node_allocator<double>> near(n, numalloc::node_allocator<double>(1));
+//
+//     numalloc::heap arena(2);                                 // on node 2, freed all at once
+//     numalloc::heap_resource resource(arena);
+//     std::pmr::unordered_map<int, std::pmr::string> map(&resource);
+//
+//                  allocator                resource (std::pmr)
+//   a node         node_allocator<T>        node_resource          constructed from the node's number
+//   an owner       owner_allocator<T>       owner_resource         from a thread's psm number
+//   interleaved    interleaved_allocator<T> interleaved_resource
+//   a heap         heap_allocator<T>        heap_resource          from a numalloc::heap, which must outlive
+//                                                                  every use of the memory
+//
+// How containers treat these allocators: memory never changes its place behind your back.
+//   - Moving and swapping containers takes the memory along, with its allocator: nothing is copied, nothing
+//     throws, and the container then allocates where its memory lies.
+//   - Assigning a copy leaves the target where it is: the values come to its node.
+//   - A copy that is constructed lies where its original lies, unless you give it another allocator.
+//   - Two allocators are equal when they put memory in the same place.
+//
+// No memory, and a node or owner that does not exist, is std::bad_alloc, with the reason in errno; a count
+// too large for any memory std::bad_array_new_length. Compiled without exceptions, either ends the program.
+// Thread safety: allocators and resources are as safe as what they name: all may be used by several threads
+// at once.
+#ifndef NUMALLOC_NUMALLOC_HPP
+#define NUMALLOC_NUMALLOC_HPP
+
+#include <cstddef>
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#if defined(__has_include)
+#if __has_include(<memory_resource>)
+#include <memory_resource>
+#endif
+#endif
+
+#include <numalloc/numalloc.h>
+
+namespace numalloc {
+
+// A heap of the program's own on one node (numalloc.h), destroyed with all that is still in it.
+class heap {
+public:
+    explicit heap(int node);
+    heap(heap&& other) noexcept : heap_(std::exchange(other.heap_, nullptr)) {}
+    heap& operator=(heap&& other) noexcept {
+        numalloc_heap_destroy(std::exchange(heap_, std::exchange(other.heap_, nullptr)));
+        return *this;
+    }
+    ~heap() { numalloc_heap_destroy(heap_); }
+
+    // Null with no memory. Freed by std::free, or with the heap.
+    [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) noexcept {
+        return alignment <= alignof(std::max_align_t) ? numalloc_heap_malloc(heap_, bytes)
+                                                      : numalloc_heap_aligned_alloc(heap_, alignment, bytes);
+    }
+    // Frees everything in it; no destructor runs.
+    void reset() noexcept { numalloc_heap_reset(heap_); }
+
+    int node() const noexcept { return numalloc_heap_node(heap_); }
+    std::size_t used() const noexcept { return numalloc_heap_used(heap_); }
+    std::size_t held() const noexcept { return numalloc_heap_held(heap_); }
+    numalloc_heap* get() const noexcept { return heap_; }
+
+private:
+    numalloc_heap* heap_;
+};
+
+namespace detail {
+
+[[noreturn]] inline void no_memory() {
+#if defined(__cpp_exceptions)
+    throw std::bad_alloc();
+#else
+    std::abort();
+#endif
+}
+
+[[noreturn]] inline void too_many() {
+#if defined(__cpp_exceptions)
+    throw std::bad_array_new_length();
+#else
+    std::abort();
+#endif
+}
+
+inline bool ordinary(std::size_t alignment) noexcept { return alignment <= alignof(std::max_align_t); }
+
+// Where memory comes from: one small value for each row of the table above. All of it is freed by
+// psm_free, which is numalloc's even where the process's free is another's (in a plugin, say).
+class node_place {
+public:
+    static constexpr bool one_for_all = false;
+    explicit node_place(int node) noexcept : node_(node) {}
+    void* take(std::size_t bytes, std::size_t alignment) const noexcept {
+        return ordinary(alignment) ? numalloc_malloc_on_node(bytes, node_) : numalloc_aligned_alloc_on_node(alignment, bytes, node_);
+    }
+    int node() const noexcept { return node_; }
+    bool same_as(const node_place& other) const noexcept { return node_ == other.node_; }
+
+private:
+    int node_;
+};
+
+class owner_place {
+public:
+    static constexpr bool one_for_all = false;
+    // Without a number: the thread that makes the allocator.
+    owner_place() noexcept : owner_(psm_self()) {}
+    explicit owner_place(int owner) noexcept : owner_(owner) {}
+    void* take(std::size_t bytes, std::size_t alignment) const noexcept {
+        return ordinary(alignment) ? psm_alloc(bytes, owner_) : psm_aligned_alloc(alignment, bytes, owner_);
+    }
+    int owner() const noexcept { return owner_; }
+    bool same_as(const owner_place& other) const noexcept { return owner_ == other.owner_; }
+
+private:
+    int owner_;
+};
+
+class interleaved_place {
+public:
+    static constexpr bool one_for_all = true;
+    void* take(std::size_t bytes, std::size_t alignment) const noexcept {
+        return ordinary(alignment) ? numalloc_malloc_interleaved(bytes) : numalloc_aligned_alloc_interleaved(alignment, bytes);
+    }
+    bool same_as(const interleaved_place&) const noexcept { return true; }
+};
+
+class heap_place {
+public:
+    static constexpr bool one_for_all = false;
+    // Implicit, so that a container can be given the heap itself.
+    heap_place(heap& from) noexcept : heap_(from.get()) {}
+    void* take(std::size_t bytes, std::size_t alignment) const noexcept {
+        return ordinary(alignment) ? numalloc_heap_malloc(heap_, bytes) : numalloc_heap_aligned_alloc(heap_, alignment, bytes);
+    }
+    int node() const noexcept { return numalloc_heap_node(heap_); }
+    bool same_as(const heap_place& other) const noexcept { return heap_ == other.heap_; }
+
+private:
+    numalloc_heap* heap_;
+};
+
+}  // namespace detail
+
+// All requirements of the standard's allocators. `Place` has the constructors and says where.
+template <class T, class Place>
+class basic_allocator : public Place {
+public:
+    using value_type = T;
+    using propagate_on_container_copy_assignment = std::false_type;
+    using propagate_on_container_move_assignment = std::true_type;
+    using propagate_on_container_swap = std::true_type;
+    using is_always_equal = std::bool_constant<Place::one_for_all>;
+
+    using Place::Place;
+    basic_allocator() = default;
+    basic_allocator(const basic_allocator&) noexcept = default;
+    basic_allocator& operator=(const basic_allocator&) noexcept = default;
+    template <class U>
+    basic_allocator(const basic_allocator<U, Place>& other) noexcept : Place(static_cast<const Place&>(other)) {}
+
+    [[nodiscard]] T* allocate(std::size_t count) {
+        if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) detail::too_many();
+        void* const p = Place::take(count * sizeof(T), alignof(T));
+        if (p == nullptr) detail::no_memory();
+        return static_cast<T*>(p);
+    }
+    void deallocate(T* p, std::size_t) noexcept { psm_free(p); }
+    basic_allocator select_on_container_copy_construction() const noexcept { return *this; }
+};
+
+template <class T, class U, class Place>
+bool operator==(const basic_allocator<T, Place>& a, const basic_allocator<U, Place>& b) noexcept {
+    return a.same_as(b);
+}
+template <class T, class U, class Place>
+bool operator!=(const basic_allocator<T, Place>& a, const basic_allocator<U, Place>& b) noexcept {
+    return !(a == b);
+}
+
+template <class T>
+using node_allocator = basic_allocator<T, detail::node_place>;
+template <class T>
+using owner_allocator = basic_allocator<T, detail::owner_place>;
+template <class T>
+using interleaved_allocator = basic_allocator<T, detail::interleaved_place>;
+template <class T>
+using heap_allocator = basic_allocator<T, detail::heap_place>;
+
+#if defined(__cpp_lib_memory_resource)
+
+// A std::pmr::memory_resource of the same places. Equal resources put memory in the same place; compiled
+// without RTTI, a resource equals itself only.
+template <class Place>
+class basic_resource : public std::pmr::memory_resource, public Place {
+public:
+    using Place::Place;
+
+private:
+    void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+        void* const p = Place::take(bytes, alignment);
+        if (p == nullptr) detail::no_memory();
+        return p;
+    }
+    void do_deallocate(void* p, std::size_t, std::size_t) override { psm_free(p); }
+    bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+        if (this == &other) return true;
+#if defined(__cpp_rtti)
+        const auto* const same = dynamic_cast<const basic_resource*>(&other);
+        return same != nullptr && this->same_as(*same);
+#else
+        return false;
+#endif
+    }
+};
+
+using node_resource = basic_resource<detail::node_place>;
+using owner_resource = basic_resource<detail::owner_place>;
+using interleaved_resource = basic_resource<detail::interleaved_place>;
+using heap_resource = basic_resource<detail::heap_place>;
+
+#endif
+
+inline heap::heap(int node) : heap_(numalloc_heap_create(node)) {
+    if (heap_ == nullptr) detail::no_memory();
+}
+
+}  // namespace numalloc
+
+#endif

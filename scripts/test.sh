@@ -1,0 +1,57 @@
+#!/bin/sh
+# Installs what is missing, builds every preset and runs every test. All stages run even where one
+# fails; the end is a table of them, and the status is 0 only if all are well.
+. "$(dirname -- "$0")/common.sh"
+logs=build/test-logs
+mkdir -p $logs
+: > $logs/summary
+: > $logs/closing
+failed=0
+begun=$(date +%s)
+
+# cpu_of FILE: the seconds of CPU time of all ended children, as the builtin `times` wrote them there.
+cpu_of() { sed -n 2p "$1" | tr ms '  ' | awk '{ printf "%d", $1 * 60 + $2 + $3 * 60 + $4 }'; }
+
+# stage NAME COMMAND...: runs it, keeps its output in a log, and notes time, verdict and closing line.
+stage() {
+    name=$1
+    log=$logs/$name.log
+    shift
+    printf '\n== %s: %s\n' "$name" "$*"
+    start=$(date +%s)
+    times > $logs/times
+    cpu=$(cpu_of $logs/times)
+    { "$@" 2>&1; echo $? > $logs/status; } | tee "$log"
+    status=$(cat $logs/status)
+    verdict=passed
+    [ "$status" = 0 ] || { verdict="FAILED ($status)"; failed=$((failed + 1)); }
+    times > $logs/times
+    printf '%-16s %5d s %7d s  %s\n' "$name" $(($(date +%s) - start)) $(($(cpu_of $logs/times) - cpu)) "$verdict" >> $logs/summary
+    closing=$(grep -E '^[0-9]+% tests passed|^=+ .*(passed|failed|error).* =+$|^[0-9]+ (passed|failed)' "$log" | tail -n 1)
+    [ -z "$closing" ] || printf '%s: %s\n' "$name" "$closing" >> $logs/closing
+}
+
+packages() {
+    # shellcheck disable=SC2046,SC2086  # lists of words
+    install_packages $BUILD_PACKAGES $DEMO_PACKAGES $TEST_PACKAGES && install_packages $(test_packages)
+}
+
+stage packages packages
+stage venv make_venv '[test]'
+for preset in release debug tsan ubsan; do stage "build-$preset" build $preset; done
+jobs=$(nproc)
+stage test-release ctest --preset release -j "$jobs" --no-tests=error
+# Figures are about the library that users run; real programs take long without optimisation.
+stage test-debug ctest --preset debug -j "$jobs" --no-tests=error -L 'unit|programs|survive' -E '^figures[.]'
+stage test-tsan ctest --preset tsan -j "$jobs" --no-tests=error
+stage test-ubsan ctest --preset ubsan -j "$jobs" --no-tests=error
+# The tools' own tests, and the library in virtual NUMA machines: two at a time, each of which keeps
+# a core busy and takes up to 8 GiB; the tests of one machine stay together.
+stage pytest .venv/bin/python -m pytest -n 2 --dist loadgroup --durations 10 tools tests/numa
+
+printf '\n== %d s in all\n' $(($(date +%s) - begun))
+printf '%-16s %7s %9s\n' stage time 'CPU time'
+cat $logs/summary
+printf '\n'
+cat $logs/closing
+[ $failed = 0 ] || { say "$failed stages failed; their output is in $logs"; exit 1; }

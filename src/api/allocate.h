@@ -1,0 +1,43 @@
+// What the entry points have in common: the way from a size to an object. Fast paths are
+// inline and end in one call.
+#pragma once
+
+#include "heap/thread/thread_heap.h"
+
+namespace numalloc::api {
+
+// More than this no object may have: the difference of two pointers must fit ptrdiff_t.
+constexpr Bytes largest_request = static_cast<Bytes>(PTRDIFF_MAX);
+
+// All that the fast path is not: first call of a thread, empty list, large sizes. 0 bytes are 1.
+// nullptr with no memory; errno is left alone. `zeroed`, if given, says whether every byte is 0.
+void* allocate_slow(Bytes n, bool* zeroed);
+
+// `alignment` is a power of two.
+void* allocate_aligned(Bytes n, Bytes alignment);
+
+// The same on a node: exactly there, unless it is full and spilling is allowed. `alignment` 1 for none.
+void* allocate_on_node(Bytes n, Bytes alignment, NodeId node, bool* zeroed);
+
+// As realloc(p, n) for n > 0 and p of ours; `call` is named if p is invalid.
+void* reallocate(void* p, Bytes n, const char* call);
+// The same, and the result lies on the node.
+void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call);
+
+// The same, but the result lies in a bound heap; `p` may be of another or of none.
+void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call);
+
+// The last resort of free(); see push().
+void free_slow_path(void* p, Freed why, const char* call);
+
+// nullptr when the slow path must decide. 4 loads (and the GOT's word for the thread pointer),
+// 1 store, 1 increment in memory, 2 branches up to 1 KiB.
+NUMALLOC_INLINE void* allocate_fast(Bytes n) {
+    ThreadHeap* const heap = this_thread_heap;
+    if (NUMALLOC_LIKELY(n <= tiny_limit)) return pop(heap, (n + granule - 1) >> granule_shift);
+    if (n <= medium_limit)
+        return pop<1>(heap, heap->medium_class[(n + (Bytes{1} << medium_step_shift) - 1) >> medium_step_shift]);
+    return nullptr;
+}
+
+}  // namespace numalloc::api

@@ -1,0 +1,139 @@
+// Interposed: the exec family. The new program inherits the mask that the user gave, not our
+// binding. Written on the system calls alone, without a look-up in libc: between fork or vfork
+// and exec only what is safe in a signal handler may be called.
+#include <alloca.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+
+#include "api/export.h"
+#include "base/text.h"
+#include "os/process.h"
+#include "placement/placement.h"
+
+namespace {
+
+using namespace numalloc;
+
+int fail(long result) {
+    errno = static_cast<int>(-result);
+    return -1;
+}
+
+long exec(const char* path, char* const argv[], char* const env[]) {
+    const placement::AsTheUserSetIt widened;
+    return os::execute(AT_FDCWD, path, argv, env, 0);
+}
+
+// A file that is no program is a shell's, says POSIX of execvp.
+long exec_or_shell(const char* path, char* const argv[], char* const env[]) {
+    const long result = exec(path, argv, env);
+    if (result != -ENOEXEC) return result;
+    std::size_t n = 0;
+    while (argv[n] != nullptr) ++n;
+    auto* shell = static_cast<char**>(alloca((n + 3) * sizeof(char*)));
+    shell[0] = const_cast<char*>("/bin/sh");
+    shell[1] = const_cast<char*>(path);
+    for (std::size_t i = 1; i <= n; ++i) shell[i + 1] = argv[i];
+    if (n == 0) shell[2] = nullptr;
+    return exec(shell[0], shell, env);
+}
+
+long exec_by_path(const char* file, char* const argv[], char* const env[]) {
+    if (*file == '\0') return -ENOENT;
+    if (std::strchr(file, '/') != nullptr) return exec_or_shell(file, argv, env);
+    const std::size_t length = strnlen(file, NAME_MAX + 1);
+    if (length > NAME_MAX) return -ENAMETOOLONG;
+    const char* path = std::getenv("PATH");
+    if (path == nullptr) path = "/bin:/usr/bin";
+
+    bool denied = false;
+    for (;;) {
+        const char* end = std::strchr(path, ':');
+        const std::size_t directory = end == nullptr ? std::strlen(path) : static_cast<std::size_t>(end - path);
+        if (directory < PATH_MAX) {
+            Text<PATH_MAX + NAME_MAX + 2> whole;
+            whole.append(path, directory);
+            if (directory > 0) whole << '/';
+            whole << file;
+            const long result = exec_or_shell(whole.c_str(), argv, env);
+            switch (result) {
+                case -EACCES: denied = true; break;
+                case -ENOENT: case -ENOTDIR: case -ENODEV: case -ESTALE: case -ETIMEDOUT: break;
+                default: return result;
+            }
+        }
+        if (end == nullptr) return denied ? -EACCES : -ENOENT;
+        path = end + 1;
+    }
+}
+
+}  // namespace
+
+extern "C" NUMALLOC_EXPORT int execve(const char* path, char* const argv[], char* const env[]) noexcept {
+    return fail(exec(path, argv, env));
+}
+
+extern "C" NUMALLOC_EXPORT int execv(const char* path, char* const argv[]) noexcept { return fail(exec(path, argv, environ)); }
+
+extern "C" NUMALLOC_EXPORT int execvp(const char* file, char* const argv[]) noexcept {
+    return fail(exec_by_path(file, argv, environ));
+}
+
+extern "C" NUMALLOC_EXPORT int execvpe(const char* file, char* const argv[], char* const env[]) noexcept {
+    return fail(exec_by_path(file, argv, env));
+}
+
+extern "C" NUMALLOC_EXPORT int execveat(int directory, const char* path, char* const argv[], char* const env[], int flags) noexcept {
+    const placement::AsTheUserSetIt widened;
+    return fail(os::execute(directory, path, argv, env, flags));
+}
+
+extern "C" NUMALLOC_EXPORT int fexecve(int fd, char* const argv[], char* const env[]) noexcept {
+    if (fd < 0) return fail(-EINVAL);
+    return execveat(fd, "", argv, env, AT_EMPTY_PATH);
+}
+
+// How many pointers stand before the nullptr that ends an execl function's arguments.
+static std::size_t count_arguments(const char* first, va_list rest) {
+    if (first == nullptr) return 0;
+    std::size_t n = 1;
+    while (va_arg(rest, char*) != nullptr) ++n;
+    return n;
+}
+
+// These arguments as an array on the stack of the function itself; `rest` then stands behind
+// the nullptr, where execle has its environment.
+#define NUMALLOC_COLLECT(first, argv, rest)                                            \
+    va_list rest;                                                                      \
+    va_start(rest, first);                                                             \
+    const std::size_t count = count_arguments(first, rest);                            \
+    va_end(rest);                                                                      \
+    auto* argv = static_cast<char**>(alloca((count + 1) * sizeof(char*)));             \
+    va_start(rest, first);                                                             \
+    argv[0] = const_cast<char*>(first);                                                \
+    for (std::size_t i = 1; i <= count; ++i) argv[i] = va_arg(rest, char*)
+
+extern "C" NUMALLOC_EXPORT int execl(const char* path, const char* first, ...) noexcept {
+    NUMALLOC_COLLECT(first, argv, rest);
+    va_end(rest);
+    return fail(exec(path, argv, environ));
+}
+
+extern "C" NUMALLOC_EXPORT int execlp(const char* file, const char* first, ...) noexcept {
+    NUMALLOC_COLLECT(first, argv, rest);
+    va_end(rest);
+    return fail(exec_by_path(file, argv, environ));
+}
+
+extern "C" NUMALLOC_EXPORT int execle(const char* path, const char* first, ...) noexcept {
+    NUMALLOC_COLLECT(first, argv, rest);
+    char* const* env = va_arg(rest, char* const*);
+    va_end(rest);
+    return fail(exec(path, argv, env));
+}

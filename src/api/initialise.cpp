@@ -1,0 +1,130 @@
+#include "api/initialise.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "api/fork_handlers.h"
+#include "heap/thread/fork.h"
+#include "heap/thread/rehome.h"
+#include "options/options.h"
+#include "os/lock.h"
+#include "os/report.h"
+#include "os/topology.h"
+#include "placement/memory_home.h"
+#include "placement/placement.h"
+
+namespace numalloc::api {
+
+namespace {
+
+// Set once, by whichever thread calls malloc first. Between `heap_works` and `complete` libc is
+// told of us (keys, fork handlers) and may itself allocate: that already succeeds.
+enum class Stage : int { nothing, heap_works, complete };
+std::atomic<Stage> stage{Stage::nothing};
+constinit os::Lock initialise_lock{os::LockRank::initialise};
+pthread_key_t exit_key;
+bool exit_key_made = false;
+void* const first_round = reinterpret_cast<void*>(1);
+void* const second_round = reinterpret_cast<void*>(2);
+
+// Set for good when the thread has let go of its heap: what its last destructors and libc still
+// allocate and free for it goes straight to the node.
+__thread bool thread_ended __attribute__((tls_model("initial-exec"))) = false;
+
+// Other keys' destructors use malloc too: ours comes back once, and lets go in the second of
+// libc's four rounds. A thread whose first malloc of all is in a destructor of the first or
+// second round is still in time; one in the third keeps its heap.
+void on_thread_exit(void* round) {
+    if (round == first_round && pthread_setspecific(exit_key, second_round) == 0) return;
+    thread_ended = true;
+    detach_thread();
+    placement::thread_ended();
+}
+
+void fork_prepare() {
+    initialise_lock.lock();
+    placement::fork_prepare();
+    heap_fork_prepare();
+}
+void fork_parent() {
+    heap_fork_parent();
+    placement::fork_parent();
+    initialise_lock.unlock();
+}
+void fork_child() {
+    heap_fork_child();
+    placement::fork_child();
+    initialise_lock.reset_after_fork();
+}
+
+// What the option `verbose` is for: what was found, and what could be had.
+void say_what_was_found() {
+    os::Line line;
+    line << os::topology().nodes() << (os::topology().nodes() == 1 ? " node with memory, " : " nodes with memory, ")
+         << std::uint64_t{heap.space().region_bytes() >> 20} << " MiB of address space each; memory is "
+         << (heap.options().memory_binding == MemoryBinding::none || heap.nodes() == 1 ? "not bound"
+             : heap.options().memory_binding == MemoryBinding::strict                  ? "bound strictly"
+                                                                                       : "bound by preference")
+         << (heap.space().fast_frees() ? "" : "; address space is limited: free() takes its longer path");
+    os::say(line);
+}
+
+bool start_heap() {
+    init_options();
+    os::init_topology();
+    placement::init_memory_home();
+    HeapOptions o;
+    o.memory_binding = options().memory_binding;
+    o.bound_nodes = placement::bound_nodes();
+    o.huge_pages = options().thp;
+    o.purge_delay = options().purge_delay;
+    o.origin_free = options().origin_free;
+    o.remote_batching = options().remote_batching;
+    o.hand_over = options().hand_over;
+    o.reserve = options().reserve;
+    o.thread_slot = align_up(sizeof(ThreadHeap), 64);
+    if (!heap.start(o)) return false;
+    if (options().verbose) say_what_was_found();
+    placement::init();
+    return true;
+}
+
+bool initialise() {
+    if (stage.load(std::memory_order_acquire) != Stage::nothing) return true;
+    {
+        os::Guard guard(initialise_lock);
+        if (stage.load(std::memory_order_relaxed) != Stage::nothing) return true;
+        if (!start_heap()) return false;
+        stage.store(Stage::heap_works, std::memory_order_release);
+    }
+    exit_key_made = pthread_key_create(&exit_key, on_thread_exit) == 0;
+    register_fork_handlers(fork_prepare, fork_parent, fork_child);
+    stage.store(Stage::complete, std::memory_order_release);
+    return true;
+}
+
+}  // namespace
+
+void wake() { (void)initialise(); }
+
+NodeId node_without_heap() { return thread_ended ? os::current_node() : placement::memory_home(); }
+
+ThreadHeap* thread_heap_slow() {
+    ThreadHeap* h = this_thread_heap;
+    if (h != &no_heap) {
+        if (placement::follows_cpu()) {
+            rehome_current_thread(placement::memory_home());
+            h = this_thread_heap;
+        }
+        return h;
+    }
+    if (!initialise()) return nullptr;
+    if (thread_ended || !attach_thread(placement::memory_home())) return &no_heap;
+    thread_spill_limit = placement::thread_spill_limit();
+    // May allocate, which works already. A thread that is not told of its end keeps its heap.
+    if (exit_key_made) pthread_setspecific(exit_key, first_round);
+    return this_thread_heap;
+}
+
+}  // namespace numalloc::api

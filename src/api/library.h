@@ -1,0 +1,15 @@
+// What the interposed functions ask of the library that they are linked into: libnumalloc.so, which
+// has a heap (with_heap.cpp), or libnumalloc-binding.so, which has none (without_heap.cpp).
+#pragma once
+
+namespace numalloc::api {
+
+// A pthread_create may be the first that the library hears of its process. Afterwards options,
+// topology and placement are known, and fork is prepared for. Thread-safe.
+void wake_library();
+
+// The calling thread belongs to another node from now on, or is no longer alone: its memory may have
+// to come from elsewhere.
+void thread_moved();
+
+}  // namespace numalloc::api

@@ -1,0 +1,53 @@
+// What the calls with a place in common do: check, allocate there, set errno.
+#pragma once
+
+#include <cerrno>
+#include <cstring>
+
+#include "api/allocate.h"
+
+namespace numalloc::api {
+
+NUMALLOC_COLD inline void* no_memory() {
+    errno = ENOMEM;
+    return nullptr;
+}
+
+inline void* malloc_there(Bytes n, NodeId node) {
+    void* p = allocate_on_node(n, 1, node, nullptr);
+    return p != nullptr ? p : no_memory();
+}
+
+inline void* calloc_there(Bytes count, Bytes size, NodeId node) {
+    Bytes n;
+    if (__builtin_mul_overflow(count, size, &n)) return no_memory();
+    bool zeroed = false;
+    void* p = allocate_on_node(n, 1, node, &zeroed);
+    if (p == nullptr) return no_memory();
+    // The first word may have held a list; the rest of what the kernel gave is still zero.
+    if (zeroed && n > sizeof(Object)) static_cast<Object*>(p)->next = nullptr;
+    else memset(p, 0, max_of<Bytes>(n, sizeof(Object)));
+    return p;
+}
+
+inline void* aligned_alloc_there(Bytes alignment, Bytes n, NodeId node) {
+    if (!is_power_of_two(alignment)) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    void* p = allocate_on_node(n, alignment, node, nullptr);
+    return p != nullptr ? p : no_memory();
+}
+
+inline void* realloc_there(void* p, Bytes n, NodeId node, const char* call) {
+    if (p == nullptr) return malloc_there(n, node);
+    if (n == 0) {
+        const Freed freed = push(this_thread_heap, p);
+        if (freed != Freed::done) free_slow_path(p, freed, call);
+        return nullptr;
+    }
+    void* q = reallocate_on_node(p, n, node, call);
+    return q != nullptr ? q : no_memory();
+}
+
+}  // namespace numalloc::api

@@ -1,0 +1,17 @@
+#include <cstdlib>
+
+#include "api/initialise.h"
+#include "api/library.h"
+
+namespace numalloc::api {
+
+// The first malloc wakes everything.
+void wake_library() {
+    void* p = std::malloc(1);
+    __asm__ volatile("" : "+r"(p) : : "memory");
+    std::free(p);
+}
+
+void thread_moved() { settle_heap(); }
+
+}  // namespace numalloc::api

@@ -1,0 +1,53 @@
+// Threads are bound, memory is somebody else's: the library of libnumalloc-binding.so. Sleeps until
+// the first pthread_create; a process with one thread is left as it is.
+#include <atomic>
+
+#include "api/fork_handlers.h"
+#include "api/library.h"
+#include "options/options.h"
+#include "os/lock.h"
+#include "os/topology.h"
+#include "placement/placement.h"
+
+namespace numalloc::api {
+
+namespace {
+
+constinit std::atomic<bool> awake{false};
+constinit os::Lock initialise_lock{os::LockRank::initialise};
+
+void fork_prepare() {
+    initialise_lock.lock();
+    placement::fork_prepare();
+}
+void fork_parent() {
+    placement::fork_parent();
+    initialise_lock.unlock();
+}
+void fork_child() {
+    placement::fork_child();
+    initialise_lock.reset_after_fork();
+}
+
+bool wake_once() {
+    os::Guard guard(initialise_lock);
+    if (awake.load(std::memory_order_relaxed)) return false;
+    init_options();
+    os::init_topology();
+    placement::init();
+    awake.store(true, std::memory_order_release);
+    return true;
+}
+
+}  // namespace
+
+void wake_library() {
+    if (awake.load(std::memory_order_acquire)) return;
+    // Outside of the lock: libc may call malloc, which is any allocator's, and that may start a thread.
+    if (wake_once()) register_fork_handlers(fork_prepare, fork_parent, fork_child);
+}
+
+// The allocator beside us takes memory where the thread runs, or where it likes.
+void thread_moved() {}
+
+}  // namespace numalloc::api

@@ -1,0 +1,37 @@
+// Strong names for the small integers that the floors hand to each other, so that a bag is
+// never taken for a node. Each is one integer in a register; construction is explicit.
+#pragma once
+
+#include <cstdint>
+
+namespace numalloc {
+
+// A node that has memory we may use, numbered densely from 0 in the order of the kernel's
+// numbers. The kernel's own number (which may have gaps) is Topology::os_node(NodeId).
+struct NodeId {
+    std::uint16_t value = 0;
+    constexpr NodeId() = default;
+    constexpr explicit NodeId(unsigned v) : value(static_cast<std::uint16_t>(v)) {}
+    constexpr bool operator==(const NodeId&) const = default;
+};
+constexpr NodeId no_node{0xFFFF};
+
+// A size class. Class 0 is "not a small object": what the bag map says of big objects, free
+// bags and our own metadata.
+struct ClassId {
+    std::uint8_t value = 0;
+    constexpr ClassId() = default;
+    constexpr explicit ClassId(unsigned v) : value(static_cast<std::uint8_t>(v)) {}
+    constexpr bool operator==(const ClassId&) const = default;
+};
+constexpr ClassId no_class{0};
+
+// A bag (32 KiB) counted from the start of its node's region.
+struct BagIndex {
+    std::uint32_t value = 0;
+    constexpr BagIndex() = default;
+    constexpr explicit BagIndex(std::uint64_t v) : value(static_cast<std::uint32_t>(v)) {}
+    constexpr bool operator==(const BagIndex&) const = default;
+};
+
+}  // namespace numalloc

@@ -1,0 +1,361 @@
+#include "heap/node/big_heap.h"
+
+#include "base/check.h"
+#include "os/clock.h"
+#include "os/numa_policy.h"
+
+namespace numalloc {
+
+namespace {
+
+constexpr std::uint32_t huge_bags = static_cast<std::uint32_t>(os::huge_page / bag_bytes);
+
+// A node is full, for strict binding, when it has no more than the kernel keeps and this: for what
+// waits on the CPUs' own lists and for what others take meanwhile.
+constexpr Bytes strict_margin = 16 * MiB;
+constexpr std::uint32_t grant_period = 100;  // milliseconds
+
+}  // namespace
+
+void BigHeap::start(const BigHeapOptions& options) {
+    options_ = options;
+    limit_.start(options.purge_delay);
+    if (options.populate) kept_by_kernel_ = os::kept_bytes_of_node(options.os_node);
+    tree_.attach(&region_.bag(BagIndex{0}));
+    top_ = region_.first_bag().value;
+}
+
+// Writes the two entries by which a run is known: see bag.h.
+void BigHeap::mark(std::uint32_t run, std::uint32_t length, BagState state) {
+    bag(run).run = length;
+    bag(run).state = state;
+    if (length > 1) {
+        Bag& last = bag(run + length - 1);
+        last.state = BagState::inside;
+        last.run = length - 1;
+    }
+}
+
+std::uint32_t BigHeap::aligned_in(std::uint32_t run, std::uint32_t alignment) const {
+    const std::uint64_t first = (region_.start() >> bag_shift) + run;
+    return run + static_cast<std::uint32_t>(align_up(first, alignment) - first);
+}
+
+void BigHeap::add_free(std::uint32_t run, std::uint32_t length, std::uint32_t dirty, std::uint32_t freed_at) {
+    mark(run, length, BagState::free);
+    Bag::Extent& e = bag(run).extent;
+    e.dirty = dirty;
+    e.freed_at = freed_at;
+    tree_.insert(run);
+    use_.free_bags += length;
+    if (dirty == 0) return;
+    dirty_ += dirty;
+    // The queue is ordered by time. A run that keeps an older time (the rest of a split) goes
+    // back to the old end; all others are the newest.
+    const bool old = oldest_ != no_bag && static_cast<std::int32_t>(freed_at - bag(oldest_).extent.freed_at) <= 0;
+    if (old) {
+        e.older = no_bag;
+        e.newer = oldest_;
+        bag(oldest_).extent.older = run;
+        oldest_ = run;
+    } else {
+        e.newer = no_bag;
+        e.older = newest_;
+        if (newest_ != no_bag) bag(newest_).extent.newer = run;
+        else oldest_ = run;
+        newest_ = run;
+    }
+}
+
+void BigHeap::remove_free(std::uint32_t run) {
+    tree_.remove(run);
+    const Bag::Extent& e = bag(run).extent;
+    use_.free_bags -= bag(run).run;
+    if (e.dirty == 0) return;
+    dirty_ -= e.dirty;
+    if (e.older != no_bag) bag(e.older).extent.newer = e.newer;
+    else oldest_ = e.newer;
+    if (e.newer != no_bag) bag(e.newer).extent.older = e.older;
+    else newest_ = e.older;
+}
+
+// Takes never-used bags, together with a free run that ends where they begin.
+std::uint32_t BigHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
+    const std::uint32_t tail = alignment == 1 ? free_run_before(top_) : no_bag;
+    const std::uint32_t run = tail != no_bag ? tail : aligned_in(top_, alignment);
+    if (bags > region_.end_bag().value || run > region_.end_bag().value - bags) return no_bag;
+    if (!region_.grow(std::uint64_t{run} + bags)) return no_bag;
+    const std::uint32_t old_top = top_;
+    top_ = run + bags;
+    if (tail != no_bag) {
+        remove_free(tail);
+        bag(tail).state = BagState::inside;
+    } else if (run > old_top) {
+        release(old_top, run - old_top, 0);
+    }
+    return run;
+}
+
+// Strict binding: no page may be promised that the node does not have, because the kernel would
+// answer its first touch with the OOM killer. So the pages are put there now or not at all.
+bool BigHeap::back(std::uint32_t run, std::uint32_t bags) {
+    if (!options_.populate) return true;
+    const Bytes bytes = Bytes{bags} << bag_shift;
+    const Bytes wanted = Bytes{bags - region_.count_dirty(BagIndex{run}, bags)} << bag_shift;
+    if (wanted == 0) return true;
+    return node_has(wanted) && os::populate(region_.address(BagIndex{run}), bytes);
+}
+
+// The node's free memory is a text in /sys: read for 8 MiB at a time, half of the margin, so that a
+// reading up to 100 ms old still leaves the other half to everybody else.
+bool BigHeap::node_has(Bytes bytes) {
+    const std::uint32_t now = os::milliseconds();
+    if (bytes > granted_ || now - granted_at_ > grant_period) {
+        const Bytes free = os::free_bytes_of_node(options_.os_node);
+        const Bytes keep = kept_by_kernel_ + strict_margin;
+        granted_ = 0;
+        if (free < keep || free - keep < bytes) return false;
+        granted_ = max_of(bytes, min_of(free - keep, strict_margin / 2));
+        granted_at_ = now;
+    }
+    granted_ -= bytes;
+    return true;
+}
+
+BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, bool* zeroed, ClassId c) {
+    os::Guard guard(lock_);
+    std::uint32_t run = tree_.find(bags + alignment - 1);
+    // Where the best fit would have to be faulted in, memory that was freed last and is still
+    // resident serves as well: the resident set does not grow.
+    if ((run == no_bag || bag(run).extent.dirty == 0) && newest_ != no_bag && alignment == 1 && bag(newest_).run >= bags)
+        run = newest_;
+    if (run != no_bag) {
+        const std::uint32_t found = run;
+        const std::uint32_t length = bag(found).run;
+        const std::uint32_t freed_at = bag(found).extent.freed_at;
+        const bool queued = bag(found).extent.dirty > 0;
+        run = aligned_in(found, alignment);
+        if (!back(run, bags)) return none;
+        remove_free(found);
+        bag(found).state = BagState::inside;
+        const auto leave = [&](std::uint32_t rest, std::uint32_t n) {
+            if (n > 0) add_free(rest, n, queued ? region_.count_dirty(BagIndex{rest}, n) : 0, freed_at);
+        };
+        leave(found, run - found);
+        leave(run + bags, found + length - (run + bags));
+    } else {
+        run = extend_top(bags, alignment);
+        if (run == no_bag) return none;
+        if (!back(run, bags)) {
+            // It may have begun with a free run that was dirty.
+            release(run, bags, region_.count_dirty(BagIndex{run}, bags));
+            return none;
+        }
+    }
+    const std::uint32_t run_dirty = region_.count_dirty(BagIndex{run}, bags);
+    limit_.on_take(DirtyLimit::kind_of(c, bags), bags, bags - run_dirty, bags_in_use() + bags, os::milliseconds());
+    bag(run).class_id = c.value;
+    if (zeroed != nullptr) *zeroed = run_dirty == 0;
+    region_.set_dirty(BagIndex{run}, bags, true);
+    mark(run, bags, state);
+    bags_of(state) += bags;
+    if (state == BagState::big) {
+        ++use_.big_objects;
+        set_moved(BagIndex{run}, no_node);
+    }
+    return BagIndex{run};
+}
+
+// Makes an allocated range free, `dirty` bags of it to be purged, and coalesces it.
+void BigHeap::release(std::uint32_t run, std::uint32_t length, std::uint32_t dirty) {
+    std::uint32_t freed_at = os::milliseconds();
+    bag(run).state = BagState::inside;
+
+    // A larger dirty neighbour keeps its age: a stream of small frees beside it must not hold
+    // it back from the OS for ever.
+    const auto absorb = [&](std::uint32_t other) {
+        const std::uint32_t other_dirty = bag(other).extent.dirty;
+        if (other_dirty > dirty) freed_at = bag(other).extent.freed_at;
+        dirty += other_dirty;
+        length += bag(other).run;
+        remove_free(other);
+        bag(other).state = BagState::inside;
+    };
+    const std::uint32_t right = run + length;
+    if (right < top_ && bag(right).state == BagState::free) absorb(right);
+    const std::uint32_t left = free_run_before(run);
+    if (left != no_bag) {
+        absorb(left);
+        run = left;
+    }
+    add_free(run, length, dirty, freed_at);
+}
+
+std::uint32_t BigHeap::free_run_before(std::uint32_t run) const {
+    if (run <= region_.first_bag().value) return no_bag;
+    const std::uint32_t left = region_.head_of(BagIndex{run - 1}).value;
+    return bag(left).state == BagState::free ? left : no_bag;
+}
+
+void BigHeap::give_locked(std::uint32_t run) {
+    const std::uint32_t length = bag(run).run;
+    bags_of(bag(run).state) -= length;
+    limit_.on_give(DirtyLimit::kind_of(ClassId{bag(run).class_id}, length), length, os::milliseconds());
+    if (bag(run).state == BagState::big) --use_.big_objects;
+    release(run, length, region_.count_dirty(BagIndex{run}, length));
+}
+
+void BigHeap::give(BagIndex run) {
+    os::Guard guard(lock_);
+    give_locked(run.value);
+    enforce_limit();
+}
+
+std::uint32_t BigHeap::big_run(BagIndex b) {
+    os::Guard guard(lock_);
+    if (b.value < region_.first_bag().value || b.value >= top_) return 0;
+    return bag(b.value).state == BagState::big ? bag(b.value).run : 0;
+}
+
+bool BigHeap::resize(BagIndex b, std::uint32_t bags) {
+    os::Guard guard(lock_);
+    const std::uint32_t run = b.value;
+    const std::uint32_t length = bag(run).run;
+    const BagState state = bag(run).state;
+    if (bags <= length) {
+        if (bags == length) return true;
+        mark(run, bags, state);
+        bags_of(state) -= length - bags;
+        release(run + bags, length - bags, region_.count_dirty(BagIndex{run + bags}, length - bags));
+        enforce_limit();
+        return true;
+    }
+    const std::uint32_t more = bags - length;
+    const std::uint32_t right = run + length;
+    const bool neighbour = right < top_ && bag(right).state == BagState::free;
+    const std::uint32_t available = neighbour ? bag(right).run : 0;
+    if (right + available == top_ && available < more) {
+        if (extend_top(more, 1) != right) return false;
+        if (!back(right, more)) {
+            release(right, more, region_.count_dirty(BagIndex{right}, more));
+            return false;
+        }
+    } else {
+        if (available < more || !back(right, more)) return false;
+        const std::uint32_t freed_at = bag(right).extent.freed_at;
+        const bool queued = bag(right).extent.dirty > 0;
+        remove_free(right);
+        bag(right).state = BagState::inside;
+        const std::uint32_t rest = right + more;
+        if (available > more)
+            add_free(rest, available - more, queued ? region_.count_dirty(BagIndex{rest}, available - more) : 0, freed_at);
+    }
+    region_.set_dirty(BagIndex{right}, more, true);
+    mark(run, bags, state);
+    bags_of(state) += more;
+    return true;
+}
+
+// Gives a free run's dirty bags back. The lock is dropped meanwhile; the run is marked as
+// allocated so that nobody takes it or coalesces with it.
+void BigHeap::purge_run(std::uint32_t run) {
+    const std::uint32_t length = bag(run).run;
+    remove_free(run);
+    bag(run).state = BagState::small;
+    std::uint32_t from = run;
+    std::uint32_t to = run + length;
+    if (options_.huge_pages && to > region_.huge_from().value) {
+        // Whole huge pages only: a part would break the rest up.
+        if (from >= region_.huge_from().value) from = aligned_in(from, huge_bags);
+        to = max_of(from, to - (to - aligned_in(region_.huge_from().value, huge_bags)) % huge_bags);
+    }
+    lock_.unlock();
+    bool gone = true;
+    bool lost = false;
+    for (std::uint32_t b = from; b < to;) {
+        // A stretch of dirty bags at a time; clean ones in between have no pages.
+        std::uint32_t end = b;
+        while (end < to && region_.count_dirty(BagIndex{end}, 1) != 0) ++end;
+        if (end > b) gone = purge_bags(b, end - b, lost) && gone;
+        b = end + 1;
+    }
+    lock_.lock();
+    if (lost) return;  // stays allocated for ever
+    // What could not be given back (part of a huge page, locked memory) stays dirty in the map
+    // but out of the queue: it is asked for again when it is freed again or coalesces.
+    if (gone && to > from) {
+        use_.purged_bags += region_.count_dirty(BagIndex{from}, to - from);
+        region_.set_dirty(BagIndex{from}, to - from, false);
+    }
+    release(run, length, 0);
+}
+
+void BigHeap::enforce_limit() {
+    if (options_.purge_delay < 0) return;
+    const std::uint32_t now = os::milliseconds();
+    if (options_.purge_delay == 0) {
+        while (oldest_ != no_bag) purge_run(oldest_);
+        return;
+    }
+    std::uint32_t before = dirty_;
+    while (oldest_ != no_bag && now - bag(oldest_).extent.freed_at >= static_cast<std::uint32_t>(options_.purge_delay))
+        purge_run(oldest_);
+    limit_.on_late_purge(before - min_of(before, dirty_));
+    const std::uint32_t allowed = limit_.now_allowed(bags_in_use());
+    if (dirty_ <= allowed) return;
+    before = dirty_;
+    while (oldest_ != no_bag && dirty_ > allowed / 4 * 3) purge_run(oldest_);
+    limit_.on_early_purge(before - min_of(before, dirty_), now);
+}
+
+Bytes BigHeap::purge(bool all) {
+    os::Guard guard(lock_);
+    const std::uint64_t before = use_.purged_bags;
+    const std::uint32_t dirty_before = dirty_;
+    const std::uint32_t now = os::milliseconds();
+    // Others may free meanwhile; what they add has its own turn.
+    for (std::uint64_t left = use_.free_bags; oldest_ != no_bag && left > 0;) {
+        if (!all && (options_.purge_delay < 0 ||
+                     now - bag(oldest_).extent.freed_at < static_cast<std::uint32_t>(options_.purge_delay)))
+            break;
+        left -= min_of<std::uint64_t>(left, bag(oldest_).run);
+        purge_run(oldest_);
+    }
+    if (!all) limit_.on_late_purge(dirty_before - min_of(dirty_before, dirty_));
+    return (use_.purged_bags - before) << bag_shift;
+}
+
+BigHeapUse BigHeap::use() {
+    os::Guard guard(lock_);
+    BigHeapUse u = use_;
+    u.dirty_bags = dirty_;
+    return u;
+}
+
+void BigHeap::validate() {
+    if constexpr (checks_enabled) {
+        os::Guard guard(lock_);
+        std::uint64_t free_runs = 0;
+        std::uint64_t free_bags = 0;
+        bool last_was_free = false;
+        for (std::uint32_t b = region_.first_bag().value; b < top_; b += bag(b).run) {
+            const Bag& entry = bag(b);
+            NUMALLOC_ASSERT(entry.state != BagState::inside && entry.run > 0);
+            if (entry.run > 1) NUMALLOC_ASSERT(bag(b + entry.run - 1).run == entry.run - 1);
+            const bool is_free = entry.state == BagState::free;
+            NUMALLOC_ASSERT(!(is_free && last_was_free));
+            if (is_free) {
+                ++free_runs;
+                free_bags += entry.run;
+            }
+            last_was_free = is_free;
+        }
+        NUMALLOC_ASSERT(free_bags == use_.free_bags);
+        NUMALLOC_ASSERT(tree_.validate() == free_runs);
+        std::uint32_t queued = 0;
+        for (std::uint32_t r = oldest_; r != no_bag; r = bag(r).extent.newer) queued += bag(r).extent.dirty;
+        NUMALLOC_ASSERT(queued == dirty_);
+    }
+}
+
+}  // namespace numalloc

@@ -1,0 +1,118 @@
+// The bags of one node: runs of them for small bags and for big objects (above 512 KiB), out of
+// one tree of free runs, so that memory freed by either serves both.
+//
+// Taking and giving are O(log n); a freed run coalesces with its free neighbours at once. What
+// was never used lies above `top_` (the paper's bump pointers); it and what went back to the OS
+// is known to be zero, bag by bag, so that calloc need not clear it again.
+//
+// Thread-safe; one lock (rank extents). Purging drops the lock while the kernel works.
+#pragma once
+
+#include "heap/node/dirty_limit.h"
+#include "heap/node/extent_tree.h"
+#include "heap/space/region.h"
+#include "os/lock.h"
+
+namespace numalloc {
+
+struct BigHeapOptions {
+    std::int32_t purge_delay = 1000;  // milliseconds; 0 at once, -1 never
+    bool huge_pages = false;          // the OS may back bags with huge pages: purge those whole
+    bool populate = false;            // put pages behind bags before they are handed out
+    std::uint16_t os_node = 0;        // whose memory must suffice for that
+    std::uint32_t most_moved = 8192;  // mappings that moved blocks may lie in
+};
+
+struct BigHeapUse {
+    std::uint64_t big_bags;        // in big objects
+    std::uint64_t small_bags;      // in small bags
+    std::uint64_t bound_bags;      // in bound heaps
+    std::uint64_t free_bags;       // free below the top
+    std::uint64_t dirty_bags;      // of these, resident
+    std::uint64_t big_objects;
+    std::uint64_t purged_bags;     // given back to the OS since start
+};
+
+class BigHeap {
+public:
+    Region& region() { return region_; }
+    const Region& region() const { return region_; }
+
+    // After region().open(). Called once, before any other.
+    void start(const BigHeapOptions& options);
+
+    // A run of `bags` bags whose first is a multiple of `alignment` bags (a power of two) from
+    // address 0. no_bag when the node has no room. *zeroed: every byte of it is zero.
+    // `c`: the class of the objects that it is for.
+    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, bool* zeroed, ClassId c = no_class);
+    static constexpr BagIndex none{no_bag};
+
+    // A run that take() returned.
+    void give(BagIndex run);
+
+    // The first `bags` bags of big object `from` become those of big object `to`, and `from` is
+    // given: by moving pages where the kernel can, else by copying. refused: both are allocated
+    // still, and `from` is as it was. lost: the same, but what was `to` no longer exists.
+    os::Replaced move(BagIndex from, BagIndex to, std::uint32_t bags);
+    // Mappings that moved blocks lie in.
+    std::uint32_t moved_mappings() const { return __atomic_load_n(&moved_mappings_, __ATOMIC_RELAXED); }
+
+    // What an allocated run is; see head_of. Safe for any bag of the region: `run` 0 when the
+    // bag is not the first of a big object.
+    std::uint32_t big_run(BagIndex b);
+
+    // Where the pages of a big object were moved, if not to its own node. For its owner.
+    NodeId moved_to(BagIndex run) const { return NodeId{bag(run.value).taken - 1U}; }
+    void set_moved(BagIndex run, NodeId node) { bag(run.value).taken = static_cast<std::uint16_t>(node.value + 1U); }
+
+    // Makes a big object's run shorter or, where its neighbour is free, longer. false leaves it alone.
+    bool resize(BagIndex run, std::uint32_t bags);
+
+    // Gives back to the OS what has been free for purge_delay; everything when `all`. The bytes.
+    Bytes purge(bool all);
+
+    BigHeapUse use();
+    void validate();
+
+    os::Lock& lock() { return lock_; }
+
+private:
+    void release(std::uint32_t run, std::uint32_t length, std::uint32_t dirty);
+    std::uint32_t free_run_before(std::uint32_t run) const;
+    void mark(std::uint32_t run, std::uint32_t length, BagState state);
+    std::uint32_t extend_top(std::uint32_t bags, std::uint32_t alignment);
+    std::uint32_t aligned_in(std::uint32_t run, std::uint32_t alignment) const;
+    bool back(std::uint32_t run, std::uint32_t bags);
+    bool node_has(Bytes bytes);
+
+    void add_free(std::uint32_t run, std::uint32_t length, std::uint32_t dirty, std::uint32_t freed_at);
+    void remove_free(std::uint32_t run);
+    void purge_run(std::uint32_t run);
+    void enforce_limit();
+    void give_locked(std::uint32_t run);
+    Bytes move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last);
+    void note_mapping(std::uint32_t b, std::uint32_t bags, bool moved);
+    bool purge_bags(std::uint32_t b, std::uint32_t bags, bool& lost);
+    std::uint64_t& bags_of(BagState state) {
+        return state == BagState::big ? use_.big_bags : state == BagState::small ? use_.small_bags : use_.bound_bags;
+    }
+    std::uint64_t bags_in_use() const { return use_.big_bags + use_.small_bags + use_.bound_bags; }
+    Bag& bag(std::uint32_t i) const { return region_.bag(BagIndex{i}); }
+
+    os::Lock lock_{os::LockRank::extents};
+    Region region_;
+    ExtentTree tree_;
+    std::uint32_t top_ = 0;
+    std::uint32_t oldest_ = no_bag;  // queue of dirty free runs
+    std::uint32_t newest_ = no_bag;
+    std::uint32_t dirty_ = 0;        // bags in that queue that are dirty
+    DirtyLimit limit_;
+    BigHeapOptions options_;
+    std::uint32_t moved_mappings_ = 0;
+    Bytes kept_by_kernel_ = 0;       // of the node's free memory, for strict binding
+    Bytes granted_ = 0;              // of it, still ours to populate by the last reading
+    std::uint32_t granted_at_ = 0;   // milliseconds
+    BigHeapUse use_{};
+};
+
+}  // namespace numalloc

@@ -1,0 +1,100 @@
+// How much free but still resident memory a node may keep for quick reuse.
+//
+// There is no background thread: a program that frees everything and then sleeps never calls us
+// again. So free memory beyond a share of what is in use goes back at once, and only the rest
+// waits for purge_delay. A program that frees and allocates the same again must not pay page faults
+// in every round, though. Memory that went back early is *regretted* when requests of the kind that was
+// freed need pages again within purge_delay; from then on as much more may stay:
+//
+//   allowed = max(floor + in_use / 4, min(kept, most + slack - in_use))
+//     kept    bags regretted, less those that then rested unused for purge_delay
+//     most    bags in use at most: what is kept does not make the resident set larger than it was
+//     slack   what of kept was for big objects, at most most / 8: holes too small for the next one
+//             would cost a third more faults
+//
+// The kind of a run is its size class, or for big objects its length in steps of a quarter of a
+// doubling. A program that moves on to other sizes thus regrets nothing, and a slow loop (each round
+// writes all that it allocated, or the machine is busy) is a loop like a fast one.
+//
+// Not thread-safe: the big heap's lock guards it. Counts are bags, times milliseconds.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bits.h"
+#include "heap/space/size_class.h"
+
+namespace numalloc {
+
+class DirtyLimit {
+public:
+    static constexpr std::uint32_t floor = static_cast<std::uint32_t>(4 * MiB / bag_bytes);
+
+    void start(std::int32_t purge_delay) { period_ = static_cast<std::uint32_t>(max_of(purge_delay, 0)); }
+
+    // Of a run of `bags` bags for objects of class `c`, or no_class for a big object.
+    static unsigned kind_of(ClassId c, std::uint32_t bags) {
+        if (c != no_class) return c.value;
+        const unsigned e = log2_floor(bags);
+        const unsigned quarter = e >= 2 ? (bags >> (e - 2)) & 3 : (bags << (2 - e)) & 3;
+        return class_count + 4 * e + quarter;
+    }
+
+    std::uint32_t now_allowed(std::uint64_t in_use) const {
+        const std::uint64_t most = most_ + min_of(kept_big_, most_ / 8);
+        const std::uint64_t kept = most > in_use ? min_of(kept_, most - in_use) : 0;
+        return static_cast<std::uint32_t>(max_of(floor + in_use / 4, kept));
+    }
+
+    // A run became free.
+    void on_give(unsigned kind, std::uint32_t bags, std::uint32_t now) {
+        Freed& freed = freed_[kind];
+        if (now - freed.at > period_) freed.bags = 0;
+        freed.bags += bags;
+        freed.at = now;
+    }
+
+    // Memory went back because of the limit.
+    void on_early_purge(std::uint32_t bags, std::uint32_t now) {
+        if (now - purged_at_ > period_) purged_ = 0;
+        purged_ += bags;
+        purged_at_ = now;
+    }
+
+    // Memory went back because nobody had wanted it for purge_delay.
+    void on_late_purge(std::uint32_t bags) {
+        kept_ -= min_of<std::uint64_t>(kept_, bags);
+        kept_big_ -= min_of<std::uint64_t>(kept_big_, bags);
+        most_ -= min_of<std::uint64_t>(most_, bags);
+    }
+
+    // A run was taken, of which `clean` bags will fault.
+    void on_take(unsigned kind, std::uint32_t bags, std::uint32_t clean, std::uint64_t in_use, std::uint32_t now) {
+        most_ = max_of(most_, in_use);
+        Freed& freed = freed_[kind];
+        if (now - purged_at_ <= period_ && now - freed.at <= period_) {
+            const std::uint32_t regretted = min_of(clean, min_of(freed.bags, purged_));
+            const std::uint64_t enough = most_ + most_ / 8;
+            kept_ = min_of(kept_ + regretted, enough);
+            if (kind >= class_count) kept_big_ = min_of(kept_big_ + regretted, enough);
+            purged_ -= regretted;
+        }
+        freed.bags -= min_of(freed.bags, bags);
+    }
+
+private:
+    struct Freed {
+        std::uint32_t bags;  // freed of this kind and not yet wanted again
+        std::uint32_t at;
+    };
+
+    std::uint32_t period_ = 0;
+    std::uint64_t kept_ = 0;
+    std::uint64_t kept_big_ = 0;
+    std::uint64_t most_ = 0;
+    std::uint32_t purged_ = 0;  // early, and not regretted
+    std::uint32_t purged_at_ = 0;
+    Freed freed_[class_count + 4 * 32] = {};
+};
+
+}  // namespace numalloc

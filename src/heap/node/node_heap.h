@@ -1,0 +1,47 @@
+// Everything that the threads of one node share. It lies in its node's own region, on normal
+// pages; the classes are apart by cache lines.
+#pragma once
+
+#include "heap/node/class_heap.h"
+
+namespace numalloc {
+
+// Fixed-size pieces of the region's metadata for the thread heaps, kept for ever and reused.
+class SlotPool {
+public:
+    void start(Bytes slot_bytes) { slot_bytes_ = slot_bytes; }
+    // nullptr with no memory left. New slots read as zero, reused ones as they were given back.
+    void* take(Region& region);
+    void give(void* slot);
+    // A new slot shows in made() only now that its taker has made something of it. One thread at
+    // a time takes and shows.
+    void show(const Region& region, const void* slot);
+    // All slots that were ever taken and shown, for walks over them.
+    std::uint32_t made() const { return __atomic_load_n(&made_, __ATOMIC_ACQUIRE); }
+    void* at(const Region& region, std::uint32_t i) const {
+        return reinterpret_cast<void*>(region.thread_heaps() + Bytes{i} * slot_bytes_);
+    }
+    std::uint32_t number_of(const Region& region, const void* slot) const {
+        return static_cast<std::uint32_t>((address_of(slot) - region.thread_heaps()) / slot_bytes_);
+    }
+    os::Lock& lock() { return lock_; }
+
+private:
+    os::Lock lock_{os::LockRank::metadata};
+    Bytes slot_bytes_ = 0;
+    std::uint32_t made_ = 0;
+    Object* free_ = nullptr;
+};
+
+struct alignas(64) NodeHeap {
+    struct alignas(64) Class : ClassHeap {};
+
+    NodeId node;
+    BigHeap big;
+    SlotPool slots;
+    Class classes[class_count];
+
+    ClassHeap& of(ClassId c) { return classes[c.value]; }
+};
+
+}  // namespace numalloc

@@ -1,0 +1,83 @@
+// What is known of a bag, 32 bytes at the bag's index in its node's table. A run (several bags
+// in a row that belong together) is described by the entry of its first bag; a free run also
+// marks its last bag, so that a neighbour can coalesce with it in O(1).
+//
+//            state     run        the rest
+//   free     1         length     tree and age links, dirty bags         (extent)
+//   big      2         length     -
+//   small    3         length     objects of the class                   (small)
+//   bound    4, 5      length     a bag of objects, or a big object, of a bound heap   (bound)
+//   inside   0         distance back to the first bag, for the last bag of free and big runs and
+//                      for all but the first of runs with objects
+//
+// Only the first bag of a run that is in use says big, small or bound: whatever becomes free says
+// inside before it says free.
+//
+// Invariants of a small bag, under its class's lock:
+//   taken + free_count == carved <= objects       in use, free, and the rest never used
+//   taken > 0                                     unless it is the bag being carved: an empty
+//                                                 bag goes back to the big heap at once
+#pragma once
+
+#include "base/bits.h"
+#include "base/ids.h"
+
+namespace numalloc {
+
+enum class BagState : std::uint8_t { inside = 0, free, big, small, bound_small, bound_big };
+
+class BoundHeap;
+
+struct Object {
+    Object* next;
+};
+
+constexpr std::uint32_t no_bag = ~std::uint32_t{0};
+
+struct Bag {
+    std::uint32_t run;
+    BagState state;
+    std::uint8_t class_id;
+    std::uint16_t taken;  // small: objects outside of the bag: with programs, threads, the ring
+                          // big: the node that its pages were moved to, plus one; 0 for its own
+
+    struct Extent {
+        std::uint32_t left, right;      // treap ordered by (run, index)
+        std::uint32_t older, newer;     // queue of dirty runs, by the time they became free
+        std::uint32_t dirty;            // bags that may hold other than zeros; 0: not in the queue
+        std::uint32_t freed_at;         // milliseconds, wraps after 49 days
+    };
+    struct Small {
+        Object* free;                   // freed objects, linked
+        std::uint32_t next, previous;   // bags of the class that have objects to give
+        std::uint16_t free_count;
+        std::uint16_t carved;           // objects that have ever been handed out
+        std::uint8_t listed;            // in the list above
+        std::uint8_t zeroed;            // what was never carved reads as zero
+        std::uint8_t share;             // of its class's: class_heap.h
+    };
+    struct Bound {
+        BoundHeap* heap;
+        std::uint32_t next, previous;   // in one of the heap's lists
+        std::uint16_t free;             // the object freed last, in granules from the bag's start
+        std::uint16_t carved;
+        std::uint8_t zeroed;            // what was never carved reads as zero
+    };
+    union {
+        Extent extent;
+        Small small;
+        Bound bound;
+    };
+};
+static_assert(sizeof(Bag) == 32);
+
+// Three more bits a bag, in words of 64 bags each, one beside the other.
+enum class BagMark : unsigned {
+    dirty,        // may hold other than zeros
+    moved,        // lies in a mapping that came from elsewhere, with its own policy and advice
+    moved_first,  // such a mapping begins here
+};
+constexpr unsigned bag_marks = 3;
+constexpr Bytes bag_marks_bytes(std::uint64_t bags) { return divide_up(bags, 64) * bag_marks * sizeof(std::uint64_t); }
+
+}  // namespace numalloc

@@ -1,0 +1,108 @@
+// One node's part of the address space: its class map, its table of bags, and the bags
+// themselves, committed from the bottom as they are first needed.
+//
+// The maps are written under the lock of whoever owns the bags; class_at() is read without a
+// lock by free(): a program may only free what it owns, and while it owns it the byte stands.
+#pragma once
+
+#include "heap/space/address_space.h"
+#include "os/mapping.h"
+#include "os/numa_policy.h"
+
+namespace numalloc {
+
+// What the kernel is told of a region's pages.
+struct RegionPages {
+    os::HugePages huge_pages = os::HugePages::system;
+    bool huge_by_itself = true;  // untouched memory may become huge pages without being asked
+    enum class Place { first_touch, preferred, within, strict, interleaved };
+    Place place = Place::first_touch;
+    unsigned os_node = 0;
+    const os::NodeMask* nodes = nullptr;  // within: a full node's pages come from others of these
+
+    // Pages of the range come from there; where that is refused, by first touch.
+    void bind(void* p, Bytes bytes) const;
+};
+
+class Region {
+public:
+    // Commits the first metadata. The region is bound by the caller, before. false with no memory left.
+    bool open(const AddressSpace& space, unsigned region, const RegionPages& pages);
+
+    Address start() const { return start_; }
+    std::uint8_t* class_map() const { return class_map_; }
+    BagIndex first_bag() const { return first_bag_; }
+    BagIndex end_bag() const { return end_bag_; }
+
+    BagIndex bag_of(const void* p) const { return BagIndex{(address_of(p) - start_) >> bag_shift}; }
+    void* address(BagIndex b) const { return reinterpret_cast<void*>(start_ + (Address{b.value} << bag_shift)); }
+
+    Bag& bag(BagIndex b) const { return bags_[b.value]; }
+    // The first bag of the run that an allocated bag belongs to.
+    BagIndex head_of(BagIndex b) const {
+        const Bag& entry = bag(b);
+        return entry.state == BagState::inside ? BagIndex{b.value - entry.run} : b;
+    }
+
+    // Makes head_of() right for all bags of a run of objects. The last one's entry is written
+    // already, under the lock under which neighbours read it.
+    void mark_inside(BagIndex first, Bytes bags) {
+        for (std::uint32_t i = 1; i + 1 < bags; ++i) {
+            Bag& inside = bags_[first.value + i];
+            inside.state = BagState::inside;
+            inside.run = i;
+        }
+    }
+
+    ClassId class_at(BagIndex b) const { return ClassId{__atomic_load_n(class_map_ + b.value, __ATOMIC_RELAXED)}; }
+    void set_class(BagIndex b, Bytes bags, ClassId c) {
+        for (Bytes i = 0; i < bags; ++i) __atomic_store_n(class_map_ + b.value + i, c.value, __ATOMIC_RELAXED);
+    }
+
+    // Marks are set under the big heap's lock; whoever owns a bag may ask without it, while the
+    // neighbours' bits in the same word change.
+    std::uint32_t count(BagMark mark, BagIndex b, Bytes bags) const;
+    void set(BagMark mark, BagIndex b, Bytes bags, bool on);
+    std::uint32_t count_dirty(BagIndex b, Bytes bags) const { return count(BagMark::dirty, b, bags); }
+    void set_dirty(BagIndex b, Bytes bags, bool dirty) { set(BagMark::dirty, b, bags, dirty); }
+
+    // Committed bags become what they were at first: zero pages in the region's own mapping, bound
+    // and advised as it is.
+    os::Replaced renew(BagIndex b, Bytes bags);
+    // The binding and the advice alone.
+    void settle(BagIndex b, Bytes bags);
+
+    // Makes the bags below `up_to` usable, and some more. false when the OS refuses.
+    bool grow(std::uint64_t up_to);
+    // Also read without the lock that grow() is called under: what a caller owns lies below.
+    std::uint64_t committed() const { return __atomic_load_n(&committed_, __ATOMIC_RELAXED); }
+
+    // Bags from here on may be huge pages.
+    BagIndex huge_from() const { return huge_from_; }
+
+    // Metadata pages for the thread heaps, committed as asked; `bytes` from their start.
+    bool grow_thread_heaps(Bytes bytes);
+    Address thread_heaps() const { return thread_heaps_; }
+    Bytes thread_heaps_capacity() const { return thread_heaps_capacity_; }
+
+private:
+    std::uint64_t* word_of(BagMark mark, std::uint64_t b) const { return marks_ + b / 64 * bag_marks + static_cast<unsigned>(mark); }
+    void advise(Address from, Address to);
+    bool grow_metadata(std::uint64_t up_to);
+
+    Address start_ = 0;
+    std::uint8_t* class_map_ = nullptr;
+    Bag* bags_ = nullptr;
+    std::uint64_t* marks_ = nullptr;
+    RegionPages pages_;
+    BagIndex first_bag_;
+    BagIndex end_bag_;
+    BagIndex huge_from_;
+    std::uint64_t committed_ = 0;           // bags below are usable
+    std::uint64_t metadata_committed_ = 0;  // bags below have their entries
+    Address thread_heaps_ = 0;
+    Bytes thread_heaps_capacity_ = 0;
+    Bytes thread_heaps_committed_ = 0;
+};
+
+}  // namespace numalloc

@@ -1,0 +1,117 @@
+// Size classes: which sizes small objects are rounded to, and how long a bag of each is.
+//
+//   1 ... 64     16, 32, 48 ... 1024        16-byte steps: the class is the size in granules,
+//                                           so malloc needs no table (as rpmalloc noticed)
+//   65 ... 104   1152 ... 32 KiB            8 classes a doubling, at most 1/9 waste
+//   105 ... 120  40 KiB ... 512 KiB         4 classes a doubling, at most 1/5 waste
+//
+// A class size in [2^e, 2^(e+1)) is a multiple of 2^(e-3) (of 2^(e-2) above 32 KiB) and a bag
+// begins at a multiple of 32 KiB. Hence class_of(align_up(n, a)) is aligned to a for every
+// power of two a <= 32 KiB, and no object ever needs an interior pointer.
+#pragma once
+
+#include "base/bits.h"
+#include "base/ids.h"
+
+namespace numalloc {
+
+constexpr unsigned bag_shift = 15;
+constexpr Bytes bag_bytes = Bytes{1} << bag_shift;
+
+constexpr unsigned granule_shift = 4;
+constexpr Bytes granule = Bytes{1} << granule_shift;
+
+constexpr Bytes tiny_limit = 1024;         // up to here malloc computes the class
+constexpr Bytes medium_limit = 32 * KiB;   // up to here malloc reads it from a table
+constexpr Bytes small_limit = 512 * KiB;   // above: big objects
+constexpr unsigned tiny_classes = tiny_limit / granule;
+constexpr unsigned medium_classes = 5 * 8;
+constexpr unsigned large_classes = 4 * 4;
+constexpr unsigned class_count = 1 + tiny_classes + medium_classes + large_classes;
+
+constexpr unsigned medium_step_shift = 7;  // 1152 - 1024
+constexpr unsigned medium_entries = (medium_limit >> medium_step_shift) + 1;
+
+// The class of a size in [1, small_limit].
+constexpr ClassId class_of(Bytes n) {
+    if (n <= tiny_limit) return ClassId{static_cast<unsigned>((n + granule - 1) >> granule_shift)};
+    const Bytes m = n - 1;
+    const unsigned e = log2_floor(m);
+    if (n <= medium_limit) return ClassId{static_cast<unsigned>(tiny_classes + 1 + (e - 10) * 8 + ((m >> (e - 3)) & 7))};
+    return ClassId{static_cast<unsigned>(tiny_classes + medium_classes + 1 + (e - 15) * 4 + ((m >> (e - 2)) & 3))};
+}
+
+constexpr Bytes size_of_class(unsigned c) {
+    if (c <= tiny_classes) return c * granule;
+    if (c <= tiny_classes + medium_classes) {
+        const unsigned i = c - tiny_classes - 1;
+        return (Bytes{9} + i % 8) << (10 + i / 8 - 3);
+    }
+    const unsigned i = c - tiny_classes - medium_classes - 1;
+    return (Bytes{5} + i % 4) << (15 + i / 4 - 2);
+}
+
+// What the slow paths need to know of a class; one row each, computed by the compiler.
+struct ClassShape {
+    std::uint32_t size;       // bytes of an object
+    std::uint32_t inverse;    // ceil(2^31 / granules of an object), for object_at
+    std::uint16_t bags;       // length of a bag of this class, in bags of 32 KiB
+    std::uint16_t objects;    // objects in such a bag
+    std::uint16_t batch;      // most objects of a segment, the unit of hand-over
+    std::uint16_t ring;       // sub-lists that the node's ring keeps
+};
+
+// Bytes of a segment. A thread keeps at most three of a class, and begins with an eighth of one.
+constexpr Bytes segment_target(Bytes size) { return size <= 512 ? 8 * KiB : 24 * KiB; }
+constexpr Bytes ring_target = 128 * KiB;
+constexpr unsigned ring_slots = 16;
+
+constexpr ClassShape shape_of_class(unsigned c) {
+    ClassShape s{};
+    if (c == 0) return s;
+    const Bytes size = size_of_class(c);
+    Bytes bags = divide_up(size, bag_bytes);
+    // A longer bag where the tail of a short one would be more than 1/8 lost; above 32 KiB, where the
+    // class may lose 1/5 by itself, 1/17. So no size loses more than 1/5 in all.
+    const Bytes tails = size > medium_limit ? 17 : 8;
+    while ((bags * bag_bytes) % size * tails > bags * bag_bytes) ++bags;
+    Bytes batch = segment_target(size) / size;
+    if (batch > 256) batch = 256;
+    // A multiple of four keeps what two threads carve from one bag on different cache lines.
+    if (batch > 4) batch &= ~Bytes{3};
+    if (batch < 2) batch = size <= medium_limit ? 2 : 1;
+    Bytes ring = ring_target / (batch * size);
+    if (ring > ring_slots) ring = ring_slots;
+    s.size = static_cast<std::uint32_t>(size);
+    s.inverse = static_cast<std::uint32_t>(divide_up(Bytes{1} << 31, size / granule));
+    s.bags = static_cast<std::uint16_t>(bags);
+    s.objects = static_cast<std::uint16_t>(bags * bag_bytes / size);
+    s.batch = static_cast<std::uint16_t>(batch);
+    s.ring = static_cast<std::uint16_t>(ring);
+    return s;
+}
+
+struct ClassShapes {
+    ClassShape row[class_count];
+};
+constexpr ClassShapes make_class_shapes() {
+    ClassShapes t{};
+    for (unsigned c = 0; c < class_count; ++c) t.row[c] = shape_of_class(c);
+    return t;
+}
+inline constexpr ClassShapes class_shapes = make_class_shapes();
+
+inline const ClassShape& shape_of(ClassId c) { return class_shapes.row[c.value]; }
+
+// Which object of a bag the offset lies in. Exact for offset < 2^19, the longest bag: counted in
+// granules both offset and size are below 2^15, so the error offset * r / (size * 2^31), with
+// r < size, is below 2^-16 < 1 / size.
+inline unsigned object_at(ClassId c, Bytes offset) {
+    return static_cast<unsigned>(((static_cast<std::uint64_t>(offset) >> granule_shift) * shape_of(c).inverse) >> 31);
+}
+
+static_assert(class_count <= 256, "the bag map has one byte a bag");
+static_assert(size_of_class(class_count - 1) == small_limit);
+static_assert(size_of_class(tiny_classes + medium_classes) == medium_limit);
+
+}  // namespace numalloc

@@ -1,0 +1,171 @@
+// A thread and its lists. What malloc and free do almost every time is here, inline; it takes no
+// lock, makes no system call and touches no other node's metadata.
+//
+// A class's free objects are held in two linked lists, so that the least recently used half can
+// be handed over in O(1) without any comparison in free() (paper 3.5; see docs/design.md):
+//
+//   head[c] -> o -> o -> ... -> o -> null     current: both malloc and free work at its head
+//   sealed  -> o -> o -> ... -> o -> null     the older half; full, untouched
+//
+//   length(current) == limit - room           room: what free() may still add
+//   head[c] is &end_of_list, never null       when current is empty; then room == 0
+//   limit <= 2 * capacity, sealed_count <= 2 * capacity at the time they were set
+//
+// A list that comes into place by malloc's slow path gets room for another `capacity` frees: a
+// program that mallocs and frees around a boundary does not cross it each time.
+//
+// Two sentinels save the tests that would ask for an empty list:
+//   - malloc never pops the last object: it looks for a null `next`, and the slow path takes
+//     that last one. So current becomes empty, and non-empty, only on slow paths.
+//   - room[0] is always 0: a big object, or a pointer that is none, has class 0 in the bag map
+//     and thus fails the same test as a full list.
+// free() adds `bias` (address_space.h has the equation): one unsigned comparison, or class 0,
+// sends NULL, foreign pointers, other nodes' objects, and threads without a heap (no_bias) to
+// the slow path. A new heap's first frees take it too, and are checked in full: enough to catch the
+// bug of a small program, nothing to a long-running one.
+#pragma once
+
+#include "heap/node/heap.h"
+#include "heap/thread/outbox.h"
+
+namespace numalloc {
+
+// No pointer that a program can have passes the comparison with it.
+constexpr Address no_bias = Address{1} << 63;
+
+extern Object end_of_list;
+
+struct ThreadHeap {
+    constexpr ThreadHeap() : head() {
+        for (Object*& list : head) list = &end_of_list;
+    }
+
+    // The hot part: what the fast paths read and write.
+    Address bias = no_bias;
+    Object* head[class_count];
+    std::int32_t room[class_count] = {};
+    std::uint8_t medium_class[medium_entries] = {};  // by (size + 127) / 128
+
+    // The slow paths' part.
+    struct Segment {
+        Object* sealed;
+        const Object* seen;      // head when let_go_of_idle_class() last came by
+        std::uint16_t sealed_count;
+        std::uint16_t limit;     // of current; see the equation above
+        std::uint16_t capacity;  // the limit of the next segment: grows with demand
+    };
+    Segment segment[class_count] = {};
+    NodeHeap* home = nullptr;
+    Address fast_bias = no_bias;      // what `bias` is once fast frees are on
+    std::uint32_t checked_frees = 0;  // still to come before that: each is checked in full
+    std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping
+    std::uint32_t next_to_look_at = 1;  // the class that let_go_of_idle_class() looks at next
+    bool in_use = false;
+    std::uint8_t share = 0;           // of each class's bags: class_heap.h
+    Outbox outbox;
+};
+
+// Stands for the heap of a thread that has none: all lists empty, all frees slow.
+extern ThreadHeap no_heap;
+
+extern __thread ThreadHeap* this_thread_heap __attribute__((tls_model("initial-exec")));
+
+// Keeps the heap and the class index out of the register that returns the result, which saves a
+// move in each of malloc's paths; no instruction.
+NUMALLOC_INLINE void keep_out_of_result(ThreadHeap*& heap, std::size_t& c) {
+#if defined(__x86_64__)
+    __asm__("" : "+d"(heap), "+c"(c));
+#else
+    (void)heap;
+    (void)c;
+#endif
+}
+
+// --room < 0, in one instruction and its flag: gcc 12 needs one more for the address.
+NUMALLOC_INLINE bool decrement_below_zero(std::int32_t& room) {
+#if defined(__x86_64__)
+    bool negative;
+    __asm__("subl $1, %0" : "+m"(room), "=@ccs"(negative));
+    return negative;
+#else
+    return --room < 0;
+#endif
+}
+
+// The fast path of malloc: nullptr when the slow path is needed. `Copy` numbers the places of one
+// function that pop, lest the compiler join their ends by a jump.
+template <int Copy = 0>
+NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
+    keep_out_of_result(heap, c);
+    Object* const object = heap->head[c];
+    Object* const next = object->next;
+    if (NUMALLOC_UNLIKELY(next == nullptr)) return nullptr;
+    heap->head[c] = next;
+    ++heap->room[c];
+    __asm__ volatile("" : : "i"(Copy));
+    return object;
+}
+
+// The fast path of free. What it returns says who must go on.
+enum class Freed { done, elsewhere, full };
+NUMALLOC_INLINE Freed push(ThreadHeap* heap, void* p) {
+    const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
+    if (NUMALLOC_UNLIKELY(j >= fast_bound)) return Freed::elsewhere;
+    const auto* const byte = reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j;
+    const std::size_t c = __atomic_load_n(byte, __ATOMIC_RELAXED);
+    if (NUMALLOC_UNLIKELY(decrement_below_zero(heap->room[c]))) return Freed::full;
+    auto* const object = static_cast<Object*>(p);
+    object->next = heap->head[c];
+    heap->head[c] = object;
+    return Freed::done;
+}
+
+// Creates the calling thread's heap on the node. false with no memory for it.
+bool attach_thread(NodeId n);
+
+// Hands over everything that the calling thread holds. Its later calls do without a heap of
+// their own, until attach_thread().
+void detach_thread();
+
+// Hands over what the calling thread holds, but leaves it its heap.
+void flush_thread();
+
+// An object of the class from any node. Where the node is full as take_small() says, and nullptr with no
+// memory; `h` may be &no_heap. *zeroed as of allocate_without_heap().
+void* allocate_on(ThreadHeap* h, NodeId n, ClassId c, bool* zeroed);
+
+// An object of the class, when pop() had none. nullptr with no memory.
+void* refill(ThreadHeap* heap, ClassId c, bool* zeroed);
+
+// After a fork, in the child: the heaps of threads that the child does not have are emptied and
+// may serve new threads. What those threads held is lost to the child.
+void forget_other_threads();
+
+// All thread heaps in use, for the fork handlers and housekeeping.
+template <class Visit>
+void for_each_thread_heap(Visit visit) {
+    for (unsigned n = 0; n < heap.heaps(); ++n) {
+        NodeHeap* node = heap.opened(NodeId{n});
+        if (node == nullptr) continue;
+        const std::uint32_t made = node->slots.made();
+        for (std::uint32_t i = 0; i < made; ++i) {
+            auto* h = static_cast<ThreadHeap*>(node->slots.at(node->big.region(), i));
+            if (__atomic_load_n(&h->in_use, __ATOMIC_ACQUIRE)) visit(h);
+        }
+    }
+}
+
+// One object for a thread without a heap.
+void* allocate_without_heap(NodeId n, ClassId c, bool* zeroed);
+
+// Frees what push() did not: `call` names the caller's function in the message that ends the
+// program when `p` is not an object in use.
+void free_slow(ThreadHeap* heap, void* p, Freed why, const char* call);
+
+// Bytes usable at `p`, which is an object in use; ends the program if it sees that it is not.
+Bytes usable_size(const void* p, const char* call);
+
+// The remote frees of threads that have gone quiet.
+void flush_quiet_outboxes(std::uint32_t age);
+
+}  // namespace numalloc

@@ -1,0 +1,58 @@
+// Where malloc's memory comes from, as text says it: the option `memory` and
+// numalloc_set_thread_placement() have one grammar.
+#pragma once
+
+#include <cstdint>
+
+#include "base/number_list.h"
+#include "os/numa_policy.h"
+
+namespace numalloc {
+
+struct MemoryPlacement {
+    enum class Kind : std::uint8_t {
+        local,       // the node where the thread belongs
+        interleave,  // all nodes, page by page
+        preferred,   // the one of `nodes`
+        bind,        // the nearest of `nodes`, and no others
+    };
+    Kind kind = Kind::local;
+    os::NodeMask nodes;  // the kernel's numbers
+};
+
+// Takes the whole text; false leaves `result` alone.
+constexpr bool parse_memory_placement(const char* text, MemoryPlacement& result) {
+    const auto begins = [&](const char* word) {
+        const char* p = text;
+        for (; *word != '\0'; ++p, ++word)
+            if (*p != *word) return false;
+        text = p;
+        return true;
+    };
+    MemoryPlacement m;
+    if (begins("local")) {
+        m.kind = MemoryPlacement::Kind::local;
+    } else if (begins("interleave")) {
+        m.kind = MemoryPlacement::Kind::interleave;
+    } else if (begins("preferred:")) {
+        m.kind = MemoryPlacement::Kind::preferred;
+        const long node = take_number(text);
+        if (node < 0 || node >= long{os::max_os_nodes}) return false;
+        m.nodes.add(static_cast<unsigned>(node));
+    } else if (begins("bind:")) {
+        m.kind = MemoryPlacement::Kind::bind;
+        bool in_range = true;
+        const bool list = take_list(text, [&](unsigned first, unsigned last) {
+            if (last >= os::max_os_nodes) in_range = false;
+            for (unsigned n = first; in_range && n <= last; ++n) m.nodes.add(n);
+        });
+        if (!list || !in_range) return false;
+    } else {
+        return false;
+    }
+    if (*text != '\0') return false;
+    result = m;
+    return true;
+}
+
+}  // namespace numalloc

@@ -1,0 +1,130 @@
+#include "options/options.h"
+
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "options/parse.h"
+#include "os/report.h"
+
+namespace numalloc {
+
+namespace {
+
+constexpr const char* prefix = "NUMALLOC_";
+// Names further from every option than this many typing errors belong to somebody else.
+constexpr unsigned typing_errors = 2;
+
+constexpr char capital(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+// What stands behind '=' where `entry` is NUMALLOC_<NAME>=value; nullptr otherwise.
+const char* value_of(const char* entry, const char* name) {
+    for (const char* p = prefix; *p != '\0'; ++p, ++entry)
+        if (*entry != *p) return nullptr;
+    for (; *name != '\0'; ++name, ++entry)
+        if (*entry != capital(*name)) return nullptr;
+    return *entry == '=' ? entry + 1 : nullptr;
+}
+
+// Levenshtein's distance between `name` and the capitals of `option`.
+unsigned typing_distance(const char* name, std::size_t length, const char* option) {
+    constexpr std::size_t longest = 40;
+    unsigned row[longest + 1];
+    if (length > longest) return ~0U;
+    for (std::size_t i = 0; i <= length; ++i) row[i] = static_cast<unsigned>(i);
+    for (unsigned line = 1; *option != '\0'; ++option, ++line) {
+        unsigned diagonal = row[0];
+        row[0] = line;
+        for (std::size_t i = 1; i <= length; ++i) {
+            const unsigned replaced = diagonal + (name[i - 1] == capital(*option) ? 0U : 1U);
+            diagonal = row[i];
+            row[i] = min_of(replaced, min_of(row[i], row[i - 1]) + 1);
+        }
+    }
+    return row[length];
+}
+
+constexpr const char* names[] = {
+#define NUMALLOC_OPTION(name, Kind, default_text, what) #name,
+#include "numalloc/options.def"
+#undef NUMALLOC_OPTION
+};
+
+void put_capitals(os::Line& line, const char* name) {
+    line << prefix;
+    for (; *name != '\0'; ++name) line << capital(*name);
+}
+
+// A misspelt name would silently do nothing: say what it was likely meant to be.
+void check_name(const char* entry, void (*complain)(const char*)) {
+    const char* name = entry;
+    for (const char* p = prefix; *p != '\0'; ++p, ++name)
+        if (*name != *p) return;
+    std::size_t length = 0;
+    while (name[length] != '\0' && name[length] != '=') ++length;
+    const char* nearest = nullptr;
+    unsigned least = typing_errors + 1;
+    for (const char* known : names) {
+        const unsigned d = typing_distance(name, length, known);
+        if (d == 0) return;
+        if (d < least) {
+            least = d;
+            nearest = known;
+        }
+    }
+    if (nearest == nullptr) return;
+    os::Line line;
+    line << prefix;
+    line.append(name, length) << " is no option; did you mean ";
+    put_capitals(line, nearest);
+    line << '?';
+    complain(line.c_str());
+}
+
+void complain_of_value(const char* name, const char* value, const char* accepted, const char* used,
+                       void (*complain)(const char*)) {
+    os::Line line;
+    put_capitals(line, name);
+    line << '=' << value << " is not understood; accepted: " << accepted << ". Using " << used << '.';
+    complain(line.c_str());
+}
+
+constinit Options current{};
+
+}  // namespace
+
+void parse_options(Options& into, const char* const* environment, void (*complain)(const char*)) {
+    into = Options{};
+#define NUMALLOC_OPTION(name, Kind, default_text, what) parse_##Kind(#default_text, into.name);
+#include "numalloc/options.def"
+#undef NUMALLOC_OPTION
+
+    if (environment == nullptr) return;
+    for (const char* const* entry = environment; *entry != nullptr; ++entry) {
+        // Two compares for each foreign variable: most environments have none of ours.
+        if ((*entry)[0] != 'N' || (*entry)[1] != 'U') continue;
+        check_name(*entry, complain);
+#define NUMALLOC_OPTION(name, Kind, default_text, what)                                        \
+        if (const char* value = value_of(*entry, #name); value != nullptr && *value != '\0')   \
+            if (!parse_##Kind(value, into.name))                                               \
+                complain_of_value(#name, value, kind::Kind##_accepted, #default_text, complain);
+#include "numalloc/options.def"
+#undef NUMALLOC_OPTION
+    }
+}
+
+const Options& options() { return current; }
+
+void init_options() {
+    const int kept = errno;
+    const bool secure = getauxval(AT_SECURE) != 0;
+    errno = kept;
+    parse_options(current, secure ? nullptr : environ, [](const char* text) {
+        os::Line line;
+        line << text;
+        os::say(line);
+    });
+}
+
+}  // namespace numalloc

@@ -1,0 +1,57 @@
+// The options, read once from the environment: NUMALLOC_<NAME> in capitals. The table is
+// include/numalloc/options.def; this file says what each kind accepts.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bits.h"
+#include "options/memory_placement.h"
+#include "os/memory.h"
+
+namespace numalloc {
+
+enum class Binding : std::uint8_t { interleave, saturate, file, none };
+enum class MemoryBinding : std::uint8_t { preferred, strict, none };
+enum class Interleave : std::uint8_t { off, serial, all };
+using os::HugePages;
+
+// What a kind is in the program, and the text it accepts.
+//   kind           type            accepted
+#define NUMALLOC_OPTION_KINDS(KIND)                                                            \
+    KIND(Binding, Binding, "interleave, saturate, file, none")                                 \
+    KIND(MemoryBinding, MemoryBinding, "preferred, strict, none")                              \
+    KIND(Memory, MemoryPlacement, "local, interleave, preferred:NODE, bind:NODES such as 0-3,8") \
+    KIND(Interleave, Interleave, "off, serial, all")                                           \
+    KIND(HugePages, HugePages, "system, on, off")                                              \
+    KIND(Path, const char*, "a path, or none")                                                 \
+    KIND(Milliseconds, std::int32_t, "milliseconds, a number with ms or s, or -1 for never")   \
+    KIND(Size, Bytes, "bytes, or a number with K, M, G or T")                                  \
+    KIND(Flag, bool, "0, 1, off, on, no, yes")
+
+namespace kind {
+#define NUMALLOC_KIND(name, type, accepted)             \
+    using name = type;                                  \
+    constexpr const char* name##_accepted = accepted;
+NUMALLOC_OPTION_KINDS(NUMALLOC_KIND)
+#undef NUMALLOC_KIND
+}  // namespace kind
+
+struct Options {
+#define NUMALLOC_OPTION(name, Kind, default_text, what) kind::Kind name{};
+#include "numalloc/options.def"
+#undef NUMALLOC_OPTION
+};
+
+// Constant after init_options(); all zero before.
+const Options& options();
+
+// Reads the environment, unless the process runs with raised privileges (AT_SECURE): then its
+// caller does not choose. A bad value is one line on stderr, and the default is used. Called
+// once, before any other thread uses the library; allocates nothing, keeps errno.
+void init_options();
+
+// The same for any environment, a list of "NAME=value" that ends in nullptr. Each complaint is
+// one call of `complain`.
+void parse_options(Options& into, const char* const* environment, void (*complain)(const char* line));
+
+}  // namespace numalloc

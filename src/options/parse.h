@@ -1,0 +1,118 @@
+// The text of each kind of option. A parser takes a whole value, and says false for anything
+// that it does not wholly understand; the result is then untouched.
+#pragma once
+
+#include "base/number_list.h"
+#include "options/options.h"
+
+namespace numalloc {
+
+struct Word {
+    const char* text;
+    int value;
+};
+
+constexpr bool same(const char* a, const char* b) {
+    while (*a != '\0' && *a == *b) ++a, ++b;
+    return *a == *b;
+}
+
+template <class T, unsigned N>
+constexpr bool parse_word(const char* text, const Word (&words)[N], T& result) {
+    for (const Word& word : words)
+        if (same(text, word.text)) return result = static_cast<T>(word.value), true;
+    return false;
+}
+
+template <class E>
+constexpr int number_of(E e) { return static_cast<int>(e); }
+
+constexpr bool parse_Binding(const char* text, Binding& result) {
+    constexpr Word words[] = {{"interleave", number_of(Binding::interleave)},
+                              {"saturate", number_of(Binding::saturate)},
+                              {"file", number_of(Binding::file)},
+                              {"none", number_of(Binding::none)}};
+    return parse_word(text, words, result);
+}
+
+constexpr bool parse_MemoryBinding(const char* text, MemoryBinding& result) {
+    constexpr Word words[] = {{"preferred", number_of(MemoryBinding::preferred)},
+                              {"strict", number_of(MemoryBinding::strict)},
+                              {"none", number_of(MemoryBinding::none)}};
+    return parse_word(text, words, result);
+}
+
+constexpr bool parse_Memory(const char* text, MemoryPlacement& result) { return parse_memory_placement(text, result); }
+
+constexpr bool parse_Interleave(const char* text, Interleave& result) {
+    constexpr Word words[] = {{"off", number_of(Interleave::off)},
+                              {"serial", number_of(Interleave::serial)},
+                              {"all", number_of(Interleave::all)}};
+    return parse_word(text, words, result);
+}
+
+constexpr bool parse_HugePages(const char* text, HugePages& result) {
+    constexpr Word words[] = {{"system", number_of(HugePages::system)},
+                              {"on", number_of(HugePages::on)},
+                              {"off", number_of(HugePages::off)}};
+    return parse_word(text, words, result);
+}
+
+constexpr bool parse_Flag(const char* text, bool& result) {
+    constexpr Word words[] = {{"0", 0}, {"1", 1}, {"off", 0}, {"on", 1}, {"no", 0}, {"yes", 1}};
+    return parse_word(text, words, result);
+}
+
+// nullptr says that there is no such file.
+constexpr bool parse_Path(const char* text, const char*& result) {
+    if (*text == '\0') return false;
+    result = same(text, "none") ? nullptr : text;
+    return true;
+}
+
+constexpr bool parse_Milliseconds(const char* text, std::int32_t& result) {
+    if (same(text, "-1")) return result = -1, true;
+    const char* p = text;
+    long value = take_number(p);
+    if (value < 0) return false;
+    if (same(p, "s")) value *= 1000;
+    else if (*p != '\0' && !same(p, "ms")) return false;
+    if (value > INT32_MAX) return false;
+    result = static_cast<std::int32_t>(value);
+    return true;
+}
+
+constexpr bool parse_Size(const char* text, Bytes& result) {
+    if (*text < '0' || *text > '9') return false;
+    Bytes value = 0;
+    for (; *text >= '0' && *text <= '9'; ++text)
+        if (__builtin_mul_overflow(value, Bytes{10}, &value) ||
+            __builtin_add_overflow(value, static_cast<Bytes>(*text - '0'), &value))
+            return false;
+    Bytes unit = 1;
+    switch (*text) {
+        case 'k': case 'K': unit = KiB; break;
+        case 'm': case 'M': unit = MiB; break;
+        case 'g': case 'G': unit = GiB; break;
+        case 't': case 'T': unit = TiB; break;
+        default: break;
+    }
+    if (unit > 1) {
+        ++text;
+        if (same(text, "B") || same(text, "iB")) text = "";
+    }
+    if (*text != '\0' || __builtin_mul_overflow(value, unit, &value)) return false;
+    result = value;
+    return true;
+}
+
+// A default that its own kind does not accept does not compile.
+#define NUMALLOC_OPTION(name, Kind, default_text, what)       \
+    static_assert([] {                                        \
+        kind::Kind value{};                                   \
+        return parse_##Kind(#default_text, value);            \
+    }());
+#include "numalloc/options.def"
+#undef NUMALLOC_OPTION
+
+}  // namespace numalloc

@@ -1,0 +1,71 @@
+#include "os/affinity.h"
+
+#include <sched.h>
+
+#include <cerrno>
+#include <cstddef>
+
+#include "os/syscall.h"
+
+// glibc 2.35 and later register rseq for each thread and say where it lies.
+extern "C" {
+extern const std::ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+}
+
+namespace numalloc::os {
+
+namespace {
+
+char* thread_pointer() {
+#if defined(__x86_64__)
+    char* p;
+    __asm__("mov %%fs:0, %0" : "=r"(p));
+    return p;
+#else
+    char* p;
+    __asm__("mrs %0, tpidr_el0" : "=r"(p));
+    return p;
+#endif
+}
+
+}  // namespace
+
+long get_affinity(int tid, CpuMask& mask) {
+    mask.clear();
+    return call(SYS_sched_getaffinity, tid, sizeof(CpuMask), mask.data());
+}
+
+long set_affinity(int tid, const CpuMask& mask) {
+    return call(SYS_sched_setaffinity, tid, sizeof(CpuMask), mask.data());
+}
+
+long get_affinity(int tid, std::size_t bytes, void* mask) { return call(SYS_sched_getaffinity, tid, bytes, mask); }
+long set_affinity(int tid, std::size_t bytes, const void* mask) {
+    return call(SYS_sched_setaffinity, tid, bytes, mask);
+}
+
+int thread_id() { return static_cast<int>(call(SYS_gettid)); }
+int process_id() { return static_cast<int>(call(SYS_getpid)); }
+
+int current_cpu() {
+    // struct rseq: cpu_id is the second word; negative while the thread is not registered. Its
+    // node_id is not read: kernels before 6.3 leave it wrong without saying so in __rseq_size.
+    if (&__rseq_size != nullptr && __rseq_size >= 8) {
+        const auto* rseq = reinterpret_cast<const volatile int*>(thread_pointer() + __rseq_offset);
+        const int cpu = rseq[1];
+        if (cpu >= 0) return cpu;
+    }
+    const int kept = errno;
+    const int cpu = sched_getcpu();
+    errno = kept;
+    return cpu;
+}
+
+int ask_os_node() {
+    unsigned cpu = 0;
+    unsigned node = 0;
+    return failed(call(SYS_getcpu, &cpu, &node, 0)) ? -1 : static_cast<int>(node);
+}
+
+}  // namespace numalloc::os

@@ -1,0 +1,86 @@
+#include "os/mapping.h"
+
+#include <linux/mman.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "os/memory.h"
+#include "os/syscall.h"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+namespace numalloc::os {
+
+namespace {
+
+// So much at a time: a single larger mapping may be more than the kernel's overcommit guess allows,
+// and a multiple of what a page table spans keeps the move of whole tables.
+constexpr Bytes longest_move = GiB;
+
+enum class Probe { one_mapping, several, refused };
+
+// Before Linux 6.17 a range of several mappings cannot be moved, which mremap says only after it
+// has unmapped the target. Growing in place asks the same question without harm: there is no
+// room to grow, but a range that cannot be moved is refused first, with another error.
+Probe probe(void* p, Bytes bytes) {
+    const Bytes page = page_size();
+    const long grown = call(SYS_mremap, p, bytes, bytes + page, 0);
+    if (!failed(grown)) call(SYS_munmap, address_of(p) + bytes, page);
+    if (!failed(grown) || grown == -ENOMEM || grown == -EAGAIN) return Probe::one_mapping;
+    return grown == -EFAULT ? Probe::several : Probe::refused;
+}
+
+// After a refused call that may have unmapped the range first. false: somebody else may have it.
+bool fill_hole(void* p, Bytes bytes) {
+    const long filled = call(SYS_mmap, p, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (filled == -EEXIST || filled == as_long(p)) return true;
+    if (failed(filled)) return false;
+    // A kernel before 4.17 takes the address for a wish: the range was not free.
+    call(SYS_munmap, filled, bytes);
+    return true;
+}
+
+}  // namespace
+
+Bytes mapping_length(void* p, Bytes at_most) {
+    at_most = min_of(at_most, longest_move);
+    const Probe whole = probe(p, at_most);
+    if (whole != Probe::several) return whole == Probe::refused ? 0 : at_most;
+    const Bytes page = page_size();
+    Bytes fits = 0;
+    for (Bytes too_long = at_most; too_long - fits > page;) {
+        const Bytes middle = fits + align_up((too_long - fits) / 2, page);
+        if (middle == too_long) break;
+        switch (probe(p, middle)) {
+            case Probe::one_mapping: fits = middle; break;
+            case Probe::several: too_long = middle; break;
+            case Probe::refused: return 0;
+        }
+    }
+    return fits;
+}
+
+Replaced move_mapping(void* from, void* to, Bytes bytes) {
+    // DONTUNMAP leaves the source mapped: no moment in which another thread's mmap could land
+    // in our region.
+    if (!failed(call(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to))) return Replaced::done;
+    return fill_hole(to, bytes) ? Replaced::refused : Replaced::lost;
+}
+
+Replaced renew(void* p, Bytes bytes) {
+    for (Bytes done = 0; done < bytes;) {
+        const Bytes piece = min_of(bytes - done, longest_move);
+        void* const at = static_cast<char*>(p) + done;
+        if (failed(call(SYS_mmap, at, piece, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)))
+            return fill_hole(at, piece) ? Replaced::refused : Replaced::lost;
+        done += piece;
+    }
+    return Replaced::done;
+}
+
+}  // namespace numalloc::os

@@ -1,0 +1,195 @@
+#include "os/numa_policy.h"
+
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "base/number_list.h"
+#include "base/text.h"
+#include "os/clock.h"
+#include "os/memory.h"
+#include "os/sysfs.h"
+#include "os/syscall.h"
+
+#ifndef SYS_set_mempolicy_home_node
+#define SYS_set_mempolicy_home_node 450
+#endif
+
+namespace numalloc::os {
+
+namespace {
+
+// Of Linux 6.9; a number of an enumeration, which the preprocessor cannot ask for.
+constexpr int weighted_interleave = 6;
+
+// The kernel reads one bit less than it is told.
+constexpr unsigned long kernel_bits = max_os_nodes + 1;
+
+int set_policy(void* p, Bytes bytes, int policy, const NodeMask& nodes, unsigned flags = 0) {
+    return static_cast<int>(-call(SYS_mbind, p, bytes, policy, nodes.data(), kernel_bits, flags));
+}
+
+// The "Name:   123 kB" of a meminfo file, in bytes.
+Bytes field(const char* text, const char* name) {
+    const char* p = std::strstr(text, name);
+    if (p == nullptr) return 0;
+    p += std::strlen(name);
+    while (*p == ' ') ++p;
+    const long kilobytes = take_number(p);
+    return kilobytes < 0 ? 0 : static_cast<Bytes>(kilobytes) * KiB;
+}
+
+}  // namespace
+
+int bind(void* p, Bytes bytes, unsigned os_node, BindMode mode) {
+    NodeMask nodes;
+    nodes.add(os_node);
+    return set_policy(p, bytes, mode == BindMode::strict ? MPOL_BIND : MPOL_PREFERRED, nodes);
+}
+
+int bind_within(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes) {
+    if (const int error = set_policy(p, bytes, MPOL_BIND, nodes); error != 0) return error;
+    return static_cast<int>(-call(SYS_set_mempolicy_home_node, p, bytes, os_node, 0));
+}
+
+int interleave(void* p, Bytes bytes, const NodeMask& nodes) {
+    // Without weights of its own this policy is the other one, and before Linux 6.9 it is EINVAL.
+    if (set_policy(p, bytes, weighted_interleave, nodes) == 0) return 0;
+    return set_policy(p, bytes, MPOL_INTERLEAVE, nodes);
+}
+
+int unbind(void* p, Bytes bytes) { return set_policy(p, bytes, MPOL_DEFAULT, {}); }
+
+int move_to_node(void* p, Bytes bytes, unsigned os_node) {
+    NodeMask nodes;
+    nodes.add(os_node);
+    const int error = set_policy(p, bytes, MPOL_BIND, nodes, MPOL_MF_MOVE | MPOL_MF_STRICT);
+    return error == EIO ? ENOMEM : error;
+}
+
+int node_of_page(const void* p) {
+    const void* page = p;
+    int status = -1;
+    const long result = call(SYS_move_pages, 0, 1, &page, 0, &status, 0);
+    return failed(result) ? static_cast<int>(result) : status;
+}
+
+Bytes free_bytes_of_node(unsigned os_node) {
+    Text<64> path;
+    path << "/sys/devices/system/node/node" << os_node << "/meminfo";
+    char text[4096];
+    if (read_file(path.c_str(), text, sizeof text) <= 0) return ~Bytes{0};
+    return field(text, "MemFree:") + field(text, "Inactive(file):");
+}
+
+namespace {
+
+constexpr std::uint32_t free_bytes_keep = 100;  // milliseconds
+
+struct Reading {
+    std::atomic<std::uint32_t> at;
+    std::atomic<Bytes> bytes_plus_one;  // 0: never read
+};
+constinit Reading readings[max_os_nodes];
+
+}  // namespace
+
+Bytes recent_free_bytes_of_node(unsigned os_node) {
+    Reading& reading = readings[os_node];
+    const std::uint32_t now = milliseconds();
+    const Bytes known = reading.bytes_plus_one.load(std::memory_order_acquire);
+    if (known != 0 && now - reading.at.load(std::memory_order_relaxed) < free_bytes_keep) return known - 1;
+    const Bytes bytes = free_bytes_of_node(os_node);
+    if (bytes == ~Bytes{0}) return bytes;
+    reading.at.store(now, std::memory_order_relaxed);
+    reading.bytes_plus_one.store(bytes + 1, std::memory_order_release);
+    return bytes;
+}
+
+namespace {
+
+// The number behind `name` in a line of /proc/zoneinfo; of several (protection) the largest. A
+// zone's own "high " is not a CPU's "high:".
+bool value_in(const char* line, const char* name, std::uint64_t& value) {
+    while (*line == ' ') ++line;
+    const std::size_t length = strlen(name);
+    if (strncmp(line, name, length) != 0) return false;
+    value = 0;
+    std::uint64_t number = 0;
+    for (const char* p = line + length; *p != '\0'; ++p) {
+        number = *p >= '0' && *p <= '9' ? number * 10 + static_cast<std::uint64_t>(*p - '0') : 0;
+        value = max_of(value, number);
+    }
+    return true;
+}
+
+// What /proc/zoneinfo says of one node, line by line.
+class KeptByZones {
+public:
+    explicit KeptByZones(unsigned os_node) { header_ << "Node " << os_node << ','; }
+    void line(const char* text) {
+        if (strncmp(text, "Node ", 5) == 0) {
+            end_zone();
+            mine_ = strncmp(text, header_.c_str(), header_.size()) == 0;
+        } else if (mine_) {
+            value_in(text, "high ", high_) || value_in(text, "managed ", managed_) ||
+                value_in(text, "protection:", protection_);
+        }
+    }
+    std::uint64_t pages() {
+        end_zone();
+        return pages_;
+    }
+
+private:
+    void end_zone() {
+        pages_ += min_of(managed_, high_ + protection_);
+        high_ = managed_ = protection_ = 0;
+    }
+
+    Text<32> header_;
+    bool mine_ = false;
+    std::uint64_t high_ = 0;
+    std::uint64_t managed_ = 0;
+    std::uint64_t protection_ = 0;
+    std::uint64_t pages_ = 0;
+};
+
+}  // namespace
+
+Bytes kept_bytes_of_node(unsigned os_node) {
+    const long fd = call(SYS_openat, AT_FDCWD, "/proc/zoneinfo", O_RDONLY | O_CLOEXEC, 0);
+    KeptByZones kept(os_node);
+    // The file has a few lines a CPU and zone: too long for a buffer, so it is cut into lines.
+    char chunk[1024];
+    char line[160];
+    std::size_t length = 0;
+    for (long n = 0; !failed(fd) && (n = call(SYS_read, fd, chunk, sizeof chunk)) > 0;)
+        for (long i = 0; i < n; ++i) {
+            if (chunk[i] != '\n') {
+                if (length + 1 < sizeof line) line[length++] = chunk[i];
+                continue;
+            }
+            line[length] = '\0';
+            kept.line(line);
+            length = 0;
+        }
+    if (!failed(fd)) call(SYS_close, fd);
+    const std::uint64_t pages = kept.pages();
+    return pages == 0 ? 64 * MiB : pages * page_size();
+}
+
+TaskPolicy task_policy(NodeMask& nodes) {
+    int mode = MPOL_DEFAULT;
+    nodes.clear();
+    if (failed(call(SYS_get_mempolicy, &mode, nodes.data(), kernel_bits, 0, 0))) return TaskPolicy::none;
+    mode &= ~MPOL_MODE_FLAGS;
+    if (mode == MPOL_DEFAULT || mode == MPOL_LOCAL) return TaskPolicy::none;
+    if (mode == MPOL_PREFERRED && nodes.empty()) return TaskPolicy::none;  // "local" before Linux 5.14
+    return mode == MPOL_BIND ? TaskPolicy::membind : TaskPolicy::other;
+}
+
+}  // namespace numalloc::os

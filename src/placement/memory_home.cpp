@@ -1,0 +1,140 @@
+#include "placement/memory_home.h"
+
+#include <cerrno>
+#include <new>
+
+#include "options/options.h"
+#include "os/memory.h"
+#include "os/report.h"
+#include "placement/internal.h"
+
+// glibc 2.32 and later: whether the process has one thread.
+extern "C" {
+extern char __libc_single_threaded __attribute__((weak));
+}
+
+namespace numalloc::placement {
+
+namespace {
+
+using Kind = MemoryPlacement::Kind;
+
+// A placement that was found possible, with our numbers.
+struct Resolved {
+    MemoryPlacement said;   // the kernel's numbers
+    os::NodeMask nodes;     // ours
+    Resolved* next = nullptr;
+};
+
+constinit Resolved of_process;
+constinit thread_local const Resolved* of_thread __attribute__((tls_model("initial-exec"))) = nullptr;
+
+// What threads asked for, each different placement once and for ever: a thread's pointer stays good.
+// Under process.lock.
+Resolved* known = nullptr;
+Resolved* slab = nullptr;
+unsigned slab_left = 0;
+constexpr Bytes slab_bytes = 4 * KiB;
+
+// 0, or the error of a node.
+int resolve(const MemoryPlacement& said, os::NodeMask& nodes) {
+    const os::Topology& topology = os::topology();
+    nodes.clear();
+    for (unsigned n = said.nodes.first(); n < os::max_os_nodes; n = said.nodes.next(n + 1)) {
+        if (!topology.exists(n)) return EINVAL;
+        const NodeId node = topology.from_os_node(n);
+        if (node == no_node) return ENXIO;
+        nodes.add(node.value);
+    }
+    return 0;
+}
+
+Resolved* fresh() {
+    if (slab_left == 0) {
+        void* memory = os::map(slab_bytes);
+        if (memory == nullptr) return nullptr;
+        slab = static_cast<Resolved*>(memory);
+        slab_left = slab_bytes / sizeof(Resolved);
+    }
+    --slab_left;
+    return new (slab++) Resolved;
+}
+
+bool alone() {
+    if (&__libc_single_threaded != nullptr) return __libc_single_threaded != 0;
+    return process.mode == Mode::active && process.next_number <= 1;
+}
+
+NodeId nearest_of(const os::NodeMask& nodes, NodeId from) {
+    const os::Topology& topology = os::topology();
+    for (unsigned k = 0; k < topology.nodes(); ++k)
+        if (const NodeId n = topology.nearest(from, k); nodes.test(n.value)) return n;
+    return from;
+}
+
+}  // namespace
+
+void init_memory_home() {
+    const MemoryPlacement& said = options().memory;
+    of_process = {};
+    if (const int error = resolve(said, of_process.nodes); error != 0) {
+        os::Line line;
+        line << "NUMALLOC_MEMORY names a node that "
+             << (error == EINVAL ? "this machine does not have" : "this process may not use") << "; memory is local";
+        os::say(line);
+        of_process.nodes.clear();
+        return;
+    }
+    of_process.said = said;
+    if (options().interleave == Interleave::all) of_process.said.kind = Kind::interleave;
+}
+
+NodeId memory_home() {
+    const NodeId home = home_node();
+    if (process.mode == Mode::off) return home;
+    const Resolved* const own = of_thread;
+    if (own == nullptr && options().interleave == Interleave::serial && alone()) return os::topology().interleaved();
+    const Resolved& placement = own != nullptr ? *own : of_process;
+    switch (placement.said.kind) {
+        case Kind::interleave: return os::topology().interleaved();
+        case Kind::preferred: return NodeId{placement.nodes.first()};
+        case Kind::bind: return nearest_of(placement.nodes, home);
+        case Kind::local: break;
+    }
+    return home;
+}
+
+const os::NodeMask& bound_nodes() {
+    static constinit const os::NodeMask none{};
+    return of_process.said.kind == Kind::bind ? of_process.said.nodes : none;
+}
+
+const os::NodeMask* thread_spill_limit() {
+    const Resolved& placement = of_thread != nullptr ? *of_thread : of_process;
+    return placement.said.kind == Kind::bind ? &placement.nodes : nullptr;
+}
+
+int set_thread_memory(const MemoryPlacement* wanted) {
+    if (wanted == nullptr) {
+        of_thread = nullptr;
+        return 0;
+    }
+    os::NodeMask nodes;
+    if (const int error = resolve(*wanted, nodes); error != 0) return error;
+    os::Guard guard(process.lock);
+    for (Resolved* r = known; r != nullptr; r = r->next)
+        if (r->said.kind == wanted->kind && r->said.nodes == wanted->nodes) {
+            of_thread = r;
+            return 0;
+        }
+    Resolved* const made = fresh();
+    if (made == nullptr) return ENOMEM;
+    made->said = *wanted;
+    made->nodes = nodes;
+    made->next = known;
+    known = made;
+    of_thread = made;
+    return 0;
+}
+
+}  // namespace numalloc::placement

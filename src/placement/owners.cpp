@@ -1,0 +1,211 @@
+#include "placement/owners.h"
+
+#include <atomic>
+
+#include "os/memory.h"
+#include "os/topology.h"
+#include "placement/internal.h"
+
+namespace numalloc::placement {
+
+using detail::current;
+
+namespace {
+
+// What was answered for each number: a place, in follow mode a node, plus one; 0 for none yet.
+using Answer = std::uint16_t;
+std::atomic<std::atomic<Answer>*> answers{nullptr};
+
+// Where threads are not bound: numbers by order of asking.
+constinit thread_local int own_number __attribute__((tls_model("initial-exec"))) = -1;
+std::atomic<int> next_own_number{1};  // 0 is main's
+
+bool in_table(int owner) { return owner >= 0 && owner < most_owners; }
+
+// nullptr without memory. A mapping that another thread was faster to make is given back.
+std::atomic<Answer>* table() {
+    std::atomic<Answer>* known = answers.load(std::memory_order_acquire);
+    if (known != nullptr) return known;
+    constexpr Bytes bytes = most_owners * sizeof(Answer);
+    auto* made = static_cast<std::atomic<Answer>*>(os::map(bytes));
+    if (made == nullptr) return nullptr;
+    if (answers.compare_exchange_strong(known, made, std::memory_order_acq_rel)) return made;
+    os::unmap(made, bytes);
+    return known;
+}
+
+PlaceId place_in(std::atomic<Answer>* t, unsigned owner) {
+    const Answer answer = t[owner].load(std::memory_order_relaxed);
+    return answer == 0 ? no_place : PlaceId{answer - 1U};
+}
+
+bool is_promise(unsigned owner) { return owner >= process.next_number && owner < process.promised_up_to; }
+
+void count(PlaceId id, int threads) {
+    if (id != no_place) process.places[id].threads += static_cast<std::uint32_t>(threads);
+}
+
+void answer(std::atomic<Answer>* t, unsigned owner, PlaceId place) {
+    if (is_promise(owner)) {
+        count(place_in(t, owner), -1);
+        count(place, 1);
+    }
+    t[owner].store(static_cast<Answer>(place == no_place ? 0 : place.value + 1U), std::memory_order_relaxed);
+}
+
+// A place of the number's node that the thread may run in; where it is, if that is one.
+PlaceId place_on_same_node(const ThreadRecord* record, PlaceId answered) {
+    const NodeId node = process.places[answered].home;
+    if (record->place != no_place && process.places[record->place].home == node) return record->place;
+    const PlaceSet allowed = places_of(record);
+    if (allowed.test(answered.value)) return answered;
+    for (unsigned i = allowed.first(); i < process.places.count; i = allowed.next(i + 1))
+        if (process.places[PlaceId{i}].home == node) return PlaceId{i};
+    return no_place;
+}
+
+// Main runs alone and unbound until somebody wants to rely on where it is.
+void settle_caller(bool* moved) {
+    if (current == nullptr || current->place != no_place) return;
+    settle_runner(current);
+    *moved = true;
+}
+
+void promise_up_to(std::atomic<Answer>* t, unsigned owner) {
+    process.promised_up_to = max_of(process.promised_up_to, process.next_number);
+    for (; process.promised_up_to <= owner; ++process.promised_up_to) {
+        const unsigned number = process.promised_up_to;
+        PlaceId place = place_in(t, number);  // asked for before a fork, or of a number given by itself
+        if (place == no_place)
+            place = choose(number, current != nullptr ? places_of(current) : all_places(), no_place);
+        count(place, 1);
+        t[number].store(static_cast<Answer>(place == no_place ? 0 : place.value + 1U), std::memory_order_relaxed);
+    }
+}
+
+ThreadRecord* record_of(int owner) {
+    for (ThreadRecord* r = process.records.first(); r != nullptr; r = r->next)
+        if (r->owner == owner) return r;
+    return nullptr;
+}
+
+NodeId home_of(const ThreadRecord* record) {
+    if (record->place != no_place) return process.places[record->place].home;
+    const NodeId home = os::topology().home_of_os_node(record->os_node.load(std::memory_order_relaxed));
+    return home == no_node ? NodeId{0} : home;
+}
+
+// The first question after a number.
+NodeId ask(std::atomic<Answer>* t, int owner, bool* moved) {
+    os::Guard guard(process.lock);
+    settle_caller(moved);
+    const auto number = static_cast<unsigned>(owner);
+    const ThreadRecord* const record = record_of(owner);
+    if (record != nullptr) answer(t, number, record->place);
+    else if (number >= process.next_number) promise_up_to(t, number);
+    else if (place_in(t, number) == no_place) answer(t, number, choose(number, all_places(), no_place));
+    const PlaceId place = place_in(t, number);
+    if (place != no_place) return process.places[place].home;
+    return record != nullptr ? home_of(record) : NodeId{0};
+}
+
+int unbound_owner() {
+    if (own_number < 0)
+        own_number = os::thread_id() == os::process_id() ? 0 : next_own_number.fetch_add(1, std::memory_order_relaxed);
+    return own_number;
+}
+
+void note_unbound(std::atomic<Answer>* t) {
+    if (t != nullptr && in_table(own_number))
+        t[own_number].store(static_cast<Answer>(home_node().value + 1U), std::memory_order_relaxed);
+}
+
+}  // namespace
+
+PlaceId answered_place(int owner) {
+    std::atomic<Answer>* const t = answers.load(std::memory_order_acquire);
+    return t == nullptr || !in_table(owner) ? no_place : place_in(t, static_cast<unsigned>(owner));
+}
+
+void owner_was_moved(const ThreadRecord* record) {
+    std::atomic<Answer>* const t = answers.load(std::memory_order_acquire);
+    if (t == nullptr || !in_table(record->owner) || record->place == no_place) return;
+    const auto owner = static_cast<unsigned>(record->owner);
+    if (const PlaceId before = place_in(t, owner); before != no_place && before != record->place)
+        answer(t, owner, record->place);
+}
+
+void number_thread(ThreadRecord* record) {
+    const unsigned number = process.next_number;
+    if (is_promise(number)) count(answered_place(static_cast<int>(number)), -1);
+    ++process.next_number;
+    record->number = number;
+    record->owner = static_cast<int>(number);
+}
+
+void take_number_back(const ThreadRecord* record) {
+    if (record->number + 1 != process.next_number) return;
+    --process.next_number;
+    if (is_promise(record->number)) count(answered_place(static_cast<int>(record->number)), 1);
+}
+
+int owner_of_caller() {
+    if (process.mode != Mode::active) {
+        const int owner = unbound_owner();
+        if (process.mode == Mode::follow) note_unbound(table());
+        return owner;
+    }
+    if (current == nullptr) (void)home_node();  // takes it in
+    return current == nullptr ? 0 : current->owner;
+}
+
+bool register_owner(int owner, bool* moved) {
+    *moved = false;
+    std::atomic<Answer>* const t = in_table(owner) ? table() : nullptr;
+    if (t == nullptr) return false;
+    if (process.mode != Mode::active) {
+        own_number = owner;
+        if (process.mode == Mode::follow) note_unbound(t);
+        return true;
+    }
+    if (current == nullptr) (void)home_node();
+    if (current == nullptr) return false;
+    os::Guard guard(process.lock);
+    current->owner = owner;
+    const PlaceId answered = place_in(t, static_cast<unsigned>(owner));
+    if (answered == no_place) return true;
+    const PlaceId target = place_on_same_node(current, answered);
+    if (target == no_place || target == current->place) return true;
+    move_to(current, target);
+    *moved = true;
+    return true;
+}
+
+NodeId node_of_owner(int owner, bool* out_of_memory, bool* moved) {
+    *out_of_memory = false;
+    *moved = false;
+    if (process.mode == Mode::off) return in_table(owner) || (owner > 0 && owner == own_number) ? NodeId{0} : no_node;
+    if (!in_table(owner)) {
+        // More threads have lived than the table has numbers: this one's place is looked up.
+        if (process.mode == Mode::follow && owner > 0 && owner == own_number) return home_node();
+        if (owner < 0 || process.mode != Mode::active) return no_node;
+        os::Guard guard(process.lock);
+        const ThreadRecord* const record = record_of(owner);
+        return record == nullptr ? no_node : home_of(record);
+    }
+    std::atomic<Answer>* const t = table();
+    if (t == nullptr) {
+        *out_of_memory = true;
+        return no_node;
+    }
+    const Answer known = t[owner].load(std::memory_order_relaxed);
+    if (process.mode == Mode::active)
+        return known != 0 ? process.places[PlaceId{known - 1U}].home : ask(t, owner, moved);
+    if (unbound_owner() == owner) {
+        note_unbound(t);
+        return home_node();
+    }
+    return known != 0 ? NodeId{known - 1U} : NodeId{static_cast<unsigned>(owner) % os::topology().nodes()};
+}
+
+}  // namespace numalloc::placement

@@ -1,0 +1,367 @@
+#include "placement/placement.h"
+
+#include <cerrno>
+
+#include "options/options.h"
+#include "os/memory.h"
+#include "os/report.h"
+#include "os/topology.h"
+#include "placement/internal.h"
+#include "placement/memory_home.h"
+#include "placement/rule_file.h"
+
+// Defined where pthread_create and the rest are interposed. Without them (the static library) a
+// binding could not be hidden from the program and its children, so threads are not bound.
+extern "C" __attribute__((weak)) const bool numalloc_interposes_threads;
+
+namespace numalloc::placement {
+
+namespace detail {
+constinit thread_local ThreadRecord* current __attribute__((tls_model("initial-exec"))) = nullptr;
+}
+constinit Process process;
+using detail::current;
+
+namespace {
+
+// The last home of a thread whose record is gone: its very last frees still ask.
+constinit thread_local std::uint16_t ended_on __attribute__((tls_model("initial-exec"))) = no_node.value;
+
+constinit RuleFile rules;  // constant after init()
+
+PlaceId current_place() { return process.places.of_os_node(os::current_os_node()); }
+
+}  // namespace
+
+PlaceSet places_of(const ThreadRecord* record) {
+    PlaceSet result;
+    for (unsigned i = 0; i < process.places.count; ++i)
+        for (unsigned w = 0; w < process.records.words(); ++w)
+            if ((record->user_mask()[w] & process.mask_of(PlaceId{i})[w]) != 0) {
+                result.add(i);
+                break;
+            }
+    return result;
+}
+
+PlaceSet all_places() {
+    PlaceSet result;
+    for (unsigned i = 0; i < process.places.count; ++i) result.add(i);
+    return result;
+}
+
+// A thread that has already run somewhere (main) stays there unless a rule names it: its memory lies
+// there.
+PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on) {
+    const unsigned count = allowed.count();
+    if (count == 0) return no_place;
+    if (count == 1) return PlaceId{allowed.first()};
+    if (const PlaceId ruled = rules.place_of(number); ruled != no_place && allowed.test(ruled.value)) return ruled;
+    if (runs_on != no_place && allowed.test(runs_on.value)) return runs_on;
+    PlaceId from = process.first_place == no_place ? current_place() : process.first_place;
+    if (from == no_place) from = PlaceId{0};
+    return options().binding == Binding::saturate ? choose_saturated(process.places, allowed, from)
+                                                  : choose_interleaved(process.places, allowed, from);
+}
+
+namespace {
+
+void note_refusal(long result) {
+    if (process.refusal_noted || !options().verbose) return;
+    process.refusal_noted = true;
+    os::Line line;
+    line << "sched_setaffinity refused a node's CPUs (errno " << static_cast<std::int64_t>(-result)
+         << "): such threads are not bound, their memory follows them";
+    os::say(line);
+}
+
+}  // namespace
+
+void set_user_mask(ThreadRecord* record, const os::CpuMask& mask) {
+    for (unsigned w = 0; w < process.records.words(); ++w) record->user_mask()[w] = mask.data()[w];
+}
+
+os::CpuMask user_mask_of(const ThreadRecord* record) {
+    os::CpuMask mask;
+    for (unsigned w = 0; w < process.records.words(); ++w) mask.data()[w] = record->user_mask()[w];
+    return mask;
+}
+
+os::CpuMask bound_mask_of(const ThreadRecord* record) {
+    os::CpuMask mask;
+    for (unsigned w = 0; w < process.records.words(); ++w) mask.data()[w] = record->user_mask()[w] & process.mask_of(record->place)[w];
+    return mask;
+}
+
+bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words) {
+    if (!record->bound) return false;
+    for (unsigned w = 0; w < process.records.words(); ++w)
+        if ((w < words ? mask[w] : 0) != (record->user_mask()[w] & process.mask_of(record->place)[w])) return false;
+    return true;
+}
+
+void leave(ThreadRecord* record) {
+    if (record->place != no_place) --process.places[record->place].threads;
+    record->place = no_place;
+}
+
+void place(ThreadRecord* record, PlaceId runs_on) {
+    leave(record);
+    const PlaceSet allowed = places_of(record);
+    const PlaceId promised = answered_place(record->owner);
+    const bool keep_promise = promised != no_place && allowed.test(promised.value);
+    record->place = keep_promise ? promised : choose(record->number, allowed, runs_on);
+    if (record->place != no_place) ++process.places[record->place].threads;
+}
+
+void apply(ThreadRecord* record, int tid, bool wide) {
+    owner_was_moved(record);
+    record->bound = false;
+    record->home.store(no_node.value, std::memory_order_relaxed);
+    if (record->place == no_place) {
+        if (!wide) os::set_affinity(tid, user_mask_of(record));
+        return;
+    }
+    const os::CpuMask mask = bound_mask_of(record);
+    const bool narrower = mask != user_mask_of(record);
+    if (narrower || !wide) {
+        if (const long result = os::set_affinity(tid, mask); result < 0) {
+            note_refusal(result);
+            return;
+        }
+    }
+    record->bound = narrower;
+    record->os_node.store(process.places[record->place].os_node, std::memory_order_relaxed);
+    record->home.store(process.places[record->place].home.value, std::memory_order_relaxed);
+}
+
+namespace {
+
+}  // namespace
+
+void settle_runner(ThreadRecord* record) {
+    place(record, current_place());
+    if (process.first_place == no_place) process.first_place = record->place;
+    apply(record, 0, true);
+}
+
+void move_to(ThreadRecord* record, PlaceId id) {
+    leave(record);
+    record->place = id;
+    ++process.places[id].threads;
+    if (!record->starting) apply(record, record->tid, false);
+}
+
+namespace {
+
+// A record for a running thread that has none: main, and threads that nobody announced.
+ThreadRecord* take_in(const os::CpuMask& kernel_mask) {
+    ThreadRecord* record = process.records.take();
+    if (record == nullptr) return nullptr;
+    number_thread(record);
+    record->tid = os::thread_id();
+    record->handle = pthread_self();
+    set_user_mask(record, kernel_mask);
+    current = record;
+    return record;
+}
+
+// An unannounced thread has its creator's affinity. If that is what we gave some other thread,
+// then what that thread's user gave is meant.
+bool look_through_ours(ThreadRecord* record) {
+    for (const ThreadRecord* other = process.records.first(); other != nullptr; other = other->next) {
+        if (other == record || !is_ours(other, record->user_mask(), process.records.words())) continue;
+        for (unsigned w = 0; w < process.records.words(); ++w) record->user_mask()[w] = other->user_mask()[w];
+        return true;
+    }
+    return false;
+}
+
+void adopt() {
+    os::CpuMask mask;
+    if (os::get_affinity(0, mask) < 0) return;
+    os::Guard guard(process.lock);
+    const bool alone = process.records.first() == nullptr;
+    ThreadRecord* record = take_in(mask);
+    if (record == nullptr || alone) return;
+    const bool narrowed = look_through_ours(record);
+    place(record, no_place);
+    apply(record, 0, !narrowed);
+}
+
+// The calling thread runs where we did not put it. A child's start widens its mask for a moment
+// (AsTheUserSetIt) and may move it; else somebody has set its mask by a raw system call.
+void was_moved() {
+    os::CpuMask mask;
+    if (os::get_affinity(0, mask) <= 0) return;
+    os::Guard guard(process.lock);
+    if (is_ours(current, mask.data(), os::CpuMask::words) || mask == user_mask_of(current)) return;
+    follow_user(current);
+}
+
+void complain(const char* text) {
+    os::Line line;
+    line << text;
+    os::say(line);
+}
+
+// The nodes that have CPUs. False without memory for the tables.
+bool find_places(unsigned words, const os::CpuMask& mine) {
+    const os::Topology& topology = os::topology();
+    PlaceSet with_cpus;
+    for (unsigned cpu = 0; cpu < words * 64; ++cpu)
+        if (const int n = topology.os_node_of_cpu(cpu); n >= 0) with_cpus.add(static_cast<unsigned>(n));
+    const unsigned count = with_cpus.count();
+    const Bytes mask_bytes = Bytes{count} * words * sizeof(std::uint64_t);
+    void* memory = os::map(align_up(max_of<Bytes>(mask_bytes + count * sizeof(Place), 1), os::page_size()));
+    if (memory == nullptr) return false;
+    process.masks = static_cast<std::uint64_t*>(memory);
+    process.places = {reinterpret_cast<Place*>(process.masks + std::size_t{count} * words), count};
+
+    unsigned next = 0;
+    for (unsigned n = with_cpus.first(); n < os::max_os_nodes; n = with_cpus.next(n + 1))
+        process.places.place[next++] = {0, 0, static_cast<std::uint16_t>(n), topology.home_of_os_node(n)};
+    for (unsigned cpu = 0; cpu < words * 64; ++cpu) {
+        const PlaceId id = process.places.of_os_node(topology.os_node_of_cpu(cpu));
+        if (id == no_place) continue;
+        process.masks[std::size_t{id.value} * words + cpu / 64] |= std::uint64_t{1} << (cpu % 64);
+        if (mine.test(cpu)) ++process.places[id].cpus;
+    }
+    return true;
+}
+
+void load_rules(const Places& places) {
+    if (options().binding != Binding::file) return;
+    if (options().binding_file == nullptr) complain("NUMALLOC_BINDING=file needs NUMALLOC_BINDING_FILE; threads are interleaved");
+    else rules.load(options().binding_file, places, complain);
+}
+
+bool start_binding() {
+    if (options().binding == Binding::none || &numalloc_interposes_threads == nullptr) return false;
+    os::CpuMask mine;
+    const long mask_bytes = os::get_affinity(0, mine);
+    if (mask_bytes <= 0) return false;
+    const unsigned words = static_cast<unsigned>(mask_bytes) / 8;
+    process.records.start(words);
+    if (!find_places(words, mine)) return false;
+    load_rules(process.places);
+    if (options().verbose) {
+        os::Line line;
+        line << process.places.count << " nodes with CPUs: threads are bound from the second on";
+        os::say(line);
+    }
+    return take_in(mine) != nullptr;
+}
+
+}  // namespace
+
+void init() {
+    if (os::topology().nodes() == 1) {
+        // Nothing to bind, but mistakes in the file are reported as on the machine it is for.
+        Place only{};
+        only.cpus = 1;
+        only.os_node = static_cast<std::uint16_t>(os::topology().os_node(NodeId{0}));
+        load_rules({&only, 1});
+        return;
+    }
+    process.mode = start_binding() ? Mode::active : Mode::follow;
+}
+
+bool follows_cpu() { return process.mode != Mode::off; }
+bool active() { return process.mode == Mode::active; }
+
+NodeId home_node() {
+    if (process.mode == Mode::off) return NodeId{0};
+    if (process.mode == Mode::follow) return os::current_node();
+    if (current == nullptr) {
+        if (ended_on != no_node.value) return NodeId{ended_on};
+        adopt();
+        if (current == nullptr) return os::current_node();
+    }
+    if (current->home.load(std::memory_order_relaxed) == no_node.value) return os::current_node();
+    if (os::current_os_node() != current->os_node.load(std::memory_order_relaxed)) was_moved();
+    const NodeId home{current->home.load(std::memory_order_relaxed)};
+    return home == no_node ? os::current_node() : home;
+}
+
+int rehome_thread(pthread_t thread, unsigned os_node) {
+    if (process.mode == Mode::off) return 0;
+    if (process.mode == Mode::follow) {
+        if (!pthread_equal(thread, pthread_self())) return ENOTSUP;
+        MemoryPlacement there;
+        there.kind = MemoryPlacement::Kind::preferred;
+        there.nodes.add(os_node);
+        return set_thread_memory(&there);
+    }
+    if (current == nullptr) adopt();
+    os::Guard guard(process.lock);
+    ThreadRecord* const record = process.records.find(thread);
+    if (record == nullptr) return ESRCH;
+    const PlaceId target = process.places.of_os_node(static_cast<int>(os_node));
+    if (target == no_place || !places_of(record).test(target.value)) return ENXIO;
+    if (process.first_place == no_place) process.first_place = target;
+    move_to(record, target);
+    return record->starting || record->home.load(std::memory_order_relaxed) != no_node.value ? 0 : EPERM;
+}
+
+ThreadRecord* begin_thread(const os::CpuMask* attr_mask, NodeId* creator_moved) {
+    *creator_moved = no_node;
+    if (current == nullptr) adopt();
+    os::Guard guard(process.lock);
+    if (current != nullptr && current->place == no_place) {
+        settle_runner(current);
+        *creator_moved = NodeId{current->home.load(std::memory_order_relaxed)};
+    }
+    ThreadRecord* record = process.records.take();
+    if (record == nullptr) return nullptr;
+    record->starting = true;
+    number_thread(record);
+    record->mask_from_attr = attr_mask != nullptr;
+    if (attr_mask != nullptr) set_user_mask(record, *attr_mask);
+    else if (current != nullptr) set_user_mask(record, user_mask_of(current));
+    record->inherits_ours = attr_mask == nullptr && current != nullptr && current->bound;
+    place(record, no_place);
+    return record;
+}
+
+void abandon_thread(ThreadRecord* record) {
+    os::Guard guard(process.lock);
+    leave(record);
+    take_number_back(record);
+    process.records.give(record);
+}
+
+void created_thread(ThreadRecord* record, std::uint64_t generation, pthread_t handle) {
+    os::Guard guard(process.lock);
+    if (record->generation != generation || !record->starting) return;
+    record->handle = handle;
+    *record->handle_out = handle;
+    record->handle_out = nullptr;
+}
+
+void enter_thread(ThreadRecord* record) {
+    os::Guard guard(process.lock);
+    current = record;
+    record->tid = os::thread_id();
+    record->handle = pthread_self();
+    if (record->handle_out != nullptr) *record->handle_out = record->handle;
+    record->starting = false;
+    if (record->mask_from_attr) {
+        // The kernel has cut it to the cpuset, and libc's own default attributes count as well.
+        os::CpuMask mask;
+        if (os::get_affinity(0, mask) > 0) set_user_mask(record, mask);
+    }
+    apply(record, 0, !record->inherits_ours);
+}
+
+void thread_ended() {
+    if (current == nullptr) return;
+    const NodeId last{current->home.load(std::memory_order_relaxed)};
+    os::Guard guard(process.lock);
+    ended_on = (last == no_node ? os::current_node() : last).value;
+    leave(current);
+    process.records.give(current);
+    current = nullptr;
+}
+
+}  // namespace numalloc::placement

@@ -1,0 +1,39 @@
+#include "placement/policy.h"
+
+namespace numalloc::placement {
+
+namespace {
+
+// The allowed place of least weight, of equals the first one from `first` on.
+template <class Weight>
+PlaceId lightest(const Places& places, const PlaceSet& allowed, PlaceId first, Weight weight) {
+    PlaceId best = no_place;
+    std::uint32_t least = 0;
+    for (unsigned step = 0; step < places.count; ++step) {
+        const PlaceId id{(first.value + step) % places.count};
+        if (!allowed.test(id.value)) continue;
+        const std::uint32_t w = weight(places[id]);
+        if (best != no_place && w >= least) continue;
+        best = id;
+        least = w;
+    }
+    return best;
+}
+
+}  // namespace
+
+PlaceId Places::of_os_node(int os_node) const {
+    for (unsigned i = 0; i < count; ++i)
+        if (place[i].os_node == os_node) return PlaceId{i};
+    return no_place;
+}
+
+PlaceId choose_interleaved(const Places& places, const PlaceSet& allowed, PlaceId first) {
+    return lightest(places, allowed, first, [](const Place& p) { return p.threads; });
+}
+
+PlaceId choose_saturated(const Places& places, const PlaceSet& allowed, PlaceId first) {
+    return lightest(places, allowed, first, [](const Place& p) { return p.cpus == 0 ? p.threads : p.threads / p.cpus; });
+}
+
+}  // namespace numalloc::placement
