@@ -1,0 +1,30 @@
+"""`numalloc bench --lab`: programs count their pages in a virtual machine, and the results can be drawn."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from numalloc_tools.bench.results import Summary, read
+
+NUMALLOC = [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
+
+
+def test_pages_are_counted_and_drawn(library, tmp_path):
+    output = tmp_path / "lab.json"
+    words = ["bench", "--lab", "--nodes", "4", "--memory-per-node", "512M", "--only", "threadtest,perl", "--rounds", "1"]
+    words += ["--allocators", "numalloc,glibc,glibc+binding", "--library", library, "--json", str(output)]
+    done = subprocess.run([*NUMALLOC, *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    results = read(output)
+    assert results.complete and results.settings["lab"]["nodes"] == 4
+    assert sorted(results.cases) == ["lab:perl/1", "lab:threadtest/8"]
+    summary = Summary(results, "glibc")
+    ours = summary.cell("lab:threadtest/8", "numalloc", "remote_percent")
+    assert (ours.status, ours.value) == ("ok", 0.0)
+    assert 25 <= summary.cell("lab:threadtest/8", "numalloc", "fullest_percent").value < 40, "pages lie on all four nodes"
+    assert summary.cell("lab:threadtest/8", "glibc+binding", "remote_percent").value < 5
+    assert summary.cell("lab:perl/1", "glibc").status == "missing", "real programs say that they stay outside"
+    drawn = subprocess.run([*NUMALLOC, "bench", "report", str(output)], cwd=tmp_path, capture_output=True, text=True)
+    assert drawn.returncode == 0, drawn.stderr
+    folder = tmp_path / "numalloc-bench-report"
+    assert {path.name for path in Path(folder).iterdir()} == {"index.html", "remote-pages.png", "spread.png"}

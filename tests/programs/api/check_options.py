@@ -1,0 +1,77 @@
+"""check_options.py OPTIONS_TABLE COMMAND...: every option of the table is read from the environment. A
+good value is silent; a bad one is one line on stderr that names the variable, the value and what is
+accepted, and the program runs on with the default; verbose speaks; a file of binding rules is
+reported with its name and line."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+table, command = sys.argv[1], sys.argv[2:]
+names = re.findall(r"^NUMALLOC_OPTION\((\w+),", open(table).read(), re.M)
+assert {"binding", "binding_file", "memory_binding", "memory", "interleave", "thp", "purge_delay", "reserve", "verbose"} <= set(names), names
+GOOD = {
+    "binding": ["interleave", "saturate", "none"],
+    "memory_binding": ["preferred", "strict", "none"],
+    "memory": ["local", "interleave"],
+    "interleave": ["off", "serial", "all"],
+    "thp": ["system", "on", "off"],
+    "purge_delay": ["0", "-1", "1000", "50ms", "2s"],
+    "reserve": ["0", "64G", "512M", "8589934592"],
+    "verbose": ["0"],
+}
+BAD = {
+    "binding": ["sideways", "INTERLEAVE ", "1"],
+    "memory_binding": ["maybe"],
+    "memory": ["remote", "preferred", "preferred:", "preferred:x", "preferred:0,1", "preferred:1024", "bind:", "bind:3-1", "bind:0;1",
+               "bind:0-99999", "local "],
+    "interleave": ["some", "1"],
+    "thp": ["perhaps"],
+    "purge_delay": ["soon", "-5", "10 minutes", "99999999999999999999"],
+    "reserve": ["lots", "-1", "5Q"],
+    "verbose": ["2", "yes please"],
+}
+ACCEPTED = {"binding": "saturate", "memory_binding": "strict", "memory": "bind:NODES", "interleave": "serial", "thp": "off", "purge_delay": "ms", "reserve": "G", "verbose": "1"}
+failures = []
+
+
+def run(**settings):
+    environment = {**os.environ, **settings}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    if result.returncode != 0 or result.stdout != "done\n":
+        failures.append(f"{settings}: status {result.returncode}, stdout {result.stdout!r}")
+    return result.stderr
+
+
+for name, values in GOOD.items():
+    for value in values:
+        said = run(**{f"NUMALLOC_{name.upper()}": value})
+        if said:
+            failures.append(f"{name}={value} is good, but: {said}")
+for name, values in BAD.items():
+    for value in values:
+        said = run(**{f"NUMALLOC_{name.upper()}": value}).splitlines()
+        wanted = (f"NUMALLOC_{name.upper()}", value.strip(), ACCEPTED[name])
+        if len(said) != 1 or not all(word in said[0] for word in wanted):
+            failures.append(f"{name}={value}: one line with {wanted} expected, got {said}")
+if not run(NUMALLOC_VERBOSE="1"):
+    failures.append("verbose says nothing")
+
+with tempfile.TemporaryDirectory() as folder:
+    rules = os.path.join(folder, "rules.txt")
+    for text, line in (("# fine so far\n0-3 0\nfour 0\n", 3), ("0 zero\n", 1), ("0 0\n\n1\n", 3), ("5-2 0\n", 1)):
+        open(rules, "w").write(text)
+        said = run(NUMALLOC_BINDING="file", NUMALLOC_BINDING_FILE=rules).splitlines()
+        if len(said) != 1 or rules not in said[0] or not re.search(rf"\b{line}\b", said[0].replace(rules, "")):
+            failures.append(f"binding file {text!r}: one line naming the file and line {line} expected, got {said}")
+    open(rules, "w").write("# nothing wrong\n0-3 0\n4,6 0   # a comment\n\n")
+    if said := run(NUMALLOC_BINDING="file", NUMALLOC_BINDING_FILE=rules):
+        failures.append(f"a good binding file, but: {said}")
+    missing = os.path.join(folder, "missing")
+    said = run(NUMALLOC_BINDING="file", NUMALLOC_BINDING_FILE=missing).splitlines()
+    if len(said) != 1 or missing not in said[0]:
+        failures.append(f"a binding file that is not there: one line naming it expected, got {said}")
+for failure in failures:
+    print(failure)
+sys.exit(1 if failures else 0)

@@ -1,0 +1,57 @@
+numalloc_program(program_api
+    api/main.cpp api/malloc_test.cpp api/realloc_test.cpp api/aligned_test.cpp api/glibc_only_names_test.cpp
+    api/new_delete_test.cpp api/introspection_test.cpp)
+target_link_libraries(program_api PRIVATE GTest::gtest)
+
+# One process a suite: each starts from a fresh heap, and a crash names its suite.
+foreach(suite Malloc Calloc Free Libc Realloc Reallocarray PosixMemalign Aligned AlignedAlloc Memalign Valloc Pvalloc
+        Cfree FreeSized FreeAlignedSized Names New Delete NewHandler Mallinfo2 Mallinfo MallocTrim Mallopt MallocInfo)
+    numalloc_test(api.${suite} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:program_api> --gtest_filter=${suite}.*)
+endforeach()
+
+# The interface of numalloc.h needs the library at link time too.
+if(TARGET numalloc_shared)
+    set(places api/main.cpp api/nodes_test.cpp api/on_node_test.cpp api/partitioned_test.cpp api/memory_placement_test.cpp
+        api/heaps_test.cpp api/containers_test.cpp)
+    numalloc_program(program_places ${places})
+    target_link_libraries(program_places PRIVATE numalloc_shared GTest::gtest)
+    numalloc_program(program_places_static ${places})
+    target_link_libraries(program_places_static PRIVATE numalloc_static GTest::gtest)
+    foreach(suite Nodes OnNode Psm ThreadPlacement Move Rehome Heaps Containers)
+        numalloc_test(api.${suite} programs 120 $<TARGET_FILE:program_places> --gtest_filter=${suite}.*)
+        numalloc_test(api.${suite}.static programs 120
+            env NUMALLOC_TEST_ANY=1 $<TARGET_FILE:program_places_static> --gtest_filter=${suite}.*)
+    endforeach()
+endif()
+
+# errno must survive returns to the system on every free, too.
+numalloc_test(api.Free.purge_at_once programs 300
+    ${PRELOAD} ${LIBRARY} env NUMALLOC_PURGE_DELAY=0 $<TARGET_FILE:program_api> --gtest_filter=Free.*:Calloc.*:Realloc.*)
+
+numalloc_program(print_introspection api/print_introspection.cpp)
+numalloc_test(api.introspection_text programs 60
+    ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/api/check_introspection.py
+    ${PRELOAD} ${LIBRARY} $<TARGET_FILE:print_introspection>)
+
+# Options come from the environment and complain in one line.
+numalloc_program(small_program api/small_program.cpp)
+if(NOT LIBRARY STREQUAL "none")
+    numalloc_test(api.options programs 120
+        ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/api/check_options.py
+        ${CMAKE_CURRENT_SOURCE_DIR}/../../include/numalloc/options.def ${PRELOAD} ${LIBRARY} $<TARGET_FILE:small_program>)
+endif()
+
+# The archive, in a dynamic and in a wholly static program.
+if(TARGET numalloc_static)
+    foreach(kind dynamic static)
+        add_executable(api_archive_${kind} api/static_program.cpp)
+        target_compile_features(api_archive_${kind} PRIVATE cxx_std_20)
+        target_compile_options(api_archive_${kind} PRIVATE -O2 -Wall -Wextra -fno-builtin)
+        target_link_libraries(api_archive_${kind} PRIVATE numalloc_static Threads::Threads)
+        if(kind STREQUAL "static")
+            target_link_options(api_archive_${kind} PRIVATE -static)
+        endif()
+        numalloc_test(api.archive_${kind} programs 60
+            ${CMAKE_CURRENT_SOURCE_DIR}/expect.sh "linked in" $<TARGET_FILE:api_archive_${kind}>)
+    endforeach()
+endif()

@@ -1,0 +1,20 @@
+# Figures with bounds. They take the machine as it is, but not beside each other.
+numalloc_program(memory_returns figures/memory_returns.cpp)
+numalloc_test(figures.memory_returns programs 300 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:memory_returns>)
+set_tests_properties(figures.memory_returns PROPERTIES RUN_SERIAL ON)
+
+numalloc_program(phases figures/phases.cpp)
+foreach(threads 1 4)
+    numalloc_test(figures.phases_${threads} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:phases> ${threads})
+endforeach()
+
+# Instructions and start-up are promised of what users run only.
+if(NOT NUMALLOC_CHECKS)
+    numalloc_program(startup figures/startup.cpp)
+    numalloc_test(figures.startup programs 120 $<TARGET_FILE:startup> ${LIBRARY})
+    set_tests_properties(figures.startup PROPERTIES RUN_SERIAL ON)
+
+    numalloc_program(instructions figures/instructions.cpp)
+    numalloc_test(figures.instructions programs 300
+        ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/instructions.py ${LIBRARY} $<TARGET_FILE:instructions>)
+endif()

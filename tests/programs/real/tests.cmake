@@ -1,0 +1,22 @@
+# Programs of others, with their output checked. Each says so and is skipped where it is not there.
+set(REAL ${CMAKE_CURRENT_SOURCE_DIR}/real)
+foreach(program python perl git sqlite redis node java make)
+    numalloc_test(real.${program} real 300 ${REAL}/${program}.sh ${LIBRARY})
+endforeach()
+numalloc_test(real.gcc real 300 ${REAL}/gcc.sh ${LIBRARY} ${CMAKE_CURRENT_SOURCE_DIR}/../..)
+
+# One program for each OpenMP library there is: libgomp from gcc, libomp from clang.
+find_program(NUMALLOC_TEST_GXX g++)
+find_program(NUMALLOC_TEST_CLANGXX NAMES clang++ clang++-14)
+set(OPENMP_PROGRAMS)
+foreach(kind GXX CLANGXX)
+    set(compiler ${NUMALLOC_TEST_${kind}})
+    if(compiler)
+        set(program ${CMAKE_CURRENT_BINARY_DIR}/openmp_${kind})
+        execute_process(COMMAND ${compiler} -fopenmp -O1 ${REAL}/openmp.cpp -o ${program} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+        if(NOT failed)
+            list(APPEND OPENMP_PROGRAMS ${program})
+        endif()
+    endif()
+endforeach()
+numalloc_test(real.openmp real 300 ${REAL}/openmp.sh ${LIBRARY} ${OPENMP_PROGRAMS})

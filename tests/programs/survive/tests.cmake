@@ -1,0 +1,137 @@
+set(EXPECT ${CMAKE_CURRENT_SOURCE_DIR}/expect.sh)
+set(HERE ${CMAKE_CURRENT_SOURCE_DIR}/survive)
+
+# survive_test(NAME SECONDS SOURCE): one program that proves itself.
+function(survive_test name seconds source)
+    numalloc_program(survive_${name} ${source})
+    numalloc_test(survive.${name} survive ${seconds} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_${name}>)
+endfunction()
+
+# survive_expect(NAME SECONDS TEXT SOURCE ARGUMENTS...): the same for one that must print TEXT, end
+# well after that, and be silent on stderr.
+function(survive_expect name seconds text source)
+    numalloc_program(survive_${name} ${source})
+    numalloc_test(survive.${name} survive ${seconds}
+        ${EXPECT} ${text} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_${name}> ${ARGN})
+endfunction()
+
+survive_expect(first_and_last 60 "every stage ran" survive/first_and_last.cpp)
+survive_test(fork_storm 600 survive/fork_storm.cpp)
+survive_expect(children 120 "all children did what they should" survive/children.cpp)
+survive_test(signals 120 survive/signals.cpp)
+survive_expect(small_stacks 120 "small stacks suffice" survive/small_stacks.cpp)
+survive_expect(own_operators 60 "own operators" survive/own_operators.cpp)
+
+add_library(survive_plugin MODULE survive/plugin.cpp)
+target_compile_options(survive_plugin PRIVATE -Wall -Wextra)
+survive_expect(dlopen_threads 120 "opened and closed" survive/dlopen_threads.cpp $<TARGET_FILE:survive_plugin>)
+add_dependencies(survive_dlopen_threads survive_plugin)
+
+# On the system's malloc, with the library opened by hand.
+numalloc_program(survive_dlopened_library survive/dlopened_library.cpp)
+if(NOT LIBRARY STREQUAL "none")
+    numalloc_test(survive.dlopened_library survive 120
+        ${EXPECT} "beside each other" $<TARGET_FILE:survive_dlopened_library> ${LIBRARY})
+endif()
+
+add_library(survive_wrapper MODULE survive/wrapper.c)
+target_compile_options(survive_wrapper PRIVATE -Wall -Wextra -fno-builtin)
+target_link_libraries(survive_wrapper PRIVATE ${CMAKE_DL_LIBS})
+numalloc_program(survive_wrapped survive/wrapped.cpp)
+set(BOTH $<TARGET_FILE:survive_wrapper>:${LIBRARY})
+if(LIBRARY STREQUAL "none")
+    set(BOTH $<TARGET_FILE:survive_wrapper>)
+endif()
+numalloc_test(survive.wrapped survive 60
+    ${EXPECT} wrapped env LD_PRELOAD=${BOTH} $<TARGET_FILE:survive_wrapped>)
+
+# Setuid: needs a library to link with.
+if(NOT LIBRARY STREQUAL "none")
+    numalloc_test(survive.setuid survive 60 ${HERE}/setuid.sh ${CMAKE_CXX_COMPILER} ${LIBRARY} ${CMAKE_CURRENT_SOURCE_DIR})
+endif()
+
+# Limits of address space, from 64 MiB up; prlimit sets them for the child only.
+numalloc_program(survive_limited survive/limited.cpp)
+foreach(limit 64 96 128 256 512 1024 8192 65536 2097152)
+    math(EXPR bytes "${limit} * 1024 * 1024")
+    numalloc_test(survive.address_space_${limit}_MiB survive 60
+        ${EXPECT} "limits are held" prlimit --as=${bytes} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_limited> ${limit})
+endforeach()
+numalloc_test(survive.address_space_unlimited survive 60
+    ${EXPECT} "limits are held" ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_limited> 0)
+
+numalloc_program(survive_committed survive/committed.cpp)
+numalloc_test(survive.overcommit_2 survive 120
+    ${HERE}/overcommit.sh ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_committed>)
+set_tests_properties(survive.overcommit_2 PROPERTIES RUN_SERIAL ON)
+
+survive_test(locked 60 survive/locked.cpp)
+survive_expect(neighbours 60 "good neighbours" survive/neighbours.cpp)
+numalloc_test(survive.aslr survive 60 ${HERE}/aslr.sh ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_neighbours>)
+
+numalloc_program(survive_crashing survive/crashing.cpp)
+numalloc_test(survive.core survive 120
+    ${Python3_EXECUTABLE} ${HERE}/core.py ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_crashing>)
+
+# ENOMEM from each system call in turn. One test a call, so that they run beside each other.
+numalloc_program(survive_victim survive/victim.cpp)
+numalloc_test(survive.victim survive 60 ${EXPECT} done ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_victim> strict)
+foreach(call mmap mprotect munmap mremap madvise)
+    numalloc_test(survive.enomem_${call} survive 400
+        ${Python3_EXECUTABLE} ${HERE}/inject.py ${LIBRARY} $<TARGET_FILE:survive_victim> ${call})
+endforeach()
+numalloc_test(survive.enomem_others survive 400
+    ${Python3_EXECUTABLE} ${HERE}/inject.py ${LIBRARY} $<TARGET_FILE:survive_victim>
+    brk mbind get_mempolicy set_mempolicy move_pages sched_getaffinity sched_setaffinity getcpu rseq membarrier prctl openat newfstatat
+    read pread64 getdents64 getrandom sysinfo uname readlink clone3)
+
+# Blocks that the kernel moves: refused at each step of the way.
+numalloc_program(survive_growing survive/growing.cpp)
+numalloc_test(survive.growing survive 60 ${EXPECT} done ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_growing> strict)
+numalloc_test(survive.enomem_growing survive 400
+    ${Python3_EXECUTABLE} ${HERE}/inject.py ${LIBRARY} $<TARGET_FILE:survive_growing> mremap mmap)
+
+# What container runtimes deny. The program's output must not change and stderr must stay silent.
+add_executable(deny survive/deny.c)
+target_compile_options(deny PRIVATE -Wall -Wextra -O1)
+add_executable(survive_denied_calls survive/denied_calls.cpp)
+target_link_libraries(survive_denied_calls PRIVATE program_support)
+set(DENIABLE mbind get_mempolicy set_mempolicy move_pages madvise sched_setaffinity getcpu rseq membarrier mremap)
+string(REPLACE ";" "," DENY_ALL "${DENIABLE}")
+foreach(error EPERM ENOSYS)
+    foreach(call ${DENIABLE} ${DENY_ALL})
+        string(REPLACE "," "_" name "${call}")
+        if(call STREQUAL DENY_ALL)
+            set(name all)
+        endif()
+        numalloc_test(survive.deny_${error}_${name} survive 60
+            ${EXPECT} done $<TARGET_FILE:deny> ${error} ${call} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_victim> strict)
+    endforeach()
+    if(TARGET program_places)
+        numalloc_test(survive.deny_${error}_places survive 120 $<TARGET_FILE:deny> ${error} ${DENY_ALL} $<TARGET_FILE:program_places>)
+    endif()
+    numalloc_test(survive.deny_${error}_really_denies survive 60
+        ${EXPECT} denied $<TARGET_FILE:deny> ${error} ${DENY_ALL} $<TARGET_FILE:survive_denied_calls> ${error} ${DENY_ALL})
+    numalloc_test(survive.deny_${error}_python survive 60
+        ${EXPECT} "332833500 True" $<TARGET_FILE:deny> ${error} ${DENY_ALL} ${PRELOAD} ${LIBRARY} /usr/bin/python3 -c
+        "import concurrent.futures as f, os\np = f.ThreadPoolExecutor(4)\nprint(sum(p.map(lambda i: i * i, range(1000))), 'libnumalloc' in open('/proc/self/maps').read() or 'NUMALLOC_TEST_ANY' in os.environ)")
+endforeach()
+
+numalloc_program(survive_misuse survive/misuse.cpp)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(survive_misuse PRIVATE -Wno-use-after-free)   # the misuse is the point
+endif()
+numalloc_test(survive.misuse survive 120
+    ${Python3_EXECUTABLE} ${HERE}/misuse.py ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_misuse>)
+
+# Nothing shows: a process and its children look as they do without the library.
+numalloc_program(survive_traces survive/traces.cpp)
+numalloc_test(survive.traces survive 60 ${HERE}/traces.sh ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_traces>)
+
+# Containers without /sys, /proc or /dev, and a program whose standard descriptors are closed.
+foreach(place sys proc dev)
+    numalloc_test(survive.without_${place} survive 60
+        ${HERE}/bare.sh /${place} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_victim> strict)
+endforeach()
+numalloc_test(survive.descriptors_closed survive 60
+    ${EXPECT} done sh -c "exec \"$@\" 0<&- 2>&-" sh ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_victim> strict)

@@ -1,0 +1,31 @@
+// A program under a wrapper library that forwards to ours: its calls go through both.
+#include <malloc.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.h"
+
+int main() {
+    auto count = reinterpret_cast<long (*)()>(dlsym(RTLD_DEFAULT, "wrapper_count"));
+    CHECK(count != nullptr);
+    if (!testing_support::any_allocator()) {
+        Dl_info info{};
+        CHECK(dladdr(dlsym(RTLD_DEFAULT, "calloc"), &info) != 0 && std::strstr(info.dli_fname, "libnumalloc") != nullptr);
+    }
+    const long before = count();
+    for (int i = 0; i < 10000; ++i) {
+        void* p = malloc(static_cast<std::size_t>(i));
+        CHECK(malloc_usable_size(p) >= static_cast<std::size_t>(i));
+        p = realloc(p, static_cast<std::size_t>(i) * 2 + 1);
+        free(p);
+        free(calloc(10, 10));
+    }
+    CHECK(count() - before >= 10000);
+    std::thread([] {
+        std::vector<std::string> texts;
+        for (int i = 0; i < 1000; ++i) texts.push_back(std::string(100, 'a'));
+    }).join();
+    std::puts("wrapped");
+}

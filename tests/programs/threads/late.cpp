@@ -1,0 +1,141 @@
+// Threads that use the allocator late in their lives, or are not made by pthread_create as a
+// program sees it: what they held must serve others, or thousands of them would fill the machine.
+// For each kind: how much the resident set has grown after thousands of them.
+#include <aio.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <threads.h>
+
+#include <atomic>
+#include <csignal>
+#include <ctime>
+
+#include "check.h"
+
+namespace {
+
+void use() {
+    void* blocks[200];
+    for (std::size_t i = 0; i < 200; ++i) {
+        blocks[i] = malloc(16 + i * 30);
+        CHECK(blocks[i] != nullptr);
+        std::memset(blocks[i], 1, 16 + i * 30);
+    }
+    for (void* p : blocks) free(p);
+}
+
+void run(void* (*body)(void*), void* argument = nullptr) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, nullptr, body, argument) == 0);
+    CHECK(pthread_join(thread, nullptr) == 0);
+}
+
+// The key runs in as many rounds as its value says are left.
+pthread_key_t key;
+void key_destructor(void* value) {
+    use();
+    const auto round = reinterpret_cast<std::size_t>(value);
+    if (round < 4) CHECK(pthread_setspecific(key, reinterpret_cast<void*>(round + 1)) == 0);
+}
+void set_key(std::size_t round) { CHECK(pthread_setspecific(key, reinterpret_cast<void*>(round)) == 0); }
+
+struct Late {
+    bool armed = false;
+    ~Late() { if (armed) use(); }
+};
+thread_local Late late;
+
+void c11_threads() {
+    for (int i = 0; i < 3000; ++i) {
+        thrd_t thread;
+        CHECK(thrd_create(&thread, [](void*) -> int { use(); return 0; }, nullptr) == thrd_success);
+        CHECK(thrd_join(thread, nullptr) == thrd_success);
+    }
+}
+
+void early_and_late() {
+    for (int i = 0; i < 3000; ++i) run([](void*) -> void* { use(); set_key(1); late.armed = true; return nullptr; });
+}
+
+void first_in_a_key_destructor() {
+    for (int i = 0; i < 3000; ++i) run([](void*) -> void* { set_key(3); return nullptr; });
+}
+
+void first_in_the_last_round() {
+    for (int i = 0; i < 3000; ++i) run([](void*) -> void* { set_key(4); return nullptr; });
+}
+
+void first_in_a_thread_local_destructor() {
+    for (int i = 0; i < 3000; ++i) run([](void*) -> void* { late.armed = true; return nullptr; });
+}
+
+// Only frees: what main allocated.
+void only_frees() {
+    for (int i = 0; i < 3000; ++i) {
+        void* block = malloc(3000);
+        run([](void* p) -> void* { free(p); return nullptr; }, block);
+    }
+}
+
+// Threads that glibc makes itself, past any pthread_create of ours.
+std::atomic<int> ticks;
+void timer_threads() {
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD;
+    event.sigev_notify_function = [](sigval) { use(); ++ticks; };
+    timer_t timer;
+    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    const itimerspec every{{0, 500000}, {0, 500000}};
+    CHECK(timer_settime(timer, 0, &every, nullptr) == 0);
+    timespec pause{0, 1000000};
+    for (int i = 0; i < 20000 && ticks < 2000; ++i) nanosleep(&pause, nullptr);
+    CHECK(ticks >= 2000);
+    timer_delete(timer);
+    pause.tv_nsec = 100000000;
+    nanosleep(&pause, nullptr);
+}
+
+void aio_threads() {
+    const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    CHECK(file >= 0);
+    char bytes[64];
+    for (int i = 0; i < 1000; ++i) {
+        aiocb request{};
+        request.aio_fildes = file;
+        request.aio_buf = bytes;
+        request.aio_nbytes = sizeof bytes;
+        CHECK(aio_read(&request) == 0);
+        const aiocb* list[] = {&request};
+        aio_suspend(list, 1, nullptr);
+        CHECK(aio_return(&request) == static_cast<ssize_t>(sizeof bytes));
+    }
+    close(file);
+}
+
+}  // namespace
+
+int main() {
+    testing_support::require_library();
+    CHECK(pthread_key_create(&key, key_destructor) == 0);
+    const struct { const char* name; void (*body)(); } kinds[] = {
+        {"C11 threads", c11_threads},
+        {"early and late", early_and_late},
+        {"first call in a key destructor", first_in_a_key_destructor},
+        {"first call in the last round of key destructors", first_in_the_last_round},
+        {"first call in a thread_local destructor", first_in_a_thread_local_destructor},
+        {"only frees", only_frees},
+        {"timer threads", timer_threads},
+        {"aio threads", aio_threads}};
+    use();
+    bool failed = false;
+    for (const auto& kind : kinds) {
+        const long before = testing_support::resident_kib();
+        kind.body();
+        const long growth = testing_support::resident_kib() - before;
+        // A thread may hold some hundreds of KiB while it lives; thousands of dead ones nothing.
+        const bool good = growth < 4096;
+        std::printf("%-50s %8ld KiB%s\n", kind.name, growth, good ? "" : "  LOST");
+        failed = failed || !good;
+    }
+    return failed ? 1 : 0;
+}

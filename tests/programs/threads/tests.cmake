@@ -1,0 +1,17 @@
+# Under every way of binding: on a machine of one node nothing is bound, elsewhere all must hold.
+numalloc_program(threads_attributes threads/attributes.cpp)
+numalloc_program(threads_endings threads/endings.cpp)
+numalloc_program(threads_many threads/many.cpp)
+foreach(binding interleave saturate none)
+    numalloc_test(threads.attributes_${binding} programs 60 ${EXPECT} "attributes are kept"
+        ${PRELOAD} ${LIBRARY} env NUMALLOC_BINDING=${binding} $<TARGET_FILE:threads_attributes>)
+endforeach()
+numalloc_test(threads.endings programs 120 ${EXPECT} "threads end well" ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_endings>)
+numalloc_test(threads.many programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_many>)
+
+numalloc_program(threads_late threads/late.cpp)
+numalloc_test(threads.late programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_late>)
+
+# The library that binds threads and leaves malloc alone: nothing changes for a program, whoever's malloc it has.
+numalloc_test(binding.harmless programs 120 ${CMAKE_CURRENT_SOURCE_DIR}/threads/binding.sh $<TARGET_FILE:numalloc_binding>
+    $<TARGET_FILE:threads_attributes> $<TARGET_FILE:survive_children>)

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""The structure tests themselves: each must see the fault it is there for.
+
+    self_test.py LIBNUMALLOC_SO
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import fast_path
+import layers
+import symbols
+from check import differences, finish, run
+
+FAULTY_SOURCES = [
+    ("heap/node/x.cpp", '#include "heap/thread/thread_heap.h"\n', "a floor above it"),
+    ("heap/space/x.h", '#include "placement/policy.h"\n', "a floor above it"),
+    ("os/x.cpp", '#include "options/options.h"\n', "a floor above it"),
+    ("placement/x.cpp", '#include "heap/node/heap.h"\n', "do not know each other"),
+    ("api/x.cpp", "void* p = mmap(0, 1, 2, 3, 4, 5);\n", "src/os only"),
+    ("heap/node/x.cpp", "call(SYS_madvise, p);\n", "src/os only"),
+    ("placement/x.cpp", "#include <sys/mman.h>\n", "src/os only"),
+    ("api/x.cpp", '#include "os/syscall.h"\n', "src/os only"),
+    ("newfloor/x.cpp", "\n", "in no floor"),
+    ("api/x.cpp", '#include "thread_heap.h"\n', "not written from src/"),
+]
+RIGHT_SOURCES = [
+    ("heap/node/x.cpp", '#include "heap/space/bag.h"\n#include "os/lock.h"\n'),
+    ("os/x.cpp", '#include "base/bits.h"\n#include <sys/mman.h>\ncall(SYS_mmap);\n'),
+    ("api/x.cpp", '// mmap(2) is not called here\n#include "numalloc/options.def"\n'),
+    ("api/x.cpp", "NUMALLOC_EXPORT int execve(const char* path);\n"),
+]
+
+# A library with every fault that symbols.py looks for.
+FAULTY_LIBRARY = """
+#include <string>
+#include <sys/mman.h>
+std::string before_main(getenv("HOME"));
+std::string& guarded() { static std::string s(getenv("HOME")); return s; }
+extern "C" void* malloc_extra() { return mmap(nullptr, 4096, 0, 0, -1, 0); }
+"""
+
+# Straight paths with known costs, in assembly.
+PATHS = """
+    .text
+    .globl f
+    .type f, @function
+f:  mov value@gottpoff(%rip), %rax
+    mov %fs:(%rax), %rdx
+    cmp $5, %rdi
+    ja 1f
+    mov 8(%rdx,%rdi,8), %rax
+    lea 16(%rdx), %rcx
+    addl $1, (%rdx)
+    cmpq $0, (%rcx)
+    mov %rax, (%rdx)
+    ret
+1:  movups %xmm0, (%rdx)
+    jmp abort@PLT
+    .size f, .-f
+    .section .tbss,"awT",@nobits
+value: .zero 8
+    .section .note.GNU-stack,"",@progbits
+"""
+
+
+def build(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text)
+    library = folder / (name + ".so")
+    run("c++", "-O1", "-shared", "-fPIC", "-w", "-include", "cstdlib", folder / name, "-o", library) if name.endswith(
+        ".cpp") else run("cc", "-shared", folder / name, "-o", library)
+    return str(library)
+
+
+def layer_faults() -> list[str]:
+    faults = []
+    for path, text, expected in FAULTY_SOURCES:
+        got = layers.faults_of_file(path, text)
+        if len(got) != 1 or expected not in got[0]:
+            faults.append(f"layers.py: {path} {text.strip()!r} gave {got}")
+    if layers.too_long("x.cpp", "\n" * 500) or not layers.too_long("x.cpp", "\n" * 501):
+        faults.append("layers.py: the longest file is not 500 lines")
+    for path, text in RIGHT_SOURCES:
+        if got := layers.faults_of_file(path, text):
+            faults.append(f"layers.py: {path} is right, but: {got}")
+    return faults
+
+
+def symbol_faults(folder: Path) -> list[str]:
+    library = build(folder, "faulty.cpp", FAULTY_LIBRARY)
+    faults = []
+    for what, got, expected in [
+        ("imports", symbols.import_faults(library), ["elsewhere than glibc", "mmap"]),
+        ("libraries", symbols.library_faults(library), ["loads libstdc++", "needs libstdc++"]),
+        ("start", symbols.start_faults(library), [".init_array has 2 entries", "_GLOBAL__sub_I", "_ZGV"]),
+        ("exports", differences("exports", symbols.exports_of(library), ["malloc"]), ["missing: malloc", "new: malloc_extra"]),
+    ]:
+        faults += [f"symbols.py: {what}: {word} not seen in {got}" for word in expected if word not in "\n".join(got)]
+    return faults
+
+
+def path_faults(folder: Path, library: str) -> list[str]:
+    got = fast_path.Code(build(folder, "paths.s", PATHS)).straight_paths("f")
+    right = [fast_path.Cost(instructions=10, loads=3, got=1, stores=1, rmw=1, branches=1)]
+    faults = [] if got == right else [f"fast_path.py counts {got}, not {right}"]
+    # A limit that is one too low, by the program itself, on the real library.
+    source = Path(fast_path.__file__).read_text()
+    strict = folder / "strict.py"
+    strict.write_text(source.replace("FREE = Limit(loads=4", "FREE = Limit(loads=3"))
+    done = subprocess.run([sys.executable, strict, library], capture_output=True, text=True,
+                          env={"PYTHONPATH": str(Path(fast_path.__file__).parent), "PATH": "/usr/bin:/bin"})
+    if done.returncode == 0 or "free: 4 loads, at most 3" not in done.stdout:
+        optimised = "only" not in done.stdout  # a debug build has other paths altogether
+        faults += [f"fast_path.py: no fault for a limit of 3 loads:\n{done.stdout}{done.stderr}"] if optimised else []
+    return faults
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="numalloc-structure-") as name:
+        folder = Path(name)
+        faults = layer_faults() + symbol_faults(folder)
+        if fast_path.run("uname", "-m").strip() == "x86_64":
+            faults += path_faults(folder, sys.argv[1])
+    finish(faults, "every fault is seen")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+// The options that switch a mechanism off, to measure what it gains. Each test is a process of its
+// own, because a heap starts once: a child that ends with 0 when all holds.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "heap/node/statistics.h"
+#include "made_up_heap.h"
+
+namespace numalloc {
+namespace {
+
+using testing::allocate;
+using testing::release;
+using testing::run_on;
+using testing::thread_on;
+
+template <class Body>
+void in_child(HeapOptions options, Body body) {
+    EXPECT_EXIT(
+        {
+            testing::start_heap(2, options);
+            body();
+            testing::validate_heap();
+            for (unsigned n = 0; n < 2; ++n) {
+                for (unsigned c = 1; c < class_count; ++c) {
+                    NodeHeap* const node = heap.node(NodeId{n});
+                    node->classes[c].drain(node->big, ClassId{c}, false);
+                }
+                EXPECT_EQ(statistics_of(NodeId{n}).small_taken, 0u) << "all is home again";
+            }
+            std::exit(::testing::Test::HasFailure() ? 1 : 0);
+        },
+        ::testing::ExitedWithCode(0), "");
+}
+
+const ClassId c64 = class_of(64);
+std::uint64_t ring(unsigned node) { return heap.node(NodeId{node})->of(c64).use().ring; }
+
+// A node-0 object is freed on node 1 and asked for there again.
+unsigned region_after_remote_free() {
+    void* p = nullptr;
+    unsigned region = 9;
+    run_on(0, [&] { p = allocate(Bytes{64}); });
+    run_on(1, [&] {
+        void* const first = allocate(Bytes{64});
+        release(p);
+        void* const again = allocate(Bytes{64});
+        region = heap.space().region_of(again);
+        EXPECT_EQ(again == p, region == 0);
+        release(first);
+        release(again);
+    });
+    return region;
+}
+
+TEST(Ablation, OriginFreeOffHandsForeignObjectsOut) {
+    in_child({}, [] { EXPECT_EQ(region_after_remote_free(), 1u); });
+    HeapOptions off;
+    off.origin_free = false;
+    in_child(off, [] {
+        EXPECT_EQ(region_after_remote_free(), 0u);
+        // Through full, sealed and overflowing lists, checked frees and fast ones.
+        std::vector<void*> all;
+        run_on(0, [&] {
+            for (int i = 0; i < 5000; ++i) all.push_back(allocate(Bytes{16} << i % 8));
+        });
+        run_on(1, [&] {
+            for (int i = 0; i < 5000; ++i) all.push_back(allocate(Bytes{16} << i % 8));
+            for (std::size_t i = 0; i < all.size() / 2; ++i) release(all[i]), release(all[all.size() - 1 - i]);
+            for (void*& p : all) p = allocate(Bytes{512});
+            for (void* p : all) release(p);
+        });
+    });
+}
+
+TEST(Ablation, RemoteBatchingOffSendsEachObjectHome) {
+    for (const bool batching : {true, false}) {
+        HeapOptions options;
+        options.remote_batching = batching;
+        in_child(options, [=] {
+            std::vector<void*> all;
+            run_on(0, [&] {
+                for (int i = 0; i < 1000; ++i) all.push_back(allocate(Bytes{64}));
+            });
+            run_on(1, [&] {
+                const std::uint64_t before = ring(0);
+                for (int i = 0; i < 3; ++i) release(all[std::size_t(i)]);
+                EXPECT_EQ(ring(0), before + (batching ? 0 : 3));
+                for (std::size_t i = 3; i < all.size(); ++i) release(all[i]);
+            });
+        });
+    }
+}
+
+TEST(Ablation, HandOverIsTheSizeOfABatch) {
+    for (const Bytes bytes : {Bytes{1024}, Bytes{1}, 24 * KiB}) {
+        HeapOptions options;
+        options.hand_over = bytes;
+        in_child(options, [=] {
+            const std::uint32_t batch = bytes == 1024 ? 16 : bytes == 1 ? 2 : shape_of(c64).batch;
+            EXPECT_EQ(heap.batch(c64), batch);
+            // Few objects that are never freed here: the class is dense, and its ring in use.
+            run_on(0, [&] {
+                std::vector<void*> all;
+                for (int i = 0; i < 4000; ++i) all.push_back(allocate(Bytes{64}));
+                std::size_t freed = 0;
+                while (ring(0) == 0) release(all[freed++]);
+                EXPECT_LE(freed, 4U * batch + 4);
+                EXPECT_LE(ring(0), batch + 1);
+                for (; freed < all.size(); ++freed) release(all[freed]);
+            });
+        });
+    }
+}
+
+}  // namespace
+}  // namespace numalloc

@@ -1,0 +1,59 @@
+// The circular array of sub-lists, against a deque.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <random>
+
+#include "heap/node/batch_ring.h"
+
+namespace numalloc {
+namespace {
+
+TEST(BatchRing, AgreesWithADeque) {
+    std::mt19937 random(1);
+    BatchRing ring;
+    std::deque<SubList> model;
+    Object object[64];
+    for (int i = 0; i < 100'000; ++i) {
+        const unsigned what = random() % 4;
+        if (what <= 1 && model.size() < ring_slots) {
+            const SubList list{&object[random() % 64], static_cast<std::uint32_t>(1 + random() % 256),
+                               static_cast<std::uint8_t>(random() % 3)};
+            ring.push(list);
+            model.push_back(list);
+        } else if (what == 2) {
+            const unsigned share = random() % 3;
+            const SubList newest = ring.pop_newest(share);
+            const auto last = std::find_if(model.rbegin(), model.rend(), [=](const SubList& l) { return l.share == share; });
+            ASSERT_EQ(newest.head == nullptr, last == model.rend());
+            if (last == model.rend()) continue;
+            ASSERT_EQ(newest.head, last->head);
+            ASSERT_EQ(newest.count, last->count);
+            ASSERT_EQ(newest.share, share);
+            model.erase(std::next(last).base());
+        } else if (what == 3 && !model.empty()) {
+            const SubList oldest = ring.pop_oldest();
+            ASSERT_EQ(oldest.head, model.front().head);
+            ASSERT_EQ(oldest.count, model.front().count);
+            model.pop_front();
+        }
+        std::uint32_t objects = 0;
+        for (const SubList& list : model) objects += list.count;
+        ASSERT_EQ(ring.size(), model.size());
+        ASSERT_EQ(ring.empty(), model.empty());
+        ASSERT_EQ(ring.objects(), objects);
+    }
+}
+
+#if defined(NUMALLOC_CHECKS)
+TEST(BatchRingDeathTest, OneTooManyIsSeen) {
+    BatchRing ring;
+    Object object;
+    for (unsigned i = 0; i < ring_slots; ++i) ring.push({&object, 1});
+    EXPECT_DEATH(ring.push({&object, 1}), "assertion failed");
+}
+#endif
+
+}  // namespace
+}  // namespace numalloc

@@ -1,0 +1,341 @@
+// The bags of one node against a model: every bag has one owner, freed runs coalesce, memory
+// that is said to be zero is, and what went back to the OS is gone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "made_up_node.h"
+
+namespace numalloc {
+namespace {
+
+using testing::Node;
+
+// The owner of every bag, as a program knows it.
+class Model {
+public:
+    struct Run {
+        BagIndex first;
+        std::uint32_t bags;
+        std::uint8_t mark;
+    };
+    Model(Node& node, unsigned seed) : node_(node), owned_(node.big.region().end_bag().value, false), random_(seed) {}
+
+    void take() {
+        const std::uint32_t bags = 1 + random_() % (random_() % 8 == 0 ? 200 : 10);
+        const std::uint32_t alignment = random_() % 4 == 0 ? 1u << (random_() % 8) : 1;
+        bool zeroed = false;
+        const BagIndex first = node_.big.take(bags, alignment, BagState::big, &zeroed);
+        if (first == BigHeap::none) return;
+        ASSERT_EQ(address_of(node_.at(first)) % (alignment * bag_bytes), 0u);
+        ASSERT_EQ(node_.big.big_run(first), bags);
+        claim(first.value, bags);
+        if (zeroed) expect_zero(first, bags);
+        runs_.push_back({first, bags, write(first, 0, bags)});
+    }
+    void give() {
+        if (runs_.empty()) return;
+        const std::size_t i = random_() % runs_.size();
+        check(runs_[i]);
+        disown(runs_[i].first.value, runs_[i].bags);
+        node_.big.give(runs_[i].first);
+        ASSERT_EQ(node_.big.big_run(runs_[i].first), 0u);
+        runs_[i] = runs_.back();
+        runs_.pop_back();
+    }
+    void resize() {
+        if (runs_.empty()) return;
+        Run& run = runs_[random_() % runs_.size()];
+        const std::uint32_t bags = 1 + random_() % (run.bags + 20);
+        const bool done = node_.big.resize(run.first, bags);
+        check({run.first, std::min(bags, run.bags), run.mark});  // whatever it said, what was there stands
+        if (bags <= run.bags) { ASSERT_TRUE(done); }
+        if (!done) return;
+        ASSERT_EQ(node_.big.big_run(run.first), bags);
+        if (bags > run.bags) claim(run.first.value + run.bags, bags - run.bags);
+        else disown(run.first.value + bags, run.bags - bags);
+        run.bags = bags;
+        run.mark = write(run.first, 0, bags);
+    }
+    void give_everything() {
+        while (!runs_.empty()) give();
+    }
+    std::uint64_t bags_in_use() const {
+        std::uint64_t sum = 0;
+        for (const Run& run : runs_) sum += run.bags;
+        return sum;
+    }
+    std::size_t runs() const { return runs_.size(); }
+    unsigned random() { return random_(); }
+
+private:
+    void claim(std::uint32_t from, std::uint32_t bags) {
+        for (std::uint32_t b = from; b < from + bags; ++b) {
+            ASSERT_FALSE(owned_[b]) << "bag " << b << " has two owners";
+            owned_[b] = true;
+        }
+    }
+    void disown(std::uint32_t from, std::uint32_t bags) {
+        for (std::uint32_t b = from; b < from + bags; ++b) owned_[b] = false;
+    }
+    // One word at both ends of each bag: enough to see a wrong owner, cheap enough for millions.
+    std::uint8_t write(BagIndex first, std::uint32_t from, std::uint32_t bags) {
+        const auto mark = static_cast<std::uint8_t>(1 + random_() % 255);
+        for (std::uint32_t b = from; b < bags; ++b) {
+            std::memset(node_.at(first) + b * bag_bytes, mark, 8);
+            std::memset(node_.at(first) + (b + 1) * bag_bytes - 8, mark, 8);
+        }
+        return mark;
+    }
+    void check(Run run) {
+        for (std::uint32_t b = 0; b < run.bags; ++b)
+            for (const Bytes offset : {b * bag_bytes, (b + 1) * bag_bytes - 1})
+                ASSERT_EQ(static_cast<std::uint8_t>(node_.at(run.first)[offset]), run.mark);
+    }
+    void expect_zero(BagIndex first, std::uint32_t bags) {
+        // Equal to itself a byte further, and the first byte zero: all are.
+        const char* p = node_.at(first);
+        ASSERT_EQ(*p, 0) << "said to be zero";
+        ASSERT_EQ(std::memcmp(p, p + 1, bags * bag_bytes - 1), 0) << "said to be zero";
+    }
+
+    Node& node_;
+    std::vector<bool> owned_;
+    std::vector<Run> runs_;
+    std::mt19937 random_;
+};
+
+#if defined(__SANITIZE_THREAD__)
+constexpr int steps = 1'500;
+#else
+constexpr int steps = 12'000;
+#endif
+
+class BigHeapRandom : public ::testing::TestWithParam<int> {};
+
+TEST_P(BigHeapRandom, AgreesWithTheModel) {
+    Node node(GetParam(), 64 * MiB);
+    Model model(node, 11);
+    for (int i = 0; i < steps; ++i) {
+        const unsigned what = model.random() % 16;
+        if (what < 6) model.take();
+        else if (what < 12) model.give();
+        else if (what < 15) model.resize();
+        else if (i % 64 == 0) node.big.purge(model.random() % 2 == 0);
+        if (HasFatalFailure()) return;
+        if (i % 128 == 0) {
+            node.big.validate();
+            ASSERT_EQ(node.big.use().big_bags, model.bags_in_use());
+            ASSERT_EQ(node.big.use().big_objects, model.runs());
+        }
+    }
+    model.give_everything();
+    node.big.validate();
+    EXPECT_EQ(node.big.use().big_bags, 0u);
+    EXPECT_EQ(node.big.use().big_objects, 0u);
+    // All coalesced: the whole node fits one object again.
+    node.big.purge(true);
+    EXPECT_EQ(node.big.use().dirty_bags, 0u);
+    bool zeroed = false;
+    const BagIndex all = node.take(static_cast<std::uint32_t>(node.room()), &zeroed);
+    EXPECT_NE(all, BigHeap::none);
+    EXPECT_TRUE(zeroed);
+}
+INSTANTIATE_TEST_SUITE_P(PurgeDelay, BigHeapRandom, ::testing::Values(-1, 0, 5, 1000),
+                         [](const auto& p) { return p.param < 0 ? std::string("Never") : "After" + std::to_string(p.param); });
+
+TEST(BigHeap, FreedNeighboursCoalesceFromEitherSide) {
+    for (const int order : {0, 1, 2, 3, 4, 5}) {
+        static constexpr int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+        Node node(-1);
+        BagIndex run[3];
+        for (auto& r : run) r = node.take(5);
+        const BagIndex end = node.take(1);
+        for (const int i : orders[order]) node.big.give(run[i]);
+        EXPECT_EQ(node.take(15), run[0]);
+        EXPECT_NE(end, BigHeap::none);
+    }
+}
+
+TEST(BigHeap, BestFitTakesTheShortestHole) {
+    Node node(-1);
+    const BagIndex hole10 = node.take(10), wall1 = node.take(1), hole4 = node.take(4), wall2 = node.take(1);
+    node.big.give(hole10);
+    node.big.give(hole4);
+    EXPECT_EQ(node.take(3), hole4);
+    EXPECT_EQ(node.take(10), hole10);
+    (void)wall1, (void)wall2;
+}
+
+TEST(BigHeap, GrowsInPlaceWhereTheNeighbourIsFree) {
+    Node node(-1);
+    const BagIndex a = node.take_filled(4), b = node.take_filled(4), c = node.take_filled(1);
+    EXPECT_FALSE(node.big.resize(a, 5));
+    EXPECT_EQ(node.big.big_run(a), 4u);
+    node.big.give(b);
+    EXPECT_FALSE(node.big.resize(a, 9));
+    EXPECT_TRUE(node.big.resize(a, 7));
+    EXPECT_EQ(node.at(a)[4 * bag_bytes - 1], char(0xEE));
+    EXPECT_TRUE(node.big.resize(a, 8));
+    EXPECT_TRUE(node.big.resize(a, 1));
+    EXPECT_EQ(node.take(7).value, a.value + 1);
+    EXPECT_TRUE(node.big.resize(c, 100)) << "above it nothing was ever used";
+    EXPECT_FALSE(node.big.resize(c, static_cast<std::uint32_t>(node.room()))) << "more than the node has";
+    node.big.validate();
+}
+
+TEST(BigHeap, AFullNodeSaysSoAndGoesOn) {
+    Node node(-1, 32 * MiB);
+    std::vector<BagIndex> runs;
+    for (BagIndex run = node.take(7); run != BigHeap::none; run = node.take(7)) runs.push_back(run);
+    EXPECT_GT(runs.size() * 7, node.room() - 7);
+    EXPECT_EQ(node.take(~std::uint32_t{0} - 64), BigHeap::none);
+    EXPECT_EQ(node.big.take(1, 1u << 26, BagState::big, nullptr), BigHeap::none);
+    node.big.validate();
+    for (const BagIndex run : runs) node.big.give(run);
+    node.big.validate();
+    EXPECT_NE(node.take(static_cast<std::uint32_t>(node.room() - 1)), BigHeap::none);
+}
+
+TEST(BigHeap, OnlyTheFirstBagOfABigObjectIsOne) {
+    Node node(-1);
+    const BagIndex run = node.take(3);
+    const BagIndex small = node.big.take(2, 1, BagState::small, nullptr);
+    EXPECT_EQ(node.big.big_run(run), 3u);
+    EXPECT_EQ(node.big.big_run(BagIndex{std::uint64_t{run.value} + 1}), 0u);
+    EXPECT_EQ(node.big.big_run(BagIndex{std::uint64_t{run.value} + 2}), 0u);
+    EXPECT_EQ(node.big.big_run(small), 0u);
+    EXPECT_EQ(node.big.big_run(BagIndex{0u}), 0u) << "metadata";
+    EXPECT_EQ(node.big.big_run(BagIndex{std::uint64_t{node.big.region().end_bag().value} - 1}), 0u) << "never used";
+    EXPECT_EQ(node.big.use().small_bags, 2u);
+    EXPECT_EQ(node.big.use().big_bags, 3u);
+}
+
+TEST(BigHeap, UsedMemoryIsNotCalledZero) {
+    Node node(-1);
+    bool zeroed = false;
+    const BagIndex run = node.take(8, &zeroed);
+    EXPECT_TRUE(zeroed);
+    node.fill(run, 8);
+    node.big.give(run);
+    EXPECT_EQ(node.take(8, &zeroed), run);
+    EXPECT_FALSE(zeroed);
+    // Half of it new: not zero as a whole either.
+    node.big.give(run);
+    EXPECT_EQ(node.take(16, &zeroed), run);
+    EXPECT_FALSE(zeroed);
+}
+
+TEST(BigHeapPurge, DelayZeroGivesBackAtOnce) {
+    Node node(0);
+    const BagIndex run = node.take_filled(64);
+    node.big.give(run);
+    EXPECT_EQ(node.big.use().dirty_bags, 0u);
+    EXPECT_EQ(node.big.use().purged_bags, 64u);
+    EXPECT_EQ(node.at(run)[5], 0);
+}
+
+TEST(BigHeapPurge, DelayOfASecondKeepsALittleUntilItIsOver) {
+    Node node(1000);
+    const BagIndex run = node.take_filled(64);  // 2 MiB: below the limit
+    node.big.give(run);
+    EXPECT_EQ(node.big.use().dirty_bags, 64u);
+    EXPECT_EQ(node.big.purge(false), 0u);
+    EXPECT_EQ(node.at(run)[5], char(0xEE));
+    EXPECT_EQ(node.big.purge(true), 64 * bag_bytes) << "malloc_trim does not wait";
+    EXPECT_EQ(node.at(run)[5], 0);
+}
+
+TEST(BigHeapPurge, WhatHasRestedLongEnoughGoes) {
+    Node node(30);
+    const BagIndex run = node.take_filled(64), other = node.take_filled(1);
+    node.big.give(run);
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    node.big.give(other);  // any free looks at the clock
+    EXPECT_EQ(node.at(run)[5], 0);
+    EXPECT_EQ(node.at(other)[5], 0) << "coalesced with the larger, which keeps its age";
+}
+
+TEST(BigHeapPurge, DelayMinusOneKeepsEverything) {
+    Node node(-1);
+    const BagIndex run = node.take_filled(1024);  // 32 MiB: above every limit
+    node.big.give(run);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(node.big.purge(false), 0u);
+    EXPECT_EQ(node.big.use().dirty_bags, 1024u);
+    EXPECT_EQ(node.big.purge(true), 1024 * bag_bytes);
+}
+
+TEST(BigHeapPurge, MuchFreeMemoryDoesNotWait) {
+    Node node(1000);
+    std::vector<BagIndex> runs;
+    for (int i = 0; i < 32; ++i) runs.push_back(node.take_filled(32));  // 32 times 1 MiB
+    for (const BagIndex run : runs) node.big.give(run);
+    EXPECT_LE(node.big.use().dirty_bags, 3 * DirtyLimit::floor);
+    EXPECT_GE(node.big.use().purged_bags, 512u);
+}
+
+// Takes and gives 16 MiB in runs of one length, with a pause between as a program has that writes to them.
+void take_and_give(Node& node, std::uint32_t length, int pause_ms) {
+    std::vector<BagIndex> runs;
+    for (std::uint32_t taken = 0; taken + length <= 512; taken += length) runs.push_back(node.take_filled(length));
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+    for (const BagIndex run : runs) node.big.give(run);
+}
+
+// A program that takes and gives the same in a loop must not pay page faults in every round.
+TEST(BigHeapPurge, ALoopKeepsItsMemoryWhateverItsPace) {
+    for (const int pause : {0, 60}) {
+        Node node(20000);  // a machine with more to do is no reason to purge
+        for (int i = 0; i < 4; ++i) take_and_give(node, 32, pause);
+        const std::uint64_t before = node.big.use().purged_bags;
+        EXPECT_GT(before, 0u) << "the first round is no loop yet";
+        for (int i = 0; i < 4; ++i) take_and_give(node, 32, pause);
+        EXPECT_EQ(node.big.use().purged_bags, before) << "pause " << pause;
+    }
+}
+
+TEST(BigHeapPurge, TheMemoryOfALoopThatIsOverGoesAfterTheDelay) {
+    Node node(400);
+    for (int i = 0; i < 8; ++i) take_and_give(node, 32, 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    const BagIndex last = node.take_filled(1);
+    node.big.give(last);
+    EXPECT_LE(node.big.use().dirty_bags, DirtyLimit::floor);
+    // What was kept for the loop is forgotten.
+    take_and_give(node, 32, 0);
+    EXPECT_LE(node.big.use().dirty_bags, DirtyLimit::floor);
+}
+
+TEST(BigHeapPurge, OtherSizesAreNoLoop) {
+    Node node(20000);
+    for (const std::uint32_t length : {1u, 2u, 4u, 5u, 6u, 7u, 8u, 16u, 20u, 32u, 64u}) take_and_give(node, length, 0);
+    EXPECT_LE(node.big.use().dirty_bags, DirtyLimit::floor);
+}
+
+// With huge pages, only whole ones go back: a part would break the rest up.
+TEST(BigHeapPurge, OnlyWholeHugePages) {
+    Node node(-1, 512 * MiB, true);
+    const std::uint32_t normal = node.big.region().huge_from().value - node.big.region().first_bag().value;
+    const BagIndex below = node.take_filled(normal);
+    const BagIndex run = node.take_filled(64 + 32), wall = node.take_filled(1);
+    ASSERT_EQ(run, node.big.region().huge_from());
+    node.big.give(run);
+    EXPECT_EQ(node.big.purge(true), 64 * bag_bytes);
+    EXPECT_EQ(node.at(run)[63 * bag_bytes], 0);
+    EXPECT_EQ(node.at(run)[64 * bag_bytes], char(0xEE));
+    // The rest goes when its page is whole.
+    node.big.give(wall);
+    (void)node.take(64 + 32);
+    (void)below;
+    node.big.validate();
+}
+
+}  // namespace
+}  // namespace numalloc

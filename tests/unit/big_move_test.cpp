@@ -1,0 +1,222 @@
+// Blocks whose pages move: what is in them survives every neighbourhood of mappings, is not copied
+// where it need not be, and no mapping is left over when the memory has gone back to the OS.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "made_up_node.h"
+
+namespace numalloc {
+namespace {
+
+using testing::Node;
+
+constexpr std::uint32_t bags_of_mib = 32;
+
+struct Block {
+    BagIndex run;
+    std::uint32_t bags;
+    unsigned char mark;
+};
+
+void write(Node& node, const Block& b) {
+    for (Bytes i = 0; i < b.bags * bag_bytes; i += 4096) node.at(b.run)[i] = static_cast<char>(b.mark + i / 4096);
+}
+bool intact(Node& node, const Block& b, std::uint32_t bags) {
+    for (Bytes i = 0; i < bags * bag_bytes; i += 4096)
+        if (node.at(b.run)[i] != static_cast<char>(b.mark + i / 4096)) return false;
+    return true;
+}
+Block take(Node& node, std::uint32_t bags, unsigned char mark) {
+    Block b{node.take(bags), bags, mark};
+    write(node, b);
+    return b;
+}
+
+// What a program may do to its own block: its mapping is split there.
+void split(Node& node, BagIndex bag, std::uint32_t bags) {
+    ASSERT_EQ(madvise(node.at(bag), bags * bag_bytes, MADV_DONTDUMP), 0);
+}
+
+// Mappings that are readable and writable, in the node's bags.
+unsigned mappings(const Node& node) {
+    const Address from = address_of(node.big.region().address(node.big.region().first_bag()));
+    const Address to = node.big.region().start() + (Address{node.big.region().end_bag().value} << bag_shift);
+    FILE* file = std::fopen("/proc/self/maps", "r");
+    unsigned count = 0;
+    unsigned long begin, end;
+    char rights[8], line[512];
+    while (std::fgets(line, sizeof line, file) != nullptr)
+        if (std::sscanf(line, "%lx-%lx %7s", &begin, &end, rights) == 3)
+            count += begin < to && end > from && rights[1] == 'w';
+    std::fclose(file);
+    return count;
+}
+
+long page_faults() {
+    rusage use{};
+    getrusage(RUSAGE_SELF, &use);
+    return use.ru_minflt;
+}
+
+TEST(BigMove, PagesMoveOutOfOneMapping) {
+    Node node(-1);
+    const Block from = take(node, 8 * bags_of_mib, 1);
+    const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
+    const long before = page_faults();
+    ASSERT_EQ(node.big.move(from.run, to.run, from.bags), os::Replaced::done);
+    EXPECT_LT(page_faults() - before, 100) << "of 2048 pages: they were copied";
+    EXPECT_TRUE(intact(node, to, from.bags));
+    EXPECT_EQ(node.big.moved_mappings(), 1u);
+    // The source is free, and known to be zero.
+    EXPECT_EQ(node.big.use().dirty_bags, 0u);
+    bool zeroed = false;
+    EXPECT_EQ(node.take(from.bags, &zeroed), from.run);
+    EXPECT_TRUE(zeroed);
+    EXPECT_EQ(node.at(from.run)[4096], 0);
+}
+
+TEST(BigMove, PagesMoveOutOfSeveralMappings) {
+    Node node(-1);
+    const Block from = take(node, 12 * bags_of_mib, 1);
+    const unsigned at_first = mappings(node);
+    split(node, BagIndex{from.run.value + 100}, 130);
+    ASSERT_EQ(mappings(node), at_first + 2);
+    const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
+    const long before = page_faults();
+    ASSERT_EQ(node.big.move(from.run, to.run, from.bags), os::Replaced::done);
+    EXPECT_LT(page_faults() - before, 100) << "of 3072 pages: they were copied";
+    EXPECT_TRUE(intact(node, to, from.bags));
+    EXPECT_EQ(node.big.moved_mappings(), 3u);
+    // Where it was, all is natural again; where it is, when that has been purged.
+    node.big.give(to.run);
+    node.big.purge(true);
+    EXPECT_EQ(node.big.moved_mappings(), 0u);
+    EXPECT_EQ(mappings(node), at_first);
+    EXPECT_EQ(node.at(to.run)[0], 0);
+}
+
+TEST(BigMove, ShortPiecesAreCopiedAndNotMappedForThemselves) {
+    Node node(-1);
+    const Block from = take(node, 8 * bags_of_mib, 1);
+    for (std::uint32_t bag = 10; bag < 200; bag += 20) split(node, BagIndex{from.run.value + bag}, 1);
+    const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
+    ASSERT_EQ(node.big.move(from.run, to.run, from.bags), os::Replaced::done);
+    EXPECT_TRUE(intact(node, to, from.bags));
+    EXPECT_EQ(node.big.moved_mappings(), 11u) << "ten single bags were copied";
+}
+
+TEST(BigMove, SplitsWithinABagAreCopied) {
+    Node node(-1);
+    const Block from = take(node, 8 * bags_of_mib, 1);
+    for (unsigned page = 3; page < 300; page += 9) ASSERT_EQ(madvise(node.at(from.run) + page * 4096, 4096, MADV_DONTDUMP), 0);
+    const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
+    const os::Replaced result = node.big.move(from.run, to.run, from.bags);
+    EXPECT_TRUE(intact(node, result == os::Replaced::done ? to : from, from.bags));
+    EXPECT_NE(result, os::Replaced::lost);
+}
+
+TEST(BigMove, NoMoreMappingsThanAllowed) {
+    Node node(-1, 512 * MiB, false, 4);
+    std::vector<Block> blocks;
+    unsigned moved = 0;
+    for (int i = 0; i < 10; ++i) {
+        const Block from = take(node, 4 * bags_of_mib, static_cast<unsigned char>(i));
+        const Block to{node.take(5 * bags_of_mib), 5 * bags_of_mib, from.mark};
+        const bool done = node.big.move(from.run, to.run, from.bags) == os::Replaced::done;
+        EXPECT_TRUE(intact(node, done ? to : from, from.bags));
+        moved += done;
+        blocks.push_back(to);
+    }
+    EXPECT_EQ(moved, 4u);
+    EXPECT_EQ(node.big.moved_mappings(), 4u);
+    for (const Block& b : blocks) node.big.give(b.run);
+    node.big.purge(true);
+    EXPECT_EQ(node.big.moved_mappings(), 0u);
+}
+
+TEST(BigMove, LockedMemoryIsLeftAlone) {
+    Node node(-1);
+    const Block from = take(node, 4 * bags_of_mib, 1);
+    const Block to{node.take(5 * bags_of_mib), 5 * bags_of_mib, 1};
+    // ThreadSanitizer makes libc's mlock() do nothing.
+    if (syscall(SYS_mlock, node.at(to.run), bag_bytes) != 0) GTEST_SKIP() << "no memory can be locked here";
+    EXPECT_EQ(node.big.move(from.run, to.run, from.bags), os::Replaced::refused);
+    EXPECT_TRUE(intact(node, from, from.bags));
+    EXPECT_EQ(node.big.big_run(from.run), from.bags);
+    EXPECT_EQ(node.big.big_run(to.run), to.bags);
+}
+
+// mremap unmaps the target before it sees that the limit forbids the move, and the limit forbids
+// to fill the hole as well.
+TEST(BigMove, WhatTheLimitForbidsLosesNothing) {
+    Node node(-1);
+    const Block from = take(node, 8 * bags_of_mib, 1);
+    const Block to{node.take(8 * bags_of_mib), 8 * bags_of_mib, 1};
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+    const rlimit none{1 << 20, limit.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &none), 0);
+    const os::Replaced result = node.big.move(from.run, to.run, from.bags);
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    EXPECT_NE(result, os::Replaced::done);
+    EXPECT_TRUE(intact(node, from, from.bags));
+    if (result == os::Replaced::refused) {
+        EXPECT_EQ(node.at(to.run)[100], 0);
+    }
+    EXPECT_EQ(node.big.big_run(from.run), from.bags);
+}
+
+TEST(BigMove, RandomMovesSplitsAndPurgesLeaveNothingBehind) {
+    Node node(-1, 1 * GiB);
+    std::mt19937 random(7);
+    // Grown at first, so that the mappings can be compared.
+    node.big.give(take(node, 400 * bags_of_mib, 1).run);
+    node.big.purge(true);
+    const unsigned at_first = mappings(node);
+    std::vector<Block> blocks;
+    for (int i = 0; i < 12; ++i) blocks.push_back(take(node, 8 + random() % 200, static_cast<unsigned char>(i)));
+    for (int round = 0; round < 400; ++round) {
+        Block& b = blocks[random() % blocks.size()];
+        if (random() % 4 == 0) {
+            node.big.give(b.run);
+            b = take(node, 8 + random() % 200, static_cast<unsigned char>(round));
+        }
+        if (random() % 8 == 0) split(node, BagIndex{b.run.value + random() % b.bags}, 1);
+        const std::uint32_t larger = b.bags + random() % 100;
+        if (larger < 600) {
+            const BagIndex to = node.big.take(larger, random() % 2 == 0 ? 64 : 1, BagState::big, nullptr);
+            if (to == BigHeap::none) continue;
+            const os::Replaced result = node.big.move(b.run, to, b.bags);
+            ASSERT_NE(result, os::Replaced::lost);
+            if (result == os::Replaced::refused) {
+                std::memcpy(node.at(to), node.at(b.run), b.bags * bag_bytes);
+                node.big.give(b.run);
+            }
+            b.run = to;
+            ASSERT_TRUE(intact(node, b, b.bags)) << round;
+            b.bags = larger;
+            write(node, b);
+        }
+        if (random() % 10 == 0) node.big.purge(true);
+        node.big.validate();
+    }
+    // A split that no move came by is the program's own, and stays.
+    for (const Block& b : blocks) {
+        madvise(node.at(b.run), b.bags * bag_bytes, MADV_DODUMP);
+        node.big.give(b.run);
+    }
+    node.big.purge(true);
+    EXPECT_EQ(node.big.moved_mappings(), 0u);
+    EXPECT_LE(mappings(node), at_first + 12);
+}
+
+}  // namespace
+}  // namespace numalloc

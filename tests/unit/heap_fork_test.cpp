@@ -1,0 +1,170 @@
+// fork() while other threads are in the middle of everything: the child has a whole heap.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <random>
+#include <vector>
+
+#include "heap/thread/fork.h"
+#include "made_up_heap.h"
+
+namespace numalloc {
+namespace {
+
+using testing::allocate;
+using testing::release;
+using testing::run_on;
+
+constexpr unsigned nodes = 4;
+
+class HeapForkTest : public ::testing::Test {
+protected:
+    static void SetUpTestSuite() { testing::start_heap(nodes); }
+
+    // What fork() does with our handlers in place. The child's result is its exit status; a
+    // child that hangs on a lock is ended by its alarm.
+    template <class Body>
+    static int in_child(Body body) {
+        heap_fork_prepare();
+        const pid_t child = fork();
+        if (child == 0) {
+            heap_fork_child();
+            alarm(30);
+            _exit(body() ? 0 : 1);
+        }
+        heap_fork_parent();
+        int status = 0;
+        waitpid(child, &status, 0);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+};
+
+// Threads that never rest, on all nodes, with remote frees.
+class Noise {
+public:
+    Noise() {
+        for (unsigned t = 0; t < nodes; ++t)
+            threads_.push_back(testing::thread_on(t % nodes, [this, t] {
+                std::mt19937 random(t);
+                std::vector<void*> held;
+                ++running_;
+                while (!stop_) {
+                    held.push_back(allocate(Bytes{16} << random() % 14));
+                    void* others = slot_[random() % 16].exchange(held.back());
+                    held.pop_back();
+                    if (others != nullptr) release(others);
+                    if (random() % 512 == 0) flush_quiet_outboxes(0);
+                    if (random() % 4096 == 0) heap.scavenge(true);
+                }
+            }));
+        // A fork before they have their heaps would test nothing.
+        while (running_ < nodes) std::this_thread::yield();
+    }
+    ~Noise() {
+        stop_ = true;
+        for (auto& t : threads_) t.join();
+        run_on(0, [this] {
+            for (auto& slot : slot_)
+                if (void* p = slot.exchange(nullptr)) release(p);
+        });
+    }
+
+private:
+    std::atomic<bool> stop_{false};
+    std::atomic<unsigned> running_{0};
+    std::atomic<void*> slot_[16] = {};
+    std::vector<std::thread> threads_;
+};
+
+[[maybe_unused]] bool everything_works() {  // not used under ThreadSanitizer
+    for (unsigned n = 0; n < nodes; ++n) {
+        if (!attach_thread(NodeId{n})) return false;
+        std::vector<void*> held;
+        for (unsigned c = 1; c < class_count; ++c)
+            for (int i = 0; i < 5; ++i) {
+                void* p = allocate(ClassId{c});
+                if (p == nullptr || heap.space().region_of(p) != n) return false;
+                std::memset(p, 0x77, 16);  // faults the page; whole objects would take seconds a fork
+                std::memset(static_cast<char*>(p) + size_of_class(c) - 16, 0x77, 16);
+                held.push_back(p);
+            }
+        for (void* p : held) release(p);
+        detach_thread();
+    }
+    heap.scavenge(true);
+    testing::validate_heap();
+    return true;
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which has no fork in threaded programs
+TEST_F(HeapForkTest, TheChildsHeapIsWholeWhateverOthersWereDoing) {
+    Noise noise;
+    for (int i = 0; i < 25; ++i) ASSERT_EQ(in_child(everything_works), 0) << "fork " << i;
+}
+
+TEST_F(HeapForkTest, ChildrenForkAgain) {
+    Noise noise;
+    for (int i = 0; i < 4; ++i)
+        ASSERT_EQ(in_child([] { return everything_works() && in_child(everything_works) == 0 && everything_works(); }), 0);
+}
+
+TEST_F(HeapForkTest, TheChildsOnlyThreadKeepsItsHeapAndItsObjects) {
+    run_on(1, [] {
+        void* p = allocate(Bytes{64});
+        std::memset(p, 0x33, 64);
+        Noise noise;
+        ASSERT_EQ(in_child([p] {
+                      if (static_cast<char*>(p)[63] != 0x33) return false;
+                      release(p);
+                      void* q = allocate(Bytes{64});
+                      return q == p && heap.space().region_of(q) == 1;
+                  }),
+                  0);
+        release(p);
+    });
+}
+
+// The heaps of threads that the child does not have serve its new ones.
+TEST_F(HeapForkTest, HeapsOfThreadsLeftBehindAreReused) {
+    Noise noise;
+    ASSERT_EQ(in_child([] {
+                  const std::uint32_t made = heap.node(NodeId{2})->slots.made();
+                  if (!attach_thread(NodeId{2})) return false;
+                  release(allocate(Bytes{32}));
+                  return heap.node(NodeId{2})->slots.made() == made;
+              }),
+              0);
+}
+#endif
+
+// While the forking thread gives its locks back, others come and go: each lock that was taken is
+// released, and no other. Debug builds count them; elsewhere the lock of a reused heap would hang.
+TEST_F(HeapForkTest, ThreadsComeAndGoWhileTheParentLetsGo) {
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 2; ++t)
+        threads.emplace_back([&stop, t] {
+            while (!stop) {
+                ASSERT_TRUE(attach_thread(NodeId{t}));
+                detach_thread();
+            }
+        });
+    for (int i = 0; i < 2000; ++i) {
+        heap_fork_prepare();
+        heap_fork_parent();
+    }
+    stop = true;
+    for (std::thread& t : threads) t.join();
+    run_on(0, [] { release(allocate(Bytes{500})); });
+}
+
+TEST_F(HeapForkTest, TheParentGoesOn) {
+    heap_fork_prepare();
+    heap_fork_parent();
+    run_on(3, [] { release(allocate(Bytes{500})); });
+    testing::validate_heap();
+}
+
+}  // namespace
+}  // namespace numalloc

@@ -1,0 +1,68 @@
+// The process's heap on a made-up machine, and what a program would do with it. The heap can be
+// started once a process, so a test program has one machine: the first call says which.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "heap/thread/thread_heap.h"
+#include "made_up_machine.h"
+
+namespace numalloc::testing {
+
+// ThreadSanitizer knows only 1.5 TiB of the address space: regions there, and so everywhere, are
+// the smallest that still have whole class maps and with them fast frees.
+constexpr Bytes test_region = 8 * GiB;
+
+inline void start_heap(unsigned nodes, HeapOptions options = {}) {
+    if (heap.started()) {
+        ASSERT_EQ(heap.nodes(), nodes) << "one machine a test program";
+        return;
+    }
+    auto* machine = new MadeUpMachine(MadeUpMachine::regular(nodes, 4));  // the topology is for ever
+    os::init_topology(machine->reader(), os::TaskPolicy::none, {});
+    ASSERT_EQ(os::topology().nodes(), nodes);
+    if (options.reserve == 0) options.reserve = test_region;
+    options.thread_slot = align_up(sizeof(ThreadHeap), 64);
+    ASSERT_TRUE(heap.start(options));
+}
+
+// What malloc does with a size up to small_limit, by class.
+inline void* allocate(ClassId c, bool* zeroed = nullptr) {
+    if (zeroed != nullptr) *zeroed = false;
+    if (void* p = pop(this_thread_heap, c.value)) return p;
+    return refill(this_thread_heap, c, zeroed);
+}
+inline void* allocate(Bytes n) { return allocate(class_of(n)); }
+
+inline void release(void* p) {
+    const Freed freed = push(this_thread_heap, p);
+    if (freed != Freed::done) free_slow(this_thread_heap, p, freed, "free");
+}
+
+// A thread on a node: runs `body` with a heap there, and gives the heap back.
+template <class Body>
+std::thread thread_on(unsigned node, Body body) {
+    return std::thread([=] {
+        ASSERT_TRUE(attach_thread(NodeId{node}));
+        body();
+        detach_thread();
+    });
+}
+template <class Body>
+void run_on(unsigned node, Body body) {
+    thread_on(node, body).join();
+}
+
+// Walks every structure of every node; ends the program (debug builds) at what does not fit.
+inline void validate_heap() {
+    for (unsigned n = 0; n < heap.heaps(); ++n) {
+        NodeHeap* node = heap.opened(NodeId{n});
+        if (node == nullptr) continue;
+        for (unsigned c = 1; c < class_count; ++c) node->classes[c].validate(node->big, ClassId{c});
+        node->big.validate();
+    }
+}
+
+}  // namespace numalloc::testing

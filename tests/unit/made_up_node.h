@@ -1,0 +1,42 @@
+// One node's bags by themselves, without the process's heap: for tests of the floors below it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "heap/node/big_heap.h"
+
+namespace numalloc::testing {
+
+class Node {
+public:
+    explicit Node(std::int32_t purge_delay, Bytes limit = 512 * MiB, bool huge_pages = false,
+                  std::uint32_t most_moved = 8192) {
+        EXPECT_TRUE(space_.reserve(1, limit, 64 * KiB));
+        EXPECT_TRUE(big.region().open(space_, 0, {.huge_pages = os::HugePages::off}));
+        BigHeapOptions options;
+        options.purge_delay = purge_delay;
+        options.huge_pages = huge_pages;
+        options.most_moved = most_moved;
+        big.start(options);
+    }
+    ~Node() { os::unmap(reinterpret_cast<void*>(space_.region(0)), space_.region_bytes()); }
+
+    char* at(BagIndex run) { return static_cast<char*>(big.region().address(run)); }
+    void fill(BagIndex run, std::uint32_t bags) { std::memset(at(run), 0xEE, bags * bag_bytes); }
+    BagIndex take(std::uint32_t bags, bool* zeroed = nullptr) { return big.take(bags, 1, BagState::big, zeroed); }
+    BagIndex take_filled(std::uint32_t bags) {
+        const BagIndex run = take(bags);
+        fill(run, bags);
+        return run;
+    }
+    std::uint64_t room() const { return big.region().end_bag().value - big.region().first_bag().value; }
+
+    BigHeap big;
+
+private:
+    AddressSpace space_;
+};
+
+}  // namespace numalloc::testing

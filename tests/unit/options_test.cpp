@@ -1,0 +1,146 @@
+#include "options/options.h"
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "options/parse.h"
+
+namespace numalloc {
+namespace {
+
+std::vector<std::string> complaints;
+
+Options parse(std::vector<const char*> environment) {
+    complaints.clear();
+    environment.push_back(nullptr);
+    Options o;
+    parse_options(o, environment.data(), [](const char* line) { complaints.push_back(line); });
+    return o;
+}
+
+TEST(Options, DefaultsAreTheTables) {
+    const Options o = parse({"PATH=/bin", "NULL=1", "NUMALLOC"});
+    EXPECT_EQ(o.binding, Binding::interleave);
+    EXPECT_EQ(o.binding_file, nullptr);
+    EXPECT_EQ(o.memory_binding, MemoryBinding::preferred);
+    EXPECT_EQ(o.memory.kind, MemoryPlacement::Kind::local);
+    EXPECT_EQ(o.interleave, Interleave::off);
+    EXPECT_EQ(o.thp, HugePages::system);
+    EXPECT_EQ(o.purge_delay, 1000);
+    EXPECT_EQ(o.reserve, 0u);
+    EXPECT_FALSE(o.verbose);
+    EXPECT_TRUE(complaints.empty());
+}
+
+TEST(Options, MemoryPlacementNamesNodes) {
+    const auto said = [](const char* text) {
+        MemoryPlacement m;
+        m.kind = MemoryPlacement::Kind::bind;
+        m.nodes.add(77);
+        (void)parse_memory_placement(text, m);  // what is wrong leaves it alone
+        return m;
+    };
+    using Kind = MemoryPlacement::Kind;
+    EXPECT_EQ(said("local").kind, Kind::local);
+    EXPECT_TRUE(said("local").nodes.empty());
+    EXPECT_EQ(said("interleave").kind, Kind::interleave);
+    EXPECT_EQ(said("preferred:5").kind, Kind::preferred);
+    EXPECT_EQ(said("preferred:5").nodes.first(), 5u);
+    EXPECT_EQ(said("preferred:5").nodes.count(), 1u);
+    EXPECT_EQ(said("bind:0-2,1023").kind, Kind::bind);
+    EXPECT_EQ(said("bind:0-2,1023").nodes.count(), 4u);
+    EXPECT_TRUE(said("bind:0-2,1023").nodes.test(1023));
+    for (const char* wrong : {"", "Local", "localx", "interleave:0", "preferred", "preferred:", "preferred:-1", "preferred:1,2",
+                              "preferred:1024", "bind", "bind:", "bind:1024", "bind:0-4000000", "bind:3-1", "bind:1,", "bind:1 "})
+        EXPECT_TRUE(said(wrong).nodes.test(77)) << wrong;
+}
+
+TEST(Options, EachKindIsRead) {
+    const Options o = parse({"NUMALLOC_BINDING=saturate", "NUMALLOC_BINDING_FILE=/etc/rules", "NUMALLOC_MEMORY_BINDING=strict",
+                             "NUMALLOC_THP=off", "NUMALLOC_PURGE_DELAY=2s", "NUMALLOC_RESERVE=64G", "NUMALLOC_VERBOSE=yes"});
+    EXPECT_EQ(o.binding, Binding::saturate);
+    EXPECT_STREQ(o.binding_file, "/etc/rules");
+    EXPECT_EQ(o.memory_binding, MemoryBinding::strict);
+    EXPECT_EQ(o.thp, HugePages::off);
+    EXPECT_EQ(o.purge_delay, 2000);
+    EXPECT_EQ(o.reserve, 64 * GiB);
+    EXPECT_TRUE(o.verbose);
+    EXPECT_TRUE(complaints.empty());
+}
+
+TEST(Options, ABadValueIsOneLineAndTheDefaultStays) {
+    const Options o = parse({"NUMALLOC_BINDING=interleaved", "NUMALLOC_PURGE_DELAY=-2"});
+    EXPECT_EQ(o.binding, Binding::interleave);
+    EXPECT_EQ(o.purge_delay, 1000);
+    ASSERT_EQ(complaints.size(), 2u);
+    EXPECT_EQ(complaints[0],
+              "NUMALLOC_BINDING=interleaved is not understood; accepted: interleave, saturate, file, none. Using interleave.");
+}
+
+TEST(Options, AnEmptyValueIsNone) {
+    EXPECT_EQ(parse({"NUMALLOC_BINDING="}).binding, Binding::interleave);
+    EXPECT_TRUE(complaints.empty());
+}
+
+TEST(Options, AMisspeltNameIsOneLineAForeignOneNone) {
+    parse({"NUMALLOC_BINDNG=none", "NUMALLOC_SOMETHING_ELSE=1", "NUMALLOC_binding=none"});
+    ASSERT_EQ(complaints.size(), 1u);
+    EXPECT_EQ(complaints[0], "NUMALLOC_BINDNG is no option; did you mean NUMALLOC_BINDING?");
+}
+
+TEST(Options, Milliseconds) {
+    std::int32_t v = 5;
+    EXPECT_TRUE(parse_Milliseconds("0", v) && v == 0);
+    EXPECT_TRUE(parse_Milliseconds("250ms", v) && v == 250);
+    EXPECT_TRUE(parse_Milliseconds("3s", v) && v == 3000);
+    EXPECT_TRUE(parse_Milliseconds("-1", v) && v == -1);
+    for (const char* bad : {"", "s", "-", "1m", "1 s", "99999999999", "3000000s", "1.5s"}) EXPECT_FALSE(parse_Milliseconds(bad, v)) << bad;
+}
+
+TEST(Options, Sizes) {
+    Bytes v = 5;
+    EXPECT_TRUE(parse_Size("4096", v) && v == 4096);
+    EXPECT_TRUE(parse_Size("4k", v) && v == 4 * KiB);
+    EXPECT_TRUE(parse_Size("3MiB", v) && v == 3 * MiB);
+    EXPECT_TRUE(parse_Size("1T", v) && v == TiB);
+    for (const char* bad : {"", "G", "-1", "1X", "99999999999999999999", "99999999999G", "1GG"}) EXPECT_FALSE(parse_Size(bad, v)) << bad;
+}
+
+std::string capitals(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::toupper(c));
+    return text;
+}
+
+std::string reference() {
+    std::ostringstream out;
+    out << "# Options\n\n"
+           "Each option is an environment variable, read once when the program first allocates. A value that\n"
+           "is not understood is reported on stderr and the default is used. Programs with raised privileges\n"
+           "(setuid) read none of them.\n\n"
+           "This page is made from include/numalloc/options.def; the unit test options_test keeps it so\n"
+           "(`NUMALLOC_UPDATE=1 options_test` rewrites it).\n";
+#define NUMALLOC_OPTION(name, Kind, default_text, what)                                    \
+    out << "\n## NUMALLOC_" << capitals(#name) << "\n\n"                                  \
+        << static_cast<char>(std::toupper(what[0])) << (what) + 1 << ".\n\n"              \
+        << "- Accepted: " << kind::Kind##_accepted << "\n- Default: `" << #default_text << "`\n";
+#include "numalloc/options.def"
+#undef NUMALLOC_OPTION
+    return out.str();
+}
+
+TEST(Options, TheReferenceIsCurrent) {
+    const std::string path = NUMALLOC_SOURCE_DIR "/docs/options.md";
+    if (std::getenv("NUMALLOC_UPDATE") != nullptr) std::ofstream(path) << reference();
+    std::ostringstream there;
+    there << std::ifstream(path).rdbuf();
+    EXPECT_EQ(there.str(), reference()) << "run: NUMALLOC_UPDATE=1 options_test";
+}
+
+}  // namespace
+}  // namespace numalloc

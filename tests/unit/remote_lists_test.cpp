@@ -1,0 +1,161 @@
+// What a thread allocates on other nodes than its own, and on the interleaved heap: from the right
+// region, in lists of bounded length that are given back, on a made-up machine of three nodes whose
+// numbers have gaps.
+#include <cstring>
+#include <vector>
+
+#include "heap/node/statistics.h"
+#include "made_up_heap.h"
+
+namespace numalloc::testing {
+namespace {
+
+constexpr unsigned nodes = 3;
+
+class RemoteLists : public ::testing::Test {
+protected:
+    static void SetUpTestSuite() {
+        if (heap.started()) return;
+        auto* machine = new MadeUpMachine;  // the topology is for ever
+        machine->nodes_file("online", "1,4,6,9").nodes_file("has_memory", "1,6,9");
+        machine->node(1, "0", "10 20 30 40").node(4, "1", "20 10 20 30").node(6, "2", "30 20 10 20").node(9, "", "40 30 20 10");
+        os::init_topology(machine->reader(), os::TaskPolicy::none, {});
+        HeapOptions options;
+        options.reserve = test_region;
+        options.thread_slot = align_up(sizeof(ThreadHeap), 64);
+        ASSERT_TRUE(heap.start(options));
+        ASSERT_EQ(heap.nodes(), nodes);
+        ASSERT_EQ(heap.heaps(), nodes + 1);
+    }
+    void TearDown() override { validate_heap(); }
+};
+
+std::uint64_t taken() { return statistics_of_process().small_taken - statistics_of_process().small_ring; }
+
+TEST_F(RemoteLists, TheMachineIsWhatItSays) {
+    const os::Topology& t = os::topology();
+    EXPECT_EQ(t.os_node(NodeId{2}), 9u);
+    EXPECT_EQ(t.from_os_node(4), no_node) << "no memory";
+    EXPECT_TRUE(t.exists(4));
+    EXPECT_FALSE(t.exists(5));
+    EXPECT_FALSE(t.exists(0));
+    EXPECT_EQ(heap.interleaved(), NodeId{nodes});
+}
+
+TEST_F(RemoteLists, ObjectsComeFromTheirNode) {
+    run_on(0, [] {
+        for (unsigned n = 0; n <= nodes; ++n)
+            for (Bytes size = 1; size <= small_limit; size = size * 3 + 1) {
+                const ClassId c = class_of(size);
+                for (int i = 0; i < 20; ++i) {
+                    void* p = allocate_on(this_thread_heap, NodeId{n}, c, nullptr);
+                    ASSERT_NE(p, nullptr);
+                    ASSERT_EQ(heap.owner(p)->node, NodeId{n});
+                    std::memset(p, 0xAB, size);
+                    release(p);
+                }
+            }
+    });
+    EXPECT_EQ(taken(), 0u) << "an ended thread kept something";
+}
+
+TEST_F(RemoteLists, AThreadKeepsFewOfOthers) {
+    run_on(1, [] {
+        std::vector<void*> objects;
+        for (unsigned n = 0; n <= nodes; ++n)
+            for (unsigned c = 1; c < class_count; ++c)
+                if (NodeId{n} != NodeId{1}) objects.push_back(allocate_on(this_thread_heap, NodeId{n}, ClassId{c}, nullptr));
+        Bytes in_use = 0;
+        for (void* p : objects) in_use += usable_size(p, "test");
+        EXPECT_LE(taken() - in_use, Outbox::budget + 24 * KiB);
+        for (void* p : objects) release(p);
+        EXPECT_LE(taken(), Outbox::budget + 24 * KiB);
+        flush_quiet_outboxes(0);
+        EXPECT_EQ(taken(), 0u) << "what has gone quiet goes home";
+    });
+}
+
+TEST_F(RemoteLists, FreshObjectsSayThatTheyAreZero) {
+    run_on(0, [] {
+        unsigned zeroed_ones = 0;
+        std::vector<char*> objects;
+        for (int i = 0; i < 4000; ++i) {
+            bool zeroed = false;
+            auto* p = static_cast<char*>(allocate_on(this_thread_heap, NodeId{2}, class_of(2000), &zeroed));
+            ASSERT_NE(p, nullptr);
+            if (zeroed) {
+                ++zeroed_ones;
+                for (Bytes at = sizeof(Object); at < 2000; ++at) ASSERT_EQ(p[at], 0);
+            }
+            std::memset(p, 0xCD, 2000);
+            objects.push_back(p);
+        }
+        EXPECT_GT(zeroed_ones, 0u);
+        for (char* p : objects) release(p);
+    });
+}
+
+TEST_F(RemoteLists, AThreadCanLiveOnTheInterleavedHeap) {
+    run_on(nodes, [] {
+        EXPECT_EQ(this_thread_heap->home->node, heap.interleaved());
+        std::vector<void*> objects;
+        for (int i = 0; i < 5000; ++i) {
+            objects.push_back(allocate(class_of(static_cast<Bytes>(i % 3000 + 1))));
+            EXPECT_EQ(heap.owner(objects.back())->node, heap.interleaved());
+        }
+        // Freed by a thread of a node, they go home by its outbox.
+        run_on(0, [&] {
+            for (void* p : objects) release(p);
+        });
+        const BigBlock big = heap.take_big(heap.interleaved(), 3 * MiB, 1);
+        EXPECT_EQ(heap.owner(big.address)->node, heap.interleaved());
+        release(big.address);
+    });
+    EXPECT_EQ(taken(), 0u);
+    EXPECT_GT(statistics_of(heap.interleaved()).thread_heaps, 0u);
+}
+
+TEST_F(RemoteLists, SpillingStaysWithinTheThreadsLimit) {
+    run_on(0, [] {
+        os::NodeMask only_last;
+        only_last.add(2);
+        thread_spill_limit = &only_last;
+        // A GiB at a time until the region is full: nobody writes to it.
+        std::vector<void*> blocks;
+        const auto next = [&] {
+            blocks.push_back(heap.take_big(NodeId{0}, GiB, 1).address);
+            return blocks.back() == nullptr ? no_node : heap.owner(blocks.back())->node;
+        };
+        NodeId from = next();
+        while (from == NodeId{0}) from = next();
+        EXPECT_EQ(from, NodeId{2}) << "node 1 is nearer, and not allowed";
+        while (from == NodeId{2}) from = next();
+        EXPECT_EQ(from, no_node);
+        thread_spill_limit = nullptr;
+        EXPECT_EQ(next(), NodeId{1});
+        for (void* p : blocks) release(p);
+    });
+}
+
+TEST_F(RemoteLists, OnlyBigObjectsMove) {
+    run_on(0, [] {
+        const BigBlock big = heap.take_big(NodeId{0}, 2 * MiB, 1);
+        auto* p = static_cast<char*>(big.address);
+        std::memset(p, 1, 2 * MiB);
+        EXPECT_EQ(heap.move_big(p + bag_bytes, NodeId{1}), EINVAL);
+        EXPECT_EQ(heap.move_big(p + 16, NodeId{1}), EINVAL);
+        void* small = allocate(100);
+        EXPECT_EQ(heap.move_big(small, NodeId{1}), EINVAL);
+        release(small);
+        // There are no such nodes here, and in containers no binding at all: a refusal changes nothing.
+        const int error = heap.move_big(p, NodeId{1});
+        EXPECT_NE(error, 0);
+        EXPECT_FALSE(heap.any_moved());
+        EXPECT_EQ(heap.node_of_block(p), NodeId{0});
+        for (Bytes i = 0; i < 2 * MiB; ++i) ASSERT_EQ(p[i], 1);
+        release(p);
+    });
+}
+
+}  // namespace
+}  // namespace numalloc::testing

@@ -1,0 +1,112 @@
+// Size classes: the promises of size_class.h, for every size there is.
+#include <gtest/gtest.h>
+
+#include "heap/space/size_class.h"
+
+namespace numalloc {
+namespace {
+
+template <class Each>
+void for_each_class(Each each) {
+    for (unsigned c = 1; c < class_count; ++c) each(ClassId{c}, shape_of(ClassId{c}));
+}
+
+TEST(SizeClass, EverySizeFitsTheSmallestClassThatHoldsIt) {
+    for (Bytes n = 1; n <= small_limit; ++n) {
+        const unsigned c = class_of(n).value;
+        ASSERT_GT(c, 0u) << n;
+        ASSERT_LT(c, class_count) << n;
+        ASSERT_LE(n, size_of_class(c)) << n;
+        if (c > 1) { ASSERT_GT(n, size_of_class(c - 1)) << n; }
+    }
+}
+
+TEST(SizeClass, ClassesAscend) {
+    for (unsigned c = 2; c < class_count; ++c) ASSERT_GT(size_of_class(c), size_of_class(c - 1)) << c;
+    EXPECT_EQ(size_of_class(tiny_classes), tiny_limit);
+    EXPECT_EQ(size_of_class(tiny_classes + medium_classes), medium_limit);
+    EXPECT_EQ(size_of_class(class_count - 1), small_limit);
+}
+
+// Beyond 128 bytes at most a fifth of an object is waste; the ninth that the header promises for
+// the medium classes is checked with it. Below, the 16-byte step is the bound.
+TEST(SizeClass, InternalWasteIsBounded) {
+    for (Bytes n = 1; n <= small_limit; ++n) {
+        const Bytes size = size_of_class(class_of(n).value);
+        if (n <= tiny_limit) { ASSERT_LT(size - n, granule) << n; }
+        else if (n <= medium_limit) { ASSERT_LE((size - n) * 9, size) << n; }
+        if (n > 128) { ASSERT_LE((size - n) * 5, size) << n; }
+    }
+}
+
+TEST(SizeClass, AtLeastFourClassesADoublingAbove128) {
+    for (Bytes n = 128; n < small_limit; n *= 2) ASSERT_GE(class_of(2 * n).value - class_of(n).value, 4) << n;
+}
+
+// The theorem of the header: a class for a rounded size is aligned by itself, at every place in
+// its bag, because a bag begins at a multiple of 32 KiB.
+TEST(SizeClass, RoundedSizesAreNaturallyAligned) {
+    for (Bytes alignment = 1; alignment <= bag_bytes; alignment *= 2)
+        for (Bytes n = 1; n <= small_limit; ++n) {
+            const Bytes rounded = align_up(n, alignment);
+            if (rounded > small_limit) break;
+            ASSERT_EQ(size_of_class(class_of(rounded).value) % alignment, 0u) << n << " to " << alignment;
+        }
+}
+
+TEST(SizeClass, ObjectAtIsExactForEveryByteOfABag) {
+    for_each_class([](ClassId c, const ClassShape& s) {
+        for (Bytes offset = 0; offset < Bytes{s.bags} * bag_bytes; ++offset)
+            ASSERT_EQ(object_at(c, offset), offset / s.size) << "class " << int{c.value} << " offset " << offset;
+    });
+}
+
+TEST(SizeClass, BagsAreFullAndWasteLittle) {
+    for_each_class([](ClassId c, const ClassShape& s) {
+        const Bytes bag = Bytes{s.bags} * bag_bytes;
+        ASSERT_GE(s.objects, 1u);
+        ASSERT_LE(Bytes{s.objects} * s.size, bag);
+        ASSERT_LT(bag - Bytes{s.objects} * s.size, s.size) << "room for one more, class " << int{c.value};
+        ASSERT_LE((bag - Bytes{s.objects} * s.size) * 8, bag) << "tail of class " << int{c.value};
+        // object_at() needs it, and so does the 16-bit count of a bag.
+        ASSERT_LE(bag, Bytes{1} << 19);
+        // What a whole bag costs each object, beside its own size.
+        const Bytes per_object = bag / s.objects;
+        ASSERT_LE((per_object - s.size) * 8, per_object) << int{c.value};
+    });
+}
+
+TEST(SizeClass, SegmentsAndRingsStayInBounds) {
+    for_each_class([](ClassId c, const ClassShape& s) {
+        ASSERT_GE(s.batch, 1u);
+        ASSERT_LE(s.batch, 256u);
+        ASSERT_LE(s.ring, ring_slots);
+        if (s.size > medium_limit) { ASSERT_EQ(s.batch, 1u) << "paper 3.4: one object at a time, class " << int{c.value}; }
+        else ASSERT_GE(s.batch, 2u) << int{c.value};
+        if (s.batch > 2) { ASSERT_LE(Bytes{s.batch} * s.size, segment_target(s.size)) << int{c.value}; }
+        ASSERT_LE(Bytes{s.ring} * s.batch * s.size, ring_target) << int{c.value};
+    });
+}
+
+// The table of malloc for 1 KiB ... 32 KiB: entry (n + 127) / 128 must be the class of each of
+// its 128 sizes, or a size between two entries would get too small a class.
+TEST(SizeClass, MediumStepsNeverStraddleTwoClasses) {
+    const Bytes step = Bytes{1} << medium_step_shift;
+    for (Bytes n = tiny_limit + 1; n <= medium_limit; ++n) {
+        const Bytes entry = (n + step - 1) >> medium_step_shift;
+        ASSERT_LT(entry, medium_entries) << n;
+        ASSERT_EQ(class_of(entry << medium_step_shift), class_of(n)) << n;
+    }
+}
+
+// Rounding up to the class and the tail of the bag together: what is promised for JArena's patches.
+TEST(SizeClass, NoSizeFromAHundredBytesOnLosesMoreThanAFifth) {
+    for (unsigned c = 7; c < class_count; ++c) {
+        const ClassShape& s = shape_of(ClassId{c});
+        const Bytes smallest = size_of_class(c - 1) + 1;
+        ASSERT_GE(5 * smallest * s.objects, 4 * s.bags * bag_bytes) << "class " << c;
+    }
+}
+
+}  // namespace
+}  // namespace numalloc

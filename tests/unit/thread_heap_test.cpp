@@ -1,0 +1,380 @@
+// A thread and its lists, on a made-up machine of eight nodes. This host has one node and refuses
+// the bindings; where memory lies is told by its region.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <vector>
+
+#include "base/check.h"
+#include "heap/thread/rehome.h"
+#include "made_up_heap.h"
+
+namespace numalloc {
+namespace {
+
+using testing::allocate;
+using testing::release;
+using testing::run_on;
+using testing::validate_heap;
+
+constexpr unsigned nodes = 8;
+
+class ThreadHeapTest : public ::testing::Test {
+protected:
+    static void SetUpTestSuite() { testing::start_heap(nodes); }
+    void TearDown() override { validate_heap(); }
+
+    static ClassUse use(unsigned node, ClassId c) { return heap.node(NodeId{node})->of(c).use(); }
+    // Past the first frees, which are checked one by one: from here on they are fast.
+    static void trust() {
+        for (int i = 0; i < 2000; ++i) release(allocate(Bytes{16}));
+        ASSERT_EQ(this_thread_heap->bias, this_thread_heap->fast_bias);
+        ASSERT_NE(this_thread_heap->bias, no_bias);
+    }
+    static std::uint32_t length(const Object* list) {
+        std::uint32_t n = 0;
+        for (; list != nullptr; list = list->next) ++n;
+        return n;
+    }
+    // The equations of thread_heap.h.
+    static void check_lists(const ThreadHeap* h) {
+        EXPECT_EQ(h->room[0], 0);
+        for (unsigned c = 1; c < class_count; ++c) {
+            const ThreadHeap::Segment& s = h->segment[c];
+            const std::uint32_t current = h->head[c] == &end_of_list ? 0 : length(h->head[c]);
+            EXPECT_EQ(static_cast<std::int32_t>(current), s.limit - h->room[c]) << "class " << c;
+            if (current == 0) { EXPECT_EQ(h->room[c], 0) << "class " << c; }
+            EXPECT_EQ(length(s.sealed), s.sealed == nullptr ? 0u : s.sealed_count) << "class " << c;
+            EXPECT_LE(s.capacity, shape_of(ClassId{c}).batch);
+        }
+    }
+};
+
+TEST_F(ThreadHeapTest, MemoryAndMetadataLieOnTheThreadsNode) {
+    for (unsigned n = 0; n < nodes; ++n)
+        run_on(n, [n] {
+            EXPECT_EQ(heap.space().region_of(this_thread_heap), n);
+            EXPECT_EQ(heap.space().region_of(this_thread_heap->home), n);
+            for (unsigned c = 1; c < class_count; ++c) {
+                void* p = allocate(ClassId{c});
+                ASSERT_NE(p, nullptr);
+                EXPECT_EQ(heap.space().region_of(p), n);
+                EXPECT_EQ(usable_size(p, "test"), size_of_class(c));
+                release(p);
+            }
+            const BigBlock big = heap.take_big(NodeId{n}, 3 * MiB + 1, 1);
+            EXPECT_EQ(heap.space().region_of(big.address), n);
+            EXPECT_TRUE(big.zeroed);
+            EXPECT_EQ(usable_size(big.address, "test"), 3 * MiB + bag_bytes);
+            release(big.address);
+            EXPECT_EQ(heap.node(NodeId{n})->big.use().big_objects, 0u);
+        });
+}
+
+TEST_F(ThreadHeapTest, TheFastPathsBiasFindsTheMapsByte) {
+    run_on(3, [] {
+        trust();
+        const Region& region = this_thread_heap->home->big.region();
+        for (unsigned c = 1; c < class_count; ++c) {
+            void* p = allocate(ClassId{c});
+            const std::uint64_t j = (address_of(p) + this_thread_heap->bias) >> bag_shift;
+            ASSERT_LT(j, fast_bound);
+            EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(this_thread_heap) - class_reach + j,
+                      region.class_map() + region.bag_of(p).value);
+            release(p);
+        }
+        check_lists(this_thread_heap);
+    });
+}
+
+TEST_F(ThreadHeapTest, ObjectsAreDistinctAndComeBackLastFirst) {
+    run_on(1, [] {
+        trust();
+        std::set<Address> seen;
+        std::vector<void*> all;
+        for (int i = 0; i < 5000; ++i) all.push_back(allocate(Bytes{96}));
+        for (void* p : all) EXPECT_TRUE(seen.insert(address_of(p)).second);
+        for (auto i = seen.begin(); std::next(i) != seen.end(); ++i) EXPECT_GE(*std::next(i) - *i, 96u);
+        release(all[10]);
+        release(all[11]);
+        EXPECT_EQ(allocate(Bytes{96}), all[11]);
+        EXPECT_EQ(allocate(Bytes{96}), all[10]);
+        for (void* p : all) release(p);
+        check_lists(this_thread_heap);
+    });
+}
+
+TEST_F(ThreadHeapTest, FreshObjectsSayThatTheyAreZero) {
+    run_on(2, [] {
+        bool zeroed = false;
+        auto* p = static_cast<unsigned char*>(allocate(class_of(200'000), &zeroed));
+        EXPECT_TRUE(zeroed);
+        for (Bytes i = sizeof(Object); i < 200'000; ++i) ASSERT_EQ(p[i], 0);
+        std::memset(p, 1, 200'000);
+        release(p);
+        EXPECT_EQ(allocate(class_of(200'000), &zeroed), p);
+        EXPECT_FALSE(zeroed);
+        release(p);
+    });
+}
+
+// Every class, freed in a row: what one thread keeps to itself is bounded, the rest is the node's.
+TEST_F(ThreadHeapTest, AThreadKeepsAtMostAFewSegments) {
+    run_on(4, [] {
+        trust();
+        for (unsigned c = 1; c < class_count; ++c) {
+            const ClassId id{c};
+            const ClassShape& shape = shape_of(id);
+            std::vector<void*> all;
+            for (unsigned i = 0; i < 8u * shape.batch + 8; ++i) all.push_back(allocate(id));
+            for (void* p : all) release(p);
+            const ThreadHeap::Segment& s = this_thread_heap->segment[c];
+            const std::uint32_t current = this_thread_heap->head[c] == &end_of_list ? 0 : length(this_thread_heap->head[c]);
+            EXPECT_LE(current + (s.sealed != nullptr ? s.sealed_count : 0u), 4u * shape.batch) << "class " << c;
+        }
+        check_lists(this_thread_heap);
+    });
+}
+
+TEST_F(ThreadHeapTest, SegmentsGrowInAThreadThatOnlyFrees) {
+    // A consumer: else each few of its frees would take the slow way.
+    const ClassId c = class_of(Bytes{96});
+    std::vector<void*> all;
+    run_on(0, [&] {
+        for (unsigned i = 0; i < 40u * shape_of(c).batch; ++i) all.push_back(allocate(c));
+    });
+    run_on(0, [&] {
+        this_thread_heap->segment[c.value].capacity = 0;  // whatever the slot's last thread learned
+        for (unsigned i = 0; i < 12u * shape_of(c).batch; ++i) release(all[i]);
+        EXPECT_EQ(this_thread_heap->segment[c.value].capacity, shape_of(c).batch);
+        for (unsigned i = 12u * shape_of(c).batch; i < all.size(); ++i) release(all[i]);
+    });
+}
+
+TEST_F(ThreadHeapTest, AnEndedThreadLeavesNothingBehind) {
+    run_on(5, [] {
+        std::vector<void*> all;
+        for (unsigned c = 1; c < class_count; ++c)
+            for (int i = 0; i < 100; ++i) all.push_back(allocate(ClassId{c}));
+        for (void* p : all) release(p);
+    });
+    heap.scavenge(true);
+    for (unsigned c = 1; c < class_count; ++c) {
+        EXPECT_EQ(use(5, ClassId{c}).taken, 0u) << "class " << c;
+        EXPECT_EQ(use(5, ClassId{c}).bags, 0u) << "class " << c;
+    }
+    EXPECT_EQ(heap.node(NodeId{5})->big.use().small_bags, 0u);
+    EXPECT_EQ(heap.node(NodeId{5})->big.use().dirty_bags, 0u);
+}
+
+// Threads that free more than they allocate, one after the other: each takes over the list that
+// the one before has left in the ring and makes it longer. It must not grow without end (its
+// counts have 16 bits).
+TEST_F(ThreadHeapTest, ListsStayBoundedOverGenerations) {
+    const ClassId c = class_of(16);
+    std::vector<void*> all;
+    run_on(6, [&] {
+        for (int i = 0; i < 300'000; ++i) all.push_back(allocate(c));
+    });
+    std::uint32_t longest = 0;
+    while (all.size() > 1000)
+        run_on(6, [&] {
+            all.push_back(allocate(c));
+            for (int i = 0; i < 250; ++i) {
+                release(all.back());
+                all.pop_back();
+            }
+            longest = std::max(longest, length(this_thread_heap->head[c.value]));
+        });
+    EXPECT_LE(longest, 4u * shape_of(c).batch);
+    run_on(6, [&] {
+        for (void* p : all) release(p);
+    });
+}
+
+TEST_F(ThreadHeapTest, RemoteFreesGoHomeFromNodesBelowAndAbove) {
+    const ClassId c = class_of(160);
+    std::vector<void*> of_node[nodes];
+    for (unsigned n = 0; n < nodes; ++n)
+        run_on(n, [&, n] {
+            for (int i = 0; i < 500; ++i) of_node[n].push_back(allocate(c));
+        });
+    for (unsigned n = 0; n < nodes; ++n) ASSERT_GE(use(n, c).taken, 500u);
+    run_on(3, [&] {
+        trust();
+        for (int i = 0; i < 500; ++i)
+            for (unsigned n = 0; n < nodes; ++n) release(of_node[n][std::size_t(i)]);
+        // Nothing of another node may enter its own lists.
+        std::vector<void*> own;
+        for (int i = 0; i < 1000; ++i) own.push_back(allocate(c));
+        for (void* p : own) {
+            ASSERT_EQ(heap.space().region_of(p), 3u);
+            release(p);
+        }
+    });
+    heap.scavenge(true);
+    for (unsigned n = 0; n < nodes; ++n) EXPECT_EQ(use(n, c).taken, 0u) << "node " << n;
+}
+
+TEST_F(ThreadHeapTest, TheOutboxIsBoundedAndSendsBatches) {
+    const ClassId c = class_of(64);
+    const ClassShape& shape = shape_of(c);
+    std::vector<void*> all;
+    run_on(0, [&] {
+        for (unsigned i = 0; i < 3u * shape.batch; ++i) all.push_back(allocate(c));
+    });
+    heap.scavenge(true);
+    const std::uint64_t before = use(0, c).taken;
+    run_on(7, [&] {
+        for (unsigned i = 0; i < all.size(); ++i) {
+            EXPECT_EQ(use(0, c).ring, Bytes{i} / shape.batch * shape.batch) << "whole batches only";
+            release(all[i]);
+            EXPECT_LE((i + 1 - use(0, c).ring) * shape.size, Outbox::budget);
+        }
+        EXPECT_TRUE(this_thread_heap->outbox.empty());
+    });
+    EXPECT_EQ(use(0, c).taken, before) << "in the ring";
+    heap.scavenge(true);
+    EXPECT_EQ(use(0, c).taken, before - all.size());
+}
+
+// Many classes and nodes at once: the sum is what is bounded.
+TEST_F(ThreadHeapTest, TheOutboxsBudgetCoversAllItsParcels) {
+    std::vector<void*> all;
+    heap.scavenge(true);
+    Bytes of_others = 0;
+    const auto held = [&] {
+        Bytes sum = 0;
+        for (unsigned n = 0; n < 4; ++n)
+            for (unsigned c = 1; c < class_count; ++c) sum += (use(n, ClassId{c}).taken - use(n, ClassId{c}).ring) * size_of_class(c);
+        return sum - of_others;
+    };
+    of_others = held();
+    for (unsigned n = 0; n < 4; ++n)
+        run_on(n, [&] {
+            for (int round = 0; round < 4; ++round)
+                for (unsigned c = 1; c < class_count; ++c) all.push_back(allocate(ClassId{c}));
+        });
+    Bytes with_program = held();
+    run_on(7, [&] {
+        for (void* p : all) {
+            with_program -= usable_size(p, "test");
+            release(p);
+            ASSERT_LE(held() - with_program, Outbox::budget);
+        }
+    });
+    EXPECT_EQ(held(), 0u) << "the thread's end sends the rest";
+}
+
+TEST_F(ThreadHeapTest, AQuietThreadsOutboxIsEmptiedByOthers) {
+    const ClassId c = class_of(300);
+    void* p = nullptr;
+    run_on(1, [&] { p = allocate(c); });
+    ASSERT_EQ(use(1, c).taken - use(1, c).ring, 1u);
+    std::atomic<int> stage{0};
+    std::thread quiet = testing::thread_on(2, [&] {
+        release(p);
+        stage = 1;
+        while (stage != 2) std::this_thread::yield();
+    });
+    while (stage != 1) std::this_thread::yield();
+    flush_quiet_outboxes(10'000);
+    EXPECT_EQ(use(1, c).taken - use(1, c).ring, 1u) << "young: left alone";
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    flush_quiet_outboxes(5);
+    EXPECT_EQ(use(1, c).taken - use(1, c).ring, 0u);
+    stage = 2;
+    quiet.join();
+}
+
+TEST_F(ThreadHeapTest, AThreadThatMovesAllocatesOnItsNewNode) {
+    std::vector<void*> old;
+    run_on(0, [&] {
+        trust();
+        for (int i = 0; i < 300; ++i) old.push_back(allocate(Bytes{64}));
+        rehome_current_thread(NodeId{0});
+        EXPECT_EQ(this_thread_heap->home->node, NodeId{0});
+        rehome_current_thread(NodeId{6});
+        EXPECT_EQ(this_thread_heap->home->node, NodeId{6});
+        for (int i = 0; i < 300; ++i) ASSERT_EQ(heap.space().region_of(allocate(Bytes{64})), 6u);
+        for (void* p : old) release(p);
+        check_lists(this_thread_heap);
+    });
+}
+
+TEST_F(ThreadHeapTest, SlotsAreReused) {
+    run_on(2, [] {});
+    const std::uint32_t made = heap.node(NodeId{2})->slots.made();
+    for (int i = 0; i < 200; ++i) run_on(2, [] { release(allocate(Bytes{32})); });
+    EXPECT_EQ(heap.node(NodeId{2})->slots.made(), made);
+}
+
+TEST_F(ThreadHeapTest, ThreadsWithoutAHeapAreServed) {
+    ASSERT_EQ(this_thread_heap, &no_heap);
+    EXPECT_EQ(pop(this_thread_heap, 5), nullptr);
+    std::vector<void*> all;
+    for (int i = 0; i < 100; ++i) {
+        bool zeroed = false;
+        all.push_back(allocate_without_heap(NodeId{i % 2 == 0 ? 1u : 2u}, class_of(80), &zeroed));
+        ASSERT_NE(all.back(), nullptr);
+        EXPECT_EQ(heap.space().region_of(all.back()), i % 2 == 0 ? 1u : 2u);
+    }
+    EXPECT_EQ(std::set<void*>(all.begin(), all.end()).size(), all.size());
+    for (void* p : all) release(p);
+    EXPECT_EQ(no_heap.room[0], 0);
+    for (unsigned c = 1; c < class_count; ++c) ASSERT_EQ(no_heap.head[c], &end_of_list);
+    EXPECT_EQ(end_of_list.next, nullptr);
+}
+
+using ThreadHeapDeathTest = ThreadHeapTest;
+
+// One line each, whether the frees are fast already or not.
+TEST_F(ThreadHeapDeathTest, InvalidFreesEndTheProgram) {
+    for (const bool trusted : {false, true}) {
+        const auto dies = [&](auto make, const char* message) {
+            EXPECT_DEATH(
+                {
+                    attach_thread(NodeId{4});
+                    if (trusted) trust();
+                    release(make());
+                },
+                message)
+                << (trusted ? "trusted" : "checked");
+        };
+        static char foreign[64];
+        dies([] { return static_cast<void*>(foreign); }, "was not allocated by numalloc");
+        char on_stack[64];
+        dies([&] { return static_cast<void*>(on_stack); }, "was not allocated by numalloc");
+        dies([] { return static_cast<void*>(static_cast<char*>(heap.take_big(NodeId{4}, MiB, 1).address) + 16); },
+             "is not an allocated object");
+        dies([] { return static_cast<void*>(static_cast<char*>(heap.take_big(NodeId{4}, MiB, 1).address) + bag_bytes); },
+             "is not an allocated object");
+        dies([] {
+            void* p = heap.take_big(NodeId{4}, MiB, 1).address;
+            release(p);
+            return p;
+        }, "was freed already");
+        dies([] { return static_cast<void*>(static_cast<char*>(heap.take_small(NodeId{1}, class_of(64), 1).fresh) + 8); },
+             "points inside an object");
+        dies([] { return reinterpret_cast<void*>(heap.space().region(4) + 64); }, "invalid pointer in free");
+        dies([] { return reinterpret_cast<void*>(heap.space().region(7) + heap.space().region_bytes() - 64); }, "invalid pointer in free");
+        dies([] { return reinterpret_cast<void*>(heap.space().region(8) + 64); }, "invalid pointer in free");
+    }
+    // While frees are checked, those inside an object and the second ones are seen too.
+    EXPECT_DEATH({
+        attach_thread(NodeId{4});
+        release(static_cast<char*>(allocate(Bytes{64})) + 16);
+    }, "points inside an object");
+    EXPECT_DEATH({
+        attach_thread(NodeId{4});
+        void* p = allocate(Bytes{64});
+        void* q = allocate(Bytes{64});
+        release(p);
+        release(q);
+        release(p);
+    }, "was freed already");
+}
+
+}  // namespace
+}  // namespace numalloc
