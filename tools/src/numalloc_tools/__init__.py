@@ -1,0 +1,1 @@
+"""The tools of numalloc: the `numalloc` command and what stands behind it."""

@@ -1,0 +1,169 @@
+"""`numalloc bench`: the options of a run, and the run."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from rich.console import Console
+
+from numalloc_tools.bench import ablations, allocators, crates, lab_run, machine, programs, real, report
+from numalloc_tools.bench.progress import run_plan
+from numalloc_tools.bench.results import Results
+from numalloc_tools.bench.schedule import Plan
+from numalloc_tools.bench.table import print_tables
+from numalloc_tools.lab.run_command import build_machine
+from numalloc_tools.problem import Problem
+
+QUICK_SECONDS, QUICK_SCALE, QUICK_BUILD_SECONDS = 285.0, 0.1, 60.0
+QUICK_ALLOCATORS = (allocators.OURS, allocators.BASELINE, "jemalloc-new", "tcmalloc", "mimalloc3", "snmalloc", "rpmalloc")
+ROUNDS = 5
+TABLE_WIDTH = 110  # narrower, and the figures are cut
+INTERRUPTED = 130
+
+app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
+report.register(app)
+
+
+@app.callback()
+def bench(
+    context: typer.Context,
+    only: Annotated[Optional[str], typer.Option(help="Programs, families, 'own' or 'real'; several with commas.")] = None,
+    names: Annotated[Optional[str], typer.Option("--allocators", help=f"Some of {', '.join(allocators.NAMES)}; with {allocators.BOUND} behind a name, its threads are bound.")] = None,
+    allocator: Annotated[Optional[list[str]], typer.Option(help="Another library to measure. Repeatable.", metavar="NAME=PATH")] = None,
+    binding: Annotated[Optional[bool], typer.Option("--binding/--no-binding", help="Each peer with bound threads as well; else only where there are several nodes.")] = None,
+    rounds: Annotated[int, typer.Option(help="Rounds whose time counts, after one that warms up.")] = ROUNDS,
+    threads: Annotated[Optional[str], typer.Option(help="Numbers of threads such as 1,2,4, or 'all'; else each program's own.")] = None,
+    scale: Annotated[Optional[float], typer.Option(help="Work of a run; at 1 it takes a second or two.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the programs' random numbers.")] = 1,
+    limit: Annotated[Optional[float], typer.Option(help="Seconds after which a run is stopped; else 120 at scale 1.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Ends within 5 minutes: less work, fewer peers, as many rounds as fit.")] = False,
+    ablation: Annotated[bool, typer.Option("--ablations", help="numalloc with each of its mechanisms off or changed.")] = False,
+    baseline: Annotated[str, typer.Option(help="The allocator that ratios are to.")] = "",
+    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to measure; else build/release's.")] = None,
+    json_file: Annotated[Path, typer.Option("--json", help="Where the results go.", metavar="FILE")] = Path("numalloc-bench.json"),
+    show_list: Annotated[bool, typer.Option("--list", help="Show the programs, and what is missing for them.")] = False,
+    lab: Annotated[bool, typer.Option("--lab", help="In a virtual NUMA machine: where pages lie, instead of time.")] = False,
+    nodes: Annotated[int, typer.Option(help="Memory nodes of the lab's machine.")] = 8,
+    cpus_per_node: Annotated[str, typer.Option(help="Its CPUs for each node.")] = "2",
+    memory_per_node: Annotated[str, typer.Option(help="Its memory for each node.")] = "1G",
+    build: Annotated[bool, typer.Option("--build", help="Only build the peers that come from crates.")] = False,
+) -> None:
+    """Run programs under numalloc and its peers, side by side, and keep every figure as JSON.
+
+    Exits with 0 even if a program fails under an allocator: that is a result, and a row says so. With 2 if
+    something is missing or misspelt, with 130 after Ctrl-C, which keeps what was measured until then.
+    """  # fmt: skip
+    if context.invoked_subcommand:
+        return
+    begun = time.monotonic()
+    terminal = Console()
+    terminal.width = max(terminal.width, TABLE_WIDTH)
+    if build:
+        _build(terminal)
+        return
+    ours = allocators.our_library(library)
+    known = [*programs.own(ours), *real.programs()]
+    chosen_programs = programs.selected(known, _words(only))
+    if show_list:
+        _show(terminal, chosen_programs)
+        return
+    if quick and lab:
+        raise Problem("--quick: a virtual machine is slow; accepted: --lab with --only and --allocators for a short run")
+    if quick and not only:
+        # Should the time not suffice for all, then for the real ones.
+        chosen_programs = sorted((one for one in chosen_programs if one.quick), key=lambda one: one.kind == programs.OWN)
+    _check(rounds, scale, limit, json_file)
+    guest = build_machine(nodes, cpus_per_node, memory_per_node, "ladder") if lab else None
+    scale = scale or (lab_run.SCALE if lab else QUICK_SCALE if quick else 1.0)
+    numbers = _thread_numbers(threads) or ([guest.cpus] if guest else [])
+    cases = programs.cases(chosen_programs, numbers, threads == "all")
+    others = allocators.given(allocator or [])
+    wanted = _wanted(names, others, quick, ablation, binding)
+    compared = allocators.chosen(wanted, ours, others, terminal.print, QUICK_BUILD_SECONDS if quick else 1800)
+    if ablation:
+        compared += ablations.variants(compared[0])
+    baseline = _baseline(baseline, [one.name for one in compared])
+    plan = Plan(cases, compared, rounds, scale, seed, begun + QUICK_SECONDS if quick else None, limit)
+    results = Results(
+        machine.facts(),
+        {"scale": scale, "seed": seed, "rounds": rounds, "quick": quick, "baseline": baseline, "command": sys.argv[1:], "started": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
+        [{"name": one.name, "version": one.version, "libraries": list(map(str, one.libraries)), "options": one.options, "missing": one.missing} for one in compared],
+        [{"name": one.name, "family": one.family, "kind": one.kind, "description": one.description, "source": one.source} for one in chosen_programs],
+    )  # fmt: skip
+    if guest:
+        results.settings["lab"] = {"nodes": nodes, "cpus_per_node": cpus_per_node, "memory_per_node": memory_per_node}
+        finished = lab_run.run(guest, cases, compared, ours.parent / "bench", results, json_file, terminal)
+    else:
+        finished = run_plan(plan, results, json_file, terminal)
+    print_tables(terminal, results, baseline)
+    terminal.print(f"{json_file} is written; numalloc bench report {json_file} draws it", highlight=False, markup=False)
+    if not finished:
+        sys.exit(INTERRUPTED)
+
+
+def _words(text: str | None) -> list[str]:
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
+
+
+def _check(rounds: int, scale: float | None, limit: float | None, json_file: Path) -> None:
+    if rounds < 1:
+        raise Problem(f"--rounds: {rounds} is too few; accepted: 1 or more")
+    if scale is not None and not scale > 0:
+        raise Problem(f"--scale: {scale:g} is too little; accepted: more than 0, such as 0.5")
+    if limit is not None and not limit > 0:
+        raise Problem(f"--limit: {limit:g} is too little; accepted: seconds, more than 0")
+    if not json_file.absolute().parent.is_dir():
+        raise Problem(f"--json: the folder of {json_file} does not exist; accepted: a file in a folder that does")
+
+
+def _thread_numbers(text: str | None) -> list[int]:
+    numbers = []
+    for word in _words(text if text != "all" else None):
+        if not word.isdecimal() or not 1 <= int(word) <= 10_000:
+            raise Problem(f"--threads: '{word}' is not a number of threads; accepted: numbers such as 1,2,4, or all")
+        numbers.append(int(word))
+    return list(dict.fromkeys(numbers))
+
+
+def _wanted(names: str | None, others: dict[str, Path], quick: bool, ablation: bool, binding: bool | None) -> list[str]:
+    if ablation:
+        if names:
+            raise Problem("--allocators: --ablations is about numalloc alone; accepted: one of the two")
+        return [allocators.OURS]
+    if names:
+        wanted = [*_words(names), *others]
+    else:
+        wanted = [*(QUICK_ALLOCATORS if quick else allocators.NAMES), *others]
+    if binding or (binding is None and not names and not quick and machine.facts()["nodes"] > 1):
+        wanted += [name + allocators.BOUND for name in wanted if name != allocators.OURS and not name.endswith(allocators.BOUND)]
+    return wanted
+
+
+def _baseline(name: str, compared: list[str]) -> str:
+    if name and name not in compared:
+        raise Problem(f"--baseline: '{name}' is not measured; accepted: {', '.join(compared)}")
+    return name or (allocators.BASELINE if allocators.BASELINE in compared else compared[0])
+
+
+def _show(terminal: Console, known: list[programs.Program]) -> None:
+    for program in known:
+        numbers = ", ".join(map(str, program.threads))
+        terminal.print(f"[bold]{program.name}[/bold] [dim]({program.family}; threads {numbers})[/dim]", highlight=False)
+        for line in (program.description, program.source, program.missing):
+            if line:
+                terminal.print(f"    {line}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _build(terminal: Console) -> None:
+    failed = False
+    for name, recipe in crates.RECIPES.items():
+        try:
+            path = crates.build(name)
+            terminal.print(f"{name} {recipe.allocator_version}: {path}", highlight=False, soft_wrap=True)
+        except crates.CannotBuild as reason:
+            terminal.print(f"{name} {recipe.allocator_version} cannot be built: {reason}", highlight=False, soft_wrap=True, markup=False)
+            failed = True
+    if failed:
+        sys.exit(1)

@@ -1,0 +1,13 @@
+"""The one thing that a user has to bring."""
+
+import os
+import shutil
+
+from numalloc_tools.problem import Problem
+
+
+def compiler() -> str:
+    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if not found:
+        raise Problem("numalloc bench needs a C compiler; install the Debian package gcc")
+    return found

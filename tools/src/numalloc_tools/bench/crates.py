@@ -1,0 +1,173 @@
+"""Allocators built from the sources inside their crates, into the cache: Debian's are years old."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tarfile
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from numalloc_tools.bench.compiler import compiler
+from numalloc_tools.lab import cache
+
+_SHARED = ["-O3", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-ftls-model=initial-exec", "-fno-builtin-malloc"]
+_DOWNLOAD_SECONDS = 60
+_REVISION = 1  # one more whenever something is built in another way
+
+
+class CannotBuild(Exception):
+    """Why, in one line."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    crate: str
+    version: str  # of the crate
+    sha256: str
+    allocator_version: str
+    tools: tuple[str, ...]
+    seconds: float  # on two cores, for those who have little time
+    build: Callable[[Path, Path, Callable], Path]  # (sources, empty folder, run) -> the library
+
+    @property
+    def url(self) -> str:
+        return f"https://static.crates.io/crates/{self.crate}/{self.crate}-{quote(self.version)}.crate"
+
+
+def _mimalloc(sources: Path, work: Path, run: Callable) -> Path:
+    sources /= "c_src/mimalloc/v3"
+    defines = ["-DMI_SHARED_LIB", "-DMI_SHARED_LIB_EXPORT", "-DMI_MALLOC_OVERRIDE"]
+    library = work / "libmimalloc.so"
+    run([compiler(), "-std=gnu11", *_SHARED, *defines, "-I", sources / "include", sources / "src/static.c", "-o", library, "-pthread"])
+    return library
+
+
+def _snmalloc(sources: Path, work: Path, run: Callable) -> Path:
+    run(["cmake", "-S", sources / "upstream", "-B", work, "-DCMAKE_BUILD_TYPE=Release", "-DSNMALLOC_BUILD_TESTING=OFF"])
+    run(["cmake", "--build", work, "--target", "snmallocshim", "-j", str(os.cpu_count() or 1)])
+    return work / "libsnmallocshim.so"
+
+
+def _rpmalloc(sources: Path, work: Path, run: Callable) -> Path:
+    library = work / "librpmalloc.so"
+    defines = ["-DENABLE_PRELOAD=1", "-DENABLE_OVERRIDE=1"]
+    run([compiler(), "-std=gnu11", "-w", *_SHARED, *defines, sources / "rpmalloc/rpmalloc/rpmalloc.c", "-o", library, "-pthread"])
+    return library
+
+
+def _jemalloc(sources: Path, work: Path, run: Callable) -> Path:
+    shutil.copytree(sources / "jemalloc", work, dirs_exist_ok=True)
+    shutil.copy(sources / "configure/configure", work)
+    version = RECIPES["jemalloc-new"].version.partition("+")[2]
+    run(["./configure", f"--with-version={version}", "--disable-static", "--disable-doc"], cwd=work)
+    run(["make", "-j", str(os.cpu_count() or 1), "build_lib_shared"], cwd=work)
+    return work / "lib/libjemalloc.so.2"
+
+
+# Pinned: two people who run the same numalloc compare with the same peers.
+RECIPES = {
+    "mimalloc3": Recipe(
+        "libmimalloc-sys", "0.1.49", "6a45a52f43e1c16f667ccfe4dd8c85b7f7c204fd5e3bf46c5b0db9a5c3c0b8e9",
+        "3.3.2", (), 10, _mimalloc,
+    ),
+    "snmalloc": Recipe(
+        "snmalloc-sys", "0.7.6", "f09c93c55f9a2b8dab75738a83c771231c5f408af65b8657433fe5bc93cc76cb",
+        "0.7.6", ("cmake", "c++"), 30, _snmalloc,
+    ),
+    "rpmalloc": Recipe(
+        "rpmalloc-sys", "0.2.3+b097fd0", "8d4b7d5e225a53887ee57fcec492eaf114b8e290f7072d035adc6ddd6810b67b",
+        "1.4.x (b097fd0)", (), 5, _rpmalloc,
+    ),
+    "jemalloc-new": Recipe(
+        "tikv-jemalloc-sys", "0.7.1+5.3.1-0-g81034ce1f1373e37dc865038e1bc8eeecf559ce8",
+        "1a2825c78386b4ae0314074867860ba9577875de945f05992c38815cbec327f0",
+        "5.3.1", ("make", "c++"), 90, _jemalloc,
+    ),
+}  # fmt: skip
+
+
+def _folder(name: str) -> Path:
+    """Another recipe, crate or compiler is another folder."""
+    recipe = RECIPES[name]
+    texts = (recipe.url, recipe.sha256, _REVISION, compiler())
+    return cache.directory("allocators", f"{name}-{hashlib.sha256(repr(texts).encode()).hexdigest()[:12]}")
+
+
+def built(name: str) -> Path | None:
+    """The library, if it is there already."""
+    library = _folder(name) / f"lib{name}.so"
+    return library if library.is_file() else None
+
+
+def build(name: str, seconds: float = 1800) -> Path:
+    """Downloads, checks and builds; raises CannotBuild. One process builds, others wait for it."""
+    recipe, folder = RECIPES[name], _folder(name)
+    library = folder / f"lib{name}.so"
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if library.is_file():
+            return library
+        for tool in recipe.tools:
+            if not shutil.which(tool):
+                package = {"c++": "g++"}.get(tool, tool)
+                raise CannotBuild(f"{tool} is missing; install the Debian package {package}")
+        deadline = time.monotonic() + seconds
+        work = folder / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        (work / "build").mkdir(parents=True)
+        sources = _unpacked(recipe, work)
+
+        def run(command: list, cwd: Path | None = None) -> None:
+            _run(command, cwd, folder / "log", deadline)
+
+        try:
+            found = recipe.build(sources, work / "build", run)
+            shutil.copy(found, work / "library")
+        except OSError as error:
+            raise CannotBuild(str(error)) from None
+        os.rename(work / "library", library)
+        shutil.rmtree(work)
+    return library
+
+
+def _unpacked(recipe: Recipe, work: Path) -> Path:
+    archive = cache.directory("crates") / f"{recipe.sha256}.crate"
+    if not archive.is_file():
+        _download(recipe, archive)
+    with tarfile.open(archive) as tar:
+        tar.extractall(work, filter="data") if hasattr(tarfile, "data_filter") else tar.extractall(work)
+    return work / f"{recipe.crate}-{recipe.version}"
+
+
+def _download(recipe: Recipe, archive: Path) -> None:
+    try:
+        with urllib.request.urlopen(recipe.url, timeout=_DOWNLOAD_SECONDS) as answer:
+            content = answer.read()
+    except OSError as error:
+        raise CannotBuild(f"{recipe.url} cannot be fetched: {error}") from None
+    found = hashlib.sha256(content).hexdigest()
+    if found != recipe.sha256:
+        raise CannotBuild(f"{recipe.url} is not what it was: its SHA-256 is {found}")
+    part = archive.with_suffix(f".{os.getpid()}")
+    part.write_bytes(content)
+    os.rename(part, archive)
+
+
+def _run(command: list, cwd: Path | None, log: Path, deadline: float) -> None:
+    words = [str(word) for word in command]
+    with open(log, "ab") as output:
+        try:
+            done = subprocess.run(
+                words, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                timeout=max(1.0, deadline - time.monotonic()),
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise CannotBuild(f"{words[0]} did not finish in the time there was") from None
+    if done.returncode:
+        raise CannotBuild(f"{words[0]} failed; its output is in {log}")

@@ -1,0 +1,109 @@
+"""The project's own programs in a virtual NUMA machine: where their pages lie, not how long they take."""
+
+import json
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.bench.programs import OWN, Case
+from numalloc_tools.bench.results import FULLEST, LAB, REMOTE, Results, Run
+from numalloc_tools.lab import batch, vm
+from numalloc_tools.lab.machine import Machine
+
+SCALE = 0.02  # the translator is some thirty times slower
+LIMIT = 300
+
+
+def run(
+    machine: Machine, cases: list[Case], allocators: list[Allocator], binaries: Path, results: Results, path: Path, terminal: Console
+) -> bool:
+    """Fills and writes `results`. False after Ctrl-C."""
+    settings = results.settings
+    jobs, wanted = [], {}
+    for number in range(1, settings["rounds"] + 1):
+        for case in cases:
+            for place in range(len(allocators)):
+                allocator = allocators[(place + number) % len(allocators)]
+                reason = case.program.missing or allocator.missing
+                if case.program.kind != OWN:
+                    reason = "runs on this machine only, not in the lab"
+                if reason:
+                    if number == 1:
+                        results.runs.append(_row(case, allocator, number, "missing", reason, {}))
+                    continue
+                name = f"{number}-{case.program.name}-{case.threads}-{allocator.name.replace(':', '-').replace('=', '-')}"
+                wanted[name] = (case, allocator, number)
+                jobs.append(_job(name, case, allocator, binaries, settings))
+    begun = time.monotonic()
+    vm.end_in_order_on_signals()
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal, transient=True
+    ) as progress:
+        task = progress.add_task("booting", total=len(jobs))
+
+        def ended(name: str, result: batch.Result) -> None:
+            case, allocator, number = wanted.pop(name)
+            results.runs.append(_row(case, allocator, number, *_verdict(result)))
+            progress.update(task, advance=1, description=f"{case.name} under {allocator.name}")
+            results.write(path)
+
+        try:
+            libraries = sorted({str(library) for one in allocators for library in one.libraries})
+            report = batch.run(machine, jobs, libraries, on_end=ended) if jobs else None
+            for case, allocator, number in wanted.values():
+                results.runs.append(_row(case, allocator, number, "did not run", "; ".join(report.findings if report else [])))
+            results.complete = True
+        except KeyboardInterrupt:
+            progress.console.print("interrupted; what was measured until now is kept")
+        finally:
+            results.seconds = time.monotonic() - begun
+            results.write(path)
+    return results.complete
+
+
+def _job(name: str, case: Case, allocator: Allocator, binaries: Path, settings: dict) -> batch.Job:
+    words = ["--threads", case.threads, "--scale", f"{settings['scale']:g}", "--seed", settings["seed"], "--report-pages"]
+    environment = allocator.variables()
+    if allocator.libraries:
+        environment["LD_PRELOAD"] = allocator.preload
+    return batch.Job(name, [str(binaries / case.program.name), *map(str, words)], environment, timeout=LIMIT)
+
+
+def _row(case: Case, allocator: Allocator, number: int, status: str, reason: str, figures: dict | None = None) -> Run:
+    return Run(LAB + case.program.name, case.threads, allocator.name, number, status, reason, figures or {})
+
+
+def _verdict(result: batch.Result) -> tuple[str, str, dict[str, float]]:
+    if result.oom_kills:
+        return "crash", "the machine ran out of memory", {}
+    if result.status in (124, 137):
+        return "timeout", f"it was stopped after {LIMIT} s", {}
+    last = (result.stderr.strip().splitlines() or ["nothing on standard error"])[-1]
+    if result.status > 128:
+        return "crash", f"it was ended by signal {result.status - 128}; it last said: {last}", {}
+    if result.status:
+        return "failed", f"it ended with status {result.status}; it last said: {last}", {}
+    try:
+        said = json.loads(result.stdout.splitlines()[-1])
+        if said["check"] != "ok":
+            return "wrong", f"its data were damaged: check is {said['check']}", {}
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return "wrong", "its last line is not the result that it should be", {}
+    if not said.get("local_pages", 0) + said.get("remote_pages", 0):
+        return "no pages", "the program has counted none of its pages", {}
+    return "ok", "", figures_of(said)
+
+
+def figures_of(said: dict) -> dict[str, float]:
+    """The share of the fullest node belongs to that of remote pages: all on one node is local, and useless."""
+    on_nodes, all_pages = said["pages_per_node"], said["local_pages"] + said["remote_pages"]
+    return {
+        "local_pages": said["local_pages"],
+        "remote_pages": said["remote_pages"],
+        REMOTE: 100 * said["remote_pages"] / all_pages if all_pages else 0.0,
+        FULLEST: 100 * max(on_nodes) / sum(on_nodes) if sum(on_nodes) else 0.0,
+        **{f"pages_on_{node}": pages for node, pages in enumerate(on_nodes)},
+    }

@@ -1,0 +1,53 @@
+"""Runs a plan with a bar on the terminal, and keeps what is done whatever happens."""
+
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from numalloc_tools.bench.results import Results
+from numalloc_tools.bench.schedule import Plan, Schedule
+
+_WRITE_EVERY = 5.0  # seconds
+
+
+def run_plan(plan: Plan, results: Results, path: Path, terminal: Console) -> bool:
+    """Fills and writes `results`. False after Ctrl-C."""
+    begun = written = time.monotonic()
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"),
+        console=terminal, transient=True,
+    ) as progress:  # fmt: skip
+        task = progress.add_task("starting", total=0, left="")
+
+        def announce(case, allocator, number: int) -> None:
+            place = f"round {number} of {plan.rounds}" if number else "warm-up"
+            progress.update(
+                task, completed=schedule.done, total=schedule.total, left=_duration(schedule.left()) + " left",
+                description=f"{place}: {case.name} under {allocator.name}",
+            )  # fmt: skip
+
+        schedule = Schedule(plan, announce)
+        try:
+            for run in schedule:
+                results.runs.append(run)
+                results.seconds = time.monotonic() - begun
+                if time.monotonic() - written > _WRITE_EVERY:
+                    results.write(path)
+                    written = time.monotonic()
+            results.complete = True
+        except KeyboardInterrupt:
+            progress.console.print("interrupted; what was measured until now is kept")
+        finally:
+            results.write(path)
+    if schedule.stopped_early:
+        rounds = max(run.round for run in results.runs)
+        terminal.print(f"time for {rounds} of {plan.rounds} rounds", highlight=False)
+    return results.complete
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

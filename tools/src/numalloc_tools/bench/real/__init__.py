@@ -1,0 +1,24 @@
+"""Real programs of Debian's: started, loaded, checked and stopped here, where they are installed."""
+
+import shutil
+from types import ModuleType
+
+from numalloc_tools.bench.programs import REAL, Program
+from numalloc_tools.bench.real import gcc, memcached, pbzip2, perl, postgres, python, redis, sqlite
+
+_MODULES = (gcc, python, perl, pbzip2, sqlite, redis, memcached, postgres)
+
+
+def programs() -> list[Program]:
+    return [_program(module) for module in _MODULES]
+
+
+def _program(module: ModuleType) -> Program:
+    """NEEDS of a module names a package for each command; `found(command)` where that is not on the PATH."""
+    find = getattr(module, "found", shutil.which)
+    packages = sorted({package for command, package in module.NEEDS.items() if not find(command)})
+    missing = f"not installed: apt install {' '.join(packages)}" if packages else ""
+    return Program(
+        module.NAME, module.FAMILY, module.DESCRIPTION, f"Debian's {', '.join(sorted(set(module.NEEDS.values())))}",
+        module.THREADS, module.THREADS[len(module.THREADS) // 2], REAL, module.run, missing, module.QUICK,
+    )  # fmt: skip

@@ -1,0 +1,54 @@
+"""redis-server under redis-benchmark."""
+
+import csv
+import shutil
+from pathlib import Path
+
+from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.bench.launch import Ended, Running
+from numalloc_tools.bench.programs import Work
+from numalloc_tools.bench.real.server import LoadFailed, answer, on_the_systems_malloc, served, temporary_folder
+
+NAME, FAMILY, THREADS, QUICK = "redis", "servers", (1, 2, 4), False
+DESCRIPTION = "redis-server with that many I/O threads under redis-benchmark: strings, lists, sets, hashes; settled after flushall"
+NEEDS = {"redis-server": "redis-server", "redis-benchmark": "redis-tools", "redis-cli": "redis-tools"}
+_REQUESTS = 40_000  # of each kind
+_COMMANDS = "set,get,incr,lpush,lpop,sadd,hset,zadd,mset"
+
+
+def run(allocator: Allocator, work: Work) -> Ended:
+    requests = max(1000, round(_REQUESTS * work.scale))
+    with temporary_folder() as name:
+        socket = str(Path(name, "socket"))
+        cli = ["redis-cli", "-s", socket]
+
+        def ready() -> bool:
+            try:
+                return answer([*cli, "ping"]).strip() == "PONG"
+            except LoadFailed:
+                return False
+
+        def load() -> tuple[int, float]:
+            words = ["-n", requests, "-c", 50, "-P", 16, "-d", 128, "-r", requests // 2, "-t", _COMMANDS, "--csv"]
+            text = answer(["redis-benchmark", "-s", socket, *map(str, words)], work.limit)
+            rates = [float(row[1]) for row in csv.reader(text.splitlines()) if len(row) > 1 and row[0] != "test"]
+            if not rates or not all(rates):
+                raise LoadFailed("redis-benchmark measured nothing")
+            _check(cli)
+            return requests * len(rates), sum(requests / rate for rate in rates)
+
+        def stop(running: Running) -> None:
+            answer([*cli, "shutdown", "nosave"])
+
+        words = ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--io-threads", str(work.threads)]
+        return served(
+            ["redis-server", *words], on_the_systems_malloc(allocator, shutil.which("redis-server")), work, Path(name), ready,
+            load, lambda: answer([*cli, "flushall", "sync"]), stop,
+        )  # fmt: skip
+
+
+def _check(cli: list[str]) -> None:
+    value = "value " * 50
+    answer([*cli, "set", "check", value])
+    if answer([*cli, "get", "check"]).rstrip("\n") != value:
+        raise LoadFailed("redis gave back another value than it was given")

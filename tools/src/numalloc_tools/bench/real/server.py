@@ -1,0 +1,99 @@
+"""A server under the allocator, its load from processes that are not: started, awaited, loaded, looked at, stopped."""
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from numalloc_tools.bench.allocators import BOUND, Allocator
+from numalloc_tools.bench.launch import Ended, Running
+from numalloc_tools.bench.programs import Work
+
+_PATIENCE = 20.0  # seconds until it answers
+_SETTLE = 2.0  # seconds after it has let go of its data
+
+
+class LoadFailed(Exception):
+    """Why, in one line."""
+
+
+def served(
+    command: list[str], allocator: Allocator, work: Work, folder: Path, ready: Callable[[], bool],
+    load: Callable[[], tuple[int, float]], empty: Callable[[], None] | None, stop: Callable[[Running], None],
+    expected: tuple[int, ...] = (0,),
+) -> Ended:  # fmt: skip
+    """`load` gives the operations and the seconds that they took. The server's end is waited for."""
+    running = Running(command, allocator, work.limit, folder, work.sample)
+    trouble, figures = "", {}
+    try:
+        deadline = time.monotonic() + min(_PATIENCE, work.limit)
+        while not ready():
+            if not running.alive() or time.monotonic() > deadline:
+                trouble = "it did not answer"
+                break
+            time.sleep(0.02)
+        if not trouble:
+            try:
+                operations, seconds = load()
+                figures = {"operations": operations, "seconds": seconds, "ops_per_second": operations / seconds}
+                if empty:
+                    empty()
+                    time.sleep(_SETTLE)
+                    figures["settled_bytes"] = _resident(running.pid)
+            except (LoadFailed, OSError) as reason:
+                trouble = str(reason)
+        lives = running.alive()
+        if not trouble and lives:
+            stop(running)
+        else:
+            running.ask_to_end()
+        ended = running.end(expected)
+    except BaseException:
+        running.stop()
+        raise
+    if trouble and (lives or ended.status == "ok"):  # else its own end is the reason
+        ended.status, ended.reason = "failed", trouble
+    ended.figures |= figures
+    return ended
+
+
+def plain_environment() -> dict[str, str]:
+    """For whoever brings the load."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("NUMALLOC_")}
+
+
+def answer(command: list[str], seconds: float = 60) -> str:
+    """What a client says; it runs on the system's malloc."""
+    try:
+        done = subprocess.run(command, env=plain_environment(), capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise LoadFailed(f"{Path(command[0]).name} did not end within {seconds:.0f} s") from None
+    if done.returncode:
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise LoadFailed(f"{Path(command[0]).name} ended with status {done.returncode}: {lines[-1] if lines else ''}")
+    return done.stdout
+
+
+def on_the_systems_malloc(allocator: Allocator, program: str) -> Allocator:
+    """A program that is linked with another malloc runs on the C library's only if that is preloaded."""
+    if allocator.name.removesuffix(BOUND) != "glibc":
+        return allocator
+    environment = {"PATH": os.environ.get("PATH", ""), "LD_TRACE_LOADED_OBJECTS": "1"}
+    listing = subprocess.run([program], env=environment, capture_output=True, text=True).stdout
+    libc = re.search(r"=> (/\S+/libc\.so\S*)", listing)
+    return replace(allocator, libraries=(*allocator.libraries, Path(libc[1]).resolve())) if libc else allocator
+
+
+def _resident(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return float(line.split()[1]) * 1024
+    return 0.0
+
+
+def temporary_folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="numalloc-bench-", ignore_cleanup_errors=True)

@@ -1,0 +1,5 @@
+"""`numalloc bench report`: the paper's figures from one or more files of results."""
+
+from numalloc_tools.bench.report.command import register
+
+__all__ = ["register"]

@@ -1,0 +1,38 @@
+"""Reads results, draws them, writes the page."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from numalloc_tools.bench.report.page import page
+from numalloc_tools.bench.results import Summary, merged, read
+from numalloc_tools.problem import Problem
+
+
+def register(app: typer.Typer) -> None:
+    app.command("report")(report)
+
+
+def report(
+    files: Annotated[list[Path], typer.Argument(help="What numalloc bench has written; several are read as one.", metavar="FILE...")],
+    output: Annotated[Path, typer.Option(help="Folder for index.html and the figures as PNG.", metavar="FOLDER")] = Path("numalloc-bench-report"),
+    baseline: Annotated[Optional[str], typer.Option(help="The allocator that ratios are to; else the first file's.")] = None,
+) -> None:
+    """Draw the results: time, memory, speedup by threads, ablations; as PNG and as one page of HTML."""
+    from numalloc_tools.bench.report import figures  # here: matplotlib takes longer to load than most commands run
+
+    results = merged([read(path) for path in files])
+    baseline = baseline or results.settings["baseline"]
+    if baseline not in results.names:
+        raise Problem(f"--baseline: '{baseline}' is not in the results; accepted: {', '.join(results.names)}")
+    if not results.runs:
+        raise Problem(f"{files[0]} holds no runs; accepted: results of a run that has measured something")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Problem(f"--output: {output} cannot be made ({error.strerror}); accepted: a folder") from None
+    summary = Summary(results, baseline)
+    drawn = figures.draw_all(summary, output)
+    (output / "index.html").write_text(page(summary, drawn))
+    typer.echo(f"{output}/index.html and {len(drawn)} figures are written")

@@ -1,0 +1,164 @@
+"""One page of HTML with everything in it: nothing is fetched when it is opened."""
+
+import html
+from pathlib import Path
+from string import Template
+
+from numalloc_tools.bench.allocators import OURS, shown
+from numalloc_tools.bench.report.drawn import Drawn
+from numalloc_tools.bench.results import CPU, MEMORY, NOT_RUN, TIME, Cell, Summary
+
+_PAGE = Path(__file__).with_name("page.html")
+_STRONGEST = 0.5  # a ratio this far from 1 has the full colour
+
+
+def page(summary: Summary, drawn: list[Drawn]) -> str:
+    results = summary.results
+    sections = [
+        f'<section id="{figure.name}"><h2>{_escape(figure.heading)}</h2><p class="words">{_escape(figure.words)}</p>'
+        f'<div class="figure">{figure.svg}</div></section>'
+        for figure in drawn
+    ]
+    tables = [] if not results.cases_with(TIME) else [
+        _table(summary, TIME, "Time in numbers", "time", lambda value: f"{value:.3f} s"),
+        _table(summary, MEMORY, "Memory in numbers", "memory-table", lambda value: f"{value / 2**20:,.1f} MiB", totals=True),
+    ]
+    contents = [(figure.name, figure.heading) for figure in drawn]
+    if tables:
+        contents += [("time-table", "Time in numbers"), ("memory-table", "Memory in numbers")]
+    if any(run.reason for run in results.runs):
+        contents.append(("failures", "What did not complete"))
+    return Template(_PAGE.read_text()).substitute(
+        cards="".join(_cards(summary)),
+        contents="".join(f'<a href="#{name}">{_escape(heading)}</a>' for name, heading in contents),
+        sections="\n".join(sections), tables="\n".join(tables), failures=_failures(summary), facts=_facts(summary),
+        incomplete="" if results.complete else '<p class="warning">The run was interrupted: some rounds are missing.</p>',
+        subtitle=_escape(_subtitle(summary)),
+    )  # fmt: skip
+
+
+def _escape(value: object) -> str:
+    return html.escape(str(value))
+
+
+def _subtitle(summary: Summary) -> str:
+    results, machine = summary.results, summary.results.machine
+    rounds = len({run.round for run in results.runs if run.round > 0})
+    tried = summary.allocators_with(TIME, results.names) or results.names
+    allocators = len([name for name in tried if ":" not in name])
+    return (
+        f"{len({run.program for run in results.runs})} programs, {allocators} allocators, {rounds} interleaved rounds; "
+        f"{machine['cpus']} CPUs, {machine['memory_bytes'] / 2**30:.0f} GiB, {machine['nodes']} memory node{'s' * (machine['nodes'] > 1)}"
+    )
+
+
+def _cards(summary: Summary) -> list[str]:
+    """The result in a few numbers."""
+    names = [name for name in summary.results.names if ":" not in name]
+    cards = []
+    for figure, what in ((TIME, "time"), (CPU, "processor time"), (MEMORY, "peak memory")):
+        complete = summary.completed_by_all(figure, names)
+        means = {name: mean for name in names if (mean := summary.geometric_mean(name, complete, figure))}
+        if OURS not in means or len(means) < 2:
+            continue
+        place = sorted(means, key=means.__getitem__).index(OURS) + 1
+        others = {name: mean for name, mean in means.items() if name != OURS}
+        best = min(others, key=others.__getitem__)
+        cards.append(
+            f'<div class="card"><div class="number">{means[OURS]:.3f}</div><div>{what} of {OURS} relative to {_escape(summary.baseline)}, '
+            f"geometric mean of {len(complete)}</div></div>"
+            f'<div class="card"><div class="number">{place} <small>of {len(means)}</small></div><div>in {what}; '
+            f"best other: {_escape(best)} at {others[best]:.3f}</div></div>"
+        )
+    return cards
+
+
+def _table(summary: Summary, figure: str, heading: str, name: str, show, totals: bool = False) -> str:
+    names = summary.allocators_with(figure, summary.results.names)
+    head = "".join(f"<th>{_escape(shown(one))}</th>" for one in names)
+    rows = []
+    for case in summary.results.cases_with(figure):
+        cells = "".join(_cell(summary.cell(case, one, figure), show, _more(summary, case, one) if totals else "") for one in names)
+        rows.append(f"<tr><th>{_escape(case)}</th>{cells}</tr>")
+    complete = summary.completed_by_all(figure)
+    means = [summary.geometric_mean(one, complete, figure) for one in names]
+    cells = "".join(f"<td{_shade(mean)}>{mean:.3f}</td>" if mean else "<td>-</td>" for mean in means)
+    rows.append(f'<tr class="sum"><th>geometric mean of {len(complete)}</th>{cells}</tr>')
+    if totals:
+        cells = []
+        for one in names:
+            values = [summary.cell(case, one, figure) for case in complete]
+            cells.append(f"<td>{show(sum(cell.value for cell in values))}</td>" if values and all(c.ok for c in values) else "<td>-</td>")
+        rows.append(f'<tr class="sum"><th>total of {len(complete)}</th>{"".join(cells)}</tr>')
+    words = f"Median, and below it the ratio to {_escape(summary.baseline)} and half the range over the rounds. Green is better."
+    if totals:
+        words += " Settled: resident when the program had freed what it frees; huge pages: the most there were; both in MiB."
+    return (
+        f'<section id="{name if totals else name + "-table"}"><h2>{heading}</h2><p class="words">{words}</p>'
+        f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div></section>'
+    )
+
+
+def _more(summary: Summary, case: str, allocator: str) -> str:
+    """What else is known of memory."""
+    parts = []
+    for figure, what in (("settled_bytes", "settled"), ("huge_bytes", "huge pages")):
+        cell = summary.cell(case, allocator, figure)
+        if cell.ok and (cell.value >= 1 << 20 or figure == "settled_bytes"):
+            parts.append(f"<br><small>{what} {cell.value / 2**20:,.1f}</small>")
+    return "".join(parts)
+
+
+def _cell(cell: Cell, show, more: str) -> str:
+    if not cell.ok:
+        if cell.status == NOT_RUN:
+            return "<td></td>"
+        return f'<td class="failed" title="{_escape(cell.reason)}">{_escape(cell.status)}</td>'
+    ratio = f"{cell.ratio:.2f} " if cell.ratio else ""
+    return f"<td{_shade(cell.ratio)}>{show(cell.value)}<br><small>{ratio}±{100 * cell.spread:.0f}%</small>{more}</td>"
+
+
+def _shade(ratio: float | None) -> str:
+    if not ratio or ratio == 1:
+        return ""
+    strength = min(1.0, abs(ratio - 1) / _STRONGEST)
+    hue = 145 if ratio < 1 else 12
+    return f' style="background:hsl({hue} 70% 50% / {0.45 * strength:.2f})"'
+
+
+def _failures(summary: Summary) -> str:
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for run in summary.results.runs:
+        if run.reason:
+            where = f"{run.case} under {run.allocator}"
+            if where not in reasons.setdefault((run.status, run.reason), []):
+                reasons[run.status, run.reason].append(where)
+    if not reasons:
+        return ""
+    rows = "".join(
+        f"<tr><td class='failed'>{_escape(status)}</td><td>{_escape(reason)}</td><td>{_escape(', '.join(where))}</td></tr>"
+        for (status, reason), where in reasons.items()
+    )
+    return f'<section id="failures"><h2>What did not complete</h2><div class="scroll"><table class="text">{rows}</table></div></section>'
+
+
+def _facts(summary: Summary) -> str:
+    results = summary.results
+    facts = {**results.machine, **results.settings, "seconds": f"{results.seconds:.0f}"}
+    rows = "".join(f"<tr><th>{_escape(name.replace('_', ' '))}</th><td>{_escape(_plain(value))}</td></tr>" for name, value in facts.items())
+    versions = "".join(
+        f"<tr><th>{_escape(one['name'])}</th><td>{_escape(one['version'])}</td><td>{_escape(', '.join(Path(p).name for p in one['libraries']))}</td></tr>"
+        for one in results.allocators
+    )
+    described = "".join(
+        f"<tr><th>{_escape(one['name'])}</th><td>{_escape(one['description'])}</td><td>{_escape(one['source'])}</td></tr>" for one in results.programs
+    )
+    return (
+        f'<details><summary>Machine and settings</summary><table class="text">{rows}</table></details>'
+        f'<details><summary>Allocators</summary><table class="text">{versions}</table></details>'
+        f'<details><summary>Programs</summary><table class="text">{described}</table></details>'
+    )
+
+
+def _plain(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,181 @@
+"""The results of a run as data: written to JSON, read back, and summed up."""
+
+import json
+import math
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+from numalloc_tools.problem import Problem
+
+FORMAT, VERSION = "numalloc-bench", 1
+OK, NOT_RUN = "ok", "did not run"
+LAB = "lab:"  # before the name of a program that ran in a virtual machine: its time says nothing
+TIME, CPU, MEMORY = "seconds", "cpu_seconds", "peak_bytes"
+REMOTE, FULLEST = "remote_percent", "fullest_percent"  # of the pages, from the lab
+
+
+@dataclass(frozen=True)
+class Run:
+    program: str
+    threads: int
+    allocator: str
+    round: int  # 0, or less in what was merged: a warm-up, whose time does not count
+    status: str
+    reason: str
+    figures: dict[str, float]
+
+    @property
+    def case(self) -> str:
+        return f"{self.program}/{self.threads}"
+
+
+@dataclass
+class Results:
+    machine: dict
+    settings: dict
+    allocators: list[dict]
+    programs: list[dict]
+    runs: list[Run] = field(default_factory=list)
+    complete: bool = False
+    seconds: float = 0.0
+
+    def write(self, path: Path) -> None:
+        """At once or not at all: whoever is interrupted keeps what was written last."""
+        content = {
+            "format": FORMAT, "version": VERSION, "complete": self.complete, "seconds": round(self.seconds, 1),
+            "machine": self.machine, "settings": self.settings, "allocators": self.allocators, "programs": self.programs,
+            "runs": [vars(run) for run in self.runs],
+        }  # fmt: skip
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        part.write_text(json.dumps(content, indent=1) + "\n")
+        os.replace(part, path)
+
+    @property
+    def names(self) -> list[str]:
+        return [one["name"] for one in self.allocators]
+
+    @property
+    def cases(self) -> list[str]:
+        return list(dict.fromkeys(run.case for run in self.runs))
+
+    def cases_with(self, figure: str) -> list[str]:
+        """Those that it says something about, or would if they had not failed."""
+        return list(dict.fromkeys(run.case for run in self.runs if run.case.startswith(LAB) == (figure in (REMOTE, FULLEST))))
+
+
+def read(path: Path) -> Results:
+    try:
+        content = json.loads(path.read_text())
+    except OSError as error:
+        raise Problem(f"{path}: {error.strerror}; accepted: files that numalloc bench has written") from None
+    except ValueError:
+        raise Problem(f"{path} is not JSON; accepted: files that numalloc bench has written") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
+        raise Problem(f"{path} is not of format {FORMAT} {VERSION}; accepted: files that numalloc bench has written")
+    runs = [Run(**run) for run in content["runs"]]
+    return Results(
+        content["machine"], content["settings"], content["allocators"], content["programs"], runs,
+        content["complete"], content["seconds"],
+    )  # fmt: skip
+
+
+def merged(many: list[Results]) -> Results:
+    """Several files as one; the same program of a later file goes on counting rounds."""
+    first, *rest = many
+    result = Results(
+        first.machine, first.settings, list(first.allocators), list(first.programs), list(first.runs),
+        all(one.complete for one in many), sum(one.seconds for one in many),
+    )  # fmt: skip
+    for index, one in enumerate(rest, 1):
+        start = max((run.round for run in result.runs), default=0)
+        for mine, theirs in ((result.allocators, one.allocators), (result.programs, one.programs)):
+            known = {row["name"] for row in mine}
+            mine += [row for row in theirs if row["name"] not in known]
+        result.runs += [
+            replace(run, round=run.round + start if run.round > 0 else -index)
+            for run in one.runs
+        ]
+    return result
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure of one program under one allocator, over the rounds."""
+
+    status: str
+    reason: str = ""
+    value: float = 0.0  # median
+    spread: float = 0.0  # half the range over the median
+    ratio: float | None = None  # to the baseline: the median of the rounds' own ratios
+    rounds: int = 0
+
+    @property
+    def ok(self) -> bool:
+        return self.status == OK
+
+
+def _counted(by_round: dict[int, float], figure: str) -> dict[int, float]:
+    """Memory counts in the warm-up too, and time if there is nothing else."""
+    timed = {number: value for number, value in by_round.items() if number > 0}
+    return timed if timed and "bytes" not in figure else by_round
+
+
+class Summary:
+    """Medians over rounds, ratios to the baseline, geometric means over what all completed."""
+
+    def __init__(self, results: Results, baseline: str):
+        self.results, self.baseline = results, baseline
+        self._runs: dict[tuple[str, str], list[Run]] = {}
+        for run in results.runs:
+            self._runs.setdefault((run.case, run.allocator), []).append(run)
+
+    def values(self, case: str, allocator: str, figure: str) -> dict[int, float]:
+        """By round, warm-ups too."""
+        runs = self._runs.get((case, allocator), [])
+        return {run.round: run.figures[figure] for run in runs if run.status == OK and figure in run.figures}
+
+    def cell(self, case: str, allocator: str, figure: str = TIME) -> Cell:
+        runs = self._runs.get((case, allocator), [])
+        failed = [run for run in runs if run.status != OK]
+        if failed:
+            return Cell(failed[-1].status, failed[-1].reason, rounds=len(runs))
+        values = self.values(case, allocator, figure)
+        if not values:
+            return Cell("no figure" if runs else NOT_RUN)
+        counted = list(_counted(values, figure).values())
+        middle = median(counted)
+        spread = (max(counted) - min(counted)) / 2 / middle if middle else 0.0
+        # Of the same round only: other rounds may be of another day, once files are merged.
+        theirs = self.values(case, self.baseline, figure)
+        ratios = {number: value / theirs[number] for number, value in values.items() if theirs.get(number)}
+        ratio = median(_counted(ratios, figure).values()) if ratios else None
+        return Cell(OK, "", middle, spread, ratio, len(counted))
+
+    def allocators_with(self, figure: str, among: list[str]) -> list[str]:
+        """Those that were tried, be it in vain."""
+        cases = self.results.cases_with(figure)
+        return [name for name in among if any((case, name) in self._runs for case in cases)]
+
+    def compared_throughout(self, figure: str, among: list[str]) -> list[str]:
+        """Those with any result that were tried in half of the cases or more: others joined for a few, and are no part of `all`."""
+        cases = self.results.cases_with(figure)
+        return [
+            name
+            for name in among
+            if any(self.cell(case, name, figure).ok for case in cases)
+            and 2 * sum((case, name) in self._runs for case in cases) >= len(cases)
+        ]
+
+    def completed_by_all(self, figure: str = TIME, among: list[str] | None = None) -> list[str]:
+        """Cases that all of these have a ratio for."""
+        names = self.compared_throughout(figure, among or self.results.names)
+        cells = {case: [self.cell(case, name, figure) for name in names] for case in self.results.cases_with(figure)}
+        return [case for case, row in cells.items() if row and all(cell.ok and cell.ratio for cell in row)]
+
+    def geometric_mean(self, allocator: str, cases: list[str], figure: str = TIME) -> float | None:
+        ratios = [self.cell(case, allocator, figure).ratio for case in cases]
+        if not ratios or not all(ratios):
+            return None
+        return math.exp(sum(map(math.log, ratios)) / len(ratios))

@@ -1,0 +1,93 @@
+"""Who runs when: round by round, programs in turn, the allocators side by side and each round begun by another."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.bench.programs import LIMIT, Case, Work
+from numalloc_tools.bench.results import OK, Run
+
+_FIRST_GUESS = 2.0  # seconds, for a run that nothing is known of
+_OVERHEAD = 0.05  # seconds a run for starting and looking
+_RESERVE = 5.0  # seconds of a budget that are kept for what comes after the runs
+_PATIENCE = 15.0  # seconds: with a budget no run may take longer
+_TIME_IS_OVER = "the time of --quick was over"
+
+
+@dataclass(frozen=True)
+class Plan:
+    cases: list[Case]
+    allocators: list[Allocator]
+    rounds: int  # whose time counts; with a budget, at most
+    scale: float = 1.0
+    seed: int = 1
+    deadline: float | None = None  # on time.monotonic()
+    limit: float | None = None  # seconds for a run
+
+
+class Schedule:
+    """Iterates over runs as they end. Round 0 warms up, looks closer, and tells how long the rest will take."""
+
+    def __init__(self, plan: Plan, announce: Callable[[Case, Allocator, int], None] = lambda *_: None):
+        self.plan = plan
+        self.cells = len(plan.cases) * len(plan.allocators)
+        self.total = self.cells * (plan.rounds + 1)
+        self.done = 0
+        self.stopped_early = False  # the budget did not allow for all rounds
+        self._announce = announce
+        self._took: dict[tuple[str, str], float] = {}  # what runs, and how long
+        self._failed: set[tuple[str, str]] = set()
+
+    def round_seconds(self) -> float:
+        return sum(self._took.values()) + _OVERHEAD * len(self._took)
+
+    def left(self) -> float:
+        """Seconds, by estimate."""
+        known = len(self._took) + len(self._failed)
+        a_cell = self.round_seconds() / known if known else _FIRST_GUESS
+        estimate = a_cell * (self.total - self.done)
+        return max(0.0, estimate if self.plan.deadline is None else min(estimate, self._budget()))
+
+    def _budget(self) -> float:
+        return float("inf") if self.plan.deadline is None else self.plan.deadline - _RESERVE - time.monotonic()
+
+    def __iter__(self) -> Iterator[Run]:
+        allocators = self.plan.allocators
+        for number in range(self.plan.rounds + 1):
+            # Whole rounds only: half a round would compare some pairs more often than others.
+            if number > 0 and self.round_seconds() > self._budget():
+                self.stopped_early = True
+                return
+            for case in self.plan.cases:
+                for place in range(len(allocators)):
+                    allocator = allocators[(place + number) % len(allocators)]
+                    if (case.name, allocator.name) not in self._failed:
+                        yield self._run(case, allocator, number)
+                    self.done += 1
+
+    def _run(self, case: Case, allocator: Allocator, number: int) -> Run:
+        key = (case.name, allocator.name)
+        self._announce(case, allocator, number)
+
+        def row(status: str, reason: str, figures: dict[str, float]) -> Run:
+            if status != OK:
+                self._failed.add(key)  # it would fail again
+                self._took.pop(key, None)
+            return Run(case.program.name, case.threads, allocator.name, number, status, reason, figures)
+
+        if reason := case.program.missing or allocator.missing:
+            return row("missing", reason, {})
+        budget = self._budget()
+        limit = self.plan.limit or LIMIT * max(1.0, self.plan.scale)
+        if self.plan.deadline is not None:
+            limit = min(limit, _PATIENCE)
+        if budget <= 0:
+            return row("left out", _TIME_IS_OVER, {})
+        begun = time.monotonic()
+        work = Work(case.threads, self.plan.scale, self.plan.seed, min(limit, budget), sample=number == 0)
+        ended = case.program.run(allocator, work)
+        self._took[key] = time.monotonic() - begun
+        if ended.status == "timeout" and budget < limit:
+            return row("left out", _TIME_IS_OVER, {})
+        return row(ended.status, ended.reason, ended.figures)

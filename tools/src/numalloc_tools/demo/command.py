@@ -1,0 +1,74 @@
+"""`numalloc demo`: rounds of one program under each allocator in turn."""
+
+import platform
+import tempfile
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from numalloc_tools.demo import memory, python, redis, report, sqlite
+from numalloc_tools.demo.allocators import chosen
+from numalloc_tools.demo.measurement import Run
+from numalloc_tools.problem import Problem
+
+PROGRAMS = {module.NAME: module for module in (redis, python, sqlite)}
+ROUNDS = 5
+TABLE_WIDTH = 110  # narrower, and the figures are cut
+
+
+def register(app: typer.Typer) -> None:
+    app.command("demo")(demo)
+
+
+def demo(
+    program: Annotated[str, typer.Option(help=f"The program to run: {', '.join(PROGRAMS)}.")] = redis.NAME,
+    rounds: Annotated[int, typer.Option(help="How often each allocator has its turn.")] = ROUNDS,
+    requests: Annotated[Optional[int], typer.Option(help="Work of one run: requests of each kind, documents or rows.")] = None,
+    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to show; else build/release's.")] = None,
+    allocator: Annotated[Optional[list[str]], typer.Option(help="Another library to compare with. Repeatable.", metavar="NAME=PATH")] = None,
+    json_file: Annotated[Optional[Path], typer.Option("--json", help="Write every round's figures to this file.", metavar="FILE")] = None,
+) -> None:
+    """Run a real program under glibc's malloc and under numalloc, side by side.
+
+    Shows throughput, peak and settled memory, and how much of it lies on which node. Exits with 1 if
+    the program fails under one of the allocators, with 2 if something is missing or misspelt.
+    """  # fmt: skip
+    if program not in PROGRAMS:
+        raise Problem(f"--program: '{program}' is unknown; accepted: {', '.join(PROGRAMS)}")
+    module = PROGRAMS[program]
+    if rounds < 1:
+        raise Problem(f"--rounds: {rounds} is too few; accepted: 1 or more")
+    requests = module.REQUESTS if requests is None else requests
+    if requests < 100:
+        raise Problem(f"--requests: {requests} is too few; accepted: 100 or more")
+    if json_file and not json_file.absolute().parent.is_dir():
+        raise Problem(f"--json: the folder of {json_file} does not exist; accepted: a file in a folder that does")
+    allocators = chosen(module.program(), library, allocator or [])
+    terminal = Console()
+    terminal.width = max(terminal.width, TABLE_WIDTH)
+    runs: list[Run] = []
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=terminal, transient=True,
+    ) as progress:  # fmt: skip
+        task = progress.add_task(program, total=rounds * len(allocators))
+        for number in range(1, rounds + 1):
+            # Each round begins with another one, so that none always follows the same neighbour.
+            for place in range(len(allocators)):
+                one = allocators[(place + number - 1) % len(allocators)]
+                progress.update(task, description=f"{program} under {one.name}, round {number}")
+                with tempfile.TemporaryDirectory(prefix="numalloc-demo-") as folder:
+                    runs.append(module.run(one, number, requests, Path(folder)))
+                progress.advance(task)
+    names = [one.name for one in allocators]
+    nodes = memory.online_nodes()
+    if json_file:
+        facts = {
+            "program": program, "requests": requests, "rounds": rounds, "allocators": {one.name: str(one.library or "") for one in allocators},
+            "kernel": platform.release(), "machine": platform.machine(), "nodes": nodes,
+        }  # fmt: skip
+        report.write_json(json_file, runs, facts)
+    report.print_table(terminal, runs, names, f"{program}: {module.ABOUT.format(requests=requests)}", nodes)

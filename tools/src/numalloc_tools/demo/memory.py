@@ -1,0 +1,101 @@
+"""What a process holds, and on which nodes, as the kernel tells it."""
+
+import ctypes
+import os
+import platform
+import re
+import struct
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_MOVE_PAGES = {"x86_64": 279, "aarch64": 239}  # the C library has no function for it
+_PRESENT = 1 << 63
+_AT_ONCE = 65536  # pages for one call
+_NODE = re.compile(r"\bN(\d+)=(\d+)")
+_KILOBYTES = re.compile(r"kernelpagesize_kB=(\d+)")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Bytes of a process's own memory (heap, stacks, anonymous mappings; no files) on each node."""
+
+    nodes: dict[int, int]
+    source: str
+
+
+def status(pid: int, field: str) -> int:
+    """A field of /proc/PID/status in bytes, such as VmHWM, the largest resident set there has been."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise ProcessLookupError(f"process {pid} has no {field}: it has ended")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of all its threads so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def online_nodes() -> int:
+    return len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1
+
+
+def placement(pid: int) -> Placement:
+    try:
+        text = Path(f"/proc/{pid}/numa_maps").read_text()
+    except FileNotFoundError:
+        return _asked(pid)
+    return Placement(from_numa_maps(text), "numa_maps")
+
+
+def from_numa_maps(text: str) -> dict[int, int]:
+    nodes: Counter[int] = Counter()
+    for line in text.splitlines():
+        if " file=" in line:
+            continue
+        size = _KILOBYTES.search(line)
+        for node, pages in _NODE.findall(line):
+            nodes[int(node)] += int(pages) * (int(size[1]) * 1024 if size else _PAGE)
+    return dict(sorted(nodes.items()))
+
+
+def _asked(pid: int) -> Placement:
+    """Where the kernel has no numa_maps: its resident pages, and move_pages(2) says where each is."""
+    resident = _resident_pages(pid)
+    call = _MOVE_PAGES.get(platform.machine())
+    libc = ctypes.CDLL(None, use_errno=True)
+    nodes: Counter[int] = Counter()
+    for start in range(0, len(resident), _AT_ONCE):
+        some = resident[start : start + _AT_ONCE]
+        addresses = (ctypes.c_void_p * len(some))(*some)
+        answers = (ctypes.c_int * len(some))()
+        if call is None or libc.syscall(
+            ctypes.c_long(call), ctypes.c_long(pid), ctypes.c_ulong(len(some)), addresses, None, answers, ctypes.c_long(0)
+        ):  # fmt: skip
+            # No NUMA in this kernel: all memory is the one node's.
+            return Placement({0: len(resident) * _PAGE}, "resident pages; this kernel knows no nodes")
+        for node in answers:
+            if node >= 0:
+                nodes[node] += _PAGE
+    return Placement(dict(sorted(nodes.items())), "move_pages; this kernel has no numa_maps")
+
+
+def _resident_pages(pid: int) -> list[int]:
+    resident = []
+    with open(f"/proc/{pid}/pagemap", "rb") as pagemap:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            fields = line.split(maxsplit=5)
+            if fields[4] != "0" or (len(fields) == 6 and fields[5] in ("[vvar]", "[vdso]", "[vsyscall]")):
+                continue
+            begin, end = (int(address, 16) for address in fields[0].split("-"))
+            for first in range(begin, end, _AT_ONCE * _PAGE):
+                count = min(_AT_ONCE, (end - first) // _PAGE)
+                pagemap.seek(first // _PAGE * 8)
+                entries = pagemap.read(count * 8)
+                for index, (entry,) in enumerate(struct.iter_unpack("<Q", entries)):
+                    if entry & _PRESENT:
+                        resident.append(first + index * _PAGE)
+    return resident

@@ -1,0 +1,56 @@
+"""The allocators that are compared: numalloc as built here, the C library's, and Debian's packages."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from numalloc_tools.lab import packages
+from numalloc_tools.problem import Problem
+
+OURS = "numalloc"
+_LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
+_PACKAGES = {
+    "jemalloc": ("libjemalloc2", "libjemalloc.so.2"),
+    "tcmalloc": ("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4"),
+    "mimalloc": ("libmimalloc2.0", "libmimalloc.so.2"),
+    "tbbmalloc": ("libtbbmalloc2", "libtbbmalloc_proxy.so.2"),
+}
+NAMES = (OURS, "glibc", *_PACKAGES)
+
+
+@dataclass(frozen=True)
+class Allocator:
+    name: str
+    library: str = ""  # nothing to preload: the C library's own
+    library_path: str = ""  # where the libraries are that this one needs
+    package: str = ""  # Debian's, where it comes from one
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def variables(self) -> dict[str, str]:
+        variables = dict(self.environment)
+        if self.library:
+            variables["LD_PRELOAD"] = self.library
+        if self.library_path:
+            variables["LD_LIBRARY_PATH"] = self.library_path
+        return variables
+
+
+def named(name: str, our_library: Path | None) -> Allocator:
+    if name == "glibc":
+        return Allocator(name)
+    if name == OURS:
+        return Allocator(name, str(our_library or built_here()))
+    if name not in _PACKAGES:
+        raise Problem(f"--allocators: '{name}' is unknown; accepted: {', '.join(NAMES)}")
+    package, library = _PACKAGES[name]
+    folder = packages.unpacked(package) / _LIBRARIES
+    return Allocator(name, str(folder / library), str(folder), package)
+
+
+def built_here() -> Path:
+    """The library in the build folder of the working tree that the current folder belongs to."""
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        for build in ("build/release", "build"):
+            library = folder / build / "libnumalloc.so"
+            if library.is_file():
+                return library
+    raise Problem("libnumalloc.so is not in build/release here or above; build it, or name it with --library")

@@ -1,0 +1,130 @@
+"""Many short programs in one virtual machine: booting takes longer than most of them."""
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from numalloc_tools.lab import accelerator, console, kernel, vm
+from numalloc_tools.lab.image import Image, find_program
+from numalloc_tools.lab.machine import Machine
+from numalloc_tools.lab.pack import add_needs, command_script
+from numalloc_tools.problem import Problem
+
+
+@dataclass(frozen=True)
+class Job:
+    name: str
+    command: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    setup: str = ""  # shell lines that run before it, in its own subshell
+    timeout: int = 900  # seconds; on a busy host a job that takes one may take minutes
+
+
+@dataclass
+class Result:
+    status: int
+    stdout: str
+    stderr: str
+    oom_kills: int
+
+
+@dataclass
+class Report:
+    results: dict[str, Result]
+    findings: list[str]
+    seconds: float
+
+
+BOOT_SECONDS = 900  # on a busy host; a machine of 255 CPUs takes minutes on an idle one
+GRACE_SECONDS = 120  # after a job's own time-out
+_BOOTED = "@boot"  # ends before the first job starts
+_END = re.compile(r"^@@end (\S+) (\d+) (\d+)$")
+
+
+def run(
+    machine: Machine,
+    jobs: list[Job],
+    files: list[str] | None = None,
+    thp: str = "madvise",
+    autonuma: bool = False,
+    on_end: Callable[[str, Result], None] = lambda name, result: None,
+    kernel_image: Path | None = None,
+    tcg_threads: str = "auto",
+) -> Report:
+    """Runs the jobs one after the other. `on_end` hears of each as it ends. The machine is given up when
+    a job has not ended by its time-out, and then not a while later either."""
+    if len({job.name for job in jobs}) != len(jobs):
+        raise ValueError("two jobs of one name")
+    paths = {word for job in jobs for word in (job.environment.get("LD_LIBRARY_PATH", "")).split(":") if word}
+    image = Image(":".join(sorted(paths)))
+    for job in jobs:
+        image.add_program(find_program(job.command[0]))
+        add_needs(image, job.environment, job.command[1:])
+    for path in files or []:
+        image.add_file(path)
+    streams = {"stdout": _Split(), "stderr": _Split()}
+    results: dict[str, Result] = {}
+    longest = max((job.timeout for job in jobs), default=0)
+    deadline = vm.Deadline(BOOT_SECONDS + longest)
+
+    def take(stream: str, chunk: bytes) -> None:
+        streams[stream].take(chunk)
+        out, err = streams["stdout"].parts, streams["stderr"].parts
+        for name in (out.keys() & err.keys()) - results.keys() - {_BOOTED}:
+            text, status, kills = out[name]
+            results[name] = Result(status, text, err[name][0], kills)
+            deadline.extend(GRACE_SECONDS + longest)
+            on_end(name, results[name])
+
+    kernel_path = kernel.image(kernel_image)
+    outcome = vm.run(
+        machine,
+        image,
+        vm.Guest(_script(jobs), thp=thp, autonuma=autonuma),
+        kernel_path,
+        accelerator.choose("auto", tcg_threads, machine.cpus, kernel_path),
+        deadline,
+        lambda chunk: take("stdout", chunk),
+        lambda chunk: take("stderr", chunk),
+    )
+    if outcome.reason and _BOOTED not in streams["stdout"].parts:
+        raise Problem(f"{outcome.reason}; the console's end:\n{console.end(outcome.console)}", outcome.status)
+    findings = console.findings(outcome.console)
+    if outcome.reason:
+        findings.append(outcome.reason)
+    return Report(results, findings, outcome.seconds)
+
+
+def _script(jobs: list[Job]) -> str:
+    lines = ["kills() { read -r _ n <<E\n$(grep '^oom_kill ' /proc/vmstat)\nE\n echo $n; }", f"echo @@end {_BOOTED} 0 0"]
+    for job in jobs:
+        command = command_script(job.command, job.environment, prefix=["timeout", "-s", "KILL", str(job.timeout)])
+        lines += [
+            "before=$(kills)",
+            f"(\n{job.setup}\n{command})",
+            'status=$?; killed=$(($(kills) - before))',
+            f'printf "\\n@@end %s %d %d\\n" {shlex.quote(job.name)} $status $killed',
+            f'printf "\\n@@end %s %d %d\\n" {shlex.quote(job.name)} $status $killed >&2',
+        ]
+    return "\n".join(lines) + "\n"
+
+
+class _Split:
+    """Takes a stream apart at the lines that end a job."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, tuple[str, int, int]] = {}
+        self._rest = b""
+        self._lines: list[str] = []
+
+    def take(self, chunk: bytes) -> None:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for raw in lines:
+            line = raw.decode(errors="replace")
+            if match := _END.match(line):
+                self.parts[match[1]] = ("\n".join(self._lines).strip("\n"), int(match[2]), int(match[3]))
+                self._lines = []
+            else:
+                self._lines.append(line)

@@ -1,0 +1,61 @@
+#!/lab/busybox sh
+# The guest's first process: prepares the machine as asked for, runs the program with its output on
+# serial lines of its own, says on them that it ended and how, and switches the machine off.
+# The lab writes the values into /lab/settings.
+
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/lab/bin
+bb=/lab/busybox
+. /lab/settings
+
+$bb mkdir -p /proc /sys /dev /tmp /run /lab/bin
+$bb mount -t proc proc /proc
+$bb mount -t sysfs sysfs /sys
+$bb mkdir -p /dev/shm /lab/shm
+$bb mount --bind /dev/shm /lab/shm # what goes along from there must not vanish under /dev
+$bb mount -t devtmpfs devtmpfs /dev
+$bb mkdir -p /dev/shm /dev/pts
+$bb mount --bind /lab/shm /dev/shm
+$bb mount -t devpts devpts /dev/pts
+$bb chmod 1777 /tmp /dev/shm
+$bb ln -sf /proc/self/fd /dev/fd
+$bb --install -s /lab/bin
+$bb ifconfig lo up
+
+for line in /dev/ttyS1 /dev/ttyS2; do
+    $bb stty -F $line raw -echo -opost
+done
+exec 5>/dev/ttyS1 6>/dev/ttyS2
+
+set_to() { # FILE VALUE: a switch that this kernel lacks must not go unnoticed
+    echo "$2" >"$1" 2>/dev/null || echo "lab: the guest's kernel refuses '$2' for $1" >&6
+}
+
+set_to /sys/kernel/mm/transparent_hugepage/enabled "$thp"
+set_to /proc/sys/kernel/numa_balancing "$autonuma"
+set_to /proc/sys/vm/overcommit_memory "$overcommit"
+while read -r name value; do
+    [ -n "$name" ] && set_to "/proc/sys/$name" "$value"
+done </lab/sysctl
+
+if [ -n "$cpuset_cpus$cpuset_mems" ]; then
+    $bb mount -t cgroup2 cgroup2 /sys/fs/cgroup
+    set_to /sys/fs/cgroup/cgroup.subtree_control +cpuset
+    $bb mkdir /sys/fs/cgroup/lab
+    [ -n "$cpuset_cpus" ] && set_to /sys/fs/cgroup/lab/cpuset.cpus "$cpuset_cpus"
+    [ -n "$cpuset_mems" ] && set_to /sys/fs/cgroup/lab/cpuset.mems "$cpuset_mems"
+fi
+
+(
+    if [ -n "$cpuset_cpus$cpuset_mems" ]; then
+        echo 0 >/sys/fs/cgroup/lab/cgroup.procs
+    fi
+    exec /lab/busybox sh /lab/command
+) </lab/stdin >&5 2>&6 5>&- 6>&-
+status=$?
+
+# What the program left behind must not write after the end mark.
+$bb kill -9 -1
+echo "$end_mark $status" >&5
+echo "$end_mark $status" >&6
+exec 5>&- 6>&-
+$bb poweroff -f

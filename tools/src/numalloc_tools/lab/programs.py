@@ -1,0 +1,38 @@
+"""The proof programs, in C so that nothing but the allocator under test allocates; built once per text."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from numalloc_tools.lab import cache
+from numalloc_tools.problem import Problem
+
+SOURCES = Path(__file__).with_name("programs")
+# Without -fno-builtin the compiler may drop a malloc whose memory nobody looks at.
+_FLAGS = ["-std=gnu11", "-O2", "-fno-builtin", "-pthread", "-Wall", "-Wextra"]
+
+
+def built(name: str, folder: Path = SOURCES) -> Path:
+    """The path of the program that `folder`/`name`.c makes; it may include the headers of `folder` and of
+    the proof programs."""
+    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        raise Problem("the proof programs need a C compiler; install the Debian package gcc", 125)
+    source = folder / f"{name}.c"
+    headers = sorted({*SOURCES.glob("*.h"), *folder.glob("*.h")})
+    texts = b"".join(path.read_bytes() for path in [source, *headers])
+    key = hashlib.sha256(texts + repr((compiler, _FLAGS)).encode()).hexdigest()[:16]
+    program = cache.directory("programs", key) / name
+    if not program.exists():
+        with tempfile.NamedTemporaryFile(dir=program.parent, delete=False) as output:
+            command = [compiler, *_FLAGS, f"-I{SOURCES}", str(source), "-o", output.name]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                os.unlink(output.name)
+                raise Problem(f"{source} cannot be compiled: {done.stderr.strip()}", 125)
+        os.chmod(output.name, 0o755)
+        os.rename(output.name, program)
+    return program

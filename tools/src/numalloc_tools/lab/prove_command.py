@@ -1,0 +1,161 @@
+"""`numalloc lab prove`: the share of remote pages, of numalloc and of its peers, as a report."""
+
+import sys
+from collections.abc import Callable
+from datetime import date
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from numalloc_tools.lab import allocators, batch, kernel, programs, proof_report, values, versions, vm
+from numalloc_tools.lab.machine import Machine
+from numalloc_tools.lab.proof_store import Store
+from numalloc_tools.lab.run_command import build_machine
+from numalloc_tools.lab.scenarios import (
+    BLOCKS,
+    FREED_BY,
+    ROUNDS,
+    THREADS_ARE,
+    Cell,
+    Scenario,
+    Switches,
+    cell,
+    generations,
+    listing1,
+)  # fmt: skip
+from numalloc_tools.problem import Problem
+
+THP = ("always", "madvise", "never")
+AUTONUMA = ("off", "on")
+TABLE_WIDTH = 110  # narrower, and the names of the allocators are cut
+
+
+def register(app: typer.Typer) -> None:
+    app.command("prove")(prove)
+
+
+def prove(
+    nodes: Annotated[int, typer.Option(help="NUMA nodes, 2 to 32.")] = 8,
+    cpus_per_node: Annotated[str, typer.Option(help="CPUs of each node; one thread runs for each.")] = "2",
+    memory_per_node: Annotated[str, typer.Option(help="Memory of each node.")] = "512M",
+    distance: Annotated[str, typer.Option(help="full, twogroups, ladder, or a file with a matrix.")] = "twogroups",
+    names: Annotated[str, typer.Option("--allocators", help=f"Which of {', '.join(allocators.NAMES)}.")] = ",".join(allocators.NAMES),
+    library: Annotated[Path | None, typer.Option(help="The libnumalloc.so to prove; else build/release's.")] = None,
+    sizes: Annotated[str, typer.Option(help=f"Block sizes of listing 1: some of {', '.join(BLOCKS)}.")] = ",".join(BLOCKS),
+    freed_by: Annotated[str, typer.Option(help="Who frees: some of own, left, other.")] = ",".join(FREED_BY),
+    threads: Annotated[str, typer.Option(help="Threads placed by the allocator (free), by the program (pinned), or both.")] = ",".join(THREADS_ARE),
+    thp: Annotated[str, typer.Option(help="Transparent huge pages: some of always, madvise, never.")] = "always,never",
+    autonuma: Annotated[str, typer.Option(help="Automatic NUMA balancing: off, on, or both.")] = "off,on",
+    rounds: Annotated[int, typer.Option(help="Measured rounds of listing 1.")] = ROUNDS,
+    only: Annotated[str, typer.Option(help="Only scenarios of these names, such as 'generations-*'.", metavar="PATTERN")] = "*",
+    output: Annotated[Path, typer.Option(help="Folder for cells.jsonl and the report: proof.json, proof.md, proof.png. What cells.jsonl has of the same machine and allocators is not measured again.")] = Path("proof"),
+    timeout: Annotated[int, typer.Option(help="Seconds for each run of a program.")] = 900,
+) -> None:
+    """Run JArena's listing 1 and thread generations under each allocator; count remote pages.
+
+    Exits with 1 if numalloc is among them and has a remote page anywhere, or fills nodes unevenly. Each cell is
+    kept at once: interrupt it when you like, and the same command goes on.
+    """  # fmt: skip
+    machine = build_machine(nodes, cpus_per_node, memory_per_node, distance)
+    chosen = [allocators.named(name, library) for name in _some(names, allocators.NAMES, "--allocators")]
+    if rounds < 1:
+        raise Problem(f"--rounds: {rounds} is too few; accepted: 1 or more")
+    if timeout < 1:
+        raise Problem(f"--timeout: {timeout} is not a time; accepted: whole seconds, 1 or more")
+    placed = _some(threads, THREADS_ARE, "--threads")
+    matrix = listing1(_some(sizes, tuple(BLOCKS), "--sizes"), _some(freed_by, FREED_BY, "--freed-by"), placed, rounds)
+    matrix += generations(placed)
+    names_of_all = [scenario.name for scenario in matrix]
+    matrix = [scenario for scenario in matrix if fnmatchcase(scenario.name, only)]
+    if not matrix:
+        raise Problem(f"--only: '{only}' fits no scenario; accepted: names such as {names_of_all[0]} and {names_of_all[-1]}")
+    switches = [
+        Switches(pages, balancing == "on")
+        for pages in _some(thp, THP, "--thp")
+        for balancing in _some(autonuma, AUTONUMA, "--autonuma")
+    ]
+    vm.end_in_order_on_signals()
+    asked_for = {"nodes": nodes, "cpus_per_node": cpus_per_node, "memory_per_node": memory_per_node, "distance": distance}
+    found_versions = {allocator.name: versions.of_allocator(allocator) for allocator in chosen}
+    store = Store(output, {**asked_for, "kernel": versions.of_kernel(kernel.image())}, found_versions)
+    terminal = Console()
+    terminal.width = max(terminal.width, TABLE_WIDTH)
+    plan = [(one, scenario, allocator) for one in switches for scenario in matrix for allocator in chosen]
+    try:
+        _measure_missing(machine, plan, store, timeout, terminal)
+    except (KeyboardInterrupt, SystemExit):
+        kept = sum(store.has(scenario, one, allocator.name) for one, scenario, allocator in plan)
+        print(f"numalloc: interrupted; {kept} of {len(plan)} cells are in {output}, and the same command goes on", file=sys.stderr)
+        raise
+    cells = [store.cells[scenario, one, allocator.name] for one, scenario, allocator in plan]
+    ordered = [allocator.name for allocator in chosen]
+    facts = {
+        **asked_for, "kernel": versions.of_kernel(kernel.image()), "emulator": versions.of_qemu(),
+        "allocators": found_versions, "date": f"{date.today():%Y-%m-%d}",
+    }  # fmt: skip
+    proof_report.write_json(output / "proof.json", cells, facts)
+    proof_report.write_markdown(output / "proof.md", cells, ordered, nodes)
+    proof_report.draw(output / "proof.png", cells, ordered, nodes)
+    proof_report.print_tables(terminal, cells, ordered, nodes)
+    terminal.print(f"{output}/proof.json, proof.md and proof.png are written")
+    ours = [one for one in cells if one.allocator == allocators.OURS]
+    sys.exit(0 if all(one.passed(nodes) for one in ours) else 1)
+
+
+def _measure_missing(machine: Machine, plan: list, store: Store, timeout: int, terminal: Console) -> None:
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal
+    ) as progress:
+        task = progress.add_task("booting", total=len(plan))
+
+        def note(cell: Cell) -> None:
+            store.add(cell)
+            progress.update(task, advance=1, description=f"{cell.allocator} {cell.scenario.name}")
+            if not terminal.is_terminal:
+                remote = cell.failure or f"{cell.remote} of {cell.pages} pages remote"
+                terminal.print(f"{cell.switches}, {cell.allocator} {cell.scenario.name}: {remote}", markup=False, soft_wrap=True)
+
+        for switches in dict.fromkeys(one for one, _, _ in plan):
+            group = [(scenario, allocator) for one, scenario, allocator in plan if one == switches]
+            missing = [(scenario, allocator) for scenario, allocator in group if not store.has(scenario, switches, allocator.name)]
+            progress.update(task, advance=len(group) - len(missing), description="booting")
+            for finding in measure(machine, missing, switches, note, timeout):
+                progress.console.print(f"{switches}: {finding}", markup=False)
+
+
+def measure(
+    machine: Machine,
+    wanted: list[tuple[Scenario, allocators.Allocator]],
+    switches: Switches,
+    note: Callable[[Cell], None],
+    timeout: int = 900,
+) -> list[str]:
+    """Measures all that is wanted in one machine, and in another one what is left if that stops early.
+    Returns what the kernels had to report."""
+    findings = []
+    left = {f"{allocator.name}-{scenario.name}": (scenario, allocator) for scenario, allocator in wanted}
+    while left:
+
+        def end(name: str, result: batch.Result) -> None:
+            scenario, allocator = left.pop(name)
+            note(cell(scenario, switches, allocator.name, result))
+
+        jobs = [
+            batch.Job(name, scenario.command(str(programs.built(scenario.program)), machine.cpus), allocator.variables(), timeout=timeout)
+            for name, (scenario, allocator) in left.items()
+        ]
+        libraries = {allocator.library for _, allocator in left.values() if allocator.library}
+        report = batch.run(machine, jobs, sorted(libraries), thp=switches.thp, autonuma=switches.autonuma, on_end=end)
+        findings += report.findings
+        if left:  # the machine has stopped while the first of these ran
+            scenario, allocator = left.pop(next(iter(left)))
+            note(cell(scenario, switches, allocator.name, None))
+    return findings
+
+
+def _some(text: str, accepted: tuple[str, ...], what: str) -> list[str]:
+    return list(dict.fromkeys(values.choice(word.strip(), accepted, what) for word in text.split(",")))

@@ -1,0 +1,33 @@
+"""What exactly was run: a report without versions cannot be repeated."""
+
+import gzip
+import hashlib
+import subprocess
+from pathlib import Path
+
+from numalloc_tools.lab import accelerator, packages
+from numalloc_tools.lab.allocators import Allocator
+
+
+def of_allocator(allocator: Allocator) -> str:
+    if allocator.package:
+        return _of_package(allocator.package)
+    if not allocator.library:
+        return subprocess.run(["ldd", "--version"], capture_output=True, text=True).stdout.splitlines()[0]
+    return "sha256 " + hashlib.sha256(Path(allocator.library).read_bytes()).hexdigest()[:16]
+
+
+def of_qemu() -> str:
+    return subprocess.run([accelerator.qemu(), "--version"], capture_output=True, text=True).stdout.splitlines()[0]
+
+
+def of_kernel(image: Path) -> str:
+    return image.name.removeprefix("vmlinuz-")
+
+
+def _of_package(package: str) -> str:
+    """From the first line of its list of changes: NAME (VERSION) ..."""
+    for changes in (packages.unpacked(package) / "usr/share/doc" / package).glob("changelog.Debian*"):
+        with gzip.open(changes) as text:
+            return text.readline().decode(errors="replace").split(";")[0].strip()
+    return package

@@ -1,0 +1,224 @@
+"""`numalloc bench`: real runs of tiny programs under real libraries, in a folder laid out like a working tree."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from numalloc_tools.bench import machine
+from numalloc_tools.bench.results import read
+
+ROOT = Path(__file__).resolve().parents[2]
+# A library that counts as numalloc here, so that this holds before anything is built: it changes nothing.
+NOTHING = "int numalloc_changes_nothing;"
+ABORTS = "#include <stdlib.h>\n__attribute__((constructor)) static void end(void) { abort(); }"
+# Takes --threads N --scale S --seed K. What it does is told by its name.
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    const char *name = strrchr(words[0], '/') + 1;
+    size_t size = !strcmp(name, "large") ? 64 << 20 : 1 << 20;
+    char *block = malloc(size);
+    memset(block, 1, size);
+    if (!strcmp(name, "hangs")) sleep(1000);
+    if (!strcmp(name, "crashes")) raise_it();
+    if (!strcmp(name, "fails")) { fprintf(stderr, "out of luck\n"); return 3; }
+    free(block);
+    struct timespec pause = {0, 5000000};
+    nanosleep(&pause, NULL);
+    printf("{\"program\": \"%s\", \"threads\": %s, \"operations\": 10, \"seconds\": 0.005, \"check\": \"%s\"}\n",
+           name, words[2], strcmp(name, "damaged") ? "ok" : "bad");
+    return !strcmp(name, "damaged") && count < 0;
+}
+""".replace("raise_it()", "abort()")
+PROGRAMS = ["small", "large", "hangs", "crashes", "fails", "damaged"]
+
+
+def compiled(source: str, output: Path, *flags: str) -> Path:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no compiler here")
+    subprocess.run([compiler, "-x", "c", "-", "-O1", "-fno-builtin", *flags, "-o", str(output)], input=source, text=True, check=True)
+    return output
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory) -> Path:
+    """A working tree: the table, the programs, and a library in build/release."""
+    folder = tmp_path_factory.mktemp("tree")
+    release = folder / "build/release"
+    (release / "bench").mkdir(parents=True)
+    (folder / "bench").mkdir()
+    rows = [
+        {"name": name, "family": "good" if name in ("small", "large") else "bad", "description": "tests", "source": "here",
+         "threads": [1, 2], "standard_threads": 2}
+        for name in [*PROGRAMS, "unbuilt"]
+    ]  # fmt: skip
+    (folder / "bench/programs.json").write_text(json.dumps({"programs": rows}))
+    first = compiled(PROGRAM, release / "bench/small")
+    for name in PROGRAMS[1:]:
+        shutil.copy(first, release / "bench" / name)
+    compiled(NOTHING, release / "libnumalloc.so", "-shared", "-fPIC")
+    compiled(NOTHING, release / "libnumalloc-binding.so", "-shared", "-fPIC")
+    compiled(NOTHING, release / "other.so", "-shared", "-fPIC")
+    compiled(ABORTS, release / "aborts.so", "-shared", "-fPIC")
+    return folder
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", "from numalloc_tools.cli import main; main()", "bench", *arguments]
+
+
+def bench(tree: Path, *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(command(*arguments), cwd=tree, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def results(tree):
+    """Two good programs under four allocators."""
+    done = bench(
+        tree, "--only", "good", "--allocators", "numalloc,glibc,glibc+binding", "--allocator", "other=build/release/other.so",
+        "--rounds", "2", "--threads", "1,2", "--json", "good.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return read(tree / "good.json")
+
+
+def test_every_cell_has_its_figures(results):
+    assert results.complete
+    assert results.cases == ["small/1", "small/2", "large/1", "large/2"]
+    assert results.names == ["numalloc", "glibc", "glibc+binding", "other"]
+    assert len(results.runs) == 4 * 4 * 3
+    for run in results.runs:
+        assert run.status == "ok", run
+        figures = run.figures
+        assert figures["seconds"] == 0.005 and figures["operations"] == 10
+        assert figures["wall"] >= 0.005
+        assert {"user", "system", "cpu_seconds", "minor_faults", "major_faults", "settled_bytes"} <= figures.keys()
+        assert ("huge_bytes" in figures) == (run.round == 0)
+
+
+def test_peak_is_the_programs_own(results):
+    """Not the interpreter's that started it, and with the block that it had."""
+    for run in results.runs:
+        peak = run.figures["peak_bytes"]
+        assert (64 << 20 if run.program == "large" else 0) < peak < (70 << 20 if run.program == "large" else 8 << 20)
+        assert run.figures["settled_bytes"] < 8 << 20, "the block was freed"
+
+
+def test_each_round_begins_with_another(results):
+    first = [next(run.allocator for run in results.runs if run.round == number) for number in range(3)]
+    assert first == ["numalloc", "glibc", "glibc+binding"]
+
+
+def test_machine_and_settings_are_told(results):
+    assert results.machine.keys() == machine.facts().keys()
+    assert results.machine["kernel"] == os.uname().release
+    assert results.settings["baseline"] == "glibc" and results.settings["rounds"] == 2
+    assert results.allocators[0]["libraries"][0].endswith("libnumalloc.so")
+    assert results.allocators[2]["libraries"][0].endswith("libnumalloc-binding.so")
+
+
+def test_what_goes_wrong_is_a_row_that_says_so(tree):
+    done = bench(
+        tree, "--only", "bad", "--allocators", "glibc", "--allocator", "aborts=build/release/aborts.so",
+        "--allocator", "text=bench/programs.json", "--rounds", "1", "--limit", "0.5", "--json", "bad.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = {(run.program, run.allocator): run for run in read(tree / "bad.json").runs}
+    assert len(rows) == 5 * 3, "none is tried again"
+    glibc = {run.program: (run.status, run.reason) for (_, allocator), run in rows.items() if allocator == "glibc"}
+    assert glibc["hangs"] == ("timeout", "hangs was stopped after 1 s")
+    assert glibc["crashes"][0] == "crash" and "SIGABRT" in glibc["crashes"][1]
+    assert glibc["fails"] == ("failed", "fails ended with status 3; it last said: out of luck")
+    assert glibc["damaged"][0] == "wrong"
+    assert glibc["unbuilt"][0] == "missing" and "--target bench" in glibc["unbuilt"][1]
+    assert rows["hangs", "aborts"].status == "crash"
+    assert rows["fails", "text"].status == "not loaded"
+    for word in ("timeout", "crash", "failed", "wrong", "missing", "not loaded"):
+        assert word in done.stdout
+
+
+def test_report_is_made(tree, results):
+    done = bench(tree, "report", "good.json", "--output", "report")
+    assert done.returncode == 0, done.stderr
+    page = (tree / "report/index.html").read_text()
+    for figure in ("time", "cpu", "memory", "speedup", "binding"):
+        assert f'id="{figure}"' in page
+        assert (tree / f"report/{figure}.png").stat().st_size > 5000
+    assert page.count("<svg") == 5
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace("https://matplotlib.org", "").replace("http://creativecommons.org", ""), "nothing is fetched"
+
+
+def test_interrupted_run_keeps_what_is_done(tree):
+    output = tree / "kept.json"
+    process = subprocess.Popen(
+        command("--only", "small,hangs", "--allocators", "glibc,numalloc", "--rounds", "3", "--json", str(output)),
+        cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(0.5)
+    for _ in range(200):
+        if children_named("hangs"):
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "interrupted" in out
+    kept = read(output)
+    assert not kept.complete
+    assert [run.program for run in kept.runs] == ["small", "small"]
+    time.sleep(0.2)
+    assert not children_named("hangs"), "the program was left behind"
+
+
+def children_named(name: str) -> list[str]:
+    return [path for path in Path("/proc").glob("[0-9]*/comm") if text_of(path) == name]
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--only", "nothing"], "accepted: bad, crashes, damaged, databases, fails"),
+        (["--allocators", "hoard"], "accepted: numalloc, glibc"),
+        (["--allocators", "numalloc+binding"], "each but numalloc with +binding"),
+        (["--allocator", "x"], "accepted: NAME=PATH"),
+        (["--allocator", "glibc=/bin/sh"], "accepted: a name of its own"),
+        (["--allocator", "x=/nowhere.so"], "/nowhere.so is not a file"),
+        (["--rounds", "0"], "accepted: 1 or more"),
+        (["--threads", "two"], "accepted: numbers such as 1,2,4, or all"),
+        (["--scale", "0"], "accepted: more than 0"),
+        (["--baseline", "tcmalloc", "--allocators", "numalloc"], "--baseline: 'tcmalloc' is not measured"),
+        (["--ablations", "--allocators", "glibc"], "--ablations is about numalloc alone"),
+        (["--json", "/nowhere/x.json"], "folder of /nowhere/x.json does not exist"),
+        (["report", "bench/programs.json"], "is not of format numalloc-bench"),
+        (["report", "nowhere.json"], "No such file"),
+    ],
+)
+def test_errors_are_one_line_and_status_2(tree, arguments, named):
+    done = bench(tree, *arguments)
+    assert done.returncode == 2, done.stdout
+    assert named in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_list_names_what_is_missing(tree):
+    done = bench(tree, "--list")
+    assert done.returncode == 0
+    assert "small" in done.stdout and "unbuilt" in done.stdout and "is not built" in " ".join(done.stdout.split())

@@ -1,0 +1,215 @@
+"""The parts of `numalloc bench` that need no program to run: sums, the schedule with a made-up clock, tables of options."""
+
+import json
+import math
+
+import pytest
+from numalloc_tools.bench import ablations, allocators, crates, lab_run, schedule
+from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.bench.launch import Ended
+from numalloc_tools.bench.programs import OWN, Case, Program, judged
+from numalloc_tools.bench.results import MEMORY, Results, Run, Summary, merged, read
+from numalloc_tools.problem import Problem
+
+
+def results(*rows, names=("glibc", "numalloc")) -> Results:
+    """Rows: program, allocator, round, seconds or a status."""
+    runs = [
+        Run(program, 1, allocator, number, "ok", "", {"seconds": value, "peak_bytes": value * 100})
+        if isinstance(value, float)
+        else Run(program, 1, allocator, number, value, "because", {})
+        for program, allocator, number, value in rows
+    ]
+    return Results({}, {"baseline": "glibc"}, [{"name": name} for name in names], [], runs)
+
+
+def test_ratio_is_the_median_of_the_rounds_own_ratios():
+    values = [(9.0, 1.0), (1.0, 2.0), (10.0, 5.0), (100.0, 300.0)]  # the first is the warm-up's
+    rows = [(("a", "glibc", n, base), ("a", "numalloc", n, ours)) for n, (base, ours) in enumerate(values)]
+    summary = Summary(results(*(row for pair in rows for row in pair)), "glibc")
+    cell = summary.cell("a/1", "numalloc")
+    assert (cell.value, cell.ratio, cell.rounds) == (5.0, 2.0, 3)
+    assert cell.spread == pytest.approx((300 - 2) / 2 / 5)
+    assert summary.cell("a/1", "numalloc", MEMORY).rounds == 4, "memory counts in the warm-up too"
+
+
+def test_geometric_mean_is_over_what_all_completed():
+    rows = [("a", "glibc", 1, 1.0), ("a", "numalloc", 1, 2.0), ("b", "glibc", 1, 1.0), ("b", "numalloc", 1, 8.0)]
+    rows += [("c", "glibc", 1, 1.0), ("c", "numalloc", 1, "crash")]
+    rows += [(name, "absent", 1, "missing") for name in "abc"]
+    summary = Summary(results(*rows, names=("glibc", "numalloc", "absent")), "glibc")
+    assert summary.completed_by_all() == ["a/1", "b/1"], "who runs nothing at all does not count"
+    assert summary.geometric_mean("numalloc", summary.completed_by_all()) == pytest.approx(4.0)
+    assert summary.cell("c/1", "numalloc").status == "crash"
+    assert summary.geometric_mean("numalloc", ["a/1", "c/1"]) is None
+
+
+def test_files_are_merged_as_further_rounds(tmp_path):
+    first, second = results(("a", "glibc", 0, 1.0), ("a", "glibc", 1, 1.0)), results(("a", "glibc", 0, 1.0), ("a", "glibc", 1, 3.0))
+    for name, one in (("1", first), ("2", second)):
+        one.complete = True
+        one.write(tmp_path / name)
+    both = merged([read(tmp_path / "1"), read(tmp_path / "2")])
+    assert [run.round for run in both.runs] == [0, 1, -1, 2]
+    assert Summary(both, "glibc").cell("a/1", "glibc").value == 2.0
+    assert both.complete
+
+
+class Clock:
+    """time.monotonic, moved by the programs."""
+
+    def __init__(self, monkeypatch):
+        self.now = 1000.0
+        monkeypatch.setattr(schedule.time, "monotonic", lambda: self.now)
+
+
+def planned(clock: Clock, costs: dict[str, float], rounds: int, seconds: float | None) -> schedule.Schedule:
+    def program(name: str, cost: float) -> Program:
+        def run(allocator, work):
+            clock.now += min(cost, work.limit)
+            return Ended({"seconds": cost}) if cost <= work.limit else Ended({}, status="timeout", reason="slow")
+
+        return Program(name, "made up", "", "", (1,), 1, OWN, run)
+
+    cases = [Case(program(name, cost), 1) for name, cost in costs.items()]
+    deadline = None if seconds is None else clock.now + seconds
+    return schedule.Schedule(schedule.Plan(cases, [Allocator("glibc"), Allocator("numalloc")], rounds, deadline=deadline))
+
+
+def test_rounds_are_rotated(monkeypatch):
+    runs = list(planned(Clock(monkeypatch), {"a": 1.0}, 2, None))
+    assert [(run.round, run.allocator) for run in runs] == [
+        (0, "glibc"), (0, "numalloc"), (1, "numalloc"), (1, "glibc"), (2, "glibc"), (2, "numalloc"),
+    ]  # fmt: skip
+
+
+def test_budget_ends_with_a_whole_round(monkeypatch):
+    clock = Clock(monkeypatch)
+    plan = planned(clock, {"a": 2.0, "b": 3.0}, 20, 60.0)
+    runs = list(plan)
+    assert plan.stopped_early
+    assert clock.now <= 1060.0
+    assert len(runs) % 4 == 0 and len(runs) >= 16
+
+
+def test_budget_holds_even_when_the_warm_up_is_too_long(monkeypatch):
+    clock = Clock(monkeypatch)
+    runs = list(planned(clock, {name: 14.0 for name in "abcdef"}, 5, 60.0))
+    assert clock.now <= 1060.0
+    assert [run.status for run in runs].count("left out") > 0
+    assert len(runs) == 12, "every cell has a row"
+
+
+def test_what_failed_is_not_tried_again(monkeypatch):
+    runs = list(planned(Clock(monkeypatch), {"a": 500.0, "b": 1.0}, 2, None))
+    assert [run.program for run in runs].count("a") == 2
+    assert [run.program for run in runs].count("b") == 6
+
+
+def test_time_left_is_estimated(monkeypatch):
+    plan = planned(Clock(monkeypatch), {"a": 10.0}, 3, None)
+    rows = iter(plan)
+    for _ in range(3):
+        next(rows)
+    assert plan.left() == pytest.approx(6 * 10.05, rel=0.01), "the third is not yet counted"
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ('{"seconds": 1, "check": "ok"}', "ok"), ('{"seconds": 1, "check": "bad"}', "wrong"), ('{"check": "ok"}', "wrong"),
+        ("done", "wrong"), ("", "wrong"), ("[]", "wrong"), ('{"seconds": 1}', "wrong"),
+    ],
+)  # fmt: skip
+def test_programs_must_say_that_their_data_were_right(line, status):
+    assert judged(Ended({}, stdout=f"chatter\n{line}\n" if line else "")).status == status
+
+
+def test_ablations_come_from_the_table_of_options(tmp_path, monkeypatch):
+    folder = tmp_path / "include/numalloc"
+    folder.mkdir(parents=True)
+    (folder / "options.def").write_text(
+        '//   NUMALLOC_OPTION(name, Kind, default, "what it does")\n'
+        'NUMALLOC_OPTION(binding, Binding, interleave,\n    "where threads run, file (see \\"x\\")")\n'
+        'NUMALLOC_OPTION(origin_aware, Flag, 1, "0 keeps foreign objects: shows what sending them home gains")\n'
+        'NUMALLOC_OPTION(batch, Size, 8K, "bytes in a batch: shows what its size gains")\n'
+        'NUMALLOC_OPTION(verbose, Flag, 0, "says more")\n'
+    )
+    accepted = {"binding": ["interleave", "saturate", "file", "none"], "origin_aware": ["0", "1", "off", "on", "no", "yes"], "batch": []}
+    monkeypatch.setattr(ablations, "_accepted", lambda name, library: accepted[name])
+    library = tmp_path / "build/release/libnumalloc.so"
+    found = ablations.variants(Allocator("numalloc", (library,)))
+    assert [one.name for one in found] == [
+        "numalloc:binding=saturate", "numalloc:binding=none", "numalloc:origin_aware=0", "numalloc:batch=2048", "numalloc:batch=512",
+    ]  # fmt: skip
+    assert found[2].variables() == {"NUMALLOC_ORIGIN_AWARE": "0"}
+    with pytest.raises(Problem, match=r"options\.def is in no include folder"):
+        ablations.table(type(library)("/nowhere/libnumalloc.so"))
+
+
+def test_pages_of_the_lab():
+    said = {"local_pages": 30, "remote_pages": 10, "pages_per_node": [30, 0, 10]}
+    figures = lab_run.figures_of(said)
+    assert (figures["remote_percent"], figures["fullest_percent"], figures["pages_on_2"]) == (25.0, 75.0, 10)
+
+
+def test_lab_results_are_kept_apart_from_times():
+    lab = Run("lab:a", 16, "glibc", 1, "ok", "", {"remote_percent": 3.0})
+    all_runs = results(("a", "glibc", 1, 1.0))
+    all_runs.runs.append(lab)
+    assert all_runs.cases_with("seconds") == ["a/1"]
+    assert all_runs.cases_with("remote_percent") == ["lab:a/16"]
+
+
+def test_crate_that_is_not_what_it_was_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    class Answer:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return False
+
+        def read(self):
+            return b"something else"
+
+    monkeypatch.setattr(crates.urllib.request, "urlopen", lambda url, timeout: Answer())
+    with pytest.raises(crates.CannotBuild, match="is not what it was"):
+        crates.build("rpmalloc")
+    assert crates.built("rpmalloc") is None
+
+
+def test_urls_of_crates():
+    assert crates.RECIPES["rpmalloc"].url == "https://static.crates.io/crates/rpmalloc-sys/rpmalloc-sys-0.2.3%2Bb097fd0.crate"
+    assert all(len(recipe.sha256) == 64 for recipe in crates.RECIPES.values())
+
+
+def test_written_results_are_json_with_everything_that_has_to_be_known(tmp_path):
+    results(("a", "glibc", 1, 1.0)).write(tmp_path / "x")
+    content = json.loads((tmp_path / "x").read_text())
+    assert content.keys() == {"format", "version", "complete", "seconds", "machine", "settings", "allocators", "programs", "runs"}
+    assert content["runs"][0].keys() == {"program", "threads", "allocator", "round", "status", "reason", "figures"}
+    assert math.isclose(content["runs"][0]["figures"]["seconds"], 1.0)
+
+
+def test_merged_ratios_are_of_one_round():
+    """The second file has no baseline: its times may be of a slower machine."""
+    first, second = results(("a", "glibc", 0, 2.0), ("a", "numalloc", 0, 1.0)), results(("a", "numalloc", 1, 50.0))
+    assert Summary(merged([first, second]), "glibc").cell("a/1", "numalloc").ratio == 0.5
+    assert Summary(first, "glibc").cell("a/1", "numalloc").ratio == 0.5
+
+
+def test_who_joined_for_a_few_programs_does_not_take_the_mean_away():
+    rows = [(program, name, 1, 1.0) for program in "abc" for name in ("glibc", "numalloc")] + [("a", "guest", 1, 1.0)]
+    summary = Summary(results(*rows, names=("glibc", "numalloc", "guest")), "glibc")
+    assert summary.completed_by_all() == ["a/1", "b/1", "c/1"]
+    assert summary.geometric_mean("guest", summary.completed_by_all()) is None
+
+
+def test_peers_that_take_too_long_to_build_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    library = tmp_path / "libnumalloc.so"
+    monkeypatch.setattr(crates, "build", lambda name, seconds: pytest.fail(f"{name} is built"))
+    for one in allocators.chosen(["jemalloc-new", "jemalloc-new+binding"], library, {}, print, build_seconds=20):
+        assert "numalloc bench --build" in one.missing

@@ -1,0 +1,106 @@
+"""The parts of the lab that need no virtual machine."""
+
+import pytest
+from numalloc_tools.lab import console, distances, values
+from numalloc_tools.lab.batch import _Split
+from numalloc_tools.lab.machine import Machine, Node
+from numalloc_tools.lab.run_command import build_machine
+from numalloc_tools.lab.vm import _Marked
+from numalloc_tools.problem import Problem
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 1000])
+def test_mark_is_found_however_the_stream_is_cut(step):
+    text = b"one\nend-o\nend-of-itend-of-stream 17\nnever seen"
+    seen = bytearray()
+    stream = _Marked("end-of-stream", seen.extend)
+    for at in range(0, len(text), step):
+        stream.take(text[at : at + step])
+    stream.finish()
+    assert (bytes(seen), stream.status) == (b"one\nend-o\nend-of-it", 17)
+
+
+def test_what_looks_like_a_mark_is_given_out_when_the_machine_stops():
+    seen = bytearray()
+    stream = _Marked("end-of-stream", seen.extend)
+    stream.take(b"the end-of-str")
+    stream.finish()
+    assert (bytes(seen), stream.status) == (b"the end-of-str", None)
+
+
+def test_output_of_jobs_is_told_apart():
+    split = _Split()
+    split.take(b"a\nb\n\n@@end first 0 0\nc")
+    assert list(split.parts) == ["first"]
+    split.take(b"\n@@end second 137 1\n")
+    assert split.parts == {"first": ("a\nb", 0, 0), "second": ("c", 137, 1)}
+
+
+def test_console_says_what_happened():
+    text = (
+        b"[    1.0] Linux version 6.1\r\n"
+        b"[   14.5] Out of memory: Killed process 228 (full_node) total-vm:1kB\r\n"
+        b"[   15.0] BUG: kernel NULL pointer dereference, address: 0000000000000008\r\n"
+        b"[   16.0] Kernel panic - not syncing: Fatal exception\r\n"
+    )
+    assert console.findings(text) == [
+        "the guest ran out of memory and killed process 228 (full_node)",
+        "the guest's kernel reports: BUG: kernel NULL pointer dereference, address: 0000000000000008",
+        "the guest's kernel panicked: Fatal exception",
+    ]
+    assert console.end(text, 1) == "Kernel panic - not syncing: Fatal exception"
+
+
+def test_distances():
+    assert distances.matrix("twogroups", 4) == [[10, 21, 31, 31], [21, 10, 31, 31], [31, 31, 10, 21], [31, 31, 21, 10]]
+    assert distances.matrix("ladder", 3)[0] == [10, 20, 30]
+    assert distances.matrix("ladder", 32)[0][31] <= distances.FARTHEST
+    assert distances.matrix("full", 2) == [[10, 20], [20, 10]]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("10 20\n20 10\n20 20", "2 lines of 2"), ("10 20\n20 x", "whole numbers"), ("10 20\n300 10", "300 from node 1 to node 0"),
+     ("11 20\n20 10", "11 from node 0 to node 0")],
+)  # fmt: skip
+def test_bad_distance_files(tmp_path, text, says):
+    (tmp_path / "far").write_text(text)
+    with pytest.raises(Problem, match=says):
+        distances.matrix(str(tmp_path / "far"), 2)
+
+
+def test_values():
+    assert values.size("512M", "x") == 512 << 20
+    assert values.size("2GiB", "x") == 2 << 30
+    assert values.number_list("0-2,5", "x", 6) == [0, 1, 2, 5]
+    assert values.per_node("3", 2, "x", values.count) == [3, 3]
+    assert values.per_node("3,0", 2, "x", values.count) == [3, 0]
+
+
+def test_every_node_keeps_a_place_for_a_cpu():
+    machine = build_machine(4, "2,3,1,2", "256M", "full", memory_only="2", absent="3")
+    words = machine.qemu_arguments("max", ",erms=off")
+    places = [word for word in words if word.startswith("cpu,node-id=")]
+    plugged = [word for word in words if word.startswith("max-x86_64-cpu")]
+    assert [sum(f"node-id={node}," in place for place in places) for node in range(4)] == [3, 3, 3, 3]
+    assert len(plugged) == machine.cpus - 1 == 4
+    assert [f"nodeid={node}" in " ".join(words) for node in range(4)] == [True] * 4
+    assert not any("memory3" in word for word in words)
+
+
+def test_many_cpus_get_a_socket_each():
+    """32 nodes with 8 CPUs, one less in the last: APIC ids of 8-core sockets would go beyond 254."""
+    machine = build_machine(32, ",".join(["8"] * 31 + ["7"]), "64M", "full")
+    words = machine.qemu_arguments("max", "")
+    assert machine.cpus == 255
+    assert "1,maxcpus=255,sockets=255,cores=1,threads=1" in words
+
+
+@pytest.mark.parametrize(
+    ("cpus", "possible"),
+    [((2, 2), 4), ((3, 3), 9), ((2, 0, 2), 9), ((4, 4), 8), ((5, 5), 10), ((2, 2, 2, 2, 2), 10)],
+)
+def test_few_cpus_with_gaps_are_not_addressed_by_bits(cpus, possible):
+    nodes = tuple(Node(count, 256 << 20) for count in cpus)
+    rows = tuple(tuple(row) for row in distances.matrix("full", len(nodes)))
+    assert Machine(nodes, rows).possible_cpus == possible
