@@ -1,0 +1,30 @@
+// The first thread allocates an object for each thread, close together. Each frees the one it got and
+// then allocates, writes and frees its own. Slow where what was freed comes back to two threads in
+// one cache line (passive false sharing).
+#include <vector>
+
+#include "support/counter.h"
+#include "support/threads.h"
+
+int main(int argc, char** argv) {
+    bench::Command command(argc, argv);
+    const auto& size = command.option("size", 8, "bytes of an object");
+    const auto& rounds = command.option("rounds", 400'000, "allocations at scale 1, of all threads");
+    const auto& writes = command.option("writes", 500, "writes to each byte of an allocation");
+    command.parse();
+
+    const std::uint64_t todo = command.scaled(rounds);
+    std::vector<void*> given(command.threads());
+    for (void*& object : given) bench::stamp(object = bench::take(size), size, command.seed());
+    const double seconds = bench::run_threads(command.threads(), [&](unsigned index) {
+        bench::verify(given[index], size, command.seed());
+        std::free(given[index]);
+        const std::uint64_t mine = bench::share(todo, index, command.threads());
+        for (std::uint64_t i = 0; i < mine; ++i) {
+            void* const object = bench::take(size);
+            bench::count_up(object, size, writes);
+            std::free(object);
+        }
+    });
+    return command.report({.operations = todo, .seconds = seconds, .requested_bytes = size * command.threads()});
+}

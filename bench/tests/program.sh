@@ -1,0 +1,36 @@
+#!/bin/sh
+# program.sh LIBRARY DAMAGE_LIBRARY DAMAGE PROGRAM ARGUMENTS...: the program runs small, with the library
+# preloaded and on the system's malloc; its last line must be JSON that says all was well. A wrong option
+# must be refused. On a malloc that damages objects (see damage.c) it must fail, unless DAMAGE is none.
+set -eu
+library=$1
+damaging=$2
+damage=$3
+program=$4
+shift 4
+
+runs_well() {
+    last=$("$@" | tail -n 1)
+    case $last in
+        '{"program": "'*'"check": "ok"}') ;;
+        *) echo "$*: ends with '$last'" >&2; exit 1 ;;
+    esac
+}
+
+runs_well env LD_PRELOAD="$library" "$program" "$@"
+runs_well "$program" "$@"
+
+status=0
+words=$("$program" --no-such-option 1 2>&1) || status=$?
+case $status:$words in
+    2:*accepted:*--threads*) ;;
+    *) echo "$program --no-such-option: status $status, said '$words'" >&2; exit 1 ;;
+esac
+
+[ "$damage" != none ] || exit 0
+status=0
+words=$(BENCH_DAMAGE=$damage LD_PRELOAD="$damaging" "$program" "$@" 2>&1) || status=$?
+case $status:$words in
+    1:"$(basename "$program"): "*) ;;
+    *) echo "$program on damaged memory: status $status, said '$words'" >&2; exit 1 ;;
+esac
