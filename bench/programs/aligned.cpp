@@ -28,7 +28,7 @@ struct Aligned : bench::Object {
         bytes = (size + alignment - 1) / alignment * alignment;
         from_new = way == 0;
         if (way == 0) {
-            memory = ::operator new(bytes, std::align_val_t{alignment});
+            memory = bench::checked(::operator new(bytes, std::align_val_t{alignment}), bytes);
         } else if (way == 1) {
             memory = std::aligned_alloc(alignment, bytes);
         } else if (posix_memalign(&memory, alignment, bytes) != 0) {
@@ -61,6 +61,11 @@ int main(int argc, char** argv) {
             object.tag = random.next();
             bench::stamp(object.memory, object.bytes, object.tag);
         }
+        bench::PageList pages(command.pages());
+        for (const Aligned& object : held) {
+            if (object.memory != nullptr) pages.add(object.memory, object.bytes);
+        }
+        pages.count();
         for (Aligned& object : held) object.drop();
     });
     return command.report({.operations = 2 * todo, .seconds = seconds});

@@ -24,6 +24,11 @@ int main(int argc, char** argv) {
                 objects.resize(bytes / command.threads() / size + 1);
                 for (bench::Object& object : objects) object.allocate(size, random.next());
                 made[index] += 2 * objects.size();
+                if (round + 1 == todo) {
+                    bench::PageList pages(command.pages());
+                    for (const bench::Object& object : objects) pages.add(object.memory, size);
+                    pages.count();
+                }
                 for (std::size_t i = 0; i < objects.size(); i += 2) objects[i].release();
                 for (std::size_t i = objects.size() - 1; i > 0; --i) std::swap(objects[i], objects[random.below(i + 1)]);
                 for (bench::Object& object : objects) object.release();

@@ -16,6 +16,11 @@ int main(int argc, char** argv) {
         for (std::uint64_t i = 0; i < mine; ++i) {
             void* const object = bench::take(size);
             bench::count_up(object, size, writes);
+            if (i + 1 == mine) {
+                bench::PageList pages(command.pages());
+                pages.add(object, size);
+                pages.count();
+            }
             std::free(object);
         }
     });

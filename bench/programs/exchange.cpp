@@ -6,6 +6,13 @@
 #include "support/letter.h"
 #include "support/threads.h"
 
+namespace {
+
+// Letters of a thread whose pages are looked at: its last. Some of them are freed by then.
+constexpr std::uint64_t counted = 256;
+
+}  // namespace
+
 int main(int argc, char** argv) {
     bench::Command command(argc, argv);
     const auto& objects = command.option("objects", 10'000'000, "objects at scale 1, of all threads");
@@ -19,10 +26,14 @@ int main(int argc, char** argv) {
     const double seconds = bench::run_threads(command.threads(), [&](unsigned index) {
         bench::Random random(command.seed(), index);
         const std::uint64_t mine = bench::share(todo, index, command.threads());
+        bench::PageList pages(command.pages());
         for (std::uint64_t i = 0; i < mine; ++i) {
-            void* const letter = bench::write_letter(random.between(smallest, largest), static_cast<std::uint32_t>(i));
+            const std::size_t bytes = random.between(smallest, largest);
+            void* const letter = bench::write_letter(bytes, static_cast<std::uint32_t>(i));
+            if (mine - i <= counted) pages.add(letter, bytes);
             bench::burn_letter(board[random.below(places)].exchange(letter, std::memory_order_acq_rel));
         }
+        pages.count();
     });
     std::uint64_t live = 0;
     for (std::atomic<void*>& place : board) {

@@ -21,6 +21,9 @@ public:
             std::free(gone);
         }
     }
+    void add_to(bench::PageList& pages) const {
+        for (const Link* link = last_; link != nullptr; link = link->before) pages.add(link, link->bytes);
+    }
     void grow_to(std::uint64_t bytes) {
         std::vector<void*> holes;
         while (bytes_ < bytes) {
@@ -80,7 +83,12 @@ int main(int argc, char** argv) {
                 busy += bench::now() - wall;
                 ++amounts;
             }
-            if (live >= largest) break;
+            if (live < largest) continue;
+            bench::PageList pages(command.pages());
+            resting.add_to(pages);
+            churn.add_to(pages);
+            pages.count();
+            break;
         }
     });
     command.figure("ns_per_operation_at_16_MiB", first);

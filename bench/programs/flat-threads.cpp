@@ -6,7 +6,7 @@
 
 namespace {
 
-double ns_per_operation(const bench::Command& command, unsigned threads, std::uint64_t todo, std::uint64_t objects, double& seconds) {
+double ns_per_operation(bench::Command& command, unsigned threads, std::uint64_t todo, std::uint64_t objects, double& seconds) {
     bench::Barrier gate(threads);
     double start = 0;
     seconds += bench::run_threads(threads, [&](unsigned index) {
@@ -14,6 +14,9 @@ double ns_per_operation(const bench::Command& command, unsigned threads, std::ui
         gate.wait();
         bench::Churn churn(objects, bench::Random(command.seed(), index), 16, 1'000);
         churn.replace(bench::share(todo, index, threads));
+        bench::PageList pages(command.pages());
+        churn.add_to(pages);
+        pages.count();
     });
     return (bench::cpu_time() - start) * 1e9 / static_cast<double>(2 * todo);
 }

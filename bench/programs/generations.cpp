@@ -12,11 +12,17 @@ struct Lane {
     std::vector<void*> made;
     bench::Random random;
     unsigned low, high;
+    bench::Pages* pages = nullptr;  // to be counted in: the last life of the lane
 };
 
 void* one_life(void* argument) {
     auto& lane = *static_cast<Lane*>(argument);
     for (void*& letter : lane.made) letter = bench::write_letter(lane.random.size(lane.low, lane.high), static_cast<std::uint32_t>(lane.random.next()));
+    if (lane.pages != nullptr) {
+        bench::PageList pages(*lane.pages);
+        for (const void* letter : lane.made) pages.add(letter, bench::read_letter(letter));
+        pages.count();
+    }
     for (void* letter : lane.left) bench::burn_letter(letter);
     for (std::size_t i = 0; i < lane.made.size(); ++i) {
         if (i % 2 == 0) {
@@ -46,7 +52,10 @@ int main(int argc, char** argv) {
     }
     const double seconds = bench::run_threads(command.threads(), [&](unsigned index) {
         const std::uint64_t mine = bench::share(todo, index, command.threads());
-        for (std::uint64_t i = 0; i < mine; ++i) pthread_join(bench::start_thread(one_life, &lanes[index]), nullptr);
+        for (std::uint64_t i = 0; i < mine; ++i) {
+            if (i + 1 == mine) lanes[index].pages = &command.pages();
+            pthread_join(bench::start_thread(one_life, &lanes[index]), nullptr);
+        }
     });
     for (Lane& lane : lanes) {
         for (void* letter : lane.left) bench::burn_letter(letter);

@@ -62,6 +62,11 @@ int main(int argc, char** argv) {
                     ++unfinished;
                 }
             }
+            if (round + 1 == mine) {
+                bench::PageList pages(command.pages());
+                for (const Array& array : growing) pages.add(array.words, array.length * 8);
+                pages.count();
+            }
             for (const Array& array : growing) std::free(array.words);
         }
     });

@@ -158,6 +158,9 @@ int main(int argc, char** argv) {
             text.clear();
             write(*tree, text);
         }
+        bench::PageList pages(command.pages());
+        for (const std::string& text : texts) pages.add(text.data(), text.size());
+        pages.count();
     });
     std::uint64_t operations = 0;
     for (const std::uint64_t count : values) operations += count;

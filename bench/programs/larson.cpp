@@ -15,6 +15,7 @@ struct Lane {
     std::uint64_t replacements = 0;  // of one generation
     std::uint64_t smallest = 0;
     std::uint64_t largest = 0;
+    bench::Pages* pages = nullptr;  // to be counted in: the last generation of the lane
 
     void replace() {
         bench::Object& object = objects[random.below(objects.size())];
@@ -26,6 +27,11 @@ struct Lane {
 void* generation(void* argument) {
     auto& lane = *static_cast<Lane*>(argument);
     for (std::uint64_t i = 0; i < lane.replacements; ++i) lane.replace();
+    if (lane.pages != nullptr) {
+        bench::PageList pages(*lane.pages);
+        for (const bench::Object& object : lane.objects) pages.add(object.memory, object.bytes);
+        pages.count();
+    }
     return nullptr;
 }
 
@@ -43,7 +49,7 @@ int main(int argc, char** argv) {
     const std::uint64_t todo = command.scaled(replacements);
     std::vector<Lane> lanes;
     for (unsigned t = 0; t < command.threads(); ++t) {
-        Lane lane{std::vector<bench::Object>(objects), bench::Random(command.seed(), t), 0, smallest, largest};
+        Lane lane{std::vector<bench::Object>(objects), bench::Random(command.seed(), t), 0, smallest, largest, nullptr};
         for (bench::Object& object : lane.objects) object.allocate(lane.random.between(smallest, largest), lane.random.next());
         lanes.push_back(std::move(lane));
     }
@@ -51,6 +57,7 @@ int main(int argc, char** argv) {
         Lane& lane = lanes[index];
         for (std::uint64_t left = bench::share(todo, index, command.threads()); left != 0; left -= lane.replacements) {
             lane.replacements = left < lifetime ? left : lifetime;
+            if (left <= lifetime) lane.pages = &command.pages();
             pthread_join(bench::start_thread(generation, &lane), nullptr);
         }
     });

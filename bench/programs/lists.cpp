@@ -1,8 +1,10 @@
 // Linked lists that grow in random turn, lose half of their nodes and grow again; after each step all
 // of them are walked. How near the nodes of a list lie to one another is the allocator's doing.
+#include <new>
 #include <vector>
 
 #include "support/command.h"
+#include "support/object.h"
 #include "support/random.h"
 #include "support/threads.h"
 
@@ -17,7 +19,7 @@ struct Node {
 class List {
 public:
     void push(std::uint64_t value) {
-        head_ = new Node{head_, value, {value, ~value}};
+        head_ = new (bench::checked(::operator new(sizeof(Node)), sizeof(Node))) Node{head_, value, {value, ~value}};
         sum_ += value;
     }
     void drop_every_other() {
@@ -27,6 +29,9 @@ public:
             (*at)->next = gone->next;
             delete gone;
         }
+    }
+    void add_to(bench::PageList& pages) const {
+        for (const Node* node = head_; node != nullptr; node = node->next) pages.add(node, sizeof *node);
     }
     void clear() {
         while (head_ != nullptr) {
@@ -76,6 +81,9 @@ int main(int argc, char** argv) {
             }
             for (List& list : own) list.drop_every_other();
         }
+        bench::PageList pages(command.pages());
+        for (const List& list : own) list.add_to(pages);
+        pages.count();
         for (List& list : own) {
             list.walk();
             list.clear();

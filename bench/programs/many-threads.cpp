@@ -19,6 +19,9 @@ int main(int argc, char** argv) {
             churn.replace(replacements);
             turn.wait();
         }
+        bench::PageList pages(command.pages());
+        churn.add_to(pages);
+        pages.count();
     });
     return command.report({.operations = 2 * todo * replacements * command.threads(), .seconds = seconds});
 }

@@ -72,6 +72,9 @@ int main(int argc, char** argv) {
             if (parts.size() != count || sum_of(place.text) != place.sum) bench::fail("a line of text is damaged");
             made[index] += 5 * count;
         }
+        bench::PageList pages(command.pages());
+        for (const Line& line : held) pages.add(line.text.data(), line.text.size());
+        pages.count();
     });
     std::uint64_t operations = 0;
     for (const std::uint64_t count : made) operations += count;

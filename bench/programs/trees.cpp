@@ -31,6 +31,10 @@ int main(int argc, char** argv) {
             for (std::uint64_t i = 0; i < mine; i += 2) done[index] += tree.erase(key(round, i));
             done[index] += mine;
             if (tree.size() != mine / 2) bench::fail("a tree of %zu keys has %llu", tree.size(), static_cast<unsigned long long>(mine / 2));
+            if (round + 1 != todo) continue;
+            bench::PageList pages(command.pages());
+            for (const auto& entry : tree) pages.add(&entry, sizeof entry);
+            pages.count();
         }
     });
     std::uint64_t operations = 0;

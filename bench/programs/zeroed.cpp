@@ -36,6 +36,11 @@ int main(int argc, char** argv) {
             if (stride == 8) std::memset(memory, 0xa5, object.bytes);
             bench::stamp(memory, object.bytes, object.tag);
         }
+        bench::PageList pages(command.pages());
+        for (const bench::Object& object : held) {
+            if (object.memory != nullptr) pages.add(object.memory, object.bytes);
+        }
+        pages.count();
         for (bench::Object& object : held) object.release();
     });
     return command.report({.operations = 2 * todo, .seconds = seconds});

@@ -16,6 +16,12 @@ public:
         for (void* letter : letters_) burn_letter(letter);
     }
 
+    void add_to(PageList& pages) const {
+        for (const void* letter : letters_) {
+            if (letter != nullptr) pages.add(letter, read_letter(letter));
+        }
+    }
+
     void replace(std::uint64_t times) {
         for (std::uint64_t i = 0; i < times; ++i) {
             void*& letter = letters_[random_.below(letters_.size())];

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 
 namespace bench {
 
@@ -25,6 +26,9 @@ bool whole_number(const char* text, std::uint64_t& value) {
     return *end == '\0';
 }
 
+// Of what the programs use only memory that runs out throws.
+[[noreturn]] void end_of_memory() { fail("no memory for a string, a container or a node"); }
+
 }  // namespace
 
 const std::uint64_t& Command::option(const char* name, std::uint64_t standard, const char* meaning) {
@@ -34,6 +38,7 @@ const std::uint64_t& Command::option(const char* name, std::uint64_t standard, c
 }
 
 void Command::parse() {
+    std::set_terminate(end_of_memory);
     for (int i = 1; i < argc_; ++i) {
         const char* const word = argv_[i];
         if (std::strcmp(word, "--help") == 0) help();

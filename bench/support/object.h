@@ -15,6 +15,14 @@ inline void* take(std::size_t bytes) {
     return p;
 }
 
+/// What an operator new returned; fails the program when that is NULL. The standard forbids it, and a compiler
+/// relies on that, but there are allocators that return it: the compiler must not know where `p` comes from.
+inline void* checked(void* p, std::size_t bytes) {
+    __asm__("" : "+r"(p));
+    if (p == nullptr) fail("no memory for %zu bytes", bytes);
+    return p;
+}
+
 /// Writes the tag to both ends of the bytes at p, as far as there is room for it.
 inline void stamp(void* p, std::size_t bytes, std::uint64_t tag) {
     if (bytes >= 8) {

@@ -1,7 +1,8 @@
 #!/bin/sh
 # program.sh LIBRARY DAMAGE_LIBRARY DAMAGE PROGRAM ARGUMENTS...: the program runs small, with the library
-# preloaded and on the system's malloc; its last line must be JSON that says all was well. A wrong option
-# must be refused. On a malloc that damages objects (see damage.c) it must fail, unless DAMAGE is none.
+# preloaded and on the system's malloc; its last line must be JSON that says all was well, and that its pages
+# were counted where the kernel allows it. A wrong option must be refused. On a malloc that damages objects
+# (see damage.c) it must fail, unless DAMAGE is none; on one that gives no memory it always must.
 set -eu
 library=$1
 damaging=$2
@@ -18,7 +19,10 @@ runs_well() {
 }
 
 runs_well env LD_PRELOAD="$library" "$program" "$@"
-runs_well "$program" "$@"
+runs_well "$program" "$@" --report-pages
+case $last in
+    *'"local_pages": 0, "remote_pages": 0,'*) echo "$* --report-pages: counted none of its pages: $last" >&2; exit 1 ;;
+esac
 
 status=0
 words=$("$program" --no-such-option 1 2>&1) || status=$?
@@ -27,10 +31,12 @@ case $status:$words in
     *) echo "$program --no-such-option: status $status, said '$words'" >&2; exit 1 ;;
 esac
 
-[ "$damage" != none ] || exit 0
-status=0
-words=$(BENCH_DAMAGE=$damage LD_PRELOAD="$damaging" "$program" "$@" 2>&1) || status=$?
-case $status:$words in
-    1:"$(basename "$program"): "*) ;;
-    *) echo "$program on damaged memory: status $status, said '$words'" >&2; exit 1 ;;
-esac
+# With "none" memory runs out instead.
+for what in $(printf '%s\n' "$damage" none | sort -u); do
+    status=0
+    words=$(BENCH_DAMAGE=$what LD_PRELOAD="$damaging" "$program" "$@" 2>&1) || status=$?
+    case $status:$words in
+        1:"$(basename "$program"): "*) ;;
+        *) echo "$program with BENCH_DAMAGE=$what: status $status, said '$words'" >&2; exit 1 ;;
+    esac
+done
