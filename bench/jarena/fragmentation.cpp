@@ -98,35 +98,44 @@ double padded(std::size_t bytes, std::size_t page) {
 }  // namespace
 
 int main(int count, char** words) {
-    static constexpr char accepted[] = "accepted: --memory psm|owner|wrong, --megabytes N, --bound PERCENT";
-    const char* memory = "psm";
+    static constexpr char accepted[] =
+        "accepted: --memory psm|owner|wrong|best, --megabytes N, --scale S (of the megabytes), --bound PERCENT, --threads 1, --seed K, --report-pages";
+    const char* memory = "best";
     double megabytes = 64;
+    double scale = 1;
     double bound = 100;
     const option options[] = {{"memory", required_argument, nullptr, 'm'},
                               {"megabytes", required_argument, nullptr, 'M'},
                               {"bound", required_argument, nullptr, 'b'},
+                              {"scale", required_argument, nullptr, 'S'},
+                              {"threads", required_argument, nullptr, 't'},
+                              {"seed", required_argument, nullptr, 'i'},
+                              {"report-pages", no_argument, nullptr, 'i'},
                               {nullptr, 0, nullptr, 0}};
     opterr = 0;
     for (int c; (c = getopt_long(count, words, "", options, nullptr)) != -1;) {
         if (c == 'm') memory = optarg;
         else if (c == 'M' && std::atof(optarg) >= 1) megabytes = std::atof(optarg);
         else if (c == 'b' && std::atof(optarg) > 0) bound = std::atof(optarg);
-        else jarena::die(accepted);
+        else if (c == 'S' && std::atof(optarg) > 0) scale = std::atof(optarg);
+        else if ((c != 't' || std::atoi(optarg) != 1) && c != 'i') jarena::die(accepted);
     }
     if (optind != count) jarena::die(accepted);
 
+    memory = jarena::Memory(memory).name();
+    const double begin = jarena::seconds();
     double worst = 0;
     std::printf("| patch of doubles | bytes | padded 4K | 64K | 2M | %s 4K | 64K | 2M | resident |\n|---|---|---|---|---|---|---|---|---|\n",
                 memory);
     for (const Size& size : sizes) {
-        const Rates r = in_child(memory, size, static_cast<std::size_t>(megabytes * (1 << 20)));
+        const Rates r = in_child(memory, size, static_cast<std::size_t>(megabytes * scale * (1 << 20)));
         const std::size_t bytes = size.values * sizeof(double);
         std::printf("| %s | %zu | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% |\n", size.patch, bytes,
                     padded(bytes, pages[0]), padded(bytes, pages[1]), padded(bytes, pages[2]), r.by_page[0], r.by_page[1],
                     r.by_page[2], r.resident);
         worst = std::max({worst, r.by_page[0], r.by_page[1], r.by_page[2], r.resident});
     }
-    std::printf("{\"program\": \"fragmentation\", \"memory\": \"%s\", \"worst_percent\": %.2f, \"check\": \"%s\"}\n", memory, worst,
+    std::printf("{\"program\": \"fragmentation\", \"memory\": \"%s\", \"threads\": 1, \"seconds\": %.6f, \"worst_percent\": %.2f, \"check\": \"%s\"}\n", memory, jarena::seconds() - begin, worst,
                 worst <= bound ? "ok" : "above the bound");
     return worst <= bound ? 0 : 1;
 }

@@ -3,6 +3,7 @@
 //   psm    a thread other than the owner allocates it by psm_alloc(bytes, owner) and writes it
 //   owner  the owner allocates it by malloc and writes it: "first touch", as programs are told to
 //   wrong  as psm, but by malloc: what the program is without either care
+//   best   psm where there is a psm_alloc, else owner: what the program would do on that allocator
 //
 // psm_ comes from the library that is preloaded, so that one program runs on any allocator.
 #pragma once
@@ -18,7 +19,8 @@ namespace jarena {
 
 class Memory {
 public:
-    explicit Memory(const char* name) : name_(name) {
+    explicit Memory(const char* name) : name_(std::strcmp(name, "best") == 0 ? best() : name) {
+        name = name_;
         if (std::strcmp(name, "psm") == 0) {
             alloc_ = reinterpret_cast<Alloc*>(dlsym(RTLD_DEFAULT, "psm_alloc"));
             free_ = reinterpret_cast<Free*>(dlsym(RTLD_DEFAULT, "psm_free"));
@@ -27,7 +29,7 @@ public:
         } else if (std::strcmp(name, "owner") == 0) {
             owner_touches_ = true;
         } else if (std::strcmp(name, "wrong") != 0) {
-            die("the memory is psm, owner or wrong");
+            die("the memory is psm, owner, wrong or best");
         }
     }
 
@@ -49,6 +51,8 @@ private:
     using Alloc = void*(std::size_t, int);
     using Free = void(void*);
     using Register = int(int);
+
+    static const char* best() { return dlsym(RTLD_DEFAULT, "psm_alloc") != nullptr ? "psm" : "owner"; }
 
     const char* name_;
     bool owner_touches_ = false;

@@ -3,6 +3,7 @@
 
 #include <getopt.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "grid.h"
@@ -53,28 +54,32 @@ int run(const char* program, const Kernel& kernel, Setup setup, int threads, con
                 "\"regrid_every\": %d, \"operations\": %.0f, \"seconds\": %.6f, \"ops_per_second\": %.4g, "
                 "\"regrid_seconds\": %.6f, ",
                 program, memory.name(), threads, setup.cells, setup.patches, setup.steps, setup.regrid_every, operations,
-                computing, operations / computing, regridding);
-    if (pages.known)
-        std::printf("\"local_pages\": %llu, \"remote_pages\": %llu, ", static_cast<unsigned long long>(pages.all - pages.remote),
-                    static_cast<unsigned long long>(pages.remote));
+                computing + regridding, operations / computing, regridding);
+    pages.print();
     std::printf("\"error\": %.3g, \"check\": \"%s\"}\n", error, right ? "ok" : "wrong result");
     return right ? 0 : 1;
 }
 
 // The command line that the programs share. A wrong word ends the program with one line and status 2.
+// --seed and --report-pages are there because all benchmark programs have them: nothing is random here, and the
+// pages are always counted.
 struct Arguments {
     Setup setup;
-    const char* memory = "owner";
+    const char* memory = "best";
     int threads = 2;
     bool pinned = false;
 
     Arguments(int count, char** words, Setup otherwise) : setup(otherwise) {
         static constexpr char accepted[] =
-            "accepted: --memory psm|owner|wrong, --threads N, --cells N, --patches N, --steps N, --regrid-every N, --pinned";
+            "accepted: --memory psm|owner|wrong|best, --threads N, --scale S (of the steps), --cells N, --patches N, --steps N, "
+            "--regrid-every N, --pinned, --seed K, --report-pages";
+        double scale = 1;
         const option options[] = {{"memory", required_argument, nullptr, 'm'}, {"threads", required_argument, nullptr, 't'},
                                   {"cells", required_argument, nullptr, 'c'},  {"patches", required_argument, nullptr, 'p'},
                                   {"steps", required_argument, nullptr, 's'},  {"regrid-every", required_argument, nullptr, 'r'},
-                                  {"pinned", no_argument, nullptr, 'P'},       {nullptr, 0, nullptr, 0}};
+                                  {"pinned", no_argument, nullptr, 'P'},       {"scale", required_argument, nullptr, 'S'},
+                                  {"seed", required_argument, nullptr, 'i'},   {"report-pages", no_argument, nullptr, 'i'},
+                                  {nullptr, 0, nullptr, 0}};
         opterr = 0;
         for (int c; (c = getopt_long(count, words, "", options, nullptr)) != -1;) {
             switch (c) {
@@ -85,10 +90,21 @@ struct Arguments {
                 case 's': setup.steps = number(optarg, 1, accepted); break;
                 case 'r': setup.regrid_every = number(optarg, 0, accepted); break;
                 case 'P': pinned = true; break;
+                case 'S': scale = factor(optarg, accepted); break;
+                case 'i': break;
                 default: die(accepted);
             }
         }
         if (optind != count) die(accepted);
+        setup.steps = std::max(1, static_cast<int>(setup.steps * scale));
+    }
+
+    // The value of --scale.
+    static double factor(const char* text, const char* accepted) {
+        char* end = nullptr;
+        const double value = std::strtod(text, &end);
+        if (end == text || *end != '\0' || !(value > 0) || value > 1000) die(accepted);
+        return value;
     }
 
 private:

@@ -2,9 +2,10 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
-from numalloc_tools.bench import ablations, allocators, crates, lab_run, schedule
+from numalloc_tools.bench import ablations, allocators, crates, lab_run, programs, schedule
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.launch import Ended
 from numalloc_tools.bench.programs import OWN, Case, Program, judged
@@ -123,6 +124,25 @@ def test_time_left_is_estimated(monkeypatch):
 )  # fmt: skip
 def test_programs_must_say_that_their_data_were_right(line, status):
     assert judged(Ended({}, stdout=f"chatter\n{line}\n" if line else "")).status == status
+
+
+def test_row_can_name_its_binary_and_words(tmp_path):
+    library = tmp_path / "build/release/libnumalloc.so"
+    (tmp_path / "bench").mkdir()
+    row = {"name": "a", "family": "f", "description": "", "source": "", "threads": [1, 2], "standard_threads": 2}
+    rows = [row, row | {"name": "b", "binary": "deep/b", "arguments": ["--steps", "3"]}]
+    (tmp_path / "bench/programs.json").write_text(json.dumps({"programs": rows}))
+    folder = str(library.parent / "bench")
+    assert [one.command for one in programs.own(library)] == [(f"{folder}/a",), (f"{folder}/deep/b", "--steps", "3")]
+
+
+def test_every_row_of_the_table_has_what_runs_it():
+    root = Path(__file__).resolve().parents[2]
+    known = programs.own(root / "build/release/libnumalloc.so")
+    assert {"threadtest", "advection2d", "advection3d", "fdtd3d", "patch-sizes"} <= {one.name for one in known}
+    for one in known:
+        source = Path(one.command[0]).relative_to(root / "build/release/bench")
+        assert any((root / "bench" / folder / f"{source}.cpp").is_file() for folder in ("", "programs")), one.command
 
 
 def test_ablations_come_from_the_table_of_options(tmp_path, monkeypatch):

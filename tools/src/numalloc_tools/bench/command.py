@@ -94,7 +94,7 @@ def bench(
     )  # fmt: skip
     if guest:
         results.settings["lab"] = {"nodes": nodes, "cpus_per_node": cpus_per_node, "memory_per_node": memory_per_node}
-        finished = lab_run.run(guest, cases, compared, ours.parent / "bench", results, json_file, terminal)
+        finished = lab_run.run(guest, cases, compared, results, json_file, terminal)
     else:
         finished = run_plan(plan, results, json_file, terminal)
     print_tables(terminal, results, baseline)

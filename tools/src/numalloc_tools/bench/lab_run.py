@@ -18,7 +18,7 @@ LIMIT = 300
 
 
 def run(
-    machine: Machine, cases: list[Case], allocators: list[Allocator], binaries: Path, results: Results, path: Path, terminal: Console
+    machine: Machine, cases: list[Case], allocators: list[Allocator], results: Results, path: Path, terminal: Console
 ) -> bool:
     """Fills and writes `results`. False after Ctrl-C."""
     settings = results.settings
@@ -36,7 +36,7 @@ def run(
                     continue
                 name = f"{number}-{case.program.name}-{case.threads}-{allocator.name.replace(':', '-').replace('=', '-')}"
                 wanted[name] = (case, allocator, number)
-                jobs.append(_job(name, case, allocator, binaries, settings))
+                jobs.append(_job(name, case, allocator, settings))
     begun = time.monotonic()
     vm.end_in_order_on_signals()
     with Progress(
@@ -64,12 +64,12 @@ def run(
     return results.complete
 
 
-def _job(name: str, case: Case, allocator: Allocator, binaries: Path, settings: dict) -> batch.Job:
+def _job(name: str, case: Case, allocator: Allocator, settings: dict) -> batch.Job:
     words = ["--threads", case.threads, "--scale", f"{settings['scale']:g}", "--seed", settings["seed"], "--report-pages"]
     environment = allocator.variables()
     if allocator.libraries:
         environment["LD_PRELOAD"] = allocator.preload
-    return batch.Job(name, [str(binaries / case.program.name), *map(str, words)], environment, timeout=LIMIT)
+    return batch.Job(name, [*case.program.command, *map(str, words)], environment, timeout=LIMIT)
 
 
 def _row(case: Case, allocator: Allocator, number: int, status: str, reason: str, figures: dict | None = None) -> Run:

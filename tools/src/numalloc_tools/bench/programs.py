@@ -36,6 +36,7 @@ class Program:
     run: Callable[[Allocator, Work], Ended]  # `seconds` is among the figures of a run that went well
     missing: str = ""  # why it cannot run, and what to do about it
     quick: bool = True  # short enough for --quick
+    command: tuple[str, ...] = ()  # of the project's own: the binary and the words that belong to it
 
 
 @dataclass(frozen=True)
@@ -58,18 +59,20 @@ def own(library: Path) -> list[Program]:
     else:
         raise Problem(f"bench/programs.json is in no folder above {library}; name the library of a working tree with --library")
     binaries = library.parent / "bench"
-    return [_own(row, binaries / row["name"]) for row in json.loads(table.read_text())["programs"]]
+    return [_own(row, binaries / row.get("binary", row["name"])) for row in json.loads(table.read_text())["programs"]]
 
 
 def _own(row: dict, binary: Path) -> Program:
+    command = (str(binary), *row.get("arguments", []))
+
     def start(allocator: Allocator, work: Work) -> Ended:
         words = ["--threads", work.threads, "--scale", f"{work.scale:g}", "--seed", work.seed]
-        return judged(run([str(binary), *map(str, words)], allocator, work.limit, work.sample))
+        return judged(run([*command, *map(str, words)], allocator, work.limit, work.sample))
 
     missing = "" if binary.is_file() else f"{binary} is not built: cmake --build --preset release --target bench"
     return Program(
         row["name"], row["family"], row["description"], row["source"], tuple(row["threads"]),
-        row["standard_threads"], OWN, start, missing, row.get("quick", True),
+        row["standard_threads"], OWN, start, missing, row.get("quick", True), command,
     )  # fmt: skip
 
 
