@@ -159,7 +159,8 @@ def test_report_is_made(tree, results):
     assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace("https://matplotlib.org", "").replace("http://creativecommons.org", ""), "nothing is fetched"
 
 
-def test_interrupted_run_keeps_what_is_done(tree):
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_run_keeps_what_is_done(tree, by):
     output = tree / "kept.json"
     process = subprocess.Popen(
         command("--only", "small,hangs", "--allocators", "glibc,numalloc", "--rounds", "3", "--json", str(output)),
@@ -170,7 +171,7 @@ def test_interrupted_run_keeps_what_is_done(tree):
         if children_named("hangs"):
             break
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(by)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
     assert "interrupted" in out

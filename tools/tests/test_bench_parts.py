@@ -2,6 +2,9 @@
 
 import json
 import math
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -194,10 +197,18 @@ def test_crate_that_is_not_what_it_was_is_refused(tmp_path, monkeypatch):
         def read(self):
             return b"something else"
 
-    monkeypatch.setattr(crates.urllib.request, "urlopen", lambda url, timeout: Answer())
+    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: Answer())
     with pytest.raises(crates.CannotBuild, match="is not what it was"):
         crates.build("rpmalloc")
     assert crates.built("rpmalloc") is None
+
+
+def test_no_command_waits_for_what_few_need():
+    """matplotlib takes longer to load than most commands run."""
+    slow = ("matplotlib", "numpy", "urllib.request", "tarfile", "multiprocessing", "asyncio")
+    code = f"import sys, numalloc_tools.cli; print([name for name in {slow} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_urls_of_crates():

@@ -5,9 +5,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tarfile
 import time
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,6 +135,8 @@ def build(name: str, seconds: float = 1800) -> Path:
 
 
 def _unpacked(recipe: Recipe, work: Path) -> Path:
+    import tarfile  # here, as below: every command would wait for it
+
     archive = cache.directory("crates") / f"{recipe.sha256}.crate"
     if not archive.is_file():
         _download(recipe, archive)
@@ -146,6 +146,8 @@ def _unpacked(recipe: Recipe, work: Path) -> Path:
 
 
 def _download(recipe: Recipe, archive: Path) -> None:
+    import urllib.request
+
     try:
         with urllib.request.urlopen(recipe.url, timeout=_DOWNLOAD_SECONDS) as answer:
             content = answer.read()
