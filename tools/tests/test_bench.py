@@ -156,7 +156,30 @@ def test_report_is_made(tree, results):
         assert f'id="{figure}"' in page
         assert (tree / f"report/{figure}.png").stat().st_size > 5000
     assert page.count("<svg") == 5
+    text = (tree / "report/results.md").read_text()
+    assert "| small/1 |" in text and "| large/2 |" in text and "![Time, normalised to glibc](time.png)" in text
+    assert "| 1 (2 programs) |" in text and "(speedup.png)" in text
     assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace("https://matplotlib.org", "").replace("http://creativecommons.org", ""), "nothing is fetched"
+
+
+def test_markdown_can_lie_elsewhere(tree, results):
+    (tree / "docs").mkdir(exist_ok=True)
+    done = bench(tree, "report", "good.json", "--output", "docs/results", "--markdown", "docs/results.md")
+    assert done.returncode == 0, done.stderr
+    assert "](results/time.png)" in (tree / "docs/results.md").read_text()
+    assert not (tree / "docs/results/results.md").exists()
+
+
+def test_budget_of_minutes(tree):
+    done = bench(tree, "--only", "small", "--allocators", "glibc", "--rounds", "1000", "--minutes", "0.12", "--json", "budget.json")
+    assert done.returncode == 0, done.stderr
+    assert "of 1000 rounds" in done.stdout
+    assert 2 < len(read(tree / "budget.json").runs) < 500
+
+
+def test_file_has_a_line_for_each_run(tree, results):
+    lines = (tree / "good.json").read_text().splitlines()
+    assert sum(line.startswith('{"program"') for line in lines) == len(results.runs)
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
@@ -203,6 +226,8 @@ def text_of(path: Path) -> str:
         (["--allocator", "glibc=/bin/sh"], "accepted: a name of its own"),
         (["--allocator", "x=/nowhere.so"], "/nowhere.so is not a file"),
         (["--rounds", "0"], "accepted: 1 or more"),
+        (["--minutes", "0"], "--minutes: 0 is too little"),
+        (["report", "good.json", "--markdown", "/nowhere/x.md"], "folder of /nowhere/x.md does not exist"),
         (["--threads", "two"], "accepted: numbers such as 1,2,4, or all"),
         (["--scale", "0"], "accepted: more than 0"),
         (["--baseline", "tcmalloc", "--allocators", "numalloc"], "--baseline: 'tcmalloc' is not measured"),
@@ -212,7 +237,7 @@ def text_of(path: Path) -> str:
         (["report", "nowhere.json"], "No such file"),
     ],
 )
-def test_errors_are_one_line_and_status_2(tree, arguments, named):
+def test_errors_are_one_line_and_status_2(tree, results, arguments, named):
     done = bench(tree, *arguments)
     assert done.returncode == 2, done.stdout
     assert named in done.stderr

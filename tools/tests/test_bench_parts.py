@@ -12,6 +12,7 @@ from numalloc_tools.bench import ablations, allocators, crates, lab_run, program
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.launch import Ended
 from numalloc_tools.bench.programs import OWN, Case, Program, judged
+from numalloc_tools.bench.report.markdown import markdown
 from numalloc_tools.bench.results import MEMORY, Results, Run, Summary, merged, read
 from numalloc_tools.problem import Problem
 
@@ -116,6 +117,14 @@ def test_time_left_is_estimated(monkeypatch):
     for _ in range(3):
         next(rows)
     assert plan.left() == pytest.approx(6 * 10.05, rel=0.01), "the third is not yet counted"
+
+
+def test_time_left_knows_which_programs_are_still_to_come(monkeypatch):
+    plan = planned(Clock(monkeypatch), {"a": 1.0, "b": 9.0}, 1, None)
+    rows = iter(plan)
+    for _ in range(4):
+        next(rows)
+    assert plan.left() == pytest.approx(2 * 1.05 + 3 * 9.05, rel=0.01), "b once now and twice in round 1, a twice"
 
 
 @pytest.mark.parametrize(
@@ -236,6 +245,48 @@ def test_who_joined_for_a_few_programs_does_not_take_the_mean_away():
     summary = Summary(results(*rows, names=("glibc", "numalloc", "guest")), "glibc")
     assert summary.completed_by_all() == ["a/1", "b/1", "c/1"]
     assert summary.geometric_mean("guest", summary.completed_by_all()) is None
+
+
+def test_each_program_counts_once_in_the_means_of_all():
+    rows = [Run("a", threads, "glibc", 1, "ok", "", {"seconds": 1.0}) for threads in (1, 2, 4)]
+    rows += [Run("b", threads, "glibc", 1, "ok", "", {"seconds": 1.0}) for threads in (1, 4)]
+    programs = [{"name": "a", "standard_threads": 2}, {"name": "b", "standard_threads": 2}]
+    found = Results({}, {"baseline": "glibc"}, [{"name": "glibc"}], programs, rows)
+    assert found.standard_cases("seconds") == ["a/2", "b/1", "b/4"]
+
+
+def test_files_of_different_scales_are_no_rounds_of_one_another():
+    first, second = results(("a", "glibc", 1, 1.0)), results(("a", "glibc", 1, 0.1))
+    first.settings["scale"], second.settings["scale"] = 1.0, 0.1
+    with pytest.raises(Problem, match="a/1 was run at scale 1 and at 0.1"):
+        merged([first, second])
+
+
+def told(*rows, names) -> str:
+    """The Markdown of these rows, which have memory too."""
+    found = results(*rows, names=names)
+    found.machine = {"processor": "P", "cpus": 2, "memory_bytes": 4 << 30, "nodes": 1, "system": "S", "kernel": "6", "libc": "glibc 2",
+                     "huge_pages": "always [madvise] never", "load_at_start": 0.0}  # fmt: skip
+    found.settings |= {"started": "today", "scale": 1.0}
+    found.allocators = [{"name": name, "version": "1"} for name in names]
+    found.complete = True
+    return markdown(Summary(found, "glibc"), [], "")
+
+
+def test_markdown_names_who_is_ahead_and_what_is_behind():
+    names = ("glibc", "numalloc", "mimalloc", "numalloc:thp=on")
+    rows = [(program, name, 1, value) for program, values in {"a": (4.0, 1.0, 2.0, 0.5), "b": (1.0, 1.5, 1.2, 1.5), "c": (1.0, 1.02, 2.0, 1.02)}.items()
+            for name, value in zip(names, values, strict=True)]  # fmt: skip
+    text = told(*rows, ("d", "glibc", 1, 1.0), ("d", "numalloc", 1, "crash"), names=names)
+    # sqrt3: (1/4 * 1.5 * 1.02) ** (1/3), beside the best of each: (1/2 * 1.5 * 1.02) ** (1/3)
+    assert "| **numalloc** | **0.726** |" in text
+    assert "takes 0.915 of the best peer's time (geometric mean over 3 pairs" in text
+    assert "ahead of all in 1, within 5 % in 1 more, further behind in 1" in text
+    assert "| b/1 | 1.50 | glibc |" in text
+    assert "| a/1 | 4.00 s | **0.25** | 0.50 | 0.50 | mimalloc |" in text
+    assert "| d/1 | 1.00 s | crash |" in text and "| crash | because | d/1 under numalloc |" in text
+    assert "| `thp=on` | 0.794 | a/1 0.50 |" in text
+    assert "| b/1 | 1.25 | mimalloc |" not in text, "its peak is within the bound"
 
 
 def test_peers_that_take_too_long_to_build_are_left_out(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from numalloc_tools.lab.run_command import build_machine
 from numalloc_tools.problem import Problem
 
 QUICK_SECONDS, QUICK_SCALE, QUICK_BUILD_SECONDS = 285.0, 0.1, 60.0
+QUICK_LIMIT = 15.0  # seconds: no run may take longer
 QUICK_ALLOCATORS = (allocators.OURS, allocators.BASELINE, "jemalloc-new", "tcmalloc", "mimalloc3", "snmalloc", "rpmalloc")
 ROUNDS = 5
 TABLE_WIDTH = 110  # narrower, and the figures are cut
@@ -39,6 +40,7 @@ def bench(
     seed: Annotated[int, typer.Option(help="Of the programs' random numbers.")] = 1,
     limit: Annotated[Optional[float], typer.Option(help="Seconds after which a run is stopped; else 120 at scale 1.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Ends within 5 minutes: less work, fewer peers, as many rounds as fit.")] = False,
+    minutes: Annotated[Optional[float], typer.Option(help="As many whole rounds as fit, --rounds at most.")] = None,
     ablation: Annotated[bool, typer.Option("--ablations", help="numalloc with each of its mechanisms off or changed.")] = False,
     baseline: Annotated[str, typer.Option(help="The allocator that ratios are to.")] = "",
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to measure; else build/release's.")] = None,
@@ -74,7 +76,7 @@ def bench(
     if quick and not only:
         # Should the time not suffice for all, then for the real ones.
         chosen_programs = sorted((one for one in chosen_programs if one.quick), key=lambda one: one.kind == programs.OWN)
-    _check(rounds, scale, limit, json_file)
+    _check(rounds, scale, limit, minutes, json_file)
     guest = build_machine(nodes, cpus_per_node, memory_per_node, "ladder") if lab else None
     scale = scale or (lab_run.SCALE if lab else QUICK_SCALE if quick else 1.0)
     numbers = _thread_numbers(threads) or ([guest.cpus] if guest else [])
@@ -85,12 +87,14 @@ def bench(
     if ablation:
         compared += ablations.variants(compared[0])
     baseline = _baseline(baseline, [one.name for one in compared])
-    plan = Plan(cases, compared, rounds, scale, seed, begun + QUICK_SECONDS if quick else None, limit)
+    seconds = QUICK_SECONDS if quick else 60 * minutes if minutes else None
+    deadline = None if seconds is None else begun + seconds
+    plan = Plan(cases, compared, rounds, scale, seed, deadline, min(limit or QUICK_LIMIT, QUICK_LIMIT) if quick else limit)
     results = Results(
         machine.facts(),
         {"scale": scale, "seed": seed, "rounds": rounds, "quick": quick, "baseline": baseline, "command": sys.argv[1:], "started": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
         [{"name": one.name, "version": one.version, "libraries": list(map(str, one.libraries)), "options": one.options, "missing": one.missing} for one in compared],
-        [{"name": one.name, "family": one.family, "kind": one.kind, "description": one.description, "source": one.source} for one in chosen_programs],
+        [{"name": one.name, "family": one.family, "kind": one.kind, "standard_threads": one.standard_threads, "description": one.description, "source": one.source} for one in chosen_programs],
     )  # fmt: skip
     if guest:
         results.settings["lab"] = {"nodes": nodes, "cpus_per_node": cpus_per_node, "memory_per_node": memory_per_node}
@@ -107,13 +111,15 @@ def _words(text: str | None) -> list[str]:
     return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
-def _check(rounds: int, scale: float | None, limit: float | None, json_file: Path) -> None:
+def _check(rounds: int, scale: float | None, limit: float | None, minutes: float | None, json_file: Path) -> None:
     if rounds < 1:
         raise Problem(f"--rounds: {rounds} is too few; accepted: 1 or more")
     if scale is not None and not scale > 0:
         raise Problem(f"--scale: {scale:g} is too little; accepted: more than 0, such as 0.5")
     if limit is not None and not limit > 0:
         raise Problem(f"--limit: {limit:g} is too little; accepted: seconds, more than 0")
+    if minutes is not None and not minutes > 0:
+        raise Problem(f"--minutes: {minutes:g} is too little; accepted: more than 0")
     if not json_file.absolute().parent.is_dir():
         raise Problem(f"--json: the folder of {json_file} does not exist; accepted: a file in a folder that does")
 

@@ -46,10 +46,13 @@ class Results:
         content = {
             "format": FORMAT, "version": VERSION, "complete": self.complete, "seconds": round(self.seconds, 1),
             "machine": self.machine, "settings": self.settings, "allocators": self.allocators, "programs": self.programs,
-            "runs": [vars(run) for run in self.runs],
+            "runs": [],
         }  # fmt: skip
+        # A run is a line: a full run's file is small enough to be kept, and its changes can be read.
+        head, tail = json.dumps(content, indent=1).rsplit("[]", 1)
+        runs = ",\n".join(json.dumps(vars(run) | {"figures": _rounded(run.figures)}) for run in self.runs)
         part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(json.dumps(content, indent=1) + "\n")
+        part.write_text(f"{head}[\n{runs}\n]{tail}\n")
         os.replace(part, path)
 
     @property
@@ -60,9 +63,28 @@ class Results:
     def cases(self) -> list[str]:
         return list(dict.fromkeys(run.case for run in self.runs))
 
+    def standard_cases(self, figure: str) -> list[str]:
+        """Each program once: with its standard number of threads where that was run, else with each that was."""
+        found: dict[str, list[Run]] = {}
+        known = set(self.cases_with(figure))
+        for run in self.runs:
+            if run.case in known:
+                found.setdefault(run.program, []).append(run)
+        standard = {one["name"]: one.get("standard_threads") for one in self.programs}
+        cases = []
+        for program, runs in found.items():
+            own = [run.case for run in runs if run.threads == standard.get(program)]
+            cases += dict.fromkeys(own or [run.case for run in runs])
+        return cases
+
     def cases_with(self, figure: str) -> list[str]:
         """Those that it says something about, or would if they had not failed."""
         return list(dict.fromkeys(run.case for run in self.runs if run.case.startswith(LAB) == (figure in (REMOTE, FULLEST))))
+
+
+def _rounded(figures: dict[str, float]) -> dict[str, float]:
+    """Whole numbers as they are, others to a millionth."""
+    return {name: int(value) if value == int(value) else round(value, 6) for name, value in figures.items()}
 
 
 def read(path: Path) -> Results:
@@ -74,7 +96,7 @@ def read(path: Path) -> Results:
         raise Problem(f"{path} is not JSON; accepted: files that numalloc bench has written") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
         raise Problem(f"{path} is not of format {FORMAT} {VERSION}; accepted: files that numalloc bench has written")
-    runs = [Run(**run) for run in content["runs"]]
+    runs = [Run(**run | {"figures": {name: float(value) for name, value in run["figures"].items()}}) for run in content["runs"]]
     return Results(
         content["machine"], content["settings"], content["allocators"], content["programs"], runs,
         content["complete"], content["seconds"],
@@ -84,6 +106,7 @@ def read(path: Path) -> Results:
 def merged(many: list[Results]) -> Results:
     """Several files as one; the same program of a later file goes on counting rounds."""
     first, *rest = many
+    _check_scales(many)
     result = Results(
         first.machine, first.settings, list(first.allocators), list(first.programs), list(first.runs),
         all(one.complete for one in many), sum(one.seconds for one in many),
@@ -98,6 +121,16 @@ def merged(many: list[Results]) -> Results:
             for run in one.runs
         ]
     return result
+
+
+def _check_scales(many: list[Results]) -> None:
+    """What was measured with more work is another figure."""
+    scales: dict[str, float] = {}
+    for one in many:
+        scale = one.settings.get("scale", 1.0)
+        for case in one.cases:
+            if scales.setdefault(case, scale) != scale:
+                raise Problem(f"{case} was run at scale {scales[case]:g} and at {scale:g}; accepted: files of one --scale, or of different programs")
 
 
 @dataclass(frozen=True)
@@ -158,9 +191,8 @@ class Summary:
         cases = self.results.cases_with(figure)
         return [name for name in among if any((case, name) in self._runs for case in cases)]
 
-    def compared_throughout(self, figure: str, among: list[str]) -> list[str]:
+    def compared_throughout(self, figure: str, among: list[str], cases: list[str]) -> list[str]:
         """Those with any result that were tried in half of the cases or more: others joined for a few, and are no part of `all`."""
-        cases = self.results.cases_with(figure)
         return [
             name
             for name in among
@@ -168,10 +200,11 @@ class Summary:
             and 2 * sum((case, name) in self._runs for case in cases) >= len(cases)
         ]
 
-    def completed_by_all(self, figure: str = TIME, among: list[str] | None = None) -> list[str]:
-        """Cases that all of these have a ratio for."""
-        names = self.compared_throughout(figure, among or self.results.names)
-        cells = {case: [self.cell(case, name, figure) for name in names] for case in self.results.cases_with(figure)}
+    def completed_by_all(self, figure: str = TIME, among: list[str] | None = None, of: list[str] | None = None) -> list[str]:
+        """Cases (`of` these) that all of these allocators have a ratio for."""
+        cases = self.results.cases_with(figure) if of is None else of
+        names = self.compared_throughout(figure, among or self.results.names, cases)
+        cells = {case: [self.cell(case, name, figure) for name in names] for case in cases}
         return [case for case, row in cells.items() if row and all(cell.ok and cell.ratio for cell in row)]
 
     def geometric_mean(self, allocator: str, cases: list[str], figure: str = TIME) -> float | None:

@@ -11,8 +11,7 @@ from numalloc_tools.bench.results import OK, Run
 _FIRST_GUESS = 2.0  # seconds, for a run that nothing is known of
 _OVERHEAD = 0.05  # seconds a run for starting and looking
 _RESERVE = 5.0  # seconds of a budget that are kept for what comes after the runs
-_PATIENCE = 15.0  # seconds: with a budget no run may take longer
-_TIME_IS_OVER = "the time of --quick was over"
+_TIME_IS_OVER = "the time of --quick or --minutes was over"
 
 
 @dataclass(frozen=True)
@@ -44,27 +43,42 @@ class Schedule:
 
     def left(self) -> float:
         """Seconds, by estimate."""
-        known = len(self._took) + len(self._failed)
-        a_cell = self.round_seconds() / known if known else _FIRST_GUESS
-        estimate = a_cell * (self.total - self.done)
+        rounds, within = divmod(self.done, self.cells) if self.cells else (0, 0)
+        this_round = list(self._order(rounds))[within:] if rounds <= self.plan.rounds else []
+        later = self.plan.rounds - rounds
+        estimate = sum(map(self._guess, this_round)) + later * sum(map(self._guess, self._order(0)))
         return max(0.0, estimate if self.plan.deadline is None else min(estimate, self._budget()))
+
+    def _guess(self, cell: tuple[Case, Allocator]) -> float:
+        """What it took, or what the program took under others, or what programs take."""
+        case, allocator = cell
+        key = (case.name, allocator.name)
+        if key in self._failed or case.program.missing or allocator.missing:
+            return 0.0
+        if key not in self._took:
+            like = [took for (name, _), took in self._took.items() if name == case.name] or list(self._took.values())
+            return _OVERHEAD + (sum(like) / len(like) if like else _FIRST_GUESS * self.plan.scale)
+        return _OVERHEAD + self._took[key]
+
+    def _order(self, number: int) -> Iterator[tuple[Case, Allocator]]:
+        allocators = self.plan.allocators
+        for case in self.plan.cases:
+            for place in range(len(allocators)):
+                yield case, allocators[(place + number) % len(allocators)]
 
     def _budget(self) -> float:
         return float("inf") if self.plan.deadline is None else self.plan.deadline - _RESERVE - time.monotonic()
 
     def __iter__(self) -> Iterator[Run]:
-        allocators = self.plan.allocators
         for number in range(self.plan.rounds + 1):
             # Whole rounds only: half a round would compare some pairs more often than others.
             if number > 0 and self.round_seconds() > self._budget():
                 self.stopped_early = True
                 return
-            for case in self.plan.cases:
-                for place in range(len(allocators)):
-                    allocator = allocators[(place + number) % len(allocators)]
-                    if (case.name, allocator.name) not in self._failed:
-                        yield self._run(case, allocator, number)
-                    self.done += 1
+            for case, allocator in self._order(number):
+                if (case.name, allocator.name) not in self._failed:
+                    yield self._run(case, allocator, number)
+                self.done += 1
 
     def _run(self, case: Case, allocator: Allocator, number: int) -> Run:
         key = (case.name, allocator.name)
@@ -80,8 +94,6 @@ class Schedule:
             return row("missing", reason, {})
         budget = self._budget()
         limit = self.plan.limit or LIMIT * max(1.0, self.plan.scale)
-        if self.plan.deadline is not None:
-            limit = min(limit, _PATIENCE)
         if budget <= 0:
             return row("left out", _TIME_IS_OVER, {})
         begun = time.monotonic()

@@ -23,10 +23,11 @@ def draw(
     names = summary.allocators_with(figure, names)
     table = {name: _ratios(summary, name, figure, (partners or {}).get(name)) for name in names}
     others = [name for name in names if name != base]
-    cases = [case for case in summary.results.cases_with(figure) if any(isinstance(table[name][case], float) for name in others)]
+    standard = summary.results.standard_cases(figure)
+    cases = [case for case in standard if any(isinstance(table[name][case], float) for name in others)]
     if not cases:
         return None
-    working = summary.compared_throughout(figure, names)
+    working = summary.compared_throughout(figure, names, standard)
     complete = [case for case in cases if all(isinstance(table[name][case], float) for name in working)]
     if complete:
         for name in names:

@@ -1,10 +1,12 @@
 """Reads results, draws them, writes the page."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
+from numalloc_tools.bench.report.markdown import markdown
 from numalloc_tools.bench.report.page import page
 from numalloc_tools.bench.results import Summary, merged, read
 from numalloc_tools.problem import Problem
@@ -16,10 +18,11 @@ def register(app: typer.Typer) -> None:
 
 def report(
     files: Annotated[list[Path], typer.Argument(help="What numalloc bench has written; several are read as one.", metavar="FILE...")],
-    output: Annotated[Path, typer.Option(help="Folder for index.html and the figures as PNG.", metavar="FOLDER")] = Path("numalloc-bench-report"),
+    output: Annotated[Path, typer.Option(help="Folder for index.html, results.md and the figures as PNG.", metavar="FOLDER")] = Path("numalloc-bench-report"),
+    text: Annotated[Optional[Path], typer.Option("--markdown", help="The text with tables; else results.md in that folder.", metavar="FILE")] = None,
     baseline: Annotated[Optional[str], typer.Option(help="The allocator that ratios are to; else the first file's.")] = None,
 ) -> None:
-    """Draw the results: time, memory, speedup by threads, ablations; as PNG and as one page of HTML."""
+    """Draw the results: time, memory, speedup by threads, ablations; as PNG, as one page of HTML, and as Markdown."""
     from numalloc_tools.bench.report import figures  # here: matplotlib takes longer to load than most commands run
 
     results = merged([read(path) for path in files])
@@ -32,7 +35,12 @@ def report(
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Problem(f"--output: {output} cannot be made ({error.strerror}); accepted: a folder") from None
+    text = text or output / "results.md"
+    if not text.absolute().parent.is_dir():
+        raise Problem(f"--markdown: the folder of {text} does not exist; accepted: a file in a folder that does")
     summary = Summary(results, baseline)
     drawn = figures.draw_all(summary, output)
     (output / "index.html").write_text(page(summary, drawn))
-    typer.echo(f"{output}/index.html and {len(drawn)} figures are written")
+    way = os.path.relpath(output, text.parent)
+    text.write_text(markdown(summary, drawn, "" if way == "." else f"{way}/"))
+    typer.echo(f"{output}/index.html, {text} and {len(drawn)} figures are written")

@@ -57,7 +57,7 @@ def _cards(summary: Summary) -> list[str]:
     names = [name for name in summary.results.names if ":" not in name]
     cards = []
     for figure, what in ((TIME, "time"), (CPU, "processor time"), (MEMORY, "peak memory")):
-        complete = summary.completed_by_all(figure, names)
+        complete = summary.completed_by_all(figure, names, summary.results.standard_cases(figure))
         means = {name: mean for name in names if (mean := summary.geometric_mean(name, complete, figure))}
         if OURS not in means or len(means) < 2:
             continue
