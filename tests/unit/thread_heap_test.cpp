@@ -152,6 +152,35 @@ TEST_F(ThreadHeapTest, SegmentsGrowInAThreadThatOnlyFrees) {
     });
 }
 
+// Thousands of threads may be alive, of which few run: what they hold together is bounded.
+TEST_F(ThreadHeapTest, SegmentsAreSmallInACrowd) {
+    const ClassId c = class_of(Bytes{96});
+    const auto capacity = [c] {
+        std::vector<void*> all;
+        for (unsigned i = 0; i < 20u * shape_of(c).batch; ++i) all.push_back(allocate(c));
+        for (void* p : all) release(p);
+        check_lists(this_thread_heap);
+        return std::uint32_t{this_thread_heap->segment[c.value].capacity};
+    };
+    std::atomic<unsigned> there{0};
+    std::atomic<bool> go{false};
+    std::vector<std::thread> crowd;
+    run_on(7, [&] {
+        EXPECT_EQ(capacity(), shape_of(c).batch);
+        for (unsigned i = 0; i < 511; ++i)
+            crowd.push_back(testing::thread_on(7, [&] {
+                ++there;
+                while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }));
+        while (there < crowd.size()) std::this_thread::yield();
+        EXPECT_EQ(capacity(), shape_of(c).batch / 4u);
+        EXPECT_EQ(heap.node(NodeId{6})->slots.crowding(), 0u);
+        go = true;
+        for (std::thread& thread : crowd) thread.join();
+        EXPECT_EQ(capacity(), shape_of(c).batch);
+    });
+}
+
 TEST_F(ThreadHeapTest, AnEndedThreadLeavesNothingBehind) {
     run_on(5, [] {
         std::vector<void*> all;

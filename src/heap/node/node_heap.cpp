@@ -2,14 +2,22 @@
 
 namespace numalloc {
 
+void SlotPool::count(std::uint32_t taken) {
+    taken_ = taken;
+    const unsigned crowding = taken > uncrowded ? log2_floor((taken - 1) / uncrowded) + 1 : 0;
+    __atomic_store_n(&crowding_, static_cast<std::uint8_t>(crowding), __ATOMIC_RELAXED);
+}
+
 void* SlotPool::take(Region& region) {
     os::Guard guard(lock_);
     if (free_ != nullptr) {
         Object* slot = free_;
         free_ = slot->next;
+        count(taken_ + 1);
         return slot;
     }
     if (!region.grow_thread_heaps((Bytes{made_} + 1) * slot_bytes_)) return nullptr;
+    count(taken_ + 1);
     return at(region, made_);
 }
 
@@ -23,6 +31,7 @@ void SlotPool::give(void* slot) {
     Object* object = static_cast<Object*>(slot);
     object->next = free_;
     free_ = object;
+    count(taken_ - 1);
 }
 
 }  // namespace numalloc

@@ -18,6 +18,9 @@ public:
     void show(const Region& region, const void* slot);
     // All slots that were ever taken and shown, for walks over them.
     std::uint32_t made() const { return __atomic_load_n(&made_, __ATOMIC_ACQUIRE); }
+    // How often the threads' segments are halved: not for the first `uncrowded` threads, once up to
+    // twice as many, and so on. What many threads may hold together does not grow with their number.
+    unsigned crowding() const { return __atomic_load_n(&crowding_, __ATOMIC_RELAXED); }
     void* at(const Region& region, std::uint32_t i) const {
         return reinterpret_cast<void*>(region.thread_heaps() + Bytes{i} * slot_bytes_);
     }
@@ -27,9 +30,15 @@ public:
     os::Lock& lock() { return lock_; }
 
 private:
+    static constexpr std::uint32_t uncrowded = 128;
+
+    void count(std::uint32_t taken);
+
     os::Lock lock_{os::LockRank::metadata};
     Bytes slot_bytes_ = 0;
     std::uint32_t made_ = 0;
+    std::uint32_t taken_ = 0;
+    std::uint8_t crowding_ = 0;
     Object* free_ = nullptr;
 };
 

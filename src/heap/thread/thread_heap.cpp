@@ -21,11 +21,19 @@ constexpr std::uint32_t frees_to_check = 1000;
 constexpr std::uint32_t slow_paths_per_look = 2;
 constexpr std::uint32_t housekeeping_period = 100;  // milliseconds
 
-// Segments begin small and double with every refill up to the class's batch: a thread that uses
-// a class once does not take a page for it.
-std::uint16_t first_capacity(ClassId c) {
+// Most objects of a segment: the class's batch, less where many threads share the node. Two at
+// least where a batch has two: one at a time is a slow path for every other call.
+std::uint32_t most_of_segment(const ThreadHeap* h, ClassId c) {
     const std::uint32_t batch = heap.batch(c);
-    return static_cast<std::uint16_t>(max_of(min_of<std::uint32_t>(batch, 2), batch / 8));
+    return max_of(min_of<std::uint32_t>(batch, 2), batch >> h->home->slots.crowding());
+}
+
+// Segments begin small and double with every refill: a thread that uses a class once does not take
+// a page for it.
+std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
+    const std::uint32_t most = most_of_segment(h, c);
+    const std::uint32_t capacity = h->segment[c.value].capacity;
+    return static_cast<std::uint16_t>(capacity == 0 ? max_of(min_of<std::uint32_t>(most, 2), most / 8) : min_of(2 * capacity, most));
 }
 
 std::atomic<std::uint32_t> last_housekeeping{0};
@@ -145,7 +153,7 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
     h->room[c] = 0;
     check_object(h, owner, c, p, call);
     const std::uint32_t count = length(h, c);
-    if (s.capacity == 0) s.capacity = first_capacity(ClassId{c});
+    if (s.capacity == 0) s.capacity = next_capacity(h, ClassId{c});
     if (count < s.capacity) {
         p->next = count == 0 ? nullptr : h->head[c];
         set_current(h, c, p, count + 1, s.capacity);
@@ -179,7 +187,7 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
     set_current(h, c, p, kept + 1, kept + s.capacity);
     if (donated == nullptr) return;
     // A thread that frees more than it allocates: its segments grow as those of one that allocates.
-    s.capacity = static_cast<std::uint16_t>(min_of<std::uint32_t>(s.capacity * 2U, heap.batch(ClassId{c})));
+    s.capacity = next_capacity(h, ClassId{c});
     const std::uint32_t keep = give_to_node(h, ClassId{c}, {donated, donated_count}, false);
     if (keep < s.capacity) keep_fewer(h, c, keep);
     housekeeping(h);
@@ -273,7 +281,7 @@ Object* take_segment(ThreadHeap* h, ClassId id, bool one, bool* zeroed) {
     const unsigned c = id.value;
     ThreadHeap::Segment& s = h->segment[c];
     const ClassShape& shape = shape_of(id);
-    s.capacity = s.capacity == 0 ? first_capacity(id) : static_cast<std::uint16_t>(min_of<std::uint32_t>(s.capacity * 2U, heap.batch(id)));
+    s.capacity = next_capacity(h, id);
     // Of the largest classes, only the one (paper 3.4: above 32 KiB one object at a time).
     const std::uint32_t want = shape.batch > 1 ? s.capacity + std::uint32_t{one} : 1;
     const Supply supply = heap.take_small(h->home->node, id, want, h->share);
