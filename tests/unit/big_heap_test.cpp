@@ -259,7 +259,52 @@ TEST(BigHeapPurge, WhatHasRestedLongEnoughGoes) {
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
     node.big.give(other);  // any free looks at the clock
     EXPECT_EQ(node.at(run)[5], 0);
-    EXPECT_EQ(node.at(other)[5], 0) << "coalesced with the larger, which keeps its age";
+    EXPECT_EQ(node.at(other)[5], char(0xEE)) << "coalesced with what is older, but freed just now";
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    EXPECT_EQ(node.big.purge(false), bag_bytes) << "no longer than its own delay";
+}
+
+TEST(BigHeapPurge, ANeighbourTakesNothingYoungWithIt) {
+    Node node(1000);
+    const BagIndex young = node.take_filled(20), old = node.take_filled(80), right = node.take_filled(20);
+    node.big.give(old);
+    std::this_thread::sleep_for(std::chrono::milliseconds(800));
+    node.big.give(young);
+    node.big.give(right);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_EQ(node.big.purge(false), 80 * bag_bytes);
+    EXPECT_EQ(node.at(old)[5], 0);
+    for (const BagIndex run : {young, right}) EXPECT_EQ(node.at(run)[5], char(0xEE));
+    EXPECT_EQ(node.big.use().dirty_bags, 40u);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    EXPECT_EQ(node.big.purge(false), 40 * bag_bytes) << "two delays are the most";
+    node.big.validate();
+}
+
+TEST(BigHeapPurge, SmallFreesBesideItHoldNothingBack) {
+    Node node(100);
+    const BagIndex small = node.take_filled(1), old = node.take_filled(80);
+    node.big.give(old);
+    node.big.give(small);
+    for (int i = 0; i < 30; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        node.big.give(node.take_filled(1));
+    }
+    EXPECT_EQ(node.at(old)[5], 0);
+    EXPECT_LE(node.big.use().dirty_bags, 1u);
+}
+
+// As much of it as exceeds the limit, from its end.
+TEST(BigHeapPurge, ALongRunGoesInPart) {
+    Node node(20000);
+    const BagIndex run = node.take_filled(1024), wall = node.take_filled(1);
+    node.big.give(run);
+    EXPECT_GE(node.big.use().dirty_bags, DirtyLimit::floor * 3 / 4);
+    EXPECT_LE(node.big.use().dirty_bags, DirtyLimit::floor);
+    EXPECT_EQ(node.at(run)[5], char(0xEE));
+    EXPECT_EQ(node.at(run)[1023 * bag_bytes], 0);
+    node.big.validate();
+    node.big.give(wall);
 }
 
 TEST(BigHeapPurge, DelayMinusOneKeepsEverything) {
@@ -299,6 +344,27 @@ TEST(BigHeapPurge, ALoopKeepsItsMemoryWhateverItsPace) {
         for (int i = 0; i < 4; ++i) take_and_give(node, 32, pause);
         EXPECT_EQ(node.big.use().purged_bags, before) << "pause " << pause;
     }
+}
+
+// While one thread purges, others free: neither is what they freed old, nor what was purged forgotten.
+TEST(BigHeapPurge, ALoopOfSeveralThreadsKeepsItsMemory) {
+    Node node(20000, 1 * GiB);
+    constexpr unsigned threads = 4, blocks = 64, length = 32;
+    std::vector<BagIndex> runs(threads * blocks);
+    const auto round = [&] {
+        for (BagIndex& run : runs) run = node.take_filled(length);
+        std::vector<std::thread> team;
+        for (unsigned t = 0; t < threads; ++t)
+            team.emplace_back([&, t] {
+                for (unsigned i = t * blocks; i < (t + 1) * blocks; ++i) node.big.give(runs[i]);
+            });
+        for (std::thread& t : team) t.join();
+    };
+    for (int i = 0; i < 3; ++i) round();
+    const std::uint64_t before = node.big.use().purged_bags;
+    for (int i = 0; i < 5; ++i) round();
+    EXPECT_LE(node.big.use().purged_bags - before, 5 * length);
+    node.big.validate();
 }
 
 TEST(BigHeapPurge, TheMemoryOfALoopThatIsOverGoesAfterTheDelay) {

@@ -87,7 +87,13 @@ private:
 
     void add_free(std::uint32_t run, std::uint32_t length, std::uint32_t dirty, std::uint32_t freed_at);
     void remove_free(std::uint32_t run);
-    void purge_run(std::uint32_t run);
+    enum class Younger { stays, too };
+    std::uint32_t purge_run(std::uint32_t run, Younger younger);
+    std::uint32_t purge_oldest(std::uint32_t bags);
+    std::uint32_t purge_owned(std::uint32_t run, std::uint32_t length, Younger younger);
+    // Milliseconds within which two parts of a run count as freed together.
+    std::int32_t together() const { return max_of(options_.purge_delay, 0) / 8; }
+    bool has_rested(std::uint32_t run) const;
     void enforce_limit();
     void give_locked(std::uint32_t run);
     Bytes move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last);

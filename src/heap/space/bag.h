@@ -45,7 +45,7 @@ struct Bag {
         std::uint32_t left, right;      // treap ordered by (run, index)
         std::uint32_t older, newer;     // queue of dirty runs, by the time they became free
         std::uint32_t dirty;            // bags that may hold other than zeros; 0: not in the queue
-        std::uint32_t freed_at;         // milliseconds, wraps after 49 days
+        std::uint32_t freed_at;         // of the oldest part; milliseconds, wraps after 49 days
     };
     struct Small {
         Object* free;                   // freed objects, linked
@@ -71,13 +71,14 @@ struct Bag {
 };
 static_assert(sizeof(Bag) == 32);
 
-// Three more bits a bag, in words of 64 bags each, one beside the other.
+// Four more bits a bag, in words of 64 bags each, one beside the other.
 enum class BagMark : unsigned {
     dirty,        // may hold other than zeros
     moved,        // lies in a mapping that came from elsewhere, with its own policy and advice
     moved_first,  // such a mapping begins here
+    younger,      // free, for less long than the first part of its run
 };
-constexpr unsigned bag_marks = 3;
+constexpr unsigned bag_marks = 4;
 constexpr Bytes bag_marks_bytes(std::uint64_t bags) { return divide_up(bags, 64) * bag_marks * sizeof(std::uint64_t); }
 
 }  // namespace numalloc
