@@ -346,6 +346,21 @@ TEST(BigHeapPurge, ALoopKeepsItsMemoryWhateverItsPace) {
     }
 }
 
+// The same by growing in place: what grows is taken, and counts as in use at most.
+TEST(BigHeapPurge, ALoopThatGrowsInPlaceKeepsItsMemory) {
+    Node node(20000);
+    const auto round = [&] {
+        const BagIndex run = node.take_filled(1);
+        ASSERT_TRUE(node.big.resize(run, 512));
+        node.fill(run, 512);
+        node.big.give(run);
+    };
+    for (int i = 0; i < 4; ++i) round();
+    const std::uint64_t before = node.big.use().purged_bags;
+    for (int i = 0; i < 4; ++i) round();
+    EXPECT_EQ(node.big.use().purged_bags, before);
+}
+
 // While one thread purges, others free: neither is what they freed old, nor what was purged forgotten.
 TEST(BigHeapPurge, ALoopOfSeveralThreadsKeepsItsMemory) {
     Node node(20000, 1 * GiB);

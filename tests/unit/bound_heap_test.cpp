@@ -145,6 +145,20 @@ TEST_F(BoundHeapTest, ABigObjectGrowsAndShrinksInPlace) {
     bound_->validate();
 }
 
+// A heap that is filled and emptied in a loop has its memory kept, as threads' objects do.
+TEST_F(BoundHeapTest, ALoopKeepsItsMemory) {
+    BigHeap& big = heap.node(NodeId{2})->big;
+    const auto round = [&] {
+        for (int i = 0; i < 4096; ++i) std::memset(allocate(4 * KiB), 1, 4 * KiB);
+        bound_->reset();
+    };
+    for (int i = 0; i < 4; ++i) round();
+    const std::uint64_t before = big.use().purged_bags;
+    EXPECT_GT(before, 0u) << "the first round is no loop yet";
+    for (int i = 0; i < 4; ++i) round();
+    EXPECT_EQ(big.use().purged_bags, before);
+}
+
 TEST_F(BoundHeapTest, HeapsAreApartAndOneEndsWithoutTheOther) {
     BoundHeap* other = BoundHeap::create(NodeId{2});
     std::set<void*> mine;

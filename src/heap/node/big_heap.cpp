@@ -237,6 +237,7 @@ bool BigHeap::resize(BagIndex b, std::uint32_t bags) {
         if (bags == length) return true;
         mark(run, bags, state);
         bags_of(state) -= length - bags;
+        limit_.on_give(DirtyLimit::kind_of(no_class, length - bags), length - bags, os::milliseconds());
         release(run + bags, length - bags, region_.count_dirty(BagIndex{run + bags}, length - bags));
         enforce_limit();
         return true;
@@ -261,6 +262,9 @@ bool BigHeap::resize(BagIndex b, std::uint32_t bags) {
         if (available > more)
             add_free(rest, available - more, queued ? region_.count_dirty(BagIndex{rest}, available - more) : 0, freed_at);
     }
+    // The kind is what it will be freed as.
+    limit_.on_take(DirtyLimit::kind_of(no_class, bags), more, more - region_.count_dirty(BagIndex{right}, more),
+                   bags_in_use() + more, os::milliseconds());
     region_.set_dirty(BagIndex{right}, more, true);
     mark(run, bags, state);
     bags_of(state) += more;

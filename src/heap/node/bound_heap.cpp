@@ -124,7 +124,7 @@ void* BoundHeap::allocate_small(ClassId c, bool* zeroed) {
     if (available_[c.value] == no_bag) {
         // Without the lock: the nearest node that has room may have to be opened first.
         lock_.unlock();
-        const BigBlock block = heap.take_big(node_, shape.bags * bag_bytes, 1, BagState::bound_small);
+        const BigBlock block = heap.take_big(node_, shape.bags * bag_bytes, 1, BagState::bound_small, c);
         if (block.address == nullptr) return nullptr;
         lock_.lock();
         add_bag(c, block);

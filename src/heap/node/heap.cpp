@@ -128,7 +128,7 @@ Supply Heap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share)
     return {};
 }
 
-BigBlock Heap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state) {
+BigBlock Heap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state, ClassId c) {
     const std::uint32_t bags = bags_for(bytes);
     const Bytes alignment_bags = max_of<Bytes>(1, alignment >> bag_shift);
     if (bags == 0 || alignment > fast_span) return {};
@@ -138,7 +138,7 @@ BigBlock Heap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state) 
         if (from == nullptr) continue;
         BigBlock block;
         const BagIndex run =
-            from->big.take(bags, static_cast<std::uint32_t>(alignment_bags), state, &block.zeroed);
+            from->big.take(bags, static_cast<std::uint32_t>(alignment_bags), state, &block.zeroed, c);
         if (run == BigHeap::none) continue;
         block.address = from->big.region().address(run);
         return block;

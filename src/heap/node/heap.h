@@ -62,8 +62,8 @@ public:
 
     // Objects of a class from the node, or one object from the nearest node that has any.
     Supply take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share = 0);
-    // A big object, or bags for a bound heap; from the nearest node that has them.
-    BigBlock take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state = BagState::big);
+    // A big object, or bags for a bound heap's objects of class `c`; from the nearest node that has them.
+    BigBlock take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state = BagState::big, ClassId c = no_class);
 
     // Frees a big object.
     void give_big(NodeHeap* from, BagIndex run);
