@@ -82,6 +82,7 @@ bool start_heap() {
     o.origin_free = options().origin_free;
     o.remote_batching = options().remote_batching;
     o.hand_over = options().hand_over;
+    o.incremental_sharing = options().incremental_sharing;
     o.reserve = options().reserve;
     o.thread_slot = align_up(sizeof(ThreadHeap), 64);
     if (!heap.start(o)) return false;

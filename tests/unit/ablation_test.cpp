@@ -116,5 +116,36 @@ TEST(Ablation, HandOverIsTheSizeOfABatch) {
     }
 }
 
+Address huge_page_of(const void* p) { return address_of(p) / os::huge_page; }
+
+TEST(Ablation, IncrementalSharingOffGivesThreadsAndClassesHugePagesOfTheirOwn) {
+    for (const bool sharing : {true, false}) {
+        HeapOptions options;
+        options.incremental_sharing = sharing;
+        in_child(options, [=] {
+            BigHeap& big = heap.node(NodeId{0})->big;
+            std::vector<void*> all;
+            const auto pages_apart = [&](void* a, void* b) { EXPECT_EQ(huge_page_of(a) != huge_page_of(b), !sharing); };
+            run_on(0, [&] {
+                all = {allocate(Bytes{64}), allocate(Bytes{128})};
+                run_on(0, [&] { all.push_back(allocate(Bytes{64})); });
+                pages_apart(all[0], all[1]);
+                pages_apart(all[0], all[2]);
+                pages_apart(all[1], all[2]);
+                // More than a page of a class, with bags that do not fit evenly: none lies on another's page.
+                std::vector<void*> own;
+                for (const Bytes size : {Bytes{64}, Bytes{1000}, Bytes{33800}, Bytes{400 * KiB}}) {
+                    for (Bytes taken = 0; taken < 5 * MiB; taken += size) own.push_back(allocate(size));
+                }
+                for (void* p : own) EXPECT_TRUE(sharing || huge_page_of(p) != huge_page_of(all[1]));
+                for (void* p : own) release(p);
+                for (void* p : all) release(p);
+            });
+            heap.scavenge(true);
+            EXPECT_EQ(big.use().small_bags, 0u) << "nothing is kept of a page";
+        });
+    }
+}
+
 }  // namespace
 }  // namespace numalloc

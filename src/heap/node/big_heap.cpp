@@ -25,6 +25,7 @@ void BigHeap::start(const BigHeapOptions& options) {
     options_ = options;
     limit_.start(options.purge_delay);
     if (options.populate) kept_by_kernel_ = os::kept_bytes_of_node(options.os_node);
+    if (options.page_owners != 0) pages_ = static_cast<std::uint32_t*>(os::map(align_up(options.page_owners * sizeof *pages_, 4 * KiB)));
     tree_.attach(&region_.bag(BagIndex{0}));
     top_ = region_.first_bag().value;
 }
@@ -168,6 +169,40 @@ BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState sta
         set_moved(BagIndex{run}, no_node);
     }
     return BagIndex{run};
+}
+
+BagIndex BigHeap::take_small(std::uint32_t bags, bool* zeroed, ClassId c, std::uint32_t owner) {
+    if (pages_ == nullptr) return take(bags, 1, BagState::small, zeroed, c);
+    std::uint32_t& rest = pages_[owner];
+    if (rest == 0 || bag(rest).run < bags) {
+        if (const BagIndex old = keep_nothing(owner); old != none) {
+            os::Guard guard(lock_);
+            give_locked(old.value);
+        }
+        const BagIndex page = take(huge_bags, huge_bags, BagState::small, zeroed, c);
+        if (page == none) return take(bags, 1, BagState::small, zeroed, c);
+        rest = page.value;
+        bag(rest).small.zeroed = *zeroed;
+    }
+    os::Guard guard(lock_);  // neighbours that become free look at both runs
+    const std::uint32_t run = rest;
+    const std::uint32_t length = bag(run).run;
+    *zeroed = bag(run).small.zeroed != 0;
+    rest = length == bags ? 0 : run + bags;
+    if (rest != 0) {
+        bag(rest).class_id = c.value;
+        bag(rest).small.zeroed = *zeroed;
+        mark(rest, length - bags, BagState::small);
+    }
+    mark(run, bags, BagState::small);
+    return BagIndex{run};
+}
+
+BagIndex BigHeap::keep_nothing(std::uint32_t owner) {
+    if (pages_ == nullptr || pages_[owner] == 0) return none;
+    const BagIndex rest{pages_[owner]};
+    pages_[owner] = 0;
+    return rest;
 }
 
 // Makes an allocated range free, `dirty` bags of it to be purged, and coalesces it. Parts of different

@@ -20,6 +20,7 @@ struct BigHeapOptions {
     bool huge_pages = false;          // the OS may back bags with huge pages: purge those whole
     bool populate = false;            // put pages behind bags before they are handed out
     std::uint16_t os_node = 0;        // whose memory must suffice for that
+    std::uint32_t page_owners = 0;    // who may have huge pages of their own: see take_small()
     std::uint32_t most_moved = 8192;  // mappings that moved blocks may lie in
 };
 
@@ -46,6 +47,13 @@ public:
     // `c`: the class of the objects that it is for.
     BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, bool* zeroed, ClassId c = no_class);
     static constexpr BagIndex none{no_bag};
+
+    // The same for bags of objects. With page_owners they are cut from a huge page that only `owner`
+    // has; one owner's calls, and keep_nothing(), must not overlap.
+    BagIndex take_small(std::uint32_t bags, bool* zeroed, ClassId c, std::uint32_t owner);
+    // What is left of the owner's huge page, for the caller to give; none if it has none.
+    BagIndex keep_nothing(std::uint32_t owner);
+    bool shares_huge_pages() const { return pages_ == nullptr; }
 
     // A run that take() returned.
     void give(BagIndex run);
@@ -114,6 +122,7 @@ private:
     std::uint32_t dirty_ = 0;        // bags in that queue that are dirty
     DirtyLimit limit_;
     BigHeapOptions options_;
+    std::uint32_t* pages_ = nullptr;  // the rest of each owner's huge page, a run; 0: none. nullptr: all share
     std::uint32_t moved_mappings_ = 0;
     Bytes kept_by_kernel_ = 0;       // of the node's free memory, for strict binding
     Bytes granted_ = 0;              // of it, still ours to populate by the last reading

@@ -5,6 +5,13 @@
 
 namespace numalloc {
 
+namespace {
+
+// Whose huge pages a share's bags come from, where incremental sharing is off.
+constexpr std::uint32_t page_owner(ClassId c, unsigned share) { return c.value * class_shares + share; }
+
+}  // namespace
+
 Object* link_fresh(void* fresh, std::uint32_t count, Bytes size) {
     char* at = static_cast<char*>(fresh);
     for (std::uint32_t i = 1; i < count; ++i, at += size) reinterpret_cast<Object*>(at)->next = reinterpret_cast<Object*>(at + size);
@@ -84,7 +91,7 @@ bool ClassHeap::add_bag(BigHeap& big, ClassId c, unsigned share) {
     Region& region = big.region();
     const ClassShape& shape = shape_of(c);
     bool zeroed = false;
-    const BagIndex taken = big.take(shape.bags, 1, BagState::small, &zeroed, c);
+    const BagIndex taken = big.take_small(shape.bags, &zeroed, c, page_owner(c, share));
     if (taken == BigHeap::none) return false;
     shares_[share].carving = taken.value;
     ++shares_[share].bags;
@@ -130,8 +137,8 @@ Supply ClassHeap::take(BigHeap& big, ClassId c, std::uint32_t want, unsigned sha
     Share& own = shares_[share];
     ring_used_ = true;
     SubList list = ring_.pop_newest(share);
-    if (list.head == nullptr && own.partial == no_bag && own.carving == no_bag && !adopt(region, c, share, false) &&
-        !add_bag(big, c, share)) {
+    if (list.head == nullptr && own.partial == no_bag && own.carving == no_bag &&
+        !(big.shares_huge_pages() && adopt(region, c, share, false)) && !add_bag(big, c, share)) {
         // No memory: whatever is left here.
         if (!ring_.empty()) list = ring_.pop_oldest();
         else if (!adopt(region, c, share, true)) return {};
@@ -255,6 +262,12 @@ void ClassHeap::drain(BigHeap& big, ClassId c, bool idle_only) {
         while (!ring_.empty()) sort(big.region(), c, ring_.pop_oldest(), emptied);
         for (const Share& share : shares_)
             if (share.carving != no_bag) release_if_empty(big.region(), c, share.carving, emptied);
+        for (unsigned i = 0; !idle_only && i < class_shares; ++i) {
+            const BagIndex rest = big.keep_nothing(page_owner(c, i));
+            if (rest == BigHeap::none) continue;
+            big.region().bag(rest).small.next = emptied.first;
+            emptied.first = rest.value;
+        }
     }
     give(big, emptied);
 }

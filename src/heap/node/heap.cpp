@@ -88,6 +88,7 @@ NodeHeap* Heap::open(NodeId n) {
     big.huge_pages = huge_pages_ && pages.huge_pages != os::HugePages::off;
     big.populate = pages.place == RegionPages::Place::strict;
     big.os_node = static_cast<std::uint16_t>(pages.os_node);
+    big.page_owners = options_.incremental_sharing ? 0 : class_count * class_shares;
     big.most_moved = most_moved_mappings / nodes_;
     node->big.start(big);
     node->slots.start(options_.thread_slot);

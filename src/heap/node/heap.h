@@ -23,6 +23,7 @@ struct HeapOptions {
     bool origin_free = true;          // other nodes' objects go home when they are freed
     bool remote_batching = true;      // many at a time
     Bytes hand_over = 24 * KiB;       // most bytes of a batch
+    bool incremental_sharing = true;  // threads and classes share huge pages, a bag at a time
     Bytes reserve = 0;                // bytes a node; 0: what the machine allows
     Bytes thread_slot = 0;            // bytes of a thread heap
 };
