@@ -147,11 +147,22 @@ void keep_fewer(ThreadHeap* h, unsigned c, std::uint32_t keep) {
     set_current(h, c, h->head[c], count, count + s.capacity);
 }
 
+// Of the classes with one object a segment, those freed last keep theirs: one of each class would
+// be 3.5 MiB a thread.
+void keep_large(ThreadHeap* h, unsigned c) {
+    auto& kept = h->large_classes;
+    if (kept[0] == c) return;
+    if (kept[1] != c && kept[1] != 0) hand_over(h, kept[1], true);
+    kept[1] = kept[0];
+    kept[0] = static_cast<std::uint8_t>(c);
+}
+
 // The current list is full.
 void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Object* p, const char* call) {
     ThreadHeap::Segment& s = h->segment[c];
     h->room[c] = 0;
     check_object(h, owner, c, p, call);
+    if (shape_of(ClassId{c}).batch == 1) keep_large(h, c);
     const std::uint32_t count = length(h, c);
     if (s.capacity == 0) s.capacity = next_capacity(h, ClassId{c});
     if (count < s.capacity) {

@@ -60,6 +60,7 @@ struct ThreadHeap {
     std::uint32_t checked_frees = 0;  // still to come before that: each is checked in full
     std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping
     std::uint32_t next_to_look_at = 1;  // the class that let_go_of_idle_class() looks at next
+    std::uint8_t large_classes[2] = {};  // of one object a segment, that may have one: keep_large()
     bool in_use = false;
     std::uint8_t share = 0;           // of each class's bags: class_heap.h
     Outbox outbox;
