@@ -166,8 +166,12 @@ void ClassHeap::die_in_sort(void (*die)(const void*), const void* p) {
     __builtin_unreachable();
 }
 
+// Objects in a row that lie in one bag go to it as they are linked, in a loop that only reads: programs
+// mostly free in the order in which they allocated, or in its reverse.
 void ClassHeap::sort(Region& region, ClassId c, SubList list, Emptied& emptied) {
-    const bool long_bags = shape_of(c).bags > 1;
+    const ClassShape& shape = shape_of(c);
+    const bool long_bags = shape.bags > 1;
+    const Bytes bytes = Bytes{shape.bags} << bag_shift;
     const ObjectCheck check(region, c);
     const Object* before = list.head;
     Object* object = list.head;
@@ -176,30 +180,38 @@ void ClassHeap::sort(Region& region, ClassId c, SubList list, Emptied& emptied) 
     std::uint32_t count = 0;
     while (object != nullptr) {
         if (NUMALLOC_UNLIKELY(!check.in_class(object))) die_in_sort(die_of_damage, before);
-        Object* next = object->next;
-        __builtin_prefetch(next);
         BagIndex b = region.bag_of(object);
         if (long_bags) b = region.head_of(b);
         Bag& bag = region.bag(b);
-        if (NUMALLOC_UNLIKELY(!check.starts_object(object, b))) die_in_sort(die_of_interior, object);
-        if (NUMALLOC_UNLIKELY(object == bag.small.free || bag.taken == 0)) die_in_sort(die_of_second_free, object);
-        NUMALLOC_ASSERT(bag.state == BagState::small && bag.class_id == c.value && bag.taken > 0);
-        before = object;
-        object->next = bag.small.free;
-        bag.small.free = object;
-        ++bag.small.free_count;
-        --bag.taken;
+        const Address start = address_of(region.address(b));
+        Object* const free = bag.small.free;
+        const std::uint32_t taken = bag.taken;
+        NUMALLOC_ASSERT(bag.state == BagState::small && bag.class_id == c.value);
+        Object* const first = object;
+        Object* last = object;
+        std::uint32_t run = 0;
+        do {
+            if (NUMALLOC_UNLIKELY(!check.starts_object(object, start))) die_in_sort(die_of_interior, object);
+            if (NUMALLOC_UNLIKELY(object == free || run == taken)) die_in_sort(die_of_second_free, object);
+            ++run;
+            last = object;
+            object = object->next;
+        } while (address_of(object) - start < bytes);
+        before = last;
+        last->next = free;
+        bag.small.free = first;
+        bag.small.free_count = static_cast<std::uint16_t>(bag.small.free_count + run);
+        bag.taken = static_cast<std::uint16_t>(taken - run);
         if (NUMALLOC_UNLIKELY(bag.small.share != share)) {
             shares_[share].taken -= count;
             share = bag.small.share;
             count = 0;
         }
-        ++count;
+        count += run;
         if (bag.small.listed == 0) enlist(region, b.value);
         // The bag being carved is kept while it is short: the next allocation would ask for it
         // again. drain() lets go of it.
         if (bag.taken == 0 && (shares_[share].carving != b.value || long_bags)) release_if_empty(region, c, b.value, emptied);
-        object = next;
     }
     shares_[share].taken -= count;
 }

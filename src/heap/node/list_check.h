@@ -27,9 +27,9 @@ public:
         const std::uint64_t b = (address_of(o) - region_.start()) >> bag_shift;
         return b < end_ && region_.class_at(BagIndex{b}) == class_;
     }
-    // Whether it is where an object of the bag begins.
-    bool starts_object(const Object* o, BagIndex head) const {
-        const std::uint32_t offset = static_cast<std::uint32_t>(address_of(o) - address_of(region_.address(head)));
+    // Whether it is where an object of the bag that begins at `bag` does.
+    bool starts_object(const Object* o, Address bag) const {
+        const std::uint32_t offset = static_cast<std::uint32_t>(address_of(o) - bag);
         const std::uint32_t product = offset * inverse_;
         return (product >> k_ | product << (32 - k_)) < objects_;
     }
