@@ -154,6 +154,29 @@ TEST_F(ThreadHeapTest, AThreadKeepsLargeObjectsOfFewClasses) {
     });
 }
 
+// Passive false sharing: two threads that free neighbours must not get them back, one each. In a fresh
+// heap and in one that a thread before had.
+TEST_F(ThreadHeapTest, AThreadsFirstFreesOfWhatOthersAllocatedDoNotComeBackToIt) {
+    const ClassId c = class_of(Bytes{8});
+    run_on(3, [c] {
+        for (int round = 0; round < 2; ++round) {
+            void* const given = allocate(c);
+            const unsigned share = this_thread_heap->share;
+            run_on(3, [=] {
+                if (this_thread_heap->share == share) this_thread_heap->share = static_cast<std::uint8_t>((share + 1) % class_shares);
+                if (round > 0) { ASSERT_LT(this_thread_heap->checked_frees, 1000u) << "a heap that was used before"; }
+                release(given);
+                for (int i = 0; i < 1000; ++i) {
+                    void* const own = allocate(c);
+                    ASSERT_NE(address_of(own) / 64, address_of(given) / 64);
+                    release(own);
+                }
+                trust();
+            });
+        }
+    });
+}
+
 TEST_F(ThreadHeapTest, SegmentsGrowInAThreadThatOnlyFrees) {
     // A consumer: else each few of its frees would take the slow way.
     const ClassId c = class_of(Bytes{96});

@@ -15,6 +15,9 @@ constinit Object end_of_list{nullptr};
 namespace {
 
 constexpr std::uint32_t frees_to_check = 1000;
+// Of a heap that served another thread before; its lists are still short when it is asked whether they
+// hold the object.
+constexpr std::uint32_t frees_to_check_again = 16;
 
 // Once in so many slow paths housekeeping looks at a class and at the clock: a round over the
 // classes is some 250 slow paths.
@@ -204,12 +207,24 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
     housekeeping(h);
 }
 
+// A thread's first frees are of objects that its creator gave it, which lie in one cache line with
+// what others got (passive false sharing): they go back to the bags of their own share.
+bool send_to_its_share(const ThreadHeap* h, NodeHeap* owner, unsigned c, Object* p) {
+    Region& region = owner->big.region();
+    const Bag& bag = region.bag(region.head_of(region.bag_of(p)));
+    if (owner != h->home || __atomic_load_n(&bag.small.share, __ATOMIC_RELAXED) == h->share) return false;
+    p->next = nullptr;
+    owner->of(ClassId{c}).put_into_bags(owner->big, ClassId{c}, {p, 1});
+    return true;
+}
+
 // What push() would have done, had fast frees been on, or other nodes' objects been its too.
-void free_checked(ThreadHeap* h, const NodeHeap* owner, unsigned c, Object* p, const char* call) {
+void free_checked(ThreadHeap* h, NodeHeap* owner, unsigned c, Object* p, const char* call) {
     if (h->checked_frees > 0) {
         check_object(h, owner, c, p, call);
         if (holds(h->head[c], p) || holds(h->segment[c].sealed, p)) die_of_invalid_pointer(call, p, "was freed already");
         if (--h->checked_frees == 0) h->bias = h->fast_bias;
+        if (send_to_its_share(h, owner, c, p)) return;
     }
     if (--h->room[c] < 0) return free_into_full_list(h, owner, c, p, call);
     p->next = h->head[c];
@@ -255,7 +270,8 @@ bool attach_thread(NodeId n) {
         for (unsigned i = 0; i < medium_entries; ++i)
             h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
     }
-    h->bias = h->checked_frees == 0 ? h->fast_bias : no_bias;
+    h->checked_frees = max_of(h->checked_frees, frees_to_check_again);
+    h->bias = no_bias;
     __atomic_store_n(&h->in_use, true, __ATOMIC_RELEASE);
     home->slots.show(home->big.region(), h);
     this_thread_heap = h;
