@@ -48,4 +48,9 @@ make_venv() {
     .venv/bin/python -m pip install -q --disable-pip-version-check -e "tools$1"
 }
 
-build() { cmake --preset "$1" && cmake --build --preset "$1"; }
+# build PRESET [-D NAME=VALUE...]
+build() {
+    preset=$1
+    shift
+    cmake --preset "$preset" "$@" && cmake --build --preset "$preset"
+}

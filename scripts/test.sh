@@ -38,7 +38,9 @@ packages() {
 
 stage packages packages
 stage venv make_venv '[test]'
-for preset in release debug tsan ubsan; do stage "build-$preset" build $preset; done
+# The benchmark programs are built here only.
+stage build-release build release -D NUMALLOC_WERROR=ON
+for preset in debug tsan ubsan; do stage "build-$preset" build $preset; done
 jobs=$(nproc)
 stage test-release ctest --preset release -j "$jobs" --no-tests=error
 # Figures are about the library that users run; real programs take long without optimisation.

@@ -170,6 +170,14 @@ def test_markdown_can_lie_elsewhere(tree, results):
     assert not (tree / "docs/results/results.md").exists()
 
 
+def test_markdown_repeats_notes(tree, results):
+    (tree / "why.md").write_text("`small` walks a cold list.\n")
+    done = bench(tree, "report", "good.json", "--notes", "why.md")
+    assert done.returncode == 0, done.stderr
+    text = (tree / "numalloc-bench-report/results.md").read_text()
+    assert text.index("## Beside the best peer") < text.index("`small` walks a cold list.") < text.index("## Time by program")
+
+
 def test_budget_of_minutes(tree):
     done = bench(tree, "--only", "small", "--allocators", "glibc", "--rounds", "1000", "--minutes", "0.12", "--json", "budget.json")
     assert done.returncode == 0, done.stderr
@@ -228,6 +236,7 @@ def text_of(path: Path) -> str:
         (["--rounds", "0"], "accepted: 1 or more"),
         (["--minutes", "0"], "--minutes: 0 is too little"),
         (["report", "good.json", "--markdown", "/nowhere/x.md"], "folder of /nowhere/x.md does not exist"),
+        (["report", "good.json", "--notes", "/nowhere/x.md"], "--notes: /nowhere/x.md cannot be read"),
         (["--threads", "two"], "accepted: numbers such as 1,2,4, or all"),
         (["--scale", "0"], "accepted: more than 0"),
         (["--baseline", "tcmalloc", "--allocators", "numalloc"], "--baseline: 'tcmalloc' is not measured"),

@@ -20,6 +20,7 @@ def report(
     files: Annotated[list[Path], typer.Argument(help="What numalloc bench has written; several are read as one.", metavar="FILE...")],
     output: Annotated[Path, typer.Option(help="Folder for index.html, results.md and the figures as PNG.", metavar="FOLDER")] = Path("numalloc-bench-report"),
     text: Annotated[Optional[Path], typer.Option("--markdown", help="The text with tables; else results.md in that folder.", metavar="FILE")] = None,
+    notes: Annotated[Optional[Path], typer.Option(help="Markdown that results.md repeats behind the programs in which numalloc is behind: why it is.", metavar="FILE")] = None,
     baseline: Annotated[Optional[str], typer.Option(help="The allocator that ratios are to; else the first file's.")] = None,
 ) -> None:
     """Draw the results: time, memory, speedup by threads, ablations; as PNG, as one page of HTML, and as Markdown."""
@@ -38,9 +39,13 @@ def report(
     text = text or output / "results.md"
     if not text.absolute().parent.is_dir():
         raise Problem(f"--markdown: the folder of {text} does not exist; accepted: a file in a folder that does")
+    try:
+        remarks = notes.read_text() if notes else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(f"--notes: {notes} cannot be read ({error.strerror if isinstance(error, OSError) else 'not UTF-8'}); accepted: a text file") from None
     summary = Summary(results, baseline)
     drawn = figures.draw_all(summary, output)
     (output / "index.html").write_text(page(summary, drawn))
     way = os.path.relpath(output, text.parent)
-    text.write_text(markdown(summary, drawn, "" if way == "." else f"{way}/"))
+    text.write_text(markdown(summary, drawn, "" if way == "." else f"{way}/", remarks))
     typer.echo(f"{output}/index.html, {text} and {len(drawn)} figures are written")

@@ -11,14 +11,14 @@ HEAVY = 1.3  # times the smallest of these peers' peaks
 LEAN = ("mimalloc3", "mimalloc", "jemalloc-new", "jemalloc")
 
 
-def markdown(summary: Summary, drawn: list[Drawn], images: str) -> str:
-    """`images`: the way from the text to the folder of the figures."""
+def markdown(summary: Summary, drawn: list[Drawn], images: str, notes: str = "") -> str:
+    """`images`: the way from the text to the folder of the figures. `notes`: remarks on what numalloc is behind in."""
     results = summary.results
     pictures = {one.name: f"![{one.heading}]({images}{one.name}.png)\n" for one in drawn}
     names = [name for name in results.names if ":" not in name]
     parts = ["# Results\n", _head(results)]
     if results.cases_with(TIME):
-        parts += [_means(summary, names), _behind(summary, names), _heavy(summary, names)]
+        parts += [_means(summary, names), _behind(summary, names), _heavy(summary, names), notes]
         parts += [_threads(summary, names, pictures), _programs(summary, names, TIME, "Time", pictures.get("time", ""))]
         parts += [_programs(summary, names, MEMORY, "Peak resident set", pictures.get("memory", "")), pictures.get("binding", "")]
         parts += [_ablations(summary, pictures)]
