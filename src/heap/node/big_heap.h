@@ -95,6 +95,7 @@ private:
 
     void add_free(std::uint32_t run, std::uint32_t length, std::uint32_t dirty, std::uint32_t freed_at);
     void remove_free(std::uint32_t run);
+    static constexpr std::uint32_t huge_bags = static_cast<std::uint32_t>(os::huge_page / bag_bytes);
     enum class Younger { stays, too };
     std::uint32_t purge_run(std::uint32_t run, Younger younger);
     std::uint32_t purge_oldest(std::uint32_t bags);

@@ -255,7 +255,7 @@ bool attach_thread(NodeId n) {
     void* slot = home->slots.take(home->big.region());
     if (slot == nullptr) return false;
     auto* h = static_cast<ThreadHeap*>(slot);
-    // A reused heap was left empty and keeps what it learned: capacities, trust. Its outbox's
+    // A reused heap was left empty and keeps what it learned: capacities, most of the trust. Its outbox's
     // lock may even be held, by a thread that still believes it in use.
     if (h->home == nullptr) {
         new (slot) ThreadHeap{};

@@ -32,18 +32,6 @@ void write_text(const char* path, const char* text) {
 // The largest resident set since reset_peak.
 void reset_peak() { write_text("/proc/self/clear_refs", "5"); }
 
-long peak_kib() {
-    char text[8192];
-    const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    const ssize_t n = read(file, text, sizeof text - 1);
-    close(file);
-    CHECK(n > 0);
-    text[n] = '\0';
-    const char* line = std::strstr(text, "VmHWM:");
-    CHECK(line != nullptr);
-    return std::strtol(line + 6, nullptr, 10);
-}
-
 // Truly idle: not one call of the allocator, no background thread to help.
 void sleep_seconds(double seconds) {
     timespec pause{static_cast<time_t>(seconds), static_cast<long>((seconds - static_cast<double>(static_cast<time_t>(seconds))) * 1e9)};
@@ -167,14 +155,14 @@ int main() {
     long worst = 0;
     for (std::size_t size = 48; size < 2 * mib; size *= 2) {
         one_size(size);
-        const long peak = peak_kib();
+        const long peak = testing_support::peak_kib();
         if (peak > worst) {
             worst = peak;
             std::printf("  after %8zu B: peak %.1f MiB\n", size, in_mib(peak));
         }
     }
     one_size(2 * mib);
-    line("peak / live", in_mib(peak_kib()) / (static_cast<double>(live) / mib), 1.15, "");
+    line("peak / live", in_mib(testing_support::peak_kib()) / (static_cast<double>(live) / mib), 1.15, "");
     std::printf("  at once after freeing all: %.1f MiB\n", in_mib(testing_support::resident_kib()));
     sleep_seconds(settle);
     line("idle after freeing all", in_mib(testing_support::resident_kib()), 16, "MiB");

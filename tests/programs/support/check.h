@@ -64,7 +64,8 @@ inline long number_from_environment(const char* name, long otherwise) {
     return text != nullptr && *text != '\0' ? std::strtol(text, nullptr, 0) : otherwise;
 }
 
-// The resident set in KiB, read without stdio (which would allocate).
+// The resident set in KiB, now and at most, read without stdio (which would allocate).
 long resident_kib();
+long peak_kib();
 
 }  // namespace testing_support

@@ -8,19 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from numalloc_tools.bench import crates
-from numalloc_tools.lab.allocators import OURS, built_here
+from numalloc_tools.lab.allocators import DEBIAN, OURS
+from numalloc_tools.library import existing
 from numalloc_tools.problem import Problem
 
 BASELINE = "glibc"
 BOUND = "+binding"  # behind a name: threads bound by libnumalloc-binding.so
 _FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
-_PACKAGES = {
-    "jemalloc": ("libjemalloc2", "libjemalloc.so.2"),
-    "tcmalloc": ("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4"),
-    "mimalloc": ("libmimalloc2.0", "libmimalloc.so.2"),
-    "tbbmalloc": ("libtbbmalloc2", "libtbbmalloc_proxy.so.2"),
-}
-NAMES = (OURS, BASELINE, *crates.RECIPES, *_PACKAGES)
+NAMES = (OURS, BASELINE, *crates.RECIPES, *DEBIAN)
 
 
 @dataclass(frozen=True)
@@ -49,27 +44,6 @@ class Allocator:
 def shown(name: str) -> str:
     """In headings: a variant of numalloc is told by what it changes."""
     return name.removeprefix(f"{OURS}:")
-
-
-def our_library(given: Path | None) -> Path:
-    if given:
-        return existing(given, "--library")
-    try:
-        return built_here().resolve()
-    except Problem:
-        raise Problem(
-            "libnumalloc.so is not in build/release here or above; build it with "
-            "cmake --preset release && cmake --build --preset release, or name it with --library"
-        ) from None
-
-
-def existing(path: Path, what: str) -> Path:
-    resolved = path.resolve()
-    if not resolved.is_file():
-        raise Problem(f"{what}: {path} is not a file; accepted: a shared library such as build/release/libnumalloc.so")
-    if " " in str(resolved) or ":" in str(resolved):
-        raise Problem(f"{what}: {path} has a space or colon, which LD_PRELOAD cannot name; accepted: a path without them")
-    return resolved
 
 
 def binding_library(library: Path) -> Path | None:
@@ -116,7 +90,7 @@ def _made(name: str, library: Path, others: dict[str, Path], say: Callable[[str]
         return Allocator(name, version=os.confstr("CS_GNU_LIBC_VERSION") or "")
     if name in others:
         return Allocator(name, (others[name],))
-    if name in _PACKAGES:
+    if name in DEBIAN:
         return _installed(name)
     recipe = crates.RECIPES[name]
     if not (path := crates.built(name)):
@@ -131,7 +105,7 @@ def _made(name: str, library: Path, others: dict[str, Path], say: Callable[[str]
 
 
 def _installed(name: str) -> Allocator:
-    package, library = _PACKAGES[name]
+    package, library = DEBIAN[name]
     for folder in _FOLDERS:
         path = Path(folder, library)
         if path.is_file():

@@ -6,7 +6,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from numalloc_tools.lab.allocators import OURS, built_here
+from numalloc_tools.lab.allocators import OURS
+from numalloc_tools.library import existing, our_library
 from numalloc_tools.problem import Problem
 
 BASELINE = "glibc"
@@ -37,33 +38,15 @@ def chosen(program: str, library: Path | None, others: list[str]) -> list[Alloca
         if libc is None:
             raise Problem(f"{program} does not load a C library, so nothing can be preloaded into it")
         allocators = [Allocator(BASELINE, Path(libc)), Allocator(f"own {bundled}")]
-    allocators.append(Allocator(OURS, _existing(library, "--library") if library else _ours()))
+    allocators.append(Allocator(OURS, our_library(library)))
     for text in others:
         name, equals, path = text.partition("=")
         if not name or not path:
             raise Problem(f"--allocator: '{text}' is not understood; accepted: NAME=PATH of a library to preload")
         if name in (allocator.name for allocator in allocators):
             raise Problem(f"--allocator: '{name}' is there already; accepted: a name of its own")
-        allocators.append(Allocator(name, _existing(Path(path), "--allocator")))
+        allocators.append(Allocator(name, existing(Path(path), "--allocator")))
     return allocators
-
-
-def _ours() -> Path:
-    try:
-        return built_here().resolve()
-    except Problem:
-        raise Problem(
-            "libnumalloc.so is not in build/release here or above; build it with "
-            "cmake --preset release && cmake --build --preset release, or name it with --library"
-        ) from None
-
-
-def _existing(path: Path, what: str) -> Path:
-    if not path.is_file():
-        raise Problem(f"{what}: {path} is not a file; accepted: a shared library such as build/release/libnumalloc.so")
-    if " " in str(path.resolve()) or ":" in str(path.resolve()):
-        raise Problem(f"{what}: {path} has a space or colon, which LD_PRELOAD cannot name; accepted: a path without them")
-    return path.resolve()
 
 
 def _libraries_of(program: str) -> list[str]:

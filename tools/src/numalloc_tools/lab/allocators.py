@@ -4,17 +4,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from numalloc_tools.lab import packages
+from numalloc_tools.library import built_here
 from numalloc_tools.problem import Problem
 
 OURS = "numalloc"
 _LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
-_PACKAGES = {
+DEBIAN = {  # package and library of each
     "jemalloc": ("libjemalloc2", "libjemalloc.so.2"),
     "tcmalloc": ("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4"),
     "mimalloc": ("libmimalloc2.0", "libmimalloc.so.2"),
     "tbbmalloc": ("libtbbmalloc2", "libtbbmalloc_proxy.so.2"),
 }
-NAMES = (OURS, "glibc", *_PACKAGES)
+NAMES = (OURS, "glibc", *DEBIAN)
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,8 @@ def named(name: str, our_library: Path | None) -> Allocator:
         return Allocator(name)
     if name == OURS:
         return Allocator(name, str(our_library or built_here()))
-    if name not in _PACKAGES:
+    if name not in DEBIAN:
         raise Problem(f"--allocators: '{name}' is unknown; accepted: {', '.join(NAMES)}")
-    package, library = _PACKAGES[name]
+    package, library = DEBIAN[name]
     folder = packages.unpacked(package) / _LIBRARIES
     return Allocator(name, str(folder / library), str(folder), package)
-
-
-def built_here() -> Path:
-    """The library in the build folder of the working tree that the current folder belongs to."""
-    for folder in (Path.cwd(), *Path.cwd().parents):
-        for build in ("build/release", "build"):
-            library = folder / build / "libnumalloc.so"
-            if library.is_file():
-                return library
-    raise Problem("libnumalloc.so is not in build/release here or above; build it, or name it with --library")

@@ -1,0 +1,32 @@
+"""Libraries to preload: ours as it was built here, and those that the user names."""
+
+from pathlib import Path
+
+from numalloc_tools.problem import Problem
+
+
+def built_here() -> Path:
+    """The library in the build folder of the working tree that the current folder belongs to."""
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        for build in ("build/release", "build"):
+            library = folder / build / "libnumalloc.so"
+            if library.is_file():
+                return library.resolve()
+    raise Problem(
+        "libnumalloc.so is not in build/release here or above; build it with "
+        "cmake --preset release && cmake --build --preset release, or name it with --library"
+    )
+
+
+def our_library(given: Path | None) -> Path:
+    return existing(given, "--library") if given else built_here()
+
+
+def existing(path: Path, what: str) -> Path:
+    """`what`: the option that named it."""
+    resolved = path.resolve()
+    if not resolved.is_file():
+        raise Problem(f"{what}: {path} is not a file; accepted: a shared library such as build/release/libnumalloc.so")
+    if " " in str(resolved) or ":" in str(resolved):
+        raise Problem(f"{what}: {path} has a space or colon, which LD_PRELOAD cannot name; accepted: a path without them")
+    return resolved
