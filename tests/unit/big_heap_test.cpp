@@ -400,21 +400,27 @@ TEST(BigHeapPurge, OtherSizesAreNoLoop) {
     EXPECT_LE(node.big.use().dirty_bags, DirtyLimit::floor);
 }
 
-// With huge pages, only whole ones go back: a part would break the rest up.
-TEST(BigHeapPurge, OnlyWholeHugePages) {
+// With huge pages, less than half of one does not go back: it would break the rest up.
+TEST(BigHeapPurge, NoSmallPartsOfHugePages) {
     Node node(-1, 512 * MiB, true);
     const std::uint32_t normal = node.big.region().huge_from().value - node.big.region().first_bag().value;
     const BagIndex below = node.take_filled(normal);
-    const BagIndex run = node.take_filled(64 + 32), wall = node.take_filled(1);
+    const BagIndex run = node.take_filled(64 + 31), wall = node.take_filled(1), more = node.take_filled(32 + 64 + 32), end = node.take_filled(1);
     ASSERT_EQ(run, node.big.region().huge_from());
     node.big.give(run);
     EXPECT_EQ(node.big.purge(true), 64 * bag_bytes);
     EXPECT_EQ(node.at(run)[63 * bag_bytes], 0);
     EXPECT_EQ(node.at(run)[64 * bag_bytes], char(0xEE));
-    // The rest goes when its page is whole.
+    // Halves go.
+    node.big.give(more);
+    EXPECT_EQ(node.big.purge(true), (32 + 64 + 32) * bag_bytes);
+    EXPECT_EQ(node.at(more)[0], 0);
+    EXPECT_EQ(node.at(more)[127 * bag_bytes], 0);
+    // The rest goes with the whole.
     node.big.give(wall);
-    (void)node.take(64 + 32);
+    EXPECT_EQ(node.big.purge(true), 32 * bag_bytes);
     (void)below;
+    (void)end;
     node.big.validate();
 }
 

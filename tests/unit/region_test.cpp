@@ -12,9 +12,9 @@ namespace {
 
 class RegionTest : public ::testing::Test {
 protected:
-    void open(Bytes limit, os::HugePages mode = os::HugePages::system) {
+    void open(Bytes limit, const RegionPages& pages = {}) {
         ASSERT_TRUE(space_.reserve(2, limit, 64 * KiB));
-        ASSERT_TRUE(region_.open(space_, 1, {.huge_pages = mode}));
+        ASSERT_TRUE(region_.open(space_, 1, pages));
     }
     ~RegionTest() override {
         if (space_.regions() != 0) os::unmap(reinterpret_cast<void*>(space_.region(0)), 2 * space_.region_bytes());

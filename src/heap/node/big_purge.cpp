@@ -10,6 +10,8 @@ namespace {
 // What exceeds the limit goes back so many bags at a time: 1 MiB a system call, and no more than that is
 // given up of what the limit allows.
 constexpr std::uint32_t purged_at_once = 32;
+// Of a huge page that is in use otherwise, so much at least: less is not worth the breaking up of the rest.
+constexpr std::uint32_t worth_breaking_up = 32;
 
 }  // namespace
 
@@ -24,16 +26,17 @@ std::uint32_t BigHeap::purge_run(std::uint32_t run, Younger younger) {
 // The same of the end of the oldest run, what would be handed out last: at least `bags` of those that are
 // dirty, or all that there are.
 std::uint32_t BigHeap::purge_oldest(std::uint32_t bags) {
-    if (options_.huge_pages) bags += huge_bags;  // the last may be a part of one
     const std::uint32_t run = oldest_;
     const std::uint32_t end = run + bag(run).run;
+    const bool huge = options_.huge_pages && end > region_.huge_from().value;
+    if (huge) bags += huge_bags;  // the last may be a part of one
     std::uint32_t cut = end;
     for (std::uint32_t found = 0; found < bags && cut > run;) {
         const std::uint32_t step = min_of(purged_at_once, cut - run);
         cut -= step;
         found += region_.count_dirty(BagIndex{cut}, step);
     }
-    if (options_.huge_pages && aligned_in(cut, huge_bags) != cut) cut = aligned_in(cut, huge_bags) - huge_bags;
+    if (huge && aligned_in(cut, huge_bags) != cut) cut = aligned_in(cut, huge_bags) - huge_bags;
     if (cut <= run) return purge_run(run, Younger::too);
     const std::uint32_t freed_at = bag(run).extent.freed_at;
     remove_free(run);
@@ -50,11 +53,12 @@ std::uint32_t BigHeap::purge_owned(std::uint32_t run, std::uint32_t length, Youn
     std::uint32_t to = run + length;
     const std::uint32_t first_huge = options_.huge_pages ? aligned_in(region_.huge_from().value, huge_bags) : no_bag;
     if (options_.huge_pages && to > region_.huge_from().value) {
-        // Whole huge pages only: a part would break the rest up.
-        if (from >= region_.huge_from().value) from = aligned_in(from, huge_bags);
-        to = max_of(from, to - (to - first_huge) % huge_bags);
+        const std::uint32_t next = aligned_in(from, huge_bags);
+        if (from >= first_huge && next - from < worth_breaking_up) from = min_of(next, to);
+        const std::uint32_t rest = (to - first_huge) % huge_bags;
+        if (to > first_huge && rest < worth_breaking_up) to = max_of(from, to - rest);
     }
-    const auto unit = [&](std::uint32_t b) { return b >= first_huge ? huge_bags : 1; };
+    const auto unit = [&](std::uint32_t b) { return b >= first_huge ? min_of(to - b, huge_bags - (b - first_huge) % huge_bags) : 1; };
     const auto goes = [&](std::uint32_t b) {
         return region_.count_dirty(BagIndex{b}, unit(b)) != 0 &&
                (younger == Younger::too || region_.count(BagMark::younger, BagIndex{b}, unit(b)) == 0);

@@ -22,12 +22,21 @@ bool says(const char* path, const char* word) {
     return os::read_file(path, text, sizeof text) > 0 && strstr(text, word) != nullptr;
 }
 
-// Whether untouched memory may become huge pages by itself: the system says `always`, of all sizes or
-// (since Linux 6.8) of this one.
-bool system_gives_huge_pages() {
+// Whether the system's word on huge pages is this one: of all sizes, or (since Linux 6.8) of this one.
+bool system_says(const char* word) {
     constexpr const char* all = "/sys/kernel/mm/transparent_hugepage/enabled";
     constexpr const char* this_size = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
-    return says(this_size, "[always]") || (says(all, "[always]") && !says(this_size, "[never]"));
+    return says(this_size, word) || (says(all, word) && (says(this_size, "[inherit]") || !says(this_size, "[")));
+}
+
+// With `always` untouched memory becomes huge pages by itself. With `madvise`, as most distributions have
+// it, only where a program asks: `automatic` asks for what a small program's heap never reaches.
+RegionPages huge_pages_of(HugePages option) {
+    if (option == HugePages::on) return {.huge_pages = os::HugePages::on, .huge_by_itself = true, .huge = true};
+    if (option == HugePages::off) return {.huge_pages = os::HugePages::off};
+    if (system_says("[always]")) return {.huge_by_itself = true, .huge = true};
+    if (option == HugePages::system || !system_says("[madvise]")) return {};
+    return {.huge_pages = os::HugePages::on, .normal_first = normal_pages_unless_asked, .huge = true};
 }
 
 }  // namespace
@@ -44,20 +53,19 @@ bool Heap::start(const HeapOptions& options) {
     const unsigned regions = nodes_ > 1 ? nodes_ + 1 : 1;
     open_ = static_cast<std::atomic<NodeHeap*>*>(os::map(align_up(regions * sizeof *open_, 4 * KiB)));
     if (open_ == nullptr) return false;
-    huge_pages_ = options.huge_pages == os::HugePages::on ||
-                  (options.huge_pages == os::HugePages::system && system_gives_huge_pages());
+    pages_ = huge_pages_of(options.huge_pages);
     if (os::topology().user_policy_rules()) options_.memory_binding = MemoryBinding::none;
     return space_.reserve(regions, options.reserve, sizeof(NodeHeap));
 }
 
 RegionPages Heap::pages_of(NodeId n) const {
-    RegionPages pages{.huge_pages = options_.huge_pages, .huge_by_itself = huge_pages_};
+    RegionPages pages = pages_;
     if (nodes_ == 1) return pages;
     pages.nodes = &options_.bound_nodes;
     if (n == interleaved()) {
         pages.place = RegionPages::Place::interleaved;
         // Interleaved by huge pages, most objects would lie on one node: only where they are asked for.
-        if (pages.huge_pages != os::HugePages::on) pages.huge_pages = os::HugePages::off;
+        if (options_.huge_pages != HugePages::on) pages.huge_pages = os::HugePages::off;
     } else {
         pages.os_node = os::topology().os_node(n);
         if (options_.memory_binding == MemoryBinding::preferred)
@@ -85,7 +93,7 @@ NodeHeap* Heap::open(NodeId n) {
     if (!node->big.region().open(space_, n.value, pages)) return nullptr;
     BigHeapOptions big;
     big.purge_delay = options_.purge_delay;
-    big.huge_pages = huge_pages_ && pages.huge_pages != os::HugePages::off;
+    big.huge_pages = pages.huge && pages.huge_pages != os::HugePages::off;
     big.populate = pages.place == RegionPages::Place::strict;
     big.os_node = static_cast<std::uint16_t>(pages.os_node);
     big.page_owners = options_.incremental_sharing ? 0 : class_count * class_shares;

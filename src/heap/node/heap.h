@@ -18,7 +18,7 @@ namespace numalloc {
 struct HeapOptions {
     MemoryBinding memory_binding = MemoryBinding::preferred;
     os::NodeMask bound_nodes;         // all memory comes from these, the kernel's numbers; empty: from any
-    os::HugePages huge_pages = os::HugePages::system;
+    HugePages huge_pages = HugePages::automatic;
     std::int32_t purge_delay = 1000;  // milliseconds
     bool origin_free = true;          // other nodes' objects go home when they are freed
     bool remote_batching = true;      // many at a time
@@ -95,7 +95,7 @@ private:
     HeapOptions options_;
     std::uint16_t batch_[class_count] = {};
     unsigned nodes_ = 0;
-    bool huge_pages_ = false;
+    RegionPages pages_;  // of all nodes, but for their place
     std::atomic<NodeHeap*>* open_ = nullptr;
     std::atomic<std::uint32_t> moved_{0};  // blocks that move_big() moved and that live
     os::Lock lock_{os::LockRank::thread_pool};

@@ -36,7 +36,7 @@ void RegionPages::bind(void* p, Bytes bytes) const {
 }
 
 // Huge pages as asked for above the normal pages. These, and the metadata always, stay small. Where
-// the system would not give huge pages by itself, the normal pages need no advice: bags
+// the system would not give huge pages by itself, the normal pages need no advice: a small heap's bags
 // then lie in one mapping, within which a block can be moved as a whole.
 void Region::advise(Address from, Address to) {
     const auto advise_part = [&](Address begin, Address end, os::HugePages mode) {
@@ -46,9 +46,9 @@ void Region::advise(Address from, Address to) {
     };
     const Address bags = start_ + (Address{first_bag_.value} << bag_shift);
     const Address normal = start_ + (Address{huge_from_.value} << bag_shift);
-    const bool small_first = pages_.huge_pages == os::HugePages::system && !pages_.huge_by_itself;
-    advise_part(start_, small_first ? bags : normal, os::HugePages::off);
-    advise_part(normal, start_ + (Address{end_bag_.value} << bag_shift), pages_.huge_pages);
+    const bool by_itself = pages_.huge_by_itself || pages_.huge_pages == os::HugePages::off;
+    advise_part(start_, by_itself ? normal : bags, os::HugePages::off);
+    if (!to_ask_) advise_part(normal, start_ + (Address{end_bag_.value} << bag_shift), pages_.huge_pages);
 }
 
 void Region::settle(BagIndex b, Bytes bags) {
@@ -75,7 +75,8 @@ bool Region::open(const AddressSpace& space, unsigned region, const RegionPages&
     thread_heaps_ = start_ + space.thread_heaps_offset();
     thread_heaps_capacity_ = space.bag_marks_offset() - space.thread_heaps_offset();
 
-    huge_from_ = BagIndex{min_of(space.data_offset() + normal_pages_first, space.region_bytes()) >> bag_shift};
+    huge_from_ = BagIndex{min_of(space.data_offset() + pages.normal_first, space.region_bytes()) >> bag_shift};
+    to_ask_ = pages.huge_pages == os::HugePages::on && !pages.huge_by_itself;
     advise(start_, start_ + space.region_bytes());
     // The guard and the whole class map may be asked, also for what is no bag of this region.
     return !space.fast_frees() || os::commit_read_only(reinterpret_cast<void*>(start_), space.thread_heaps_offset());
@@ -105,6 +106,11 @@ bool Region::grow(std::uint64_t up_to) {
         if (!os::commit(address(BagIndex{committed_}), (target - committed_) << bag_shift)) return false;
     }
     __atomic_store_n(&committed_, target, __ATOMIC_RELAXED);
+    // Not before: the kernel keeps a list of the processes that asked, and walks it.
+    if (to_ask_ && target > huge_from_.value) {
+        to_ask_ = false;
+        advise(address_of(address(huge_from_)), address_of(address(end_bag_)));
+    }
     return true;
 }
 

@@ -13,8 +13,10 @@ namespace numalloc {
 
 // What the kernel is told of a region's pages.
 struct RegionPages {
-    os::HugePages huge_pages = os::HugePages::system;
-    bool huge_by_itself = true;  // untouched memory may become huge pages without being asked
+    os::HugePages huge_pages = os::HugePages::system;  // of all but the first bags
+    Bytes normal_first = normal_pages_first;           // the length of these
+    bool huge_by_itself = false;  // these too may become huge pages without being asked
+    bool huge = false;            // the rest may be huge pages
     enum class Place { first_touch, preferred, within, strict, interleaved };
     Place place = Place::first_touch;
     unsigned os_node = 0;
@@ -98,6 +100,7 @@ private:
     BagIndex first_bag_;
     BagIndex end_bag_;
     BagIndex huge_from_;
+    bool to_ask_ = false;  // for huge pages, once the heap is that large
     std::uint64_t committed_ = 0;           // bags below are usable
     std::uint64_t metadata_committed_ = 0;  // bags below have their entries
     Address thread_heaps_ = 0;

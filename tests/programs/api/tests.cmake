@@ -41,6 +41,15 @@ if(NOT LIBRARY STREQUAL "none")
         ${CMAKE_CURRENT_SOURCE_DIR}/../../include/numalloc/options.def ${PRELOAD} ${LIBRARY} $<TARGET_FILE:small_program>)
 endif()
 
+# What asks for huge pages.
+numalloc_program(huge_pages api/huge_pages.cpp)
+if(NOT LIBRARY STREQUAL "none")
+    numalloc_test(api.huge_pages programs 60 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:huge_pages> auto)
+    foreach(thp auto system on off)
+        numalloc_test(api.huge_pages_${thp} programs 60 ${PRELOAD} ${LIBRARY} env NUMALLOC_THP=${thp} $<TARGET_FILE:huge_pages> ${thp})
+    endforeach()
+endif()
+
 # The archive, in a dynamic and in a wholly static program.
 if(TARGET numalloc_static)
     foreach(kind dynamic static)
