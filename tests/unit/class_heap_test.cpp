@@ -307,6 +307,65 @@ TEST_F(ClassHeapTest, InvalidPointersAreNamed) {
     }
 }
 
+// Lists in the order of addresses, in its reverse and in pieces of both, over several bags that lie side
+// by side: sorting follows rows by computing where the next object is.
+TEST_F(ClassHeapTest, RowsGoBackToTheirBags) {
+    for (const Bytes size : {16, 48, 1024, 20480}) {
+        const ClassId c = class_of(size);
+        const std::size_t bags = 3;
+        std::vector<void*> all = take_many(c, bags * shape_of(c).objects);
+        std::sort(all.begin(), all.end());
+        const auto in_order = [](std::vector<void*>&) {};
+        const auto reversed = [](std::vector<void*>& v) { std::reverse(v.begin(), v.end()); };
+        const auto in_pieces = [](std::vector<void*>& v) {
+            for (std::size_t i = 0, n = 1; i < v.size(); i += n, n = n % 7 + 1)
+                if (n % 2 == 0) std::reverse(v.begin() + long(i), v.begin() + long(std::min(i + n, v.size())));
+        };
+        const auto one_missing = [](std::vector<void*>& v) { std::rotate(v.begin() + long(v.size() / 2), v.begin() + long(v.size() / 2) + 1, v.end()); };
+        const auto put_and_take = [&](auto&& arrange) {
+            std::vector<void*> list = all;
+            arrange(list);
+            // All but one of each bag, so that the bags stay and can be looked into.
+            std::vector<void*> kept;
+            std::set<Bytes> seen;
+            std::erase_if(list, [&](void* o) {
+                const bool keep = seen.insert(node.big.region().head_of(bag_of(o)).value).second;
+                if (keep) kept.push_back(o);
+                return keep;
+            });
+            of(c).put_into_bags(node.big, c, list_of(list));
+            validate(c);
+            EXPECT_EQ(of(c).use().taken, kept.size());
+            std::vector<void*> again = take_many(c, list.size());
+            again.insert(again.end(), kept.begin(), kept.end());
+            std::sort(again.begin(), again.end());
+            ASSERT_EQ(again, all) << size;
+        };
+        put_and_take(in_order);
+        put_and_take(reversed);
+        put_and_take(in_pieces);
+        put_and_take(one_missing);
+        of(c).put_into_bags(node.big, c, list_of(all));
+        expect_nothing_held(c);
+    }
+}
+
+using ClassHeapDeathTest = ClassHeapTest;
+
+// The object that was freed before lies in the middle of a row, or the row is longer than what is out.
+TEST_F(ClassHeapDeathTest, ASecondFreeInARowIsSeen) {
+    const ClassId c = class_of(64);
+    std::vector<void*> all = take_many(c, 100);
+    std::sort(all.begin(), all.end());
+    of(c).put_into_bags(node.big, c, list_of({all[50]}));
+    for (const bool up : {true, false}) {
+        EXPECT_DEATH({
+            if (!up) std::reverse(all.begin(), all.end());
+            of(c).put_into_bags(node.big, c, list_of(all));
+        }, "was freed twice");
+    }
+}
+
 TEST_F(ClassHeapTest, RandomListsOfManyClasses) {
     std::mt19937 random(9);
     const ClassId classes[] = {class_of(16), class_of(80), class_of(1024), class_of(9000), class_of(40'000), class_of(500'000)};

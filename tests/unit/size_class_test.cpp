@@ -79,7 +79,7 @@ TEST(SizeClass, BagsAreFullAndWasteLittle) {
 TEST(SizeClass, SegmentsAndRingsStayInBounds) {
     for_each_class([](ClassId c, const ClassShape& s) {
         ASSERT_GE(s.batch, 1u);
-        ASSERT_LE(s.batch, 256u);
+        ASSERT_LE(s.batch, 512u);
         ASSERT_LE(s.ring, ring_slots);
         if (s.size > medium_limit) { ASSERT_EQ(s.batch, 1u) << "paper 3.4: one object at a time, class " << int{c.value}; }
         else ASSERT_GE(s.batch, 2u) << int{c.value};

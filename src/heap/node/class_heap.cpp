@@ -10,11 +10,27 @@ namespace {
 // Whose huge pages a share's bags come from, where incremental sharing is off.
 constexpr std::uint32_t page_owner(ClassId c, unsigned share) { return c.value * class_shares + share; }
 
+// The last of the objects that are linked at a distance of `step` from `first` on, before `stop`; `run`
+// counts them, less the first. The address of the next is computed, and what the object says is only
+// compared with it: so no load waits for the one before.
+Object* last_in_row(Object* first, Bytes step, Address stop, std::uint32_t& run) {
+    Address last = address_of(first);
+    for (Address next = last + step; next != stop && address_of(reinterpret_cast<Object*>(last)->next) == next; next += step) {
+        __asm__("" : "+r"(next));  // lest the compiler take the one for the other
+        last = next;
+        ++run;
+    }
+    return reinterpret_cast<Object*>(last);
+}
+
+bool lies_between(const Object* o, const Object* a, const Object* b) { return a < b ? a <= o && o <= b : b <= o && o <= a; }
+
 }  // namespace
 
 Object* link_fresh(void* fresh, std::uint32_t count, Bytes size) {
     char* at = static_cast<char*>(fresh);
-    for (std::uint32_t i = 1; i < count; ++i, at += size) reinterpret_cast<Object*>(at)->next = reinterpret_cast<Object*>(at + size);
+    for (char* const last = at + (count - 1) * size; at != last; at += size)
+        reinterpret_cast<Object*>(at)->next = reinterpret_cast<Object*>(at + size);
     reinterpret_cast<Object*>(at)->next = nullptr;
     return static_cast<Object*>(fresh);
 }
@@ -172,6 +188,8 @@ void ClassHeap::sort(Region& region, ClassId c, SubList list, Emptied& emptied) 
     const ClassShape& shape = shape_of(c);
     const bool long_bags = shape.bags > 1;
     const Bytes bytes = Bytes{shape.bags} << bag_shift;
+    const Bytes size = shape.size;
+    const Bytes objects_bytes = size * shape.objects;
     const ObjectCheck check(region, c);
     const Object* before = list.head;
     Object* object = list.head;
@@ -195,7 +213,13 @@ void ClassHeap::sort(Region& region, ClassId c, SubList list, Emptied& emptied) 
             if (NUMALLOC_UNLIKELY(object == free || run == taken)) die_in_sort(die_of_second_free, object);
             ++run;
             last = object;
-            object = object->next;
+            // Objects in a row of addresses as well, up or down, begin where objects do.
+            const Bytes step = address_of(object->next) - address_of(object);
+            if (step == size || step == 0 - size) {
+                last = last_in_row(object, step, step == size ? start + objects_bytes : start - size, run);
+                if (NUMALLOC_UNLIKELY(run > taken || lies_between(free, object, last))) die_in_sort(die_of_second_free, object);
+            }
+            object = last->next;
         } while (address_of(object) - start < bytes);
         before = last;
         last->next = free;

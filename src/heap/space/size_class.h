@@ -76,7 +76,7 @@ constexpr ClassShape shape_of_class(unsigned c) {
     const Bytes tails = size > medium_limit ? 17 : 8;
     while ((bags * bag_bytes) % size * tails > bags * bag_bytes) ++bags;
     Bytes batch = segment_target(size) / size;
-    if (batch > 256) batch = 256;
+    if (batch > 512) batch = 512;
     // A multiple of four keeps what two threads carve from one bag on different cache lines.
     if (batch > 4) batch &= ~Bytes{3};
     if (batch < 2) batch = size <= medium_limit ? 2 : 1;

@@ -180,8 +180,8 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
     Object* old = h->head[c];
     std::uint32_t kept = 0;
     if (count > s.capacity + s.capacity / 2U) {
-        // It had grown beyond a segment: the newest stay. The walk is over objects just freed,
-        // and at least so many frees come before the next.
+        // It had grown beyond a segment: the newest stay. The walk is over objects just freed; a thread that
+        // goes on freeing has less room next time, and then no such list again.
         kept = min_of<std::uint32_t>(s.capacity, count - s.capacity);
         Object* last = old;
         for (std::uint32_t i = 1; i < kept; ++i) last = last->next;
@@ -198,7 +198,7 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
         donated = old;
         donated_count = count - kept;
     }
-    set_current(h, c, p, kept + 1, kept + s.capacity);
+    set_current(h, c, p, kept + 1, max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / 2)));
     if (donated == nullptr) return;
     // A thread that frees more than it allocates: its segments grow as those of one that allocates.
     s.capacity = next_capacity(h, ClassId{c});
