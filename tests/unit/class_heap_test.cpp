@@ -250,6 +250,28 @@ TEST_F(ClassHeapTest, AListGoesHomeToItsShare) {
     EXPECT_EQ(objects(c, take(c, 1, 1)), produced);
 }
 
+// Generations of threads, each of which leaves a list: the next takes it, and more do not pile up.
+TEST_F(ClassHeapTest, OfThreadsThatEndOneListOfAShareRests) {
+    const ClassId c = class_of(64);
+    std::vector<void*> all = take_many(c, 4 * 100), others = take_many(c, 100, 1);
+    const auto leave = [&](std::vector<void*>& from) {
+        of(c).put_last(node.big, c, list_of({from.end() - 20, from.end()}));
+        from.resize(from.size() - 20);
+    };
+    leave(all);
+    EXPECT_EQ(of(c).use().ring, 20u);
+    leave(all);
+    leave(all);
+    EXPECT_EQ(of(c).use().ring, 20u);
+    leave(others);
+    EXPECT_EQ(of(c).use().ring, 40u);
+    validate(c);
+    EXPECT_EQ(take(c, 1).count, 20u);
+    leave(all);
+    EXPECT_EQ(of(c).use().ring, 40u);
+    EXPECT_EQ(of(c).use().taken, 500u - 2 * 20);  // with programs and in the ring
+}
+
 TEST_F(ClassHeapTest, AShareWithMuchFreeServesTheOthers) {
     const ClassId c = class_of(1024);
     const unsigned in_bag = shape_of(c).objects;

@@ -33,6 +33,11 @@ public:
         ++filled_;
         objects_ += list.count;
     }
+    bool has(unsigned share) const {
+        for (unsigned i = 0; i < filled_; ++i)
+            if (slots_[(first_ + i) % ring_slots].share == share) return true;
+        return false;
+    }
     // An empty list where the share has none here.
     SubList pop_newest(unsigned share) {
         if (filled_ == 0) return {};

@@ -248,6 +248,11 @@ void ClassHeap::give(BigHeap& big, const Emptied& emptied) {
     }
 }
 
+// Read without the lock, it may be out of date by the time it is used: nothing hangs on it.
+std::uint8_t ClassHeap::share_of(const Region& region, SubList list) {
+    return __atomic_load_n(&region.bag(region.head_of(region.bag_of(list.head))).small.share, __ATOMIC_RELAXED);
+}
+
 std::uint32_t ClassHeap::put(BigHeap& big, ClassId c, SubList list) {
     // Looking for a ring costs a walk of its own: one list in 32, the first among them.
     if (__atomic_fetch_add(&lists_put_, 1, __ATOMIC_RELAXED) % lists_per_walk == 0) check_list(big.region(), c, list);
@@ -255,8 +260,7 @@ std::uint32_t ClassHeap::put(BigHeap& big, ClassId c, SubList list) {
     Region& region = big.region();
     Emptied emptied;
     std::uint32_t keep = shape.batch;
-    // Read without the lock, it may be out of date by the time it is used: nothing hangs on it.
-    list.share = __atomic_load_n(&region.bag(region.head_of(region.bag_of(list.head))).small.share, __ATOMIC_RELAXED);
+    list.share = share_of(region, list);
     lock_.lock();
     Share& share = shares_[list.share];
     ring_used_ = true;
@@ -276,6 +280,18 @@ std::uint32_t ClassHeap::put(BigHeap& big, ClassId c, SubList list) {
     lock_.unlock();
     give(big, emptied);
     return keep;
+}
+
+void ClassHeap::put_last(BigHeap& big, ClassId c, SubList list) {
+    check_list(big.region(), c, list);
+    Emptied emptied;
+    list.share = share_of(big.region(), list);
+    {
+        os::Guard guard(lock_);
+        if (sparse(shares_[list.share], c) || ring_.size() >= shape_of(c).ring || ring_.has(list.share)) sort(big.region(), c, list, emptied);
+        else ring_.push(list);
+    }
+    give(big, emptied);
 }
 
 void ClassHeap::put_into_bags(BigHeap& big, ClassId c, SubList list) {

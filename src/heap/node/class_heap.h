@@ -52,6 +52,10 @@ public:
     // few where the class's bags are mostly empty, because a kept object holds a whole bag.
     std::uint32_t put(BigHeap& big, ClassId c, SubList list);
 
+    // The list of a thread that ends: into the ring for the next one, unless there is one of its share
+    // already. Each generation of threads would else leave more there.
+    void put_last(BigHeap& big, ClassId c, SubList list);
+
     // Sorts a list into its bags, past the ring.
     void put_into_bags(BigHeap& big, ClassId c, SubList list);
 
@@ -92,6 +96,7 @@ private:
     void sort(Region& region, ClassId c, SubList list, Emptied& emptied);
     void release_if_empty(Region& region, ClassId c, std::uint32_t b, Emptied& emptied);
     static void give(BigHeap& big, const Emptied& emptied);
+    static std::uint8_t share_of(const Region& region, SubList list);
     void enlist(Region& region, std::uint32_t b);
     void unlist(Region& region, std::uint32_t b);
 

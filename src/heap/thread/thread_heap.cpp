@@ -72,31 +72,33 @@ SubList without_foreign(const ThreadHeap* h, ClassId c, SubList list) {
     return own;
 }
 
+// Where a list goes: into the ring; into it if it is the only one of its share, as a thread ends; or past it.
+enum class To { ring, empty_ring, bags };
+
 // To the node; what ClassHeap::put() says the thread should keep from now on.
-std::uint32_t give_to_node(const ThreadHeap* h, ClassId c, SubList list, bool into_bags) {
+std::uint32_t give_to_node(const ThreadHeap* h, ClassId c, SubList list, To to) {
     if (NUMALLOC_UNLIKELY(!heap.options().origin_free)) list = without_foreign(h, c, list);
     ClassHeap& node = h->home->of(c);
     if (list.head == nullptr) return heap.batch(c);
-    if (!into_bags) return node.put(h->home->big, c, list);
-    node.put_into_bags(h->home->big, c, list);
+    if (to == To::ring) return node.put(h->home->big, c, list);
+    if (to == To::empty_ring) node.put_last(h->home->big, c, list);
+    else node.put_into_bags(h->home->big, c, list);
     return heap.batch(c);
 }
 
-void hand_over(ThreadHeap* h, unsigned c, bool into_bags) {
+void hand_over(ThreadHeap* h, unsigned c, To to) {
     const ClassId id{c};
     ThreadHeap::Segment& s = h->segment[c];
-    const auto send = [&](Object* list, std::uint32_t count) { give_to_node(h, id, {list, count}, into_bags); };
-    if (s.sealed != nullptr) send(s.sealed, s.sealed_count);
-    s.sealed = nullptr;
     // A list longer than any segment was taken over from an ended thread and added to. It is not
     // passed on: each generation of threads would make it longer, without end.
-    if (length(h, c) > 2 * heap.batch(id)) into_bags = true;
-    if (h->head[c] != &end_of_list) send(h->head[c], length(h, c));
+    if (h->head[c] != &end_of_list) give_to_node(h, id, {h->head[c], length(h, c)}, length(h, c) > 2 * heap.batch(id) ? To::bags : to);
     set_empty(h, c);
+    if (s.sealed != nullptr) give_to_node(h, id, {s.sealed, s.sealed_count}, to);
+    s.sealed = nullptr;
 }
 
-void hand_over_all(ThreadHeap* h, bool into_bags) {
-    for (unsigned c = 1; c < class_count; ++c) hand_over(h, c, into_bags);
+void hand_over_all(ThreadHeap* h, To to) {
+    for (unsigned c = 1; c < class_count; ++c) hand_over(h, c, to);
     h->outbox.flush();
 }
 
@@ -109,7 +111,7 @@ void let_go_of_idle_class(ThreadHeap* h) {
     if (h->head[c] == &end_of_list) return;
     ThreadHeap::Segment& s = h->segment[c];
     if (s.seen == h->head[c]) {
-        hand_over(h, c, true);
+        hand_over(h, c, To::bags);
         s.capacity = 0;
     }
     s.seen = h->head[c];
@@ -144,7 +146,7 @@ void check_object(const ThreadHeap* h, const NodeHeap* owner, unsigned c, const 
 void keep_fewer(ThreadHeap* h, unsigned c, std::uint32_t keep) {
     ThreadHeap::Segment& s = h->segment[c];
     s.capacity = static_cast<std::uint16_t>(max_of<std::uint32_t>(1, keep));
-    if (s.sealed != nullptr) give_to_node(h, ClassId{c}, {s.sealed, s.sealed_count}, true);
+    if (s.sealed != nullptr) give_to_node(h, ClassId{c}, {s.sealed, s.sealed_count}, To::bags);
     s.sealed = nullptr;
     const std::uint32_t count = length(h, c);
     set_current(h, c, h->head[c], count, count + s.capacity);
@@ -155,7 +157,7 @@ void keep_fewer(ThreadHeap* h, unsigned c, std::uint32_t keep) {
 void keep_large(ThreadHeap* h, unsigned c) {
     auto& kept = h->large_classes;
     if (kept[0] == c) return;
-    if (kept[1] != c && kept[1] != 0) hand_over(h, kept[1], true);
+    if (kept[1] != c && kept[1] != 0) hand_over(h, kept[1], To::bags);
     kept[1] = kept[0];
     kept[0] = static_cast<std::uint8_t>(c);
 }
@@ -202,7 +204,7 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
     if (donated == nullptr) return;
     // A thread that frees more than it allocates: its segments grow as those of one that allocates.
     s.capacity = next_capacity(h, ClassId{c});
-    const std::uint32_t keep = give_to_node(h, ClassId{c}, {donated, donated_count}, false);
+    const std::uint32_t keep = give_to_node(h, ClassId{c}, {donated, donated_count}, To::ring);
     if (keep < s.capacity) keep_fewer(h, c, keep);
     housekeeping(h);
 }
@@ -281,7 +283,7 @@ bool attach_thread(NodeId n) {
 void detach_thread() {
     ThreadHeap* h = this_thread_heap;
     if (h == &no_heap) return;
-    hand_over_all(h, false);
+    hand_over_all(h, To::empty_ring);
     this_thread_heap = &no_heap;
     os::Guard guard(heap.lock());
     __atomic_store_n(&h->in_use, false, __ATOMIC_RELEASE);
@@ -289,7 +291,7 @@ void detach_thread() {
 }
 
 void flush_thread() {
-    if (this_thread_heap != &no_heap) hand_over_all(this_thread_heap, true);
+    if (this_thread_heap != &no_heap) hand_over_all(this_thread_heap, To::bags);
 }
 
 void rehome_current_thread(NodeId node) {
