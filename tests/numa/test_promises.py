@@ -26,7 +26,6 @@ JOBS.add("regions", "regions")
 JOBS.add("regions-strict", "regions", options={"memory_binding": "strict"})
 JOBS.add("regions-huge-always", "regions", "huge", setup="echo always >/sys/kernel/mm/transparent_hugepage/enabled")
 JOBS.add("regions-huge-on", "regions", "huge", options={"thp": "on"}, setup="echo madvise >/sys/kernel/mm/transparent_hugepage/enabled")
-JOBS.add("regions-huge-auto", "regions", "huge", setup="echo madvise >/sys/kernel/mm/transparent_hugepage/enabled")
 JOBS.add("local-huge", "local", "free", 1, options={"thp": "on"}, setup="echo always >/sys/kernel/mm/transparent_hugepage/enabled")
 JOBS.add("local-huge-never", "local", "free", 1, options={"thp": "off"}, setup="echo always >/sys/kernel/mm/transparent_hugepage/enabled")
 

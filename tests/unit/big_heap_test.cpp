@@ -400,29 +400,5 @@ TEST(BigHeapPurge, OtherSizesAreNoLoop) {
     EXPECT_LE(node.big.use().dirty_bags, DirtyLimit::floor);
 }
 
-// With huge pages, less than half of one does not go back: it would break the rest up.
-TEST(BigHeapPurge, NoSmallPartsOfHugePages) {
-    Node node(-1, 512 * MiB, true);
-    const std::uint32_t normal = node.big.region().huge_from().value - node.big.region().first_bag().value;
-    const BagIndex below = node.take_filled(normal);
-    const BagIndex run = node.take_filled(64 + 31), wall = node.take_filled(1), more = node.take_filled(32 + 64 + 32), end = node.take_filled(1);
-    ASSERT_EQ(run, node.big.region().huge_from());
-    node.big.give(run);
-    EXPECT_EQ(node.big.purge(true), 64 * bag_bytes);
-    EXPECT_EQ(node.at(run)[63 * bag_bytes], 0);
-    EXPECT_EQ(node.at(run)[64 * bag_bytes], char(0xEE));
-    // Halves go.
-    node.big.give(more);
-    EXPECT_EQ(node.big.purge(true), (32 + 64 + 32) * bag_bytes);
-    EXPECT_EQ(node.at(more)[0], 0);
-    EXPECT_EQ(node.at(more)[127 * bag_bytes], 0);
-    // The rest goes with the whole.
-    node.big.give(wall);
-    EXPECT_EQ(node.big.purge(true), 32 * bag_bytes);
-    (void)below;
-    (void)end;
-    node.big.validate();
-}
-
 }  // namespace
 }  // namespace numalloc

@@ -124,7 +124,7 @@ TEST(BigMove, SplitsWithinABagAreCopied) {
 }
 
 TEST(BigMove, NoMoreMappingsThanAllowed) {
-    Node node(-1, 512 * MiB, false, 4);
+    Node node(-1, 512 * MiB, 4);
     std::vector<Block> blocks;
     unsigned moved = 0;
     for (int i = 0; i < 10; ++i) {

@@ -11,13 +11,12 @@ namespace numalloc::testing {
 
 class Node {
 public:
-    explicit Node(std::int32_t purge_delay, Bytes limit = 512 * MiB, bool huge_pages = false,
+    explicit Node(std::int32_t purge_delay, Bytes limit = 512 * MiB,
                   std::uint32_t most_moved = 8192) {
         EXPECT_TRUE(space_.reserve(1, limit, 64 * KiB));
         EXPECT_TRUE(big.region().open(space_, 0, {.huge_pages = os::HugePages::off}));
         BigHeapOptions options;
         options.purge_delay = purge_delay;
-        options.huge_pages = huge_pages;
         options.most_moved = most_moved;
         big.start(options);
     }

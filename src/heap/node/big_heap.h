@@ -17,7 +17,7 @@ namespace numalloc {
 
 struct BigHeapOptions {
     std::int32_t purge_delay = 1000;  // milliseconds; 0 at once, -1 never
-    bool huge_pages = false;          // the OS may back bags with huge pages: purge no small parts of them
+    bool huge_pages = false;          // bags may be huge pages: as few as can be are broken up
     bool populate = false;            // put pages behind bags before they are handed out
     std::uint16_t os_node = 0;        // whose memory must suffice for that
     std::uint32_t page_owners = 0;    // who may have huge pages of their own: see take_small()

@@ -10,8 +10,6 @@ namespace {
 // What exceeds the limit goes back so many bags at a time: 1 MiB a system call, and no more than that is
 // given up of what the limit allows.
 constexpr std::uint32_t purged_at_once = 32;
-// Of a huge page that is in use otherwise, so much at least: less is not worth the breaking up of the rest.
-constexpr std::uint32_t worth_breaking_up = 32;
 
 }  // namespace
 
@@ -24,12 +22,12 @@ std::uint32_t BigHeap::purge_run(std::uint32_t run, Younger younger) {
 }
 
 // The same of the end of the oldest run, what would be handed out last: at least `bags` of those that are
-// dirty, or all that there are.
+// dirty, or all that there are. Huge pages go whole, but at the ends of the run.
 std::uint32_t BigHeap::purge_oldest(std::uint32_t bags) {
     const std::uint32_t run = oldest_;
     const std::uint32_t end = run + bag(run).run;
     const bool huge = options_.huge_pages && end > region_.huge_from().value;
-    if (huge) bags += huge_bags;  // the last may be a part of one
+    if (huge) bags += huge_bags;
     std::uint32_t cut = end;
     for (std::uint32_t found = 0; found < bags && cut > run;) {
         const std::uint32_t step = min_of(purged_at_once, cut - run);
@@ -49,29 +47,19 @@ std::uint32_t BigHeap::purge_oldest(std::uint32_t bags) {
 // Then makes the range free. The lock is dropped while the kernel works; the range is marked as allocated
 // so that nobody takes it or coalesces with it.
 std::uint32_t BigHeap::purge_owned(std::uint32_t run, std::uint32_t length, Younger younger) {
-    std::uint32_t from = run;
-    std::uint32_t to = run + length;
-    const std::uint32_t first_huge = options_.huge_pages ? aligned_in(region_.huge_from().value, huge_bags) : no_bag;
-    if (options_.huge_pages && to > region_.huge_from().value) {
-        const std::uint32_t next = aligned_in(from, huge_bags);
-        if (from >= first_huge && next - from < worth_breaking_up) from = min_of(next, to);
-        const std::uint32_t rest = (to - first_huge) % huge_bags;
-        if (to > first_huge && rest < worth_breaking_up) to = max_of(from, to - rest);
-    }
-    const auto unit = [&](std::uint32_t b) { return b >= first_huge ? min_of(to - b, huge_bags - (b - first_huge) % huge_bags) : 1; };
+    const std::uint32_t to = run + length;
     const auto goes = [&](std::uint32_t b) {
-        return region_.count_dirty(BagIndex{b}, unit(b)) != 0 &&
-               (younger == Younger::too || region_.count(BagMark::younger, BagIndex{b}, unit(b)) == 0);
+        return region_.count_dirty(BagIndex{b}, 1) != 0 && (younger == Younger::too || region_.count(BagMark::younger, BagIndex{b}, 1) == 0);
     };
     std::uint32_t went = 0;
     std::uint32_t stays = 0;
-    for (std::uint32_t b = from; b < to;) {
+    for (std::uint32_t b = run; b < to;) {
         // A stretch of dirty bags at a time; clean ones in between have no pages.
         std::uint32_t end = b;
-        while (end < to && goes(end)) end += unit(end);
+        while (end < to && goes(end)) ++end;
         if (end == b) {
-            stays += region_.count_dirty(BagIndex{b}, unit(b));
-            b += unit(b);
+            stays += region_.count_dirty(BagIndex{b}, 1);
+            ++b;
             continue;
         }
         bool lost = false;
@@ -79,7 +67,7 @@ std::uint32_t BigHeap::purge_owned(std::uint32_t run, std::uint32_t length, Youn
         const bool gone = purge_bags(b, end - b, lost);
         lock_.lock();
         if (lost) return went;  // stays allocated for ever
-        // What could not be given back (part of a huge page, locked memory) stays dirty in the map
+        // What could not be given back (locked memory) stays dirty in the map
         // but out of the queue: it is asked for again when it is freed again or coalesces.
         if (gone) {
             went += region_.count_dirty(BagIndex{b}, end - b);

@@ -47,8 +47,8 @@ constexpr std::uint64_t fast_bound = fast_bags + thread_heaps_span;
 // a small program is not charged 2 MiB for each page it touches.
 constexpr Bytes normal_pages_first = 8 * MiB;
 // And so much where it leaves huge pages to programs, which then ask for the rest: a huge page in part
-// used is at most 1/16 of what is there.
-constexpr Bytes normal_pages_unless_asked = 32 * MiB;
+// used is at most 1/64 of what is there.
+constexpr Bytes normal_pages_unless_asked = 128 * MiB;
 
 class AddressSpace {
 public:

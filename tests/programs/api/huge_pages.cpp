@@ -48,12 +48,12 @@ int main(int argc, char** argv) {
     const std::string option = argv[1];
     const std::string system = system_says();
     constexpr std::size_t mib = 1024 * 1024;
-    // The heap grows by 2 MiB: the first, what lies about 20 MiB behind it, and about 60.
+    // The heap grows by 4 MiB: the first, what lies about 100 MiB behind it, and about 160.
     std::vector<char*> blocks;
-    for (int i = 0; i < 32; ++i) blocks.push_back(static_cast<char*>(malloc(2 * mib)));
+    for (int i = 0; i < 42; ++i) blocks.push_back(static_cast<char*>(malloc(4 * mib)));
     const Advice first = advice_of(blocks[0]);
-    const Advice middle = advice_of(blocks[10]);
-    const Advice last = advice_of(blocks[30]);
+    const Advice middle = advice_of(blocks[25]);
+    const Advice last = advice_of(blocks[40]);
     std::printf("the system says %s: advice %d %d %d\n", system.c_str(), int(first), int(middle), int(last));
     if (option == "on") {
         CHECK(first == Advice::refused && middle == Advice::asked && last == Advice::asked);
