@@ -52,8 +52,8 @@ constexpr bool parse_Interleave(const char* text, Interleave& result) {
 }
 
 constexpr bool parse_HugePages(const char* text, HugePages& result) {
-    constexpr Word words[] = {{"auto", number_of(HugePages::automatic)},
-                              {"system", number_of(HugePages::system)},
+    constexpr Word words[] = {{"system", number_of(HugePages::system)},
+                              {"auto", number_of(HugePages::automatic)},
                               {"on", number_of(HugePages::on)},
                               {"off", number_of(HugePages::off)}};
     return parse_word(text, words, result);

@@ -18,7 +18,7 @@ namespace numalloc {
 struct HeapOptions {
     MemoryBinding memory_binding = MemoryBinding::preferred;
     os::NodeMask bound_nodes;         // all memory comes from these, the kernel's numbers; empty: from any
-    HugePages huge_pages = HugePages::automatic;
+    HugePages huge_pages = HugePages::system;
     std::int32_t purge_delay = 1000;  // milliseconds
     bool origin_free = true;          // other nodes' objects go home when they are freed
     bool remote_batching = true;      // many at a time

@@ -1,4 +1,4 @@
-// Which of a program's memory asks for huge pages: `huge_pages auto|system|on|off`, which is the option's
+// Which of a program's memory asks for huge pages: `huge_pages system|auto|on|off`, which is the option's
 // value. The advice is read, not whether pages came huge: the machine may have none to give.
 #include <fstream>
 #include <sstream>

@@ -77,10 +77,9 @@ long at_once(int count) {
 }
 
 // Time for detached threads to be gone and for free memory to rest as long as it may (purge_delay
-// is a second), with a little allocation meanwhile, as a program would do. After a crowd there are lists of
-// all classes that are let go of, a few at a time.
-void settle(int tenths_of_a_second) {
-    for (int i = 0; i < tenths_of_a_second; ++i) {
+// is a second), with a little allocation meanwhile, as a program would do.
+void settle() {
+    for (int i = 0; i < 30; ++i) {
         timespec pause{0, 100000000};
         nanosleep(&pause, nullptr);
         use(3);
@@ -94,13 +93,13 @@ int main() {
     // What any thread leaves in glibc itself (cached stacks) is part of the start.
     use(1);
     at_once(50);
-    settle(30);
+    settle();
     const long start = testing_support::resident_kib(), start_mappings = mappings();
     in_turn();
-    settle(30);
+    settle();
     const long after_turns = testing_support::resident_kib(), turn_mappings = mappings();
     const long during = at_once(2000);
-    settle(60);
+    settle();
     const long after_all = testing_support::resident_kib(), all_mappings = mappings();
     std::printf("resident: %ld KiB at the start, %ld after 10,000 threads in turn, %ld with 2,000 alive, %ld after them\n", start,
                 after_turns, during, after_all);
