@@ -374,17 +374,21 @@ TEST_F(ClassHeapTest, RowsGoBackToTheirBags) {
 
 using ClassHeapDeathTest = ClassHeapTest;
 
-// The object that was freed before lies in the middle of a row, or the row is longer than what is out.
+// The object that was freed last lies in the middle of a row, or the row is longer than what is out.
 TEST_F(ClassHeapDeathTest, ASecondFreeInARowIsSeen) {
     const ClassId c = class_of(64);
     std::vector<void*> all = take_many(c, 100);
     std::sort(all.begin(), all.end());
-    of(c).put_into_bags(node.big, c, list_of({all[50]}));
+    const auto put_row = [&](long from, long to, bool up) {
+        std::vector<void*> row(all.begin() + from, all.begin() + to);
+        if (!up) std::reverse(row.begin(), row.end());
+        of(c).put_into_bags(node.big, c, list_of(row));
+    };
+    of(c).put_into_bags(node.big, c, list_of({all[20], all[90], all[50]}));
+    of(c).put_into_bags(node.big, c, list_of({all[51]}));
     for (const bool up : {true, false}) {
-        EXPECT_DEATH({
-            if (!up) std::reverse(all.begin(), all.end());
-            of(c).put_into_bags(node.big, c, list_of(all));
-        }, "was freed twice");
+        EXPECT_DEATH(put_row(45, 60, up), "was freed twice");
+        EXPECT_DEATH((put_row(52, 90, up), put_row(0, 20, up), put_row(21, 49, up), put_row(91, 99, up), put_row(52, 56, up)), "was freed twice");
     }
 }
 

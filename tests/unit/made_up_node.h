@@ -11,13 +11,13 @@ namespace numalloc::testing {
 
 class Node {
 public:
-    explicit Node(std::int32_t purge_delay, Bytes limit = 512 * MiB,
-                  std::uint32_t most_moved = 8192) {
+    explicit Node(std::int32_t purge_delay, Bytes limit = 512 * MiB, std::uint32_t most_moved = 8192, bool huge_pages = false) {
         EXPECT_TRUE(space_.reserve(1, limit, 64 * KiB));
         EXPECT_TRUE(big.region().open(space_, 0, {.huge_pages = os::HugePages::off}));
         BigHeapOptions options;
         options.purge_delay = purge_delay;
         options.most_moved = most_moved;
+        options.huge_pages = huge_pages;
         big.start(options);
     }
     ~Node() { os::unmap(reinterpret_cast<void*>(space_.region(0)), space_.region_bytes()); }

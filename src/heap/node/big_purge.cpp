@@ -54,7 +54,7 @@ std::uint32_t BigHeap::purge_owned(std::uint32_t run, std::uint32_t length, Youn
     std::uint32_t went = 0;
     std::uint32_t stays = 0;
     for (std::uint32_t b = run; b < to;) {
-        // A stretch of dirty bags at a time; clean ones in between have no pages.
+        // A stretch of dirty bags at a time; clean ones in between have no pages, or parts of huge ones.
         std::uint32_t end = b;
         while (end < to && goes(end)) ++end;
         if (end == b) {
@@ -67,8 +67,8 @@ std::uint32_t BigHeap::purge_owned(std::uint32_t run, std::uint32_t length, Youn
         const bool gone = purge_bags(b, end - b, lost);
         lock_.lock();
         if (lost) return went;  // stays allocated for ever
-        // What could not be given back (locked memory) stays dirty in the map
-        // but out of the queue: it is asked for again when it is freed again or coalesces.
+        // What could not be given back (locked memory) stays dirty in the map but out of the queue: it is
+        // asked for again when it is freed again or coalesces.
         if (gone) {
             went += region_.count_dirty(BagIndex{b}, end - b);
             region_.set_dirty(BagIndex{b}, end - b, false);

@@ -6,7 +6,7 @@
 //
 // A region, from its start R:
 //   | guard | class map | guard | thread heaps | bag marks | Bag table | NodeHeap | bags .... |
-//   R       M                     M + reach - T  3 bits/bag  32 B/bag             R + data_offset
+//   R       M                     M + reach - T  4 bits/bag  32 B/bag             R + data_offset
 //   T zeros   1 B/bag     T zeros   T bytes
 //
 // All before the bags is metadata: on the region's own node, never on huge pages.
@@ -46,8 +46,8 @@ constexpr std::uint64_t fast_bound = fast_bags + thread_heaps_span;
 // The first part of a node's bags stays on normal pages even where the system says `always`:
 // a small program is not charged 2 MiB for each page it touches.
 constexpr Bytes normal_pages_first = 8 * MiB;
-// And so much where it leaves huge pages to programs, which then ask for the rest: a huge page in part
-// used is at most 1/64 of what is there.
+// And so much where it leaves huge pages to programs and, with thp=auto, the rest is asked for: a huge
+// page in part used is at most 1/64 of what is there.
 constexpr Bytes normal_pages_unless_asked = 128 * MiB;
 
 class AddressSpace {

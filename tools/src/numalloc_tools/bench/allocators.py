@@ -9,7 +9,7 @@ from pathlib import Path
 
 from numalloc_tools.bench import crates
 from numalloc_tools.lab.allocators import DEBIAN, OURS
-from numalloc_tools.library import existing
+from numalloc_tools.preload import existing
 from numalloc_tools.problem import Problem
 
 BASELINE = "glibc"

@@ -14,7 +14,7 @@ from numalloc_tools.bench.results import Results
 from numalloc_tools.bench.schedule import Plan
 from numalloc_tools.bench.table import print_tables
 from numalloc_tools.lab.run_command import build_machine
-from numalloc_tools.library import our_library
+from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 
 QUICK_SECONDS, QUICK_SCALE, QUICK_BUILD_SECONDS = 285.0, 0.1, 60.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numalloc_tools.lab.allocators import OURS
-from numalloc_tools.library import existing, our_library
+from numalloc_tools.preload import existing, our_library
 from numalloc_tools.problem import Problem
 
 BASELINE = "glibc"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from numalloc_tools.lab import packages
-from numalloc_tools.library import built_here
+from numalloc_tools.preload import built_here
 from numalloc_tools.problem import Problem
 
 OURS = "numalloc"
