@@ -163,13 +163,28 @@ TEST(BigHeap, FreedNeighboursCoalesceFromEitherSide) {
     }
 }
 
-TEST(BigHeap, BestFitTakesTheShortestHole) {
+TEST(BigHeap, FirstFitTakesTheLowestHole) {
     Node node(-1);
-    const BagIndex hole10 = node.take(10), wall1 = node.take(1), hole4 = node.take(4), wall2 = node.take(1);
-    node.big.give(hole10);
-    node.big.give(hole4);
+    const BagIndex hole4 = node.take(4), wall1 = node.take(1), hole10 = node.take(10), wall2 = node.take(1), hole3 = node.take(3), wall3 = node.take(1);
+    for (const BagIndex hole : {hole10, hole3, hole4}) node.big.give(hole);
+    EXPECT_EQ(node.take(5), hole10);
     EXPECT_EQ(node.take(3), hole4);
-    EXPECT_EQ(node.take(10), hole10);
+    EXPECT_EQ(node.take(3).value, hole10.value + 5);
+    (void)wall1, (void)wall2, (void)wall3;
+}
+
+// Where the lowest hole has no pages, what was freed last and has some serves a big object, but is not
+// broken up for a bag of small ones.
+TEST(BigHeap, ResidentMemoryServesBigObjectsFirst) {
+    Node node(-1);
+    const BagIndex low = node.take_filled(8), wall1 = node.take_filled(1), high = node.take_filled(8), wall2 = node.take_filled(1);
+    node.big.give(low);
+    node.big.purge(true);
+    node.big.give(high);
+    bool zeroed = false;
+    const BagIndex small = node.big.take(1, 1, BagState::small, &zeroed, ClassId{1});
+    EXPECT_EQ(small, low);
+    EXPECT_EQ(node.take(2), high);
     (void)wall1, (void)wall2;
 }
 

@@ -124,9 +124,10 @@ bool BigHeap::node_has(Bytes bytes) {
 BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, bool* zeroed, ClassId c) {
     os::Guard guard(lock_);
     std::uint32_t run = tree_.find(bags + alignment - 1);
-    // Where the best fit would have to be faulted in, memory that was freed last and is still
-    // resident serves as well: the resident set does not grow.
-    if ((run == no_bag || bag(run).extent.dirty == 0) && newest_ != no_bag && alignment == 1 && bag(newest_).run >= bags)
+    // Where the first fit would have to be faulted in, memory that was freed last and is still resident
+    // serves a big object as well: the resident set does not grow. A small bag would break it up.
+    if ((run == no_bag || bag(run).extent.dirty == 0) && newest_ != no_bag && alignment == 1 && state != BagState::small &&
+        bag(newest_).run >= bags)
         run = newest_;
     if (run != no_bag) {
         const std::uint32_t found = run;

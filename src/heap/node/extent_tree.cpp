@@ -2,26 +2,37 @@
 
 #include <initializer_list>
 
-#include "base/check.h"
-
 namespace numalloc {
 
-// Both walks go down with a pointer to the link to change, so that nothing recurses: a malloc may
-// run on a signal stack of a few KiB.
+// From the lowest run of the path up.
+void ExtentTree::look_again(Path& path) {
+    while (!path.empty()) {
+        const std::uint32_t run = path.pop();
+        set_longest(run, longest_of(run));
+    }
+}
+
+// Both walks go down with a pointer to the link to change.
 
 void ExtentTree::insert(std::uint32_t run) {
     std::uint32_t* link = &root_;
     const std::uint32_t p = priority(run);
-    while (*link != no_bag && priority(*link) >= p)
-        link = before(run, *link) ? &bags_[*link].extent.left : &bags_[*link].extent.right;
+    const std::uint32_t length = told(bags_[run].run);
+    while (*link != no_bag && priority(*link) >= p) {
+        if (longest(*link) < length) set_longest(*link, length);
+        link = run < *link ? &bags_[*link].extent.left : &bags_[*link].extent.right;
+    }
 
     // Split what hangs here into the runs before and after the new one.
+    Path path;
+    path.push(run);
     std::uint32_t rest = *link;
     *link = run;
     std::uint32_t* left = &bags_[run].extent.left;
     std::uint32_t* right = &bags_[run].extent.right;
     while (rest != no_bag) {
-        if (before(rest, run)) {
+        path.push(rest);
+        if (rest < run) {
             *left = rest;
             left = &bags_[rest].extent.right;
             rest = *left;
@@ -33,48 +44,46 @@ void ExtentTree::insert(std::uint32_t run) {
     }
     *left = no_bag;
     *right = no_bag;
+    look_again(path);
 }
 
 void ExtentTree::remove(std::uint32_t run) {
+    Path path;
     std::uint32_t* link = &root_;
     while (*link != run) {
         NUMALLOC_ASSERT(*link != no_bag);
-        link = before(run, *link) ? &bags_[*link].extent.left : &bags_[*link].extent.right;
+        path.push(*link);
+        link = run < *link ? &bags_[*link].extent.left : &bags_[*link].extent.right;
     }
     // Merge the two subtrees in its place, the higher priority on top.
     std::uint32_t left = bags_[run].extent.left;
     std::uint32_t right = bags_[run].extent.right;
     while (left != no_bag && right != no_bag) {
         if (priority(left) >= priority(right)) {
+            path.push(left);
             *link = left;
             link = &bags_[left].extent.right;
             left = *link;
         } else {
+            path.push(right);
             *link = right;
             link = &bags_[right].extent.left;
             right = *link;
         }
     }
     *link = left != no_bag ? left : right;
+    look_again(path);
 }
 
 std::uint32_t ExtentTree::find(std::uint32_t bags) const {
-    std::uint32_t best = no_bag;
-    for (std::uint32_t node = root_; node != no_bag;) {
-        if (bags_[node].run >= bags) {
-            best = node;
-            node = bags_[node].extent.left;
-        } else {
-            node = bags_[node].extent.right;
-        }
-    }
-    return best;
-}
-
-std::uint32_t ExtentTree::longest() const {
+    const std::uint32_t wanted = told(bags < told_exactly ? bags : bags + step - 1);
+    if (longest(root_) < wanted) return no_bag;
     std::uint32_t node = root_;
-    while (node != no_bag && bags_[node].extent.right != no_bag) node = bags_[node].extent.right;
-    return node;
+    while (true) {
+        if (longest(bags_[node].extent.left) >= wanted) node = bags_[node].extent.left;
+        else if (told(bags_[node].run) >= wanted) return node;
+        else node = bags_[node].extent.right;
+    }
 }
 
 std::uint32_t ExtentTree::validate(std::uint32_t node) const {
@@ -83,8 +92,9 @@ std::uint32_t ExtentTree::validate(std::uint32_t node) const {
     NUMALLOC_ASSERT(b.state == BagState::free && b.run > 0);
     for (const std::uint32_t child : {b.extent.left, b.extent.right})
         if (child != no_bag) NUMALLOC_ASSERT(priority(child) <= priority(node));
-    if (b.extent.left != no_bag) NUMALLOC_ASSERT(before(b.extent.left, node));
-    if (b.extent.right != no_bag) NUMALLOC_ASSERT(before(node, b.extent.right));
+    NUMALLOC_ASSERT(b.extent.left == no_bag || b.extent.left < node);
+    NUMALLOC_ASSERT(b.extent.right == no_bag || b.extent.right > node);
+    NUMALLOC_ASSERT(longest(node) == longest_of(node));
     return 1 + validate(b.extent.left) + validate(b.extent.right);
 }
 

@@ -37,12 +37,13 @@ constexpr std::uint32_t no_bag = ~std::uint32_t{0};
 struct Bag {
     std::uint32_t run;
     BagState state;
-    std::uint8_t class_id;
-    std::uint16_t taken;  // small: objects outside of the bag: with programs, threads, the ring
-                          // big: the node that its pages were moved to, plus one; 0 for its own
+    std::uint8_t class_id;  // in use: the class of the objects; free: see extent_tree.h
+    std::uint16_t taken;    // small: objects outside of the bag: with programs, threads, the ring
+                            // big: the node that its pages were moved to, plus one; 0 for its own
+                            // free: see extent_tree.h
 
     struct Extent {
-        std::uint32_t left, right;      // treap ordered by (run, index)
+        std::uint32_t left, right;      // treap: extent_tree.h
         std::uint32_t older, newer;     // queue of dirty runs, by the time they became free
         std::uint32_t dirty;            // bags that may hold other than zeros; 0: not in the queue
         std::uint32_t freed_at;         // of the oldest part; milliseconds, wraps after 49 days
