@@ -262,9 +262,10 @@ def test_files_of_different_scales_are_no_rounds_of_one_another():
         merged([first, second])
 
 
-def told(*rows, names) -> str:
+def told(*rows, names, lab=()) -> str:
     """The Markdown of these rows, which have memory too."""
     found = results(*rows, names=names)
+    found.runs += lab
     found.machine = {"processor": "P", "cpus": 2, "memory_bytes": 4 << 30, "nodes": 1, "system": "S", "kernel": "6", "libc": "glibc 2",
                      "huge_pages": "always [madvise] never", "load_at_start": 0.0}  # fmt: skip
     found.settings |= {"started": "today", "scale": 1.0}
@@ -287,6 +288,15 @@ def test_markdown_names_who_is_ahead_and_what_is_behind():
     assert "| d/1 | 1.00 s | crash |" in text and "| crash | because | d/1 under numalloc |" in text
     assert "| `thp=on` | 0.794 | a/1 0.50 |" in text
     assert "| b/1 | 1.25 | mimalloc |" not in text, "its peak is within the bound"
+
+
+def test_markdown_has_a_row_for_each_mechanism_off_in_the_lab():
+    names = ("numalloc", "numalloc:binding=none")
+    lab = [Run("lab:a", 16, name, 1, "ok", "", {"remote_percent": value}) for name, value in zip(names, (0.25, 24.5), strict=True)]
+    lab += [Run("lab:b", 16, names[0], 1, "ok", "", {"remote_percent": 1.0}), Run("lab:b", 16, names[1], 1, "crash", "signal 11", {})]
+    said = told(names=names, lab=lab)
+    assert "| option | a/16 | b/16 |" in said and "| `numalloc` | 0.2 | 1.0 |" in said and "| `binding=none` | 24.5 | crash |" in said
+    assert "Each mechanism off or changed" not in said and "| program/threads | numalloc |\n" in said, "nothing was timed"
 
 
 def test_peers_that_take_too_long_to_build_are_left_out(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import math
 
 from numalloc_tools.bench.allocators import OURS, shown
 from numalloc_tools.bench.report.drawn import Drawn
-from numalloc_tools.bench.results import CPU, MEMORY, NOT_RUN, REMOTE, TIME, Results, Summary
+from numalloc_tools.bench.results import CPU, LAB, MEMORY, NOT_RUN, REMOTE, TIME, Cell, Results, Summary
 
 BEHIND = 1.05  # times the best peer's: what is further behind is told by name
 HEAVY = 1.3  # times the smallest of these peers' peaks
@@ -164,6 +164,7 @@ def _ratio(summary: Summary, case: str, name: str, figure: str) -> str:
 
 def _ablations(summary: Summary, pictures: dict[str, str]) -> str:
     variants = [name for name in summary.results.names if name.startswith(f"{OURS}:")]
+    variants = summary.allocators_with(TIME, variants)
     if not variants:
         return ""
     against = Summary(summary.results, OURS)
@@ -182,16 +183,31 @@ def _ablations(summary: Summary, pictures: dict[str, str]) -> str:
 
 def _remote(summary: Summary, pictures: dict[str, str]) -> str:
     cases = summary.results.cases_with(REMOTE)
-    names = summary.allocators_with(REMOTE, summary.results.names)
+    names = summary.allocators_with(REMOTE, [name for name in summary.results.names if ":" not in name])
     rows = []
     for case in cases:
-        cells = {name: summary.cell(case, name, REMOTE) for name in names}
-        if any(cell.ok for cell in cells.values()):
-            rows.append([case, *("" if cell.status == NOT_RUN else f"{cell.value:.1f}" if cell.ok else cell.status for cell in cells.values())])
+        cells = [summary.cell(case, name, REMOTE) for name in names]
+        if any(cell.ok for cell in cells):
+            rows.append([case, *map(_percent, cells)])
     if not rows:
         return ""
     words = "## Remote pages\n\nIn a virtual machine of several nodes: percent of the pages on another node than the thread that uses them.\n\n"
-    return words + _table(["program/threads", *names], rows) + "\n" + pictures.get("remote-pages", "") + pictures.get("spread", "")
+    return words + _table(["program/threads", *names], rows) + "\n" + _remote_ablations(summary) + pictures.get("remote-pages", "") + pictures.get("spread", "")
+
+
+def _remote_ablations(summary: Summary) -> str:
+    """Many options and few programs: the other way round."""
+    names = summary.allocators_with(REMOTE, [name for name in summary.results.names if name.startswith(f"{OURS}:")])
+    if not names:
+        return ""
+    cases = [case for case in summary.results.cases_with(REMOTE) if any(summary.cell(case, name, REMOTE).status != NOT_RUN for name in names)]
+    rows = [[f"`{shown(name)}`", *(_percent(summary.cell(case, name, REMOTE)) for case in cases)] for name in (OURS, *names)]
+    words = "The same with one mechanism off or changed.\n\n"
+    return words + _table(["option", *(case.removeprefix(LAB) for case in cases)], rows) + "\n"
+
+
+def _percent(cell: Cell) -> str:
+    return "" if cell.status == NOT_RUN else f"{cell.value:.1f}" if cell.ok else cell.status
 
 
 def _failures(results: Results) -> str:
