@@ -22,7 +22,7 @@ namespace {
 // told of us (keys, fork handlers) and may itself allocate: that already succeeds.
 enum class Stage : int { nothing, heap_works, complete };
 std::atomic<Stage> stage{Stage::nothing};
-constinit os::Lock initialise_lock{os::LockRank::initialise};
+constinit os::Lock<os::LockRank::initialise> initialise_lock;
 pthread_key_t exit_key;
 bool exit_key_made = false;
 void* const first_round = reinterpret_cast<void*>(1);

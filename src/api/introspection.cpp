@@ -105,7 +105,7 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
         else fputs("<heap nr=\"interleaved\">\n<sizes>\n", stream);
         NodeHeap* const node = heap.opened(NodeId{n});
         for (unsigned c = 1; node != nullptr && c < class_count; ++c) {
-            const ClassUse use = node->classes[c].use();
+            const ClassUse use = node->of(ClassId{c}).use();
             if (use.ring == 0) continue;
             const unsigned size = shape_of(ClassId{c}).size;
             fprintf(stream, "<size from=\"%u\" to=\"%u\" total=\"%llu\" count=\"%llu\"/>\n",

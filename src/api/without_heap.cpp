@@ -14,7 +14,7 @@ namespace numalloc::api {
 namespace {
 
 constinit std::atomic<bool> awake{false};
-constinit os::Lock initialise_lock{os::LockRank::initialise};
+constinit os::Lock<os::LockRank::initialise> initialise_lock;
 
 void fork_prepare() {
     initialise_lock.lock();

@@ -17,63 +17,80 @@ enum class LockRank : std::uint8_t {
     thread_pool,  // opening nodes, attaching and detaching threads; one per process
     outbox,       // a thread's remote frees
     bound_heap,   // a program's own heap
-    size_class,   // a node's ring and bags of one class
+    size_class,   // a share of a node's bags of one class, and its ring
     extents,      // a node's bags and big objects
     metadata,     // a node's metadata pages
     count
 };
 
-class Lock {
+class LockWord {
 public:
-    explicit constexpr Lock(LockRank rank) : rank_(rank) {}
-    Lock(const Lock&) = delete;
-    Lock& operator=(const Lock&) = delete;
+    LockWord() = default;
+    LockWord(const LockWord&) = delete;
+    LockWord& operator=(const LockWord&) = delete;
 
-    void lock() {
+protected:
+    bool try_acquire() {
         std::uint32_t expected = 0;
-        before_lock();
-        if (!word_.compare_exchange_strong(expected, 1, std::memory_order_acquire)) lock_contended();
+        return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire);
     }
-    bool try_lock() {
-        std::uint32_t expected = 0;
-        if (!word_.compare_exchange_strong(expected, 1, std::memory_order_acquire)) return false;
-        before_lock();
-        return true;
+    void acquire() {
+        if (!try_acquire()) acquire_contended();
     }
-    void unlock() {
-        after_unlock();
+    void release() {
         if (word_.exchange(0, std::memory_order_release) == 2) wake();
     }
-    // In the child of a fork: whoever held or awaited it is gone.
-    void reset_after_fork() {
-        after_unlock();
-        word_.store(0, std::memory_order_relaxed);
-    }
+    void reset() { word_.store(0, std::memory_order_relaxed); }
+
+#if defined(NUMALLOC_CHECKS)
+    static void before_lock(LockRank rank);
+    static void after_unlock(LockRank rank);
+#else
+    static void before_lock(LockRank) {}
+    static void after_unlock(LockRank) {}
+#endif
 
 private:
-#if defined(NUMALLOC_CHECKS)
-    void before_lock();
-    void after_unlock();
-#else
-    void before_lock() {}
-    void after_unlock() {}
-#endif
-    void lock_contended();
+    void acquire_contended();
     void wake();
 
     std::atomic<std::uint32_t> word_{0};  // 0 free, 1 held, 2 held and somebody sleeps
-    [[maybe_unused]] LockRank rank_;  // debug builds check it
 };
 
+// The rank is no part of its memory: a zero page is full of free locks.
+template <LockRank rank>
+class Lock : public LockWord {
+public:
+    void lock() {
+        before_lock(rank);
+        acquire();
+    }
+    bool try_lock() {
+        if (!try_acquire()) return false;
+        before_lock(rank);
+        return true;
+    }
+    void unlock() {
+        after_unlock(rank);
+        release();
+    }
+    // In the child of a fork: whoever held or awaited it is gone.
+    void reset_after_fork() {
+        after_unlock(rank);
+        reset();
+    }
+};
+
+template <class AnyLock>
 class [[nodiscard]] Guard {
 public:
-    explicit Guard(Lock& lock) : lock_(lock) { lock_.lock(); }
+    explicit Guard(AnyLock& lock) : lock_(lock) { lock_.lock(); }
     ~Guard() { lock_.unlock(); }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
 
 private:
-    Lock& lock_;
+    AnyLock& lock_;
 };
 
 }  // namespace numalloc::os

@@ -12,7 +12,7 @@ enum class Mode : std::uint8_t { off, follow, active };
 // In active mode guarded by `lock` once init() is done, but for what is marked constant.
 struct Process {
     Mode mode = Mode::off;                  // constant
-    os::Lock lock{os::LockRank::threads};
+    os::Lock<os::LockRank::threads> lock;
     Records records;
     Places places;                          // constant but for the threads in them
     std::uint64_t* masks = nullptr;         // [places][words]: the CPUs of each; constant

@@ -27,7 +27,7 @@ void in_child(HeapOptions options, Body body) {
             for (unsigned n = 0; n < 2; ++n) {
                 for (unsigned c = 1; c < class_count; ++c) {
                     NodeHeap* const node = heap.node(NodeId{n});
-                    node->classes[c].drain(node->big, ClassId{c}, false);
+                    node->of(ClassId{c}).drain(false);
                 }
                 EXPECT_EQ(statistics_of(NodeId{n}).small_taken, 0u) << "all is home again";
             }

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "heap/node/class_heap.h"
@@ -17,10 +20,13 @@ using testing::Node;
 
 class ClassHeapTest : public ::testing::Test {
 protected:
-    Supply take(ClassId c, std::uint32_t want, unsigned share = 0) { return of(c).take(node.big, c, want, share); }
+    Supply take(ClassId c, std::uint32_t want, unsigned share = 0) {
+        shares_->open(share);
+        return of(c).take(want, share);
+    }
     BagIndex bag_of(const void* p) const { return node.big.region().bag_of(p); }
-    std::uint32_t put(ClassId c, SubList list) { return of(c).put(node.big, c, list); }
-    ClassHeap& of(ClassId c) { return heaps_[c.value]; }
+    std::uint32_t put(ClassId c, SubList list) { return of(c).put(list); }
+    ClassHeap of(ClassId c) { return {*shares_, node.big, c}; }
 
     // The objects of a supply, one by one.
     static std::vector<void*> objects(ClassId c, const Supply& s) {
@@ -52,11 +58,11 @@ protected:
         return result;
     }
     void validate(ClassId c) {
-        of(c).validate(node.big, c);
+        of(c).validate();
         node.big.validate();
     }
     void expect_nothing_held(ClassId c) {
-        of(c).drain(node.big, c, false);
+        of(c).drain(false);
         validate(c);
         const ClassUse use = of(c).use();
         EXPECT_EQ(use.taken, 0u);
@@ -68,7 +74,7 @@ protected:
     Node node{-1};
 
 private:
-    std::unique_ptr<ClassHeap[]> heaps_ = std::make_unique<ClassHeap[]>(class_count);
+    std::unique_ptr<ClassShares> shares_ = std::make_unique<ClassShares>();
 };
 
 TEST_F(ClassHeapTest, FreshObjectsLieInARowAndReadAsZero) {
@@ -109,7 +115,7 @@ TEST_F(ClassHeapTest, EveryClassCarvesItsBagsToTheLastObject) {
         }
         for (auto i = seen.begin(); std::next(i) != seen.end(); ++i) ASSERT_GE(*std::next(i) - *i, shape.size);
         EXPECT_EQ(of(c).use().bags, 3u);
-        of(c).put_into_bags(node.big, c, list_of(all));
+        of(c).put_into_bags(list_of(all));
         expect_nothing_held(c);
     }
 }
@@ -147,11 +153,30 @@ TEST_F(ClassHeapTest, AFullRingSortsItsOldestIntoBags) {
     EXPECT_EQ(from_bags, lists[0]);
 }
 
+// More shares have no more in their rings together than twice what one has, but for a list each.
+TEST_F(ClassHeapTest, TheRingsOfManySharesAreShorter) {
+    const ClassId c = class_of(1024);
+    const unsigned ring = shape_of(c).ring;
+    const auto rest = take_many(c, 500);
+    for (const unsigned shares : {1u, 2u, 4u, 8u, 16u}) {
+        std::vector<std::vector<void*>> lists;
+        for (unsigned s = 0; s < shares; ++s)
+            for (unsigned i = 0; i < ring + 2; ++i) lists.push_back(take_many(c, 4, s));
+        for (const auto& list : lists) put(c, list_of(list));
+        const std::uint64_t most = std::max(shares, shares == 1 ? ring : 2 * ring);
+        EXPECT_LE(of(c).use().ring, 4 * most) << shares;
+        EXPECT_GE(of(c).use().ring, 4 * most / 2) << shares;
+        of(c).drain(false);
+        EXPECT_EQ(of(c).use().ring, 0u);
+    }
+    validate(c);
+}
+
 TEST_F(ClassHeapTest, AnEmptyBagServesAnyClass) {
     const ClassId small = class_of(32), other = class_of(512);
     const auto all = take_many(small, shape_of(small).objects);
     const BagIndex bag = node.big.region().bag_of(all[0]);
-    of(small).put_into_bags(node.big, small, list_of(all));
+    of(small).put_into_bags(list_of(all));
     EXPECT_EQ(node.big.region().class_at(bag), no_class);
     EXPECT_EQ(node.big.use().small_bags, 0u);
     const Supply s = take(other, 1);
@@ -164,11 +189,11 @@ TEST_F(ClassHeapTest, OneObjectHoldsItsBag) {
     auto all = take_many(c, shape_of(c).objects);
     void* const kept = all[17];
     all.erase(all.begin() + 17);
-    of(c).put_into_bags(node.big, c, list_of(all));
+    of(c).put_into_bags(list_of(all));
     validate(c);
     EXPECT_EQ(of(c).use().taken, 1u);
     EXPECT_EQ(of(c).use().bags, 1u);
-    of(c).put_into_bags(node.big, c, list_of({kept}));
+    of(c).put_into_bags(list_of({kept}));
     expect_nothing_held(c);
 }
 
@@ -176,11 +201,11 @@ TEST_F(ClassHeapTest, OneObjectHoldsItsBag) {
 // the class.
 TEST_F(ClassHeapTest, DrainLetsGoOfTheCarvedBagWhenTheClassIsIdle) {
     const ClassId c = class_of(128);
-    of(c).put_into_bags(node.big, c, list_of(take_many(c, 3)));
+    of(c).put_into_bags(list_of(take_many(c, 3)));
     EXPECT_EQ(of(c).use().bags, 1u);
-    of(c).drain(node.big, c, true);
+    of(c).drain(true);
     EXPECT_EQ(of(c).use().bags, 1u) << "used since the last call";
-    of(c).drain(node.big, c, true);
+    of(c).drain(true);
     EXPECT_EQ(of(c).use().bags, 0u);
     expect_nothing_held(c);
 }
@@ -237,7 +262,7 @@ TEST_F(ClassHeapTest, SharesDoNotMixInABag) {
         for (const std::uint32_t b : bags[k])
             for (unsigned other = 0; other < k; ++other) EXPECT_EQ(bags[other].count(b), 0u) << k << ' ' << other;
     validate(c);
-    for (const auto& some : held) of(c).put_into_bags(node.big, c, list_of(some));
+    for (const auto& some : held) of(c).put_into_bags(list_of(some));
     expect_nothing_held(c);
 }
 
@@ -255,7 +280,7 @@ TEST_F(ClassHeapTest, OfThreadsThatEndOneListOfAShareRests) {
     const ClassId c = class_of(64);
     std::vector<void*> all = take_many(c, 4 * 100), others = take_many(c, 100, 1);
     const auto leave = [&](std::vector<void*>& from) {
-        of(c).put_last(node.big, c, list_of({from.end() - 20, from.end()}));
+        of(c).put_last(list_of({from.end() - 20, from.end()}));
         from.resize(from.size() - 20);
     };
     leave(all);
@@ -282,7 +307,7 @@ TEST_F(ClassHeapTest, AShareWithMuchFreeServesTheOthers) {
     std::set<std::uint32_t> seen;
     for (void* p : mine)
         if (!seen.insert(bag_of(p).value).second) freed.push_back(p);
-    of(c).put_into_bags(node.big, c, list_of(freed));
+    of(c).put_into_bags(list_of(freed));
     const auto others = take_many(c, 10 * in_bag, 2);
     EXPECT_EQ(of(c).use().bags, bags);
     for (void* p : others) EXPECT_EQ(seen.count(bag_of(p).value), 1u);
@@ -355,7 +380,7 @@ TEST_F(ClassHeapTest, RowsGoBackToTheirBags) {
                 if (keep) kept.push_back(o);
                 return keep;
             });
-            of(c).put_into_bags(node.big, c, list_of(list));
+            of(c).put_into_bags(list_of(list));
             validate(c);
             EXPECT_EQ(of(c).use().taken, kept.size());
             std::vector<void*> again = take_many(c, list.size());
@@ -367,9 +392,61 @@ TEST_F(ClassHeapTest, RowsGoBackToTheirBags) {
         put_and_take(reversed);
         put_and_take(in_pieces);
         put_and_take(one_missing);
-        of(c).put_into_bags(node.big, c, list_of(all));
+        of(c).put_into_bags(list_of(all));
         expect_nothing_held(c);
     }
+}
+
+// Threads of all shares at once, whose lists have objects of each other's bags, bags that move from share to
+// share, and somebody who drains.
+TEST_F(ClassHeapTest, SharesAreSortedIntoByManyThreads) {
+    constexpr unsigned threads = 6;
+    const ClassId c = class_of(1024);
+    for (unsigned s = 0; s < threads; ++s) take_many(c, 1, s);
+    const std::uint64_t kept = of(c).use().taken;
+    std::mutex lock;
+    std::vector<void*> exchanged;
+    std::vector<std::thread> running;
+    for (unsigned t = 0; t < threads; ++t)
+        running.emplace_back([&, t] {
+            std::mt19937 random(t);
+            std::vector<void*> mine;
+            for (int i = 0; i < 2000; ++i) {
+                if (mine.size() < 100 + 900 * (random() % 2)) {
+                    for (void* p : objects(c, of(c).take(8, t))) {
+                        std::memset(p, int(t + 1), 1024);
+                        mine.push_back(p);
+                    }
+                }
+                {
+                    std::lock_guard guard(lock);
+                    exchanged.insert(exchanged.end(), mine.begin(), mine.begin() + long(mine.size() / 4));
+                    mine.erase(mine.begin(), mine.begin() + long(mine.size() / 4));
+                    std::shuffle(exchanged.begin(), exchanged.end(), random);
+                    const std::size_t some = std::min<std::size_t>(exchanged.size(), random() % 64);
+                    mine.insert(mine.end(), exchanged.end() - long(some), exchanged.end());
+                    exchanged.resize(exchanged.size() - some);
+                }
+                const std::size_t some = std::min<std::size_t>(mine.size(), 1 + random() % 64);
+                const std::vector<void*> gone(mine.end() - long(some), mine.end());
+                mine.resize(mine.size() - some);
+                if (gone.empty()) continue;
+                if (i % 3 == 0) of(c).put_into_bags(list_of(gone));
+                else if (i % 3 == 1) of(c).put_last(list_of(gone));
+                else of(c).put(list_of(gone));
+                if (i % 64 == 0) of(c).drain(i % 128 == 0);
+            }
+            std::lock_guard guard(lock);
+            exchanged.insert(exchanged.end(), mine.begin(), mine.end());
+        });
+    for (std::thread& thread : running) thread.join();
+    validate(c);
+    EXPECT_EQ(of(c).use().taken, kept + exchanged.size() + of(c).use().ring);
+    std::sort(exchanged.begin(), exchanged.end());
+    EXPECT_EQ(std::unique(exchanged.begin(), exchanged.end()), exchanged.end());
+    of(c).put_into_bags(list_of(exchanged));
+    of(c).drain(false);
+    EXPECT_EQ(of(c).use().taken, kept);
 }
 
 using ClassHeapDeathTest = ClassHeapTest;
@@ -382,10 +459,10 @@ TEST_F(ClassHeapDeathTest, ASecondFreeInARowIsSeen) {
     const auto put_row = [&](long from, long to, bool up) {
         std::vector<void*> row(all.begin() + from, all.begin() + to);
         if (!up) std::reverse(row.begin(), row.end());
-        of(c).put_into_bags(node.big, c, list_of(row));
+        of(c).put_into_bags(list_of(row));
     };
-    of(c).put_into_bags(node.big, c, list_of({all[20], all[90], all[50]}));
-    of(c).put_into_bags(node.big, c, list_of({all[51]}));
+    of(c).put_into_bags(list_of({all[20], all[90], all[50]}));
+    of(c).put_into_bags(list_of({all[51]}));
     for (const bool up : {true, false}) {
         EXPECT_DEATH(put_row(45, 60, up), "was freed twice");
         EXPECT_DEATH((put_row(52, 90, up), put_row(0, 20, up), put_row(21, 49, up), put_row(91, 99, up), put_row(52, 56, up)), "was freed twice");
@@ -407,10 +484,10 @@ TEST_F(ClassHeapTest, RandomListsOfManyClasses) {
             const std::vector<void*> some(held[k].end() - long(n), held[k].end());
             held[k].resize(held[k].size() - n);
             const SubList list = list_of(some);
-            if (random() % 4 == 0) of(c).put_into_bags(node.big, c, list);
+            if (random() % 4 == 0) of(c).put_into_bags(list);
             else put(c, list);
         }
-        if (random() % 1000 == 0) of(c).drain(node.big, c, random() % 2 == 0);
+        if (random() % 1000 == 0) of(c).drain(random() % 2 == 0);
         const ClassUse use = of(c).use();
         ASSERT_EQ(use.taken, held[k].size() + use.ring);
         if (i % 500 == 0) validate(c);
@@ -418,8 +495,8 @@ TEST_F(ClassHeapTest, RandomListsOfManyClasses) {
     for (unsigned k = 0; k < 6; ++k) {
         std::set<void*> distinct(held[k].begin(), held[k].end());
         ASSERT_EQ(distinct.size(), held[k].size());
-        of(classes[k]).put_into_bags(node.big, classes[k], list_of(held[k]));
-        of(classes[k]).drain(node.big, classes[k], false);
+        of(classes[k]).put_into_bags(list_of(held[k]));
+        of(classes[k]).drain(false);
         validate(classes[k]);
     }
     EXPECT_EQ(node.big.use().small_bags, 0u);

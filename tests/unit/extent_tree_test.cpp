@@ -87,7 +87,7 @@ TEST(ExtentTree, RandomOperationsAgreeWithASet) {
     for (const std::uint32_t lengths : {1u, 3u, 40u, 100'000u}) {
         Model m(5'000);
         for (int i = 0; i < 30'000; ++i) {
-            const std::uint32_t run = random() % 5'000;
+            const std::uint32_t run = 1 + random() % 4'999;
             const std::uint32_t length = 1 + random() % lengths;
             if (m.runs().count(run) != 0) m.remove(run);
             else m.insert(run, length);
@@ -110,15 +110,15 @@ TEST(ExtentTree, RegularRunsDoNotDegenerate) {
         std::vector<Bag> bags(std::size_t{count} * stride > 5'000'000 ? 5'000'000 : count * stride);
         ExtentTree tree;
         tree.attach(bags.data());
-        const std::uint32_t n = static_cast<std::uint32_t>(bags.size() / stride);
+        const std::uint32_t n = static_cast<std::uint32_t>(bags.size() / stride) - 1;
         for (std::uint32_t i = 0; i < n; ++i) {
-            bags[i * stride].run = 1;
-            bags[i * stride].state = BagState::free;
-            tree.insert(i * stride);
+            bags[(i + 1) * stride].run = 1;
+            bags[(i + 1) * stride].state = BagState::free;
+            tree.insert((i + 1) * stride);
         }
         for (std::uint32_t i = 0; i < n; ++i) {
-            ASSERT_EQ(tree.find(1), i * stride);
-            tree.remove(i * stride);
+            ASSERT_EQ(tree.find(1), (i + 1) * stride);
+            tree.remove((i + 1) * stride);
         }
     }
 }

@@ -176,7 +176,7 @@ TEST(HeapRandom, ThreadsOnEightNodes) {
         NodeHeap* node = heap.opened(NodeId{n});
         ASSERT_NE(node, nullptr);
         for (unsigned c = 1; c < class_count; ++c) {
-            const ClassUse use = node->classes[c].use();
+            const ClassUse use = node->of(ClassId{c}).use();
             EXPECT_EQ(use.taken, 0u) << "node " << n << " class " << c;
             EXPECT_EQ(use.bags, 0u) << "node " << n << " class " << c;
         }

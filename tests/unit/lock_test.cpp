@@ -13,7 +13,7 @@ namespace numalloc::os {
 namespace {
 
 TEST(Lock, OneThreadAtATime) {
-    Lock lock(LockRank::extents);
+    Lock<LockRank::extents> lock;
     // Plain on purpose: ThreadSanitizer sees what the count might not.
     std::uint64_t count = 0;
     std::vector<std::thread> threads;
@@ -30,7 +30,7 @@ TEST(Lock, OneThreadAtATime) {
 
 // Longer than any spinning: the waiters sleep in the kernel and all wake.
 TEST(Lock, SleepersWake) {
-    Lock lock(LockRank::extents);
+    Lock<LockRank::extents> lock;
     std::atomic<int> passed{0};
     std::vector<std::thread> threads;
     lock.lock();
@@ -47,7 +47,7 @@ TEST(Lock, SleepersWake) {
 }
 
 TEST(Lock, TryLockDoesNotWait) {
-    Lock lock(LockRank::extents);
+    Lock<LockRank::extents> lock;
     ASSERT_TRUE(lock.try_lock());
     std::thread([&] { EXPECT_FALSE(lock.try_lock()); }).join();
     lock.unlock();
@@ -58,14 +58,15 @@ TEST(Lock, TryLockDoesNotWait) {
 }
 
 TEST(Lock, AscendingRanksAndSeveralOfOne) {
-    Lock outer(LockRank::size_class), inner(LockRank::extents), other(LockRank::extents);
+    Lock<LockRank::size_class> outer;
+    Lock<LockRank::extents> inner, other;
     Guard a(outer);
     Guard b(inner);
     Guard c(other);  // as the fork handlers do
 }
 
 TEST(Lock, ResetAfterForkFreesIt) {
-    Lock lock(LockRank::extents);
+    Lock<LockRank::extents> lock;
     lock.lock();
     lock.reset_after_fork();
     EXPECT_TRUE(lock.try_lock());
@@ -74,7 +75,8 @@ TEST(Lock, ResetAfterForkFreesIt) {
 
 #if defined(NUMALLOC_CHECKS)
 TEST(LockDeathTest, ADescendingRankIsSeen) {
-    Lock outer(LockRank::size_class), inner(LockRank::extents);
+    Lock<LockRank::size_class> outer;
+    Lock<LockRank::extents> inner;
     EXPECT_DEATH(
         {
             Guard b(inner);
@@ -84,7 +86,7 @@ TEST(LockDeathTest, ADescendingRankIsSeen) {
 }
 
 TEST(LockDeathTest, UnlockingWhatIsNotHeldIsSeen) {
-    Lock lock(LockRank::metadata);
+    Lock<LockRank::metadata> lock;
     EXPECT_DEATH(lock.unlock(), "assertion failed: held");
 }
 #endif

@@ -60,7 +60,7 @@ inline void validate_heap() {
     for (unsigned n = 0; n < heap.heaps(); ++n) {
         NodeHeap* node = heap.opened(NodeId{n});
         if (node == nullptr) continue;
-        for (unsigned c = 1; c < class_count; ++c) node->classes[c].validate(node->big, ClassId{c});
+        for (unsigned c = 1; c < class_count; ++c) node->of(ClassId{c}).validate();
         node->big.validate();
     }
 }

@@ -1,11 +1,12 @@
-// The circular array of sub-lists of a node and class (paper 3.5): threads hand over whole
-// linked lists and take whole ones, so nothing is traversed and the lock is held for moments.
+// The circular array of sub-lists of a class (paper 3.5; one for each share of it here: class_share.h):
+// threads hand over whole linked lists and take whole ones, so nothing is traversed and the lock is held
+// for moments.
 //
 //   slots   [ . . | oldest ... newest | . ]
 //                   first                first + filled (mod ring_slots)
 //
-// The newest list of a share is taken first (its objects may still be in a cache; class_heap.h
-// says what a share is), the oldest leaves first when the ring is full.
+// The newest list is taken first (its objects may still be in a cache), the oldest leaves first when the
+// ring is full. Zero pages are an empty ring.
 #pragma once
 
 #include "base/check.h"
@@ -18,7 +19,6 @@ namespace numalloc {
 struct SubList {
     Object* head = nullptr;
     std::uint32_t count = 0;
-    std::uint8_t share = 0;
 };
 
 class BatchRing {
@@ -33,15 +33,12 @@ public:
         ++filled_;
         objects_ += list.count;
     }
-    bool has(unsigned share) const {
-        for (unsigned i = 0; i < filled_; ++i)
-            if (slots_[(first_ + i) % ring_slots].share == share) return true;
-        return false;
-    }
-    // An empty list where the share has none here.
-    SubList pop_newest(unsigned share) {
+    SubList pop_newest() {
         if (filled_ == 0) return {};
-        return at(filled_ - 1U).share == share ? remove(filled_ - 1U) : pop_below_newest(share);
+        --filled_;
+        const SubList list = at(filled_);
+        objects_ -= list.count;
+        return list;
     }
     SubList pop_oldest() {
         const SubList list = slots_[first_];
@@ -53,22 +50,6 @@ public:
 
 private:
     SubList& at(unsigned i) { return slots_[(first_ + i) % ring_slots]; }
-
-    // Out of line: seldom, and the usual case is counted in instructions.
-    [[gnu::noinline]] SubList pop_below_newest(unsigned share) {
-        for (unsigned i = filled_ - 1U; i-- > 0;)
-            if (at(i).share == share) return remove(i);
-        return {};
-    }
-
-    // The newer ones move down.
-    SubList remove(unsigned i) {
-        const SubList list = at(i);
-        for (unsigned k = i; k + 1U < filled_; ++k) at(k) = at(k + 1);
-        --filled_;
-        objects_ -= list.count;
-        return list;
-    }
 
     SubList slots_[ring_slots];
     std::uint32_t objects_ = 0;

@@ -82,7 +82,7 @@ public:
     BigHeapUse use();
     void validate();
 
-    os::Lock& lock() { return lock_; }
+    auto& lock() { return lock_; }
 
 private:
     void release(std::uint32_t run, std::uint32_t length, std::uint32_t dirty);
@@ -114,7 +114,7 @@ private:
     std::uint64_t bags_in_use() const { return use_.big_bags + use_.small_bags + use_.bound_bags; }
     Bag& bag(std::uint32_t i) const { return region_.bag(BagIndex{i}); }
 
-    os::Lock lock_{os::LockRank::extents};
+    os::Lock<os::LockRank::extents> lock_;
     Region region_;
     ExtentTree tree_;
     std::uint32_t top_ = 0;

@@ -43,7 +43,7 @@ BoundHeap* BoundHeap::create(NodeId node) {
     if (place == nullptr) {
         place = supply.list;
         NodeHeap* const from = heap.owner(place);
-        if (supply.count > 1) from->of(c).put_into_bags(from->big, c, {supply.list->next, supply.count - 1});
+        if (supply.count > 1) from->of(c).put_into_bags({supply.list->next, supply.count - 1});
     }
     auto* const h = new (place) BoundHeap(node);
     os::Guard guard(heap.lock());
@@ -65,7 +65,7 @@ void BoundHeap::destroy() {
     auto* const object = reinterpret_cast<Object*>(this);
     object->next = nullptr;
     const ClassId c = class_of(sizeof(BoundHeap));
-    from->of(c).put_into_bags(from->big, c, {object, 1});
+    from->of(c).put_into_bags({object, 1});
 }
 
 void BoundHeap::give_all(std::uint32_t& list) {

@@ -58,7 +58,7 @@ public:
     Use use();
     void validate();
 
-    os::Lock& lock() { return lock_; }
+    auto& lock() { return lock_; }
 
     // All there are, for the fork handlers. Under heap.lock().
     template <class Visit>
@@ -79,7 +79,7 @@ private:
 
     static BoundHeap* first_;
 
-    os::Lock lock_{os::LockRank::bound_heap};
+    os::Lock<os::LockRank::bound_heap> lock_;
     NodeId node_;
     BoundHeap* newer_ = nullptr;
     BoundHeap* older_ = nullptr;

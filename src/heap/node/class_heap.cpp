@@ -35,293 +35,326 @@ Object* link_fresh(void* fresh, std::uint32_t count, Bytes size) {
     return static_cast<Object*>(fresh);
 }
 
+const Bag& ClassHeap::bag_of(SubList list) const { return region().bag(region().head_of(region().bag_of(list.head))); }
+
+void ClassHeap::Held::release() {
+    if (share_ != nullptr) share_->lock.unlock();
+    share_ = nullptr;
+}
+
+void ClassHeap::Held::hold(unsigned share) {
+    if (share_ != nullptr && number_ == share) return;
+    release();
+    number_ = share;
+    share_ = &heap_.share(share);
+    share_->lock.lock();
+}
+
+void ClassHeap::Held::hold_share_of(const Bag& bag) {
+    do hold(share_number(bag));
+    while (!is_of(bag));
+}
+
 // Less than half of what the share's bags hold is in use, beyond a bag of slack.
-bool ClassHeap::sparse(const Share& share, ClassId c) {
-    const std::uint64_t objects = shape_of(c).objects;
+bool ClassHeap::sparse(const ClassShare& share) const {
+    const std::uint64_t objects = shape().objects;
     return share.bags * objects > 2 * share.taken + objects;
 }
 
 // More than an eighth is not in use, beyond a bag of slack: others may have of it before they take
 // new memory.
-bool ClassHeap::can_spare(const Share& share, ClassId c) {
-    const std::uint64_t objects = shape_of(c).objects;
+bool ClassHeap::can_spare(const ClassShare& share) const {
+    const std::uint64_t objects = shape().objects;
     return share.bags * objects * 7 > 8 * share.taken + 7 * objects;
 }
 
-void ClassHeap::enlist(Region& region, std::uint32_t b) {
-    Bag::Small& s = region.bag(BagIndex{b}).small;
-    Share& share = shares_[s.share];
+// Lists that each share's ring may hold: the rings of a class hold twice one ring at most, three times
+// with three shares (a main thread and two that work). At least one each, unless a list is one large object.
+std::uint32_t ClassHeap::ring_room() const {
+    const std::uint32_t room = shape().ring / max_of(shares_.count() / 2, 1U);
+    return shape().batch > 1 ? max_of(room, min_of<std::uint32_t>(shape().ring, 1)) : room;
+}
+
+void ClassHeap::enlist(ClassShare& share, std::uint32_t b) {
+    Bag::Small& s = bag(b).small;
     s.next = share.partial;
     s.previous = no_bag;
     s.listed = 1;
-    (share.partial != no_bag ? region.bag(BagIndex{share.partial}).small.previous : share.last_partial) = b;
+    (share.partial != no_bag ? bag(share.partial).small.previous : share.last_partial) = b;
     share.partial = b;
 }
 
-void ClassHeap::unlist(Region& region, std::uint32_t b) {
-    Bag::Small& s = region.bag(BagIndex{b}).small;
+void ClassHeap::unlist(ClassShare& share, std::uint32_t b) {
+    Bag::Small& s = bag(b).small;
     if (s.listed == 0) return;
-    Share& share = shares_[s.share];
-    (s.previous != no_bag ? region.bag(BagIndex{s.previous}).small.next : share.partial) = s.next;
-    (s.next != no_bag ? region.bag(BagIndex{s.next}).small.previous : share.last_partial) = s.previous;
+    (s.previous != no_bag ? bag(s.previous).small.next : share.partial) = s.next;
+    (s.next != no_bag ? bag(s.next).small.previous : share.last_partial) = s.previous;
     s.listed = 0;
 }
 
 // Freed objects of as many bags as it takes. Walks the lists, whose objects the caller is about
 // to hand out anyway.
-Supply ClassHeap::take_freed(Region& region, Share& share, std::uint32_t want) {
+Supply ClassHeap::take_freed(ClassShare& share, std::uint32_t want) {
     Supply supply;
     while (share.partial != no_bag && supply.count < want) {
         const std::uint32_t b = share.partial;
-        Bag& bag = region.bag(BagIndex{b});
-        Object* const first = bag.small.free;
+        Bag& from = bag(b);
+        Object* const first = from.small.free;
         Object* last = first;
         std::uint32_t count = 1;
         for (; last->next != nullptr && supply.count + count < want; ++count) last = last->next;
-        bag.small.free = last->next;
+        from.small.free = last->next;
         last->next = supply.list;
         supply.list = first;
         supply.count += count;
-        bag.small.free_count = static_cast<std::uint16_t>(bag.small.free_count - count);
-        bag.taken = static_cast<std::uint16_t>(bag.taken + count);
-        if (bag.small.free == nullptr) unlist(region, b);
+        from.small.free_count = static_cast<std::uint16_t>(from.small.free_count - count);
+        from.taken = static_cast<std::uint16_t>(from.taken + count);
+        if (from.small.free == nullptr) unlist(share, b);
     }
     share.taken += supply.count;
     return supply;
 }
 
-Supply ClassHeap::carve(Region& region, ClassId c, Share& share, std::uint32_t want) {
-    const ClassShape& shape = shape_of(c);
-    Bag& bag = region.bag(BagIndex{share.carving});
-    const std::uint32_t left = std::uint32_t{shape.objects} - bag.small.carved;
+Supply ClassHeap::carve(ClassShare& share, std::uint32_t want) {
+    Bag& from = bag(share.carving);
+    const std::uint32_t left = std::uint32_t{shape().objects} - from.small.carved;
     const std::uint32_t count = min_of(want, left);
-    const Address first = address_of(region.address(BagIndex{share.carving})) + Bytes{bag.small.carved} * shape.size;
-    __atomic_store_n(&bag.small.carved, static_cast<std::uint16_t>(bag.small.carved + count), __ATOMIC_RELAXED);
-    bag.taken = static_cast<std::uint16_t>(bag.taken + count);
+    const Address first = address_of(region().address(BagIndex{share.carving})) + Bytes{from.small.carved} * shape().size;
+    __atomic_store_n(&from.small.carved, static_cast<std::uint16_t>(from.small.carved + count), __ATOMIC_RELAXED);
+    from.taken = static_cast<std::uint16_t>(from.taken + count);
     share.taken += count;
     if (count == left) share.carving = no_bag;
-    return {nullptr, reinterpret_cast<void*>(first), count, bag.small.zeroed != 0};
+    return {nullptr, reinterpret_cast<void*>(first), count, from.small.zeroed != 0};
 }
 
-bool ClassHeap::add_bag(BigHeap& big, ClassId c, unsigned share) {
-    Region& region = big.region();
-    const ClassShape& shape = shape_of(c);
+bool ClassHeap::add_bag(unsigned number) {
+    ClassShare& own = share(number);
     bool zeroed = false;
-    const BagIndex taken = big.take_small(shape.bags, &zeroed, c, page_owner(c, share));
+    const BagIndex taken = big_.take_small(shape().bags, &zeroed, class_, page_owner(class_, number));
     if (taken == BigHeap::none) return false;
-    shares_[share].carving = taken.value;
-    ++shares_[share].bags;
-    Bag& bag = region.bag(taken);
-    bag.taken = 0;
-    bag.small = {};
-    bag.small.zeroed = zeroed;
-    bag.small.share = static_cast<std::uint8_t>(share);
-    region.mark_inside(taken, shape.bags);
-    region.set_class(taken, shape.bags, c);
+    own.carving = taken.value;
+    ++own.bags;
+    Bag& added = region().bag(taken);
+    added.taken = 0;
+    added.small = {};
+    added.small.zeroed = zeroed;
+    added.small.share = static_cast<std::uint8_t>(number);
+    region().mark_inside(taken, shape().bags);
+    region().set_class(taken, shape().bags, class_);
     return true;
 }
 
-// A bag of another share, its emptiest if they were freed in order, becomes one of `share`, which
-// has none to take from.
-bool ClassHeap::adopt(Region& region, ClassId c, unsigned share, bool at_any_price) {
-    Share& own = shares_[share];
-    for (Share& other : shares_) {
-        if (&other == &own || other.bags == 0 || !(at_any_price || can_spare(other, c))) continue;
-        const std::uint32_t b = other.last_partial != no_bag ? other.last_partial : other.carving;
-        if (b == no_bag) continue;
-        Bag& bag = region.bag(BagIndex{b});
-        const bool listed = bag.small.listed != 0;
-        unlist(region, b);
-        if (other.carving == b) {
-            other.carving = no_bag;
-            own.carving = b;
+// A bag of another share, its emptiest if they were freed in order, becomes one of `number`, which has none
+// to take from. A share that is in use just now is passed over: nobody waits for two locks.
+bool ClassHeap::adopt(unsigned number) {
+    ClassShare& own = share(number);
+    for (unsigned i = 0; i < class_shares; ++i) {
+        ClassShare& other = share(i);
+        if (i == number || !shares_.is_open(i) || !other.lock.try_lock()) continue;
+        const std::uint32_t b = !can_spare(other) ? no_bag : other.last_partial != no_bag ? other.last_partial : other.carving;
+        if (b != no_bag) {
+            Bag& moves = bag(b);
+            const bool listed = moves.small.listed != 0;
+            unlist(other, b);
+            if (other.carving == b) {
+                other.carving = no_bag;
+                own.carving = b;
+            }
+            --other.bags;
+            other.taken -= moves.taken;
+            ++own.bags;
+            own.taken += moves.taken;
+            __atomic_store_n(&moves.small.share, static_cast<std::uint8_t>(number), __ATOMIC_RELAXED);
+            if (listed) enlist(own, b);
         }
-        --other.bags;
-        other.taken -= bag.taken;
-        ++own.bags;
-        own.taken += bag.taken;
-        __atomic_store_n(&bag.small.share, static_cast<std::uint8_t>(share), __ATOMIC_RELAXED);
-        if (listed) enlist(region, b);
-        return true;
+        other.lock.unlock();
+        if (b != no_bag) return true;
     }
     return false;
 }
 
-Supply ClassHeap::take(BigHeap& big, ClassId c, std::uint32_t want, unsigned share) {
-    os::Guard guard(lock_);
-    Region& region = big.region();
-    Share& own = shares_[share];
-    ring_used_ = true;
-    SubList list = ring_.pop_newest(share);
-    if (list.head == nullptr && own.partial == no_bag && own.carving == no_bag &&
-        !(big.shares_huge_pages() && adopt(region, c, share, false)) && !add_bag(big, c, share)) {
-        // No memory: whatever is left here.
-        if (!ring_.empty()) list = ring_.pop_oldest();
-        else if (!adopt(region, c, share, true)) return {};
-    }
+Supply ClassHeap::take_from(ClassShare& share, std::uint32_t want) {
+    const SubList list = share.ring.pop_newest();
     if (list.head != nullptr) return {list.head, nullptr, list.count, false};
-    return own.partial != no_bag ? take_freed(region, own, want) : carve(region, c, own, want);
+    if (share.partial != no_bag) return take_freed(share, want);
+    return share.carving != no_bag ? carve(share, want) : Supply{};
 }
 
-void ClassHeap::release_if_empty(Region& region, ClassId c, std::uint32_t b, Emptied& emptied) {
-    Bag& bag = region.bag(BagIndex{b});
-    if (bag.taken != 0) return;
-    unlist(region, b);
-    Share& share = shares_[bag.small.share];
+Supply ClassHeap::take(std::uint32_t want, unsigned number) {
+    {
+        ClassShare& own = share(number);
+        os::Guard guard(own.lock);
+        own.ring_used = true;
+        Supply supply = take_from(own, want);
+        if (supply.count == 0 && ((big_.shares_huge_pages() && adopt(number)) || add_bag(number))) supply = take_from(own, want);
+        if (supply.count != 0) return supply;
+    }
+    // No memory: whatever is left to the others.
+    for (unsigned i = 0; i < class_shares; ++i) {
+        if (!shares_.is_open(i)) continue;
+        os::Guard guard(share(i).lock);
+        const Supply supply = take_from(share(i), want);
+        if (supply.count != 0) return supply;
+    }
+    return {};
+}
+
+void ClassHeap::release_if_empty(ClassShare& share, std::uint32_t b, Emptied& emptied) {
+    Bag& empty = bag(b);
+    if (empty.taken != 0) return;
+    unlist(share, b);
     if (share.carving == b) share.carving = no_bag;
-    region.set_class(BagIndex{b}, shape_of(c).bags, no_class);
+    region().set_class(BagIndex{b}, shape().bags, no_class);
     --share.bags;
-    bag.small.next = emptied.first;
+    empty.small.next = emptied.first;
     emptied.first = b;
 }
 
 // Without the lock: a handler of SIGABRT may allocate.
-void ClassHeap::die_in_sort(void (*die)(const void*), const void* p) {
-    lock_.unlock();
+void ClassHeap::die_in_sort(Held& held, void (*die)(const void*), const void* p) {
+    held.release();
     die(p);
     __builtin_unreachable();
 }
 
 // Objects in a row that lie in one bag go to it as they are linked, in a loop that only reads: programs
-// mostly free in the order in which they allocated, or in its reverse.
-void ClassHeap::sort(Region& region, ClassId c, SubList list, Emptied& emptied) {
-    const ClassShape& shape = shape_of(c);
-    const bool long_bags = shape.bags > 1;
-    const Bytes bytes = Bytes{shape.bags} << bag_shift;
-    const Bytes size = shape.size;
-    const Bytes objects_bytes = size * shape.objects;
-    const ObjectCheck check(region, c);
+// mostly free in the order in which they allocated, or in its reverse. The lock of the last one's share
+// is held in the end.
+void ClassHeap::sort(SubList list, Held& held, Emptied& emptied) {
+    const bool long_bags = shape().bags > 1;
+    const Bytes bytes = Bytes{shape().bags} << bag_shift;
+    const Bytes size = shape().size;
+    const Bytes objects_bytes = size * shape().objects;
+    const ObjectCheck check(region(), class_);
     const Object* before = list.head;
     Object* object = list.head;
-    // Counted until the share changes: it seldom does.
-    unsigned share = list.share;
-    std::uint32_t count = 0;
     while (object != nullptr) {
-        if (NUMALLOC_UNLIKELY(!check.in_class(object))) die_in_sort(die_of_damage, before);
-        BagIndex b = region.bag_of(object);
-        if (long_bags) b = region.head_of(b);
-        Bag& bag = region.bag(b);
-        const Address start = address_of(region.address(b));
-        Object* const free = bag.small.free;
-        const std::uint32_t taken = bag.taken;
-        NUMALLOC_ASSERT(bag.state == BagState::small && bag.class_id == c.value);
+        if (NUMALLOC_UNLIKELY(!check.in_class(object))) die_in_sort(held, die_of_damage, before);
+        BagIndex b = region().bag_of(object);
+        if (long_bags) b = region().head_of(b);
+        Bag& home = region().bag(b);
+        const Address start = address_of(region().address(b));
+        if (NUMALLOC_UNLIKELY(!held.is_of(home))) held.hold_share_of(home);
+        Object* const free = home.small.free;
+        const std::uint32_t taken = home.taken;
+        NUMALLOC_ASSERT(home.state == BagState::small && home.class_id == class_.value);
         Object* const first = object;
         Object* last = object;
         std::uint32_t run = 0;
         do {
-            if (NUMALLOC_UNLIKELY(!check.starts_object(object, start))) die_in_sort(die_of_interior, object);
-            if (NUMALLOC_UNLIKELY(object == free || run == taken)) die_in_sort(die_of_second_free, object);
+            if (NUMALLOC_UNLIKELY(!check.starts_object(object, start))) die_in_sort(held, die_of_interior, object);
+            if (NUMALLOC_UNLIKELY(object == free || run == taken)) die_in_sort(held, die_of_second_free, object);
             ++run;
             last = object;
             // Objects in a row of addresses as well, up or down, begin where objects do.
             const Bytes step = address_of(object->next) - address_of(object);
             if (step == size || step == 0 - size) {
                 last = last_in_row(object, step, step == size ? start + objects_bytes : start - size, run);
-                if (NUMALLOC_UNLIKELY(run > taken || lies_between(free, object, last))) die_in_sort(die_of_second_free, object);
+                if (NUMALLOC_UNLIKELY(run > taken || lies_between(free, object, last))) die_in_sort(held, die_of_second_free, object);
             }
             object = last->next;
         } while (address_of(object) - start < bytes);
         before = last;
         last->next = free;
-        bag.small.free = first;
-        bag.small.free_count = static_cast<std::uint16_t>(bag.small.free_count + run);
-        bag.taken = static_cast<std::uint16_t>(taken - run);
-        if (NUMALLOC_UNLIKELY(bag.small.share != share)) {
-            shares_[share].taken -= count;
-            share = bag.small.share;
-            count = 0;
-        }
-        count += run;
-        if (bag.small.listed == 0) enlist(region, b.value);
+        home.small.free = first;
+        home.small.free_count = static_cast<std::uint16_t>(home.small.free_count + run);
+        home.taken = static_cast<std::uint16_t>(taken - run);
+        held->taken -= run;
+        if (home.small.listed == 0) enlist(*held, b.value);
         // The bag being carved is kept while it is short: the next allocation would ask for it
         // again. drain() lets go of it.
-        if (bag.taken == 0 && (shares_[share].carving != b.value || long_bags)) release_if_empty(region, c, b.value, emptied);
+        if (home.taken == 0 && (held->carving != b.value || long_bags)) release_if_empty(*held, b.value, emptied);
     }
-    shares_[share].taken -= count;
 }
 
-void ClassHeap::give(BigHeap& big, const Emptied& emptied) {
+void ClassHeap::give(const Emptied& emptied) {
     for (std::uint32_t b = emptied.first; b != no_bag;) {
-        const std::uint32_t next = big.region().bag(BagIndex{b}).small.next;
-        big.give(BagIndex{b});
+        const std::uint32_t next = bag(b).small.next;
+        big_.give(BagIndex{b});
         b = next;
     }
 }
 
-// Read without the lock, it may be out of date by the time it is used: nothing hangs on it.
-std::uint8_t ClassHeap::share_of(const Region& region, SubList list) {
-    return __atomic_load_n(&region.bag(region.head_of(region.bag_of(list.head))).small.share, __ATOMIC_RELAXED);
-}
-
-std::uint32_t ClassHeap::put(BigHeap& big, ClassId c, SubList list) {
+std::uint32_t ClassHeap::put(SubList list) {
+    const Bag& home = bag_of(list);
     // Looking for a ring costs a walk of its own: one list in 32, the first among them.
-    if (__atomic_fetch_add(&lists_put_, 1, __ATOMIC_RELAXED) % lists_per_walk == 0) check_list(big.region(), c, list);
-    const ClassShape& shape = shape_of(c);
-    Region& region = big.region();
+    if (__atomic_fetch_add(&share(share_number(home)).lists_put, 1, __ATOMIC_RELAXED) % lists_per_walk == 0)
+        check_list(region(), class_, list);
     Emptied emptied;
-    std::uint32_t keep = shape.batch;
-    list.share = share_of(region, list);
-    lock_.lock();
-    Share& share = shares_[list.share];
-    ring_used_ = true;
-    if (sparse(share, c)) {
-        sort(region, c, list, emptied);
-        if (share.taken <= share.flush_below) {
-            for (SubList l; (l = ring_.pop_newest(list.share)).head != nullptr;) sort(region, c, l, emptied);
-            share.flush_below = share.taken / 4 * 3;
+    std::uint32_t keep = shape().batch;
+    const std::uint32_t room = ring_room();
+    {
+        Held held(*this);
+        held.hold_share_of(home);
+        const unsigned own = held.number();
+        held->ring_used = true;
+        if (sparse(*held)) {
+            sort(list, held, emptied);
+            held.hold(own);
+            if (held->taken <= held->flush_below) {
+                for (SubList l; (l = held->ring.pop_newest()).head != nullptr; held.hold(own)) sort(l, held, emptied);
+                held->flush_below = held->taken / 4 * 3;
+            }
+            keep = static_cast<std::uint32_t>(max_of<std::uint64_t>(1, min_of<std::uint64_t>(keep, held->taken / 16)));
+        } else {
+            held->flush_below = held->taken;
+            for (; !held->ring.empty() && held->ring.size() >= room; held.hold(own)) sort(held->ring.pop_oldest(), held, emptied);
+            if (held->ring.size() < room) held->ring.push(list);
+            else sort(list, held, emptied);
         }
-        keep = static_cast<std::uint32_t>(max_of<std::uint64_t>(1, min_of<std::uint64_t>(keep, share.taken / 16)));
-    } else {
-        share.flush_below = share.taken;
-        if (ring_.size() >= shape.ring && !ring_.empty()) sort(region, c, ring_.pop_oldest(), emptied);
-        if (shape.ring > 0) ring_.push(list);
-        else sort(region, c, list, emptied);
     }
-    lock_.unlock();
-    give(big, emptied);
+    give(emptied);
     return keep;
 }
 
-void ClassHeap::put_last(BigHeap& big, ClassId c, SubList list) {
-    check_list(big.region(), c, list);
+void ClassHeap::put_last(SubList list) {
+    check_list(region(), class_, list);
     Emptied emptied;
-    list.share = share_of(big.region(), list);
     {
-        os::Guard guard(lock_);
-        if (sparse(shares_[list.share], c) || ring_.size() >= shape_of(c).ring || ring_.has(list.share)) sort(big.region(), c, list, emptied);
-        else ring_.push(list);
+        Held held(*this);
+        held.hold_share_of(bag_of(list));
+        if (sparse(*held) || !held->ring.empty() || ring_room() == 0) sort(list, held, emptied);
+        else held->ring.push(list);
     }
-    give(big, emptied);
+    give(emptied);
 }
 
-void ClassHeap::put_into_bags(BigHeap& big, ClassId c, SubList list) {
-    check_list(big.region(), c, list);
+void ClassHeap::put_into_bags(SubList list) {
+    check_list(region(), class_, list);
     Emptied emptied;
     {
-        os::Guard guard(lock_);
-        sort(big.region(), c, list, emptied);
+        Held held(*this);
+        sort(list, held, emptied);
     }
-    give(big, emptied);
+    give(emptied);
 }
 
-void ClassHeap::drain(BigHeap& big, ClassId c, bool idle_only) {
+void ClassHeap::drain(bool idle_only) {
     Emptied emptied;
     {
-        os::Guard guard(lock_);
-        const bool used = ring_used_;
-        ring_used_ = false;
-        if (idle_only && used) return;
-        while (!ring_.empty()) sort(big.region(), c, ring_.pop_oldest(), emptied);
-        for (const Share& share : shares_)
-            if (share.carving != no_bag) release_if_empty(big.region(), c, share.carving, emptied);
-        for (unsigned i = 0; !idle_only && i < class_shares; ++i) {
-            const BagIndex rest = big.keep_nothing(page_owner(c, i));
+        Held held(*this);
+        std::uint32_t drained = 0;
+        for (unsigned i = 0; i < class_shares; ++i) {
+            if (!shares_.is_open(i)) continue;
+            held.hold(i);
+            const bool used = held->ring_used;
+            held->ring_used = false;
+            if (idle_only && used) continue;
+            drained |= 1U << i;
+            for (; !held->ring.empty(); held.hold(i)) sort(held->ring.pop_oldest(), held, emptied);
+        }
+        // Only now: a list may have had objects of any share's bag.
+        for (unsigned i = 0; i < class_shares; ++i) {
+            if ((drained >> i & 1) == 0) continue;
+            held.hold(i);
+            if (held->carving != no_bag) release_if_empty(*held, held->carving, emptied);
+            const BagIndex rest = idle_only ? BigHeap::none : big_.keep_nothing(page_owner(class_, i));
             if (rest == BigHeap::none) continue;
-            big.region().bag(rest).small.next = emptied.first;
+            bag(rest.value).small.next = emptied.first;
             emptied.first = rest.value;
         }
     }
-    give(big, emptied);
+    give(emptied);
 }
 
 const char* ClassHeap::why_invalid(const Region& region, ClassId c, const void* p) {
@@ -335,34 +368,36 @@ const char* ClassHeap::why_invalid(const Region& region, ClassId c, const void* 
     return nullptr;
 }
 
-ClassUse ClassHeap::use() {
-    os::Guard guard(lock_);
-    ClassUse use{0, ring_.objects(), 0};
-    for (const Share& share : shares_) {
-        use.taken += share.taken;
-        use.bags += share.bags;
+ClassUse ClassHeap::use() const {
+    ClassUse use;
+    for (unsigned i = 0; i < class_shares; ++i) {
+        if (!shares_.is_open(i)) continue;
+        ClassShare& s = share(i);
+        os::Guard guard(s.lock);
+        use.taken += s.taken;
+        use.ring += s.ring.objects();
+        use.bags += s.bags;
     }
     return use;
 }
 
-void ClassHeap::validate(const BigHeap& big, ClassId c) {
+void ClassHeap::validate() const {
     if constexpr (checks_enabled) {
-        os::Guard guard(lock_);
-        const Region& region = big.region();
         for (unsigned i = 0; i < class_shares; ++i) {
+            os::Guard guard(share(i).lock);
             std::uint32_t previous = no_bag;
-            for (std::uint32_t b = shares_[i].partial; b != no_bag; b = region.bag(BagIndex{b}).small.next) {
-                const Bag& bag = region.bag(BagIndex{b});
-                NUMALLOC_ASSERT(bag.state == BagState::small && bag.class_id == c.value && bag.small.share == i);
-                NUMALLOC_ASSERT(bag.small.listed != 0 && bag.small.free_count > 0 && bag.small.previous == previous);
-                NUMALLOC_ASSERT(bag.taken + bag.small.free_count == bag.small.carved);
-                NUMALLOC_ASSERT(bag.small.carved <= shape_of(c).objects);
+            for (std::uint32_t b = share(i).partial; b != no_bag; b = bag(b).small.next) {
+                const Bag& listed = bag(b);
+                NUMALLOC_ASSERT(listed.state == BagState::small && listed.class_id == class_.value && listed.small.share == i);
+                NUMALLOC_ASSERT(listed.small.listed != 0 && listed.small.free_count > 0 && listed.small.previous == previous);
+                NUMALLOC_ASSERT(listed.taken + listed.small.free_count == listed.small.carved);
+                NUMALLOC_ASSERT(listed.small.carved <= shape().objects);
                 std::uint32_t count = 0;
-                for (const Object* o = bag.small.free; o != nullptr; o = o->next) ++count;
-                NUMALLOC_ASSERT(count == bag.small.free_count);
+                for (const Object* o = listed.small.free; o != nullptr; o = o->next) ++count;
+                NUMALLOC_ASSERT(count == listed.small.free_count);
                 previous = b;
             }
-            NUMALLOC_ASSERT(shares_[i].last_partial == previous);
+            NUMALLOC_ASSERT(share(i).last_partial == previous);
         }
     }
 }

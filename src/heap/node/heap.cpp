@@ -55,7 +55,7 @@ bool Heap::start(const HeapOptions& options) {
     if (open_ == nullptr) return false;
     pages_ = huge_pages_of(options.huge_pages);
     if (os::topology().user_policy_rules()) options_.memory_binding = MemoryBinding::none;
-    return space_.reserve(regions, options.reserve, sizeof(NodeHeap));
+    return space_.reserve(regions, options.reserve, NodeHeap::bytes);
 }
 
 RegionPages Heap::pages_of(NodeId n) const {
@@ -87,7 +87,7 @@ NodeHeap* Heap::open(NodeId n) {
     pages.bind(reinterpret_cast<void*>(start + unbound), space_.region_bytes() - unbound);
 
     void* const place = reinterpret_cast<void*>(start + space_.node_heap_offset());
-    if (!os::commit(place, align_up(sizeof(NodeHeap), 4 * KiB))) return nullptr;
+    if (!os::commit(place, NodeHeap::bytes)) return nullptr;
     auto* node = new (place) NodeHeap;
     node->node = n;
     if (!node->big.region().open(space_, n.value, pages)) return nullptr;
@@ -125,11 +125,11 @@ Supply Heap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share)
         NodeHeap* from = candidate(n, k);
         if (from == nullptr) continue;
         // A spilled object is taken alone: what a thread keeps in its lists is its own node's.
-        const Supply supply = from->of(c).take(from->big, c, k == 0 ? want : 1, share);
+        const Supply supply = from->of(c).take(k == 0 ? want : 1, share);
         if (supply.count == 0) continue;
         if (k > 0 && supply.count > 1) {
             // The ring gives whole lists; all but the first go back.
-            from->of(c).put_into_bags(from->big, c, {supply.list->next, supply.count - 1});
+            from->of(c).put_into_bags({supply.list->next, supply.count - 1});
             return {supply.list, nullptr, 1, false};
         }
         return supply;
@@ -225,7 +225,7 @@ Bytes Heap::scavenge(bool all) {
     for (unsigned n = 0; n < heaps(); ++n) {
         NodeHeap* node = opened(NodeId{n});
         if (node == nullptr) continue;
-        for (unsigned c = 1; c < class_count; ++c) node->classes[c].drain(node->big, ClassId{c}, !all);
+        for (unsigned c = 1; c < class_count; ++c) node->of(ClassId{c}).drain(!all);
         bytes += node->big.purge(all);
     }
     return bytes;

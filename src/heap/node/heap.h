@@ -82,7 +82,7 @@ public:
     // Gives back to the OS what has rested long enough; everything that is free when `all`.
     Bytes scavenge(bool all);
 
-    os::Lock& lock() { return lock_; }
+    auto& lock() { return lock_; }
 
 private:
     NodeHeap* open(NodeId n);
@@ -98,7 +98,7 @@ private:
     RegionPages pages_;  // of all nodes, but for their place
     std::atomic<NodeHeap*>* open_ = nullptr;
     std::atomic<std::uint32_t> moved_{0};  // blocks that move_big() moved and that live
-    os::Lock lock_{os::LockRank::thread_pool};
+    os::Lock<os::LockRank::thread_pool> lock_;
 };
 
 extern Heap heap;

@@ -1,5 +1,4 @@
-// Everything that the threads of one node share. It lies in its node's own region, on normal
-// pages; the classes are apart by cache lines.
+// Everything that the threads of one node share. It lies in its node's own region, on normal pages.
 #pragma once
 
 #include "heap/node/class_heap.h"
@@ -27,14 +26,14 @@ public:
     std::uint32_t number_of(const Region& region, const void* slot) const {
         return static_cast<std::uint32_t>((address_of(slot) - region.thread_heaps()) / slot_bytes_);
     }
-    os::Lock& lock() { return lock_; }
+    auto& lock() { return lock_; }
 
 private:
     static constexpr std::uint32_t uncrowded = 128;
 
     void count(std::uint32_t taken);
 
-    os::Lock lock_{os::LockRank::metadata};
+    os::Lock<os::LockRank::metadata> lock_;
     Bytes slot_bytes_ = 0;
     std::uint32_t made_ = 0;
     std::uint32_t taken_ = 0;
@@ -43,14 +42,15 @@ private:
 };
 
 struct alignas(64) NodeHeap {
-    struct alignas(64) Class : ClassHeap {};
-
     NodeId node;
     BigHeap big;
     SlotPool slots;
-    Class classes[class_count];
 
-    ClassHeap& of(ClassId c) { return classes[c.value]; }
+    // What it needs in all: the shares come behind it, in pages that are zero until they are used.
+    static const Bytes bytes;
+    ClassShares& shares() { return *reinterpret_cast<ClassShares*>(this + 1); }
+    ClassHeap of(ClassId c) { return {shares(), big, c}; }
 };
+inline constexpr Bytes NodeHeap::bytes = align_up(sizeof(NodeHeap) + sizeof(ClassShares), 4 * KiB);
 
 }  // namespace numalloc

@@ -7,7 +7,7 @@ NodeStatistics statistics_of(NodeId n) {
     NodeHeap* node = heap.opened(n);
     if (node == nullptr) return s;
     for (unsigned c = 1; c < class_count; ++c) {
-        const ClassUse use = node->classes[c].use();
+        const ClassUse use = node->of(ClassId{c}).use();
         const Bytes size = shape_of(ClassId{c}).size;
         s.small_taken += use.taken * size;
         s.small_ring += use.ring * size;

@@ -32,7 +32,8 @@ struct Object {
     Object* next;
 };
 
-constexpr std::uint32_t no_bag = ~std::uint32_t{0};
+// The first entry of a table is of the table's own bag: nobody's. Zero, so that zero pages name none.
+constexpr std::uint32_t no_bag = 0;
 
 struct Bag {
     std::uint32_t run;

@@ -17,7 +17,8 @@ void for_each_inner_lock(Visit visit) {
             if (NodeHeap* node = heap.opened(NodeId{n})) visit_node(*node);
     };
     each_node([&](NodeHeap& node) {
-        for (auto& c : node.classes) visit(c.lock());
+        for (unsigned i = 0; i < class_shares; ++i)
+            for (unsigned c = 1; node.shares().is_open(i) && c < class_count; ++c) visit(node.shares().at(i, ClassId{c}).lock);
     });
     each_node([&](NodeHeap& node) { visit(node.big.lock()); });
     each_node([&](NodeHeap& node) { visit(node.slots.lock()); });
@@ -29,16 +30,16 @@ void for_each_inner_lock(Visit visit) {
 // under it, so the set of locks stands from the first to the last release.
 void heap_fork_prepare() {
     heap.lock().lock();
-    for_each_inner_lock([](os::Lock& lock) { lock.lock(); });
+    for_each_inner_lock([](auto& lock) { lock.lock(); });
 }
 
 void heap_fork_parent() {
-    for_each_inner_lock([](os::Lock& lock) { lock.unlock(); });
+    for_each_inner_lock([](auto& lock) { lock.unlock(); });
     heap.lock().unlock();
 }
 
 void heap_fork_child() {
-    for_each_inner_lock([](os::Lock& lock) { lock.reset_after_fork(); });
+    for_each_inner_lock([](auto& lock) { lock.reset_after_fork(); });
     heap.lock().reset_after_fork();
     forget_other_threads();
 }

@@ -8,7 +8,7 @@ void Outbox::send(Parcel& parcel) {
     if (parcel.head == nullptr) return;
     __atomic_store_n(&bytes_, bytes_ - Bytes{parcel.count} * shape_of(parcel.class_id).size, __ATOMIC_RELAXED);
     NodeHeap* const home = heap.opened(parcel.node);
-    home->of(parcel.class_id).put(home->big, parcel.class_id, {parcel.head, parcel.count});
+    home->of(parcel.class_id).put({parcel.head, parcel.count});
     parcel.head = nullptr;
     parcel.count = 0;
 }

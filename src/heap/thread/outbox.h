@@ -34,7 +34,7 @@ public:
     void flush_if_older(std::uint32_t now, std::uint32_t age);
     bool empty() const { return __atomic_load_n(&bytes_, __ATOMIC_RELAXED) == 0; }
 
-    os::Lock& lock() { return lock_; }
+    auto& lock() { return lock_; }
 
 private:
     struct Parcel {
@@ -51,7 +51,7 @@ private:
     void send(Parcel& parcel);
     void send_all();
 
-    os::Lock lock_{os::LockRank::outbox};
+    os::Lock<os::LockRank::outbox> lock_;
     std::uint32_t since_ = 0;  // milliseconds: when the oldest object came
     Bytes bytes_ = 0;
     Parcel parcel_[parcels] = {};

@@ -61,7 +61,7 @@ SubList without_foreign(const ThreadHeap* h, ClassId c, SubList list) {
         Object* const next = o->next;
         if (NodeHeap* const owner = heap.owner(o); owner != h->home) {
             o->next = nullptr;
-            owner->of(c).put_into_bags(owner->big, c, {o, 1});
+            owner->of(c).put_into_bags({o, 1});
         } else {
             o->next = own.head;
             own.head = o;
@@ -78,11 +78,11 @@ enum class To { ring, empty_ring, bags };
 // To the node; what ClassHeap::put() says the thread should keep from now on.
 std::uint32_t give_to_node(const ThreadHeap* h, ClassId c, SubList list, To to) {
     if (NUMALLOC_UNLIKELY(!heap.options().origin_free)) list = without_foreign(h, c, list);
-    ClassHeap& node = h->home->of(c);
+    ClassHeap node = h->home->of(c);
     if (list.head == nullptr) return heap.batch(c);
-    if (to == To::ring) return node.put(h->home->big, c, list);
-    if (to == To::empty_ring) node.put_last(h->home->big, c, list);
-    else node.put_into_bags(h->home->big, c, list);
+    if (to == To::ring) return node.put(list);
+    if (to == To::empty_ring) node.put_last(list);
+    else node.put_into_bags(list);
     return heap.batch(c);
 }
 
@@ -216,7 +216,7 @@ bool send_to_its_share(const ThreadHeap* h, NodeHeap* owner, unsigned c, Object*
     const Bag& bag = region.bag(region.head_of(region.bag_of(p)));
     if (owner != h->home || __atomic_load_n(&bag.small.share, __ATOMIC_RELAXED) == h->share) return false;
     p->next = nullptr;
-    owner->of(ClassId{c}).put_into_bags(owner->big, ClassId{c}, {p, 1});
+    owner->of(ClassId{c}).put_into_bags({p, 1});
     return true;
 }
 
@@ -269,6 +269,7 @@ bool attach_thread(NodeId n) {
         }
         h->checked_frees = frees_to_check;
         h->share = static_cast<std::uint8_t>(home->slots.number_of(home->big.region(), slot) % class_shares);
+        home->shares().open(h->share);
         for (unsigned i = 0; i < medium_entries; ++i)
             h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
     }
@@ -373,7 +374,7 @@ void* allocate_without_heap(NodeId n, ClassId c, bool* zeroed) {
     }
     if (supply.count > 1) {
         NodeHeap* from = heap.owner(supply.list);
-        from->of(c).put_into_bags(from->big, c, {supply.list->next, supply.count - 1});
+        from->of(c).put_into_bags({supply.list->next, supply.count - 1});
     }
     return supply.list;
 }
@@ -406,7 +407,7 @@ void free_slow(ThreadHeap* h, void* p, Freed why, const char* call) {
         housekeeping(h);
     } else {
         object->next = nullptr;
-        owner->of(c).put_into_bags(owner->big, c, {object, 1});
+        owner->of(c).put_into_bags({object, 1});
     }
 }
 
