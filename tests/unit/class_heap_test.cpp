@@ -2,80 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
-#include <mutex>
 #include <random>
 #include <set>
-#include <thread>
 #include <vector>
 
-#include "heap/node/class_heap.h"
-#include "made_up_node.h"
+#include "made_up_class_heap.h"
 
 namespace numalloc {
 namespace {
 
-using testing::Node;
-
-class ClassHeapTest : public ::testing::Test {
-protected:
-    Supply take(ClassId c, std::uint32_t want, unsigned share = 0) {
-        shares_->open(share);
-        return of(c).take(want, share);
-    }
-    BagIndex bag_of(const void* p) const { return node.big.region().bag_of(p); }
-    std::uint32_t put(ClassId c, SubList list) { return of(c).put(list); }
-    ClassHeap of(ClassId c) { return {*shares_, node.big, c}; }
-
-    // The objects of a supply, one by one.
-    static std::vector<void*> objects(ClassId c, const Supply& s) {
-        std::vector<void*> result;
-        if (s.fresh != nullptr)
-            for (std::uint32_t i = 0; i < s.count; ++i) result.push_back(static_cast<char*>(s.fresh) + Bytes{i} * shape_of(c).size);
-        for (Object* o = s.list; o != nullptr; o = o->next) result.push_back(o);
-        EXPECT_EQ(result.size(), s.count);
-        return result;
-    }
-    static SubList list_of(const std::vector<void*>& objects) {
-        SubList list;
-        for (auto o = objects.rbegin(); o != objects.rend(); ++o) {
-            static_cast<Object*>(*o)->next = list.head;
-            list.head = static_cast<Object*>(*o);
-            ++list.count;
-        }
-        return list;
-    }
-    // Exactly `count` objects, whatever it takes.
-    std::vector<void*> take_many(ClassId c, std::size_t count, unsigned share = 0) {
-        std::vector<void*> result;
-        while (result.size() < count) {
-            const Supply s = take(c, static_cast<std::uint32_t>(count - result.size()), share);
-            EXPECT_GT(s.count, 0u);
-            if (s.count == 0) break;
-            for (void* o : objects(c, s)) result.push_back(o);
-        }
-        return result;
-    }
-    void validate(ClassId c) {
-        of(c).validate();
-        node.big.validate();
-    }
-    void expect_nothing_held(ClassId c) {
-        of(c).drain(false);
-        validate(c);
-        const ClassUse use = of(c).use();
-        EXPECT_EQ(use.taken, 0u);
-        EXPECT_EQ(use.ring, 0u);
-        EXPECT_EQ(use.bags, 0u);
-        EXPECT_EQ(node.big.use().small_bags, 0u);
-    }
-
-    Node node{-1};
-
-private:
-    std::unique_ptr<ClassShares> shares_ = std::make_unique<ClassShares>();
-};
+using ClassHeapTest = testing::ClassHeapFixture;
 
 TEST_F(ClassHeapTest, FreshObjectsLieInARowAndReadAsZero) {
     const ClassId c = class_of(48);
@@ -153,25 +89,6 @@ TEST_F(ClassHeapTest, AFullRingSortsItsOldestIntoBags) {
     EXPECT_EQ(from_bags, lists[0]);
 }
 
-// More shares have no more in their rings together than twice what one has, but for a list each.
-TEST_F(ClassHeapTest, TheRingsOfManySharesAreShorter) {
-    const ClassId c = class_of(1024);
-    const unsigned ring = shape_of(c).ring;
-    const auto rest = take_many(c, 500);
-    for (const unsigned shares : {1u, 2u, 4u, 8u, 16u}) {
-        std::vector<std::vector<void*>> lists;
-        for (unsigned s = 0; s < shares; ++s)
-            for (unsigned i = 0; i < ring + 2; ++i) lists.push_back(take_many(c, 4, s));
-        for (const auto& list : lists) put(c, list_of(list));
-        const std::uint64_t most = std::max(shares, shares == 1 ? ring : 2 * ring);
-        EXPECT_LE(of(c).use().ring, 4 * most) << shares;
-        EXPECT_GE(of(c).use().ring, 4 * most / 2) << shares;
-        of(c).drain(false);
-        EXPECT_EQ(of(c).use().ring, 0u);
-    }
-    validate(c);
-}
-
 TEST_F(ClassHeapTest, AnEmptyBagServesAnyClass) {
     const ClassId small = class_of(32), other = class_of(512);
     const auto all = take_many(small, shape_of(small).objects);
@@ -235,99 +152,6 @@ TEST_F(ClassHeapTest, SparseBagsAreNotHeldByTheRing) {
     EXPECT_EQ(use.taken, use.ring);
     EXPECT_LE(use.bags, 3u);
     expect_nothing_held(c);
-}
-
-// What one thread frees is no hole beside what another keeps: not when the lists come back through
-// the ring, nor through the bags.
-TEST_F(ClassHeapTest, SharesDoNotMixInABag) {
-    const ClassId c = class_of(1024);
-    const ClassShape& shape = shape_of(c);
-    std::vector<void*> held[3];
-    std::mt19937 random(5);
-    for (int i = 0; i < 3000; ++i) {
-        const unsigned k = random() % 3;
-        if (held[k].size() < 8u * shape.objects) {
-            for (void* p : objects(c, take(c, 8, k))) held[k].push_back(p);
-            continue;
-        }
-        std::shuffle(held[k].begin(), held[k].end(), random);
-        const std::vector<void*> some(held[k].end() - 8, held[k].end());
-        held[k].resize(held[k].size() - 8);
-        put(c, list_of(some));
-    }
-    std::set<std::uint32_t> bags[3];
-    for (unsigned k = 0; k < 3; ++k)
-        for (const void* p : held[k]) bags[k].insert(bag_of(p).value);
-    for (unsigned k = 0; k < 3; ++k)
-        for (const std::uint32_t b : bags[k])
-            for (unsigned other = 0; other < k; ++other) EXPECT_EQ(bags[other].count(b), 0u) << k << ' ' << other;
-    validate(c);
-    for (const auto& some : held) of(c).put_into_bags(list_of(some));
-    expect_nothing_held(c);
-}
-
-// A consumer's frees serve the producer, whose bags they came from.
-TEST_F(ClassHeapTest, AListGoesHomeToItsShare) {
-    const ClassId c = class_of(64);
-    const auto produced = take_many(c, 20, 1);
-    put(c, list_of(produced));
-    EXPECT_NE(take(c, 1, 2).fresh, nullptr) << "not another's list";
-    EXPECT_EQ(objects(c, take(c, 1, 1)), produced);
-}
-
-// Generations of threads, each of which leaves a list: the next takes it, and more do not pile up.
-TEST_F(ClassHeapTest, OfThreadsThatEndOneListOfAShareRests) {
-    const ClassId c = class_of(64);
-    std::vector<void*> all = take_many(c, 4 * 100), others = take_many(c, 100, 1);
-    const auto leave = [&](std::vector<void*>& from) {
-        of(c).put_last(list_of({from.end() - 20, from.end()}));
-        from.resize(from.size() - 20);
-    };
-    leave(all);
-    EXPECT_EQ(of(c).use().ring, 20u);
-    leave(all);
-    leave(all);
-    EXPECT_EQ(of(c).use().ring, 20u);
-    leave(others);
-    EXPECT_EQ(of(c).use().ring, 40u);
-    validate(c);
-    EXPECT_EQ(take(c, 1).count, 20u);
-    leave(all);
-    EXPECT_EQ(of(c).use().ring, 40u);
-    EXPECT_EQ(of(c).use().taken, 500u - 2 * 20);  // with programs and in the ring
-}
-
-TEST_F(ClassHeapTest, AShareWithMuchFreeServesTheOthers) {
-    const ClassId c = class_of(1024);
-    const unsigned in_bag = shape_of(c).objects;
-    auto mine = take_many(c, 16 * in_bag, 1);
-    const std::uint64_t bags = of(c).use().bags;
-    // Of each bag one object stays.
-    std::vector<void*> freed;
-    std::set<std::uint32_t> seen;
-    for (void* p : mine)
-        if (!seen.insert(bag_of(p).value).second) freed.push_back(p);
-    of(c).put_into_bags(list_of(freed));
-    const auto others = take_many(c, 10 * in_bag, 2);
-    EXPECT_EQ(of(c).use().bags, bags);
-    for (void* p : others) EXPECT_EQ(seen.count(bag_of(p).value), 1u);
-    validate(c);
-    // Dense again, it gives no more.
-    const auto rest = take_many(c, 4 * in_bag, 1);
-    EXPECT_EQ(seen.count(bag_of(take(c, 1, 3).fresh).value), 0u);
-    (void)rest;
-}
-
-TEST_F(ClassHeapTest, AFullNodeGivesWhatItsOtherSharesHave) {
-    const ClassId c = class_of(1024), other = class_of(2048);
-    const auto from_ring = take_many(c, 5, 1);
-    put(c, list_of(from_ring));
-    ASSERT_NE(take(other, 1, 1).fresh, nullptr);
-    while (node.take(1) != BigHeap::none) {}
-    EXPECT_EQ(objects(c, take(c, 1, 2)), from_ring);
-    EXPECT_NE(take(c, 1, 3).fresh, nullptr) << "the bag that share 1 was carving";
-    EXPECT_NE(take(other, 1, 4).fresh, nullptr);
-    validate(c);
 }
 
 TEST_F(ClassHeapTest, AFullNodeGivesNothing) {
@@ -395,58 +219,6 @@ TEST_F(ClassHeapTest, RowsGoBackToTheirBags) {
         of(c).put_into_bags(list_of(all));
         expect_nothing_held(c);
     }
-}
-
-// Threads of all shares at once, whose lists have objects of each other's bags, bags that move from share to
-// share, and somebody who drains.
-TEST_F(ClassHeapTest, SharesAreSortedIntoByManyThreads) {
-    constexpr unsigned threads = 6;
-    const ClassId c = class_of(1024);
-    for (unsigned s = 0; s < threads; ++s) take_many(c, 1, s);
-    const std::uint64_t kept = of(c).use().taken;
-    std::mutex lock;
-    std::vector<void*> exchanged;
-    std::vector<std::thread> running;
-    for (unsigned t = 0; t < threads; ++t)
-        running.emplace_back([&, t] {
-            std::mt19937 random(t);
-            std::vector<void*> mine;
-            for (int i = 0; i < 2000; ++i) {
-                if (mine.size() < 100 + 900 * (random() % 2)) {
-                    for (void* p : objects(c, of(c).take(8, t))) {
-                        std::memset(p, int(t + 1), 1024);
-                        mine.push_back(p);
-                    }
-                }
-                {
-                    std::lock_guard guard(lock);
-                    exchanged.insert(exchanged.end(), mine.begin(), mine.begin() + long(mine.size() / 4));
-                    mine.erase(mine.begin(), mine.begin() + long(mine.size() / 4));
-                    std::shuffle(exchanged.begin(), exchanged.end(), random);
-                    const std::size_t some = std::min<std::size_t>(exchanged.size(), random() % 64);
-                    mine.insert(mine.end(), exchanged.end() - long(some), exchanged.end());
-                    exchanged.resize(exchanged.size() - some);
-                }
-                const std::size_t some = std::min<std::size_t>(mine.size(), 1 + random() % 64);
-                const std::vector<void*> gone(mine.end() - long(some), mine.end());
-                mine.resize(mine.size() - some);
-                if (gone.empty()) continue;
-                if (i % 3 == 0) of(c).put_into_bags(list_of(gone));
-                else if (i % 3 == 1) of(c).put_last(list_of(gone));
-                else of(c).put(list_of(gone));
-                if (i % 64 == 0) of(c).drain(i % 128 == 0);
-            }
-            std::lock_guard guard(lock);
-            exchanged.insert(exchanged.end(), mine.begin(), mine.end());
-        });
-    for (std::thread& thread : running) thread.join();
-    validate(c);
-    EXPECT_EQ(of(c).use().taken, kept + exchanged.size() + of(c).use().ring);
-    std::sort(exchanged.begin(), exchanged.end());
-    EXPECT_EQ(std::unique(exchanged.begin(), exchanged.end()), exchanged.end());
-    of(c).put_into_bags(list_of(exchanged));
-    of(c).drain(false);
-    EXPECT_EQ(of(c).use().taken, kept);
 }
 
 using ClassHeapDeathTest = ClassHeapTest;

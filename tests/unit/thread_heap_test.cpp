@@ -198,9 +198,10 @@ TEST_F(ThreadHeapTest, SegmentsAreSmallInACrowd) {
     const auto capacity = [c] {
         std::vector<void*> all;
         for (unsigned i = 0; i < 20u * shape_of(c).batch; ++i) all.push_back(allocate(c));
+        const std::uint32_t grown = this_thread_heap->segment[c.value].capacity;
         for (void* p : all) release(p);
         check_lists(this_thread_heap);
-        return std::uint32_t{this_thread_heap->segment[c.value].capacity};
+        return grown;
     };
     std::atomic<unsigned> there{0};
     std::atomic<bool> go{false};

@@ -14,6 +14,8 @@ constinit Object end_of_list{nullptr};
 
 namespace {
 
+// Of the first thread's heap; of later ones as many parts less, so that all threads together pay for some
+// thousands.
 constexpr std::uint32_t frees_to_check = 1000;
 // Of a heap that served another thread before; its lists are still short when it is asked whether they
 // hold the object.
@@ -267,8 +269,9 @@ bool attach_thread(NodeId n) {
             const Bytes from_map = address_of(h) - address_of(region.class_map());
             h->fast_bias = ((class_reach - from_map) << bag_shift) - region.start();
         }
-        h->checked_frees = frees_to_check;
-        h->share = static_cast<std::uint8_t>(home->slots.number_of(home->big.region(), slot) % class_shares);
+        const std::uint32_t number = home->slots.number_of(home->big.region(), slot);
+        h->checked_frees = frees_to_check / (number + 1);
+        h->share = static_cast<std::uint8_t>(number % class_shares);
         home->shares().open(h->share);
         for (unsigned i = 0; i < medium_entries; ++i)
             h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;

@@ -1,0 +1,182 @@
+// The shares of a class's bags: who takes from which, whose rings hold what, and many threads at once.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "made_up_class_heap.h"
+
+namespace numalloc {
+namespace {
+
+using ClassShareTest = testing::ClassHeapFixture;
+
+// What one thread frees is no hole beside what another keeps: not when the lists come back through
+// the ring, nor through the bags.
+TEST_F(ClassShareTest, SharesDoNotMixInABag) {
+    const ClassId c = class_of(1024);
+    const ClassShape& shape = shape_of(c);
+    std::vector<void*> held[3];
+    std::mt19937 random(5);
+    for (int i = 0; i < 3000; ++i) {
+        const unsigned k = random() % 3;
+        if (held[k].size() < 8u * shape.objects) {
+            for (void* p : objects(c, take(c, 8, k))) held[k].push_back(p);
+            continue;
+        }
+        std::shuffle(held[k].begin(), held[k].end(), random);
+        const std::vector<void*> some(held[k].end() - 8, held[k].end());
+        held[k].resize(held[k].size() - 8);
+        put(c, list_of(some));
+    }
+    std::set<std::uint32_t> bags[3];
+    for (unsigned k = 0; k < 3; ++k)
+        for (const void* p : held[k]) bags[k].insert(bag_of(p).value);
+    for (unsigned k = 0; k < 3; ++k)
+        for (const std::uint32_t b : bags[k])
+            for (unsigned other = 0; other < k; ++other) EXPECT_EQ(bags[other].count(b), 0u) << k << ' ' << other;
+    validate(c);
+    for (const auto& some : held) of(c).put_into_bags(list_of(some));
+    expect_nothing_held(c);
+}
+
+// A consumer's frees serve the producer, whose bags they came from.
+TEST_F(ClassShareTest, AListGoesHomeToItsShare) {
+    const ClassId c = class_of(64);
+    const auto produced = take_many(c, 20, 1);
+    put(c, list_of(produced));
+    EXPECT_NE(take(c, 1, 2).fresh, nullptr) << "not another's list";
+    EXPECT_EQ(objects(c, take(c, 1, 1)), produced);
+}
+
+// Generations of threads, each of which leaves a list: the next takes it, and more do not pile up.
+TEST_F(ClassShareTest, OfThreadsThatEndOneListOfAShareRests) {
+    const ClassId c = class_of(64);
+    std::vector<void*> all = take_many(c, 4 * 100), others = take_many(c, 100, 1);
+    const auto leave = [&](std::vector<void*>& from) {
+        of(c).put_last(list_of({from.end() - 20, from.end()}));
+        from.resize(from.size() - 20);
+    };
+    leave(all);
+    EXPECT_EQ(of(c).use().ring, 20u);
+    leave(all);
+    leave(all);
+    EXPECT_EQ(of(c).use().ring, 20u);
+    leave(others);
+    EXPECT_EQ(of(c).use().ring, 40u);
+    validate(c);
+    EXPECT_EQ(take(c, 1).count, 20u);
+    leave(all);
+    EXPECT_EQ(of(c).use().ring, 40u);
+    EXPECT_EQ(of(c).use().taken, 500u - 2 * 20);  // with programs and in the ring
+}
+
+TEST_F(ClassShareTest, AShareWithMuchFreeServesTheOthers) {
+    const ClassId c = class_of(1024);
+    const unsigned in_bag = shape_of(c).objects;
+    auto mine = take_many(c, 16 * in_bag, 1);
+    const std::uint64_t bags = of(c).use().bags;
+    // Of each bag one object stays.
+    std::vector<void*> freed;
+    std::set<std::uint32_t> seen;
+    for (void* p : mine)
+        if (!seen.insert(bag_of(p).value).second) freed.push_back(p);
+    of(c).put_into_bags(list_of(freed));
+    const auto others = take_many(c, 10 * in_bag, 2);
+    EXPECT_EQ(of(c).use().bags, bags);
+    for (void* p : others) EXPECT_EQ(seen.count(bag_of(p).value), 1u);
+    validate(c);
+    // Dense again, it gives no more.
+    const auto rest = take_many(c, 4 * in_bag, 1);
+    EXPECT_EQ(seen.count(bag_of(take(c, 1, 3).fresh).value), 0u);
+    (void)rest;
+}
+
+TEST_F(ClassShareTest, AFullNodeGivesWhatItsOtherSharesHave) {
+    const ClassId c = class_of(1024), other = class_of(2048);
+    const auto from_ring = take_many(c, 5, 1);
+    put(c, list_of(from_ring));
+    ASSERT_NE(take(other, 1, 1).fresh, nullptr);
+    while (node.take(1) != BigHeap::none) {}
+    EXPECT_EQ(objects(c, take(c, 1, 2)), from_ring);
+    EXPECT_NE(take(c, 1, 3).fresh, nullptr) << "the bag that share 1 was carving";
+    EXPECT_NE(take(other, 1, 4).fresh, nullptr);
+    validate(c);
+}
+
+// More shares have no more in their rings together than twice what one has, but for a list each.
+TEST_F(ClassShareTest, TheRingsOfManySharesAreShorter) {
+    const ClassId c = class_of(1024);
+    const unsigned ring = shape_of(c).ring;
+    const auto rest = take_many(c, 500);
+    for (const unsigned shares : {1u, 2u, 4u, 8u, 16u}) {
+        std::vector<std::vector<void*>> lists;
+        for (unsigned s = 0; s < shares; ++s)
+            for (unsigned i = 0; i < ring + 2; ++i) lists.push_back(take_many(c, 4, s));
+        for (const auto& list : lists) put(c, list_of(list));
+        const std::uint64_t most = std::max(shares, shares == 1 ? ring : 2 * ring);
+        EXPECT_LE(of(c).use().ring, 4 * most) << shares;
+        EXPECT_GE(of(c).use().ring, 4 * most / 2) << shares;
+        of(c).drain(false);
+        EXPECT_EQ(of(c).use().ring, 0u);
+    }
+    validate(c);
+}
+
+// Threads of all shares at once, whose lists have objects of each other's bags, bags that move from share to
+// share, and somebody who drains.
+TEST_F(ClassShareTest, SharesAreSortedIntoByManyThreads) {
+    constexpr unsigned threads = 6;
+    const ClassId c = class_of(1024);
+    for (unsigned s = 0; s < threads; ++s) take_many(c, 1, s);
+    const std::uint64_t kept = of(c).use().taken;
+    std::mutex lock;
+    std::vector<void*> exchanged;
+    std::vector<std::thread> running;
+    for (unsigned t = 0; t < threads; ++t)
+        running.emplace_back([&, t] {
+            std::mt19937 random(t);
+            std::vector<void*> mine;
+            for (int i = 0; i < 2000; ++i) {
+                if (mine.size() < 100 + 900 * (random() % 2)) {
+                    for (void* p : objects(c, of(c).take(8, t))) {
+                        std::memset(p, int(t + 1), 1024);
+                        mine.push_back(p);
+                    }
+                }
+                {
+                    std::lock_guard guard(lock);
+                    exchanged.insert(exchanged.end(), mine.begin(), mine.begin() + long(mine.size() / 4));
+                    mine.erase(mine.begin(), mine.begin() + long(mine.size() / 4));
+                    std::shuffle(exchanged.begin(), exchanged.end(), random);
+                    const std::size_t some = std::min<std::size_t>(exchanged.size(), random() % 64);
+                    mine.insert(mine.end(), exchanged.end() - long(some), exchanged.end());
+                    exchanged.resize(exchanged.size() - some);
+                }
+                const std::size_t some = std::min<std::size_t>(mine.size(), 1 + random() % 64);
+                const std::vector<void*> gone(mine.end() - long(some), mine.end());
+                mine.resize(mine.size() - some);
+                if (gone.empty()) continue;
+                if (i % 3 == 0) of(c).put_into_bags(list_of(gone));
+                else if (i % 3 == 1) of(c).put_last(list_of(gone));
+                else of(c).put(list_of(gone));
+                if (i % 64 == 0) of(c).drain(i % 128 == 0);
+            }
+            std::lock_guard guard(lock);
+            exchanged.insert(exchanged.end(), mine.begin(), mine.end());
+        });
+    for (std::thread& thread : running) thread.join();
+    validate(c);
+    EXPECT_EQ(of(c).use().taken, kept + exchanged.size() + of(c).use().ring);
+    std::sort(exchanged.begin(), exchanged.end());
+    EXPECT_EQ(std::unique(exchanged.begin(), exchanged.end()), exchanged.end());
+    of(c).put_into_bags(list_of(exchanged));
+    of(c).drain(false);
+    EXPECT_EQ(of(c).use().taken, kept);
+}
+
+}  // namespace
+}  // namespace numalloc
