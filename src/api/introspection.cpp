@@ -16,6 +16,9 @@ using namespace numalloc;
 
 namespace {
 
+// Of small objects. The numbers are not of one moment: what wandered between two readings must not wrap.
+Bytes in_use_of(const NodeStatistics& s) { return s.small_taken - min_of(s.small_ring, s.small_taken); }
+
 struct mallinfo2 information() {
     struct mallinfo2 info {};
     if (!heap.started()) return info;
@@ -24,7 +27,7 @@ struct mallinfo2 information() {
     info.ordblks = 1;
     info.hblks = s.big_objects;
     info.hblkhd = s.big_bytes;
-    info.uordblks = s.small_taken - s.small_ring + s.heap_bytes;
+    info.uordblks = in_use_of(s) + s.heap_bytes;
     info.fordblks = info.arena - info.uordblks;
     info.keepcost = s.dirty_bytes;
     return info;
@@ -51,11 +54,11 @@ void say_statistics(const char* of, std::uint64_t number, const NodeStatistics& 
 void write_totals(FILE* stream, const NodeStatistics& s) {
     using Ull = unsigned long long;
     const Ull held = s.small_bags + s.big_bytes + s.heap_bytes + s.free_bytes;
-    const Ull free_small = s.small_bags - (s.small_taken - s.small_ring);
+    const Ull free_small = s.small_bags - min_of(in_use_of(s), s.small_bags);
     fprintf(stream,
             "<total type=\"fast\" count=\"0\" size=\"%llu\"/>\n"
             "<total type=\"rest\" count=\"0\" size=\"%llu\"/>\n",
-            Ull{s.small_ring}, free_small - s.small_ring + s.free_bytes);
+            Ull{s.small_ring}, free_small - min_of<Ull>(s.small_ring, free_small) + s.free_bytes);
     fprintf(stream, "<total type=\"mmap\" count=\"%llu\" size=\"%llu\"/>\n", Ull{s.big_objects}, Ull{s.big_bytes});
     fprintf(stream,
             "<system type=\"current\" size=\"%llu\"/>\n"

@@ -224,6 +224,18 @@ TEST_F(ClassHeapTest, RowsGoBackToTheirBags) {
 using ClassHeapDeathTest = ClassHeapTest;
 
 // The object that was freed last lies in the middle of a row, or the row is longer than what is out.
+// The bag is gone, and its entry may be anything.
+TEST_F(ClassHeapDeathTest, AListOfABagThatIsGoneIsSeen) {
+    const ClassId c = class_of(64);
+    auto all = take_many(c, shape_of(c).objects);
+    auto* const stale = static_cast<Object*>(all[3]);
+    of(c).put_into_bags(list_of(all));
+    ASSERT_EQ(of(c).use().bags, 0u);
+    stale->next = nullptr;
+    for (int i = 0; i < 2; ++i) EXPECT_DEATH(of(c).put({stale, 1}), "was freed twice");
+    EXPECT_DEATH(of(c).put_last({stale, 1}), "was freed twice");
+}
+
 TEST_F(ClassHeapDeathTest, ASecondFreeInARowIsSeen) {
     const ClassId c = class_of(64);
     std::vector<void*> all = take_many(c, 100);

@@ -123,6 +123,33 @@ TEST(ExtentTree, RegularRunsDoNotDegenerate) {
     }
 }
 
+// What a hostile program could free: runs whose priorities fall with the address, so that the tree is a list.
+TEST(ExtentTree, AListOfRunsIsSlowButRight) {
+    constexpr std::uint32_t length = 300;
+    std::vector<std::uint32_t> chain;
+    for (std::uint32_t run = 1; chain.size() < length; ++run) {
+        const std::uint64_t band = std::uint64_t{ExtentTree::priority(run)} * length >> 32;
+        if (band == length - 1 - chain.size()) chain.push_back(run);
+    }
+    Model m(chain.back() + 1);
+    for (std::uint32_t i = 0; i < length; ++i) m.insert(chain[i], 1 + i);
+    EXPECT_EQ(m.tree().validate(), length);
+    for (std::uint32_t i = 1; i < length; i += 7) m.check(i);
+    // The longest, at the far end of the list, and others from there on: all that are above look again.
+    for (std::uint32_t i = length; i-- > 1;) {
+        m.remove(chain[i]);
+        m.check(i);
+        m.check(i + 1);
+        if (i % 50 == 0) { ASSERT_EQ(m.tree().validate(), i); }
+    }
+    // And its head in the end, which splits it.
+    for (std::uint32_t i = length; i-- > 1;) m.insert(chain[i], length - i);
+    m.remove(chain[0]);
+    m.insert(chain[0], 1000);
+    m.check(length);
+    EXPECT_EQ(m.tree().validate(), length);
+}
+
 #if defined(NUMALLOC_CHECKS)
 TEST(ExtentTreeDeathTest, ValidateSeesABrokenOrder) {
     std::vector<Bag> bags(100);

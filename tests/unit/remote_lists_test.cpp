@@ -1,7 +1,11 @@
 // What a thread allocates on other nodes than its own, and on the interleaved heap: from the right
 // region, in lists of bounded length that are given back, on a made-up machine of three nodes whose
 // numbers have gaps.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "heap/node/statistics.h"
@@ -135,6 +139,43 @@ TEST_F(RemoteLists, SpillingStaysWithinTheThreadsLimit) {
         EXPECT_EQ(next(), NodeId{1});
         for (void* p : blocks) release(p);
     });
+}
+
+// A full node's threads take small objects of others, whatever share they have at home: all are seen there.
+TEST_F(RemoteLists, SmallObjectsThatSpillAreSeenWhereTheyLie) {
+    const ClassId c = class_of(64);
+    std::vector<std::thread> others;
+    std::atomic<bool> stop{false};
+    // So that not the first share of node 0 is free.
+    for (int i = 0; i < 3; ++i)
+        others.push_back(thread_on(0, [&] {
+            while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    run_on(0, [&] {
+        EXPECT_NE(this_thread_heap->share, 0);
+        std::vector<void*> blocks;
+        for (Bytes bytes = GiB; bytes >= bag_bytes; bytes /= 2) {
+            NodeId from{0};
+            while (from == NodeId{0}) {
+                blocks.push_back(heap.take_big(NodeId{0}, bytes, 1).address);
+                from = heap.owner(blocks.back())->node;
+            }
+        }
+        const std::uint64_t before = heap.node(NodeId{1})->of(c).use().taken;
+        std::vector<void*> spilled;
+        for (int i = 0; i < 3000; ++i) spilled.push_back(allocate(c));
+        const auto on_other = std::count_if(spilled.begin(), spilled.end(), [](void* p) { return heap.owner(p)->node == NodeId{1}; });
+        EXPECT_GT(on_other, 2000);
+        EXPECT_GE(heap.node(NodeId{1})->of(c).use().taken, before + std::uint64_t(on_other));
+        for (void* p : spilled) release(p);
+        for (void* p : blocks) release(p);
+    });
+    stop = true;
+    for (std::thread& other : others) other.join();
+    heap.scavenge(true);
+    EXPECT_EQ(heap.node(NodeId{1})->of(c).use().bags, 0u);
+    EXPECT_EQ(heap.node(NodeId{1})->big.use().small_bags, 0u);
 }
 
 TEST_F(RemoteLists, OnlyBigObjectsMove) {

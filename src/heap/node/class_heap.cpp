@@ -35,7 +35,12 @@ Object* link_fresh(void* fresh, std::uint32_t count, Bytes size) {
     return static_cast<Object*>(fresh);
 }
 
-const Bag& ClassHeap::bag_of(SubList list) const { return region().bag(region().head_of(region().bag_of(list.head))); }
+// The bag of the first object. It has the class's, unless the object was freed twice and all others too.
+const Bag& ClassHeap::home_of(SubList list) const {
+    const BagIndex b = region().bag_of(list.head);
+    if (NUMALLOC_UNLIKELY(region().class_at(b) != class_)) die_of_second_free(list.head);
+    return region().bag(region().head_of(b));
+}
 
 void ClassHeap::Held::release() {
     if (share_ != nullptr) share_->lock.unlock();
@@ -45,6 +50,7 @@ void ClassHeap::Held::release() {
 void ClassHeap::Held::hold(unsigned share) {
     if (share_ != nullptr && number_ == share) return;
     release();
+    NUMALLOC_ASSERT(share < class_shares && heap_.shares_.is_open(share));
     number_ = share;
     share_ = &heap_.share(share);
     share_->lock.lock();
@@ -68,8 +74,8 @@ bool ClassHeap::can_spare(const ClassShare& share) const {
     return share.bags * objects * 7 > 8 * share.taken + 7 * objects;
 }
 
-// Lists that each share's ring may hold: the rings of a class hold twice one ring at most, three times
-// with three shares (a main thread and two that work). At least one each, unless a list is one large object.
+// Lists that each share's ring may hold: two or three shares (a main thread and two that work) have a whole
+// ring each, more have two rings' worth together; but each may hold a list, unless that is one large object.
 std::uint32_t ClassHeap::ring_room() const {
     const std::uint32_t room = shape().ring / max_of(shares_.count() / 2, 1U);
     return shape().batch > 1 ? max_of(room, min_of<std::uint32_t>(shape().ring, 1)) : room;
@@ -182,9 +188,10 @@ Supply ClassHeap::take_from(ClassShare& share, std::uint32_t want) {
 
 Supply ClassHeap::take(std::uint32_t want, unsigned number) {
     {
+        NUMALLOC_ASSERT(shares_.is_open(number));
         ClassShare& own = share(number);
         os::Guard guard(own.lock);
-        own.ring_used = true;
+        own.set(ClassShare::used);
         Supply supply = take_from(own, want);
         if (supply.count == 0 && ((big_.shares_huge_pages() && adopt(number)) || add_bag(number))) supply = take_from(own, want);
         if (supply.count != 0) return supply;
@@ -260,6 +267,7 @@ void ClassHeap::sort(SubList list, Held& held, Emptied& emptied) {
         home.small.free_count = static_cast<std::uint16_t>(home.small.free_count + run);
         home.taken = static_cast<std::uint16_t>(taken - run);
         held->taken -= run;
+        held->set(ClassShare::used);
         if (home.small.listed == 0) enlist(*held, b.value);
         // The bag being carved is kept while it is short: the next allocation would ask for it
         // again. drain() lets go of it.
@@ -275,19 +283,22 @@ void ClassHeap::give(const Emptied& emptied) {
     }
 }
 
-std::uint32_t ClassHeap::put(SubList list) {
-    const Bag& home = bag_of(list);
-    // Looking for a ring costs a walk of its own: one list in 32, the first among them.
-    if (__atomic_fetch_add(&share(share_number(home)).lists_put, 1, __ATOMIC_RELAXED) % lists_per_walk == 0)
+// Looking for an object that was freed twice costs a walk of its own: one list in 32, the first among them.
+void ClassHeap::check_some(SubList list) {
+    if (__atomic_fetch_add(&share(share_number(home_of(list))).lists_put, 1, __ATOMIC_RELAXED) % lists_per_walk == 0)
         check_list(region(), class_, list);
+}
+
+std::uint32_t ClassHeap::put(SubList list) {
+    check_some(list);
     Emptied emptied;
     std::uint32_t keep = shape().batch;
     const std::uint32_t room = ring_room();
     {
         Held held(*this);
-        held.hold_share_of(home);
+        held.hold_share_of(home_of(list));
         const unsigned own = held.number();
-        held->ring_used = true;
+        held->set(ClassShare::used);
         if (sparse(*held)) {
             sort(list, held, emptied);
             held.hold(own);
@@ -308,15 +319,17 @@ std::uint32_t ClassHeap::put(SubList list) {
 }
 
 void ClassHeap::put_last(SubList list) {
-    check_list(region(), class_, list);
-    Emptied emptied;
+    check_some(list);
     {
         Held held(*this);
-        held.hold_share_of(bag_of(list));
-        if (sparse(*held) || !held->ring.empty() || ring_room() == 0) sort(list, held, emptied);
-        else held->ring.push(list);
+        held.hold_share_of(home_of(list));
+        if (!sparse(*held) && held->ring.empty() && ring_room() > 0) {
+            held->ring.push(list);
+            held->set(ClassShare::used);
+            return;
+        }
     }
-    give(emptied);
+    put_into_bags(list);
 }
 
 void ClassHeap::put_into_bags(SubList list) {
@@ -335,10 +348,10 @@ void ClassHeap::drain(bool idle_only) {
         Held held(*this);
         std::uint32_t drained = 0;
         for (unsigned i = 0; i < class_shares; ++i) {
-            if (!shares_.is_open(i)) continue;
+            if (!shares_.is_open(i) || share(i).state() == ClassShare::drained) continue;
             held.hold(i);
-            const bool used = held->ring_used;
-            held->ring_used = false;
+            const bool used = held->state() == ClassShare::used;
+            held->set(idle_only && used ? ClassShare::resting : ClassShare::drained);
             if (idle_only && used) continue;
             drained |= 1U << i;
             for (; !held->ring.empty(); held.hold(i)) sort(held->ring.pop_oldest(), held, emptied);

@@ -4,8 +4,9 @@
 //   take:  newest sub-list of the ring
 //          else freed objects of bags            (first the bag that was full last: the fullest)
 //          else a piece of the bag being carved  (linked by the caller, outside of the lock)
-//          else a bag that another share can spare
+//          else a bag that another share can spare, unless each has huge pages of its own
 //          else a bag from the big heap
+//          and with no memory left what the rings and bags of other shares have
 //   put:   into the ring; what the ring has no room for is sorted back into its bags, and a bag
 //          that has all its objects again goes back to the big heap, for any class to use.
 //
@@ -62,7 +63,7 @@ public:
     void put_into_bags(SubList list);
 
     // The rings' objects into their bags, and empty bags that were kept for carving into the big
-    // heap. `idle_only`: of the shares whose ring nobody used since the last call.
+    // heap. `idle_only`: of the shares that nobody used since the last call.
     void drain(bool idle_only);
 
     // Why `p`, which lies in a bag of this class, cannot be an object in use, or nullptr.
@@ -106,8 +107,9 @@ private:
     const ClassShape& shape() const { return shape_of(class_); }
     // Read without the lock it may be out of date by the time it is used.
     static unsigned share_number(const Bag& bag) { return __atomic_load_n(&bag.small.share, __ATOMIC_RELAXED); }
-    const Bag& bag_of(SubList list) const;
+    const Bag& home_of(SubList list) const;
 
+    void check_some(SubList list);
     bool sparse(const ClassShare& share) const;
     bool can_spare(const ClassShare& share) const;
     std::uint32_t ring_room() const;

@@ -1,7 +1,7 @@
 // What the threads that have a share of a class's bags use together: the bags, what is left of them,
 // and the ring of lists that they hand over. Threads of different shares meet in the big heap only.
 //
-//   share \ class    1       2       3   ...      a page has ten classes of one share: a process
+//   share \ class    1       2       3   ...      a page has twelve classes of one share: a process
 //     0            [ . ]   [ . ]   [ . ]          of few threads touches few pages
 //     1            [ . ]   [ . ]   [ . ]
 //
@@ -18,16 +18,25 @@ constexpr unsigned class_shares = 16;
 
 struct alignas(64) ClassShare {
     os::Lock<os::LockRank::size_class> lock;
-    std::uint32_t lists_put = 0;          // counts those that are walked
+    std::uint32_t lists_put = 0;          // one in so many is walked
     std::uint32_t partial = no_bag;       // bags with freed objects, the fullest first
     std::uint32_t last_partial = no_bag;
     std::uint32_t carving = no_bag;       // the bag whose never-used rest is handed out
     std::uint32_t bags = 0;
     std::uint64_t taken = 0;              // objects outside of the share's bags
     std::uint64_t flush_below = 0;        // sparse: empty the ring when `taken` falls to this
-    bool ring_used = false;
     BatchRing ring;
+
+    // For drain(): resting if nothing came or went since it last came by, drained if nothing is left to
+    // be drained. Read without the lock, so that it does not touch what nobody uses.
+    enum State : std::uint8_t { drained, used, resting };
+    State state() const { return __atomic_load_n(&state_, __ATOMIC_RELAXED); }
+    void set(State state) { __atomic_store_n(&state_, state, __ATOMIC_RELAXED); }
+
+private:
+    State state_ = drained;
 };
+static_assert(no_bag == 0, "zero pages would name a bag");
 
 // Of all classes of one node.
 struct ClassShares {

@@ -2,13 +2,24 @@
 
 #include <initializer_list>
 
+#include "base/check.h"
+
 namespace numalloc {
 
-// From the lowest run of the path up.
-void ExtentTree::look_again(Path& path) {
-    while (!path.empty()) {
-        const std::uint32_t run = path.pop();
-        set_longest(run, longest_of(run));
+// From the end of the way that leads from `from` towards `run` up to `from`. Nothing recurses, because a
+// malloc may run on a signal stack of a few KiB: where the way is longer than what is remembered of it, which
+// chance alone does not bring about, it is gone again for what is above.
+void ExtentTree::look_again(std::uint32_t from, std::uint32_t run) {
+    constexpr unsigned remembered = 64;
+    std::uint32_t way[remembered];
+    for (std::uint32_t end = no_bag;;) {
+        unsigned length = 0;
+        for (std::uint32_t node = from; node != end && node != no_bag; node = towards(run, node)) way[length++ % remembered] = node;
+        for (unsigned k = min_of(length, remembered); k > 0; --k) {
+            end = way[--length % remembered];
+            set_longest(end, longest_of(end));
+        }
+        if (length == 0) return;
     }
 }
 
@@ -24,14 +35,11 @@ void ExtentTree::insert(std::uint32_t run) {
     }
 
     // Split what hangs here into the runs before and after the new one.
-    Path path;
-    path.push(run);
     std::uint32_t rest = *link;
     *link = run;
     std::uint32_t* left = &bags_[run].extent.left;
     std::uint32_t* right = &bags_[run].extent.right;
     while (rest != no_bag) {
-        path.push(rest);
         if (rest < run) {
             *left = rest;
             left = &bags_[rest].extent.right;
@@ -44,35 +52,34 @@ void ExtentTree::insert(std::uint32_t run) {
     }
     *left = no_bag;
     *right = no_bag;
-    look_again(path);
+    look_again(bags_[run].extent.left, run);
+    look_again(bags_[run].extent.right, run);
+    set_longest(run, longest_of(run));
 }
 
 void ExtentTree::remove(std::uint32_t run) {
-    Path path;
     std::uint32_t* link = &root_;
     while (*link != run) {
         NUMALLOC_ASSERT(*link != no_bag);
-        path.push(*link);
         link = run < *link ? &bags_[*link].extent.left : &bags_[*link].extent.right;
     }
-    // Merge the two subtrees in its place, the higher priority on top.
+    // Merge the two subtrees in its place, the higher priority on top. Where they were merged is the way towards
+    // the run that is gone.
     std::uint32_t left = bags_[run].extent.left;
     std::uint32_t right = bags_[run].extent.right;
     while (left != no_bag && right != no_bag) {
         if (priority(left) >= priority(right)) {
-            path.push(left);
             *link = left;
             link = &bags_[left].extent.right;
             left = *link;
         } else {
-            path.push(right);
             *link = right;
             link = &bags_[right].extent.left;
             right = *link;
         }
     }
     *link = left != no_bag ? left : right;
-    look_again(path);
+    look_again(root_, run);
 }
 
 std::uint32_t ExtentTree::find(std::uint32_t bags) const {

@@ -12,7 +12,6 @@
 // Not thread-safe: the big heap's lock guards it.
 #pragma once
 
-#include "base/check.h"
 #include "heap/space/address_space.h"
 
 namespace numalloc {
@@ -26,27 +25,18 @@ public:
     // The run of at least `bags` bags with the lowest address, or no_bag. It stays in the tree.
     std::uint32_t find(std::uint32_t bags) const;
 
+    // Two rounds: after one, runs at distances that divide the constant well would line up as a list. A program
+    // can still choose what it frees so that they do; it makes its own mallocs slow, no more.
+    static std::uint32_t priority(std::uint32_t run) {
+        std::uint64_t x = (run + 1) * 0x9E3779B97F4A7C15U;
+        x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93U;
+        return static_cast<std::uint32_t>(x >> 32);
+    }
+
     // Debug builds: order, priorities and lengths of the whole tree. The number of runs.
     std::uint32_t validate() const { return validate(root_); }
 
 private:
-    // The way down, for what changes on the way up: nothing recurses, because a malloc may run on a
-    // signal stack of a few KiB. Of 2^26 runs, the most there can be, one in 10^24 trees is deeper.
-    class Path {
-    public:
-        void push(std::uint32_t run) {
-            NUMALLOC_ASSERT(depth_ < most);
-            runs_[depth_++] = run;
-        }
-        bool empty() const { return depth_ == 0; }
-        std::uint32_t pop() { return runs_[--depth_]; }
-
-    private:
-        static constexpr unsigned most = 128;
-        std::uint32_t runs_[most];
-        unsigned depth_ = 0;
-    };
-
     static constexpr std::uint32_t told_exactly = 1U << 23;
     static constexpr std::uint32_t step = 16;
     static constexpr std::uint32_t told(std::uint32_t bags) {
@@ -54,12 +44,6 @@ private:
     }
     static_assert(told_exactly + (fast_bags - told_exactly) / step < 1U << 24);
 
-    static std::uint32_t priority(std::uint32_t run) {
-        // Two rounds: after one, runs at distances that divide the constant well would line up as a list.
-        std::uint64_t x = (run + 1) * 0x9E3779B97F4A7C15U;
-        x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93U;
-        return static_cast<std::uint32_t>(x >> 32);
-    }
     std::uint32_t longest(std::uint32_t run) const {
         return run == no_bag ? 0 : bags_[run].taken | std::uint32_t{bags_[run].class_id} << 16;
     }
@@ -71,7 +55,10 @@ private:
         const Bag& b = bags_[run];
         return max_of(max_of(longest(b.extent.left), longest(b.extent.right)), told(b.run));
     }
-    void look_again(Path& path);
+    std::uint32_t towards(std::uint32_t run, std::uint32_t from) const {
+        return run < from ? bags_[from].extent.left : bags_[from].extent.right;
+    }
+    void look_again(std::uint32_t from, std::uint32_t run);
     std::uint32_t validate(std::uint32_t node) const;
 
     Bag* bags_ = nullptr;

@@ -124,8 +124,8 @@ Supply Heap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share)
     for (unsigned k = 0; k < tries; ++k) {
         NodeHeap* from = candidate(n, k);
         if (from == nullptr) continue;
-        // A spilled object is taken alone: what a thread keeps in its lists is its own node's.
-        const Supply supply = from->of(c).take(k == 0 ? want : 1, share);
+        // A spilled object is taken alone: what a thread keeps in its lists is its own node's, and so is its share.
+        const Supply supply = k == 0 ? from->of(c).take(want, share) : from->of(c).take(1);
         if (supply.count == 0) continue;
         if (k > 0 && supply.count > 1) {
             // The ring gives whole lists; all but the first go back.

@@ -13,7 +13,7 @@
 // Only the first bag of a run that is in use says big, small or bound: whatever becomes free says
 // inside before it says free.
 //
-// Invariants of a small bag, under its class's lock:
+// Invariants of a small bag, under its share's lock:
 //   taken + free_count == carved <= objects       in use, free, and the rest never used
 //   taken > 0                                     unless it is the bag being carved: an empty
 //                                                 bag goes back to the big heap at once

@@ -26,8 +26,8 @@ void for_each_inner_lock(Visit visit) {
 
 }  // namespace
 
-// heap.lock() comes first and goes last: threads attach and detach and bound heaps come and go
-// under it, so the set of locks stands from the first to the last release.
+// heap.lock() comes first and goes last: threads attach and detach, shares are opened and bound heaps come
+// and go under it, so the set of locks stands from the first to the last release.
 void heap_fork_prepare() {
     heap.lock().lock();
     for_each_inner_lock([](auto& lock) { lock.lock(); });
