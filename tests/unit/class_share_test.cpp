@@ -126,6 +126,17 @@ TEST_F(ClassShareTest, TheRingsOfManySharesAreShorter) {
     validate(c);
 }
 
+// Of a share that was drained before the one bag that is left is emptied by a list of another's ring.
+TEST_F(ClassShareTest, DrainingOneShareEmptiesTheBagsOfAnother) {
+    const ClassId c = class_of(1024);
+    std::vector<void*> list = take_many(c, 5, 3), of_other = take_many(c, 3, 1);
+    of(c).drain(false);
+    list.insert(list.end(), of_other.begin(), of_other.end());
+    put(c, list_of(list));
+    EXPECT_EQ(of(c).use().ring, list.size());
+    expect_nothing_held(c);
+}
+
 // Threads of all shares at once, whose lists have objects of each other's bags, bags that move from share to
 // share, and somebody who drains.
 TEST_F(ClassShareTest, SharesAreSortedIntoByManyThreads) {

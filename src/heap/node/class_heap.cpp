@@ -35,11 +35,13 @@ Object* link_fresh(void* fresh, std::uint32_t count, Bytes size) {
     return static_cast<Object*>(fresh);
 }
 
-// The bag of the first object. It has the class's, unless the object was freed twice and all others too.
+// The bag of the first object, whose share's lock is to be taken: asked of it here, before it may be anything.
 const Bag& ClassHeap::home_of(SubList list) const {
-    const BagIndex b = region().bag_of(list.head);
-    if (NUMALLOC_UNLIKELY(region().class_at(b) != class_)) die_of_second_free(list.head);
-    return region().bag(region().head_of(b));
+    const std::uint64_t b = (address_of(list.head) - region().start()) >> bag_shift;
+    if (NUMALLOC_UNLIKELY(b >= region().committed())) die_of_damage(list.head);
+    // All objects of the bag are free already, and this one was once more.
+    if (NUMALLOC_UNLIKELY(region().class_at(BagIndex{b}) != class_)) die_of_second_free(list.head);
+    return region().bag(region().head_of(BagIndex{b}));
 }
 
 void ClassHeap::Held::release() {
@@ -356,9 +358,10 @@ void ClassHeap::drain(bool idle_only) {
             drained |= 1U << i;
             for (; !held->ring.empty(); held.hold(i)) sort(held->ring.pop_oldest(), held, emptied);
         }
-        // Only now: a list may have had objects of any share's bag.
+        // Only now: a list may have had objects of any share's bag, of one that was passed over as well.
         for (unsigned i = 0; i < class_shares; ++i) {
-            if ((drained >> i & 1) == 0) continue;
+            const bool sorted_into = !idle_only && shares_.is_open(i) && share(i).state() == ClassShare::used;
+            if ((drained >> i & 1) == 0 && !sorted_into) continue;
             held.hold(i);
             if (held->carving != no_bag) release_if_empty(*held, held->carving, emptied);
             const BagIndex rest = idle_only ? BigHeap::none : big_.keep_nothing(page_owner(class_, i));
