@@ -281,6 +281,9 @@ def test_markdown_names_who_is_ahead_and_what_is_behind():
     text = told(*rows, ("d", "glibc", 1, 1.0), ("d", "numalloc", 1, "crash"), names=names)
     # sqrt3: (1/4 * 1.5 * 1.02) ** (1/3), beside the best of each: (1/2 * 1.5 * 1.02) ** (1/3)
     assert "| **numalloc** | **0.726** |" in text
+    assert "scale 1, 1 interleaved round.\n" in text
+    again = told(*rows, ("a", "glibc", 2, 4.0), ("a", "numalloc", 2, 1.0), names=names)
+    assert "scale 1, 1 to 2 interleaved rounds of each program.\n" in again, "of merged files each has its own"
     assert "takes 0.915 of the best peer's time (geometric mean over 3 pairs" in text
     assert "ahead of all in 1, within 5 % in 1 more, further behind in 1" in text
     assert "| b/1 | 1.50 | glibc |" in text

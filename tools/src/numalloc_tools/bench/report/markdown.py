@@ -37,11 +37,16 @@ def _plural(count: int, what: str) -> str:
 
 def _head(results: Results) -> str:
     machine, settings = results.machine, results.settings
-    rounds = len({run.round for run in results.runs if run.round > 0})
+    counted: dict[str, set[int]] = {}
+    for run in results.runs:
+        if run.round > 0:
+            counted.setdefault(run.case, set()).add(run.round)
+    each = sorted({len(rounds) for rounds in counted.values()}) or [0]
+    rounds = _plural(each[-1], "interleaved round") if len(each) == 1 else f"{each[0]} to {each[-1]} interleaved rounds of each program"
     huge = machine["huge_pages"].partition("[")[2].partition("]")[0] or "unknown"
     return (
         f"Made by `numalloc bench report` from a run begun {settings['started']}: {results.seconds / 60:.0f} minutes in all, scale "
-        f"{settings['scale']:g}, {_plural(rounds, 'interleaved round')}{'' if results.complete else ', interrupted'}.\n"
+        f"{settings['scale']:g}, {rounds}{'' if results.complete else ', interrupted'}.\n"
         f"{machine['processor']}, {_plural(machine['cpus'], 'CPU')}, {machine['memory_bytes'] / 2**30:.0f} GiB, "
         f"{_plural(machine['nodes'], 'memory node')}; {machine['system']}, Linux {machine['kernel']}, {machine['libc']}; huge pages "
         f"by the system: {huge}; load at the start: {machine['load_at_start']:.1f}. Lower is better throughout, but for speedup.\n"
