@@ -126,6 +126,16 @@ TEST_F(ClassShareTest, TheRingsOfManySharesAreShorter) {
     validate(c);
 }
 
+// Into a share that was drained, and that nothing was taken from since.
+TEST_F(ClassShareTest, TheListOfAnEndedThreadIsDrained) {
+    const ClassId c = class_of(1024);
+    const std::vector<void*> all = take_many(c, 8);
+    of(c).drain(false);
+    of(c).put_last(list_of(all));
+    EXPECT_EQ(of(c).use().ring, all.size());
+    expect_nothing_held(c);
+}
+
 // Of a share that was drained before the one bag that is left is emptied by a list of another's ring.
 TEST_F(ClassShareTest, DrainingOneShareEmptiesTheBagsOfAnother) {
     const ClassId c = class_of(1024);

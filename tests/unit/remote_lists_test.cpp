@@ -145,13 +145,15 @@ TEST_F(RemoteLists, SpillingStaysWithinTheThreadsLimit) {
 TEST_F(RemoteLists, SmallObjectsThatSpillAreSeenWhereTheyLie) {
     const ClassId c = class_of(64);
     std::vector<std::thread> others;
+    std::atomic<unsigned> there{0};
     std::atomic<bool> stop{false};
     // So that not the first share of node 0 is free.
     for (int i = 0; i < 3; ++i)
         others.push_back(thread_on(0, [&] {
+            ++there;
             while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (there < others.size()) std::this_thread::yield();
     run_on(0, [&] {
         EXPECT_NE(this_thread_heap->share, 0);
         std::vector<void*> blocks;

@@ -286,19 +286,20 @@ void ClassHeap::give(const Emptied& emptied) {
 }
 
 // Looking for an object that was freed twice costs a walk of its own: one list in 32, the first among them.
-void ClassHeap::check_some(SubList list) {
-    if (__atomic_fetch_add(&share(share_number(home_of(list))).lists_put, 1, __ATOMIC_RELAXED) % lists_per_walk == 0)
+void ClassHeap::check_some(const Bag& home, SubList list) {
+    if (__atomic_fetch_add(&share(share_number(home)).lists_put, 1, __ATOMIC_RELAXED) % lists_per_walk == 0)
         check_list(region(), class_, list);
 }
 
 std::uint32_t ClassHeap::put(SubList list) {
-    check_some(list);
+    const Bag& home = home_of(list);
+    check_some(home, list);
     Emptied emptied;
     std::uint32_t keep = shape().batch;
     const std::uint32_t room = ring_room();
     {
         Held held(*this);
-        held.hold_share_of(home_of(list));
+        held.hold_share_of(home);
         const unsigned own = held.number();
         held->set(ClassShare::used);
         if (sparse(*held)) {
@@ -321,10 +322,11 @@ std::uint32_t ClassHeap::put(SubList list) {
 }
 
 void ClassHeap::put_last(SubList list) {
-    check_some(list);
+    const Bag& home = home_of(list);
+    check_some(home, list);
     {
         Held held(*this);
-        held.hold_share_of(home_of(list));
+        held.hold_share_of(home);
         if (!sparse(*held) && held->ring.empty() && ring_room() > 0) {
             held->ring.push(list);
             held->set(ClassShare::used);

@@ -109,7 +109,7 @@ private:
     static unsigned share_number(const Bag& bag) { return __atomic_load_n(&bag.small.share, __ATOMIC_RELAXED); }
     const Bag& home_of(SubList list) const;
 
-    void check_some(SubList list);
+    void check_some(const Bag& home, SubList list);
     bool sparse(const ClassShare& share) const;
     bool can_spare(const ClassShare& share) const;
     std::uint32_t ring_room() const;
