@@ -62,11 +62,10 @@ void fork_child() {
 void say_what_was_found() {
     os::Line line;
     line << os::topology().nodes() << (os::topology().nodes() == 1 ? " node with memory, " : " nodes with memory, ")
-         << std::uint64_t{heap.space().region_bytes() >> 20} << " MiB of address space each; memory is "
+         << std::uint64_t{heap.space().end_offset() >> 20} << " MiB of address space each at most; memory is "
          << (heap.options().memory_binding == MemoryBinding::none || heap.nodes() == 1 ? "not bound"
              : heap.options().memory_binding == MemoryBinding::strict                  ? "bound strictly"
-                                                                                       : "bound by preference")
-         << (heap.space().fast_frees() ? "" : "; address space is limited: free() takes its longer path");
+                                                                                       : "bound by preference");
     os::say(line);
 }
 
@@ -83,7 +82,7 @@ bool start_heap() {
     o.remote_batching = options().remote_batching;
     o.hand_over = options().hand_over;
     o.incremental_sharing = options().incremental_sharing;
-    o.reserve = options().reserve;
+    o.space.reserve = options().reserve;
     o.thread_slot = align_up(sizeof(ThreadHeap), 64);
     if (!heap.start(o)) return false;
     if (options().verbose) say_what_was_found();

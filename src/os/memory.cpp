@@ -1,11 +1,13 @@
 #include "os/memory.h"
 
 #include <linux/mman.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "os/sysfs.h"
+#include <atomic>
+#include <cerrno>
+
 #include "os/syscall.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -14,30 +16,84 @@
 
 namespace numalloc::os {
 
-Bytes page_size() { return static_cast<Bytes>(sysconf(_SC_PAGESIZE)); }
+namespace {
 
-void* reserve(Bytes bytes, Bytes alignment) {
+constinit std::atomic<Bytes> known_page_size{0};  // 0: not asked yet; all who ask get the same answer
+
+long map_fixed(void* p, Bytes bytes, int access, int flags) {
+    const long at = call(SYS_mmap, p, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | flags, -1, 0);
+    if (failed(at) || at == as_long(p)) return at;
+    // A kernel before 4.17 takes the address for a wish: the range was not free.
+    call(SYS_munmap, at, bytes);
+    return -EEXIST;
+}
+
+Mapped outcome(long result) {
+    if (!failed(result)) return Mapped::done;
+    return result == -EEXIST ? Mapped::taken : Mapped::refused;
+}
+
+// No core dump, by the kernel or by gcore, is to contain what is not in use.
+void* without_dump(Address p, Bytes bytes) {
+    call(SYS_madvise, p, bytes, MADV_DONTDUMP);
+    return reinterpret_cast<void*>(p);
+}
+
+}  // namespace
+
+Bytes page_size() {
+    Bytes size = known_page_size.load(std::memory_order_relaxed);
+    if (size == 0) {
+        size = static_cast<Bytes>(sysconf(_SC_PAGESIZE));
+        known_page_size.store(size, std::memory_order_relaxed);
+    }
+    return size;
+}
+
+void* hold(Bytes bytes, Bytes alignment) {
     const Bytes padded = bytes + alignment;
-    const long start = call(SYS_mmap, 0, padded, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const long start = call(SYS_mmap, 0, padded, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (failed(start)) return nullptr;
     const Address begin = static_cast<Address>(start);
     const Address aligned = align_up(begin, alignment);
     if (aligned > begin) call(SYS_munmap, begin, aligned - begin);
     const Address end = begin + padded;
     if (end > aligned + bytes) call(SYS_munmap, aligned + bytes, end - (aligned + bytes));
-    return reinterpret_cast<void*>(aligned);
+    return without_dump(aligned, bytes);
 }
 
-bool commit(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, bytes, PROT_READ | PROT_WRITE)); }
+bool hold_at(void* p, Bytes bytes) {
+    if (failed(map_fixed(p, bytes, PROT_NONE, 0))) return false;
+    without_dump(address_of(p), bytes);
+    return true;
+}
 
-bool commit_read_only(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, bytes, PROT_READ)); }
+bool hold_again(void* p, Bytes bytes) {
+    if (failed(call(SYS_mmap, p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0))) return false;
+    without_dump(address_of(p), bytes);
+    return true;
+}
+
+bool commit(void* p, Bytes bytes) {
+    if (failed(call(SYS_mprotect, p, bytes, PROT_READ | PROT_WRITE))) return false;
+    call(SYS_madvise, p, bytes, MADV_DODUMP);
+    return true;
+}
+
+Mapped map_at(void* p, Bytes bytes) { return outcome(map_fixed(p, bytes, PROT_READ | PROT_WRITE, 0)); }
+
+Mapped try_range(void* p, Bytes bytes) {
+    const long result = map_fixed(p, bytes, PROT_NONE, 0);
+    if (!failed(result)) call(SYS_munmap, p, bytes);
+    return outcome(result);
+}
 
 void* map(Bytes bytes) {
     const long p = call(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return failed(p) ? nullptr : reinterpret_cast<void*>(p);
 }
 
-void unmap(void* p, Bytes bytes) { call(SYS_munmap, p, bytes); }
+bool unmap(void* p, Bytes bytes) { return !failed(call(SYS_munmap, p, bytes)); }
 
 bool discard(void* p, Bytes bytes) {
     // Locked memory (mlockall) refuses: it stays with us, which is what its owner asked for.
@@ -51,15 +107,14 @@ void advise_huge(void* p, Bytes bytes, HugePages mode) {
     call(SYS_madvise, p, bytes, mode == HugePages::on ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-Bytes address_space_left() {
-    rlimit64 limit{};
-    if (failed(call(SYS_prlimit64, 0, RLIMIT_AS, 0, &limit)) || limit.rlim_cur == RLIM64_INFINITY) return ~Bytes{0};
-    char text[64];
-    const long n = read_file("/proc/self/statm", text, sizeof text);
-    Bytes used = 0;
-    for (long i = 0; i < n && text[i] >= '0' && text[i] <= '9'; ++i) used = used * 10 + static_cast<Bytes>(text[i] - '0');
-    used *= page_size();
-    return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+std::uint64_t layout_seed() {
+    // Where the kernel put its own random bytes on the stack: moved by its randomness, and by that alone.
+    const int kept = errno;
+    std::uint64_t x = getauxval(AT_RANDOM);
+    errno = kept;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+    return x ^ (x >> 31);
 }
 
 }  // namespace numalloc::os

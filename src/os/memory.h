@@ -8,23 +8,36 @@ namespace numalloc::os {
 
 constexpr Bytes huge_page = 2 * MiB;
 
-// The kernel's page size; 4 KiB on x86-64.
+// The kernel's page size: 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64.
 Bytes page_size();
 
-// Address space without access and without memory behind it (nothing is charged, locked or
-// dumped). `alignment` is a power of two of at least a page. nullptr when refused.
-void* reserve(Bytes bytes, Bytes alignment);
+// Address space without access and without memory behind it: nothing is charged, locked or dumped, and
+// nobody else's mapping comes to lie there. `alignment` is a power of two of at least a page. nullptr when refused.
+void* hold(Bytes bytes, Bytes alignment);
+// The same at a place of our choice; false, and nothing has changed, where something lies there or the
+// kernel refuses.
+bool hold_at(void* p, Bytes bytes);
+// The same of a range that is ours: what was in it is gone.
+bool hold_again(void* p, Bytes bytes);
 
-// Makes reserved space readable and writable; its pages are zero. false when refused (commit
+// Makes held space readable and writable; its pages are zero. false when refused (commit
 // limit, map count).
 bool commit(void* p, Bytes bytes);
 
-// Makes reserved space readable: it reads as zero and costs no commit charge.
-bool commit_read_only(void* p, Bytes bytes);
+enum class Mapped {
+    done,
+    taken,    // somebody else has a mapping in the range
+    refused,  // a limit, or no such address on this machine
+};
+// Fresh zeroed pages exactly there. Unless `done`, nothing has changed.
+Mapped map_at(void* p, Bytes bytes);
+// What hold_at() would meet there. Nothing stays mapped.
+Mapped try_range(void* p, Bytes bytes);
 
 // Fresh zeroed pages outside of any region, for what must exist before or beside the heap.
 void* map(Bytes bytes);
-void unmap(void* p, Bytes bytes);
+// false when refused (a limit on mappings): then it is as it was.
+bool unmap(void* p, Bytes bytes);
 
 // Gives the pages back to the OS; the range stays committed and reads as zero afterwards.
 // false when refused: then the contents are unchanged.
@@ -37,7 +50,8 @@ enum class HugePages { system, on, off };
 // Advises the kernel on huge pages for the range. Failure means a kernel without them.
 void advise_huge(void* p, Bytes bytes, HugePages mode);
 
-// Bytes of address space that RLIMIT_AS leaves to the process, or ~0 where it sets no limit.
-Bytes address_space_left();
+// A number that differs from run to run where the system lays processes out at random, and does not
+// where it was told not to (setarch -R, debuggers).
+std::uint64_t layout_seed();
 
 }  // namespace numalloc::os

@@ -48,7 +48,7 @@ class Limit:
 # What is asked of the code: (function, which of its straight paths, name, limit).
 MALLOC = Limit(loads=3, stores=1, rmw=1, branches=2)
 MEDIUM = Limit(loads=4, stores=1, rmw=1, branches=3)
-FREE = Limit(loads=4, stores=2, rmw=1, branches=2)
+FREE = Limit(loads=5, stores=2, rmw=1, branches=2)
 CALLOC = Limit(loads=3, stores=5, rmw=1, branches=5)
 PATHS = [
     ("malloc", 0, "malloc, up to 1 KiB", MALLOC),

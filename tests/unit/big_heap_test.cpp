@@ -150,6 +150,39 @@ TEST_P(BigHeapRandom, AgreesWithTheModel) {
 INSTANTIATE_TEST_SUITE_P(PurgeDelay, BigHeapRandom, ::testing::Values(-1, 0, 5, 1000),
                          [](const auto& p) { return p.param < 0 ? std::string("Never") : "After" + std::to_string(p.param); });
 
+#if !defined(__SANITIZE_THREAD__)  // which knows only what the kernel places
+// Nothing keeps other mappings out of the region. They are stepped over, and left alone.
+TEST(BigHeap, OtherMappingsInTheRegionAreSteppedOver) {
+    constexpr Bytes room = 512 * MiB;
+    constexpr Bytes obstacle = 3 * MiB;
+    Node node(1000, SpaceOptions{.stride = smallest_stride, .bags = room});
+    std::vector<char*> obstacles;
+    const std::uint32_t first = node.big.region().first_bag().value;
+    for (std::uint32_t b = first + 40; b < first + (room >> bag_shift); b += 700 + b % 97) {
+        obstacles.push_back(node.at(BagIndex{b}));
+        ASSERT_EQ(os::map_at(obstacles.back(), obstacle), os::Mapped::done);
+        std::memset(obstacles.back(), 0x5A, obstacle);
+    }
+    ASSERT_GT(obstacles.size(), 15u);
+    Model model(node, 12);
+    for (int i = 0; i < steps; ++i) {
+        const unsigned what = model.random() % 16;
+        if (what < 8) model.take();
+        else if (what < 11) model.give();
+        else model.resize();
+        if (HasFatalFailure()) return;
+        if (i % 128 == 0) node.big.validate();
+    }
+    // The heap came to the end of its region, past all of them.
+    EXPECT_GT(node.big.region().committed(), first + (room * 9 / 10 >> bag_shift));
+    model.give_everything();
+    node.big.validate();
+    EXPECT_EQ(node.big.use().big_bags, 0u);
+    for (const char* p : obstacles)
+        for (Bytes i = 0; i < obstacle; i += 4 * KiB) ASSERT_EQ(p[i], 0x5A);
+}
+#endif
+
 TEST(BigHeap, FreedNeighboursCoalesceFromEitherSide) {
     for (const int order : {0, 1, 2, 3, 4, 5}) {
         static constexpr int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -161,6 +194,24 @@ TEST(BigHeap, FreedNeighboursCoalesceFromEitherSide) {
         EXPECT_EQ(node.take(15), run[0]);
         EXPECT_NE(end, BigHeap::none);
     }
+}
+
+// A limit on address space, a core dump and locked memory count what is mapped.
+TEST(BigHeap, TheTopLeavesTheAddressSpaceOnceItIsClean) {
+    Node node(0);  // clean at once
+    const BagIndex low = node.take_filled(40);
+    const BagIndex high = node.take_filled(2000);
+    const std::uint64_t grown = node.big.region().committed();
+    node.big.give(low);
+    EXPECT_EQ(node.big.region().committed(), grown);
+    node.big.give(high);
+    EXPECT_LT(node.big.region().committed(), low.value + 200u);
+    node.big.validate();
+    bool zeroed = false;
+    EXPECT_EQ(node.take(2000, &zeroed), low);
+    EXPECT_TRUE(zeroed);
+    node.fill(low, 2000);
+    node.big.validate();
 }
 
 TEST(BigHeap, FirstFitTakesTheLowestHole) {
@@ -249,7 +300,8 @@ TEST(BigHeap, UsedMemoryIsNotCalledZero) {
 
 TEST(BigHeapPurge, DelayZeroGivesBackAtOnce) {
     Node node(0);
-    const BagIndex run = node.take_filled(64);
+    const BagIndex run = node.take_filled(64), wall = node.take(1);
+    EXPECT_NE(wall, BigHeap::none);
     node.big.give(run);
     EXPECT_EQ(node.big.use().dirty_bags, 0u);
     EXPECT_EQ(node.big.use().purged_bags, 64u);
@@ -258,7 +310,8 @@ TEST(BigHeapPurge, DelayZeroGivesBackAtOnce) {
 
 TEST(BigHeapPurge, DelayOfASecondKeepsALittleUntilItIsOver) {
     Node node(1000);
-    const BagIndex run = node.take_filled(64);  // 2 MiB: below the limit
+    const BagIndex run = node.take_filled(64), wall = node.take(1);  // 2 MiB: below the limit
+    EXPECT_NE(wall, BigHeap::none);
     node.big.give(run);
     EXPECT_EQ(node.big.use().dirty_bags, 64u);
     EXPECT_EQ(node.big.purge(false), 0u);

@@ -11,9 +11,8 @@
 
 namespace numalloc::testing {
 
-// ThreadSanitizer knows only 1.5 TiB of the address space: regions there, and so everywhere, are
-// the smallest that still have whole class maps and with them fast frees.
-constexpr Bytes test_region = 8 * GiB;
+// ThreadSanitizer knows little of the address space: what the kernel chooses is in it, and all regions must fit.
+constexpr SpaceOptions test_space{.stride = 128 * GiB, .bags = 8 * GiB, .held = true};
 
 inline void start_heap(unsigned nodes, HeapOptions options = {}) {
     if (heap.started()) {
@@ -23,7 +22,7 @@ inline void start_heap(unsigned nodes, HeapOptions options = {}) {
     auto* machine = new MadeUpMachine(MadeUpMachine::regular(nodes, 4));  // the topology is for ever
     os::init_topology(machine->reader(), os::TaskPolicy::none, {});
     ASSERT_EQ(os::topology().nodes(), nodes);
-    if (options.reserve == 0) options.reserve = test_region;
+    options.space = test_space;
     options.thread_slot = align_up(sizeof(ThreadHeap), 64);
     ASSERT_TRUE(heap.start(options));
 }

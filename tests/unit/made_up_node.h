@@ -11,8 +11,10 @@ namespace numalloc::testing {
 
 class Node {
 public:
-    explicit Node(std::int32_t purge_delay, Bytes limit = 512 * MiB, std::uint32_t most_moved = 8192, bool huge_pages = false) {
-        EXPECT_TRUE(space_.reserve(1, limit, 64 * KiB));
+    explicit Node(std::int32_t purge_delay, Bytes limit = 512 * MiB, std::uint32_t most_moved = 8192, bool huge_pages = false)
+        : Node(purge_delay, SpaceOptions{.stride = smallest_stride, .bags = limit, .held = true}, most_moved, huge_pages) {}
+    Node(std::int32_t purge_delay, const SpaceOptions& options_of_space, std::uint32_t most_moved = 8192, bool huge_pages = false) {
+        EXPECT_TRUE(space_.choose(1, 64 * KiB, options_of_space));
         EXPECT_TRUE(big.region().open(space_, 0, {.huge_pages = os::HugePages::off}));
         BigHeapOptions options;
         options.purge_delay = purge_delay;
@@ -20,7 +22,7 @@ public:
         options.huge_pages = huge_pages;
         big.start(options);
     }
-    ~Node() { os::unmap(reinterpret_cast<void*>(space_.region(0)), space_.region_bytes()); }
+    ~Node() { os::unmap(reinterpret_cast<void*>(space_.region(0)), space_.stride()); }
 
     char* at(BagIndex run) { return static_cast<char*>(big.region().address(run)); }
     void fill(BagIndex run, std::uint32_t bags) { std::memset(at(run), 0xEE, bags * bag_bytes); }

@@ -25,7 +25,7 @@ protected:
         machine->node(1, "0", "10 20 30 40").node(4, "1", "20 10 20 30").node(6, "2", "30 20 10 20").node(9, "", "40 30 20 10");
         os::init_topology(machine->reader(), os::TaskPolicy::none, {});
         HeapOptions options;
-        options.reserve = test_region;
+        options.space = test_space;
         options.thread_slot = align_up(sizeof(ThreadHeap), 64);
         ASSERT_TRUE(heap.start(options));
         ASSERT_EQ(heap.nodes(), nodes);

@@ -29,8 +29,8 @@ protected:
     // Past the first frees, which are checked one by one: from here on they are fast.
     static void trust() {
         for (int i = 0; i < 2000; ++i) release(allocate(Bytes{16}));
-        ASSERT_EQ(this_thread_heap->bias, this_thread_heap->fast_bias);
-        ASSERT_NE(this_thread_heap->bias, no_bias);
+        ASSERT_EQ(this_thread_heap->bound, this_thread_heap->fast_bound);
+        ASSERT_NE(this_thread_heap->bound, 0u);
     }
     static std::uint32_t length(const Object* list) {
         std::uint32_t n = 0;
@@ -79,7 +79,7 @@ TEST_F(ThreadHeapTest, TheFastPathsBiasFindsTheMapsByte) {
         for (unsigned c = 1; c < class_count; ++c) {
             void* p = allocate(ClassId{c});
             const std::uint64_t j = (address_of(p) + this_thread_heap->bias) >> bag_shift;
-            ASSERT_LT(j, fast_bound);
+            ASSERT_LT(j, this_thread_heap->bound);
             EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(this_thread_heap) - class_reach + j,
                       region.class_map() + region.bag_of(p).value);
             release(p);
@@ -428,7 +428,7 @@ TEST_F(ThreadHeapDeathTest, InvalidFreesEndTheProgram) {
         dies([] { return static_cast<void*>(static_cast<char*>(heap.take_small(NodeId{1}, class_of(64), 1).fresh) + 8); },
              "points inside an object");
         dies([] { return reinterpret_cast<void*>(heap.space().region(4) + 64); }, "invalid pointer in free");
-        dies([] { return reinterpret_cast<void*>(heap.space().region(7) + heap.space().region_bytes() - 64); }, "invalid pointer in free");
+        dies([] { return reinterpret_cast<void*>(heap.space().region(7) + heap.space().end_offset() - 64); }, "invalid pointer in free");
         dies([] { return reinterpret_cast<void*>(heap.space().region(8) + 64); }, "invalid pointer in free");
     }
     // While frees are checked, those inside an object and the second ones are seen too.

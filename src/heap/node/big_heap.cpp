@@ -78,23 +78,6 @@ void BigHeap::remove_free(std::uint32_t run) {
     else newest_ = e.older;
 }
 
-// Takes never-used bags, together with a free run that ends where they begin.
-std::uint32_t BigHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
-    const std::uint32_t tail = alignment == 1 ? free_run_before(top_) : no_bag;
-    const std::uint32_t run = tail != no_bag ? tail : aligned_in(top_, alignment);
-    if (bags > region_.end_bag().value || run > region_.end_bag().value - bags) return no_bag;
-    if (!region_.grow(std::uint64_t{run} + bags)) return no_bag;
-    const std::uint32_t old_top = top_;
-    top_ = run + bags;
-    if (tail != no_bag) {
-        remove_free(tail);
-        bag(tail).state = BagState::inside;
-    } else if (run > old_top) {
-        release(old_top, run - old_top, 0);
-    }
-    return run;
-}
-
 // Strict binding: no page may be promised that the node does not have, because the kernel would
 // answer its first touch with the OOM killer. So the pages are put there now or not at all.
 bool BigHeap::back(std::uint32_t run, std::uint32_t bags) {
@@ -230,6 +213,7 @@ void BigHeap::release(std::uint32_t run, std::uint32_t length, std::uint32_t dir
     const std::uint32_t left = free_run_before(run);
     if (left != no_bag) absorb(left);
     add_free(run, length, dirty, freed_at);
+    if (run + length == top_ && dirty == 0) trim_top(run);
 }
 
 std::uint32_t BigHeap::free_run_before(std::uint32_t run) const {
@@ -277,7 +261,11 @@ bool BigHeap::resize(BagIndex b, std::uint32_t bags) {
     const bool neighbour = right < top_ && bag(right).state == BagState::free;
     const std::uint32_t available = neighbour ? bag(right).run : 0;
     if (right + available == top_ && available < more) {
-        if (extend_top(more, 1) != right) return false;
+        const std::uint32_t got = extend_top(more, 1);
+        if (got != right) {
+            if (got != no_bag) release(got, more, region_.count_dirty(BagIndex{got}, more));
+            return false;
+        }
         if (!back(right, more)) {
             release(right, more, region_.count_dirty(BagIndex{right}, more));
             return false;

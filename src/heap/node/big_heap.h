@@ -89,6 +89,9 @@ private:
     std::uint32_t free_run_before(std::uint32_t run) const;
     void mark(std::uint32_t run, std::uint32_t length, BagState state);
     std::uint32_t extend_top(std::uint32_t bags, std::uint32_t alignment);
+    std::uint32_t extend_over(std::uint32_t bags, std::uint32_t alignment);
+    void trim_top(std::uint32_t run);
+    std::uint32_t trim_purged(std::uint32_t run, std::uint32_t length);
     std::uint32_t aligned_in(std::uint32_t run, std::uint32_t alignment) const;
     bool back(std::uint32_t run, std::uint32_t bags);
     bool node_has(Bytes bytes);

@@ -76,7 +76,8 @@ std::uint32_t BigHeap::purge_owned(std::uint32_t run, std::uint32_t length, Youn
         b = end;
     }
     use_.purged_bags += went;
-    release(run, length, stays);
+    length = trim_purged(run, length);
+    if (length > 0) release(run, length, stays);
     return went;
 }
 

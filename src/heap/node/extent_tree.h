@@ -42,7 +42,7 @@ private:
     static constexpr std::uint32_t told(std::uint32_t bags) {
         return bags < told_exactly ? bags : told_exactly + (bags - told_exactly) / step;
     }
-    static_assert(told_exactly + (fast_bags - told_exactly) / step < 1U << 24);
+    static_assert(told_exactly + (most_bags - told_exactly) / step < 1U << 24);
 
     std::uint32_t longest(std::uint32_t run) const {
         return run == no_bag ? 0 : bags_[run].taken | std::uint32_t{bags_[run].class_id} << 16;

@@ -55,7 +55,7 @@ bool Heap::start(const HeapOptions& options) {
     if (open_ == nullptr) return false;
     pages_ = huge_pages_of(options.huge_pages);
     if (os::topology().user_policy_rules()) options_.memory_binding = MemoryBinding::none;
-    return space_.reserve(regions, options.reserve, NodeHeap::bytes);
+    return space_.choose(regions, NodeHeap::bytes, options.space);
 }
 
 RegionPages Heap::pages_of(NodeId n) const {
@@ -78,17 +78,11 @@ RegionPages Heap::pages_of(NodeId n) const {
 NodeHeap* Heap::open(NodeId n) {
     os::Guard guard(lock_);
     if (NodeHeap* existing = opened(n); existing != nullptr) return existing;
-    const Address start = space_.region(n.value);
     const RegionPages pages = pages_of(n);
-    // The whole region at once, so that no allocation ever binds; refused, the pages come by first
-    // touch of threads that are bound themselves. The interleaved region's metadata is not spread:
-    // a thread heap comes by first touch of its own thread.
-    const Bytes unbound = pages.place == RegionPages::Place::interleaved ? space_.data_offset() : 0;
-    pages.bind(reinterpret_cast<void*>(start + unbound), space_.region_bytes() - unbound);
-
-    void* const place = reinterpret_cast<void*>(start + space_.node_heap_offset());
-    if (!os::commit(place, NodeHeap::bytes)) return nullptr;
-    auto* node = new (place) NodeHeap;
+    const Address place = space_.region(n.value) + space_.node_heap_offset();
+    MetadataPages node_pages{place};
+    if (!node_pages.map_up_to(place + NodeHeap::bytes, space_, pages)) return nullptr;
+    auto* node = new (reinterpret_cast<void*>(place)) NodeHeap;
     node->node = n;
     if (!node->big.region().open(space_, n.value, pages)) return nullptr;
     BigHeapOptions big;
@@ -140,7 +134,7 @@ Supply Heap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share)
 BigBlock Heap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state, ClassId c) {
     const std::uint32_t bags = bags_for(bytes);
     const Bytes alignment_bags = max_of<Bytes>(1, alignment >> bag_shift);
-    if (bags == 0 || alignment > fast_span) return {};
+    if (bags == 0 || alignment > longest_region) return {};
     const unsigned tries = candidates(n);
     for (unsigned k = 0; k < tries; ++k) {
         NodeHeap* from = candidate(n, k);

@@ -24,7 +24,7 @@ struct HeapOptions {
     bool remote_batching = true;      // many at a time
     Bytes hand_over = 24 * KiB;       // most bytes of a batch
     bool incremental_sharing = true;  // threads and classes share huge pages, a bag at a time
-    Bytes reserve = 0;                // bytes a node; 0: what the machine allows
+    SpaceOptions space;
     Bytes thread_slot = 0;            // bytes of a thread heap
 };
 
@@ -36,7 +36,7 @@ struct BigBlock {
 
 class Heap {
 public:
-    // Reserves the address space; before any other call, by one thread. false: no memory at all.
+    // Chooses the address space; before any other call, by one thread. false: no memory at all.
     bool start(const HeapOptions& options);
     bool started() const { return space_.regions() != 0; }
 
@@ -108,7 +108,7 @@ extern __thread const os::NodeMask* thread_spill_limit __attribute__((tls_model(
 
 // Bags for a size; 0 for sizes that no region can hold.
 constexpr std::uint32_t bags_for(Bytes bytes) {
-    return bytes > fast_span ? 0 : static_cast<std::uint32_t>(divide_up(bytes, bag_bytes));
+    return bytes > longest_region ? 0 : static_cast<std::uint32_t>(divide_up(bytes, bag_bytes));
 }
 
 }  // namespace numalloc

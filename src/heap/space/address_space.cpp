@@ -1,57 +1,83 @@
 #include "heap/space/address_space.h"
 
+#include <initializer_list>
+
 namespace numalloc {
 
 namespace {
 
-// User space has 2^47 bytes; three quarters of it are ours to ask for.
-constexpr Bytes total_limit = 96 * TiB;
-constexpr Bytes smallest_region = 4 * MiB;
-constexpr Bytes page = 4 * KiB;
+// Above the places that run-time systems ask for by number (Go's heap at 0.75 TiB, Java's ZGC at 4 to 20 TiB),
+// below libraries and stacks even where the kernel lays out upwards (42 TiB).
+constexpr Address favourite = 20 * TiB;
+// For so many nodes that this would reach the program itself (85 TiB).
+constexpr Address low = 9 * TiB;
+constexpr Address programs = 84 * TiB;
 
-// Of a limited address space we take two thirds: the rest is for stacks, libraries and the
-// program's own mappings.
-constexpr Bytes share_of_limited(Bytes left) { return left / 3 * 2; }
+bool is_free(Address page) { return os::try_range(reinterpret_cast<void*>(page), os::page_size()) == os::Mapped::done; }
 
 }  // namespace
 
-bool AddressSpace::lay_out(Bytes length, Bytes node_heap_bytes, bool whole_map) {
+bool AddressSpace::lay_out(unsigned stride_shift, const SpaceOptions& options) {
+    const Bytes page = os::page_size();
+    stride_shift_ = stride_shift;
+    const Bytes length = stride() / 2;
     const Bytes bags = length >> bag_shift;
-    const Bytes thread_heaps = whole_map ? thread_heaps_span : align_up(length / 16, page);
-    class_map_offset_ = whole_map ? thread_heaps_span : 0;
-    thread_heaps_offset_ = class_map_offset_ + (whole_map ? fast_bags + thread_heaps_span : align_up(bags, page));
-    bag_marks_offset_ = thread_heaps_offset_ + thread_heaps;
-    bag_table_offset_ = bag_marks_offset_ + align_up(bag_marks_bytes(bags), page);
+    bag_table_offset_ = bag_marks_offset() + align_up(bag_marks_bytes(bags), page);
     node_heap_offset_ = bag_table_offset_ + align_up(bags * sizeof(Bag), page);
-    data_offset_ = align_up(node_heap_offset_ + align_up(node_heap_bytes, page), os::huge_page);
-    length_ = length;
-    fast_frees_ = whole_map;
+    data_offset_ = align_up(node_heap_offset_ + align_up(node_heap_bytes_, page), os::huge_page);
+    end_offset_ = min_of(length, data_offset_ + align_up(min_of(options.bags, length), os::huge_page));
+    thread_heaps_bytes_ = min_of(most_bags, align_down((stride() - end_offset_) >> bag_shift, page));
+    total_ = stride() * regions_;
     return data_offset_ + os::huge_page <= length;
 }
 
-bool AddressSpace::reserve(unsigned regions, Bytes limit, Bytes node_heap_bytes) {
-    const Bytes left = os::address_space_left();
-    const bool limited = left != ~Bytes{0};
-    Bytes length = min_of(fast_span, limit == 0 ? fast_span : align_up(limit, os::huge_page));
-    if (limited) length = min_of(length, align_down(share_of_limited(left) / regions, os::huge_page));
-    length = min_of(length, align_down(total_limit / regions, os::huge_page));
-
-    // Halve what is refused (vm.overcommit_memory=2 refuses nothing here: no access, no charge;
-    // a container's or the kernel's own limits may).
-    for (; length >= smallest_region; length = align_down(length / 2, os::huge_page)) {
-        // Between regions the stride must be a power of two; a single region may have any length.
-        if (regions > 1) length = Bytes{1} << log2_floor(length);
-        const bool whole_map = length / 8 >= 3 * thread_heaps_span + fast_bags;
-        if (!lay_out(length, node_heap_bytes, whole_map)) return false;
-        stride_shift_ = regions > 1 ? log2_floor(length) : fast_span_shift;
-        void* p = os::reserve(length * regions, os::huge_page);
-        if (p == nullptr) continue;
-        base_ = address_of(p);
-        total_ = length * regions;
-        regions_ = regions;
-        return true;
+// The ends say whether the machine has such addresses. What lies between is not looked at: to map it, if only for a
+// moment, would cost an emulator gigabytes of page tables. Who meets another mapping there steps over it.
+bool AddressSpace::find_place() {
+    const Bytes room = stride() / 4;
+    // The more room, the less the place is known from outside.
+    const Bytes shift = align_down(os::layout_seed() % room, os::huge_page);
+    for (const Address lowest : {favourite, low, total_}) {
+        if (lowest + room + total_ > programs) continue;
+        base_ = lowest + shift;
+        if (is_free(base_) && is_free(base_ + total_ - os::page_size())) return true;
     }
     return false;
+}
+
+bool AddressSpace::choose(unsigned regions, Bytes node_heap_bytes, const SpaceOptions& options) {
+    regions_ = regions;
+    node_heap_bytes_ = node_heap_bytes;
+    const unsigned largest = log2_floor(min_of(options.stride, largest_stride));
+    for (const bool hold : {options.held, true}) {
+        // Processors with fewer address bits, emulators and the like: shorter regions.
+        for (unsigned shift = largest; (Bytes{1} << shift) >= smallest_stride; --shift) {
+            if (!lay_out(shift, options)) break;
+            held_ = hold;
+            if (hold) {
+                base_ = address_of(os::hold(total_, os::huge_page));
+                if (base_ == 0) continue;
+            } else {
+                reserve_ = min_of(align_up(options.reserve, os::huge_page), end_offset_ - data_offset_);
+                if (!find_place()) continue;
+            }
+            return true;
+        }
+    }
+    base_ = total_ = 0;
+    regions_ = 0;
+    return false;
+}
+
+os::Mapped AddressSpace::map(Address from, Bytes bytes) const {
+    void* const p = reinterpret_cast<void*>(from);
+    if (held_) return os::commit(p, bytes) ? os::Mapped::done : os::Mapped::refused;
+    return os::map_at(p, bytes);
+}
+
+bool AddressSpace::unmap(Address from, Bytes bytes) const {
+    void* const p = reinterpret_cast<void*>(from);
+    return held_ ? os::hold_again(p, bytes) : os::unmap(p, bytes);
 }
 
 }  // namespace numalloc

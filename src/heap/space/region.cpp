@@ -1,26 +1,43 @@
 #include "heap/space/region.h"
 
+#include <initializer_list>
+
 #include "os/topology.h"
 
 namespace numalloc {
 
 namespace {
 
-constexpr Bytes page = 4 * KiB;
-// Metadata is committed for 128 MiB of bags at a time: one page of the class map.
-constexpr std::uint64_t metadata_step = page;  // in bags
-// Bags are committed an eighth of the heap at a time: few system calls for a large heap, little
-// slack for a small one (mlockall makes the slack resident, strict overcommit charges it).
-constexpr Bytes smallest_step = 2 * MiB;
-constexpr Bytes largest_step = 256 * MiB;
-
-bool commit_pages(Address from, Address to) {
-    from = align_down(from, page);
-    to = align_up(to, page);
-    return to <= from || os::commit(reinterpret_cast<void*>(from), to - from);
+// Metadata is mapped for 128 MiB of bags at a time.
+constexpr std::uint64_t metadata_step = 128 * MiB >> bag_shift;
+// free() may ask the class map for a pointer that was never allocated; so far beyond the bags it gets an answer.
+constexpr std::uint64_t class_map_ahead = 2 * GiB >> bag_shift;
+// Bags are mapped a 32nd of the heap at a time, half of it while it is small: few system calls for a large heap, and little
+// slack (mlockall makes it resident, strict overcommit charges it, a limit on address space counts it).
+constexpr Bytes smallest_step = 256 * KiB;
+constexpr Bytes small_heap_step = 2 * MiB;
+constexpr Bytes largest_step = 64 * MiB;
+constexpr Bytes step_after(Bytes used) {
+    const Bytes step = max_of(min_of(used / 2, small_heap_step), min_of(used / 32, largest_step));
+    return max_of(align_down(step, smallest_step), smallest_step);
 }
+constexpr Bytes thread_heaps_step = 64 * KiB;
+
+// Where pages are longer than a bag, bags are mapped by the page.
+std::uint64_t whole_pages(std::uint64_t bags) { return align_up(bags, max_of(os::page_size(), bag_bytes) >> bag_shift); }
 
 }  // namespace
+
+bool MetadataPages::map_up_to(Address end, const AddressSpace& space, const RegionPages& pages) {
+    end = align_up(end, os::page_size());
+    if (end <= mapped) return true;
+    if (space.map(mapped, end - mapped) != os::Mapped::done) return false;
+    void* const p = reinterpret_cast<void*>(mapped);
+    pages.bind_metadata(p, end - mapped);
+    os::advise_huge(p, end - mapped, os::HugePages::off);
+    mapped = end;
+    return true;
+}
 
 void RegionPages::bind(void* p, Bytes bytes) const {
     if (place == Place::interleaved) {
@@ -35,20 +52,17 @@ void RegionPages::bind(void* p, Bytes bytes) const {
     }
 }
 
-// Huge pages as asked for above the normal pages. These, and the metadata always, stay small. Where
-// the system would not give huge pages by itself, the normal pages need no advice: a small heap's bags
-// then lie in one mapping, within which a block can be moved as a whole.
+// Huge pages as asked for above the normal pages. Where the system would not give huge pages by itself,
+// the normal pages need no advice: a small heap's bags then lie in one mapping, within which a block
+// can be moved as a whole.
 void Region::advise(Address from, Address to) {
-    const auto advise_part = [&](Address begin, Address end, os::HugePages mode) {
-        begin = max_of(begin, from);
-        end = min_of(end, to);
+    const Address normal_end = start_ + (Address{huge_from_.value} << bag_shift);
+    const bool by_itself = pages_.huge_by_itself || pages_.huge_pages == os::HugePages::off;
+    const auto advise_part = [](Address begin, Address end, os::HugePages mode) {
         if (begin < end) os::advise_huge(reinterpret_cast<void*>(begin), end - begin, mode);
     };
-    const Address bags = start_ + (Address{first_bag_.value} << bag_shift);
-    const Address normal = start_ + (Address{huge_from_.value} << bag_shift);
-    const bool by_itself = pages_.huge_by_itself || pages_.huge_pages == os::HugePages::off;
-    advise_part(start_, by_itself ? normal : bags, os::HugePages::off);
-    if (!to_ask_) advise_part(normal, start_ + (Address{end_bag_.value} << bag_shift), pages_.huge_pages);
+    if (by_itself) advise_part(from, min_of(to, normal_end), os::HugePages::off);
+    advise_part(max_of(from, normal_end), to, pages_.huge_pages);
 }
 
 void Region::settle(BagIndex b, Bytes bags) {
@@ -63,64 +77,100 @@ os::Replaced Region::renew(BagIndex b, Bytes bags) {
 }
 
 bool Region::open(const AddressSpace& space, unsigned region, const RegionPages& pages) {
+    space_ = &space;
     pages_ = pages;
     start_ = space.region(region);
-    class_map_ = reinterpret_cast<std::uint8_t*>(start_ + space.class_map_offset());
     bags_ = reinterpret_cast<Bag*>(start_ + space.bag_table_offset());
     marks_ = reinterpret_cast<std::uint64_t*>(start_ + space.bag_marks_offset());
     first_bag_ = BagIndex{space.data_offset() >> bag_shift};
-    end_bag_ = BagIndex{space.region_bytes() >> bag_shift};
+    end_bag_ = BagIndex{space.end_offset() >> bag_shift};
+    huge_from_ = BagIndex{min_of(space.data_offset() + pages.normal_first, space.end_offset()) >> bag_shift};
     committed_ = first_bag_.value;
-    metadata_committed_ = first_bag_.value;
-    thread_heaps_ = start_ + space.thread_heaps_offset();
-    thread_heaps_capacity_ = space.bag_marks_offset() - space.thread_heaps_offset();
+    class_map_pages_.mapped = start_;
+    thread_heaps_pages_.mapped = thread_heaps();
+    // What is before the first bag has no entries.
+    const Bytes page = os::page_size();
+    marks_pages_.mapped = align_down(address_of(word_of(BagMark{}, first_bag_.value)), page);
+    table_pages_.mapped = align_down(address_of(bags_ + first_bag_.value), page);
 
-    huge_from_ = BagIndex{min_of(space.data_offset() + pages.normal_first, space.region_bytes()) >> bag_shift};
-    to_ask_ = pages.huge_pages == os::HugePages::on && !pages.huge_by_itself;
-    advise(start_, start_ + space.region_bytes());
-    // The guard and the whole class map may be asked, also for what is no bag of this region.
-    return !space.fast_frees() || os::commit_read_only(reinterpret_cast<void*>(start_), space.thread_heaps_offset());
+    const Bytes reserve = space.reserve();
+    if (reserve != 0 && os::hold_at(address(first_bag_), reserve)) reserve_end_ = first_bag_.value + (reserve >> bag_shift);
+    return map_metadata(first_bag_.value + 1);
 }
 
-bool Region::grow_metadata(std::uint64_t up_to) {
+bool Region::map_metadata(std::uint64_t up_to) {
     const std::uint64_t target = min_of<std::uint64_t>(align_up(up_to, metadata_step), end_bag_.value);
-    const std::uint64_t from = metadata_committed_;
-    if (!commit_pages(address_of(class_map_ + from), address_of(class_map_ + target))) return false;
-    if (!commit_pages(address_of(marks_) + bag_marks_bytes(from), address_of(marks_) + bag_marks_bytes(target))) return false;
-    if (!commit_pages(address_of(bags_ + from), address_of(bags_ + target))) return false;
-    metadata_committed_ = target;
-    return true;
+    const std::uint64_t asked = min_of<std::uint64_t>(target + class_map_ahead, most_bags);
+    return class_map_pages_.map_up_to(start_ + asked, *space_, pages_) &&
+           marks_pages_.map_up_to(address_of(marks_) + bag_marks_bytes(target), *space_, pages_) &&
+           table_pages_.map_up_to(address_of(bags_ + target), *space_, pages_);
+}
+
+// The bags' pages, placed and advised. What is held already is a mapping of its own.
+os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
+    const std::uint64_t held_to = min_of(max_of(from, reserve_end_), to);
+    void* const p = address(BagIndex{from});
+    if (from < held_to && !os::commit(p, (held_to - from) << bag_shift)) return os::Mapped::refused;
+    if (held_to < to)
+        if (const os::Mapped rest = space_->map(address_of(address(BagIndex{held_to})), (to - held_to) << bag_shift); rest != os::Mapped::done)
+            return rest;
+    settle(BagIndex{from}, to - from);
+    return os::Mapped::done;
 }
 
 bool Region::grow(std::uint64_t up_to) {
     if (up_to > end_bag_.value) return false;
     if (up_to <= committed_) return true;
-    if (up_to > metadata_committed_ && !grow_metadata(up_to)) return false;
+    if (!map_metadata(up_to)) return false;
     const Bytes used = (committed_ - first_bag_.value) << bag_shift;
-    const Bytes step = min_of(max_of(align_down(used / 8, smallest_step), smallest_step), largest_step);
-    std::uint64_t target = align_up(max_of(up_to, committed_ + (step >> bag_shift)), smallest_step >> bag_shift);
-    target = min_of(target, min_of<std::uint64_t>(metadata_committed_, end_bag_.value));
-    if (!os::commit(address(BagIndex{committed_}), (target - committed_) << bag_shift)) {
-        // The slack may be what was too much.
-        target = up_to;
-        if (!os::commit(address(BagIndex{committed_}), (target - committed_) << bag_shift)) return false;
+    const std::uint64_t wished = align_up(max_of(up_to, committed_ + (step_after(used) >> bag_shift)), smallest_step >> bag_shift);
+    // Second, without the slack: it may be what was too much, or what was in the way.
+    for (const std::uint64_t target : {min_of<std::uint64_t>(wished, align_up(up_to, metadata_step)), whole_pages(up_to)}) {
+        if (target > end_bag_.value) continue;
+        const os::Mapped result = map_bags(committed_, target);
+        in_the_way_ = result == os::Mapped::taken;
+        if (result != os::Mapped::done) continue;
+        __atomic_store_n(&committed_, target, __ATOMIC_RELAXED);
+        return true;
     }
-    __atomic_store_n(&committed_, target, __ATOMIC_RELAXED);
-    // Not before: the kernel keeps a list of the processes that asked, and walks it.
-    if (to_ask_ && target > huge_from_.value) {
-        to_ask_ = false;
-        advise(address_of(address(huge_from_)), address_of(address(end_bag_)));
+    return false;
+}
+
+std::uint32_t Region::step_over(std::uint64_t bags) {
+    if (!in_the_way_) return no_bag;
+    bags = whole_pages(bags);
+    // Twice as far each time: some forty tries at most.
+    for (std::uint64_t skip = os::huge_page >> bag_shift; committed_ + skip + bags <= end_bag_.value; skip *= 2) {
+        const std::uint64_t first = committed_ + skip;
+        if (!map_metadata(first + bags)) return no_bag;
+        const os::Mapped result = map_bags(first, first + bags);
+        if (result == os::Mapped::refused) return no_bag;
+        if (result == os::Mapped::taken) continue;
+        in_the_way_ = false;
+        __atomic_store_n(&committed_, first + bags, __ATOMIC_RELAXED);
+        return static_cast<std::uint32_t>(first);
     }
-    return true;
+    return no_bag;
+}
+
+std::uint64_t Region::shrink(std::uint64_t from) {
+    from = align_up(from, smallest_step >> bag_shift);
+    // What is beyond the reserve first; what belongs to it is held again.
+    for (const std::uint64_t to : {max_of(from, reserve_end_), from}) {
+        if (to >= committed_) continue;
+        const bool in_reserve = committed_ <= reserve_end_;
+        void* const p = address(BagIndex{to});
+        const Bytes bytes = (committed_ - to) << bag_shift;
+        if (!(in_reserve ? os::hold_again(p, bytes) : space_->unmap(address_of(p), bytes))) break;
+        set_dirty(BagIndex{to}, committed_ - to, false);
+        __atomic_store_n(&committed_, to, __ATOMIC_RELAXED);
+    }
+    return committed_;
 }
 
 bool Region::grow_thread_heaps(Bytes bytes) {
-    if (bytes <= thread_heaps_committed_) return true;
-    const Bytes target = align_up(bytes, 16 * page);
-    if (target > thread_heaps_capacity_) return false;
-    if (!commit_pages(thread_heaps_ + thread_heaps_committed_, thread_heaps_ + target)) return false;
-    thread_heaps_committed_ = target;
-    return true;
+    const Bytes target = min_of(align_up(bytes, thread_heaps_step), thread_heaps_capacity());
+    return bytes <= target && thread_heaps_pages_.map_up_to(thread_heaps() + target, *space_, pages_);
 }
 
 std::uint32_t Region::count(BagMark mark, BagIndex b, Bytes bags) const {

@@ -24,15 +24,25 @@ struct RegionPages {
 
     // Pages of the range come from there; where that is refused, by first touch.
     void bind(void* p, Bytes bytes) const;
+    // The same for metadata, which is never spread: a thread heap comes by first touch of its own thread.
+    void bind_metadata(void* p, Bytes bytes) const {
+        if (place != Place::interleaved) bind(p, bytes);
+    }
+};
+
+// Metadata pages of one kind: mapped from their start as far as they are needed.
+struct MetadataPages {
+    Address mapped = 0;  // the end of what is usable; a page's start
+    bool map_up_to(Address end, const AddressSpace& space, const RegionPages& pages);
 };
 
 class Region {
 public:
-    // Commits the first metadata. The region is bound by the caller, before. false with no memory left.
+    // Maps the first metadata. `space` outlives the region. false with no memory left.
     bool open(const AddressSpace& space, unsigned region, const RegionPages& pages);
 
     Address start() const { return start_; }
-    std::uint8_t* class_map() const { return class_map_; }
+    std::uint8_t* class_map() const { return reinterpret_cast<std::uint8_t*>(start_); }
     BagIndex first_bag() const { return first_bag_; }
     BagIndex end_bag() const { return end_bag_; }
 
@@ -56,9 +66,9 @@ public:
         }
     }
 
-    ClassId class_at(BagIndex b) const { return ClassId{__atomic_load_n(class_map_ + b.value, __ATOMIC_RELAXED)}; }
+    ClassId class_at(BagIndex b) const { return ClassId{__atomic_load_n(class_map() + b.value, __ATOMIC_RELAXED)}; }
     void set_class(BagIndex b, Bytes bags, ClassId c) {
-        for (Bytes i = 0; i < bags; ++i) __atomic_store_n(class_map_ + b.value + i, c.value, __ATOMIC_RELAXED);
+        for (Bytes i = 0; i < bags; ++i) __atomic_store_n(class_map() + b.value + i, c.value, __ATOMIC_RELAXED);
     }
 
     // Marks are set under the big heap's lock; whoever owns a bag may ask without it, while the
@@ -68,44 +78,57 @@ public:
     std::uint32_t count_dirty(BagIndex b, Bytes bags) const { return count(BagMark::dirty, b, bags); }
     void set_dirty(BagIndex b, Bytes bags, bool dirty) { set(BagMark::dirty, b, bags, dirty); }
 
-    // Committed bags become what they were at first: zero pages in the region's own mapping, bound
+    // Bags that are in use become what they were at first: zero pages in the region's own mapping, bound
     // and advised as it is.
     os::Replaced renew(BagIndex b, Bytes bags);
     // The binding and the advice alone.
     void settle(BagIndex b, Bytes bags);
 
-    // Makes the bags below `up_to` usable, and some more. false when the OS refuses.
+    // Makes the bags below `up_to` usable, and some more. false when the OS refuses, or another mapping is in the way.
     bool grow(std::uint64_t up_to);
+    // After that: makes `bags` bags in a row usable behind what is in the way. The first of them, or no_bag. The bags
+    // from committed(), as it was, up to there are somebody else's.
+    std::uint32_t step_over(std::uint64_t bags);
+    // The bags from `from` on, all clean and nobody's, leave the address space, but for the first few. Where committed() is
+    // from then on.
+    std::uint64_t shrink(std::uint64_t from);
     // Also read without the lock that grow() is called under: what a caller owns lies below.
     std::uint64_t committed() const { return __atomic_load_n(&committed_, __ATOMIC_RELAXED); }
 
     // Bags from here on may be huge pages.
     BagIndex huge_from() const { return huge_from_; }
 
-    // Metadata pages for the thread heaps, committed as asked; `bytes` from their start.
+    // Metadata pages for the thread heaps, mapped as asked; `bytes` from their start.
     bool grow_thread_heaps(Bytes bytes);
-    Address thread_heaps() const { return thread_heaps_; }
-    Bytes thread_heaps_capacity() const { return thread_heaps_capacity_; }
+    Address thread_heaps() const { return start_ + space_->thread_heaps_offset(); }
+    Bytes thread_heaps_capacity() const { return space_->thread_heaps_bytes(); }
+
+    // What free() needs of a thread heap at address `h`: address_space.h has the equation.
+    Address bias_for(Address h) const { return (bags_before(h) << bag_shift) - start_; }
+    std::uint64_t bound_for(Address h) const { return bags_before(h) + end_bag_.value; }
 
 private:
     std::uint64_t* word_of(BagMark mark, std::uint64_t b) const { return marks_ + b / 64 * bag_marks + static_cast<unsigned>(mark); }
+    std::uint64_t bags_before(Address h) const { return class_reach - (h - start_); }
     void advise(Address from, Address to);
-    bool grow_metadata(std::uint64_t up_to);
+    bool map_metadata(std::uint64_t up_to);
+    os::Mapped map_bags(std::uint64_t from, std::uint64_t to);
 
+    const AddressSpace* space_ = nullptr;
     Address start_ = 0;
-    std::uint8_t* class_map_ = nullptr;
     Bag* bags_ = nullptr;
     std::uint64_t* marks_ = nullptr;
     RegionPages pages_;
     BagIndex first_bag_;
     BagIndex end_bag_;
     BagIndex huge_from_;
-    bool to_ask_ = false;  // for huge pages, once the heap is that large
-    std::uint64_t committed_ = 0;           // bags below are usable
-    std::uint64_t metadata_committed_ = 0;  // bags below have their entries
-    Address thread_heaps_ = 0;
-    Bytes thread_heaps_capacity_ = 0;
-    Bytes thread_heaps_committed_ = 0;
+    bool in_the_way_ = false;        // another mapping, behind the usable bags
+    std::uint64_t committed_ = 0;    // bags below are usable
+    std::uint64_t reserve_end_ = 0;  // bags below are held
+    MetadataPages class_map_pages_;
+    MetadataPages marks_pages_;
+    MetadataPages table_pages_;
+    MetadataPages thread_heaps_pages_;
 };
 
 }  // namespace numalloc

@@ -227,7 +227,7 @@ void free_checked(ThreadHeap* h, NodeHeap* owner, unsigned c, Object* p, const c
     if (h->checked_frees > 0) {
         check_object(h, owner, c, p, call);
         if (holds(h->head[c], p) || holds(h->segment[c].sealed, p)) die_of_invalid_pointer(call, p, "was freed already");
-        if (--h->checked_frees == 0) h->bias = h->fast_bias;
+        if (--h->checked_frees == 0) h->bound = h->fast_bound;
         if (send_to_its_share(h, owner, c, p)) return;
     }
     if (--h->room[c] < 0) return free_into_full_list(h, owner, c, p, call);
@@ -264,11 +264,7 @@ bool attach_thread(NodeId n) {
     if (h->home == nullptr) {
         new (slot) ThreadHeap{};
         h->home = home;
-        if (heap.space().fast_frees()) {
-            const Region& region = home->big.region();
-            const Bytes from_map = address_of(h) - address_of(region.class_map());
-            h->fast_bias = ((class_reach - from_map) << bag_shift) - region.start();
-        }
+        h->fast_bound = home->big.region().bound_for(address_of(h));
         const std::uint32_t number = home->slots.number_of(home->big.region(), slot);
         h->checked_frees = frees_to_check / (number + 1);
         h->share = static_cast<std::uint8_t>(number % class_shares);
@@ -277,7 +273,8 @@ bool attach_thread(NodeId n) {
             h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
     }
     h->checked_frees = max_of(h->checked_frees, frees_to_check_again);
-    h->bias = no_bias;
+    h->bias = home->big.region().bias_for(address_of(h));  // the pool's list went through this word
+    h->bound = 0;
     __atomic_store_n(&h->in_use, true, __ATOMIC_RELEASE);
     home->slots.show(home->big.region(), h);
     this_thread_heap = h;

@@ -19,8 +19,8 @@
 //     that last one. So current becomes empty, and non-empty, only on slow paths.
 //   - room[0] is always 0: a big object, or a pointer that is none, has class 0 in the bag map
 //     and thus fails the same test as a full list.
-// free() adds `bias` (address_space.h has the equation): one unsigned comparison, or class 0,
-// sends NULL, foreign pointers, other nodes' objects, and threads without a heap (no_bias) to
+// free() adds `bias` (address_space.h has the equation): one unsigned comparison with `bound`, or
+// class 0, sends NULL, foreign pointers, other nodes' objects, and threads without a heap (whose bound is 0) to
 // the slow path. A new heap's first frees take it too, and are checked in full: enough to catch the
 // bug of a small program, nothing to a long-running one.
 #pragma once
@@ -30,9 +30,6 @@
 
 namespace numalloc {
 
-// No pointer that a program can have passes the comparison with it.
-constexpr Address no_bias = Address{1} << 63;
-
 extern Object end_of_list;
 
 struct ThreadHeap {
@@ -41,8 +38,9 @@ struct ThreadHeap {
     }
 
     // The hot part: what the fast paths read and write.
-    Address bias = no_bias;
+    Address bias = 0;
     Object* head[class_count];
+    std::uint64_t bound = 0;  // 0: every free is slow. Not in front: gcc 12 would add to each index of head
     std::int32_t room[class_count] = {};
     std::uint8_t medium_class[medium_entries] = {};  // by (size + 127) / 128
 
@@ -56,7 +54,7 @@ struct ThreadHeap {
     };
     Segment segment[class_count] = {};
     NodeHeap* home = nullptr;
-    Address fast_bias = no_bias;      // what `bias` is once fast frees are on
+    std::uint64_t fast_bound = 0;     // what `bound` is once fast frees are on
     std::uint32_t checked_frees = 0;  // still to come before that: each is checked in full
     std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping
     std::uint32_t next_to_look_at = 1;  // the class that let_go_of_idle_class() looks at next
@@ -111,7 +109,7 @@ NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
 enum class Freed { done, elsewhere, full };
 NUMALLOC_INLINE Freed push(ThreadHeap* heap, void* p) {
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
-    if (NUMALLOC_UNLIKELY(j >= fast_bound)) return Freed::elsewhere;
+    if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Freed::elsewhere;
     const auto* const byte = reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j;
     const std::size_t c = __atomic_load_n(byte, __ATOMIC_RELAXED);
     if (NUMALLOC_UNLIKELY(decrement_below_zero(heap->room[c]))) return Freed::full;
