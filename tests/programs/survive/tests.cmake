@@ -60,12 +60,18 @@ endforeach()
 numalloc_test(survive.address_space_unlimited survive 60
     ${EXPECT} "limits are held" ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_limited> 0)
 
+numalloc_program(survive_limit_rows survive/limit_rows.cpp)
+numalloc_test(survive.limits survive 240 ${Python3_EXECUTABLE} ${HERE}/limits.py ${LIBRARY} $<TARGET_FILE:survive_limit_rows>)
+
 numalloc_program(survive_committed survive/committed.cpp)
 numalloc_test(survive.overcommit_2 survive 120
     ${HERE}/overcommit.sh ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_committed>)
 set_tests_properties(survive.overcommit_2 PROPERTIES RUN_SERIAL ON)
 
 survive_test(locked 60 survive/locked.cpp)
+add_executable(survive_locked_small survive/locked_small.c)
+numalloc_test(survive.locked_by_anybody survive 60
+    ${Python3_EXECUTABLE} ${HERE}/unprivileged.py ${LIBRARY} $<TARGET_FILE:survive_locked_small>)
 survive_expect(neighbours 60 "good neighbours" survive/neighbours.cpp)
 numalloc_test(survive.aslr survive 60 ${HERE}/aslr.sh ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_neighbours>)
 
@@ -73,8 +79,13 @@ numalloc_program(survive_crashing survive/crashing.cpp)
 numalloc_test(survive.core survive 120
     ${Python3_EXECUTABLE} ${HERE}/core.py ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_crashing>)
 
+numalloc_program(survive_sleeping survive/sleeping.cpp)
+numalloc_test(survive.gcore survive 200 ${Python3_EXECUTABLE} ${HERE}/gcore.py ${LIBRARY} $<TARGET_FILE:survive_sleeping>)
+
 # ENOMEM from each system call in turn. One test a call, so that they run beside each other.
 numalloc_program(survive_victim survive/victim.cpp)
+numalloc_test(survive.emulated survive 200
+    ${Python3_EXECUTABLE} ${HERE}/emulated.py ${LIBRARY} 16 $<TARGET_FILE:survive_limit_rows> large 16 start)
 numalloc_test(survive.victim survive 60 ${EXPECT} done ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_victim> strict)
 foreach(call mmap mprotect munmap mremap madvise)
     numalloc_test(survive.enomem_${call} survive 400
