@@ -1,13 +1,15 @@
-// pthread_atfork(), without the copy of it that every object links in.
+// What the library does when the process forks, and that libc knows of it.
 #pragma once
-
-extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
-extern "C" void* __dso_handle;
 
 namespace numalloc::api {
 
-inline void register_fork_handlers(void (*prepare)(), void (*parent)(), void (*child)()) {
-    __register_atfork(prepare, parent, child, &__dso_handle);
-}
+// Tells libc of the three functions below, once. Thread-safe.
+void register_fork_handlers();
+
+// Of the library that is linked: initialise.cpp, or without_heap.cpp. They may be called before anything is
+// initialised; between prepare and the others the forking thread may allocate.
+void fork_prepare();
+void fork_parent();
+void fork_child();
 
 }  // namespace numalloc::api

@@ -42,22 +42,6 @@ void on_thread_exit(void* round) {
     placement::thread_ended();
 }
 
-void fork_prepare() {
-    initialise_lock.lock();
-    placement::fork_prepare();
-    heap_fork_prepare();
-}
-void fork_parent() {
-    heap_fork_parent();
-    placement::fork_parent();
-    initialise_lock.unlock();
-}
-void fork_child() {
-    heap_fork_child();
-    placement::fork_child();
-    initialise_lock.reset_after_fork();
-}
-
 // What the option `verbose` is for: what was found, and what could be had.
 void say_what_was_found() {
     os::Line line;
@@ -99,12 +83,26 @@ bool initialise() {
         stage.store(Stage::heap_works, std::memory_order_release);
     }
     exit_key_made = pthread_key_create(&exit_key, on_thread_exit) == 0;
-    register_fork_handlers(fork_prepare, fork_parent, fork_child);
+    register_fork_handlers();
     stage.store(Stage::complete, std::memory_order_release);
     return true;
 }
 
 }  // namespace
+
+// The initialise lock, and all that are taken under it, are the heap's to wait for: os/fork_gate.h.
+void fork_prepare() {
+    heap_fork_prepare();
+    placement::fork_prepare();
+}
+void fork_parent() {
+    placement::fork_parent();
+    heap_fork_parent();
+}
+void fork_child() {
+    heap_fork_child();
+    placement::fork_child();
+}
 
 void wake() { (void)initialise(); }
 

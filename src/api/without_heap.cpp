@@ -16,19 +16,6 @@ namespace {
 constinit std::atomic<bool> awake{false};
 constinit os::Lock<os::LockRank::initialise> initialise_lock;
 
-void fork_prepare() {
-    initialise_lock.lock();
-    placement::fork_prepare();
-}
-void fork_parent() {
-    placement::fork_parent();
-    initialise_lock.unlock();
-}
-void fork_child() {
-    placement::fork_child();
-    initialise_lock.reset_after_fork();
-}
-
 bool wake_once() {
     os::Guard guard(initialise_lock);
     if (awake.load(std::memory_order_relaxed)) return false;
@@ -41,10 +28,24 @@ bool wake_once() {
 
 }  // namespace
 
+// All threads share a mark: they have nowhere to keep one.
+void fork_prepare() {
+    os::fork_gate.close();
+    placement::fork_prepare();
+}
+void fork_parent() {
+    placement::fork_parent();
+    os::fork_gate.open();
+}
+void fork_child() {
+    os::fork_gate.become_child();
+    placement::fork_child();
+}
+
 void wake_library() {
     if (awake.load(std::memory_order_acquire)) return;
     // Outside of the lock: libc may call malloc, which is any allocator's, and that may start a thread.
-    if (wake_once()) register_fork_handlers(fork_prepare, fork_parent, fork_child);
+    if (wake_once()) register_fork_handlers();
 }
 
 // The allocator beside us takes memory where the thread runs, or where it likes.

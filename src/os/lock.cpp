@@ -20,8 +20,7 @@ void relax() {
 }
 
 #if defined(NUMALLOC_CHECKS)
-// How many locks of each rank this thread holds. Several of one rank are taken only by the fork handlers,
-// in one fixed order, and by whoever only tries for the second.
+// How many locks of each rank this thread holds. Several of one rank has only who tried for the second.
 thread_local std::uint16_t held[static_cast<int>(LockRank::count)] __attribute__((tls_model("initial-exec")));
 #endif
 
@@ -41,9 +40,26 @@ void LockWord::after_unlock(LockRank rank) {
 void LockWord::acquire_contended() {
     for (int i = 0; i < spins_before_sleep; ++i) {
         relax();
-        if (word_.load(std::memory_order_relaxed) == 0 && try_acquire()) return;
+        std::uint32_t word = word_.load(std::memory_order_relaxed);
+        if (is_free(word) && word_.compare_exchange_strong(word, fork_gate.held(), std::memory_order_acquire)) return;
     }
-    while (word_.exchange(2, std::memory_order_acquire) != 0) call(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0);
+    for (;;) {
+        fork_gate.notice_child();
+        const std::uint32_t held_and_awaited = fork_gate.held() | awaited;
+        if (is_free(word_.exchange(held_and_awaited, std::memory_order_acquire))) return;
+        call(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, held_and_awaited, 0, 0, 0);
+    }
+}
+
+// A fork is under way: the lock, which is the only one that the caller has, is given back until it is over.
+void LockWord::acquire_after_fork() {
+    do {
+        give_back();
+        fork_gate.leave();
+        fork_gate.wait();
+        fork_gate.enter();
+        if (!try_acquire()) acquire_contended();
+    } while (fork_gate.stops());
 }
 
 void LockWord::wake() { call(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0); }

@@ -1,12 +1,15 @@
 // A mutex of one word: an uncontended lock and unlock are one atomic each; a contended one
 // spins briefly and then sleeps in the kernel, so that a preempted holder costs no time slice.
 //
-// Order: a thread takes locks in ascending rank only; debug builds check it, and the fork
-// handlers walk the same ranks.
+// Order: a thread takes locks in ascending rank only; debug builds check it. Forks do not take locks, they wait
+// until none is held: fork_gate.h.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+
+#include "base/bits.h"
+#include "os/fork_gate.h"
 
 namespace numalloc::os {
 
@@ -32,15 +35,26 @@ public:
 protected:
     bool try_acquire() {
         std::uint32_t expected = 0;
-        return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire);
+        return word_.compare_exchange_strong(expected, fork_gate.held(), std::memory_order_acquire);
     }
     void acquire() {
-        if (!try_acquire()) acquire_contended();
+        fork_gate.enter();
+        if (NUMALLOC_UNLIKELY(!try_acquire())) acquire_contended();
+        if (NUMALLOC_UNLIKELY(fork_gate.stops())) acquire_after_fork();
+    }
+    bool acquire_if_free() {
+        fork_gate.enter();
+        if (try_acquire()) {
+            if (NUMALLOC_LIKELY(!fork_gate.stops())) return true;
+            give_back();
+        }
+        fork_gate.leave();
+        return false;
     }
     void release() {
-        if (word_.exchange(0, std::memory_order_release) == 2) wake();
+        give_back();
+        fork_gate.leave();
     }
-    void reset() { word_.store(0, std::memory_order_relaxed); }
 
 #if defined(NUMALLOC_CHECKS)
     static void before_lock(LockRank rank);
@@ -51,10 +65,17 @@ protected:
 #endif
 
 private:
+    void give_back() {
+        if (NUMALLOC_UNLIKELY((word_.exchange(0, std::memory_order_release) & awaited) != 0)) wake();
+    }
+    bool is_free(std::uint32_t word) const { return word == 0 || word >> 2 != fork_gate.generation(); }
     void acquire_contended();
+    void acquire_after_fork();
     void wake();
 
-    std::atomic<std::uint32_t> word_{0};  // 0 free, 1 held, 2 held and somebody sleeps
+    static constexpr std::uint32_t awaited = 2;
+    // 0 free; else the generation that it is held in << 2 | 1, | 2 if somebody sleeps. Of an earlier one: free.
+    std::atomic<std::uint32_t> word_{0};
 };
 
 // The rank is no part of its memory: a zero page is full of free locks.
@@ -66,18 +87,13 @@ public:
         acquire();
     }
     bool try_lock() {
-        if (!try_acquire()) return false;
+        if (!acquire_if_free()) return false;
         before_lock(rank);
         return true;
     }
     void unlock() {
         after_unlock(rank);
         release();
-    }
-    // In the child of a fork: whoever held or awaited it is gone.
-    void reset_after_fork() {
-        after_unlock(rank);
-        reset();
     }
 };
 

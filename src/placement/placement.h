@@ -88,7 +88,7 @@ private:
 // are not bound, the caller's memory is placed there instead, and others are ENOTSUP.
 int rehome_thread(pthread_t thread, unsigned os_node);
 
-// ---- fork(): the heap's handlers call these in the order of the lock ranks.
+// ---- fork(): its handlers call these, while nobody else holds a lock.
 void fork_prepare();  // widens the caller's mask: the kernel places the child anywhere it may run
 void fork_parent();
 void fork_child();    // the child is alone, unbound, and follows its CPU

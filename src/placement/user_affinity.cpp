@@ -139,14 +139,12 @@ AsTheUserSetIt::~AsTheUserSetIt() {
 
 void fork_prepare() {
     if (process.mode != Mode::active) return;
-    process.lock.lock();
     process.fork_widened = runs_under_ours() && os::set_affinity(0, user_mask_of(current)) == 0;
 }
 
 void fork_parent() {
     if (process.mode != Mode::active) return;
     if (process.fork_widened) os::set_affinity(0, bound_mask_of(current));
-    process.lock.unlock();
 }
 
 void fork_child() {
@@ -168,7 +166,6 @@ void fork_child() {
         current->bound = false;
         current->home.store(no_node.value, std::memory_order_relaxed);
     }
-    process.lock.unlock();
 }
 
 }  // namespace numalloc::placement

@@ -62,15 +62,7 @@ TEST(Lock, AscendingRanksAndSeveralOfOne) {
     Lock<LockRank::extents> inner, other;
     Guard a(outer);
     Guard b(inner);
-    Guard c(other);  // as the fork handlers do
-}
-
-TEST(Lock, ResetAfterForkFreesIt) {
-    Lock<LockRank::extents> lock;
-    lock.lock();
-    lock.reset_after_fork();
-    EXPECT_TRUE(lock.try_lock());
-    lock.unlock();
+    Guard c(other);
 }
 
 #if defined(NUMALLOC_CHECKS)

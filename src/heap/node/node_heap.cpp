@@ -8,11 +8,24 @@ void SlotPool::count(std::uint32_t taken) {
     __atomic_store_n(&crowding_, static_cast<std::uint8_t>(crowding), __ATOMIC_RELAXED);
 }
 
-void* SlotPool::take(Region& region) {
+void SlotPool::leave_behind(std::uint32_t kept) {
+    os::Guard guard(lock_);
+    count(kept);
+    next_to_ask_ = 0;
+    ask_below_ = made_;
+}
+
+void* SlotPool::take(Region& region, bool (*left_behind)(const void* slot)) {
     os::Guard guard(lock_);
     if (free_ != nullptr) {
         Object* slot = free_;
         free_ = slot->next;
+        count(taken_ + 1);
+        return slot;
+    }
+    while (next_to_ask_ < ask_below_) {
+        void* const slot = at(region, next_to_ask_++);
+        if (!left_behind(slot)) continue;
         count(taken_ + 1);
         return slot;
     }

@@ -9,12 +9,16 @@ namespace numalloc {
 class SlotPool {
 public:
     void start(Bytes slot_bytes) { slot_bytes_ = slot_bytes; }
-    // nullptr with no memory left. New slots read as zero, reused ones as they were given back.
-    void* take(Region& region);
+    // nullptr with no memory left. New slots read as zero, reused ones as they were given back, or as the fork
+    // found them: `left_behind` says whether one is of a thread that a child does not have.
+    void* take(Region& region, bool (*left_behind)(const void* slot));
     void give(void* slot);
     // A new slot shows in made() only now that its taker has made something of it. One thread at
     // a time takes and shows.
     void show(const Region& region, const void* slot);
+    // In the child of a fork: of all slots only `kept` belong to threads that it has. Others are found when they
+    // are wanted: a walk now would copy their pages.
+    void leave_behind(std::uint32_t kept);
     // All slots that were ever taken and shown, for walks over them.
     std::uint32_t made() const { return __atomic_load_n(&made_, __ATOMIC_ACQUIRE); }
     // How often the threads' segments are halved: not for the first `uncrowded` threads, once up to
@@ -37,6 +41,8 @@ private:
     Bytes slot_bytes_ = 0;
     std::uint32_t made_ = 0;
     std::uint32_t taken_ = 0;
+    std::uint32_t next_to_ask_ = 0;  // the slots from here to ask_below_ may be left behind
+    std::uint32_t ask_below_ = 0;
     std::uint8_t crowding_ = 0;
     Object* free_ = nullptr;
 };

@@ -1,5 +1,5 @@
-// fork() in a threaded program: the child gets one thread and a copy of every lock. So the
-// parent takes all locks first, by rank, and both sides release them.
+// fork() in a threaded program: the child gets one thread and a copy of everything. So no other thread may hold a
+// lock at that moment: os/fork_gate.h. Between prepare and the other two the calling thread may allocate.
 #pragma once
 
 namespace numalloc {

@@ -252,14 +252,33 @@ void free_big(NodeHeap* owner, void* p, const char* call) {
 constinit ThreadHeap no_heap;
 constinit __thread ThreadHeap* this_thread_heap = &no_heap;
 
-bool attach_thread(NodeId n) {
-    NodeHeap* home = heap.node(n);
-    if (home == nullptr) return false;
+namespace {
+
+// A slot whose thread is the parent's, or the parent's parent's.
+bool left_behind(const void* slot) {
+    const auto* h = static_cast<const ThreadHeap*>(slot);
+    return h->in_use && h->generation != os::fork_gate.generation();
+}
+
+// Its lists may have been in the middle of a change; its outbox was not, that takes a lock.
+void take_over(ThreadHeap* h) {
+    for (unsigned c = 1; c < class_count; ++c) {
+        h->segment[c].sealed = nullptr;
+        set_empty(h, c);
+    }
+    h->outbox.flush();
+    h->lock_mark.inside.store(0, std::memory_order_relaxed);
+    h->generation = os::fork_gate.generation();
+}
+
+// Empty, or left behind.
+ThreadHeap* take_heap(NodeHeap* home) {
     os::Guard guard(heap.lock());
-    void* slot = home->slots.take(home->big.region());
-    if (slot == nullptr) return false;
+    void* slot = home->slots.take(home->big.region(), left_behind);
+    if (slot == nullptr) return nullptr;
     auto* h = static_cast<ThreadHeap*>(slot);
-    // A reused heap was left empty and keeps what it learned: capacities, most of the trust. Its outbox's
+    if (left_behind(h)) return h;
+    // A reused heap is empty and keeps what it learned: capacities, most of the trust. Its outbox's
     // lock may even be held, by a thread that still believes it in use.
     if (h->home == nullptr) {
         new (slot) ThreadHeap{};
@@ -272,12 +291,24 @@ bool attach_thread(NodeId n) {
         for (unsigned i = 0; i < medium_entries; ++i)
             h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
     }
+    h->generation = os::fork_gate.generation();
+    __atomic_store_n(&h->in_use, true, __ATOMIC_RELEASE);
+    home->slots.show(home->big.region(), h);
+    return h;
+}
+
+}  // namespace
+
+bool attach_thread(NodeId n) {
+    NodeHeap* home = heap.node(n);
+    ThreadHeap* const h = home == nullptr ? nullptr : take_heap(home);
+    if (h == nullptr) return false;
+    if (left_behind(h)) take_over(h);
     h->checked_frees = max_of(h->checked_frees, frees_to_check_again);
     h->bias = home->big.region().bias_for(address_of(h));  // the pool's list went through this word
     h->bound = 0;
-    __atomic_store_n(&h->in_use, true, __ATOMIC_RELEASE);
-    home->slots.show(home->big.region(), h);
     this_thread_heap = h;
+    os::use_lock_mark(&h->lock_mark);
     return true;
 }
 
@@ -286,6 +317,7 @@ void detach_thread() {
     if (h == &no_heap) return;
     hand_over_all(h, To::empty_ring);
     this_thread_heap = &no_heap;
+    os::use_lock_mark(nullptr);
     os::Guard guard(heap.lock());
     __atomic_store_n(&h->in_use, false, __ATOMIC_RELEASE);
     h->home->slots.give(h);
@@ -434,18 +466,10 @@ void flush_quiet_outboxes(std::uint32_t age) {
 }
 
 void forget_other_threads() {
-    for_each_thread_heap([](ThreadHeap* h) {
-        if (h == this_thread_heap) return;
-        // Its lists may have been in the middle of a change; its outbox was not: the fork
-        // handler held its lock.
-        for (unsigned c = 1; c < class_count; ++c) {
-            h->segment[c].sealed = nullptr;
-            set_empty(h, c);
-        }
-        h->outbox.flush();
-        h->in_use = false;
-        h->home->slots.give(h);
-    });
+    ThreadHeap* const own = this_thread_heap;
+    if (own != &no_heap) own->generation = os::fork_gate.generation();
+    for (unsigned n = 0; n < heap.heaps(); ++n)
+        if (NodeHeap* node = heap.opened(NodeId{n})) node->slots.leave_behind(own->home == node ? 1 : 0);
 }
 
 }  // namespace numalloc

@@ -61,6 +61,8 @@ struct ThreadHeap {
     std::uint8_t large_classes[2] = {};  // of one object a segment, that may have one: keep_large()
     bool in_use = false;
     std::uint8_t share = 0;           // of each class's bags: class_heap.h
+    std::uint32_t generation = 0;     // of the process whose thread has it: fork_gate.h
+    os::LockMark lock_mark;
     Outbox outbox;
 };
 
@@ -136,11 +138,11 @@ void* allocate_on(ThreadHeap* h, NodeId n, ClassId c, bool* zeroed);
 // An object of the class, when pop() had none. nullptr with no memory.
 void* refill(ThreadHeap* heap, ClassId c, bool* zeroed);
 
-// After a fork, in the child: the heaps of threads that the child does not have are emptied and
-// may serve new threads. What those threads held is lost to the child.
+// After a fork, in the child: the heaps of threads that the child does not have may serve new threads, once they
+// are wanted. What those threads held is lost to the child, but for their outboxes: housekeeping finds them.
 void forget_other_threads();
 
-// All thread heaps in use, for the fork handlers and housekeeping.
+// All thread heaps in use, those left behind by a fork too, for the fork handlers and housekeeping.
 template <class Visit>
 void for_each_thread_heap(Visit visit) {
     for (unsigned n = 0; n < heap.heaps(); ++n) {

@@ -1,0 +1,98 @@
+// fork() takes no lock: it closes a gate. Whoever is behind it, holding locks, comes out first; nobody else goes in.
+//
+//   a thread that takes a lock        the thread that forks
+//     mark: inside                      gate: closed
+//     take the lock                     every mark: wait until outside
+//     gate closed? give it back, wait   clone()
+//
+// The lock's own atomic stands between the mark and the look at the gate, so one of the two sees the other. At the
+// moment of the clone no thread has changed anything under a lock, and all that the fork did was to read the marks.
+//
+// The child goes on in the next generation: a lock says in whose generation it was taken, and what is held since an
+// earlier one (by a thread that was on its way back from the gate) counts as free. Nothing has to be reset.
+//
+// The gate does not stop the thread that closed it: handlers of pthread_atfork() may run after ours in the parent,
+// or before ours in the child, and may allocate.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace numalloc::os {
+
+// Whether the thread that it belongs to holds locks. Lies where the forking thread finds it.
+struct LockMark {
+    std::atomic<std::uint32_t> inside{0};
+};
+
+// The calling thread's locks.
+struct LockHolder {
+    std::uint32_t depth = 0;   // how many it holds or is about to take
+    LockMark* mark = nullptr;  // its own; nullptr: it shares one with all that have none
+};
+extern constinit __thread LockHolder lock_holder __attribute__((tls_model("initial-exec")));
+
+// From now on the calling thread has the mark as its own, or shares one again. It holds no lock.
+inline void use_lock_mark(LockMark* mark) { lock_holder.mark = mark; }
+
+class ForkGate {
+public:
+    // By the thread that forks, before anything else. Waits for one that is forking already, and for the threads
+    // that share a mark; then wait_for() each other mark.
+    void close();
+    void wait_for(const LockMark& mark);
+    // In the parent, or where there was no fork in the end.
+    void open();
+    // In the child: it has one thread, and its own generation.
+    void become_child();
+
+    // How many forks lie between the first process and this one.
+    std::uint32_t generation() const { return held_ >> 2; }
+    // What a lock's word is while it is held: see lock.h.
+    std::uint32_t held() const { return held_; }
+
+    void enter() {
+        if (LockHolder& self = lock_holder; self.depth++ == 0) mark(self, 1);
+    }
+    void leave() {
+        if (LockHolder& self = lock_holder; --self.depth == 0) mark(self, 0);
+    }
+    // The lock that the calling thread has just taken must be given back: it came too late.
+    bool stops() const { return state_.load(std::memory_order_seq_cst) != 0 && stops_caller(); }
+    // Sleeps until the gate opens.
+    void wait();
+    // A lock is held by somebody: is that a thread of the parent, because we are the child, whose handler has not run?
+    void notice_child();
+
+private:
+    void mark(LockHolder& self, std::uint32_t inside) {
+        if (self.mark != nullptr) {
+            self.mark->inside.store(inside, std::memory_order_release);
+#if defined(__x86_64__)
+            // The lock's atomic is the barrier.
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+            if (inside != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+        } else if (inside != 0) {
+            shared_.inside.fetch_add(1, std::memory_order_seq_cst);
+        } else {
+            shared_.inside.fetch_sub(1, std::memory_order_seq_cst);
+        }
+    }
+    bool mine() const { return owner_.load(std::memory_order_relaxed) == &lock_holder; }
+    bool stops_caller() const;
+    // What the calling thread itself adds to the shared mark: a signal may have interrupted it inside.
+    static std::uint32_t own_part() { return lock_holder.depth > 0 && lock_holder.mark == nullptr ? 1 : 0; }
+
+    std::atomic<std::uint32_t> state_{0};  // 0 open, 1 closed, 2 closed and somebody sleeps
+    std::uint32_t held_ = 1;               // generation << 2 | 1
+    std::atomic<LockHolder*> owner_{nullptr};
+    int process_ = 0;                      // the owner's
+    int nested_ = 0;                       // forks by the owner's own handlers
+    LockMark shared_;
+};
+
+extern constinit ForkGate fork_gate;
+
+}  // namespace numalloc::os
