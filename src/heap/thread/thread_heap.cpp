@@ -1,30 +1,15 @@
 #include "heap/thread/thread_heap.h"
 
-#include <new>
-
 #include "base/check.h"
 #include "heap/node/bound_heap.h"
 #include "heap/node/invalid.h"
-#include "heap/thread/rehome.h"
-#include "os/clock.h"
+#include "heap/thread/lists.h"
 
 namespace numalloc {
 
 constinit Object end_of_list{nullptr};
 
 namespace {
-
-// Of the first thread's heap; of later ones as many parts less, so that all threads together pay for some
-// thousands.
-constexpr std::uint32_t frees_to_check = 1000;
-// Of a heap that served another thread before; its lists are still short when it is asked whether they
-// hold the object.
-constexpr std::uint32_t frees_to_check_again = 16;
-
-// Once in so many slow paths housekeeping looks at a class and at the clock: a round over the
-// classes is some 250 slow paths.
-constexpr std::uint32_t slow_paths_per_look = 2;
-constexpr std::uint32_t housekeeping_period = 100;  // milliseconds
 
 // Most objects of a segment: the class's batch, less where many threads share the node. Two at
 // least where a batch has two: one at a time is a slow path for every other call.
@@ -39,97 +24,6 @@ std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
     const std::uint32_t most = most_of_segment(h, c);
     const std::uint32_t capacity = h->segment[c.value].capacity;
     return static_cast<std::uint16_t>(capacity == 0 ? max_of(min_of<std::uint32_t>(most, 2), most / 8) : min_of(2 * capacity, most));
-}
-
-std::atomic<std::uint32_t> last_housekeeping{0};
-
-void set_current(ThreadHeap* h, unsigned c, Object* list, std::uint32_t count, std::uint32_t limit) {
-    h->head[c] = list;
-    h->segment[c].limit = static_cast<std::uint16_t>(limit);
-    h->room[c] = static_cast<std::int32_t>(limit - count);
-}
-
-void set_empty(ThreadHeap* h, unsigned c) { set_current(h, c, &end_of_list, 0, 0); }
-
-std::uint32_t length(const ThreadHeap* h, unsigned c) {
-    return static_cast<std::uint32_t>(h->segment[c].limit - h->room[c]);
-}
-
-// Sends home what a list holds of other nodes, which it does only where frees are not
-// origin-aware. The rest.
-SubList without_foreign(const ThreadHeap* h, ClassId c, SubList list) {
-    SubList own;
-    for (Object* o = list.head; o != nullptr;) {
-        Object* const next = o->next;
-        if (NodeHeap* const owner = heap.owner(o); owner != h->home) {
-            o->next = nullptr;
-            owner->of(c).put_into_bags({o, 1});
-        } else {
-            o->next = own.head;
-            own.head = o;
-            ++own.count;
-        }
-        o = next;
-    }
-    return own;
-}
-
-// Where a list goes: into the ring; into it if it is the only one of its share, as a thread ends; or past it.
-enum class To { ring, empty_ring, bags };
-
-// To the node; what ClassHeap::put() says the thread should keep from now on.
-std::uint32_t give_to_node(const ThreadHeap* h, ClassId c, SubList list, To to) {
-    if (NUMALLOC_UNLIKELY(!heap.options().origin_free)) list = without_foreign(h, c, list);
-    ClassHeap node = h->home->of(c);
-    if (list.head == nullptr) return heap.batch(c);
-    if (to == To::ring) return node.put(list);
-    if (to == To::empty_ring) node.put_last(list);
-    else node.put_into_bags(list);
-    return heap.batch(c);
-}
-
-void hand_over(ThreadHeap* h, unsigned c, To to) {
-    const ClassId id{c};
-    ThreadHeap::Segment& s = h->segment[c];
-    // A list longer than any segment was taken over from an ended thread and added to. It is not
-    // passed on: each generation of threads would make it longer, without end.
-    if (h->head[c] != &end_of_list) give_to_node(h, id, {h->head[c], length(h, c)}, length(h, c) > 2 * heap.batch(id) ? To::bags : to);
-    set_empty(h, c);
-    if (s.sealed != nullptr) give_to_node(h, id, {s.sealed, s.sealed_count}, to);
-    s.sealed = nullptr;
-}
-
-void hand_over_all(ThreadHeap* h, To to) {
-    for (unsigned c = 1; c < class_count; ++c) hand_over(h, c, to);
-    h->outbox.flush();
-}
-
-// A program that has moved on to other sizes leaves lists behind, and each object in them holds
-// its whole bag. One class at a time, in turn: a list whose head is where it was a round ago is
-// idle (or, harmlessly, was used in pairs) and goes back to its bags.
-void let_go_of_idle_class(ThreadHeap* h) {
-    const unsigned c = h->next_to_look_at;
-    h->next_to_look_at = c + 1 < class_count ? c + 1 : 1;
-    if (h->head[c] == &end_of_list) return;
-    ThreadHeap::Segment& s = h->segment[c];
-    if (s.seen == h->head[c]) {
-        hand_over(h, c, To::bags);
-        s.capacity = 0;
-    }
-    s.seen = h->head[c];
-}
-
-void housekeeping(ThreadHeap* h) {
-    if (++h->slow_paths % slow_paths_per_look != 0) return;
-    let_go_of_idle_class(h);
-    const std::uint32_t now = os::milliseconds();
-    std::uint32_t last = last_housekeeping.load(std::memory_order_relaxed);
-    if (now - last < housekeeping_period) return;
-    if (!last_housekeeping.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
-    // A program that only trickles has few slow paths: several classes at once.
-    for (unsigned i = 0; i < class_count / 8; ++i) let_go_of_idle_class(h);
-    flush_quiet_outboxes(housekeeping_period);
-    heap.scavenge(false);
 }
 
 bool holds(const Object* list, const void* p) {
@@ -252,87 +146,8 @@ void free_big(NodeHeap* owner, void* p, const char* call) {
 constinit ThreadHeap no_heap;
 constinit __thread ThreadHeap* this_thread_heap = &no_heap;
 
-namespace {
-
-// A slot whose thread is the parent's, or the parent's parent's.
-bool left_behind(const void* slot) {
-    const auto* h = static_cast<const ThreadHeap*>(slot);
-    return h->in_use && h->generation != os::fork_gate.generation();
-}
-
-// Its lists may have been in the middle of a change; its outbox was not, that takes a lock.
-void take_over(ThreadHeap* h) {
-    for (unsigned c = 1; c < class_count; ++c) {
-        h->segment[c].sealed = nullptr;
-        set_empty(h, c);
-    }
-    h->outbox.flush();
-    h->lock_mark.inside.store(0, std::memory_order_relaxed);
-    h->generation = os::fork_gate.generation();
-}
-
-// Empty, or left behind.
-ThreadHeap* take_heap(NodeHeap* home) {
-    os::Guard guard(heap.lock());
-    void* slot = home->slots.take(home->big.region(), left_behind);
-    if (slot == nullptr) return nullptr;
-    auto* h = static_cast<ThreadHeap*>(slot);
-    if (left_behind(h)) return h;
-    // A reused heap is empty and keeps what it learned: capacities, most of the trust. Its outbox's
-    // lock may even be held, by a thread that still believes it in use.
-    if (h->home == nullptr) {
-        new (slot) ThreadHeap{};
-        h->home = home;
-        h->fast_bound = home->big.region().bound_for(address_of(h));
-        const std::uint32_t number = home->slots.number_of(home->big.region(), slot);
-        h->checked_frees = frees_to_check / (number + 1);
-        h->share = static_cast<std::uint8_t>(number % class_shares);
-        home->shares().open(h->share);
-        for (unsigned i = 0; i < medium_entries; ++i)
-            h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
-    }
-    h->generation = os::fork_gate.generation();
-    __atomic_store_n(&h->in_use, true, __ATOMIC_RELEASE);
-    home->slots.show(home->big.region(), h);
-    return h;
-}
-
-}  // namespace
-
-bool attach_thread(NodeId n) {
-    NodeHeap* home = heap.node(n);
-    ThreadHeap* const h = home == nullptr ? nullptr : take_heap(home);
-    if (h == nullptr) return false;
-    if (left_behind(h)) take_over(h);
-    h->checked_frees = max_of(h->checked_frees, frees_to_check_again);
-    h->bias = home->big.region().bias_for(address_of(h));  // the pool's list went through this word
-    h->bound = 0;
-    this_thread_heap = h;
-    os::use_lock_mark(&h->lock_mark);
-    return true;
-}
-
-void detach_thread() {
-    ThreadHeap* h = this_thread_heap;
-    if (h == &no_heap) return;
-    hand_over_all(h, To::empty_ring);
-    this_thread_heap = &no_heap;
-    os::use_lock_mark(nullptr);
-    os::Guard guard(heap.lock());
-    __atomic_store_n(&h->in_use, false, __ATOMIC_RELEASE);
-    h->home->slots.give(h);
-}
-
 void flush_thread() {
     if (this_thread_heap != &no_heap) hand_over_all(this_thread_heap, To::bags);
-}
-
-void rehome_current_thread(NodeId node) {
-    ThreadHeap* h = this_thread_heap;
-    if (h == &no_heap || h->home->node == node) return;
-    detach_thread();
-    // Without memory on the new node the next malloc tries again.
-    (void)attach_thread(node);
 }
 
 namespace {
@@ -458,18 +273,6 @@ Bytes usable_size(const void* p, const char* call) {
     const std::uint32_t run = address_of(p) % bag_bytes == 0 ? owner->big.big_run(b) : 0;
     if (run == 0) die_of_invalid_pointer(call, p, "is not an allocated object, or was freed already");
     return Bytes{run} << bag_shift;
-}
-
-void flush_quiet_outboxes(std::uint32_t age) {
-    const std::uint32_t now = os::milliseconds();
-    for_each_thread_heap([=](ThreadHeap* h) { h->outbox.flush_if_older(now, age); });
-}
-
-void forget_other_threads() {
-    ThreadHeap* const own = this_thread_heap;
-    if (own != &no_heap) own->generation = os::fork_gate.generation();
-    for (unsigned n = 0; n < heap.heaps(); ++n)
-        if (NodeHeap* node = heap.opened(NodeId{n})) node->slots.leave_behind(own->home == node ? 1 : 0);
 }
 
 }  // namespace numalloc

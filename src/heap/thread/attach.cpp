@@ -1,0 +1,102 @@
+// A thread gets its heap, lets go of it, and what becomes of heaps that a fork left behind.
+#include <new>
+
+#include "heap/thread/lists.h"
+#include "heap/thread/rehome.h"
+
+namespace numalloc {
+
+namespace {
+
+// Of the first thread's heap; of later ones as many parts less, so that all threads together pay for some
+// thousands.
+constexpr std::uint32_t frees_to_check = 1000;
+// Of a heap that served another thread before; its lists are still short when it is asked whether they
+// hold the object.
+constexpr std::uint32_t frees_to_check_again = 16;
+
+// A slot whose thread is the parent's, or the parent's parent's.
+bool left_behind(const void* slot) {
+    const auto* h = static_cast<const ThreadHeap*>(slot);
+    return h->in_use && h->generation != os::fork_gate.generation();
+}
+
+// Its lists may have been in the middle of a change; its outbox was not, that takes a lock.
+void take_over(ThreadHeap* h) {
+    for (unsigned c = 1; c < class_count; ++c) {
+        h->segment[c].sealed = nullptr;
+        set_empty(h, c);
+    }
+    h->outbox.flush();
+    h->lock_mark.inside.store(0, std::memory_order_relaxed);
+    h->generation = os::fork_gate.generation();
+}
+
+// Empty, or left behind.
+ThreadHeap* take_heap(NodeHeap* home) {
+    os::Guard guard(heap.lock());
+    void* slot = home->slots.take(home->big.region(), left_behind);
+    if (slot == nullptr) return nullptr;
+    auto* h = static_cast<ThreadHeap*>(slot);
+    if (left_behind(h)) return h;
+    // A reused heap is empty and keeps what it learned: capacities, most of the trust. Its outbox's
+    // lock may even be held, by a thread that still believes it in use.
+    if (h->home == nullptr) {
+        new (slot) ThreadHeap{};
+        h->home = home;
+        h->fast_bound = home->big.region().bound_for(address_of(h));
+        const std::uint32_t number = home->slots.number_of(home->big.region(), slot);
+        h->checked_frees = frees_to_check / (number + 1);
+        h->share = static_cast<std::uint8_t>(number % class_shares);
+        home->shares().open(h->share);
+        for (unsigned i = 0; i < medium_entries; ++i)
+            h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
+    }
+    h->generation = os::fork_gate.generation();
+    __atomic_store_n(&h->in_use, true, __ATOMIC_RELEASE);
+    home->slots.show(home->big.region(), h);
+    return h;
+}
+
+}  // namespace
+
+bool attach_thread(NodeId n) {
+    NodeHeap* home = heap.node(n);
+    ThreadHeap* const h = home == nullptr ? nullptr : take_heap(home);
+    if (h == nullptr) return false;
+    if (left_behind(h)) take_over(h);
+    h->checked_frees = max_of(h->checked_frees, frees_to_check_again);
+    h->bias = home->big.region().bias_for(address_of(h));  // the pool's list went through this word
+    h->bound = 0;
+    this_thread_heap = h;
+    os::use_lock_mark(&h->lock_mark);
+    return true;
+}
+
+void detach_thread() {
+    ThreadHeap* h = this_thread_heap;
+    if (h == &no_heap) return;
+    hand_over_all(h, To::empty_ring);
+    this_thread_heap = &no_heap;
+    os::use_lock_mark(nullptr);
+    os::Guard guard(heap.lock());
+    __atomic_store_n(&h->in_use, false, __ATOMIC_RELEASE);
+    h->home->slots.give(h);
+}
+
+void rehome_current_thread(NodeId node) {
+    ThreadHeap* h = this_thread_heap;
+    if (h == &no_heap || h->home->node == node) return;
+    detach_thread();
+    // Without memory on the new node the next malloc tries again.
+    (void)attach_thread(node);
+}
+
+void forget_other_threads() {
+    ThreadHeap* const own = this_thread_heap;
+    if (own != &no_heap) own->generation = os::fork_gate.generation();
+    for (unsigned n = 0; n < heap.heaps(); ++n)
+        if (NodeHeap* node = heap.opened(NodeId{n})) node->slots.leave_behind(own->home == node ? 1 : 0);
+}
+
+}  // namespace numalloc

@@ -1,0 +1,50 @@
+#include "heap/thread/lists.h"
+#include "os/clock.h"
+
+namespace numalloc {
+
+namespace {
+
+// Once in so many slow paths housekeeping looks at a class and at the clock: a round over the
+// classes is some 250 slow paths.
+constexpr std::uint32_t slow_paths_per_look = 2;
+constexpr std::uint32_t housekeeping_period = 100;  // milliseconds
+
+std::atomic<std::uint32_t> last_housekeeping{0};
+
+// A program that has moved on to other sizes leaves lists behind, and each object in them holds
+// its whole bag. One class at a time, in turn: a list whose head is where it was a round ago is
+// idle (or, harmlessly, was used in pairs) and goes back to its bags.
+void let_go_of_idle_class(ThreadHeap* h) {
+    const unsigned c = h->next_to_look_at;
+    h->next_to_look_at = c + 1 < class_count ? c + 1 : 1;
+    if (h->head[c] == &end_of_list) return;
+    ThreadHeap::Segment& s = h->segment[c];
+    if (s.seen == h->head[c]) {
+        hand_over(h, c, To::bags);
+        s.capacity = 0;
+    }
+    s.seen = h->head[c];
+}
+
+}  // namespace
+
+void housekeeping(ThreadHeap* h) {
+    if (++h->slow_paths % slow_paths_per_look != 0) return;
+    let_go_of_idle_class(h);
+    const std::uint32_t now = os::milliseconds();
+    std::uint32_t last = last_housekeeping.load(std::memory_order_relaxed);
+    if (now - last < housekeeping_period) return;
+    if (!last_housekeeping.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
+    // A program that only trickles has few slow paths: several classes at once.
+    for (unsigned i = 0; i < class_count / 8; ++i) let_go_of_idle_class(h);
+    flush_quiet_outboxes(housekeeping_period);
+    heap.scavenge(false);
+}
+
+void flush_quiet_outboxes(std::uint32_t age) {
+    const std::uint32_t now = os::milliseconds();
+    for_each_thread_heap([=](ThreadHeap* h) { h->outbox.flush_if_older(now, age); });
+}
+
+}  // namespace numalloc

@@ -1,0 +1,33 @@
+// What the slow paths do with a thread's lists: for the files of this folder.
+#pragma once
+
+#include "heap/thread/thread_heap.h"
+
+namespace numalloc {
+
+inline void set_current(ThreadHeap* h, unsigned c, Object* list, std::uint32_t count, std::uint32_t limit) {
+    h->head[c] = list;
+    h->segment[c].limit = static_cast<std::uint16_t>(limit);
+    h->room[c] = static_cast<std::int32_t>(limit - count);
+}
+
+inline void set_empty(ThreadHeap* h, unsigned c) { set_current(h, c, &end_of_list, 0, 0); }
+
+inline std::uint32_t length(const ThreadHeap* h, unsigned c) {
+    return static_cast<std::uint32_t>(h->segment[c].limit - h->room[c]);
+}
+
+// Where a list goes: into the ring; into it if it is the only one of its share, as a thread ends; or past it.
+enum class To { ring, empty_ring, bags };
+
+// To the node; what ClassHeap::put() says the thread should keep from now on.
+std::uint32_t give_to_node(const ThreadHeap* h, ClassId c, SubList list, To to);
+
+// All that the thread holds of a class, and of all classes and other nodes.
+void hand_over(ThreadHeap* h, unsigned c, To to);
+void hand_over_all(ThreadHeap* h, To to);
+
+// What a slow path does beside its own work: idle lists, quiet outboxes, idle memory.
+void housekeeping(ThreadHeap* h);
+
+}  // namespace numalloc
