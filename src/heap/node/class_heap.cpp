@@ -346,6 +346,16 @@ void ClassHeap::put_into_bags(SubList list) {
     give(emptied);
 }
 
+void ClassHeap::let_go_of_carved(unsigned number) {
+    Emptied emptied;
+    {
+        Held held(*this);
+        held.hold(number);
+        if (held->carving != no_bag) release_if_empty(*held, held->carving, emptied);
+    }
+    give(emptied);
+}
+
 void ClassHeap::drain(bool idle_only) {
     Emptied emptied;
     {

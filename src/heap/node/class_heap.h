@@ -62,6 +62,9 @@ public:
     // Sorts a list into its bags, past the ring.
     void put_into_bags(SubList list);
 
+    // The share's bag that is being carved goes back to the big heap if none of its objects is in use.
+    void let_go_of_carved(unsigned share);
+
     // The rings' objects into their bags, and empty bags that were kept for carving into the big
     // heap. `idle_only`: of the shares that nobody used since the last call.
     void drain(bool idle_only);

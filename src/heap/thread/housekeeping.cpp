@@ -10,6 +10,8 @@ namespace {
 constexpr std::uint32_t slow_paths_per_look = 2;
 constexpr std::uint32_t housekeeping_period = 100;  // milliseconds
 
+constexpr std::uint32_t slow_paths_per_count = 4;
+
 std::atomic<std::uint32_t> last_housekeeping{0};
 
 // A program that has moved on to other sizes leaves lists behind, and each object in them holds
@@ -27,10 +29,35 @@ void let_go_of_idle_class(ThreadHeap* h) {
     s.seen = h->head[c];
 }
 
+Bytes held_of(const ThreadHeap* h, unsigned c) {
+    const ThreadHeap::Segment& s = h->segment[c];
+    return (length(h, c) + (s.sealed != nullptr ? s.sealed_count : 0U)) * shape_of(ClassId{c}).size;
+}
+
+// Beyond what a new thread may hold all but the class that it is busy with goes back to the bags, the largest first,
+// and these are free for its next class: a thread that tries every size once and then waits keeps little.
+void hold_less(ThreadHeap* h, ClassId busy_with) {
+    const Bytes allowed = may_hold(h);
+    Bytes held = 0;
+    for (unsigned c = h->filled.first(); c < class_count; c = h->filled.next(c + 1)) held += held_of(h, c);
+    for (unsigned c = class_count - 1; c > 0 && held > allowed; --c) {
+        if (c == busy_with.value || !h->filled.test(c)) continue;
+        if (const Bytes bytes = held_of(h, c); bytes > 0) {
+            held -= bytes;
+            hand_over(h, c, To::bags);
+            h->home->of(ClassId{c}).let_go_of_carved(h->share);
+            h->segment[c].capacity = 0;
+        }
+        h->filled.remove(c);
+    }
+}
+
 }  // namespace
 
-void housekeeping(ThreadHeap* h) {
-    if (++h->slow_paths % slow_paths_per_look != 0) return;
+void housekeeping(ThreadHeap* h, ClassId busy_with) {
+    ++h->slow_paths;
+    if (is_new(h) && h->slow_paths % slow_paths_per_count == 0) hold_less(h, busy_with);
+    if (h->slow_paths % slow_paths_per_look != 0) return;
     let_go_of_idle_class(h);
     const std::uint32_t now = os::milliseconds();
     std::uint32_t last = last_housekeeping.load(std::memory_order_relaxed);

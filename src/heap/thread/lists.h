@@ -9,6 +9,7 @@ inline void set_current(ThreadHeap* h, unsigned c, Object* list, std::uint32_t c
     h->head[c] = list;
     h->segment[c].limit = static_cast<std::uint16_t>(limit);
     h->room[c] = static_cast<std::int32_t>(limit - count);
+    h->filled.add(c);
 }
 
 inline void set_empty(ThreadHeap* h, unsigned c) { set_current(h, c, &end_of_list, 0, 0); }
@@ -16,6 +17,12 @@ inline void set_empty(ThreadHeap* h, unsigned c) { set_current(h, c, &end_of_lis
 inline std::uint32_t length(const ThreadHeap* h, unsigned c) {
     return static_cast<std::uint32_t>(h->segment[c].limit - h->room[c]);
 }
+
+// A new thread's slow start: what it may hold doubles with so many slow paths, until it has shown that it works.
+constexpr std::uint32_t slow_paths_to_double = 64;
+constexpr std::uint32_t slow_start = 6 * slow_paths_to_double;
+inline bool is_new(const ThreadHeap* h) { return h->slow_paths < slow_start; }
+inline Bytes may_hold(const ThreadHeap* h) { return 24 * KiB << (h->slow_paths / slow_paths_to_double); }
 
 // Where a list goes: into the ring; into it if it is the only one of its share, as a thread ends; or past it.
 enum class To { ring, empty_ring, bags };
@@ -27,7 +34,8 @@ std::uint32_t give_to_node(const ThreadHeap* h, ClassId c, SubList list, To to);
 void hand_over(ThreadHeap* h, unsigned c, To to);
 void hand_over_all(ThreadHeap* h, To to);
 
-// What a slow path does beside its own work: idle lists, quiet outboxes, idle memory.
-void housekeeping(ThreadHeap* h);
+// What a slow path does beside its own work: idle lists, quiet outboxes, idle memory. `busy_with`: the class that
+// it is for.
+void housekeeping(ThreadHeap* h, ClassId busy_with);
 
 }  // namespace numalloc

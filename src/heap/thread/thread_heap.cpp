@@ -89,10 +89,13 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
     } else {
         p->next = nullptr;
     }
-    if (shape_of(ClassId{c}).batch > 1) {
+    const bool too_much = is_new(h) && (count - kept) * shape_of(ClassId{c}).size > may_hold(h);
+    if (shape_of(ClassId{c}).batch > 1 && !too_much) {
         s.sealed = old;
         s.sealed_count = static_cast<std::uint16_t>(count - kept);
     } else {
+        if (donated != nullptr) give_to_node(h, ClassId{c}, {donated, donated_count}, To::bags);
+        s.sealed = nullptr;
         donated = old;
         donated_count = count - kept;
     }
@@ -100,9 +103,9 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
     if (donated == nullptr) return;
     // A thread that frees more than it allocates: its segments grow as those of one that allocates.
     s.capacity = next_capacity(h, ClassId{c});
-    const std::uint32_t keep = give_to_node(h, ClassId{c}, {donated, donated_count}, To::ring);
+    const std::uint32_t keep = give_to_node(h, ClassId{c}, {donated, donated_count}, too_much ? To::bags : To::ring);
     if (keep < s.capacity) keep_fewer(h, c, keep);
-    housekeeping(h);
+    housekeeping(h, ClassId{c});
 }
 
 // A thread's first frees are of objects that its creator gave it, which lie in one cache line with
@@ -163,7 +166,7 @@ Object* take_segment(ThreadHeap* h, ClassId id, bool one, bool* zeroed) {
     const std::uint32_t want = shape.batch > 1 ? s.capacity + std::uint32_t{one} : 1;
     const Supply supply = heap.take_small(h->home->node, id, want, h->share);
     if (supply.count == 0) return nullptr;
-    housekeeping(h);
+    housekeeping(h, id);
     Object* first = supply.list;
     std::uint32_t rest = supply.count;
     if (supply.fresh != nullptr) {
@@ -208,7 +211,7 @@ void* allocate_on(ThreadHeap* h, NodeId n, ClassId c, bool* zeroed) {
         return p != nullptr ? p : refill(h, c, zeroed);
     }
     if (void* p = h->outbox.take(n, c)) return p;
-    housekeeping(h);
+    housekeeping(h, no_class);
     return h->outbox.fetch(n, c, zeroed);
 }
 
@@ -251,7 +254,7 @@ void free_slow(ThreadHeap* h, void* p, Freed why, const char* call) {
     auto* object = static_cast<Object*>(p);
     if (h != &no_heap) {
         h->outbox.add(owner->node, c, object);
-        housekeeping(h);
+        housekeeping(h, no_class);
     } else {
         object->next = nullptr;
         owner->of(c).put_into_bags({object, 1});

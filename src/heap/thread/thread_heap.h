@@ -25,6 +25,7 @@
 // bug of a small program, nothing to a long-running one.
 #pragma once
 
+#include "base/bit_set.h"
 #include "heap/node/heap.h"
 #include "heap/thread/outbox.h"
 
@@ -59,12 +60,15 @@ struct ThreadHeap {
     std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping
     std::uint32_t next_to_look_at = 1;  // the class that let_go_of_idle_class() looks at next
     std::uint8_t large_classes[2] = {};  // of one object a segment, that may have one: keep_large()
+    BitSet<128> filled;                  // classes that may have objects here: hold_less()
     bool in_use = false;
     std::uint8_t share = 0;           // of each class's bags: class_heap.h
     std::uint32_t generation = 0;     // of the process whose thread has it: fork_gate.h
     os::LockMark lock_mark;
     Outbox outbox;
 };
+
+static_assert(class_count <= 128);
 
 // Stands for the heap of a thread that has none: all lists empty, all frees slow.
 extern ThreadHeap no_heap;
