@@ -1,0 +1,75 @@
+// What a fork costs in a process of 128 threads that have worked and now wait, in counts that do not depend on the
+// machine's load: the page faults that parent and child have by it, and the memory whose page tables it copies.
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "check.h"
+
+namespace {
+
+constexpr int threads = 128;
+constexpr int rounds = 10;
+pthread_barrier_t barrier;
+
+// Every size once.
+void* work(void*) {
+    for (std::size_t size = 1; size <= 32768; size += size / 8 + 16) {
+        void* held[4];
+        for (void*& p : held) p = malloc(size);
+        for (void* p : held) free(p);
+    }
+    pthread_barrier_wait(&barrier);
+    for (;;) pause();
+}
+
+// Of the calling thread: others may be on their way to their rest.
+long faults() {
+    rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_minflt;
+}
+
+}  // namespace
+
+int main() {
+    testing_support::require_library();
+    // A first round, so that stdio, the heap and the stack have their pages.
+    std::printf("%d threads\n", threads);
+    auto* const of_child = static_cast<long*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    CHECK(of_child != MAP_FAILED);
+    pthread_barrier_init(&barrier, nullptr, threads + 1);
+    pthread_attr_t small_stack;
+    pthread_attr_init(&small_stack);
+    pthread_attr_setstacksize(&small_stack, 65536);
+    const long before = testing_support::resident_kib();
+    for (int i = 0; i < threads; ++i) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, &small_stack, work, nullptr) == 0);
+    }
+    pthread_barrier_wait(&barrier);
+    const long each = (testing_support::resident_kib() - before) / threads;
+
+    // The least of the rounds: what a fork has to cost.
+    long of_parent = 1L << 40;
+    *of_child = 1L << 40;
+    for (int i = 0; i < rounds; ++i) {
+        const long start = faults();
+        const pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+            // A child's count begins with 0.
+            free(malloc(100));
+            if (const long own = faults(); own < *of_child) *of_child = own;
+            _exit(0);
+        }
+        if (const long own = faults() - start; own < of_parent) of_parent = own;
+        CHECK(waitpid(pid, nullptr, 0) == pid);
+    }
+    std::printf("a thread keeps %ld KiB; page faults of a fork: parent %ld, child %ld\n", each, of_parent, *of_child);
+    // libc writes to each thread's stack in the child.
+    CHECK(of_parent <= 30);
+    CHECK(*of_child <= 2 * threads);
+    CHECK(each <= 160);
+}
