@@ -32,12 +32,18 @@ void free_slow_path(void* p, Freed why, const char* call);
 
 // nullptr when the slow path must decide. 4 loads (and the GOT's word for the thread pointer),
 // 1 store, 1 increment in memory, 2 branches up to 1 KiB.
-NUMALLOC_INLINE void* allocate_fast(Bytes n) {
-    ThreadHeap* const heap = this_thread_heap;
+NUMALLOC_INLINE void* allocate_fast(Bytes n, ThreadHeap* const heap = this_thread_heap) {
     if (NUMALLOC_LIKELY(n <= tiny_limit)) return pop(heap, (n + granule - 1) >> granule_shift);
     if (n <= medium_limit)
         return pop<1>(heap, heap->medium_class[(n + (Bytes{1} << medium_step_shift) - 1) >> medium_step_shift]);
     return nullptr;
+}
+
+// The same for an alignment that is a power of two.
+NUMALLOC_INLINE void* allocate_aligned_fast(Bytes n, Bytes alignment, ThreadHeap* const heap = this_thread_heap) {
+    if (NUMALLOC_UNLIKELY(alignment > bag_bytes || n > small_limit)) return nullptr;
+    // See size_class.h: such a class is aligned by itself.
+    return allocate_fast(align_up(max_of<Bytes>(n, 1), alignment), heap);
 }
 
 }  // namespace numalloc::api

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "api/fork_handlers.h"
+#include "api/replaced.h"
 #include "heap/thread/fork.h"
 #include "heap/thread/rehome.h"
 #include "options/options.h"
@@ -69,6 +70,7 @@ bool start_heap() {
     o.space.reserve = options().reserve;
     o.thread_slot = align_up(sizeof(ThreadHeap), 64);
     if (!heap.start(o)) return false;
+    operators_have_heap = !operators_replaced();
     if (options().verbose) say_what_was_found();
     placement::init();
     return true;

@@ -69,6 +69,7 @@ bool attach_thread(NodeId n) {
     h->bias = home->big.region().bias_for(address_of(h));  // the pool's list went through this word
     h->bound = 0;
     this_thread_heap = h;
+    if (operators_have_heap) this_thread_operators = h;
     os::use_lock_mark(&h->lock_mark);
     return true;
 }
@@ -77,7 +78,7 @@ void detach_thread() {
     ThreadHeap* h = this_thread_heap;
     if (h == &no_heap) return;
     hand_over_all(h, To::empty_ring);
-    this_thread_heap = &no_heap;
+    this_thread_heap = this_thread_operators = &no_heap;
     os::use_lock_mark(nullptr);
     os::Guard guard(heap.lock());
     __atomic_store_n(&h->in_use, false, __ATOMIC_RELEASE);

@@ -148,6 +148,8 @@ void free_big(NodeHeap* owner, void* p, const char* call) {
 
 constinit ThreadHeap no_heap;
 constinit __thread ThreadHeap* this_thread_heap = &no_heap;
+constinit __thread ThreadHeap* this_thread_operators = &no_heap;
+constinit bool operators_have_heap = false;
 
 void flush_thread() {
     if (this_thread_heap != &no_heap) hand_over_all(this_thread_heap, To::bags);

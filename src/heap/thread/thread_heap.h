@@ -75,6 +75,13 @@ extern ThreadHeap no_heap;
 
 extern __thread ThreadHeap* this_thread_heap __attribute__((tls_model("initial-exec")));
 
+// What operator new and delete look at: the same heap, or no_heap for good where the process has functions of
+// its own that they must go through. So their fast paths need not ask.
+extern __thread ThreadHeap* this_thread_operators __attribute__((tls_model("initial-exec")));
+
+// Said before the first thread is attached.
+extern bool operators_have_heap;
+
 // Keeps the heap and the class index out of the register that returns the result, which saves a
 // move in each of malloc's paths; no instruction.
 NUMALLOC_INLINE void keep_out_of_result(ThreadHeap*& heap, std::size_t& c) {

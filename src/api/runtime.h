@@ -1,0 +1,49 @@
+// The program's own C++ run-time library, which ours does without: looked up when it is needed.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <initializer_list>
+
+namespace numalloc::api {
+
+using NewHandler = void (*)();
+
+#if defined(NUMALLOC_STATIC)
+// The program's linker finds them, or leaves them null.
+extern "C" __attribute__((weak)) NewHandler _ZSt15get_new_handlerv();
+extern "C" __attribute__((weak)) void _ZSt17__throw_bad_allocv();
+inline NewHandler current_new_handler() { return _ZSt15get_new_handlerv != nullptr ? _ZSt15get_new_handlerv() : nullptr; }
+inline void throw_bad_alloc() {
+    if (_ZSt17__throw_bad_allocv != nullptr) _ZSt17__throw_bad_allocv();
+}
+#else
+// In the run-time itself, wherever it is: it may have been loaded with dlopen and RTLD_LOCAL, as a plugin's. Then
+// its names are not in the global scope, but the library can be found by name. It stays from now on.
+inline void* find_in_libraries(const char* name) {
+    for (const char* library : {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"}) {
+        void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        if (handle == nullptr) continue;
+        void* found = dlsym(handle, name);
+        dlclose(handle);
+        if (found != nullptr) return found;
+    }
+    return nullptr;
+}
+inline void* find_in_runtime(const char* name) {
+    void* found = dlsym(RTLD_DEFAULT, name);
+    return found != nullptr ? found : find_in_libraries(name);
+}
+
+inline NewHandler current_new_handler() {
+    auto* const get = reinterpret_cast<NewHandler (*)()>(find_in_runtime("_ZSt15get_new_handlerv"));
+    return get != nullptr ? get() : nullptr;
+}
+
+inline void throw_bad_alloc() {
+    for (const char* name : {"_ZSt17__throw_bad_allocv", "_ZNSt3__117__throw_bad_allocEv"})
+        if (auto* const thrower = reinterpret_cast<void (*)()>(find_in_runtime(name))) thrower();
+}
+#endif
+
+}  // namespace numalloc::api
