@@ -41,7 +41,6 @@ bool find_replaced() {
 // program's sources would not do: where a program at a fixed place takes the address of free, that is a
 // stub of its own for everybody.
 extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
-extern "C" __attribute__((visibility("hidden"))) const ElfW(Dyn) _DYNAMIC[];
 
 bool leaned_on(const char* name) {
     return strncmp(name, "_Zn", 3) == 0 || strncmp(name, "_Zd", 3) == 0 || strcmp(name, "malloc") == 0 ||
