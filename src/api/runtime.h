@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
 #include <initializer_list>
 
 namespace numalloc::api {
@@ -18,9 +19,14 @@ inline void throw_bad_alloc() {
     if (_ZSt17__throw_bad_allocv != nullptr) _ZSt17__throw_bad_allocv();
 }
 #else
-// In the run-time itself, wherever it is: it may have been loaded with dlopen and RTLD_LOCAL, as a plugin's. Then
-// its names are not in the global scope, but the library can be found by name. It stays from now on.
+// In the run-time itself, wherever it is. Nearly always it is the next with the name, and that is found without
+// a malloc. It may have been loaded with dlopen and RTLD_LOCAL, as a plugin's: then its names are not
+// in the global scope, but the library can be found by its own. It stays from now on.
 inline void* find_in_libraries(const char* name) {
+    Dl_info info;
+    if (void* next = dlsym(RTLD_NEXT, name); next != nullptr && dladdr(next, &info) != 0 &&
+        (strstr(info.dli_fname, "/libstdc++.so.") != nullptr || strstr(info.dli_fname, "/libc++") != nullptr))
+        return next;
     for (const char* library : {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"}) {
         void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
         if (handle == nullptr) continue;
