@@ -21,6 +21,23 @@ __attribute__((noinline)) void pair(std::size_t size, long rounds) {
     }
 }
 
+// What every C++14 program does: the sized delete.
+__attribute__((noinline)) void operators(std::size_t size, long rounds) {
+    for (long i = 0; i < rounds; ++i) {
+        void* p = ::operator new(size);
+        touch(p);
+        ::operator delete(p, size);
+    }
+}
+
+__attribute__((noinline)) void arrays(std::size_t size, long rounds) {
+    for (long i = 0; i < rounds; ++i) {
+        void* p = ::operator new[](size);
+        touch(p);
+        ::operator delete[](p);
+    }
+}
+
 __attribute__((noinline)) void zeroed(std::size_t size, long rounds) {
     for (long i = 0; i < rounds; ++i) {
         void* p = calloc(1, size);
@@ -51,6 +68,13 @@ __attribute__((noinline)) void drawn(long rounds) {
 
 }  // namespace
 
+// In a program at a fixed address these are stubs of its own, which every library gets for the function's address.
+// Whoever compares must not take them for replacements.
+extern void* const addresses[];
+void* const addresses[] = {reinterpret_cast<void*>(&malloc), reinterpret_cast<void*>(&free),
+                           reinterpret_cast<void*>(static_cast<void (*)(void*)>(::operator delete)),
+                           reinterpret_cast<void*>(static_cast<void* (*)(std::size_t)>(::operator new))};
+
 int main(int argc, char** argv) {
     testing_support::require_library();
     CHECK(argc == 3);
@@ -63,6 +87,8 @@ int main(int argc, char** argv) {
     else if (is("lifo64")) lifo(64, rounds);
     else if (is("random512")) drawn<512>(rounds);
     else if (is("random4000")) drawn<4000>(rounds);
+    else if (is("new64")) operators(64, rounds);
+    else if (is("array64")) arrays(64, rounds);
     else if (is("calloc64")) zeroed(64, rounds);
     else return 2;
 }

@@ -17,4 +17,11 @@ if(NOT NUMALLOC_CHECKS)
     numalloc_program(instructions figures/instructions.cpp)
     numalloc_test(figures.instructions programs 300
         ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/instructions.py ${LIBRARY} $<TARGET_FILE:instructions>)
+
+    # There malloc's address is the program's, whosever malloc it is.
+    numalloc_program(instructions_fixed figures/instructions.cpp)
+    target_compile_options(instructions_fixed PRIVATE -fno-pie)
+    target_link_options(instructions_fixed PRIVATE -no-pie)
+    numalloc_test(figures.instructions_fixed programs 300 env NUMALLOC_TEST_ANY=1
+        ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/instructions.py ${LIBRARY} $<TARGET_FILE:instructions_fixed> new64 array64)
 endif()

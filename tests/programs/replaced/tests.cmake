@@ -1,0 +1,10 @@
+# Programs and libraries that bring operators new and delete of their own, or a malloc.
+set(REPLACED ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/replaced/replaced.py)
+if(NOT LIBRARY STREQUAL "none")
+    foreach(kind executable library plugin)
+        numalloc_test(replaced.${kind} programs 300 ${REPLACED} ${kind} ${CMAKE_CXX_COMPILER} ${LIBRARY})
+    endforeach()
+endif()
+if(TARGET numalloc_static)
+    numalloc_test(replaced.archive programs 300 ${REPLACED} archive ${CMAKE_CXX_COMPILER} $<TARGET_FILE:numalloc_static>)
+endif()
