@@ -134,20 +134,24 @@ NUMALLOC_EXPORT int malloc_trim(size_t) {
     return heap.scavenge(true) > 0 ? 1 : 0;
 }
 
-// glibc's parameters tune structures that we do not have; its programs are told that all is
-// well. 0 for a parameter that glibc does not know either.
-NUMALLOC_EXPORT int mallopt(int parameter, int) {
+// 1 where the program has what it asked for, else 0. Most of glibc's parameters tune structures that we do not have:
+// they change no result, and nothing is lost without them. The two others promise something that a
+// program can see.
+NUMALLOC_EXPORT int mallopt(int parameter, int value) {
     switch (parameter) {
         case M_MXFAST:
+            return value >= 0 && value <= static_cast<int>(80 * sizeof(size_t) / 4) ? 1 : 0;  // glibc's range
         case M_TRIM_THRESHOLD:
         case M_TOP_PAD:
         case M_MMAP_THRESHOLD:
         case M_MMAP_MAX:
-        case M_CHECK_ACTION:
-        case M_PERTURB:
         case M_ARENA_TEST:
         case M_ARENA_MAX:
             return 1;
+        case M_CHECK_ACTION:
+            return (value & 3) == 3 ? 1 : 0;  // a line and abort(): what we do; there is no going on
+        case M_PERTURB:
+            return value == 0 ? 1 : 0;  // blocks are not filled: the fast paths do not ask
         default:
             return 0;
     }

@@ -85,10 +85,37 @@ TEST(Mallopt, AcceptsGlibcsParameters) {
     EXPECT_EQ(mallopt(M_MMAP_MAX, 65536), 1);
     EXPECT_EQ(mallopt(M_ARENA_MAX, 2), 1);
     EXPECT_EQ(mallopt(M_ARENA_TEST, 2), 1);
-    EXPECT_EQ(mallopt(M_CHECK_ACTION, 3), 1);
+    EXPECT_EQ(mallopt(M_MXFAST, 64), 1);
+    EXPECT_EQ(mallopt(M_MXFAST, 100000), 0);
+    EXPECT_EQ(mallopt(M_MXFAST, -1), 0);
     void* p = malloc(100);
     ASSERT_NE(p, nullptr);
     free(p);
+}
+
+// Above the sizes that glibc keeps for a thread, which it does not fill either.
+bool fresh_block_is_filled_with(unsigned char byte) {
+    constexpr std::size_t size = 5000;
+    auto* p = static_cast<unsigned char*>(malloc(size));
+    bool filled = true;
+    for (std::size_t i = 0; i < size; ++i) filled = filled && p[i] == byte;
+    free(p);
+    return filled;
+}
+
+TEST(Mallopt, SaysYesToPerturbOnlyIfItFills) {
+    for (int byte : {0x55, 1}) {
+        const bool accepted = mallopt(M_PERTURB, byte) == 1;
+        EXPECT_EQ(accepted, fresh_block_is_filled_with(static_cast<unsigned char>(byte ^ 0xff))) << byte;
+    }
+    EXPECT_EQ(mallopt(M_PERTURB, 0), 1) << "nothing is filled then";
+}
+
+TEST(Mallopt, SaysYesToCheckActionOnlyForWhatItDoes) {
+    if (testing_support::any_allocator()) GTEST_SKIP() << "glibc says yes to all";
+    EXPECT_EQ(mallopt(M_CHECK_ACTION, 3), 1) << "a line and abort(), as the tests of misuse show";
+    EXPECT_EQ(mallopt(M_CHECK_ACTION, 7), 1);
+    for (int action : {0, 1, 2, 5}) EXPECT_EQ(mallopt(M_CHECK_ACTION, action), 0) << action;
 }
 
 TEST(MallocInfo, OptionsOtherThanZeroAreEinval) {
