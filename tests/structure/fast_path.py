@@ -59,6 +59,13 @@ PATHS = [
     ("_Znwm", 1, "operator new, up to 32 KiB", MEDIUM),
     ("_ZdlPv", 0, "operator delete", FREE),
     ("_ZdlPvm", 0, "operator delete, sized", FREE),
+    ("_Znam", 0, "operator new[], up to 1 KiB", MALLOC),
+    ("_Znam", 1, "operator new[], up to 32 KiB", MEDIUM),
+    ("_ZnwmRKSt9nothrow_t", 0, "nothrow new, up to 1 KiB", MALLOC),
+    ("_ZnamRKSt9nothrow_t", 0, "nothrow new[], up to 1 KiB", MALLOC),
+    ("_ZdaPv", 0, "operator delete[]", FREE),
+    ("_ZdaPvm", 0, "operator delete[], sized", FREE),
+    ("_ZdlPvSt11align_val_t", 0, "operator delete, aligned", FREE),
 ]
 
 # Those whose memory operand is only read even when it stands last, or is no access at all.
