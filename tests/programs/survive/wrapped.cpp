@@ -1,6 +1,7 @@
 // A program under a wrapper library that forwards to ours: its calls go through both.
 #include <malloc.h>
 
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +24,11 @@ int main() {
         free(calloc(10, 10));
     }
     CHECK(count() - before >= 10000);
+    // Operators too, as libstdc++'s: a leak checker sees what C++ allocates.
+    const long before_operators = count();
+    for (int i = 0; i < 100; ++i) ::operator delete(::operator new(50), std::size_t{50});
+    for (int i = 0; i < 100; ++i) ::operator delete[](::operator new[](50, std::nothrow));
+    CHECK(count() - before_operators == 200);
     std::thread([] {
         std::vector<std::string> texts;
         for (int i = 0; i < 1000; ++i) texts.push_back(std::string(100, 'a'));
