@@ -14,11 +14,7 @@ constexpr Bytes move_pages_from = 4 * MiB;
 
 NodeId node_of(const ThreadHeap* h) { return h == &no_heap ? node_without_heap() : h->home->node; }
 
-void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment, bool* zeroed) {
-    const BigBlock block = heap.take_big(node_of(h), n, alignment);
-    if (zeroed != nullptr) *zeroed = block.zeroed;
-    return block.address;
-}
+void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return heap.take_big(node_of(h), n, alignment); }
 
 // A growing big object takes its pages along, where the new place is in the same heap, `there`;
 // otherwise it is copied. `take(bytes)` finds a place then.
@@ -29,18 +25,9 @@ void* move_big(void* p, Bytes old_bytes, Bytes n, NodeId there, Take take) {
     const BagIndex run = big.region().bag_of(p);
     if (old_bytes >= move_pages_from && n >= old_bytes && there == from->node && big.moved_to(run) == no_node) {
         // At a huge page's start: then the kernel moves whole page tables, and huge pages unbroken.
-        const BagIndex to = big.take(bags_for(n), static_cast<std::uint32_t>(os::huge_page >> bag_shift), BagState::big, nullptr);
-        if (to != BigHeap::none) {
-            void* const q = big.region().address(to);
-            switch (big.move(run, to, static_cast<std::uint32_t>(old_bytes >> bag_shift))) {
-                case os::Replaced::done: return q;
-                case os::Replaced::lost: break;
-                case os::Replaced::refused:
-                    memcpy(q, p, old_bytes);
-                    big.give(run);
-                    return q;
-            }
-        }
+        const auto old_bags = static_cast<std::uint32_t>(old_bytes >> bag_shift);
+        const BagIndex to = big.take(bags_for(n), static_cast<std::uint32_t>(os::huge_page >> bag_shift), BagState::big);
+        if (to != BigHeap::none && big.move(run, to, old_bags)) return big.region().address(to);
     }
     void* const q = take(n);
     if (q == nullptr) return nullptr;
@@ -56,12 +43,23 @@ void* allocate_slow(Bytes n, bool* zeroed) {
     if (n > largest_request) return nullptr;
     ThreadHeap* const h = thread_heap_slow();
     if (h == nullptr) return nullptr;
-    if (n > small_limit) return take_big(h, n, 1, zeroed);
+    if (n > small_limit) return take_big(h, n, 1);
     const ClassId c = class_of(max_of<Bytes>(n, 1));
     if (h == &no_heap) return allocate_without_heap(node_of(h), c, zeroed);
     // A thread's first call, and sizes above the fast path's, may find an object in the list.
     if (void* p = pop(h, c.value)) return p;
     return refill(h, c, zeroed);
+}
+
+void clear(void* p, Bytes n, bool zeroed) {
+    if (n > small_limit) {
+        BigHeap& big = heap.owner(p)->big;
+        big.clear(big.region().bag_of(p), n);
+    } else if (zeroed && n > sizeof(Object)) {
+        static_cast<Object*>(p)->next = nullptr;
+    } else {
+        memset(p, 0, max_of<Bytes>(n, sizeof(Object)));
+    }
 }
 
 void* allocate_aligned(Bytes n, Bytes alignment) {
@@ -74,7 +72,7 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
         return p != nullptr ? p : allocate_slow(rounded, nullptr);
     }
     ThreadHeap* const h = thread_heap_slow();
-    return h == nullptr ? nullptr : take_big(h, n, alignment, nullptr);
+    return h == nullptr ? nullptr : take_big(h, n, alignment);
 }
 
 void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {
@@ -102,9 +100,7 @@ void* allocate_on_node(Bytes n, Bytes alignment, NodeId node, bool* zeroed) {
     n = max_of<Bytes>(n, 1);
     const Bytes rounded = alignment <= bag_bytes ? align_up(n, alignment) : ~Bytes{0};
     if (rounded <= small_limit) return allocate_on(h, node, class_of(rounded), zeroed);
-    const BigBlock block = heap.take_big(node, n, alignment);
-    if (zeroed != nullptr) *zeroed = block.zeroed;
-    return block.address;
+    return heap.take_big(node, n, alignment);
 }
 
 namespace {

@@ -10,8 +10,12 @@ namespace numalloc::api {
 constexpr Bytes largest_request = static_cast<Bytes>(PTRDIFF_MAX);
 
 // All that the fast path is not: first call of a thread, empty list, large sizes. 0 bytes are 1.
-// nullptr with no memory; errno is left alone. `zeroed`, if given, says whether every byte is 0.
+// nullptr with no memory; errno is left alone. `zeroed`, if given, says of a small object whether every
+// byte but its first word, which may have held a list, is 0.
 void* allocate_slow(Bytes n, bool* zeroed);
+
+// Makes an object of n bytes zero that was just allocated: `zeroed` is what was said of it then.
+void clear(void* p, Bytes n, bool zeroed);
 
 // `alignment` is a power of two.
 void* allocate_aligned(Bytes n, Bytes alignment);

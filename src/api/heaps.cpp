@@ -47,7 +47,7 @@ NUMALLOC_EXPORT void* numalloc_heap_calloc(numalloc_heap* h, size_t count, size_
     if (__builtin_mul_overflow(count, size, &n)) return no_memory();
     bool zeroed = false;
     void* p = allocate(h, n, 1, &zeroed);
-    if (p != nullptr && !zeroed) memset(p, 0, n);
+    if (p != nullptr) clear(p, n, zeroed);
     return p;
 }
 

@@ -46,9 +46,7 @@ __attribute__((noinline)) void* calloc_slow(Bytes n) {
     void* p = allocate_fast(n);
     if (p == nullptr) p = allocate_slow(n, &zeroed);
     if (p == nullptr) return no_memory();
-    // The first word held the list; the rest of what the kernel gave is still zero.
-    if (zeroed && n > sizeof(Object)) static_cast<Object*>(p)->next = nullptr;
-    else memset(p, 0, max_of<Bytes>(n, sizeof(Object)));
+    clear(p, n, zeroed);
     return p;
 }
 

@@ -24,9 +24,7 @@ inline void* calloc_there(Bytes count, Bytes size, NodeId node) {
     bool zeroed = false;
     void* p = allocate_on_node(n, 1, node, &zeroed);
     if (p == nullptr) return no_memory();
-    // The first word may have held a list; the rest of what the kernel gave is still zero.
-    if (zeroed && n > sizeof(Object)) static_cast<Object*>(p)->next = nullptr;
-    else memset(p, 0, max_of<Bytes>(n, sizeof(Object)));
+    clear(p, n, zeroed);
     return p;
 }
 

@@ -83,4 +83,17 @@ Replaced renew(void* p, Bytes bytes) {
     return Replaced::done;
 }
 
+Bytes resident_bytes(const void* p, Bytes bytes) {
+    const Bytes page = page_size();
+    Bytes resident = 0;
+    unsigned char pages[1024];
+    for (Bytes done = 0; done < bytes;) {
+        const Bytes piece = min_of(bytes - done, sizeof pages * page);
+        if (failed(call(SYS_mincore, static_cast<const char*>(p) + done, piece, pages))) return bytes;
+        for (Bytes i = 0; i < piece / page; ++i) resident += (pages[i] & 1) * page;
+        done += piece;
+    }
+    return resident;
+}
+
 }  // namespace numalloc::os

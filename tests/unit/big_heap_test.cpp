@@ -30,13 +30,18 @@ public:
     void take() {
         const std::uint32_t bags = 1 + random_() % (random_() % 8 == 0 ? 200 : 10);
         const std::uint32_t alignment = random_() % 4 == 0 ? 1u << (random_() % 8) : 1;
-        bool zeroed = false;
-        const BagIndex first = node_.big.take(bags, alignment, BagState::big, &zeroed);
+        const BagIndex first = node_.big.take(bags, alignment, BagState::big);
         if (first == BigHeap::none) return;
         ASSERT_EQ(address_of(node_.at(first)) % (alignment * bag_bytes), 0u);
         ASSERT_EQ(node_.big.big_run(first), bags);
         claim(first.value, bags);
-        if (zeroed) expect_zero(first, bags);
+        // What is not marked is zero already, and clear() sees to the rest.
+        for (std::uint32_t b = first.value; b < first.value + bags; ++b)
+            if (node_.dirty(BagIndex{b}, 1) == 0) expect_zero(BagIndex{b}, 1);
+        if (random_() % 4 == 0) {
+            node_.big.clear(first, bags * bag_bytes);
+            expect_zero(first, bags);
+        }
         runs_.push_back({first, bags, write(first, 0, bags)});
     }
     void give() {
@@ -142,10 +147,9 @@ TEST_P(BigHeapRandom, AgreesWithTheModel) {
     // All coalesced: the whole node fits one object again.
     node.big.purge(true);
     EXPECT_EQ(node.big.use().dirty_bags, 0u);
-    bool zeroed = false;
-    const BagIndex all = node.take(static_cast<std::uint32_t>(node.room()), &zeroed);
+    const BagIndex all = node.take(static_cast<std::uint32_t>(node.room()));
     EXPECT_NE(all, BigHeap::none);
-    EXPECT_TRUE(zeroed);
+    EXPECT_EQ(node.dirty(all, static_cast<std::uint32_t>(node.room())), 0u);
 }
 INSTANTIATE_TEST_SUITE_P(PurgeDelay, BigHeapRandom, ::testing::Values(-1, 0, 5, 1000),
                          [](const auto& p) { return p.param < 0 ? std::string("Never") : "After" + std::to_string(p.param); });
@@ -232,8 +236,7 @@ TEST(BigHeap, ResidentMemoryServesBigObjectsFirst) {
     node.big.give(low);
     node.big.purge(true);
     node.big.give(high);
-    bool zeroed = false;
-    const BagIndex small = node.big.take(1, 1, BagState::small, &zeroed, ClassId{1});
+    const BagIndex small = node.big.take(1, 1, BagState::small, ClassId{1});
     EXPECT_EQ(small, low);
     EXPECT_EQ(node.take(2), high);
     (void)wall1, (void)wall2;
@@ -262,7 +265,7 @@ TEST(BigHeap, AFullNodeSaysSoAndGoesOn) {
     for (BagIndex run = node.take(7); run != BigHeap::none; run = node.take(7)) runs.push_back(run);
     EXPECT_GT(runs.size() * 7, node.room() - 7);
     EXPECT_EQ(node.take(~std::uint32_t{0} - 64), BigHeap::none);
-    EXPECT_EQ(node.big.take(1, 1u << 26, BagState::big, nullptr), BigHeap::none);
+    EXPECT_EQ(node.big.take(1, 1u << 26, BagState::big), BigHeap::none);
     node.big.validate();
     for (const BagIndex run : runs) node.big.give(run);
     node.big.validate();
@@ -272,7 +275,7 @@ TEST(BigHeap, AFullNodeSaysSoAndGoesOn) {
 TEST(BigHeap, OnlyTheFirstBagOfABigObjectIsOne) {
     Node node(-1);
     const BagIndex run = node.take(3);
-    const BagIndex small = node.big.take(2, 1, BagState::small, nullptr);
+    const BagIndex small = node.big.take(2, 1, BagState::small);
     EXPECT_EQ(node.big.big_run(run), 3u);
     EXPECT_EQ(node.big.big_run(BagIndex{std::uint64_t{run.value} + 1}), 0u);
     EXPECT_EQ(node.big.big_run(BagIndex{std::uint64_t{run.value} + 2}), 0u);
@@ -285,17 +288,16 @@ TEST(BigHeap, OnlyTheFirstBagOfABigObjectIsOne) {
 
 TEST(BigHeap, UsedMemoryIsNotCalledZero) {
     Node node(-1);
-    bool zeroed = false;
-    const BagIndex run = node.take(8, &zeroed);
-    EXPECT_TRUE(zeroed);
+    const BagIndex run = node.take(8);
+    EXPECT_EQ(node.dirty(run, 8), 0u);
     node.fill(run, 8);
     node.big.give(run);
-    EXPECT_EQ(node.take(8, &zeroed), run);
-    EXPECT_FALSE(zeroed);
+    EXPECT_EQ(node.take(8), run);
+    EXPECT_EQ(node.dirty(run, 8), 8u);
     // Half of it new: not zero as a whole either.
     node.big.give(run);
-    EXPECT_EQ(node.take(16, &zeroed), run);
-    EXPECT_FALSE(zeroed);
+    EXPECT_EQ(node.take(16), run);
+    EXPECT_EQ(node.dirty(run, 16), 8u);
 }
 
 TEST(BigHeapPurge, DelayZeroGivesBackAtOnce) {

@@ -71,15 +71,14 @@ TEST(BigMove, PagesMoveOutOfOneMapping) {
     const Block from = take(node, 8 * bags_of_mib, 1);
     const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
     const long before = page_faults();
-    ASSERT_EQ(node.big.move(from.run, to.run, from.bags), os::Replaced::done);
+    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
     EXPECT_LT(page_faults() - before, 100) << "of 2048 pages: they were copied";
     EXPECT_TRUE(intact(node, to, from.bags));
     EXPECT_EQ(node.big.moved_mappings(), 1u);
     // The source is free, and known to be zero.
     EXPECT_EQ(node.big.use().dirty_bags, 0u);
-    bool zeroed = false;
-    EXPECT_EQ(node.take(from.bags, &zeroed), from.run);
-    EXPECT_TRUE(zeroed);
+    EXPECT_EQ(node.take(from.bags), from.run);
+    EXPECT_EQ(node.dirty(from.run, from.bags), 0u);
     EXPECT_EQ(node.at(from.run)[4096], 0);
 }
 
@@ -92,7 +91,7 @@ TEST(BigMove, PagesMoveOutOfSeveralMappings) {
     const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
     ASSERT_NE(node.take(1), BigHeap::none);  // a wall: the end of the heap would leave the address space
     const long before = page_faults();
-    ASSERT_EQ(node.big.move(from.run, to.run, from.bags), os::Replaced::done);
+    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
     EXPECT_LT(page_faults() - before, 100) << "of 3072 pages: they were copied";
     EXPECT_TRUE(intact(node, to, from.bags));
     EXPECT_EQ(node.big.moved_mappings(), 3u);
@@ -109,7 +108,7 @@ TEST(BigMove, ShortPiecesAreCopiedAndNotMappedForThemselves) {
     const Block from = take(node, 8 * bags_of_mib, 1);
     for (std::uint32_t bag = 10; bag < 200; bag += 20) split(node, BagIndex{from.run.value + bag}, 1);
     const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
-    ASSERT_EQ(node.big.move(from.run, to.run, from.bags), os::Replaced::done);
+    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
     EXPECT_TRUE(intact(node, to, from.bags));
     EXPECT_EQ(node.big.moved_mappings(), 11u) << "ten single bags were copied";
 }
@@ -119,39 +118,36 @@ TEST(BigMove, SplitsWithinABagAreCopied) {
     const Block from = take(node, 8 * bags_of_mib, 1);
     for (unsigned page = 3; page < 300; page += 9) ASSERT_EQ(madvise(node.at(from.run) + page * 4096, 4096, MADV_DONTDUMP), 0);
     const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
-    const os::Replaced result = node.big.move(from.run, to.run, from.bags);
-    EXPECT_TRUE(intact(node, result == os::Replaced::done ? to : from, from.bags));
-    EXPECT_NE(result, os::Replaced::lost);
+    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
+    EXPECT_TRUE(intact(node, to, from.bags));
 }
 
 TEST(BigMove, NoMoreMappingsThanAllowed) {
     Node node(-1, 512 * MiB, 4);
     std::vector<Block> blocks;
-    unsigned moved = 0;
     for (int i = 0; i < 10; ++i) {
         const Block from = take(node, 4 * bags_of_mib, static_cast<unsigned char>(i));
         const Block to{node.take(5 * bags_of_mib), 5 * bags_of_mib, from.mark};
-        const bool done = node.big.move(from.run, to.run, from.bags) == os::Replaced::done;
-        EXPECT_TRUE(intact(node, done ? to : from, from.bags));
-        moved += done;
+        ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
+        EXPECT_TRUE(intact(node, to, from.bags));
         blocks.push_back(to);
     }
-    EXPECT_EQ(moved, 4u);
     EXPECT_EQ(node.big.moved_mappings(), 4u);
     for (const Block& b : blocks) node.big.give(b.run);
     node.big.purge(true);
     EXPECT_EQ(node.big.moved_mappings(), 0u);
 }
 
-TEST(BigMove, LockedMemoryIsLeftAlone) {
+TEST(BigMove, LockedMemoryIsCopied) {
     Node node(-1);
     const Block from = take(node, 4 * bags_of_mib, 1);
     const Block to{node.take(5 * bags_of_mib), 5 * bags_of_mib, 1};
     // ThreadSanitizer makes libc's mlock() do nothing.
     if (syscall(SYS_mlock, node.at(to.run), bag_bytes) != 0) GTEST_SKIP() << "no memory can be locked here";
-    EXPECT_EQ(node.big.move(from.run, to.run, from.bags), os::Replaced::refused);
-    EXPECT_TRUE(intact(node, from, from.bags));
-    EXPECT_EQ(node.big.big_run(from.run), from.bags);
+    EXPECT_TRUE(node.big.move(from.run, to.run, from.bags));
+    EXPECT_TRUE(intact(node, to, from.bags));
+    EXPECT_EQ(node.big.moved_mappings(), 0u);
+    EXPECT_EQ(node.big.big_run(from.run), 0u);
     EXPECT_EQ(node.big.big_run(to.run), to.bags);
 }
 
@@ -165,14 +161,11 @@ TEST(BigMove, WhatTheLimitForbidsLosesNothing) {
     ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
     const rlimit none{1 << 20, limit.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_AS, &none), 0);
-    const os::Replaced result = node.big.move(from.run, to.run, from.bags);
+    const bool done = node.big.move(from.run, to.run, from.bags);
     ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
-    EXPECT_NE(result, os::Replaced::done);
-    EXPECT_TRUE(intact(node, from, from.bags));
-    if (result == os::Replaced::refused) {
-        EXPECT_EQ(node.at(to.run)[100], 0);
-    }
-    EXPECT_EQ(node.big.big_run(from.run), from.bags);
+    EXPECT_TRUE(intact(node, done ? to : from, from.bags)) << "copied, or left where it was";
+    EXPECT_EQ(node.big.moved_mappings(), 0u);
+    EXPECT_EQ(node.big.big_run(from.run), done ? 0 : from.bags);
 }
 
 TEST(BigMove, RandomMovesSplitsAndPurgesLeaveNothingBehind) {
@@ -193,14 +186,9 @@ TEST(BigMove, RandomMovesSplitsAndPurgesLeaveNothingBehind) {
         if (random() % 8 == 0) split(node, BagIndex{b.run.value + random() % b.bags}, 1);
         const std::uint32_t larger = b.bags + random() % 100;
         if (larger < 600) {
-            const BagIndex to = node.big.take(larger, random() % 2 == 0 ? 64 : 1, BagState::big, nullptr);
+            const BagIndex to = node.big.take(larger, random() % 2 == 0 ? 64 : 1, BagState::big);
             if (to == BigHeap::none) continue;
-            const os::Replaced result = node.big.move(b.run, to, b.bags);
-            ASSERT_NE(result, os::Replaced::lost);
-            if (result == os::Replaced::refused) {
-                std::memcpy(node.at(to), node.at(b.run), b.bags * bag_bytes);
-                node.big.give(b.run);
-            }
+            ASSERT_TRUE(node.big.move(b.run, to, b.bags));
             b.run = to;
             ASSERT_TRUE(intact(node, b, b.bags)) << round;
             b.bags = larger;

@@ -26,7 +26,8 @@ public:
 
     char* at(BagIndex run) { return static_cast<char*>(big.region().address(run)); }
     void fill(BagIndex run, std::uint32_t bags) { std::memset(at(run), 0xEE, bags * bag_bytes); }
-    BagIndex take(std::uint32_t bags, bool* zeroed = nullptr) { return big.take(bags, 1, BagState::big, zeroed); }
+    BagIndex take(std::uint32_t bags) { return big.take(bags, 1, BagState::big); }
+    std::uint32_t dirty(BagIndex run, std::uint32_t bags) { return big.region().count_dirty(run, bags); }
     BagIndex take_filled(std::uint32_t bags) {
         const BagIndex run = take(bags);
         fill(run, bags);

@@ -82,10 +82,9 @@ void BigHeap::remove_free(std::uint32_t run) {
 // answer its first touch with the OOM killer. So the pages are put there now or not at all.
 bool BigHeap::back(std::uint32_t run, std::uint32_t bags) {
     if (!options_.populate) return true;
-    const Bytes bytes = Bytes{bags} << bag_shift;
     const Bytes wanted = Bytes{bags - region_.count_dirty(BagIndex{run}, bags)} << bag_shift;
     if (wanted == 0) return true;
-    return node_has(wanted) && os::populate(region_.address(BagIndex{run}), bytes);
+    return node_has(wanted) && os::populate(region_.address(BagIndex{run}), Bytes{bags} << bag_shift);
 }
 
 // The node's free memory is a text in /sys: read for 8 MiB at a time, half of the margin, so that a
@@ -104,7 +103,7 @@ bool BigHeap::node_has(Bytes bytes) {
     return true;
 }
 
-BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, bool* zeroed, ClassId c) {
+BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c) {
     os::Guard guard(lock_);
     std::uint32_t run = tree_.find(bags + alignment - 1);
     // Where the first fit would have to be faulted in, memory that was freed last and is still resident
@@ -138,8 +137,6 @@ BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState sta
     const std::uint32_t run_dirty = region_.count_dirty(BagIndex{run}, bags);
     limit_.on_take(DirtyLimit::kind_of(c, bags), bags, bags - run_dirty, bags_in_use() + bags, os::milliseconds());
     bag(run).class_id = c.value;
-    if (zeroed != nullptr) *zeroed = run_dirty == 0;
-    region_.set_dirty(BagIndex{run}, bags, true);
     mark(run, bags, state);
     bags_of(state) += bags;
     if (state == BagState::big) {
@@ -149,27 +146,24 @@ BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState sta
     return BagIndex{run};
 }
 
-BagIndex BigHeap::take_small(std::uint32_t bags, bool* zeroed, ClassId c, std::uint32_t owner) {
-    if (pages_ == nullptr) return take(bags, 1, BagState::small, zeroed, c);
+BagIndex BigHeap::take_small(std::uint32_t bags, ClassId c, std::uint32_t owner) {
+    if (pages_ == nullptr) return take(bags, 1, BagState::small, c);
     std::uint32_t& rest = pages_[owner];
     if (rest == 0 || bag(rest).run < bags) {
         if (const BagIndex old = keep_nothing(owner); old != none) {
             os::Guard guard(lock_);
-            give_locked(old.value);
+            give_locked(old.value, Contents::any);
         }
-        const BagIndex page = take(huge_bags, huge_bags, BagState::small, zeroed, c);
-        if (page == none) return take(bags, 1, BagState::small, zeroed, c);
+        const BagIndex page = take(huge_bags, huge_bags, BagState::small, c);
+        if (page == none) return take(bags, 1, BagState::small, c);
         rest = page.value;
-        bag(rest).small.zeroed = *zeroed;
     }
     os::Guard guard(lock_);  // neighbours that become free look at both runs
     const std::uint32_t run = rest;
     const std::uint32_t length = bag(run).run;
-    *zeroed = bag(run).small.zeroed != 0;
     rest = length == bags ? 0 : run + bags;
     if (rest != 0) {
         bag(rest).class_id = c.value;
-        bag(rest).small.zeroed = *zeroed;
         mark(rest, length - bags, BagState::small);
     }
     mark(run, bags, BagState::small);
@@ -222,17 +216,18 @@ std::uint32_t BigHeap::free_run_before(std::uint32_t run) const {
     return bag(left).state == BagState::free ? left : no_bag;
 }
 
-void BigHeap::give_locked(std::uint32_t run) {
+void BigHeap::give_locked(std::uint32_t run, Contents contents) {
     const std::uint32_t length = bag(run).run;
     bags_of(bag(run).state) -= length;
     limit_.on_give(DirtyLimit::kind_of(ClassId{bag(run).class_id}, length), length, os::milliseconds());
     if (bag(run).state == BagState::big) --use_.big_objects;
-    release(run, length, region_.count_dirty(BagIndex{run}, length));
+    region_.set_dirty(BagIndex{run}, length, contents == Contents::any);
+    release(run, length, contents == Contents::any ? length : 0);
 }
 
 void BigHeap::give(BagIndex run) {
     os::Guard guard(lock_);
-    give_locked(run.value);
+    give_locked(run.value, Contents::any);
     enforce_limit();
 }
 
@@ -252,7 +247,8 @@ bool BigHeap::resize(BagIndex b, std::uint32_t bags) {
         mark(run, bags, state);
         bags_of(state) -= length - bags;
         limit_.on_give(DirtyLimit::kind_of(no_class, length - bags), length - bags, os::milliseconds());
-        release(run + bags, length - bags, region_.count_dirty(BagIndex{run + bags}, length - bags));
+        region_.set_dirty(BagIndex{run + bags}, length - bags, true);
+        release(run + bags, length - bags, length - bags);
         enforce_limit();
         return true;
     }
@@ -283,7 +279,6 @@ bool BigHeap::resize(BagIndex b, std::uint32_t bags) {
     // The kind is what it will be freed as.
     limit_.on_take(DirtyLimit::kind_of(no_class, bags), more, more - region_.count_dirty(BagIndex{right}, more),
                    bags_in_use() + more, os::milliseconds());
-    region_.set_dirty(BagIndex{right}, more, true);
     mark(run, bags, state);
     bags_of(state) += more;
     return true;

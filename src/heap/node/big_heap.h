@@ -43,14 +43,14 @@ public:
     void start(const BigHeapOptions& options);
 
     // A run of `bags` bags whose first is a multiple of `alignment` bags (a power of two) from
-    // address 0. no_bag when the node has no room. *zeroed: every byte of it is zero.
-    // `c`: the class of the objects that it is for.
-    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, bool* zeroed, ClassId c = no_class);
+    // address 0. no_bag when the node has no room. What of it the region does not mark as dirty is zero;
+    // the marks stand until it is given. `c`: the class of the objects that it is for.
+    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c = no_class);
     static constexpr BagIndex none{no_bag};
 
     // The same for bags of objects. With page_owners they are cut from a huge page that only `owner`
     // has; one owner's calls, and keep_nothing(), must not overlap.
-    BagIndex take_small(std::uint32_t bags, bool* zeroed, ClassId c, std::uint32_t owner);
+    BagIndex take_small(std::uint32_t bags, ClassId c, std::uint32_t owner);
     // What is left of the owner's huge page, for the caller to give; none if it has none.
     BagIndex keep_nothing(std::uint32_t owner);
     bool shares_huge_pages() const { return pages_ == nullptr; }
@@ -58,10 +58,13 @@ public:
     // A run that take() returned.
     void give(BagIndex run);
 
+    // Makes the first bytes of a run zero that was just taken: writes only where it may not be.
+    void clear(BagIndex run, Bytes bytes);
+
     // The first `bags` bags of big object `from` become those of big object `to`, and `from` is
-    // given: by moving pages where the kernel can, else by copying. refused: both are allocated
-    // still, and `from` is as it was. lost: the same, but what was `to` no longer exists.
-    os::Replaced move(BagIndex from, BagIndex to, std::uint32_t bags);
+    // given: by moving pages where the kernel can, else by copying. false: both are allocated
+    // still, and `from` is as it was, but what was `to` no longer exists.
+    bool move(BagIndex from, BagIndex to, std::uint32_t bags);
     // Mappings that moved blocks lie in.
     std::uint32_t moved_mappings() const { return __atomic_load_n(&moved_mappings_, __ATOMIC_RELAXED); }
 
@@ -107,7 +110,8 @@ private:
     std::int32_t together() const { return max_of(options_.purge_delay, 0) / 8; }
     bool has_rested(std::uint32_t run) const;
     void enforce_limit();
-    void give_locked(std::uint32_t run);
+    enum class Contents { any, zero };
+    void give_locked(std::uint32_t run, Contents contents);
     Bytes move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last);
     void note_mapping(std::uint32_t b, std::uint32_t bags, bool moved);
     bool purge_bags(std::uint32_t b, std::uint32_t bags, bool& lost);

@@ -72,32 +72,27 @@ Bytes BigHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced
     return done;
 }
 
-os::Replaced BigHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
+bool BigHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     const Bytes bytes = Bytes{bags} << bag_shift;
-    if (moved_mappings() >= options_.most_moved) return os::Replaced::refused;
     // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves.
-    if (!os::discard(region_.address(to), bag_bytes)) return os::Replaced::refused;
-
-    char* const source = static_cast<char*>(region_.address(from));
-    char* const target = static_cast<char*>(region_.address(to));
+    const bool movable = moved_mappings() < options_.most_moved && os::discard(region_.address(to), bag_bytes);
     os::Replaced last = os::Replaced::refused;
-    const Bytes done = move_pieces(from, to, bytes, last);
+    const Bytes done = movable ? move_pieces(from, to, bytes, last) : 0;
     if (last == os::Replaced::lost) {
-        memcpy(source, target, done);
-        return last;
+        memcpy(region_.address(from), region_.address(to), done);
+        return false;
     }
-    if (last == os::Replaced::refused) region_.settle(BagIndex{to.value + bags_in(done)}, bags - bags_in(done));
-    if (done == 0) return last;
-    memcpy(target + done, source + done, bytes - done);
+    if (movable && last == os::Replaced::refused) region_.settle(BagIndex{to.value + bags_in(done)}, bags - bags_in(done));
+    memcpy(static_cast<char*>(region_.address(to)) + done, static_cast<char*>(region_.address(from)) + done, bytes - done);
 
-    const os::Replaced renewed = region_.renew(from, bags);
-    if (renewed == os::Replaced::lost) return os::Replaced::done;  // `from` stays allocated for ever
+    os::Replaced renewed = os::Replaced::refused;
+    if (done > 0) renewed = region_.renew(from, bags);
+    if (renewed == os::Replaced::lost) return true;  // `from` stays allocated for ever
     if (renewed == os::Replaced::done) note_mapping(from.value, bags, false);
     os::Guard guard(lock_);
-    if (renewed == os::Replaced::done) region_.set_dirty(from, bags, false);
-    give_locked(from.value);
+    give_locked(from.value, renewed == os::Replaced::done ? Contents::zero : Contents::any);
     enforce_limit();
-    return os::Replaced::done;
+    return true;
 }
 
 }  // namespace numalloc

@@ -105,17 +105,17 @@ void BoundHeap::unlist(std::uint32_t& list, std::uint32_t number) {
     if (b.next != no_bag) entry_of(b.next).bound.previous = b.previous;
 }
 
-void BoundHeap::add_bag(ClassId c, const BigBlock& block) {
+void BoundHeap::add_bag(ClassId c, void* start) {
     const ClassShape& shape = shape_of(c);
-    Region& region = heap.owner(block.address)->big.region();
-    const BagIndex first = region.bag_of(block.address);
+    Region& region = heap.owner(start)->big.region();
+    const BagIndex first = region.bag_of(start);
     Bag& bag = region.bag(first);
     bag.class_id = c.value;
     bag.taken = 0;
-    bag.bound = {this, no_bag, no_bag, no_object, 0, block.zeroed};
+    bag.bound = {this, no_bag, no_bag, no_object, 0};
     region.mark_inside(first, shape.bags);
     held_ += shape.bags * bag_bytes;
-    enlist(available_[c.value], number_at(block.address));
+    enlist(available_[c.value], number_at(start));
 }
 
 void* BoundHeap::allocate_small(ClassId c, bool* zeroed) {
@@ -124,8 +124,8 @@ void* BoundHeap::allocate_small(ClassId c, bool* zeroed) {
     if (available_[c.value] == no_bag) {
         // Without the lock: the nearest node that has room may have to be opened first.
         lock_.unlock();
-        const BigBlock block = heap.take_big(node_, shape.bags * bag_bytes, 1, BagState::bound_small, c);
-        if (block.address == nullptr) return nullptr;
+        void* const block = heap.take_big(node_, shape.bags * bag_bytes, 1, BagState::bound_small, c);
+        if (block == nullptr) return nullptr;
         lock_.lock();
         add_bag(c, block);
     }
@@ -141,7 +141,7 @@ void* BoundHeap::allocate_small(ClassId c, bool* zeroed) {
     } else {
         p = start + Bytes{bag.bound.carved} * shape.size;
         __atomic_store_n(&bag.bound.carved, static_cast<std::uint16_t>(bag.bound.carved + 1), __ATOMIC_RELAXED);
-        *zeroed = bag.bound.zeroed != 0;
+        *zeroed = heap.owner(p)->big.region().is_zero(p, shape.size);
     }
     used_ += shape.size;
     if (++bag.taken == shape.objects) {
@@ -152,26 +152,26 @@ void* BoundHeap::allocate_small(ClassId c, bool* zeroed) {
     return p;
 }
 
-void* BoundHeap::allocate_big(Bytes n, Bytes alignment, bool* zeroed) {
-    const BigBlock block = heap.take_big(node_, n, alignment, BagState::bound_big);
-    if (block.address == nullptr) return nullptr;
-    *zeroed = block.zeroed;
-    const std::uint32_t number = number_at(block.address);
+void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
+    void* const block = heap.take_big(node_, n, alignment, BagState::bound_big);
+    if (block == nullptr) return nullptr;
+    const std::uint32_t number = number_at(block);
     Bag& bag = entry_of(number);
-    bag.bound = {this, no_bag, no_bag, no_object, 0, 0};
+    bag.bound = {this, no_bag, no_bag, no_object, 0};
     const Bytes bytes = Bytes{bag.run} << bag_shift;
     os::Guard guard(lock_);
     enlist(rest_, number);
     used_ += bytes;
     held_ += bytes;
-    return block.address;
+    return block;
 }
 
 void* BoundHeap::allocate(Bytes n, Bytes alignment, bool* zeroed) {
     // See size_class.h: such a class is aligned by itself.
     if (alignment <= bag_bytes && n <= small_limit && align_up(n, alignment) <= small_limit)
         return allocate_small(class_of(align_up(n, alignment)), zeroed);
-    return allocate_big(n, alignment, zeroed);
+    *zeroed = false;
+    return allocate_big(n, alignment);
 }
 
 // For a wild pointer the entry of its bag may be stale, but a state that says bound never is.

@@ -38,7 +38,7 @@ public:
 
     NodeId node() const { return node_; }
 
-    // `n` bytes, n > 0, aligned to a power of two. nullptr with no memory. *zeroed: all are zero.
+    // `n` bytes, n > 0, aligned to a power of two. nullptr with no memory. *zeroed: of a small object, all are zero.
     void* allocate(Bytes n, Bytes alignment, bool* zeroed);
 
     // Which object `p`, any pointer into the region of `node`, would be. Reads without a lock.
@@ -69,8 +69,8 @@ public:
 private:
     explicit BoundHeap(NodeId node);
     void* allocate_small(ClassId c, bool* zeroed);
-    void* allocate_big(Bytes n, Bytes alignment, bool* zeroed);
-    void add_bag(ClassId c, const BigBlock& block);
+    void* allocate_big(Bytes n, Bytes alignment);
+    void add_bag(ClassId c, void* start);
     const char* free_small(const BoundObject& object, void* p);
     std::uint32_t& list_of(const Bag& bag);
     void enlist(std::uint32_t& list, std::uint32_t number);

@@ -132,20 +132,18 @@ Supply ClassHeap::carve(ClassShare& share, std::uint32_t want) {
     from.taken = static_cast<std::uint16_t>(from.taken + count);
     share.taken += count;
     if (count == left) share.carving = no_bag;
-    return {nullptr, reinterpret_cast<void*>(first), count, from.small.zeroed != 0};
+    return {nullptr, reinterpret_cast<void*>(first), count, region().is_zero(reinterpret_cast<void*>(first), count * shape().size)};
 }
 
 bool ClassHeap::add_bag(unsigned number) {
     ClassShare& own = share(number);
-    bool zeroed = false;
-    const BagIndex taken = big_.take_small(shape().bags, &zeroed, class_, page_owner(class_, number));
+    const BagIndex taken = big_.take_small(shape().bags, class_, page_owner(class_, number));
     if (taken == BigHeap::none) return false;
     own.carving = taken.value;
     ++own.bags;
     Bag& added = region().bag(taken);
     added.taken = 0;
     added.small = {};
-    added.small.zeroed = zeroed;
     added.small.share = static_cast<std::uint8_t>(number);
     region().mark_inside(taken, shape().bags);
     region().set_class(taken, shape().bags, class_);

@@ -131,22 +131,18 @@ Supply Heap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share)
     return {};
 }
 
-BigBlock Heap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state, ClassId c) {
+void* Heap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state, ClassId c) {
     const std::uint32_t bags = bags_for(bytes);
     const Bytes alignment_bags = max_of<Bytes>(1, alignment >> bag_shift);
-    if (bags == 0 || alignment > longest_region) return {};
+    if (bags == 0 || alignment > longest_region) return nullptr;
     const unsigned tries = candidates(n);
     for (unsigned k = 0; k < tries; ++k) {
         NodeHeap* from = candidate(n, k);
         if (from == nullptr) continue;
-        BigBlock block;
-        const BagIndex run =
-            from->big.take(bags, static_cast<std::uint32_t>(alignment_bags), state, &block.zeroed, c);
-        if (run == BigHeap::none) continue;
-        block.address = from->big.region().address(run);
-        return block;
+        const BagIndex run = from->big.take(bags, static_cast<std::uint32_t>(alignment_bags), state, c);
+        if (run != BigHeap::none) return from->big.region().address(run);
     }
-    return {};
+    return nullptr;
 }
 
 // The pages of a moved object, from bag `from_bag` of it on, are given up, and their place is the

@@ -28,12 +28,6 @@ struct HeapOptions {
     Bytes thread_slot = 0;            // bytes of a thread heap
 };
 
-// A run of bags for one object, and the node it came from.
-struct BigBlock {
-    void* address = nullptr;
-    bool zeroed = false;
-};
-
 class Heap {
 public:
     // Chooses the address space; before any other call, by one thread. false: no memory at all.
@@ -64,7 +58,7 @@ public:
     // Objects of a class from the node, or one object from the nearest node that has any.
     Supply take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share = 0);
     // A big object, or bags for a bound heap's objects of class `c`; from the nearest node that has them.
-    BigBlock take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state = BagState::big, ClassId c = no_class);
+    void* take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state = BagState::big, ClassId c = no_class);
 
     // Frees a big object.
     void give_big(NodeHeap* from, BagIndex run);

@@ -55,7 +55,6 @@ struct Bag {
         std::uint16_t free_count;
         std::uint16_t carved;           // objects that have ever been handed out
         std::uint8_t listed;            // in the list above
-        std::uint8_t zeroed;            // what was never carved reads as zero
         std::uint8_t share;             // of its class's: class_heap.h
     };
     struct Bound {
@@ -63,7 +62,6 @@ struct Bag {
         std::uint32_t next, previous;   // in one of the heap's lists
         std::uint16_t free;             // the object freed last, in granules from the bag's start
         std::uint16_t carved;
-        std::uint8_t zeroed;            // what was never carved reads as zero
     };
     union {
         Extent extent;
@@ -75,7 +73,7 @@ static_assert(sizeof(Bag) == 32);
 
 // Four more bits a bag, in words of 64 bags each, one beside the other.
 enum class BagMark : unsigned {
-    dirty,        // may hold other than zeros
+    dirty,        // free: may hold other than zeros. In use: did so when it was taken
     moved,        // lies in a mapping that came from elsewhere, with its own policy and advice
     moved_first,  // such a mapping begins here
     younger,      // free, for less long than the first part of its run

@@ -76,6 +76,11 @@ public:
     std::uint32_t count(BagMark mark, BagIndex b, Bytes bags) const;
     void set(BagMark mark, BagIndex b, Bytes bags, bool on);
     std::uint32_t count_dirty(BagIndex b, Bytes bags) const { return count(BagMark::dirty, b, bags); }
+    // Of an object that was never handed out, in bags that are in use.
+    bool is_zero(const void* p, Bytes bytes) const {
+        const BagIndex first = bag_of(p);
+        return count_dirty(first, bag_of(static_cast<const char*>(p) + bytes - 1).value - first.value + 1) == 0;
+    }
     void set_dirty(BagIndex b, Bytes bags, bool dirty) { set(BagMark::dirty, b, bags, dirty); }
 
     // Bags that are in use become what they were at first: zero pages in the region's own mapping, bound
