@@ -26,7 +26,7 @@ void* move_big(void* p, Bytes old_bytes, Bytes n, NodeId there, Take take) {
     if (old_bytes >= move_pages_from && n >= old_bytes && there == from->node && big.moved_to(run) == no_node) {
         // At a huge page's start: then the kernel moves whole page tables, and huge pages unbroken.
         const auto old_bags = static_cast<std::uint32_t>(old_bytes >> bag_shift);
-        const BagIndex to = big.take(bags_for(n), static_cast<std::uint32_t>(os::huge_page >> bag_shift), BagState::big);
+        const BagIndex to = big.take_to_move(bags_for(n), static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags);
         if (to != BigHeap::none && big.move(run, to, old_bags)) return big.region().address(to);
     }
     void* const q = take(n);

@@ -168,6 +168,48 @@ TEST(BigMove, WhatTheLimitForbidsLosesNothing) {
     EXPECT_EQ(node.big.big_run(from.run), done ? 0 : from.bags);
 }
 
+// Strict binding: where pages are moved to, the node need not have as many again.
+TEST(BigMoveStrict, OnlyWhatIsNewGetsPagesBefore) {
+    Node node(-1, 512 * MiB, 8192, false, true);
+    const Block from = take(node, 8 * bags_of_mib, 1);
+    const Block to{node.big.take_to_move(16 * bags_of_mib, 64, from.bags), 16 * bags_of_mib, 1};
+    ASSERT_NE(to.run, BigHeap::none);
+    EXPECT_EQ(os::resident_bytes(node.at(to.run), 8 * MiB), 0u);
+    EXPECT_EQ(os::resident_bytes(node.at(to.run) + 8 * MiB, 8 * MiB), 8 * MiB);
+    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
+    EXPECT_TRUE(intact(node, to, from.bags));
+    EXPECT_EQ(os::resident_bytes(node.at(to.run), 16 * MiB), 16 * MiB);
+}
+
+TEST(BigMoveStrict, WhatIsCopiedGivesItsPagesBack) {
+    Node node(-1, 512 * MiB, 0, false, true);
+    const Block from = take(node, 8 * bags_of_mib, 1);
+    const Block to{node.big.take_to_move(9 * bags_of_mib, 64, from.bags), 9 * bags_of_mib, 1};
+    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
+    EXPECT_TRUE(intact(node, to, from.bags));
+    EXPECT_EQ(os::resident_bytes(node.at(from.run), 8 * MiB), 0u);
+    EXPECT_EQ(node.take(from.bags), from.run);
+    EXPECT_EQ(os::resident_bytes(node.at(from.run), 8 * MiB), 8 * MiB) << "promised anew";
+}
+
+// Pages that were put there before the memory ran out would be nobody's.
+TEST(BigMoveStrict, PagesThatDidNotSufficeGoBack) {
+    Node node(-1, 512 * MiB, 8192, false, true);
+    const Block block = take(node, 8 * bags_of_mib, 1);
+    const BagIndex wall = node.take_filled(1);
+    node.big.give(block.run);
+    node.big.purge(true);
+    // The kernel puts no pages where nobody may write, as where there are none.
+    ASSERT_EQ(mprotect(node.at(block.run) + 4 * MiB, 4 * MiB, PROT_READ), 0);
+    EXPECT_EQ(node.take(block.bags), BigHeap::none);
+    EXPECT_EQ(os::resident_bytes(node.at(block.run), 8 * MiB), 0u);
+    ASSERT_EQ(mprotect(node.at(block.run) + 4 * MiB, 4 * MiB, PROT_READ | PROT_WRITE), 0);
+    EXPECT_EQ(node.take(block.bags), block.run);
+    EXPECT_EQ(os::resident_bytes(node.at(block.run), 8 * MiB), 8 * MiB);
+    node.big.validate();
+    node.big.give(wall);
+}
+
 TEST(BigMove, RandomMovesSplitsAndPurgesLeaveNothingBehind) {
     Node node(-1, 1 * GiB);
     std::mt19937 random(7);

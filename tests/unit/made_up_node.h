@@ -11,15 +11,18 @@ namespace numalloc::testing {
 
 class Node {
 public:
-    explicit Node(std::int32_t purge_delay, Bytes limit = 512 * MiB, std::uint32_t most_moved = 8192, bool huge_pages = false)
-        : Node(purge_delay, SpaceOptions{.stride = smallest_stride, .bags = limit, .held = true}, most_moved, huge_pages) {}
-    Node(std::int32_t purge_delay, const SpaceOptions& options_of_space, std::uint32_t most_moved = 8192, bool huge_pages = false) {
+    explicit Node(std::int32_t purge_delay, Bytes limit = 512 * MiB, std::uint32_t most_moved = 8192, bool huge_pages = false,
+                  bool populate = false)
+        : Node(purge_delay, SpaceOptions{.stride = smallest_stride, .bags = limit, .held = true}, most_moved, huge_pages, populate) {}
+    Node(std::int32_t purge_delay, const SpaceOptions& options_of_space, std::uint32_t most_moved = 8192, bool huge_pages = false,
+         bool populate = false) {
         EXPECT_TRUE(space_.choose(1, 64 * KiB, options_of_space));
         EXPECT_TRUE(big.region().open(space_, 0, {.huge_pages = os::HugePages::off}));
         BigHeapOptions options;
         options.purge_delay = purge_delay;
         options.most_moved = most_moved;
         options.huge_pages = huge_pages;
+        options.populate = populate;
         big.start(options);
     }
     ~Node() { os::unmap(reinterpret_cast<void*>(space_.region(0)), space_.stride()); }

@@ -1,6 +1,7 @@
 #include "heap/node/big_heap.h"
 
 #include "base/check.h"
+#include "heap/node/stretches.h"
 #include "os/clock.h"
 #include "os/numa_policy.h"
 
@@ -84,7 +85,19 @@ bool BigHeap::back(std::uint32_t run, std::uint32_t bags) {
     if (!options_.populate) return true;
     const Bytes wanted = Bytes{bags - region_.count_dirty(BagIndex{run}, bags)} << bag_shift;
     if (wanted == 0) return true;
-    return node_has(wanted) && os::populate(region_.address(BagIndex{run}), Bytes{bags} << bag_shift);
+    if (!node_has(wanted)) return false;
+    std::uint32_t populated = run;
+    for_each_stretch(region_, run, run + bags, [&](std::uint32_t b, std::uint32_t end, bool dirty) {
+        if (dirty || os::populate(region_.address(BagIndex{b}), Bytes{end - b} << bag_shift)) populated = end;
+        return populated == end;
+    });
+    if (populated == run + bags) return true;
+    // What was put there before the memory ran out: nobody would know of it.
+    for_each_stretch(region_, run, run + bags, [&](std::uint32_t b, std::uint32_t end, bool dirty) {
+        if (!dirty) os::discard(region_.address(BagIndex{b}), Bytes{end - b} << bag_shift);
+        return end <= populated;
+    });
+    return false;
 }
 
 // The node's free memory is a text in /sys: read for 8 MiB at a time, half of the margin, so that a
@@ -103,7 +116,7 @@ bool BigHeap::node_has(Bytes bytes) {
     return true;
 }
 
-BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c) {
+BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved) {
     os::Guard guard(lock_);
     std::uint32_t run = tree_.find(bags + alignment - 1);
     // Where the first fit would have to be faulted in, memory that was freed last and is still resident
@@ -117,7 +130,7 @@ BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState sta
         const std::uint32_t freed_at = bag(found).extent.freed_at;
         const bool queued = bag(found).extent.dirty > 0;
         run = aligned_in(found, alignment);
-        if (!back(run, bags)) return none;
+        if (!back(run + moved, bags - moved)) return none;
         remove_free(found);
         bag(found).state = BagState::inside;
         const auto leave = [&](std::uint32_t rest, std::uint32_t n) {
@@ -128,7 +141,7 @@ BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState sta
     } else {
         run = extend_top(bags, alignment);
         if (run == no_bag) return none;
-        if (!back(run, bags)) {
+        if (!back(run + moved, bags - moved)) {
             // It may have begun with a free run that was dirty.
             release(run, bags, region_.count_dirty(BagIndex{run}, bags));
             return none;

@@ -45,7 +45,13 @@ public:
     // A run of `bags` bags whose first is a multiple of `alignment` bags (a power of two) from
     // address 0. no_bag when the node has no room. What of it the region does not mark as dirty is zero;
     // the marks stand until it is given. `c`: the class of the objects that it is for.
-    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c = no_class);
+    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c = no_class) {
+        return take(bags, alignment, state, c, 0);
+    }
+    // A place for move(): the first `moved` bags will have the pages of another run.
+    BagIndex take_to_move(std::uint32_t bags, std::uint32_t alignment, std::uint32_t moved) {
+        return take(bags, alignment, BagState::big, no_class, moved);
+    }
     static constexpr BagIndex none{no_bag};
 
     // The same for bags of objects. With page_owners they are cut from a huge page that only `owner`
@@ -88,6 +94,7 @@ public:
     auto& lock() { return lock_; }
 
 private:
+    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved);
     void release(std::uint32_t run, std::uint32_t length, std::uint32_t dirty);
     std::uint32_t free_run_before(std::uint32_t run) const;
     void mark(std::uint32_t run, std::uint32_t length, BagState state);
@@ -112,6 +119,7 @@ private:
     void enforce_limit();
     enum class Contents { any, zero };
     void give_locked(std::uint32_t run, Contents contents);
+    bool copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes);
     Bytes move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last);
     void note_mapping(std::uint32_t b, std::uint32_t bags, bool moved);
     bool purge_bags(std::uint32_t b, std::uint32_t bags, bool& lost);

@@ -16,6 +16,8 @@ namespace {
 
 // Below this a copy is cheaper than asking for the mapping's end and moving it.
 constexpr Bytes shortest_move = 128 * KiB;
+// Under strict binding: a small part of what is left to each node beyond what is promised.
+constexpr Bytes copied_at_once = 1 * MiB;
 
 std::uint32_t bags_in(Bytes bytes) { return static_cast<std::uint32_t>(bytes >> bag_shift); }
 
@@ -72,6 +74,21 @@ Bytes BigHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced
     return done;
 }
 
+// What was not moved. Under strict binding nobody counted pages for it: what is copied gives its own back,
+// piece by piece; true if all of it did.
+bool BigHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
+    char* const source = static_cast<char*>(region_.address(from));
+    char* const target = static_cast<char*>(region_.address(to));
+    const Bytes step = options_.populate ? copied_at_once : bytes;
+    bool given_back = options_.populate;
+    for (; done < bytes; done += step) {
+        const Bytes piece = min_of(step, bytes - done);
+        memcpy(target + done, source + done, piece);
+        given_back = given_back && os::discard(source + done, piece);
+    }
+    return given_back;
+}
+
 bool BigHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     const Bytes bytes = Bytes{bags} << bag_shift;
     // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves.
@@ -83,14 +100,14 @@ bool BigHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
         return false;
     }
     if (movable && last == os::Replaced::refused) region_.settle(BagIndex{to.value + bags_in(done)}, bags - bags_in(done));
-    memcpy(static_cast<char*>(region_.address(to)) + done, static_cast<char*>(region_.address(from)) + done, bytes - done);
+    const bool given_back = copy(from, to, done, bytes);
 
     os::Replaced renewed = os::Replaced::refused;
     if (done > 0) renewed = region_.renew(from, bags);
     if (renewed == os::Replaced::lost) return true;  // `from` stays allocated for ever
     if (renewed == os::Replaced::done) note_mapping(from.value, bags, false);
     os::Guard guard(lock_);
-    give_locked(from.value, renewed == os::Replaced::done ? Contents::zero : Contents::any);
+    give_locked(from.value, renewed == os::Replaced::done || given_back ? Contents::zero : Contents::any);
     enforce_limit();
     return true;
 }
