@@ -452,6 +452,20 @@ TEST(BigHeapPurge, ALoopOfSeveralThreadsKeepsItsMemory) {
     node.big.validate();
 }
 
+// Phases, each larger than the one before, are no loop: the last one leaves what the limit allows.
+TEST(BigHeapPurge, PhasesThatGrowLeaveAQuarter) {
+    Node node(20000, 1 * GiB);
+    std::vector<BagIndex> runs;
+    std::uint32_t most = 0;
+    for (std::uint32_t blocks = 96; blocks < 300; blocks += blocks / 5) {
+        for (std::uint32_t i = 0; i < blocks; ++i) runs.push_back(node.take_filled(32));
+        for (const BagIndex run : runs) node.big.give(run);
+        runs.clear();
+        most = blocks * 32;
+    }
+    EXPECT_LE(node.big.use().dirty_bags, (most + most / 8) / 4 + 32);
+}
+
 TEST(BigHeapPurge, TheMemoryOfALoopThatIsOverGoesAfterTheDelay) {
     Node node(400);
     for (int i = 0; i < 8; ++i) take_and_give(node, 32, 0);

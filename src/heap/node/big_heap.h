@@ -74,6 +74,9 @@ public:
     // Mappings that moved blocks lie in.
     std::uint32_t moved_mappings() const { return __atomic_load_n(&moved_mappings_, __ATOMIC_RELAXED); }
 
+    // How many threads it serves now, which says how much is kept for them.
+    void set_threads(std::uint32_t threads) { limit_.set_threads(threads); }
+
     // What an allocated run is; see head_of. Safe for any bag of the region: `run` 0 when the
     // bag is not the first of a big object.
     std::uint32_t big_run(BagIndex b);

@@ -6,11 +6,17 @@
 // in every round, though. Memory that went back early is *regretted* when requests of the kind that was
 // freed need pages again within purge_delay; from then on as much more may stay:
 //
-//   allowed = max(floor + in_use / 4, min(kept, most + slack - in_use))
+//   allowed = max(floor + in_use / 4, min(kept, most + slack - in_use, enough))
 //     kept    bags regretted, less those that then rested unused for purge_delay
 //     most    bags in use at most: what is kept does not make the resident set larger than it was
 //     slack   what of kept was for big objects, at most most / 8: holes too small for the next one
 //             would cost a third more faults
+//     enough  max(proven, 16 MiB, threads * largest, (most + slack - in_use) / 4)
+//     proven  of kept, since most last grew by a sixteenth
+//     largest run freed within purge_delay
+//
+// A program in phases, each larger than the one before, thus keeps a quarter of what it frees: any of them may
+// be its last, after which nobody calls us. Rounds of the same size keep all.
 //
 // The kind of a run is its size class, or for big objects its length in steps of a quarter of a
 // doubling. A program that moves on to other sizes thus regrets nothing, and a slow loop (each round
@@ -29,6 +35,7 @@ namespace numalloc {
 class DirtyLimit {
 public:
     static constexpr std::uint32_t floor = static_cast<std::uint32_t>(4 * MiB / bag_bytes);
+    static constexpr std::uint32_t kept_floor = static_cast<std::uint32_t>(16 * MiB / bag_bytes);
 
     void start(std::int32_t purge_delay) { period_ = static_cast<std::uint32_t>(max_of(purge_delay, 0)); }
 
@@ -40,14 +47,24 @@ public:
         return class_count + 4 * e + quarter;
     }
 
+    // How many threads the heap serves. May be called without the lock.
+    void set_threads(std::uint32_t threads) { __atomic_store_n(&threads_, threads, __ATOMIC_RELAXED); }
+
     std::uint32_t now_allowed(std::uint64_t in_use) const {
         const std::uint64_t most = most_ + min_of(kept_big_, most_ / 8);
-        const std::uint64_t kept = most > in_use ? min_of(kept_, most - in_use) : 0;
+        const std::uint64_t room = most > in_use ? most - in_use : 0;
+        const std::uint64_t a_block_each = std::uint64_t{__atomic_load_n(&threads_, __ATOMIC_RELAXED)} * largest_;
+        const std::uint64_t enough = max_of(max_of<std::uint64_t>(proven_, kept_floor), max_of(a_block_each, room / 4));
+        const std::uint64_t kept = min_of(kept_, min_of(room, enough));
         return static_cast<std::uint32_t>(max_of(floor + in_use / 4, kept));
     }
 
     // A run became free.
     void on_give(unsigned kind, std::uint32_t bags, std::uint32_t now) {
+        if (bags >= largest_ || now - largest_at_ > period_) {
+            largest_ = bags;
+            largest_at_ = now;
+        }
         Freed& freed = freed_[kind];
         if (now - freed.at > period_) freed.bags = 0;
         freed.bags += bags;
@@ -66,16 +83,22 @@ public:
         kept_ -= min_of<std::uint64_t>(kept_, bags);
         kept_big_ -= min_of<std::uint64_t>(kept_big_, bags);
         most_ -= min_of<std::uint64_t>(most_, bags);
+        level_ = min_of(level_, most_);
     }
 
     // A run was taken, of which `clean` bags will fault.
     void on_take(unsigned kind, std::uint32_t bags, std::uint32_t clean, std::uint64_t in_use, std::uint32_t now) {
         most_ = max_of(most_, in_use);
+        if (most_ > level_ + level_ / 16) {
+            level_ = most_;
+            proven_ = 0;
+        }
         Freed& freed = freed_[kind];
         if (now - purged_at_ <= period_ && now - freed.at <= period_) {
             const std::uint32_t regretted = min_of(clean, min_of(freed.bags, purged_));
             const std::uint64_t enough = most_ + most_ / 8;
             kept_ = min_of(kept_ + regretted, enough);
+            proven_ = min_of(proven_ + regretted, enough);
             if (kind >= class_count) kept_big_ = min_of(kept_big_ + regretted, enough);
             purged_ -= regretted;
         }
@@ -89,9 +112,14 @@ private:
     };
 
     std::uint32_t period_ = 0;
+    std::uint32_t threads_ = 1;
+    std::uint32_t largest_ = 0;  // run freed lately
+    std::uint32_t largest_at_ = 0;
     std::uint64_t kept_ = 0;
     std::uint64_t kept_big_ = 0;
+    std::uint64_t proven_ = 0;
     std::uint64_t most_ = 0;
+    std::uint64_t level_ = 0;   // of most_, when proven_ was nothing
     std::uint32_t purged_ = 0;  // early, and not regretted
     std::uint32_t purged_at_ = 0;
     Freed freed_[class_count + 4 * 32] = {};

@@ -23,6 +23,7 @@ public:
     std::uint32_t made() const { return __atomic_load_n(&made_, __ATOMIC_ACQUIRE); }
     // How often the threads' segments are halved: not for the first `uncrowded` threads, once up to
     // twice as many, and so on. What many threads may hold together does not grow with their number.
+    std::uint32_t taken() const { return __atomic_load_n(&taken_, __ATOMIC_RELAXED); }
     unsigned crowding() const { return __atomic_load_n(&crowding_, __ATOMIC_RELAXED); }
     void* at(const Region& region, std::uint32_t i) const {
         return reinterpret_cast<void*>(region.thread_heaps() + Bytes{i} * slot_bytes_);

@@ -37,6 +37,7 @@ ThreadHeap* take_heap(NodeHeap* home) {
     os::Guard guard(heap.lock());
     void* slot = home->slots.take(home->big.region(), left_behind);
     if (slot == nullptr) return nullptr;
+    home->big.set_threads(home->slots.taken());
     auto* h = static_cast<ThreadHeap*>(slot);
     if (left_behind(h)) return h;
     // A reused heap is empty and keeps what it learned: capacities, most of the trust. Its outbox's
@@ -83,6 +84,7 @@ void detach_thread() {
     os::Guard guard(heap.lock());
     __atomic_store_n(&h->in_use, false, __ATOMIC_RELEASE);
     h->home->slots.give(h);
+    h->home->big.set_threads(h->home->slots.taken());
 }
 
 void rehome_current_thread(NodeId node) {
@@ -97,7 +99,10 @@ void forget_other_threads() {
     ThreadHeap* const own = this_thread_heap;
     if (own != &no_heap) own->generation = os::fork_gate.generation();
     for (unsigned n = 0; n < heap.heaps(); ++n)
-        if (NodeHeap* node = heap.opened(NodeId{n})) node->slots.leave_behind(own->home == node ? 1 : 0);
+        if (NodeHeap* node = heap.opened(NodeId{n})) {
+            node->slots.leave_behind(own->home == node ? 1 : 0);
+            node->big.set_threads(node->slots.taken());
+        }
 }
 
 }  // namespace numalloc

@@ -8,6 +8,12 @@ foreach(threads 1 4)
     numalloc_test(figures.phases_${threads} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:phases> ${threads})
 endforeach()
 
+# Against glibc's malloc in the same program.
+foreach(what none some)
+    numalloc_test(figures.python_phases_${what} programs 120
+        ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/python_phases.py ${PRELOAD} ${LIBRARY} ${what})
+endforeach()
+
 # Instructions and start-up are promised of what users run only.
 if(NOT NUMALLOC_CHECKS)
     numalloc_program(startup figures/startup.cpp)

@@ -1,0 +1,58 @@
+"""python_phases.py PRELOAD LIBRARY none|some: a Python program in ten phases, each a fifth larger than the one before:
+lists, dicts and strings grow, are dropped, and none or a tenth of them is kept. Its peak, and what it holds at the
+end without another call, are no more than with glibc's malloc. ALLOWED MiB more are pages of metadata and noise."""
+import gc
+import os
+import random
+import subprocess
+import sys
+
+ALLOWED = 4
+
+
+def resident() -> list[float]:
+    lines = open("/proc/self/status").read().splitlines()
+    return [int(line.split()[1]) / 1024 for name in ("VmHWM:", "VmRSS:") for line in lines if line.startswith(name)]
+
+
+def phases(keep_some: bool) -> None:
+    random.seed(3)
+    kept = []
+    for phase in range(10):
+        n = int(150_000 * 1.2 ** phase)
+        numbers = []
+        for i in range(n):
+            numbers.append(i * 7)
+        table = {}
+        for i in range(n):
+            table[i] = numbers[i]
+        words = []
+        for i in range(n // 10):
+            words.append("abcdefgh" * (i % 50))
+        text = "-".join(words)
+        buffer = bytearray()
+        for word in words:
+            buffer += word.encode()
+        rows = [[j for j in range(i % 300)] for i in range(n // 100)]
+        names = {f"k{i}": [i] for i in range(n // 3)}
+        if keep_some:
+            kept += [words[::10], numbers[:n // 10], rows[::10], {k: names[k] for k in list(names)[:n // 30]}]
+        del numbers, table, words, text, buffer, rows, names
+        gc.collect()
+    print(*resident())
+
+
+def run(library: str, what: str) -> list[float]:
+    child = subprocess.run([sys.argv[1], library, sys.executable, __file__, "", "", what, "child"], check=True, capture_output=True,
+                           text=True, env={**os.environ, "PYTHONHASHSEED": "0"})
+    return [float(x) for x in child.stdout.split()]
+
+
+if sys.argv[-1] == "child":
+    phases(sys.argv[3] == "some")
+    sys.exit(0)
+
+theirs, ours = run("none", sys.argv[3]), run(sys.argv[2], sys.argv[3])
+missed = [o > t + ALLOWED for o, t in zip(ours, theirs)]
+print(f"peak {ours[0]:.0f} MiB, glibc {theirs[0]:.0f}; at the end {ours[1]:.0f}, glibc {theirs[1]:.0f}", "MISSED" if any(missed) else "")
+sys.exit(any(missed))
