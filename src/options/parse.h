@@ -59,6 +59,11 @@ constexpr bool parse_HugePages(const char* text, HugePages& result) {
     return parse_word(text, words, result);
 }
 
+constexpr bool parse_DeepBind(const char* text, DeepBind& result) {
+    constexpr Word words[] = {{"drop", number_of(DeepBind::drop)}, {"keep", number_of(DeepBind::keep)}};
+    return parse_word(text, words, result);
+}
+
 constexpr bool parse_Flag(const char* text, bool& result) {
     constexpr Word words[] = {{"0", 0}, {"1", 1}, {"off", 0}, {"on", 1}, {"no", 0}, {"yes", 1}};
     return parse_word(text, words, result);

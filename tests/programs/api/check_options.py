@@ -10,7 +10,7 @@ import tempfile
 
 table, command = sys.argv[1], sys.argv[2:]
 names = re.findall(r"^NUMALLOC_OPTION\((\w+),", open(table).read(), re.M)
-assert {"binding", "binding_file", "memory_binding", "memory", "interleave", "thp", "purge_delay", "reserve", "verbose"} <= set(names), names
+assert {"binding", "binding_file", "memory_binding", "memory", "interleave", "thp", "purge_delay", "reserve", "deepbind", "verbose"} <= set(names), names
 GOOD = {
     "binding": ["interleave", "saturate", "none"],
     "memory_binding": ["preferred", "strict", "none"],
@@ -19,6 +19,7 @@ GOOD = {
     "thp": ["system", "on", "off"],
     "purge_delay": ["0", "-1", "1000", "50ms", "2s"],
     "reserve": ["0", "64G", "512M", "8589934592"],
+    "deepbind": ["drop", "keep"],
     "verbose": ["0"],
 }
 BAD = {
@@ -30,9 +31,10 @@ BAD = {
     "thp": ["perhaps"],
     "purge_delay": ["soon", "-5", "10 minutes", "99999999999999999999"],
     "reserve": ["lots", "-1", "5Q"],
+    "deepbind": ["dropped", "1"],
     "verbose": ["2", "yes please"],
 }
-ACCEPTED = {"binding": "saturate", "memory_binding": "strict", "memory": "bind:NODES", "interleave": "serial", "thp": "off", "purge_delay": "ms", "reserve": "G", "verbose": "1"}
+ACCEPTED = {"binding": "saturate", "memory_binding": "strict", "memory": "bind:NODES", "interleave": "serial", "thp": "off", "purge_delay": "ms", "reserve": "G", "deepbind": "keep", "verbose": "1"}
 failures = []
 
 

@@ -60,6 +60,21 @@ target_compile_options(survive_plugin PRIVATE -Wall -Wextra)
 survive_expect(dlopen_threads 120 "opened and closed" survive/dlopen_threads.cpp $<TARGET_FILE:survive_plugin>)
 add_dependencies(survive_dlopen_threads survive_plugin)
 
+# Two libraries of one source: one is found by the other's RUNPATH only.
+set(OPENED ${CMAKE_CURRENT_BINARY_DIR}/opened)
+foreach(library caller hidden)
+    add_library(survive_${library} MODULE survive/opened.cpp)
+    target_compile_options(survive_${library} PRIVATE -Wall -Wextra -fno-builtin)
+    target_link_libraries(survive_${library} PRIVATE ${CMAKE_DL_LIBS})
+endforeach()
+set_target_properties(survive_caller PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${OPENED} BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/hidden")
+target_link_options(survive_caller PRIVATE -Wl,--enable-new-dtags)
+set_target_properties(survive_hidden PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${OPENED}/hidden)
+survive_expect(opening 60 opened survive/opening.cpp ${OPENED})
+add_dependencies(survive_opening survive_caller survive_hidden)
+numalloc_test(survive.opening_deeply survive 60
+    ${EXPECT} kept env NUMALLOC_DEEPBIND=keep ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_opening> ${OPENED} keep)
+
 # On the system's malloc, with the library opened by hand.
 numalloc_program(survive_dlopened_library survive/dlopened_library.cpp)
 if(NOT LIBRARY STREQUAL "none")

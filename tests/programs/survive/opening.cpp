@@ -1,0 +1,120 @@
+// dlopen under the library: what is bound deeply shares the program's malloc, and everything else is as libc has
+// it, who the caller is above all.
+//   opening DIRECTORY [keep]     DIRECTORY has libsurvive_caller.so, whose RUNPATH is $ORIGIN/hidden
+#include <dlfcn.h>
+
+#include <string>
+
+#include "check.h"
+
+namespace {
+
+std::string directory;
+
+template <class F>
+F function(void* library, const char* name) {
+    void* f = dlsym(library, name);
+    CHECK(f != nullptr);
+    return reinterpret_cast<F>(f);
+}
+
+void* (*allocate_in(void* library))(std::size_t) { return function<void* (*)(std::size_t)>(library, "opened_malloc"); }
+void (*free_in(void* library))(void*) { return function<void (*)(void*)>(library, "opened_free"); }
+void* (*open_in(void* library))(const char*, int) { return function<void* (*)(const char*, int)>(library, "opened_open"); }
+
+Lmid_t name_space_of(void* library) {
+    Lmid_t id = -1;
+    CHECK(dlinfo(library, RTLD_DI_LMID, &id) == 0);
+    return id;
+}
+
+// Each side frees what the other one allocated.
+void exchange(void* library) {
+    CHECK(library != nullptr);
+    for (std::size_t n : {1, 100, 5000, 100000, 5000000}) {
+        free(allocate_in(library)(n));
+        free_in(library)(malloc(n));
+        free_in(library)(realloc(allocate_in(library)(n), 2 * n));
+    }
+}
+
+void deep_libraries_share_malloc() {
+    const std::string hidden = directory + "/hidden/libsurvive_hidden.so";
+    void* library = dlopen(hidden.c_str(), RTLD_NOW | RTLD_DEEPBIND);
+    exchange(library);
+    CHECK(dlclose(library) == 0);
+    library = dlmopen(LM_ID_BASE, hidden.c_str(), RTLD_LAZY | RTLD_DEEPBIND);
+    exchange(library);
+    CHECK(dlclose(library) == 0);
+}
+
+// RUNPATH and $ORIGIN are those of the library that calls.
+void callers_are_kept(void* caller, Lmid_t id) {
+    CHECK(caller != nullptr);
+    for (const char* name : {"libsurvive_hidden.so", "$ORIGIN/hidden/libsurvive_hidden.so"})
+        for (int deep : {0, RTLD_DEEPBIND}) {
+            CHECK(dlopen(name, RTLD_NOW | deep) == nullptr);  // not the program's
+            void* hidden = open_in(caller)(name, RTLD_NOW | deep);
+            if (hidden == nullptr) std::fprintf(stderr, "%s: %s\n", name, dlerror());
+            CHECK(hidden != nullptr && name_space_of(hidden) == id);
+            if (id == LM_ID_BASE) exchange(hidden);
+            free_in(hidden)(allocate_in(hidden)(100));
+            CHECK(dlclose(hidden) == 0);
+        }
+}
+
+void the_program_itself() {
+    for (int deep : {0, RTLD_DEEPBIND}) {
+        void* self = dlopen(nullptr, RTLD_NOW | deep);
+        CHECK(self != nullptr && dlsym(self, "malloc") == dlsym(RTLD_DEFAULT, "malloc"));
+        CHECK(dlclose(self) == 0);
+    }
+}
+
+void error_is(const char* wanted) {
+    const char* said = dlerror();
+    if (said == nullptr || std::strcmp(said, wanted) != 0) std::fprintf(stderr, "%s\n", said == nullptr ? "nothing" : said);
+    CHECK(said != nullptr && std::strcmp(said, wanted) == 0);
+    CHECK(dlerror() == nullptr);
+}
+
+void errors_are_libcs() {
+    for (int deep : {0, RTLD_DEEPBIND}) {
+        CHECK(dlopen("/nowhere/libx.so", RTLD_NOW | deep) == nullptr);
+        error_is("/nowhere/libx.so: cannot open shared object file: No such file or directory");
+        CHECK(dlopen("/nowhere/libx.so", deep) == nullptr);
+        error_is("/nowhere/libx.so: invalid mode for dlopen(): Invalid argument");
+        CHECK(dlmopen(LM_ID_BASE, "/nowhere/libx.so", RTLD_NOW | deep) == nullptr);
+        error_is("/nowhere/libx.so: cannot open shared object file: No such file or directory");
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    testing_support::require_library();
+    CHECK(argc >= 2);
+    directory = argv[1];
+    if (argc > 2) {
+        // Deeply bound after all: its malloc is libc's, and it must free its own.
+        void* library = dlopen((directory + "/hidden/libsurvive_hidden.so").c_str(), RTLD_NOW | RTLD_DEEPBIND);
+        CHECK(library != nullptr);
+        Dl_info info{};
+        void* p = allocate_in(library)(100);
+        CHECK(p != nullptr && dladdr(function<void* (*)()>(library, "opened_which_malloc")(), &info) != 0);
+        free_in(library)(p);
+        const char* name = std::strrchr(info.dli_fname, '/');
+        CHECK(name != nullptr && std::strncmp(name, "/libc.", 6) == 0);
+        std::puts("kept");
+        return 0;
+    }
+    deep_libraries_share_malloc();
+    const std::string caller = directory + "/libsurvive_caller.so";
+    callers_are_kept(dlopen(caller.c_str(), RTLD_NOW), LM_ID_BASE);
+    void* elsewhere = dlmopen(LM_ID_NEWLM, caller.c_str(), RTLD_NOW);
+    CHECK(elsewhere != nullptr);
+    callers_are_kept(elsewhere, name_space_of(elsewhere));
+    the_program_itself();
+    errors_are_libcs();
+    std::puts("opened");
+}
