@@ -7,6 +7,7 @@
 
 #include "api/export.h"
 #include "api/initialise.h"
+#include "api/libc_symbols.h"
 #include "api/next.h"
 #include "heap/node/heap.h"
 #include "options/options.h"
@@ -25,8 +26,9 @@ bool malloc_is_ours() {
 }
 
 long mode_to_use(int mode) {
-    if ((mode & RTLD_DEEPBIND) == 0) return mode;
-    return malloc_is_ours() && options().deepbind == DeepBind::drop ? mode & ~RTLD_DEEPBIND : mode;
+    if ((mode & RTLD_DEEPBIND) == 0 || !malloc_is_ours() || options().deepbind == DeepBind::keep) return mode;
+    if (options().deepbind == DeepBind::share && libc_symbols_lead_to_ours()) return mode;
+    return mode & ~RTLD_DEEPBIND;
 }
 
 }  // namespace

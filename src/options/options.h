@@ -13,7 +13,7 @@ namespace numalloc {
 enum class Binding : std::uint8_t { interleave, saturate, file, none };
 enum class MemoryBinding : std::uint8_t { preferred, strict, none };
 enum class Interleave : std::uint8_t { off, serial, all };
-enum class DeepBind : std::uint8_t { drop, keep };
+enum class DeepBind : std::uint8_t { share, drop, keep };
 enum class HugePages : std::uint8_t { system, automatic, on, off };
 
 // What a kind is in the program, and the text it accepts.
@@ -24,7 +24,7 @@ enum class HugePages : std::uint8_t { system, automatic, on, off };
     KIND(Memory, MemoryPlacement, "local, interleave, preferred:NODE, bind:NODES such as 0-3,8") \
     KIND(Interleave, Interleave, "off, serial, all")                                           \
     KIND(HugePages, HugePages, "system, auto, on, off")                                        \
-    KIND(DeepBind, DeepBind, "drop, keep")                                                     \
+    KIND(DeepBind, DeepBind, "share, drop, keep")                                              \
     KIND(Path, const char*, "a path, or none")                                                 \
     KIND(Milliseconds, std::int32_t, "milliseconds, a number with ms or s, or -1 for never")   \
     KIND(Size, Bytes, "bytes, or a number with K, M, G or T")                                  \

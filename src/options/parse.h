@@ -60,7 +60,7 @@ constexpr bool parse_HugePages(const char* text, HugePages& result) {
 }
 
 constexpr bool parse_DeepBind(const char* text, DeepBind& result) {
-    constexpr Word words[] = {{"drop", number_of(DeepBind::drop)}, {"keep", number_of(DeepBind::keep)}};
+    constexpr Word words[] = {{"share", number_of(DeepBind::share)}, {"drop", number_of(DeepBind::drop)}, {"keep", number_of(DeepBind::keep)}};
     return parse_word(text, words, result);
 }
 

@@ -19,7 +19,7 @@ GOOD = {
     "thp": ["system", "on", "off"],
     "purge_delay": ["0", "-1", "1000", "50ms", "2s"],
     "reserve": ["0", "64G", "512M", "8589934592"],
-    "deepbind": ["drop", "keep"],
+    "deepbind": ["share", "drop", "keep"],
     "verbose": ["0"],
 }
 BAD = {

@@ -1,6 +1,6 @@
 // dlopen under the library: what is bound deeply shares the program's malloc, and everything else is as libc has
 // it, who the caller is above all.
-//   opening DIRECTORY [keep]     DIRECTORY has libsurvive_caller.so, whose RUNPATH is $ORIGIN/hidden
+//   opening DIRECTORY share|drop|keep     what NUMALLOC_DEEPBIND says; DIRECTORY has libsurvive_caller.so, whose RUNPATH is $ORIGIN/hidden
 #include <dlfcn.h>
 
 #include <string>
@@ -38,10 +38,17 @@ void exchange(void* library) {
     }
 }
 
-void deep_libraries_share_malloc() {
+void deep_libraries_share_malloc(bool own_operator) {
     const std::string hidden = directory + "/hidden/libsurvive_hidden.so";
     void* library = dlopen(hidden.c_str(), RTLD_NOW | RTLD_DEEPBIND);
     exchange(library);
+    // Where libc's symbols lie beside code, sharing is to drop the flag.
+    const int used = function<int (*)()>(library, "opened_uses_own_operator")();
+#if defined(__x86_64__)
+    CHECK(used == (own_operator ? 1 : 0));
+#else
+    CHECK(used == 0 || own_operator);
+#endif
     CHECK(dlclose(library) == 0);
     library = dlmopen(LM_ID_BASE, hidden.c_str(), RTLD_LAZY | RTLD_DEEPBIND);
     exchange(library);
@@ -93,9 +100,9 @@ void errors_are_libcs() {
 
 int main(int argc, char** argv) {
     testing_support::require_library();
-    CHECK(argc >= 2);
+    CHECK(argc == 3);
     directory = argv[1];
-    if (argc > 2) {
+    if (std::strcmp(argv[2], "keep") == 0) {
         // Deeply bound after all: its malloc is libc's, and it must free its own.
         void* library = dlopen((directory + "/hidden/libsurvive_hidden.so").c_str(), RTLD_NOW | RTLD_DEEPBIND);
         CHECK(library != nullptr);
@@ -105,10 +112,10 @@ int main(int argc, char** argv) {
         free_in(library)(p);
         const char* name = std::strrchr(info.dli_fname, '/');
         CHECK(name != nullptr && std::strncmp(name, "/libc.", 6) == 0);
-        std::puts("kept");
+        std::puts("opened");
         return 0;
     }
-    deep_libraries_share_malloc();
+    deep_libraries_share_malloc(std::strcmp(argv[2], "share") == 0);
     const std::string caller = directory + "/libsurvive_caller.so";
     callers_are_kept(dlopen(caller.c_str(), RTLD_NOW), LM_ID_BASE);
     void* elsewhere = dlmopen(LM_ID_NEWLM, caller.c_str(), RTLD_NOW);

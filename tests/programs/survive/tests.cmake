@@ -70,10 +70,12 @@ endforeach()
 set_target_properties(survive_caller PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${OPENED} BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/hidden")
 target_link_options(survive_caller PRIVATE -Wl,--enable-new-dtags)
 set_target_properties(survive_hidden PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${OPENED}/hidden)
-survive_expect(opening 60 opened survive/opening.cpp ${OPENED})
+survive_expect(opening 60 opened survive/opening.cpp ${OPENED} share)
 add_dependencies(survive_opening survive_caller survive_hidden)
-numalloc_test(survive.opening_deeply survive 60
-    ${EXPECT} kept env NUMALLOC_DEEPBIND=keep ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_opening> ${OPENED} keep)
+foreach(word drop keep)
+    numalloc_test(survive.opening_${word} survive 60
+        ${EXPECT} opened env NUMALLOC_DEEPBIND=${word} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_opening> ${OPENED} ${word})
+endforeach()
 
 # On the system's malloc, with the library opened by hand.
 numalloc_program(survive_dlopened_library survive/dlopened_library.cpp)
