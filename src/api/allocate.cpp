@@ -1,7 +1,9 @@
 #include "api/allocate.h"
 
+#include <cstdlib>
 #include <cstring>
 
+#include "api/aside.h"
 #include "api/initialise.h"
 #include "heap/node/bound_heap.h"
 
@@ -133,6 +135,7 @@ void* reallocate_with(void* p, Bytes old_bytes, Bytes n, const char* call, bool 
 }  // namespace
 
 void* reallocate(void* p, Bytes n, const char* call) {
+    if (const auto next = NUMALLOC_ASIDE(realloc)) return next(p, n);
     return reallocate_with(p, usable_size(p, call), n, call, true, node_of(this_thread_heap), [](Bytes bytes) {
         void* q = allocate_fast(bytes);
         return q != nullptr ? q : allocate_slow(bytes, nullptr);
@@ -140,6 +143,7 @@ void* reallocate(void* p, Bytes n, const char* call) {
 }
 
 void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
+    if (const auto next = NUMALLOC_ASIDE(realloc)) return next(p, n);
     const Bytes old_bytes = usable_size(p, call);
     return reallocate_with(p, old_bytes, n, call, heap.node_of_block(p) == node, node,
                            [=](Bytes bytes) { return allocate_on_node(bytes, 1, node, nullptr); });
@@ -151,7 +155,10 @@ void free_slow_path(void* p, Freed why, const char* call) {
     if (h == &no_heap) {
         // A thread that only frees needs a heap too: for its outbox.
         h = thread_heap_slow();
-        if (h == nullptr) h = &no_heap;
+        if (h == nullptr) {
+            if (const auto next = NUMALLOC_ASIDE(free)) return next(p);
+            h = &no_heap;
+        }
     }
     free_slow(h, p, why, call);
 }

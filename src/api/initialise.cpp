@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "api/aside.h"
 #include "api/fork_handlers.h"
 #include "api/replaced.h"
 #include "heap/thread/fork.h"
@@ -21,7 +22,7 @@ namespace {
 
 // Set once, by whichever thread calls malloc first. Between `heap_works` and `complete` libc is
 // told of us (keys, fork handlers) and may itself allocate: that already succeeds.
-enum class Stage : int { nothing, heap_works, complete };
+enum class Stage : int { nothing, stepped_aside, heap_works, complete };
 std::atomic<Stage> stage{Stage::nothing};
 constinit os::Lock<os::LockRank::initialise> initialise_lock;
 pthread_key_t exit_key;
@@ -76,11 +77,25 @@ bool start_heap() {
     return true;
 }
 
+// What the program asks about the machine is answered; nothing else is ours to do.
+void step_aside() {
+    init_options();
+    os::init_topology();
+    os::Line line;
+    line << "this program runs under " << sanitizer() << ": numalloc steps aside";
+    os::say(line);
+    stage.store(Stage::stepped_aside, std::memory_order_release);
+}
+
 bool initialise() {
-    if (stage.load(std::memory_order_acquire) != Stage::nothing) return true;
+    if (const Stage s = stage.load(std::memory_order_acquire); s != Stage::nothing) return s != Stage::stepped_aside;
     {
         os::Guard guard(initialise_lock);
-        if (stage.load(std::memory_order_relaxed) != Stage::nothing) return true;
+        if (const Stage s = stage.load(std::memory_order_relaxed); s != Stage::nothing) return s != Stage::stepped_aside;
+        if (stepped_aside()) {
+            step_aside();
+            return false;
+        }
         if (!start_heap()) return false;
         stage.store(Stage::heap_works, std::memory_order_release);
     }

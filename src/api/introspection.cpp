@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "api/aside.h"
 #include "api/export.h"
 #include "api/initialise.h"
 #include "heap/node/statistics.h"
@@ -20,6 +21,7 @@ namespace {
 Bytes in_use_of(const NodeStatistics& s) { return s.small_taken - min_of(s.small_ring, s.small_taken); }
 
 struct mallinfo2 information() {
+    if (const auto next = NUMALLOC_ASIDE(mallinfo2)) return next();
     struct mallinfo2 info {};
     if (!heap.started()) return info;
     const NodeStatistics s = statistics_of_process();
@@ -89,6 +91,7 @@ NUMALLOC_EXPORT struct mallinfo mallinfo(void) {
 }
 
 NUMALLOC_EXPORT void malloc_stats(void) {
+    if (const auto next = NUMALLOC_ASIDE(malloc_stats)) return next();
     if (!heap.started()) return;
     for (unsigned n = 0; n < heap.nodes(); ++n)
         say_statistics("node", os::topology().os_node(NodeId{n}), statistics_of(NodeId{n}));
@@ -99,6 +102,7 @@ NUMALLOC_EXPORT void malloc_stats(void) {
 // 0, or EINVAL for options other than 0, as glibc; one <heap> a node, numbered as the kernel does, and
 // the interleaved one behind them where it is in use.
 NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
+    if (const auto next = NUMALLOC_ASIDE(malloc_info)) return next(options, stream);
     if (options != 0) return EINVAL;
     fputs("<malloc version=\"1\">\n", stream);
     NodeStatistics sum;
@@ -127,7 +131,8 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
 
 // Gives back all that can be: the caller's own lists, all outboxes and rings, every free bag.
 // `pad` is what glibc keeps at the top of its heap; we keep none. 1 if anything went back.
-NUMALLOC_EXPORT int malloc_trim(size_t) {
+NUMALLOC_EXPORT int malloc_trim(size_t pad) {
+    if (const auto next = NUMALLOC_ASIDE(malloc_trim)) return next(pad);
     if (!heap.started()) return 0;
     flush_thread();
     flush_quiet_outboxes(0);
@@ -138,6 +143,7 @@ NUMALLOC_EXPORT int malloc_trim(size_t) {
 // they change no result, and nothing is lost without them. The two others promise something that a
 // program can see.
 NUMALLOC_EXPORT int mallopt(int parameter, int value) {
+    if (const auto next = NUMALLOC_ASIDE(mallopt)) return next(parameter, value);
     switch (parameter) {
         case M_MXFAST:
             return value >= 0 && value <= static_cast<int>(80 * sizeof(size_t) / 4) ? 1 : 0;  // glibc's range

@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "api/allocate.h"
+#include "api/aside.h"
 #include "api/export.h"
 #include "os/memory.h"
 
@@ -23,9 +25,14 @@ NUMALLOC_COLD void* no_memory() {
     return nullptr;
 }
 
+NUMALLOC_COLD void* malloc_failed(Bytes n) {
+    const auto next = NUMALLOC_ASIDE(malloc);
+    return next != nullptr ? next(n) : no_memory();
+}
+
 __attribute__((noinline)) void* malloc_slow(Bytes n) {
     void* p = allocate_slow(n, nullptr);
-    return NUMALLOC_LIKELY(p != nullptr) ? p : no_memory();
+    return NUMALLOC_LIKELY(p != nullptr) ? p : malloc_failed(n);
 }
 
 // Clears an object of at most 128 bytes by whole granules, from both ends: no loop, no call.
@@ -41,11 +48,16 @@ NUMALLOC_INLINE void clear_tiny(void* p, Bytes n) {
     first[2] = end[-3] = first[3] = end[-4] = Granule{};
 }
 
+NUMALLOC_COLD void* calloc_failed(Bytes n) {
+    const auto next = NUMALLOC_ASIDE(calloc);
+    return next != nullptr ? next(1, n) : no_memory();
+}
+
 __attribute__((noinline)) void* calloc_slow(Bytes n) {
     bool zeroed = false;
     void* p = allocate_fast(n);
     if (p == nullptr) p = allocate_slow(n, &zeroed);
-    if (p == nullptr) return no_memory();
+    if (p == nullptr) return calloc_failed(n);
     clear(p, n, zeroed);
     return p;
 }
@@ -54,7 +66,9 @@ bool valid_alignment(Bytes alignment) { return is_power_of_two(alignment); }
 
 void* aligned_or_no_memory(Bytes alignment, Bytes n) {
     void* p = allocate_aligned(n, alignment);
-    return p != nullptr ? p : no_memory();
+    if (p != nullptr) return p;
+    const auto next = NUMALLOC_ASIDE(memalign);
+    return next != nullptr ? next(alignment, n) : no_memory();
 }
 
 // n == 0 frees, as glibc's does.
@@ -106,7 +120,10 @@ NUMALLOC_EXPORT void* reallocarray(void* p, size_t count, size_t size) {
 NUMALLOC_EXPORT int posix_memalign(void** result, size_t alignment, size_t n) {
     if (!valid_alignment(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
     void* p = allocate_aligned(n, alignment);
-    if (p == nullptr) return ENOMEM;
+    if (p == nullptr) {
+        const auto next = NUMALLOC_ASIDE(posix_memalign);
+        return next != nullptr ? next(result, alignment, n) : ENOMEM;
+    }
     *result = p;
     return 0;
 }
@@ -152,7 +169,11 @@ NUMALLOC_EXPORT void free_aligned_sized(void* p, size_t, size_t) {
     if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(p, freed, "free_aligned_sized");
 }
 
-NUMALLOC_EXPORT size_t malloc_usable_size(void* p) { return p == nullptr ? 0 : usable_size(p, "malloc_usable_size"); }
+NUMALLOC_EXPORT size_t malloc_usable_size(void* p) {
+    if (p == nullptr) return 0;
+    const auto next = NUMALLOC_ASIDE(malloc_usable_size);
+    return next != nullptr ? next(p) : usable_size(p, "malloc_usable_size");
+}
 
 // Programs that know glibc's inner names and free the results with free().
 #if __has_attribute(copy)

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "api/allocate.h"
+#include "api/aside.h"
 
 namespace numalloc::api {
 
@@ -15,7 +17,9 @@ NUMALLOC_COLD inline void* no_memory() {
 
 inline void* malloc_there(Bytes n, NodeId node) {
     void* p = allocate_on_node(n, 1, node, nullptr);
-    return p != nullptr ? p : no_memory();
+    if (p != nullptr) return p;
+    const auto next = NUMALLOC_ASIDE(malloc);
+    return next != nullptr ? next(n) : no_memory();
 }
 
 inline void* calloc_there(Bytes count, Bytes size, NodeId node) {
@@ -23,7 +27,10 @@ inline void* calloc_there(Bytes count, Bytes size, NodeId node) {
     if (__builtin_mul_overflow(count, size, &n)) return no_memory();
     bool zeroed = false;
     void* p = allocate_on_node(n, 1, node, &zeroed);
-    if (p == nullptr) return no_memory();
+    if (p == nullptr) {
+        const auto next = NUMALLOC_ASIDE(calloc);
+        return next != nullptr ? next(1, n) : no_memory();
+    }
     clear(p, n, zeroed);
     return p;
 }
@@ -34,7 +41,9 @@ inline void* aligned_alloc_there(Bytes alignment, Bytes n, NodeId node) {
         return nullptr;
     }
     void* p = allocate_on_node(n, alignment, node, nullptr);
-    return p != nullptr ? p : no_memory();
+    if (p != nullptr) return p;
+    const auto next = NUMALLOC_ASIDE(aligned_alloc);
+    return next != nullptr ? next(alignment, n) : no_memory();
 }
 
 inline void* realloc_there(void* p, Bytes n, NodeId node, const char* call) {

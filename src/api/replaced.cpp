@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdlib>
 
+#include "api/aside.h"
+
 #if !defined(NUMALLOC_STATIC)
 #include <elf.h>
 #include <link.h>
@@ -100,7 +102,7 @@ constinit std::atomic<Known> known{Known::nothing};
 bool operators_replaced() {
     Known answer = known.load(std::memory_order_relaxed);
     if (answer == Known::nothing) {
-        answer = find_replaced() ? Known::replaced : Known::ours;
+        answer = stepped_aside() || find_replaced() ? Known::replaced : Known::ours;
         known.store(answer, std::memory_order_relaxed);
     }
     return answer == Known::replaced;

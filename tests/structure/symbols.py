@@ -22,7 +22,9 @@ SYSTEM_CALLS = set(
     "sched_yield sched_getaffinity sched_setaffinity nanosleep usleep sleep futex fork vfork execve".split())
 
 # What every link adds for tools that are not there, and what older glibcs do not have.
-WEAK = {"_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__gmon_start__", "__rseq_offset", "__rseq_size"}
+WEAK = {"_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__gmon_start__", "__rseq_offset", "__rseq_size",
+        # Sanitizers: the library steps aside where there is one.
+        "__asan_init", "__hwasan_init", "__lsan_init", "__memprof_init", "__msan_init", "__tsan_init"}
 
 LIBRARIES = re.compile(r"(linux-vdso\.so\.1|libc\.so\.6|ld-linux-x86-64\.so\.2|ld-linux-aarch64\.so\.1)$")
 

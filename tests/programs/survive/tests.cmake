@@ -196,3 +196,19 @@ foreach(place sys proc dev)
 endforeach()
 numalloc_test(survive.descriptors_closed survive 60
     ${EXPECT} done sh -c "exec \"$@\" 0<&- 2>&-" sh ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_victim> strict)
+
+# Programs under sanitizers: the library steps aside.
+function(survive_sanitized name title compiler)
+    cmake_parse_arguments(SANITIZED "" "RUNTIME" "" ${ARGN})
+    if(NOT LIBRARY STREQUAL "none")
+        numalloc_test(survive.sanitizer_${name} survive 300 env RUNTIME=${SANITIZED_RUNTIME}
+            ${HERE}/sanitized.sh ${LIBRARY} ${HERE}/sanitized.cpp ${title} ${compiler} ${SANITIZED_UNPARSED_ARGUMENTS})
+    endif()
+endfunction()
+survive_sanitized(gcc_thread ThreadSanitizer g++ -fsanitize=thread)
+survive_sanitized(gcc_leak LeakSanitizer g++ -fsanitize=leak)
+survive_sanitized(gcc_address AddressSanitizer g++ -fsanitize=address RUNTIME libasan.so)
+survive_sanitized(clang_address AddressSanitizer clang++ -fsanitize=address)
+survive_sanitized(clang_thread ThreadSanitizer clang++ -fsanitize=thread)
+survive_sanitized(clang_memory MemorySanitizer clang++ -fsanitize=memory)
+survive_sanitized(clang_leak LeakSanitizer clang++ -fsanitize=leak)
