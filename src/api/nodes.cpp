@@ -37,11 +37,14 @@ int os_number(NodeId n) { return static_cast<int>(os::topology().os_node(n)); }
 
 // Where the kernel has the page.
 int ask_kernel(const void* p) {
-    const int node = os::node_of_page(p);
-    if (node >= 0) return node;
-    // Refused, but there is only one answer; a page that was never written has none.
-    const bool refused = node == -EPERM || node == -ENOSYS;
-    return refused && os::topology().machine_has_one_node() ? os_number(NodeId{0}) : fail(-node);
+    wake();
+    if (!os::topology().machine_has_one_node()) {
+        const int node = os::node_of_page(p);
+        return node >= 0 ? node : fail(-node);
+    }
+    // There is only one answer; a page that was never written has none.
+    const int error = os::ask_for_page(p);
+    return error == -ENOENT || error == -EFAULT ? fail(-error) : os_number(NodeId{0});
 }
 
 // Of our memory where the address may not say it: interleaved, or big where some blocks were moved.
@@ -112,9 +115,10 @@ NUMALLOC_EXPORT int numalloc_node_of(const void* p) noexcept {
 
 NUMALLOC_EXPORT int numalloc_current_node(void) noexcept {
     wake();
-    // With one usable node the table does not tell the others apart.
     const os::Topology& topology = os::topology();
-    const int node = topology.nodes() > 1 || topology.machine_has_one_node() ? os::current_os_node() : os::ask_os_node();
+    if (topology.machine_has_one_node()) return os_number(NodeId{0});
+    // With one usable node the table does not tell the others apart.
+    const int node = topology.nodes() > 1 ? os::current_os_node() : os::ask_os_node();
     return node >= 0 ? node : os_number(NodeId{0});
 }
 

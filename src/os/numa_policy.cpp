@@ -77,6 +77,13 @@ int node_of_page(const void* p) {
     return failed(result) ? static_cast<int>(result) : status;
 }
 
+int ask_for_page(const void* p) {
+    unsigned char present = 0;
+    const long result = call(SYS_mincore, address_of(p) & ~(page_size() - 1), page_size(), &present);
+    if (failed(result)) return result == -ENOMEM ? -EFAULT : static_cast<int>(result);
+    return (present & 1) != 0 ? 0 : -ENOENT;
+}
+
 Bytes free_bytes_of_node(unsigned os_node) {
     Text<64> path;
     path << "/sys/devices/system/node/node" << os_node << "/meminfo";

@@ -34,6 +34,10 @@ int move_to_node(void* p, Bytes bytes, unsigned os_node);
 // written, by the kernel's version.
 int node_of_page(const void* p);
 
+// 0 where the page of `p` is in memory, or -errno: -ENOENT where it is not, -EFAULT where nothing is mapped. No call
+// that has to do with nodes.
+int ask_for_page(const void* p);
+
 // Bytes that the node can give without taking them from programs: free, or clean cache. ~0
 // where /sys does not say. Reads a file: for slow paths only.
 Bytes free_bytes_of_node(unsigned os_node);

@@ -67,9 +67,7 @@ void restrict_to_cpuset(const SysReader& reader, NodeMask& nodes, char* text) {
 
 }  // namespace
 
-void Topology::read(const SysReader& reader, TaskPolicy task, const NodeMask& task_nodes) {
-    user_policy_rules_ = task != TaskPolicy::none;
-
+void Topology::read(const SysReader& reader, const TaskReader& task) {
     // On most machines this one file says that there is nothing to know. It lists few ranges:
     // a short buffer is enough to see whether there is more than one node.
     char few[512];
@@ -91,7 +89,12 @@ void Topology::read(const SysReader& reader, TaskPolicy task, const NodeMask& ta
     mine_ = online;
     restrict_to(mine_, memory);
     restrict_to_cpuset(reader, mine_, text);
-    if (task == TaskPolicy::membind) restrict_to(mine_, task_nodes);
+    if (mine_.count() > 1) {
+        NodeMask task_nodes;
+        const TaskPolicy policy = task.read(task.context, task_nodes);
+        user_policy_rules_ = policy != TaskPolicy::none;
+        if (policy == TaskPolicy::membind) restrict_to(mine_, task_nodes);
+    }
 
     only_os_node_ = mine_.first();
     const unsigned count = mine_.count();
@@ -211,14 +214,10 @@ constinit Topology machine;
 const Topology& topology() { return machine; }
 
 void init_topology() {
-    NodeMask nodes;
-    const TaskPolicy task = task_policy(nodes);
-    machine.read({read_real, nullptr}, task, nodes);
+    machine.read({read_real, nullptr}, {[](void*, NodeMask& nodes) { return task_policy(nodes); }, nullptr});
 }
 
-void init_topology(const SysReader& reader, TaskPolicy task, const NodeMask& task_nodes) {
-    machine.read(reader, task, task_nodes);
-}
+void init_topology(const SysReader& reader, const TaskReader& task) { machine.read(reader, task); }
 
 int current_os_node() {
     const int cpu = current_cpu();

@@ -20,12 +20,17 @@ struct SysReader {
     void* context;
 };
 
+// Whoever says what memory policy the process began with (numactl). A seccomp filter may kill for the question: it is
+// asked only where several nodes are there to choose from.
+struct TaskReader {
+    TaskPolicy (*read)(void* context, NodeMask& nodes);
+    void* context;
+};
+
 class Topology {
 public:
-    // Reads the machine. `task` and `task_nodes`: the memory policy the process began with
-    // (numactl). Without /sys, and where memory for the tables is refused, the machine has one
-    // node. Called once.
-    void read(const SysReader& reader, TaskPolicy task, const NodeMask& task_nodes);
+    // Reads the machine. Without /sys, and where memory for the tables is refused, it has one node. Called once.
+    void read(const SysReader& reader, const TaskReader& task);
 
     unsigned nodes() const { return nodes_; }
     unsigned os_node(NodeId n) const { return nodes_ == 1 ? only_os_node_ : os_node_[n.value]; }
@@ -97,7 +102,7 @@ private:
 const Topology& topology();
 void init_topology();
 // For tests: the process then believes in the reader's machine.
-void init_topology(const SysReader& reader, TaskPolicy task, const NodeMask& task_nodes);
+void init_topology(const SysReader& reader, const TaskReader& task);
 
 // The CPUs of one of the kernel's nodes as /sys lists them now. false where it does not.
 bool cpus_of_os_node(unsigned os_node, CpuMask& mask);

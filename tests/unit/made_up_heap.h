@@ -20,7 +20,7 @@ inline void start_heap(unsigned nodes, HeapOptions options = {}) {
         return;
     }
     auto* machine = new MadeUpMachine(MadeUpMachine::regular(nodes, 4));  // the topology is for ever
-    os::init_topology(machine->reader(), os::TaskPolicy::none, {});
+    os::init_topology(machine->reader(), machine->task_reader());
     ASSERT_EQ(os::topology().nodes(), nodes);
     options.space = test_space;
     options.thread_slot = align_up(sizeof(ThreadHeap), 64);

@@ -40,12 +40,16 @@ public:
     }
 
     os::SysReader reader() { return {read, this}; }
+    os::TaskReader task_reader() { return {read_task, this}; }
     std::unique_ptr<os::Topology> topology(os::TaskPolicy task = os::TaskPolicy::none, const os::NodeMask& nodes = {}) {
         auto result = std::make_unique<os::Topology>();
-        result->read(reader(), task, nodes);
+        policy_ = task;
+        policy_nodes_ = nodes;
+        result->read(reader(), task_reader());
         return result;
     }
     const std::vector<std::string>& paths_read() const { return paths_read_; }
+    unsigned times_asked_for_policy() const { return asked_; }
 
 private:
     static long read(void* self, const char* path, char* buffer, Bytes capacity) {
@@ -59,6 +63,16 @@ private:
         return static_cast<long>(n);
     }
 
+    static os::TaskPolicy read_task(void* self, os::NodeMask& nodes) {
+        auto* machine = static_cast<MadeUpMachine*>(self);
+        ++machine->asked_;
+        nodes = machine->policy_nodes_;
+        return machine->policy_;
+    }
+
+    os::TaskPolicy policy_ = os::TaskPolicy::none;
+    os::NodeMask policy_nodes_;
+    unsigned asked_ = 0;
     std::map<std::string, std::string> files_;
     std::vector<std::string> paths_read_;
 };

@@ -23,7 +23,7 @@ protected:
         auto* machine = new MadeUpMachine;  // the topology is for ever
         machine->nodes_file("online", "1,4,6,9").nodes_file("has_memory", "1,6,9");
         machine->node(1, "0", "10 20 30 40").node(4, "1", "20 10 20 30").node(6, "2", "30 20 10 20").node(9, "", "40 30 20 10");
-        os::init_topology(machine->reader(), os::TaskPolicy::none, {});
+        os::init_topology(machine->reader(), machine->task_reader());
         HeapOptions options;
         options.space = test_space;
         options.thread_slot = align_up(sizeof(ThreadHeap), 64);

@@ -88,7 +88,7 @@ protected:
         machine.nodes_file("online", nodes).nodes_file("has_memory", nodes);
         for (unsigned n = 0; n < all.size(); ++n) machine.node(n, std::to_string(all[n]), "10 10 10 10");
         init_options();
-        os::init_topology(machine.reader(), os::TaskPolicy::none, {});
+        os::init_topology(machine.reader(), machine.task_reader());
         placement::init();
         ASSERT_TRUE(placement::active());
         pthread_atfork(placement::fork_prepare, placement::fork_parent, placement::fork_child);

@@ -31,6 +31,16 @@ std::vector<unsigned> cpus(const Topology& t, unsigned node) {
 
 using Numbers = std::vector<unsigned>;
 
+TEST(Topology, ThePolicyIsAskedForOnlyWhereThereAreNodesToChooseFrom) {
+    auto several = MadeUpMachine::regular(4, 2);
+    EXPECT_EQ(several.topology()->nodes(), 4u);
+    EXPECT_EQ(several.times_asked_for_policy(), 1u);
+    auto confined = MadeUpMachine::regular(4, 2);
+    confined.file("/proc/self/status", "Name:\tx\nMems_allowed_list:\t2\n");
+    EXPECT_EQ(confined.topology()->nodes(), 1u);
+    EXPECT_EQ(confined.times_asked_for_policy(), 0u);
+}
+
 TEST(Topology, OneNodeIsSeenFromOneFile) {
     auto machine = MadeUpMachine::regular(1, 4);
     const auto t = machine.topology();
@@ -39,6 +49,7 @@ TEST(Topology, OneNodeIsSeenFromOneFile) {
     EXPECT_EQ(t->nearest(NodeId{0}, 0), NodeId{0});
     EXPECT_EQ(t->distance(NodeId{0}, NodeId{0}), 10u);
     EXPECT_EQ(machine.paths_read().size(), 1u);
+    EXPECT_EQ(machine.times_asked_for_policy(), 0u);
 }
 
 TEST(Topology, NoSysAtAllIsOneNode) {

@@ -178,6 +178,19 @@ foreach(error EPERM ENOSYS)
         "import concurrent.futures as f, os\np = f.ThreadPoolExecutor(4)\nprint(sum(p.map(lambda i: i * i, range(1000))), 'libnumalloc' in open('/proc/self/maps').read() or 'NUMALLOC_TEST_ANY' in os.environ)")
 endforeach()
 
+# Where a filter kills for them: on a machine of one node nothing that has to do with nodes is asked.
+set(OF_NODES get_mempolicy,mbind,set_mempolicy,migrate_pages,move_pages,set_mempolicy_home_node,getcpu)
+set(KILL sh ${HERE}/one_node.sh $<TARGET_FILE:deny> KILL ${OF_NODES})
+numalloc_test(survive.deny_KILL_victim survive 60
+    ${EXPECT} done ${KILL} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_victim> strict)
+numalloc_test(survive.deny_KILL_children survive 120
+    ${EXPECT} "all children did what they should" ${KILL} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_children>)
+numalloc_test(survive.deny_KILL_really_kills survive 60
+    sh -c "\"$@\" || [ $? -eq 159 ]" sh $<TARGET_FILE:deny> KILL mbind $<TARGET_FILE:survive_denied_calls> ENOSYS mbind)
+if(TARGET program_places)
+    numalloc_test(survive.deny_KILL_places survive 120 ${KILL} $<TARGET_FILE:program_places>)
+endif()
+
 numalloc_program(survive_misuse survive/misuse.cpp)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(survive_misuse PRIVATE -Wno-use-after-free)   # the misuse is the point
