@@ -20,6 +20,9 @@ std::atomic<std::atomic<Answer>*> answers{nullptr};
 constinit thread_local int own_number __attribute__((tls_model("initial-exec"))) = -1;
 std::atomic<int> next_own_number{1};  // 0 is main's
 
+// Some ten microseconds.
+constexpr unsigned promises_at_a_time = 256;
+
 bool in_table(int owner) { return owner >= 0 && owner < most_owners; }
 
 // nullptr without memory. A mapping that another thread was faster to make is given back.
@@ -71,16 +74,20 @@ void settle_caller(bool* moved) {
     *moved = true;
 }
 
-void promise_up_to(std::atomic<Answer>* t, unsigned owner) {
+// A part of the way only, so that threads that begin or end meanwhile need not wait for 65,536 numbers: false until
+// the owner has its promise.
+bool promise_up_to(std::atomic<Answer>* t, unsigned owner) {
     process.promised_up_to = max_of(process.promised_up_to, process.next_number);
-    for (; process.promised_up_to <= owner; ++process.promised_up_to) {
+    const unsigned end = min_of(owner + 1, process.promised_up_to + promises_at_a_time);
+    const PlaceSet allowed = current != nullptr ? places_of(current) : all_places();
+    for (; process.promised_up_to < end; ++process.promised_up_to) {
         const unsigned number = process.promised_up_to;
         PlaceId place = place_in(t, number);  // asked for before a fork, or of a number given by itself
-        if (place == no_place)
-            place = choose(number, current != nullptr ? places_of(current) : all_places(), no_place);
+        if (place == no_place) place = choose(number, allowed, no_place);
         count(place, 1);
         t[number].store(static_cast<Answer>(place == no_place ? 0 : place.value + 1U), std::memory_order_relaxed);
     }
+    return process.promised_up_to > owner;
 }
 
 ThreadRecord* record_of(int owner) {
@@ -97,16 +104,18 @@ NodeId home_of(const ThreadRecord* record) {
 
 // The first question after a number.
 NodeId ask(std::atomic<Answer>* t, int owner, bool* moved) {
-    os::Guard guard(process.lock);
-    settle_caller(moved);
     const auto number = static_cast<unsigned>(owner);
-    const ThreadRecord* const record = record_of(owner);
-    if (record != nullptr) answer(t, number, record->place);
-    else if (number >= process.next_number) promise_up_to(t, number);
-    else if (place_in(t, number) == no_place) answer(t, number, choose(number, all_places(), no_place));
-    const PlaceId place = place_in(t, number);
-    if (place != no_place) return process.places[place].home;
-    return record != nullptr ? home_of(record) : NodeId{0};
+    for (;;) {
+        os::Guard guard(process.lock);
+        settle_caller(moved);
+        const ThreadRecord* const record = record_of(owner);
+        if (record != nullptr) answer(t, number, record->place);
+        else if (number >= process.next_number && !promise_up_to(t, number)) continue;
+        else if (place_in(t, number) == no_place) answer(t, number, choose(number, all_places(), no_place));
+        const PlaceId place = place_in(t, number);
+        if (place != no_place) return process.places[place].home;
+        return record != nullptr ? home_of(record) : NodeId{0};
+    }
 }
 
 int unbound_owner() {

@@ -42,6 +42,26 @@ TEST_F(Owners, OutOfRangeIsNobody) {
     EXPECT_NE(node_of(most_owners - 1), no_node);
 }
 
+// All numbers there are, in one question; threads begin and end while it is answered.
+TEST_F(Owners, ThreadsDoNotWaitForAllNumbers) {
+    std::atomic<bool> answered{false};
+    std::atomic<int> meanwhile{0};
+    std::thread others([&] {
+        do {
+            std::thread([] { EXPECT_NE(placement::home_node(), no_node); }).join();
+            ++meanwhile;
+        } while (!answered);
+    });
+    while (meanwhile == 0) sched_yield();
+    EXPECT_NE(node_of(most_owners - 1), no_node);
+    answered = true;
+    others.join();
+    // What each number was told is the policy's word: the nodes in turn, as many numbers on each.
+    std::vector<int> numbers(all.size());
+    for (int i = most_owners - 4096; i < most_owners; ++i) ++numbers[node_of(i).value];
+    for (int n : numbers) EXPECT_NEAR(n, 4096.0 / static_cast<double>(all.size()), 64);
+}
+
 TEST_F(Owners, APromiseIsKeptWhicheverWasAskedFirst) {
     int next = -1;
     std::thread([&] { next = placement::owner_of_caller() + 1; }).join();
