@@ -36,7 +36,8 @@ __thread bool thread_ended __attribute__((tls_model("initial-exec"))) = false;
 
 // Other keys' destructors use malloc too: ours comes back once, and lets go in the second of
 // libc's four rounds. A thread whose first malloc of all is in a destructor of the first or
-// second round is still in time; one in the third keeps its heap.
+// second round is still in time; one in the third or fourth keeps its heap, until another thread
+// needs one and finds that its owner is no more (attach.cpp).
 void on_thread_exit(void* round) {
     if (round == first_round && pthread_setspecific(exit_key, second_round) == 0) return;
     thread_ended = true;

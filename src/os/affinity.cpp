@@ -46,6 +46,7 @@ long set_affinity(int tid, std::size_t bytes, const void* mask) {
 }
 
 int thread_id() { return static_cast<int>(call(SYS_gettid)); }
+bool thread_lives(int process, int thread) { return call(SYS_tgkill, process, thread, 0) != -ESRCH; }
 int process_id() { return static_cast<int>(call(SYS_getpid)); }
 
 int current_cpu() {

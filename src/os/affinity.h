@@ -23,6 +23,8 @@ long get_affinity(int tid, std::size_t bytes, void* mask);
 long set_affinity(int tid, std::size_t bytes, const void* mask);
 
 int thread_id();
+// Whether a process still has the thread. In doubt it has.
+bool thread_lives(int process, int thread);
 int process_id();
 
 // The CPU under the caller, by rseq or the vDSO: no system call where glibc has either. -1

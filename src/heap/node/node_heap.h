@@ -13,6 +13,11 @@ public:
     // found them: `left_behind` says whether one is of a thread that a child does not have.
     void* take(Region& region, bool (*left_behind)(const void* slot));
     void give(void* slot);
+    // Whether take() would make a new one.
+    bool used_up() {
+        os::Guard guard(lock_);
+        return free_ == nullptr && next_to_ask_ >= ask_below_;
+    }
     // A new slot shows in made() only now that its taker has made something of it. One thread at
     // a time takes and shows.
     void show(const Region& region, const void* slot);

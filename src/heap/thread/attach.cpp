@@ -3,6 +3,7 @@
 
 #include "heap/thread/lists.h"
 #include "heap/thread/rehome.h"
+#include "os/affinity.h"
 
 namespace numalloc {
 
@@ -32,14 +33,53 @@ void take_over(ThreadHeap* h) {
     h->generation = os::fork_gate.generation();
 }
 
+void give_back(ThreadHeap* h) {
+    __atomic_store_n(&h->in_use, false, __ATOMIC_RELEASE);
+    h->home->slots.give(h);
+    h->home->big.set_threads(h->home->slots.taken());
+}
+
+void sign(ThreadHeap* h) {
+    h->process = os::process_id();
+    h->thread = os::thread_id();
+}
+
+// A thread can end without a word: its first malloc was in the last round of key destructors, or it was no thread of
+// libc's. Its heap is found when one more is needed: of those in use a few are looked at each time, so that no more
+// are lost than are made. Only of this process: a child of a raw fork still has its parent's numbers. Under heap.lock().
+void find_heaps_of_the_dead(NodeHeap* home) {
+    constexpr unsigned looks = 4;
+    static constinit std::uint32_t next = 0;
+    const std::int32_t process = os::process_id();
+    const std::int32_t self = os::thread_id();
+    const std::uint32_t made = home->slots.made();
+    for (unsigned i = 0; i < min_of(looks, made); ++i) {
+        auto* const h = static_cast<ThreadHeap*>(home->slots.at(home->big.region(), next++ % made));
+        if (!h->in_use || h->process != process || (h->thread != self && os::thread_lives(process, h->thread))) continue;
+        for (unsigned c = 1; c < class_count; ++c) {
+            if (h->head[c] == &end_of_list) continue;
+            // It may have ended anywhere: what its list holds is counted.
+            std::int32_t held = 0;
+            for (const Object* o = h->head[c]; o != nullptr; o = o->next) ++held;
+            h->room[c] = h->segment[c].limit - held;
+        }
+        hand_over_all(h, To::bags);
+        give_back(h);
+    }
+}
+
 // Empty, or left behind.
 ThreadHeap* take_heap(NodeHeap* home) {
     os::Guard guard(heap.lock());
+    if (home->slots.used_up()) find_heaps_of_the_dead(home);
     void* slot = home->slots.take(home->big.region(), left_behind);
     if (slot == nullptr) return nullptr;
     home->big.set_threads(home->slots.taken());
     auto* h = static_cast<ThreadHeap*>(slot);
-    if (left_behind(h)) return h;
+    if (left_behind(h)) {
+        sign(h);
+        return h;
+    }
     // A reused heap is empty and keeps what it learned: capacities, most of the trust. Its outbox's
     // lock may even be held, by a thread that still believes it in use.
     if (h->home == nullptr) {
@@ -54,6 +94,7 @@ ThreadHeap* take_heap(NodeHeap* home) {
             h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
     }
     h->generation = os::fork_gate.generation();
+    sign(h);
     __atomic_store_n(&h->in_use, true, __ATOMIC_RELEASE);
     home->slots.show(home->big.region(), h);
     return h;
@@ -82,9 +123,7 @@ void detach_thread() {
     this_thread_heap = this_thread_operators = &no_heap;
     os::use_lock_mark(nullptr);
     os::Guard guard(heap.lock());
-    __atomic_store_n(&h->in_use, false, __ATOMIC_RELEASE);
-    h->home->slots.give(h);
-    h->home->big.set_threads(h->home->slots.taken());
+    give_back(h);
 }
 
 void rehome_current_thread(NodeId node) {
@@ -97,7 +136,10 @@ void rehome_current_thread(NodeId node) {
 
 void forget_other_threads() {
     ThreadHeap* const own = this_thread_heap;
-    if (own != &no_heap) own->generation = os::fork_gate.generation();
+    if (own != &no_heap) {
+        own->generation = os::fork_gate.generation();
+        sign(own);
+    }
     for (unsigned n = 0; n < heap.heaps(); ++n)
         if (NodeHeap* node = heap.opened(NodeId{n})) {
             node->slots.leave_behind(own->home == node ? 1 : 0);

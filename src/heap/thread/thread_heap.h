@@ -61,6 +61,8 @@ struct ThreadHeap {
     std::uint32_t next_to_look_at = 1;  // the class that let_go_of_idle_class() looks at next
     std::uint8_t large_classes[2] = {};  // of one object a segment, that may have one: keep_large()
     BitSet<128> filled;                  // classes that may have objects here: hold_less()
+    std::int32_t process = 0;         // the kernel's numbers of the thread that has it
+    std::int32_t thread = 0;
     bool in_use = false;
     std::uint8_t share = 0;           // of each class's bags: class_heap.h
     std::uint32_t generation = 0;     // of the process whose thread has it: fork_gate.h

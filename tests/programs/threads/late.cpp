@@ -40,6 +40,20 @@ void key_destructor(void* value) {
 }
 void set_key(std::size_t round) { CHECK(pthread_setspecific(key, reinterpret_cast<void*>(round)) == 0); }
 
+// A key that lets two or three rounds pass first.
+pthread_key_t late_key;
+void late_key_destructor(void* value) {
+    const auto rounds = reinterpret_cast<std::size_t>(value);
+    if (rounds == 1) use();
+    else CHECK(pthread_setspecific(late_key, reinterpret_cast<void*>(rounds - 1)) == 0);
+}
+void first_in_round(std::size_t round) {
+    for (int i = 0; i < 3000; ++i)
+        run([](void* r) -> void* { CHECK(pthread_setspecific(late_key, r) == 0); return nullptr; }, reinterpret_cast<void*>(round));
+}
+void first_in_the_third_round() { first_in_round(3); }
+void first_in_the_fourth_round() { first_in_round(4); }
+
 struct Late {
     bool armed = false;
     ~Late() { if (armed) use(); }
@@ -121,11 +135,14 @@ void aio_threads() {
 int main() {
     testing_support::require_library();
     CHECK(pthread_key_create(&key, key_destructor) == 0);
+    CHECK(pthread_key_create(&late_key, late_key_destructor) == 0);
     const struct { const char* name; void (*body)(); } kinds[] = {
         {"C11 threads", c11_threads},
         {"early and late", early_and_late},
         {"first call in a key destructor", first_in_a_key_destructor},
         {"first call in the last round of key destructors", first_in_the_last_round},
+        {"first call in the third round", first_in_the_third_round},
+        {"first call in the fourth round", first_in_the_fourth_round},
         {"first call in a thread_local destructor", first_in_a_thread_local_destructor},
         {"only frees", only_frees},
         {"timer threads", timer_threads},
