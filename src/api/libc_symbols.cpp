@@ -91,9 +91,9 @@ bool lies_beside_code(const Symbols& libc) {
 bool lead_to(const Symbols& libc, ElfW(Sym)& symbol, const void* target) {
     const Bytes page_bytes = os::page_size();
     auto* const page = reinterpret_cast<void*>(address_of(&symbol.st_value) & ~(page_bytes - 1));
-    if (!os::commit(page, page_bytes)) return false;
+    if (!os::allow_writes(page, page_bytes)) return false;
     __atomic_store_n(&symbol.st_value, address_of(target) - libc.base, __ATOMIC_RELAXED);
-    return os::commit_read_only(page, page_bytes);
+    return os::forbid_writes(page, page_bytes);
 }
 
 bool lead_all() {

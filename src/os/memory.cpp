@@ -102,6 +102,9 @@ bool discard(void* p, Bytes bytes) {
 
 bool populate(void* p, Bytes bytes) { return !failed(call(SYS_madvise, p, bytes, MADV_POPULATE_WRITE)); }
 
+bool allow_writes(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, bytes, PROT_READ | PROT_WRITE)); }
+bool forbid_writes(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, bytes, PROT_READ)); }
+
 void advise_huge(void* p, Bytes bytes, HugePages mode) {
     if (mode == HugePages::system) return;
     call(SYS_madvise, p, bytes, mode == HugePages::on ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);

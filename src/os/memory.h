@@ -46,6 +46,10 @@ bool discard(void* p, Bytes bytes);
 // Puts pages behind the range now. false with no memory left, or on kernels before 5.14.
 bool populate(void* p, Bytes bytes);
 
+// Pages of somebody else's mapping that may be read become writable, and read-only again. false when refused.
+bool allow_writes(void* p, Bytes bytes);
+bool forbid_writes(void* p, Bytes bytes);
+
 enum class HugePages { system, on, off };
 // Advises the kernel on huge pages for the range. Failure means a kernel without them.
 void advise_huge(void* p, Bytes bytes, HugePages mode);
