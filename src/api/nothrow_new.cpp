@@ -58,17 +58,25 @@ __attribute__((noinline)) void* nothrow_aligned_slow(Bytes n, std::align_val_t a
 
 NUMALLOC_EXPORT void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
     void* p = allocate_fast(n, this_thread_operators);
-    return NUMALLOC_LIKELY(p != nullptr) ? p : nothrow_slow(n, runtime_new, [](std::size_t m) { return ::operator new(m); });
+    if (NUMALLOC_LIKELY(p != nullptr)) return p;
+    return nothrow_slow(n, runtime_new,
+                                [](std::size_t m) { return ::operator new(m); });
 }
 NUMALLOC_EXPORT void* operator new[](std::size_t n, const std::nothrow_t&) noexcept {
     void* p = allocate_fast(n, this_thread_operators);
-    return NUMALLOC_LIKELY(p != nullptr) ? p : nothrow_slow(n, runtime_new_array, [](std::size_t m) { return ::operator new[](m); });
+    if (NUMALLOC_LIKELY(p != nullptr)) return p;
+    return nothrow_slow(n, runtime_new_array,
+                                [](std::size_t m) { return ::operator new[](m); });
 }
 NUMALLOC_EXPORT void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
     void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
-    return NUMALLOC_LIKELY(p != nullptr) ? p : nothrow_aligned_slow(n, a, runtime_new_aligned, [](std::size_t m, std::align_val_t b) { return ::operator new(m, b); });
+    if (NUMALLOC_LIKELY(p != nullptr)) return p;
+    return nothrow_aligned_slow(n, a, runtime_new_aligned,
+                                [](std::size_t m, std::align_val_t b) { return ::operator new(m, b); });
 }
 NUMALLOC_EXPORT void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
     void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
-    return NUMALLOC_LIKELY(p != nullptr) ? p : nothrow_aligned_slow(n, a, runtime_new_array_aligned, [](std::size_t m, std::align_val_t b) { return ::operator new[](m, b); });
+    if (NUMALLOC_LIKELY(p != nullptr)) return p;
+    return nothrow_aligned_slow(n, a, runtime_new_array_aligned,
+                                [](std::size_t m, std::align_val_t b) { return ::operator new[](m, b); });
 }
