@@ -136,21 +136,74 @@ TEST_F(HeapForkTest, HeapsOfThreadsLeftBehindAreReused) {
               }),
               0);
 }
+// Handlers of others may run between ours: the forking thread allocates, in the parent and in the child.
+TEST_F(HeapForkTest, TheForkingThreadMayAllocateBetweenTheHandlers) {
+    Noise noise;
+    run_on(1, [] {
+        const auto use = [] {
+            for (unsigned c = 1; c < class_count; ++c) release(allocate(ClassId{c}));
+            flush_thread();
+            heap.scavenge(true);
+        };
+        for (int i = 0; i < 10; ++i) {
+            heap_fork_prepare();
+            use();
+            const pid_t child = fork();
+            if (child == 0) {
+                alarm(30);
+                use();
+                heap_fork_child();
+                use();
+                _exit(0);
+            }
+            use();
+            heap_fork_parent();
+            int status = -1;
+            waitpid(child, &status, 0);
+            ASSERT_EQ(status, 0);
+        }
+    });
+}
+
+// What threads had freed of other nodes and not yet sent is not lost to the child.
+TEST_F(HeapForkTest, OutboxesLeftBehindAreSent) {
+    std::atomic<int> stage{0};
+    void* p = nullptr;
+    run_on(1, [&] { p = allocate(Bytes{48}); });
+    std::thread other = testing::thread_on(0, [&] {
+        release(p);
+        stage = 1;
+        while (stage == 1) std::this_thread::yield();
+    });
+    while (stage == 0) std::this_thread::yield();
+    EXPECT_EQ(in_child([] {
+                  bool waits = false;
+                  for_each_thread_heap([&](ThreadHeap* h) { waits |= !h->outbox.empty(); });
+                  flush_quiet_outboxes(0);
+                  for_each_thread_heap([&](ThreadHeap* h) { waits &= h->outbox.empty(); });
+                  return waits;
+              }),
+              0);
+    stage = 2;
+    other.join();
+}
+
 #endif
 
-// While the forking thread gives its locks back, others come and go: each lock that was taken is
-// released, and no other. Debug builds count them; elsewhere the lock of a reused heap would hang.
+// While the gate closes and opens, others come and go, and with them their marks.
 TEST_F(HeapForkTest, ThreadsComeAndGoWhileTheParentLetsGo) {
     std::atomic<bool> stop{false};
+    std::atomic<int> came{0};
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < 2; ++t)
-        threads.emplace_back([&stop, t] {
+        threads.emplace_back([&stop, &came, t] {
             while (!stop) {
                 ASSERT_TRUE(attach_thread(NodeId{t}));
                 detach_thread();
+                ++came;
             }
         });
-    for (int i = 0; i < 2000; ++i) {
+    while (came < 5000) {
         heap_fork_prepare();
         heap_fork_parent();
     }

@@ -40,7 +40,7 @@ static_assert(no_bag == 0, "zero pages would name a bag");
 
 // Of all classes of one node.
 struct ClassShares {
-    // Before a thread has it; under heap.lock(), so that a fork knows which locks there are.
+    // Before a thread has it.
     void open(unsigned share) { __atomic_fetch_or(&opened_, 1U << share, __ATOMIC_RELEASE); }
     // Threads without a heap have share 0.
     bool is_open(unsigned share) const { return (opened() >> share & 1) != 0; }

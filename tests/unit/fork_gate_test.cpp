@@ -1,0 +1,137 @@
+// The gate that a fork closes: whom it stops, whom it waits for, whom it lets pass.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "os/lock.h"
+
+namespace numalloc::os {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto a_while = 50ms;
+
+TEST(ForkGate, StopsWhoComesForALock) {
+    Lock<LockRank::size_class> lock;
+    std::atomic<bool> passed{false};
+    fork_gate.close();
+    std::thread other([&] {
+        Guard guard(lock);
+        passed = true;
+    });
+    std::this_thread::sleep_for(a_while);
+    EXPECT_FALSE(passed);
+    fork_gate.open();
+    other.join();
+    EXPECT_TRUE(passed);
+}
+
+TEST(ForkGate, TryingForALockFailsMeanwhile) {
+    Lock<LockRank::size_class> lock;
+    fork_gate.close();
+    std::thread([&] { EXPECT_FALSE(lock.try_lock()); }).join();
+    fork_gate.open();
+    std::thread([&] {
+        EXPECT_TRUE(lock.try_lock());
+        lock.unlock();
+    }).join();
+}
+
+TEST(ForkGate, LetsTheThreadPassThatClosedIt) {
+    Lock<LockRank::size_class> lock;
+    fork_gate.close();
+    { Guard guard(lock); }
+    EXPECT_TRUE(lock.try_lock());
+    lock.unlock();
+    fork_gate.open();
+}
+
+// With a mark of its own, or with the one that all others share; it may take further locks meanwhile.
+void waits_for_who_holds_locks(LockMark* mark) {
+    Lock<LockRank::size_class> outer;
+    Lock<LockRank::extents> inner;
+    std::atomic<bool> holds{false}, done{false};
+    std::thread other([&] {
+        use_lock_mark(mark);
+        {
+            Guard guard(outer);
+            holds = true;
+            std::this_thread::sleep_for(a_while);
+            Guard further(inner);
+            done = true;
+        }
+        use_lock_mark(nullptr);
+    });
+    while (!holds) std::this_thread::yield();
+    fork_gate.close();
+    if (mark != nullptr) fork_gate.wait_for(*mark);
+    EXPECT_TRUE(done);
+    EXPECT_TRUE(outer.try_lock());
+    outer.unlock();
+    fork_gate.open();
+    other.join();
+}
+TEST(ForkGate, WaitsForWhoHoldsLocks) {
+    LockMark mark;
+    waits_for_who_holds_locks(&mark);
+}
+TEST(ForkGate, WaitsForWhoHoldsLocksAndHasNoMarkOfItsOwn) { waits_for_who_holds_locks(nullptr); }
+
+TEST(ForkGate, OneForkAtATime) {
+    std::atomic<bool> closed{false};
+    fork_gate.close();
+    std::thread other([&] {
+        fork_gate.close();
+        closed = true;
+        fork_gate.open();
+    });
+    std::this_thread::sleep_for(a_while);
+    EXPECT_FALSE(closed);
+    fork_gate.open();
+    other.join();
+    EXPECT_TRUE(closed);
+}
+
+// A handler that forks: the gate stays closed until the outer fork is over.
+TEST(ForkGate, ForksWithinAForkNest) {
+    Lock<LockRank::size_class> lock;
+    fork_gate.close();
+    fork_gate.close();
+    fork_gate.open();
+    std::thread([&] { EXPECT_FALSE(lock.try_lock()); }).join();
+    fork_gate.open();
+    std::thread([&] {
+        EXPECT_TRUE(lock.try_lock());
+        lock.unlock();
+    }).join();
+}
+
+// Held by a thread of the parent, which is not here to give it back.
+TEST(ForkGate, InTheChildALockOfTheParentIsFree) {
+    Lock<LockRank::size_class> lock;
+    LockMark mark;
+    std::atomic<int> stage{0};
+    std::thread holder([&] {
+        use_lock_mark(&mark);
+        lock.lock();
+        stage = 1;
+        while (stage == 1) std::this_thread::yield();
+        lock.unlock();
+    });
+    while (stage == 0) std::this_thread::yield();
+    // Without close(): it would wait for the holder, which stands for one that was on its way back from the gate.
+    const std::uint32_t generation = fork_gate.generation();
+    fork_gate.become_child();
+    EXPECT_EQ(fork_gate.generation(), generation + 1);
+    lock.lock();
+    std::thread([&] { EXPECT_FALSE(lock.try_lock()); }).join();
+    lock.unlock();
+    stage = 2;
+    holder.join();
+}
+
+}  // namespace
+}  // namespace numalloc::os
