@@ -94,9 +94,9 @@ private:
         Held held;
         held.bytes = n;
         if (n > small_limit) {
-            const BigBlock block = heap.take_big(this_thread_heap->home->node, n, 1);
-            held.words = static_cast<std::uint64_t*>(block.address);
-            zeroed = block.zeroed;
+            void* const block = heap.take_big(this_thread_heap->home->node, n, 1);
+            held.words = static_cast<std::uint64_t*>(block);
+            zeroed = block != nullptr && heap.owner(block)->big.region().is_zero(block, n);
         } else {
             held.words = static_cast<std::uint64_t*>(allocate(class_of(n), &zeroed));
         }

@@ -111,9 +111,9 @@ TEST_F(RemoteLists, AThreadCanLiveOnTheInterleavedHeap) {
         run_on(0, [&] {
             for (void* p : objects) release(p);
         });
-        const BigBlock big = heap.take_big(heap.interleaved(), 3 * MiB, 1);
-        EXPECT_EQ(heap.owner(big.address)->node, heap.interleaved());
-        release(big.address);
+        void* const big = heap.take_big(heap.interleaved(), 3 * MiB, 1);
+        EXPECT_EQ(heap.owner(big)->node, heap.interleaved());
+        release(big);
     });
     EXPECT_EQ(taken(), 0u);
     EXPECT_GT(statistics_of(heap.interleaved()).thread_heaps, 0u);
@@ -127,7 +127,7 @@ TEST_F(RemoteLists, SpillingStaysWithinTheThreadsLimit) {
         // A GiB at a time until the region is full: nobody writes to it.
         std::vector<void*> blocks;
         const auto next = [&] {
-            blocks.push_back(heap.take_big(NodeId{0}, GiB, 1).address);
+            blocks.push_back(heap.take_big(NodeId{0}, GiB, 1));
             return blocks.back() == nullptr ? no_node : heap.owner(blocks.back())->node;
         };
         NodeId from = next();
@@ -160,7 +160,7 @@ TEST_F(RemoteLists, SmallObjectsThatSpillAreSeenWhereTheyLie) {
         for (Bytes bytes = GiB; bytes >= bag_bytes; bytes /= 2) {
             NodeId from{0};
             while (from == NodeId{0}) {
-                blocks.push_back(heap.take_big(NodeId{0}, bytes, 1).address);
+                blocks.push_back(heap.take_big(NodeId{0}, bytes, 1));
                 from = heap.owner(blocks.back())->node;
             }
         }
@@ -182,8 +182,8 @@ TEST_F(RemoteLists, SmallObjectsThatSpillAreSeenWhereTheyLie) {
 
 TEST_F(RemoteLists, OnlyBigObjectsMove) {
     run_on(0, [] {
-        const BigBlock big = heap.take_big(NodeId{0}, 2 * MiB, 1);
-        auto* p = static_cast<char*>(big.address);
+        void* const big = heap.take_big(NodeId{0}, 2 * MiB, 1);
+        auto* p = static_cast<char*>(big);
         std::memset(p, 1, 2 * MiB);
         EXPECT_EQ(heap.move_big(p + bag_bytes, NodeId{1}), EINVAL);
         EXPECT_EQ(heap.move_big(p + 16, NodeId{1}), EINVAL);

@@ -72,6 +72,15 @@ TEST_F(ThreadHeapTest, MemoryAndMetadataLieOnTheThreadsNode) {
                 EXPECT_EQ(usable_size(p, "test"), size_of_class(c));
                 release(p);
             }
+<<<<<<< ours
+=======
+            void* const big = heap.take_big(NodeId{n}, 3 * MiB + 1, 1);
+            EXPECT_EQ(heap.space().region_of(big), n);
+            EXPECT_TRUE(heap.owner(big)->big.region().is_zero(big, 3 * MiB + 1));
+            EXPECT_EQ(usable_size(big, "test"), 3 * MiB + bag_bytes);
+            release(big);
+            EXPECT_EQ(heap.node(NodeId{n})->big.use().big_objects, 0u);
+>>>>>>> theirs
         });
 }
 
@@ -419,12 +428,12 @@ TEST_F(ThreadHeapDeathTest, InvalidFreesEndTheProgram) {
         dies([] { return static_cast<void*>(foreign); }, "was not allocated by numalloc");
         char on_stack[64];
         dies([&] { return static_cast<void*>(on_stack); }, "was not allocated by numalloc");
-        dies([] { return static_cast<void*>(static_cast<char*>(heap.take_big(NodeId{4}, MiB, 1).address) + 16); },
+        dies([] { return static_cast<void*>(static_cast<char*>(heap.take_big(NodeId{4}, MiB, 1)) + 16); },
              "is not an allocated object");
-        dies([] { return static_cast<void*>(static_cast<char*>(heap.take_big(NodeId{4}, MiB, 1).address) + bag_bytes); },
+        dies([] { return static_cast<void*>(static_cast<char*>(heap.take_big(NodeId{4}, MiB, 1)) + bag_bytes); },
              "is not an allocated object");
         dies([] {
-            void* p = heap.take_big(NodeId{4}, MiB, 1).address;
+            void* p = heap.take_big(NodeId{4}, MiB, 1);
             release(p);
             return p;
         }, "was freed already");
