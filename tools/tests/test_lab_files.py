@@ -1,11 +1,13 @@
 """What the lab takes from the host and keeps there, without a virtual machine."""
 
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 from numalloc_tools.lab import kernel, vm
+from numalloc_tools.lab.architecture import AARCH64
 from numalloc_tools.lab.image import Image
 from numalloc_tools.lab.run_command import build_machine
 from numalloc_tools.problem import Problem
@@ -16,14 +18,14 @@ def numalloc(*arguments: str, **environment: str) -> subprocess.CompletedProcess
     return subprocess.run([sys.executable, "-c", code, *arguments], env=os.environ | environment, capture_output=True, text=True)
 
 
-def packed(image: Image, tmp_path) -> list[str]:
-    """The names in the archive, without the folders above tmp_path."""
+def packed(image: Image, tmp_path, start: str | None = None) -> list[str]:
+    """The names in the archive that begin with `start`, without it: else those below tmp_path."""
     (tmp_path / "work").mkdir()
     image.add_own("lab/init", b"")
     image.write(tmp_path / "archive", tmp_path / "work")
     with (tmp_path / "archive").open("rb") as archive:
         names = subprocess.run(["cpio", "--list", "--quiet"], stdin=archive, capture_output=True, text=True).stdout
-    start = str(tmp_path).lstrip("/") + "/"
+    start = str(tmp_path).lstrip("/") + "/" if start is None else start
     return sorted(name.removeprefix(start) for name in names.splitlines() if name.startswith(start))
 
 
@@ -81,6 +83,44 @@ def test_half_a_kernel_is_none(tmp_path):
     assert not kernel.is_whole(whole)
     whole.write_bytes(b"something else")
     assert not kernel.is_whole(whole)
+
+
+def test_half_a_kernel_of_arm64_is_none(tmp_path):
+    head = bytearray(4096)
+    head[0x38:0x3C] = b"ARMd"
+    head[0x10:0x18] = (5000).to_bytes(8, "little")  # in memory
+    whole = tmp_path / "vmlinuz"
+    whole.write_bytes(head)
+    assert kernel.is_whole(whole)
+    whole.write_bytes(head[:2048])
+    assert not kernel.is_whole(whole)
+    head[0x3C] = 0x40  # a program of the firmware's: its one section ends where the file does
+    head[0x40:0x44] = b"PE\0\0"
+    head[0x46] = 1
+    head[0x58 + 16 : 0x58 + 24] = (3072).to_bytes(4, "little") + (1024).to_bytes(4, "little")
+    whole.write_bytes(head)
+    assert kernel.is_whole(whole)
+    whole.write_bytes(head[:-1])
+    assert not kernel.is_whole(whole)
+
+
+@pytest.mark.skipif(not shutil.which("aarch64-linux-gnu-gcc"), reason="no cross compiler")
+def test_program_of_another_architecture_brings_its_own_libraries(tmp_path):
+    (tmp_path / "empty.c").write_text("int nothing(void) { return 0; }\n")
+    (tmp_path / "main.c").write_text("int nothing(void); int main(void) { return nothing(); }\n")
+    library, program = tmp_path / "libnothing.so", tmp_path / "program"
+    subprocess.run(["aarch64-linux-gnu-gcc", "-shared", "-o", library, tmp_path / "empty.c"], check=True)
+    subprocess.run(["aarch64-linux-gnu-gcc", "-o", program, tmp_path / "main.c", library, f"-Wl,-rpath,{tmp_path}"], check=True)
+    image = Image(architecture=AARCH64)
+    image.add_program(str(program))
+    names = packed(image, tmp_path, start="")
+    loader = os.path.realpath("/lib").lstrip("/") + "/ld-linux-aarch64.so.1"
+    assert {str(library).lstrip("/"), "usr/lib/aarch64-linux-gnu/libc.so.6", loader} <= set(names)
+    library.unlink()
+    with pytest.raises(Problem, match="libnothing.so"):
+        Image(architecture=AARCH64).add_program(str(program))
+    with pytest.raises(Problem, match="/bin/sh is not for aarch64"):
+        Image(architecture=AARCH64).add_program("/bin/sh")
 
 
 def test_damaged_kernel_is_fetched_again_and_no_network_is_said_in_one_line(tmp_path):

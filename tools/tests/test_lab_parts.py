@@ -79,11 +79,12 @@ def test_values():
 
 def test_every_node_keeps_a_place_for_a_cpu():
     machine = build_machine(4, "2,3,1,2", "256M", "full", memory_only="2", absent="3")
-    words = machine.qemu_arguments("max", ",erms=off")
+    words = machine.qemu_arguments("max,-erms")
     places = [word for word in words if word.startswith("cpu,node-id=")]
     plugged = [word for word in words if word.startswith("max-x86_64-cpu")]
     assert [sum(f"node-id={node}," in place for place in places) for node in range(4)] == [3, 3, 3, 3]
     assert len(plugged) == machine.cpus - 1 == 4
+    assert all(word.endswith(",erms=off") for word in plugged)
     assert [f"nodeid={node}" in " ".join(words) for node in range(4)] == [True] * 4
     assert not any("memory3" in word for word in words)
 
@@ -91,7 +92,7 @@ def test_every_node_keeps_a_place_for_a_cpu():
 def test_many_cpus_get_a_socket_each():
     """32 nodes with 8 CPUs, one less in the last: APIC ids of 8-core sockets would go beyond 254."""
     machine = build_machine(32, ",".join(["8"] * 31 + ["7"]), "64M", "full")
-    words = machine.qemu_arguments("max", "")
+    words = machine.qemu_arguments("max")
     assert machine.cpus == 255
     assert "1,maxcpus=255,sockets=255,cores=1,threads=1" in words
 
@@ -104,3 +105,23 @@ def test_few_cpus_with_gaps_are_not_addressed_by_bits(cpus, possible):
     nodes = tuple(Node(count, 256 << 20) for count in cpus)
     rows = tuple(tuple(row) for row in distances.matrix("full", len(nodes)))
     assert Machine(nodes, rows).possible_cpus == possible
+
+
+def test_aarch64_counts_its_cpus_through():
+    machine = build_machine(4, "2,3,1,2", "256M", "full", memory_only="2", cpu_only="3", arch="aarch64")
+    words = machine.qemu_arguments("max")
+    nodes = [word for word in words if word.startswith("node,nodeid=")]
+    assert nodes == [
+        "node,nodeid=0,memdev=memory0,cpus=0-1", "node,nodeid=1,memdev=memory1,cpus=2-4",
+        "node,nodeid=2,memdev=memory2", "node,nodeid=3,cpus=5-6",
+    ]  # fmt: skip
+    assert words[words.index("-smp") + 1] == "7"
+
+
+def test_aarch64_has_fewer_nodes_and_no_gaps():
+    with pytest.raises(Problem, match="2 to 16"):
+        build_machine(17, "1", "64M", "full", arch="aarch64")
+    with pytest.raises(Problem, match="--absent"):
+        build_machine(4, "1", "64M", "full", absent="2", arch="aarch64")
+    with pytest.raises(Problem, match="x86_64, aarch64"):
+        build_machine(4, "1", "64M", "full", arch="vax")

@@ -5,16 +5,16 @@ from pathlib import Path
 from numalloc_tools.problem import Problem
 
 
-def built_here() -> Path:
+def built_here(preset: str = "release") -> Path:
     """The library in the build folder of the working tree that the current folder belongs to."""
     for folder in (Path.cwd(), *Path.cwd().parents):
-        for build in ("build/release", "build"):
+        for build in (f"build/{preset}", *(["build"] if preset == "release" else [])):
             library = folder / build / "libnumalloc.so"
             if library.is_file():
                 return library.resolve()
     raise Problem(
-        "libnumalloc.so is not in build/release here or above; build it with "
-        "cmake --preset release && cmake --build --preset release, or name it with --library"
+        f"libnumalloc.so is not in build/{preset} here or above; build it with "
+        f"cmake --preset {preset} && cmake --build --preset {preset}, or name it with --library"
     )
 
 

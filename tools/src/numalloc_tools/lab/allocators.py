@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from numalloc_tools.lab import packages
+from numalloc_tools.lab.architecture import Architecture
 from numalloc_tools.preload import built_here
 from numalloc_tools.problem import Problem
 
 OURS = "numalloc"
-_LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
 DEBIAN = {  # package and library of each
     "jemalloc": ("libjemalloc2", "libjemalloc.so.2"),
     "tcmalloc": ("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4"),
@@ -35,13 +35,13 @@ class Allocator:
         return variables
 
 
-def named(name: str, our_library: Path | None) -> Allocator:
+def named(name: str, our_library: Path | None, architecture: Architecture) -> Allocator:
     if name == "glibc":
         return Allocator(name)
     if name == OURS:
-        return Allocator(name, str(our_library or built_here()))
+        return Allocator(name, str(our_library or built_here(architecture.name if architecture.foreign else "release")))
     if name not in DEBIAN:
         raise Problem(f"--allocators: '{name}' is unknown; accepted: {', '.join(NAMES)}")
     package, library = DEBIAN[name]
-    folder = packages.unpacked(package) / _LIBRARIES
+    folder = packages.unpacked(package, architecture) / "usr/lib" / architecture.triplet
     return Allocator(name, str(folder / library), str(folder), package)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from numalloc_tools.lab import accelerator, console, kernel, vm
-from numalloc_tools.lab.image import Image, find_program
+from numalloc_tools.lab.image import Image
 from numalloc_tools.lab.machine import Machine
 from numalloc_tools.lab.pack import add_needs, command_script
 from numalloc_tools.problem import Problem
@@ -58,9 +58,10 @@ def run(
     if len({job.name for job in jobs}) != len(jobs):
         raise ValueError("two jobs of one name")
     paths = {word for job in jobs for word in (job.environment.get("LD_LIBRARY_PATH", "")).split(":") if word}
-    image = Image(":".join(sorted(paths)))
+    image = Image(":".join(sorted(paths)), machine.architecture)
+    programs: dict[str, str] = {}
     for job in jobs:
-        image.add_program(find_program(job.command[0]))
+        programs[job.command[0]] = image.add_command(job.command[0])
         add_needs(image, job.environment, job.command[1:])
     for path in files or []:
         image.add_file(path)
@@ -78,13 +79,13 @@ def run(
             deadline.extend(GRACE_SECONDS + longest)
             on_end(name, results[name])
 
-    kernel_path = kernel.image(kernel_image)
+    kernel_path = kernel_image or kernel.image(architecture=machine.architecture)
     outcome = vm.run(
         machine,
         image,
-        vm.Guest(_script(jobs), thp=thp, autonuma=autonuma),
+        vm.Guest(_script(jobs, programs), thp=thp, autonuma=autonuma),
         kernel_path,
-        accelerator.choose("auto", tcg_threads, machine.cpus, kernel_path),
+        accelerator.choose("auto", tcg_threads, machine.cpus, kernel_path, machine.architecture),
         deadline,
         lambda chunk: take("stdout", chunk),
         lambda chunk: take("stderr", chunk),
@@ -97,10 +98,11 @@ def run(
     return Report(results, findings, outcome.seconds)
 
 
-def _script(jobs: list[Job]) -> str:
+def _script(jobs: list[Job], programs: dict[str, str]) -> str:
     lines = ["kills() { read -r _ n <<E\n$(grep '^oom_kill ' /proc/vmstat)\nE\n echo $n; }", f"echo @@end {_BOOTED} 0 0"]
     for job in jobs:
-        command = command_script(job.command, job.environment, prefix=["timeout", "-s", "KILL", str(job.timeout)])
+        program = programs[job.command[0]]
+        command = command_script(program, job.command[1:], job.environment, prefix=["timeout", "-s", "KILL", str(job.timeout)])
         lines += [
             "before=$(kills)",
             f"(\n{job.setup}\n{command})",

@@ -21,10 +21,10 @@ $bb ln -sf /proc/self/fd /dev/fd
 $bb --install -s /lab/bin
 $bb ifconfig lo up
 
-for line in /dev/ttyS1 /dev/ttyS2; do
+for line in $streams; do
     $bb stty -F $line raw -echo -opost
 done
-exec 5>/dev/ttyS1 6>/dev/ttyS2
+exec 5>${streams% *} 6>${streams#* }
 
 set_to() { # FILE VALUE: a switch that this kernel lacks must not go unnoticed
     echo "$2" >"$1" 2>/dev/null || echo "lab: the guest's kernel refuses '$2' for $1" >&6

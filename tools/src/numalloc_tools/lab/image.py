@@ -8,6 +8,8 @@ import stat
 import subprocess
 from pathlib import Path
 
+from numalloc_tools.lab import foreign
+from numalloc_tools.lab.architecture import Architecture, named
 from numalloc_tools.problem import Problem
 
 _GUESTS_OWN = ("/proc", "/sys", "/dev", "/lab")  # file systems of the guest, and the lab's own files
@@ -18,11 +20,16 @@ _ELF = b"\x7fELF"
 class Image:
     """Collects host paths, then writes an archive that holds them under the same paths."""
 
-    def __init__(self, library_path: str = ""):
+    def __init__(self, library_path: str = "", architecture: Architecture | None = None):
+        self.architecture = architecture or named("")
         self._paths: dict[str, None] = {}  # an ordered set: a folder comes before what is in it
         self._programs: set[str] = set()
         self._library_path = library_path
         self._own: dict[str, tuple[bytes, int]] = {}
+        self._links: dict[str, str] = {}
+        if self.architecture.foreign:
+            self._link("/bin/sh", "/lab/busybox")
+            self._link(self.architecture.loader, f"{self.architecture.cross_folder}/{os.path.basename(self.architecture.loader)}")
 
     def add_program(self, path: str, complete: bool = True) -> None:
         """A program or library with the libraries it needs; a script with its interpreter. Unless it has to be
@@ -43,6 +50,11 @@ class Image:
                 named = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
                 if os.path.basename(words[0]) == "env" and named and (found := shutil.which(named[0])):
                     self.add_program(found)
+        elif start.startswith(_ELF) and self.architecture.foreign:
+            foreign.check(path, start, self.architecture)
+            for library in foreign.libraries(path, self._library_path, complete, self.architecture):
+                self._link(f"/usr/lib/{self.architecture.triplet}/{os.path.basename(library)}", library)
+                self.add_program(library, complete)
         elif start.startswith(_ELF):
             for library in self._libraries(path, complete):
                 self._add_path(library)
@@ -65,6 +77,17 @@ class Image:
         """A file that exists in the guest only. `path` is relative to the root."""
         self._own[path] = (content, mode)
 
+    def add_command(self, name: str) -> str:
+        """A program by the name that a shell would find it by; its path in the guest."""
+        if self.architecture.foreign and "/" not in name:
+            path = foreign.tool(name, self.architecture)
+            if path is None:  # busybox may have it; nothing of this machine's would run there
+                return name
+        else:
+            path = find_program(name)
+        self.add_program(path)
+        return path
+
     def add_folder(self, path: str) -> None:
         """The folder with its parents, without what is in it."""
         self._add_path(path)
@@ -76,6 +99,10 @@ class Image:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
             target.chmod(mode)
+        for path, target in self._links.items():
+            link = own / path
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(target)
         names = sorted(str(path.relative_to(own)) for path in own.rglob("*"))
         with archive.open("wb") as output:
             # The kernel unpacks archives one after the other, so the host's paths and ours need not
@@ -90,6 +117,15 @@ class Image:
         done = subprocess.run(command, cwd=root, input=listing, stdout=output, stderr=subprocess.PIPE)
         if done.returncode:
             raise Problem(f"cpio could not pack the guest's files: {done.stderr.decode(errors='replace').strip()}", 125)
+
+    def _link(self, path: str, target: str) -> None:
+        """A link that exists in the guest only, in a folder that is the host's: one that is a link there stays one."""
+        folder = os.path.dirname(path)
+        if os.path.isdir(folder):
+            self._add_path(folder)
+            path = os.path.join(os.path.realpath(folder), os.path.basename(path))
+        self._links[path.lstrip("/")] = target
+        self._add_path(target)
 
     def _add_with_libraries(self, path: str) -> None:
         if os.path.islink(path):
@@ -159,7 +195,9 @@ def find_program(name: str) -> str:
     raise Problem(f"{name}: no such command", 127)
 
 
-def busybox() -> str:
+def busybox(architecture: Architecture) -> str:
+    if architecture.foreign:
+        return foreign.busybox(architecture)
     path = shutil.which("busybox")
     if not path:
         raise Problem("busybox is missing; install the Debian package busybox-static", 125)

@@ -1,7 +1,9 @@
 """The machine asked for: nodes, their CPUs and memory, how far apart they are; and QEMU's words for it."""
 
 from dataclasses import dataclass
+from itertools import accumulate
 
+from numalloc_tools.lab.architecture import AARCH64, Architecture, named
 from numalloc_tools.problem import Problem
 
 MAX_NODES = 32
@@ -25,10 +27,14 @@ class Node:
 class Machine:
     nodes: tuple[Node, ...]
     distances: tuple[tuple[int, ...], ...]
+    architecture: Architecture = named("")
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.nodes) <= MAX_NODES:
-            raise Problem(f"--nodes: {len(self.nodes)} is out of range; accepted: 2 to {MAX_NODES}")
+        most = self.architecture.most_nodes
+        if not 2 <= len(self.nodes) <= most:
+            raise Problem(f"--nodes: {len(self.nodes)} is out of range for {self.architecture.name}; accepted: 2 to {most}")
+        if self.architecture is AARCH64 and any(node.absent for node in self.nodes):
+            raise Problem("--absent: aarch64 knows no gaps, its table of distances names every node; accepted: --arch x86_64")
         if self.cpus > MAX_CPUS:
             raise Problem(f"--cpus-per-node: {self.cpus} CPUs in all; accepted: up to {MAX_CPUS}")
         if self.nodes[0].cpus == 0:
@@ -71,23 +77,42 @@ class Machine:
         dense = len(ids) == len(places) and cores & (cores - 1) == 0
         return self.cpus if dense else max(self.cpus, LARGEST_FLAT + 1)
 
-    def qemu_arguments(self, cpu_model: str, cpu_flags: str) -> list[str]:
-        places, topology = self._places()
-        arguments = ["-m", f"{self.memory >> 20}M", "-smp", f"1,{topology}"]
-        for number, node in enumerate(self.nodes):
-            backing = ""
-            if node.memory:
-                arguments += ["-object", f"memory-backend-ram,id=memory{number},size={node.memory}"]
-                backing = f",memdev=memory{number}"
-            arguments += ["-numa", f"node,nodeid={number}{backing}"]
-        for number, socket, core, _ in places:
-            arguments += ["-numa", f"cpu,node-id={number},socket-id={socket},core-id={core},thread-id=0"]
-        for index, (_, socket, core, present) in enumerate(places):
-            if present and index > 0:  # the first CPU is the one that the machine starts on
-                arguments += ["-device", f"{cpu_model}-x86_64-cpu,socket-id={socket},core-id={core},thread-id=0{cpu_flags}"]
+    def qemu_arguments(self, cpu: str) -> list[str]:
+        """`cpu`: what -cpu says, which is among them."""
+        arguments = ["-cpu", cpu, "-m", f"{self.memory >> 20}M"]
+        arguments += self._numbered_cpus() if self.architecture is AARCH64 else self._plugged_cpus(cpu)
         for source, row in enumerate(self.distances):
             for target, distance in enumerate(row):
                 arguments += ["-numa", f"dist,src={source},dst={target},val={distance}"]
+        return arguments
+
+    def _node(self, number: int, rest: str = "") -> list[str]:
+        memory = self.nodes[number].memory
+        if not memory:
+            return ["-numa", f"node,nodeid={number}{rest}"]
+        backing = ["-object", f"memory-backend-ram,id=memory{number},size={memory}"]
+        return [*backing, "-numa", f"node,nodeid={number},memdev=memory{number}{rest}"]
+
+    def _numbered_cpus(self) -> list[str]:
+        """The device tree tells each CPU's node, and Linux takes the numbers from there."""
+        arguments = ["-smp", str(self.cpus)]
+        ends = list(accumulate(node.cpus for node in self.nodes))
+        for number, (node, end) in enumerate(zip(self.nodes, ends)):
+            arguments += self._node(number, f",cpus={end - node.cpus}-{end - 1}" if node.cpus else "")
+        return arguments
+
+    def _plugged_cpus(self, cpu: str) -> list[str]:
+        places, topology = self._places()
+        arguments = ["-smp", f"1,{topology}"]
+        for number in range(len(self.nodes)):
+            arguments += self._node(number)
+        for number, socket, core, _ in places:
+            arguments += ["-numa", f"cpu,node-id={number},socket-id={socket},core-id={core},thread-id=0"]
+        model, *flags = cpu.split(",")
+        settings = "".join(f",{flag.lstrip('+-')}={'off' if flag.startswith('-') else 'on'}" for flag in flags)
+        for index, (_, socket, core, present) in enumerate(places):
+            if present and index > 0:  # the first CPU is the one that the machine starts on
+                arguments += ["-device", f"{model}-x86_64-cpu,socket-id={socket},core-id={core},thread-id=0{settings}"]
         return arguments
 
     def _places(self) -> tuple[list[tuple[int, int, int, bool]], str]:

@@ -4,14 +4,20 @@ import os
 import shlex
 import shutil
 
-from numalloc_tools.lab.image import Image, find_program, is_guests_own
+from numalloc_tools.lab.image import Image, is_guests_own
 from numalloc_tools.problem import Problem
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/lab/bin"
 BASIC_ENVIRONMENT = {"PATH": PATH, "HOME": "/tmp", "LANG": "C.UTF-8"}
 # Loaded by name at run time, so ldd does not tell: the C library wants it to unwind a thread that ends.
 _UNWINDER = "libgcc_s.so.1"
-_LIBRARY_FOLDERS = ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib")
+
+
+def _library_folders(image: Image) -> list[str]:
+    if image.architecture.foreign:
+        return [image.architecture.cross_folder]
+    triplet = image.architecture.triplet
+    return [f"/lib/{triplet}", f"/usr/lib/{triplet}", "/lib64", "/usr/lib64", "/usr/lib"]
 
 
 def add_needs(image: Image, environment: dict[str, str], arguments: list[str]) -> None:
@@ -23,13 +29,14 @@ def add_needs(image: Image, environment: dict[str, str], arguments: list[str]) -
     for argument in arguments:
         if os.path.isfile(argument) and not is_guests_own(argument):
             image.add_file(os.path.abspath(argument))
-    if numactl := shutil.which("numactl"):
-        image.add_program(numactl)
-    for folder in _LIBRARY_FOLDERS:
+    for folder in _library_folders(image):
         if os.path.exists(f"{folder}/{_UNWINDER}"):
             image.add_program(f"{folder}/{_UNWINDER}")
             break
-    image.add_program("/bin/sh")  # for system() and popen()
+    if not image.architecture.foreign:
+        if numactl := shutil.which("numactl"):
+            image.add_program(numactl)
+        image.add_program("/bin/sh")  # for system() and popen()
     image.add_folder(working_folder())
 
 
@@ -40,11 +47,11 @@ def working_folder() -> str:
         raise Problem("the current folder has been deleted") from None
 
 
-def command_script(command: list[str], environment: dict[str, str], prefix: list[str] | None = None) -> str:
-    """Shell lines that replace the shell by the command. The environment reaches the command only,
+def command_script(program: str, arguments: list[str], environment: dict[str, str], prefix: list[str] | None = None) -> str:
+    """Shell lines that replace the shell by the program of that path. The environment reaches the command only,
     not what starts it: a preloaded library is at work in the program alone."""
     assignments = [f"{name}={value}" for name, value in {**BASIC_ENVIRONMENT, **environment}.items()]
     # busybox's own shell would answer to these names itself, so they go by their full path.
     words = [f"/lab/bin/{prefix[0]}", *prefix[1:]] if prefix else []
-    words += ["/lab/bin/env", "-i", *assignments, find_program(command[0]), *command[1:]]
+    words += ["/lab/bin/env", "-i", *assignments, program, *arguments]
     return f"cd {shlex.quote(working_folder())}\nexec {shlex.join(words)}\n"

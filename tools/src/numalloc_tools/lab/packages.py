@@ -1,25 +1,35 @@
-"""Debian packages, downloaded and unpacked into the cache without being installed."""
+"""Debian packages, downloaded and unpacked into the cache without being installed. Those of another
+architecture come by lists of their own, so that this machine's apt knows nothing of them."""
 
+import fcntl
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
+from functools import cache as cache_result
 from pathlib import Path
 
 from numalloc_tools.lab import cache
+from numalloc_tools.lab.architecture import Architecture
 from numalloc_tools.problem import Problem
 
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_MIRROR = os.environ.get("NUMALLOC_LAB_MIRROR", "")
 
-def unpacked(package: str) -> Path:
+
+def unpacked(package: str, architecture: Architecture | None = None) -> Path:
     """The folder that holds the files of `package`; downloads it the first time."""
-    kept = cache.directory("packages") / package
+    foreign = architecture is not None and architecture.foreign
+    kept = cache.directory("packages") / (f"{package}:{architecture.debian}" if foreign else package)
     if kept.is_dir():
         return kept
     for tool in ("apt-get", "dpkg-deb"):
         if not shutil.which(tool):
             raise Problem(f"{package} is not in the cache and {tool} is missing; packages can be fetched on Debian", 125)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix=f".{package}-") as work:
-        _call(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package], package, work)
+        options = _lists_of(architecture) if foreign else []
+        _call(["apt-get", "-q", *options, "-o", "APT::Sandbox::User=root", "download", package], package, work)
         archive = next(Path(work).glob("*.deb"))
         content = Path(work, "content")
         _call(["dpkg-deb", "-x", str(archive), str(content)], package, work)
@@ -31,16 +41,41 @@ def unpacked(package: str) -> Path:
     return kept
 
 
-def real_package(metapackage: str, prefix: str) -> str:
+def real_package(metapackage: str, prefix: str, architecture: Architecture | None = None) -> str:
     """The package starting with `prefix` that `metapackage` depends on: kernels are versioned that way."""
     if not shutil.which("apt-cache"):
         raise Problem(f"apt-cache is missing, so {metapackage} cannot be looked up; give your own kernel with --kernel", 125)
-    listing = subprocess.run(["apt-cache", "depends", metapackage], capture_output=True, text=True).stdout
+    options = _lists_of(architecture) if architecture is not None and architecture.foreign else []
+    listing = subprocess.run(["apt-cache", *options, "depends", metapackage], capture_output=True, text=True).stdout
     for line in listing.splitlines():
         words = line.split()
         if len(words) == 2 and words[0] == "Depends:" and words[1].startswith(prefix):
             return words[1]
     raise Problem(f"apt knows no package {metapackage}; run apt-get update, or give your own kernel with --kernel", 125)
+
+
+@cache_result
+def _lists_of(architecture: Architecture) -> list[str]:
+    """What tells apt to work with another architecture's lists, which are brought up to date once a run."""
+    release = platform.freedesktop_os_release()
+    if release.get("ID") != "debian" or not os.path.exists(_KEYRING):
+        raise Problem(f"packages of {architecture.debian} can be fetched on Debian with its keyring {_KEYRING}", 125)
+    folder = cache.directory("apt", architecture.debian)
+    (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+    suite = release["VERSION_CODENAME"]
+    lines = [f"deb [arch={architecture.debian} signed-by={_KEYRING}] {_MIRROR} {name} main" for name in (suite, f"{suite}-backports")]
+    (folder / "sources").write_text("\n".join(lines) + "\n")
+    (folder / "status").touch()
+    settings = {
+        "APT::Architecture": architecture.debian, "APT::Architectures": architecture.debian, "APT::Sandbox::User": "root",
+        "Dir::State::Lists": folder / "lists", "Dir::State::status": folder / "status", "Dir::Cache": folder,
+        "Dir::Etc::SourceList": folder / "sources", "Dir::Etc::SourceParts": "/dev/null",
+    }  # fmt: skip
+    options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+    with (folder / "refreshing").open("w") as lock:  # apt does not wait for another one, and several labs may be here
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _call(["apt-get", "-q", *options, "update"], f"the lists of {architecture.debian}", str(folder))
+    return options
 
 
 def _call(command: list[str], package: str, work: str) -> None:

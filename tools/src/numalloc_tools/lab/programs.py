@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from numalloc_tools.lab import cache
+from numalloc_tools.lab.architecture import Architecture
 from numalloc_tools.problem import Problem
 
 SOURCES = Path(__file__).with_name("programs")
@@ -15,12 +16,15 @@ SOURCES = Path(__file__).with_name("programs")
 _FLAGS = ["-std=gnu11", "-O2", "-fno-builtin", "-pthread", "-Wall", "-Wextra"]
 
 
-def built(name: str, folder: Path = SOURCES) -> Path:
+def built(name: str, folder: Path = SOURCES, architecture: Architecture | None = None) -> Path:
     """The path of the program that `folder`/`name`.c makes; it may include the headers of `folder` and of
     the proof programs."""
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if architecture is not None and architecture.foreign:
+        compiler, package = shutil.which(f"{architecture.triplet}-gcc"), f"gcc-{architecture.triplet.replace('_', '-')}"
+    else:
+        compiler, package = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc"), "gcc"
     if not compiler:
-        raise Problem("the proof programs need a C compiler; install the Debian package gcc", 125)
+        raise Problem(f"the proof programs need a C compiler; install the Debian package {package}", 125)
     source = folder / f"{name}.c"
     headers = sorted({*SOURCES.glob("*.h"), *folder.glob("*.h")})
     texts = b"".join(path.read_bytes() for path in [source, *headers])

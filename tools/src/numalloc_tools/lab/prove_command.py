@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from numalloc_tools.lab import allocators, batch, kernel, programs, proof_report, values, versions, vm
+from numalloc_tools.lab import allocators, architecture, batch, kernel, programs, proof_report, values, versions, vm
 from numalloc_tools.lab.machine import Machine
 from numalloc_tools.lab.proof_store import Store
 from numalloc_tools.lab.run_command import build_machine
@@ -43,6 +43,9 @@ def prove(
     cpus_per_node: Annotated[str, typer.Option(help="CPUs of each node; one thread runs for each.")] = "2",
     memory_per_node: Annotated[str, typer.Option(help="Memory of each node.")] = "512M",
     distance: Annotated[str, typer.Option(help="full, twogroups, ladder, or a file with a matrix.")] = "twogroups",
+    arch: Annotated[str, typer.Option(help=f"The processor: {' or '.join(architecture.NAMES)}; this machine's unless you say otherwise.", show_default=False)] = "",
+    page_size: Annotated[str, typer.Option(help="Of Debian's kernel: 4K, or 16K with aarch64.")] = "4K",
+    kernel_file: Annotated[Path | None, typer.Option("--kernel", help="Boot this kernel instead of Debian's.", metavar="FILE")] = None,
     names: Annotated[str, typer.Option("--allocators", help=f"Which of {', '.join(allocators.NAMES)}.")] = ",".join(allocators.NAMES),
     library: Annotated[Path | None, typer.Option(help="The libnumalloc.so to prove; else build/release's.")] = None,
     sizes: Annotated[str, typer.Option(help=f"Block sizes of listing 1: some of {', '.join(BLOCKS)}.")] = ",".join(BLOCKS),
@@ -60,8 +63,8 @@ def prove(
     Exits with 1 if numalloc is among them and has a remote page anywhere, or fills nodes unevenly. Each cell is
     kept at once: interrupt it when you like, and the same command goes on.
     """  # fmt: skip
-    machine = build_machine(nodes, cpus_per_node, memory_per_node, distance)
-    chosen = [allocators.named(name, library) for name in _some(names, allocators.NAMES, "--allocators")]
+    machine = build_machine(nodes, cpus_per_node, memory_per_node, distance, arch=arch)
+    chosen = [allocators.named(name, library, machine.architecture) for name in _some(names, allocators.NAMES, "--allocators")]
     if rounds < 1:
         raise Problem(f"--rounds: {rounds} is too few; accepted: 1 or more")
     if timeout < 1:
@@ -80,13 +83,14 @@ def prove(
     ]
     vm.end_in_order_on_signals()
     asked_for = {"nodes": nodes, "cpus_per_node": cpus_per_node, "memory_per_node": memory_per_node, "distance": distance}
-    found_versions = {allocator.name: versions.of_allocator(allocator) for allocator in chosen}
-    store = Store(output, {**asked_for, "kernel": versions.of_kernel(kernel.image())}, found_versions)
+    found_versions = {allocator.name: versions.of_allocator(allocator, machine.architecture) for allocator in chosen}
+    booted = kernel.image(kernel_file, machine.architecture, page_size)
+    store = Store(output, {**asked_for, "kernel": versions.of_kernel(booted)}, found_versions)
     terminal = Console()
     terminal.width = max(terminal.width, TABLE_WIDTH)
     plan = [(one, scenario, allocator) for one in switches for scenario in matrix for allocator in chosen]
     try:
-        _measure_missing(machine, plan, store, timeout, terminal)
+        _measure_missing(machine, plan, store, timeout, terminal, booted)
     except (KeyboardInterrupt, SystemExit):
         kept = sum(store.has(scenario, one, allocator.name) for one, scenario, allocator in plan)
         print(f"numalloc: interrupted; {kept} of {len(plan)} cells are in {output}, and the same command goes on", file=sys.stderr)
@@ -94,7 +98,7 @@ def prove(
     cells = [store.cells[scenario, one, allocator.name] for one, scenario, allocator in plan]
     ordered = [allocator.name for allocator in chosen]
     facts = {
-        **asked_for, "kernel": versions.of_kernel(kernel.image()), "emulator": versions.of_qemu(),
+        **asked_for, "kernel": versions.of_kernel(booted), "emulator": versions.of_qemu(machine.architecture),
         "allocators": found_versions, "date": f"{date.today():%Y-%m-%d}",
     }  # fmt: skip
     proof_report.write_json(output / "proof.json", cells, facts)
@@ -106,7 +110,7 @@ def prove(
     sys.exit(0 if all(one.passed(nodes) for one in ours) else 1)
 
 
-def _measure_missing(machine: Machine, plan: list, store: Store, timeout: int, terminal: Console) -> None:
+def _measure_missing(machine: Machine, plan: list, store: Store, timeout: int, terminal: Console, booted: Path) -> None:
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal
     ) as progress:
@@ -123,7 +127,7 @@ def _measure_missing(machine: Machine, plan: list, store: Store, timeout: int, t
             group = [(scenario, allocator) for one, scenario, allocator in plan if one == switches]
             missing = [(scenario, allocator) for scenario, allocator in group if not store.has(scenario, switches, allocator.name)]
             progress.update(task, advance=len(group) - len(missing), description="booting")
-            for finding in measure(machine, missing, switches, note, timeout):
+            for finding in measure(machine, missing, switches, note, timeout, booted):
                 progress.console.print(f"{switches}: {finding}", markup=False)
 
 
@@ -133,6 +137,7 @@ def measure(
     switches: Switches,
     note: Callable[[Cell], None],
     timeout: int = 900,
+    kernel_image: Path | None = None,
 ) -> list[str]:
     """Measures all that is wanted in one machine, and in another one what is left if that stops early.
     Returns what the kernels had to report."""
@@ -145,11 +150,16 @@ def measure(
             note(cell(scenario, switches, allocator.name, result))
 
         jobs = [
-            batch.Job(name, scenario.command(str(programs.built(scenario.program)), machine.cpus), allocator.variables(), timeout=timeout)
+            batch.Job(
+                name, scenario.command(str(programs.built(scenario.program, architecture=machine.architecture)), machine.cpus),
+                allocator.variables(), timeout=timeout,
+            )
             for name, (scenario, allocator) in left.items()
         ]
         libraries = {allocator.library for _, allocator in left.values() if allocator.library}
-        report = batch.run(machine, jobs, sorted(libraries), thp=switches.thp, autonuma=switches.autonuma, on_end=end)
+        report = batch.run(
+            machine, jobs, sorted(libraries), thp=switches.thp, autonuma=switches.autonuma, on_end=end, kernel_image=kernel_image
+        )
         findings += report.findings
         if left:  # the machine has stopped while the first of these ran
             scenario, allocator = left.pop(next(iter(left)))

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from numalloc_tools.lab import accelerator, console, distances, kernel, values, vm
-from numalloc_tools.lab.image import Image, find_program
+from numalloc_tools.lab import accelerator, architecture, console, distances, kernel, values, vm
+from numalloc_tools.lab.architecture import Architecture
+from numalloc_tools.lab.image import Image
 from numalloc_tools.lab.machine import Machine, Node
 from numalloc_tools.lab.pack import add_needs, command_script
 from numalloc_tools.problem import Problem
@@ -34,6 +35,7 @@ def run(
     cpus_per_node: Annotated[str, typer.Option(help="CPUs of each node: one value, or one for each node (4,2,0,2). Up to 255 in all.", rich_help_panel=MACHINE)] = "2",
     memory_per_node: Annotated[str, typer.Option(help="Memory of each node: one value, or one for each node (1G,512M,0).", rich_help_panel=MACHINE)] = "512M",
     distance: Annotated[str, typer.Option(help="full, twogroups (21 within a half, 31 across), ladder, or a file with a matrix.", rich_help_panel=MACHINE)] = "full",
+    arch: Annotated[str, typer.Option(help=f"The processor: {' or '.join(architecture.NAMES)}; this machine's unless you say otherwise.", show_default=False, rich_help_panel=MACHINE)] = "",
     memory_only: Annotated[str, typer.Option(help="Nodes without CPUs, such as 2-3,5.", metavar="NODES", rich_help_panel=MACHINE)] = "",
     cpu_only: Annotated[str, typer.Option(help="Nodes without memory.", metavar="NODES", rich_help_panel=MACHINE)] = "",
     absent: Annotated[str, typer.Option(help="Node numbers that do not exist: gaps.", metavar="NODES", rich_help_panel=MACHINE)] = "",
@@ -51,7 +53,8 @@ def run(
     timeout: Annotated[float, typer.Option(help="Seconds after which the machine is stopped.", metavar="SECONDS", rich_help_panel=LAB)] = 600.0,
     accel: Annotated[str, typer.Option(help="auto (kvm where a probe boots with it), tcg or kvm.", rich_help_panel=LAB)] = "auto",
     tcg_threads: Annotated[str, typer.Option(help="Host threads of the translator: single takes turns, multi is one for each CPU (finds races), auto is multi up to twice the host's CPUs.", rich_help_panel=LAB)] = "auto",
-    kernel_image: Annotated[Path | None, typer.Option("--kernel", help="Boot this kernel instead of Debian's for clouds.", metavar="FILE", rich_help_panel=LAB)] = None,
+    page_size: Annotated[str, typer.Option(help="Of Debian's kernel: 4K, or 16K with aarch64.", rich_help_panel=KERNEL)] = "4K",
+    kernel_image: Annotated[Path | None, typer.Option("--kernel", help="Boot this kernel instead of Debian's.", metavar="FILE", rich_help_panel=LAB)] = None,
     console_file: Annotated[Path | None, typer.Option("--console", help="Keep the guest's console in this file.", metavar="FILE", rich_help_panel=LAB)] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the guest's console on standard error.", rich_help_panel=LAB)] = False,
 ) -> None:
@@ -61,7 +64,7 @@ def run(
     time was up; 125: the machine or its kernel failed; 126 and 127: COMMAND cannot be run.
     """  # fmt: skip
     vm.end_in_order_on_signals()
-    machine = build_machine(nodes, cpus_per_node, memory_per_node, distance, memory_only, cpu_only, absent)
+    machine = build_machine(nodes, cpus_per_node, memory_per_node, distance, memory_only, cpu_only, absent, arch)
     values.choice(thp, ("always", "madvise", "never"), "--thp")
     values.choice(autonuma, ("on", "off"), "--autonuma")
     values.choice(overcommit, tuple(vm.OVERCOMMIT), "--overcommit")
@@ -74,7 +77,7 @@ def run(
     if not timeout > 0:
         raise Problem(f"--timeout: {timeout:g} is not a time; accepted: seconds, more than 0")
     environment = _environment(env or [], preload or [])
-    image, script = pack(command, environment, file or [])
+    image, script = pack(command, environment, file or [], machine.architecture)
     guest = vm.Guest(
         script,
         thp=thp,
@@ -86,8 +89,8 @@ def run(
         kernel_arguments=[*(kernel_argument or []), *(["loglevel=7"] if verbose else [])],
         stdin=_read(stdin, "--stdin") if stdin else b"",
     )
-    kernel_path = kernel.image(kernel_image)
-    acceleration = accelerator.choose(accel, tcg_threads, machine.cpus, kernel_path)
+    kernel_path = kernel.image(kernel_image, machine.architecture, page_size)
+    acceleration = accelerator.choose(accel, tcg_threads, machine.cpus, kernel_path, machine.architecture)
     copies = [_writer(sys.stderr.fileno())] if verbose else []
     if console_file:
         copies.append(_writer(_opened(console_file, "--console")))
@@ -99,7 +102,7 @@ def run(
     sys.exit(report(outcome, verbose))
 
 
-def build_machine(nodes, cpus_per_node, memory_per_node, distance, memory_only="", cpu_only="", absent="") -> Machine:
+def build_machine(nodes, cpus_per_node, memory_per_node, distance, memory_only="", cpu_only="", absent="", arch="") -> Machine:
     if not 2 <= nodes <= 32:
         raise Problem(f"--nodes: {nodes} is out of range; accepted: 2 to 32")
     cpus = values.per_node(cpus_per_node, nodes, "--cpus-per-node", values.count)
@@ -113,19 +116,19 @@ def build_machine(nodes, cpus_per_node, memory_per_node, distance, memory_only="
             for per_node in lists:
                 per_node[number] = 0
     rows = tuple(tuple(row) for row in distances.matrix(distance, nodes))
-    return Machine(tuple(Node(c, m) for c, m in zip(cpus, memory)), rows)
+    return Machine(tuple(Node(c, m) for c, m in zip(cpus, memory)), rows, architecture.named(arch))
 
 
-def pack(command: list[str], environment: dict[str, str], files: list[str]) -> tuple[Image, str]:
+def pack(command: list[str], environment: dict[str, str], files: list[str], architecture: Architecture) -> tuple[Image, str]:
     """The guest's files and the shell script that runs the command there."""
-    image = Image(environment.get("LD_LIBRARY_PATH", ""))
-    image.add_program(find_program(command[0]))
+    image = Image(environment.get("LD_LIBRARY_PATH", ""), architecture)
+    program = image.add_command(command[0])
     add_needs(image, environment, command[1:])
     for path in files:
         if not os.path.exists(path):
             raise Problem(f"--file: {path} does not exist")
         image.add_file(os.path.abspath(path))
-    return image, command_script(command, environment)
+    return image, command_script(program, command[1:], environment)
 
 
 def report(outcome: vm.Outcome, console_shown: bool = False) -> int:

@@ -2,32 +2,37 @@
 
 import gzip
 import hashlib
+import re
 import subprocess
 from pathlib import Path
 
 from numalloc_tools.lab import accelerator, packages
 from numalloc_tools.lab.allocators import Allocator
+from numalloc_tools.lab.architecture import Architecture
 
 
-def of_allocator(allocator: Allocator) -> str:
+def of_allocator(allocator: Allocator, architecture: Architecture) -> str:
     if allocator.package:
-        return _of_package(allocator.package)
+        return _of_package(allocator.package, architecture)
     if not allocator.library:
+        if architecture.foreign:
+            libc = Path(architecture.cross_folder, "libc.so.6").read_bytes()
+            return re.search(rb"GNU C Library [ -~]*", libc)[0].decode()
         return subprocess.run(["ldd", "--version"], capture_output=True, text=True).stdout.splitlines()[0]
     return "sha256 " + hashlib.sha256(Path(allocator.library).read_bytes()).hexdigest()[:16]
 
 
-def of_qemu() -> str:
-    return subprocess.run([accelerator.qemu(), "--version"], capture_output=True, text=True).stdout.splitlines()[0]
+def of_qemu(architecture: Architecture) -> str:
+    return subprocess.run([accelerator.qemu(architecture), "--version"], capture_output=True, text=True).stdout.splitlines()[0]
 
 
 def of_kernel(image: Path) -> str:
     return image.name.removeprefix("vmlinuz-")
 
 
-def _of_package(package: str) -> str:
+def _of_package(package: str, architecture: Architecture) -> str:
     """From the first line of its list of changes: NAME (VERSION) ..."""
-    for changes in (packages.unpacked(package) / "usr/share/doc" / package).glob("changelog.Debian*"):
+    for changes in (packages.unpacked(package, architecture) / "usr/share/doc" / package).glob("changelog.Debian*"):
         with gzip.open(changes) as text:
             return text.readline().decode(errors="replace").split(";")[0].strip()
     return package

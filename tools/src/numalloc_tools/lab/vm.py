@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from numalloc_tools.lab import accelerator, clock
+from numalloc_tools.lab.architecture import X86_64
 from numalloc_tools.lab.image import Image, busybox
 from numalloc_tools.lab.machine import Machine
 from numalloc_tools.problem import Problem
@@ -121,6 +122,7 @@ def check_size(archive: Path, machine: Machine) -> None:
 
 def _add_init(image: Image, guest: Guest, mark: str) -> None:
     settings = {
+        "streams": " ".join(f"/dev/{line}" for line in image.architecture.streams),
         "thp": guest.thp,
         "autonuma": int(guest.autonuma),
         "overcommit": OVERCOMMIT[guest.overcommit],
@@ -130,7 +132,7 @@ def _add_init(image: Image, guest: Guest, mark: str) -> None:
     }
     sysctl = "".join(f"{name.replace('.', '/')} {value}\n" for name, value in guest.sysctl.items())
     image.add_own("lab/init", _INIT.read_bytes(), 0o755)
-    image.add_own("lab/busybox", Path(busybox()).read_bytes(), 0o755)
+    image.add_own("lab/busybox", Path(busybox(image.architecture)).read_bytes(), 0o755)
     image.add_own("lab/settings", "".join(f"{key}='{value}'\n" for key, value in settings.items()).encode())
     image.add_own("lab/sysctl", sysctl.encode())
     image.add_own("lab/command", guest.command.encode(errors="surrogateescape"))
@@ -138,16 +140,18 @@ def _add_init(image: Image, guest: Guest, mark: str) -> None:
 
 
 def _boot(machine, archive, guest, kernel, acceleration, deadline, stdout, stderr, on_console, mark) -> Outcome:
+    architecture = machine.architecture
     append = [
-        "rdinit=/lab/init", "console=ttyS0", "panic=-1", f"possible_cpus={machine.possible_cpus}",
+        "rdinit=/lab/init", f"console={architecture.console}", "panic=-1",
         # On a busy host CPUs stand still for a while; the kernel would take it for a fault of its own.
-        "loglevel=5", "nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1", *clock.kernel_arguments(), *guest.kernel_arguments,
+        "loglevel=5", "nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1", *guest.kernel_arguments,
     ]  # fmt: skip
+    if architecture is X86_64:
+        append[3:3] = [f"possible_cpus={machine.possible_cpus}", *clock.kernel_arguments()]
     pipes = {name: os.pipe() for name in ("console", "stdout", "stderr")}
     command = [
-        accelerator.qemu(), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        "-machine", "pc", "-cpu", acceleration.cpu_argument, *acceleration.arguments,
-        *machine.qemu_arguments(acceleration.cpu_model, acceleration.cpu_flags),
+        accelerator.qemu(architecture), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-machine", architecture.board, *acceleration.arguments, *machine.qemu_arguments(acceleration.cpu),
         "-kernel", str(kernel), "-initrd", str(archive), "-append", " ".join(append),
         *_serial_lines({name: write for name, (_, write) in pipes.items()}),
     ]  # fmt: skip
@@ -218,7 +222,7 @@ def _boot(machine, archive, guest, kernel, acceleration, deadline, stdout, stder
 
 def _serial_lines(writers: dict[str, int]) -> list[str]:
     """The console on the machine's own serial port; the program's streams on a serial card, whose
-    ports share one interrupt properly. ttyS1 and ttyS2 are the names they get in the guest."""
+    ports share one interrupt properly."""
     arguments = []
     for name, descriptor in writers.items():
         arguments += ["-chardev", f"file,id={name},path=/dev/fd/{descriptor}"]
