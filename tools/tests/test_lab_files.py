@@ -114,8 +114,8 @@ def test_program_of_another_architecture_brings_its_own_libraries(tmp_path):
     image = Image(architecture=AARCH64)
     image.add_program(str(program))
     names = packed(image, tmp_path, start="")
-    loader = os.path.realpath("/lib").lstrip("/") + "/ld-linux-aarch64.so.1"
-    assert {str(library).lstrip("/"), "usr/lib/aarch64-linux-gnu/libc.so.6", loader} <= set(names)
+    cross = "usr/aarch64-linux-gnu/lib"
+    assert {str(library).lstrip("/"), f"{cross}/libc.so.6", f"{cross}/ld-linux-aarch64.so.1"} <= set(names)
     library.unlink()
     with pytest.raises(Problem, match="libnothing.so"):
         Image(architecture=AARCH64).add_program(str(program))
