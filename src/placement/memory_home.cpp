@@ -34,7 +34,6 @@ constinit thread_local const Resolved* of_thread __attribute__((tls_model("initi
 Resolved* known = nullptr;
 Resolved* slab = nullptr;
 unsigned slab_left = 0;
-constexpr Bytes slab_bytes = 4 * KiB;
 
 // 0, or the error of a node.
 int resolve(const MemoryPlacement& said, os::NodeMask& nodes) {
@@ -51,6 +50,7 @@ int resolve(const MemoryPlacement& said, os::NodeMask& nodes) {
 
 Resolved* fresh() {
     if (slab_left == 0) {
+        const Bytes slab_bytes = os::page_size();
         void* memory = os::map(slab_bytes);
         if (memory == nullptr) return nullptr;
         slab = static_cast<Resolved*>(memory);

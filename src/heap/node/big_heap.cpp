@@ -20,7 +20,7 @@ void BigHeap::start(const BigHeapOptions& options) {
     options_ = options;
     limit_.start(options.purge_delay);
     if (options.populate) kept_by_kernel_ = os::kept_bytes_of_node(options.os_node);
-    if (options.page_owners != 0) pages_ = static_cast<std::uint32_t*>(os::map(align_up(options.page_owners * sizeof *pages_, 4 * KiB)));
+    if (options.page_owners != 0) pages_ = static_cast<std::uint32_t*>(os::map(align_up(options.page_owners * sizeof *pages_, os::page_size())));
     tree_.attach(&region_.bag(BagIndex{0}));
     top_ = region_.first_bag().value;
 }

@@ -51,7 +51,7 @@ bool Heap::start(const HeapOptions& options) {
     nodes_ = os::topology().nodes();
     // One region more, interleaved over the nodes, where there are several.
     const unsigned regions = nodes_ > 1 ? nodes_ + 1 : 1;
-    open_ = static_cast<std::atomic<NodeHeap*>*>(os::map(align_up(regions * sizeof *open_, 4 * KiB)));
+    open_ = static_cast<std::atomic<NodeHeap*>*>(os::map(align_up(regions * sizeof *open_, os::page_size())));
     if (open_ == nullptr) return false;
     pages_ = huge_pages_of(options.huge_pages);
     if (os::topology().user_policy_rules()) options_.memory_binding = MemoryBinding::none;

@@ -63,6 +63,6 @@ struct alignas(64) NodeHeap {
     ClassShares& shares() { return *reinterpret_cast<ClassShares*>(this + 1); }
     ClassHeap of(ClassId c) { return {shares(), big, c}; }
 };
-inline constexpr Bytes NodeHeap::bytes = align_up(sizeof(NodeHeap) + sizeof(ClassShares), 4 * KiB);
+inline constexpr Bytes NodeHeap::bytes = sizeof(NodeHeap) + sizeof(ClassShares);
 
 }  // namespace numalloc
