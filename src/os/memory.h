@@ -12,6 +12,10 @@ constexpr Bytes huge_page = 2 * MiB;
 // The kernel's page size: 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64.
 Bytes page_size();
 
+// What the kernel calls a huge page, all that one page of its tables spans: 2 MiB with pages of 4 KiB, 32 MiB
+// with 16, 512 MiB with 64.
+inline Bytes huge_page_size() { return page_size() / 8 * page_size(); }
+
 // Address space without access and without memory behind it: nothing is charged, locked or dumped, and
 // nobody else's mapping comes to lie there. `alignment` is a power of two of at least a page. nullptr when refused.
 void* hold(Bytes bytes, Bytes alignment);

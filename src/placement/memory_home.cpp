@@ -54,7 +54,7 @@ Resolved* fresh() {
         void* memory = os::map(slab_bytes);
         if (memory == nullptr) return nullptr;
         slab = static_cast<Resolved*>(memory);
-        slab_left = slab_bytes / sizeof(Resolved);
+        slab_left = static_cast<unsigned>(slab_bytes / sizeof(Resolved));
     }
     --slab_left;
     return new (slab++) Resolved;

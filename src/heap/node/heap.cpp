@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/text.h"
 #include "os/numa_policy.h"
 #include "os/sysfs.h"
 
@@ -23,20 +24,25 @@ bool says(const char* path, const char* word) {
 }
 
 // Whether the system's word on huge pages is this one: of all sizes, or (since Linux 6.8) of this one.
-bool system_says(const char* word) {
+bool system_says(const char* word, Bytes huge_page) {
     constexpr const char* all = "/sys/kernel/mm/transparent_hugepage/enabled";
-    constexpr const char* this_size = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
+    Text<96> path;
+    path << "/sys/kernel/mm/transparent_hugepage/hugepages-" << std::uint64_t{huge_page / KiB} << "kB/enabled";
+    const char* const this_size = path.c_str();
     return says(this_size, word) || (says(all, word) && (says(this_size, "[inherit]") || !says(this_size, "[")));
 }
 
 // With `always` untouched memory becomes huge pages by itself. With `madvise`, as most distributions have
-// it, only where a program asks: `automatic` asks for what a small program's heap never reaches.
+// it, only where a program asks: `automatic` asks for what a small program's heap never reaches, which is
+// the more the larger the system's huge pages are.
 RegionPages huge_pages_of(HugePages option) {
     if (option == HugePages::on) return {.huge_pages = os::HugePages::on, .huge_by_itself = true, .huge = true};
     if (option == HugePages::off) return {.huge_pages = os::HugePages::off};
-    if (system_says("[always]")) return {.huge_by_itself = true, .huge = true};
-    if (option == HugePages::system || !system_says("[madvise]")) return {};
-    return {.huge_pages = os::HugePages::on, .normal_first = normal_pages_unless_asked, .huge = true};
+    const Bytes huge_page = os::huge_page_size();
+    if (system_says("[always]", huge_page)) return {.huge_by_itself = true, .huge = true};
+    if (option == HugePages::system || !system_says("[madvise]", huge_page)) return {};
+    const Bytes normal_first = normal_pages_unless_asked / os::huge_page * huge_page;
+    return {.huge_pages = os::HugePages::on, .normal_first = normal_first, .huge = true};
 }
 
 }  // namespace
