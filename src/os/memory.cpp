@@ -100,7 +100,10 @@ bool discard(void* p, Bytes bytes) {
     return !failed(call(SYS_madvise, p, bytes, MADV_DONTNEED));
 }
 
-bool populate(void* p, Bytes bytes) { return !failed(call(SYS_madvise, p, bytes, MADV_POPULATE_WRITE)); }
+bool populate(void* p, Bytes bytes) {
+    const Address first = align_down(address_of(p), page_size());
+    return !failed(call(SYS_madvise, first, align_up(address_of(p) + bytes, page_size()) - first, MADV_POPULATE_WRITE));
+}
 
 bool allow_writes(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, bytes, PROT_READ | PROT_WRITE)); }
 bool forbid_writes(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, bytes, PROT_READ)); }

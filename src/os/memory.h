@@ -48,7 +48,8 @@ bool unmap(void* p, Bytes bytes);
 // false when refused: then the contents are unchanged.
 bool discard(void* p, Bytes bytes);
 
-// Puts pages behind the range now. false with no memory left, or on kernels before 5.14.
+// Puts pages behind the range now, and behind the rest of the pages that it shares with others. false with
+// no memory left, or on kernels before 5.14.
 bool populate(void* p, Bytes bytes);
 
 // Pages of somebody else's mapping that may be read become writable, and read-only again. false when refused.

@@ -117,6 +117,10 @@ bool BigHeap::node_has(Bytes bytes) {
 }
 
 BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved) {
+    if (has_whole_pages(state)) {
+        bags = whole_pages(bags);
+        alignment = max_of(alignment, page_bags());
+    }
     os::Guard guard(lock_);
     std::uint32_t run = tree_.find(bags + alignment - 1);
     // Where the first fit would have to be faulted in, memory that was freed last and is still resident
@@ -255,6 +259,7 @@ bool BigHeap::resize(BagIndex b, std::uint32_t bags) {
     const std::uint32_t run = b.value;
     const std::uint32_t length = bag(run).run;
     const BagState state = bag(run).state;
+    if (has_whole_pages(state)) bags = whole_pages(bags);
     if (bags <= length) {
         if (bags == length) return true;
         mark(run, bags, state);

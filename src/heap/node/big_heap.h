@@ -5,6 +5,9 @@
 // was never used lies above `top_` (the paper's bump pointers); it and what went back to the OS
 // is known to be zero, bag by bag, so that calloc need not clear it again.
 //
+// Where a page holds several bags (64 KiB on some aarch64 kernels), the runs of big objects are whole pages, so that
+// they can be bound, moved and given back by themselves; of small bags' runs go back the pages that are free whole.
+//
 // Thread-safe; one lock (rank extents). Purging drops the lock while the kernel works.
 #pragma once
 
@@ -61,6 +64,9 @@ public:
     BagIndex keep_nothing(std::uint32_t owner);
     bool shares_huge_pages() const { return pages_ == nullptr; }
 
+    // Bags of a big object's run that has so many at least: all of its pages.
+    static std::uint32_t whole_pages(std::uint32_t bags) { return page_start(bags + page_bags() - 1); }
+
     // A run that take() returned.
     void give(BagIndex run);
 
@@ -112,6 +118,10 @@ private:
     void add_free(std::uint32_t run, std::uint32_t length, std::uint32_t dirty, std::uint32_t freed_at);
     void remove_free(std::uint32_t run);
     static constexpr std::uint32_t huge_bags = static_cast<std::uint32_t>(os::huge_page / bag_bytes);
+    static std::uint32_t page_bags() { return static_cast<std::uint32_t>(max_of(os::page_size(), bag_bytes) / bag_bytes); }
+    // The bag that the page of bag b begins with: regions begin with a page.
+    static std::uint32_t page_start(std::uint32_t b) { return b & ~(page_bags() - 1); }
+    static bool has_whole_pages(BagState state) { return state == BagState::big || state == BagState::bound_big; }
     enum class Younger { stays, too };
     std::uint32_t purge_run(std::uint32_t run, Younger younger);
     std::uint32_t purge_oldest(std::uint32_t bags);

@@ -59,7 +59,7 @@ Bytes BigHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced
     Bytes done = 0;
     while (done < bytes) {
         // A program may have split its block's mapping at any page; ours end where bags do.
-        const Bytes piece = align_down(os::mapping_length(source + done, bytes - done), bag_bytes);
+        const Bytes piece = align_down(os::mapping_length(source + done, bytes - done), Bytes{page_bags()} << bag_shift);
         last = piece == 0 ? os::Replaced::refused : os::Replaced::done;
         if (piece == 0) break;
         if (piece < shortest_move) {
@@ -90,9 +90,10 @@ bool BigHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
 }
 
 bool BigHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
+    bags = whole_pages(bags);
     const Bytes bytes = Bytes{bags} << bag_shift;
     // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves.
-    const bool movable = moved_mappings() < options_.most_moved && os::discard(region_.address(to), bag_bytes);
+    const bool movable = moved_mappings() < options_.most_moved && os::discard(region_.address(to), Bytes{page_bags()} << bag_shift);
     os::Replaced last = os::Replaced::refused;
     const Bytes done = movable ? move_pieces(from, to, bytes, last) : 0;
     if (last == os::Replaced::lost) {

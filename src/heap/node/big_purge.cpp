@@ -34,6 +34,7 @@ std::uint32_t BigHeap::purge_oldest(std::uint32_t bags) {
         cut -= step;
         found += region_.count_dirty(BagIndex{cut}, step);
     }
+    cut = page_start(cut);
     if (huge && aligned_in(cut, huge_bags) != cut) cut = aligned_in(cut, huge_bags) - huge_bags;
     if (cut <= run) return purge_run(run, Younger::too);
     const std::uint32_t freed_at = bag(run).extent.freed_at;
@@ -55,6 +56,7 @@ std::uint32_t BigHeap::purge_owned(std::uint32_t run, std::uint32_t length, Youn
     std::uint32_t stays = 0;
     for (std::uint32_t b = run; b < to;) {
         // A stretch of dirty bags at a time; clean ones in between have no pages, or parts of huge ones.
+        const std::uint32_t begin = b;
         std::uint32_t end = b;
         while (end < to && goes(end)) ++end;
         if (end == b) {
@@ -62,18 +64,27 @@ std::uint32_t BigHeap::purge_owned(std::uint32_t run, std::uint32_t length, Youn
             ++b;
             continue;
         }
+        // Pages that reach beyond the stretch go whole, with what of the run is clean or younger; of those that
+        // reach beyond the run others have a part.
+        const std::uint32_t pages = page_bags();
+        std::uint32_t first = page_start(b);
+        if (first < run) first += pages;
+        std::uint32_t last = whole_pages(end);
+        if (last > to) last -= pages;
+        b = max_of(end, last);
+        if (first >= last) continue;
         bool lost = false;
         lock_.unlock();
-        const bool gone = purge_bags(b, end - b, lost);
+        const bool gone = purge_bags(first, last - first, lost);
         lock_.lock();
         if (lost) return went;  // stays allocated for ever
-        // What could not be given back (locked memory) stays dirty in the map but out of the queue: it is
-        // asked for again when it is freed again or coalesces.
+        // What could not be given back (locked memory, a part of a page) stays dirty in the map but out of the
+        // queue: it is asked for again when it is freed again or coalesces.
         if (gone) {
-            went += region_.count_dirty(BagIndex{b}, end - b);
-            region_.set_dirty(BagIndex{b}, end - b, false);
+            went += region_.count_dirty(BagIndex{first}, last - first);
+            stays -= first < begin ? region_.count_dirty(BagIndex{first}, begin - first) : 0;
+            region_.set_dirty(BagIndex{first}, last - first, false);
         }
-        b = end;
     }
     use_.purged_bags += went;
     length = trim_purged(run, length);

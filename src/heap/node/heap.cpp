@@ -172,6 +172,7 @@ void Heap::give_big(NodeHeap* from, BagIndex run) {
 }
 
 bool Heap::resize_big(NodeHeap* from, BagIndex run, std::uint32_t bags) {
+    bags = BigHeap::whole_pages(bags);
     if (any_moved() && from->big.moved_to(run) != no_node) {
         // What comes after it is the node's own.
         if (bags > from->big.region().bag(run).run) return false;
