@@ -116,7 +116,8 @@ TEST(BigMove, ShortPiecesAreCopiedAndNotMappedForThemselves) {
 TEST(BigMove, SplitsWithinABagAreCopied) {
     Node node(-1);
     const Block from = take(node, 8 * bags_of_mib, 1);
-    for (unsigned page = 3; page < 300; page += 9) ASSERT_EQ(madvise(node.at(from.run) + page * 4096, 4096, MADV_DONTDUMP), 0);
+    const Bytes page = os::page_size();
+    for (Bytes i = 3; i < min_of<Bytes>(300, 8 * MiB / page); i += 9) ASSERT_EQ(madvise(node.at(from.run) + i * page, page, MADV_DONTDUMP), 0);
     const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
     ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
     EXPECT_TRUE(intact(node, to, from.bags));
