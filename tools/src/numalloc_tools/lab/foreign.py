@@ -12,8 +12,8 @@ from numalloc_tools.lab.architecture import Architecture
 from numalloc_tools.problem import Problem
 
 # Found in the guest as on any machine, although nothing of it is installed here: package and path of each.
-_TOOLS = {"numactl": ("numactl", "usr/bin/numactl")}
-_TOOLS_LIBRARIES = {"libnuma.so.1": "libnuma1"}
+_TOOLS = {"numactl": ("numactl", "usr/bin/numactl"), "prlimit": ("util-linux", "usr/bin/prlimit")}
+_TOOLS_LIBRARIES = {"libnuma.so.1": "libnuma1", "libsmartcols.so.1": "libsmartcols1"}
 
 
 def machine_of(start: bytes) -> int:

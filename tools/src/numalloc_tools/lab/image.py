@@ -45,7 +45,7 @@ class Image:
         self._add_path(path)
         if start.startswith(b"#!"):
             words = start[2:].split(b"\n")[0].decode(errors="replace").split()
-            if words and os.path.exists(words[0]):
+            if words and os.path.exists(words[0]) and not self.architecture.foreign:
                 self.add_program(words[0])
                 named = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
                 if os.path.basename(words[0]) == "env" and named and (found := shutil.which(named[0])):
@@ -83,6 +83,7 @@ class Image:
             path = foreign.tool(name, self.architecture)
             if path is None:  # busybox may have it; nothing of this machine's would run there
                 return name
+            self._link(f"/usr/bin/{name}", path)
         else:
             path = find_program(name)
         self.add_program(path)

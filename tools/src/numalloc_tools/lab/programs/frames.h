@@ -52,7 +52,7 @@ static inline int node_by_frame(const void *page) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint64_t entry, frame;
     pthread_once(&once, read_zones);
-    if (pread(pagemap, &entry, sizeof entry, (off_t)((uintptr_t)page / 4096 * sizeof entry)) != sizeof entry) return -1;
+    if (pread(pagemap, &entry, sizeof entry, (off_t)((uintptr_t)page / (uintptr_t)sysconf(_SC_PAGESIZE) * sizeof entry)) != sizeof entry) return -1;
     frame = entry & ((UINT64_C(1) << 55) - 1);
     if (!(entry >> 63) || !frame) return -1;
     for (size_t i = 0; i < zones; i++)

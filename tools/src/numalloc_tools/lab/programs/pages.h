@@ -22,7 +22,8 @@
 
 #include "frames.h"
 
-enum { PAGE = 4096, MAX_NODES = 1024, SHOWN_NODES = 64 };
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE))
+enum { MAX_NODES = 1024, SHOWN_NODES = 64 };
 
 /* A page that a thread has written, and the node it was on while writing. */
 struct written {
