@@ -52,9 +52,10 @@ def run(
     on_end: Callable[[str, Result], None] = lambda name, result: None,
     kernel_image: Path | None = None,
     tcg_threads: str = "auto",
+    commands: list[str] | None = None,
 ) -> Report:
-    """Runs the jobs one after the other. `on_end` hears of each as it ends. The machine is given up when
-    a job has not ended by its time-out, and then not a while later either."""
+    """Runs the jobs one after the other; `commands` are what their scripts call. `on_end` hears of each as it ends.
+    The machine is given up when a job has not ended by its time-out, and then not a while later either."""
     if len({job.name for job in jobs}) != len(jobs):
         raise ValueError("two jobs of one name")
     paths = {word for job in jobs for word in (job.environment.get("LD_LIBRARY_PATH", "")).split(":") if word}
@@ -65,6 +66,8 @@ def run(
         add_needs(image, job.environment, job.command[1:])
     for path in files or []:
         image.add_file(path)
+    for command in commands or []:
+        image.add_command(command)
     streams = {"stdout": _Split(), "stderr": _Split()}
     results: dict[str, Result] = {}
     longest = max((job.timeout for job in jobs), default=0)
