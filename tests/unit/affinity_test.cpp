@@ -60,17 +60,18 @@ TEST(Affinity, RefusalsAreNumbersAndErrnoStays) {
 }
 
 TEST(NumaPolicy, BindsToANodeThatExistsOnly) {
-    void* p = map(1 << 16);
+    const Bytes bytes = 2 * page_size();
+    void* p = map(bytes);
     ASSERT_NE(p, nullptr);
-    EXPECT_NE(bind(p, 1 << 16, 1023, BindMode::preferred), 0) << "an error number";
+    EXPECT_NE(bind(p, bytes, 1023, BindMode::preferred), 0) << "an error number";
     NodeMask nodes;
-    if (task_policy(nodes) == TaskPolicy::none && bind(p, 1 << 16, 0, BindMode::preferred) == 0) {
+    if (task_policy(nodes) == TaskPolicy::none && bind(p, bytes, 0, BindMode::preferred) == 0) {
         *static_cast<volatile char*>(p) = 1;
         const int node = node_of_page(p);
         EXPECT_TRUE(node >= 0 || node == -EPERM || node == -ENOSYS) << node;
     }
-    EXPECT_LT(node_of_page(static_cast<char*>(p) + (1 << 15)), 0) << "never written";
-    unmap(p, 1 << 16);
+    EXPECT_LT(node_of_page(static_cast<char*>(p) + page_size()), 0) << "never written";
+    unmap(p, bytes);
 }
 
 TEST(NumaPolicy, FreeMemoryOfANodeNobodyKnowsIsUnlimited) {

@@ -24,25 +24,31 @@ public:
         BagIndex first;
         std::uint32_t bags;
         std::uint8_t mark;
+        BagState state;
     };
     Model(Node& node, unsigned seed) : node_(node), owned_(node.big.region().end_bag().value, false), random_(seed) {}
 
     void take() {
-        const std::uint32_t bags = 1 + random_() % (random_() % 8 == 0 ? 200 : 10);
+        std::uint32_t bags = 1 + random_() % (random_() % 8 == 0 ? 200 : 10);
         const std::uint32_t alignment = random_() % 4 == 0 ? 1u << (random_() % 8) : 1;
-        const BagIndex first = node_.big.take(bags, alignment, BagState::big);
+        const BagState state = random_() % 4 == 0 ? BagState::small : BagState::big;
+        const BagIndex first = node_.big.take(bags, alignment, state);
         if (first == BigHeap::none) return;
         ASSERT_EQ(address_of(node_.at(first)) % (alignment * bag_bytes), 0u);
-        ASSERT_EQ(node_.big.big_run(first), bags);
+        if (state == BagState::big) {
+            bags = BigHeap::whole_pages(bags);
+            ASSERT_EQ(address_of(node_.at(first)) % os::page_size(), 0u);
+        }
+        ASSERT_EQ(node_.big.big_run(first), state == BagState::big ? bags : 0);
         claim(first.value, bags);
         // What is not marked is zero already, and clear() sees to the rest.
         for (std::uint32_t b = first.value; b < first.value + bags; ++b)
             if (node_.dirty(BagIndex{b}, 1) == 0) expect_zero(BagIndex{b}, 1);
-        if (random_() % 4 == 0) {
+        if (state == BagState::big && random_() % 4 == 0) {
             node_.big.clear(first, bags * bag_bytes);
             expect_zero(first, bags);
         }
-        runs_.push_back({first, bags, write(first, 0, bags)});
+        runs_.push_back({first, bags, write(first, 0, bags), state});
     }
     void give() {
         if (runs_.empty()) return;
@@ -57,9 +63,10 @@ public:
     void resize() {
         if (runs_.empty()) return;
         Run& run = runs_[random_() % runs_.size()];
-        const std::uint32_t bags = 1 + random_() % (run.bags + 20);
+        if (run.state != BagState::big) return;
+        const std::uint32_t bags = BigHeap::whole_pages(1 + random_() % (run.bags + 20));
         const bool done = node_.big.resize(run.first, bags);
-        check({run.first, std::min(bags, run.bags), run.mark});  // whatever it said, what was there stands
+        check({run.first, std::min(bags, run.bags), run.mark, run.state});  // whatever it said, what was there stands
         if (bags <= run.bags) { ASSERT_TRUE(done); }
         if (!done) return;
         ASSERT_EQ(node_.big.big_run(run.first), bags);
@@ -71,12 +78,14 @@ public:
     void give_everything() {
         while (!runs_.empty()) give();
     }
-    std::uint64_t bags_in_use() const {
+    std::uint64_t bags_in_use(BagState state) const {
         std::uint64_t sum = 0;
-        for (const Run& run : runs_) sum += run.bags;
+        for (const Run& run : runs_) sum += run.state == state ? run.bags : 0;
         return sum;
     }
-    std::size_t runs() const { return runs_.size(); }
+    std::uint64_t big_objects() const {
+        return static_cast<std::uint64_t>(std::count_if(runs_.begin(), runs_.end(), [](const Run& run) { return run.state == BagState::big; }));
+    }
     unsigned random() { return random_(); }
 
 private:
@@ -136,8 +145,9 @@ TEST_P(BigHeapRandom, AgreesWithTheModel) {
         if (HasFatalFailure()) return;
         if (i % 128 == 0) {
             node.big.validate();
-            ASSERT_EQ(node.big.use().big_bags, model.bags_in_use());
-            ASSERT_EQ(node.big.use().big_objects, model.runs());
+            ASSERT_EQ(node.big.use().big_bags, model.bags_in_use(BagState::big));
+            ASSERT_EQ(node.big.use().small_bags, model.bags_in_use(BagState::small));
+            ASSERT_EQ(node.big.use().big_objects, model.big_objects());
         }
     }
     model.give_everything();

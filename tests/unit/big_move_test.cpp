@@ -42,7 +42,8 @@ Block take(Node& node, std::uint32_t bags, unsigned char mark) {
 
 // What a program may do to its own block: its mapping is split there.
 void split(Node& node, BagIndex bag, std::uint32_t bags) {
-    ASSERT_EQ(madvise(node.at(bag), bags * bag_bytes, MADV_DONTDUMP), 0);
+    bag.value -= (address_of(node.at(bag)) % os::page_size()) >> bag_shift;  // mappings are whole pages
+    ASSERT_EQ(madvise(node.at(bag), BigHeap::whole_pages(bags) * bag_bytes, MADV_DONTDUMP), 0);
 }
 
 // Mappings that are readable and writable, in the node's bags.

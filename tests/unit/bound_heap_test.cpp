@@ -176,7 +176,7 @@ TEST_F(BoundHeapTest, WhereTheNodeHasNoRoomTheNearestServes) {
     BigHeap& big = heap.node(NodeId{2})->big;
     std::vector<BagIndex> taken;
     for (std::uint32_t bags = big.region().end_bag().value; bags > 0; bags /= 2)
-        for (BagIndex run; (run = big.take(bags, 1, BagState::big)) != BigHeap::none;) taken.push_back(run);
+        for (BagIndex run; (run = big.take(bags, 1, BagState::small)) != BigHeap::none;) taken.push_back(run);
     void* small = allocate(100);
     void* large = allocate(1 * MiB);
     for (void* p : {small, large}) {

@@ -179,7 +179,7 @@ TEST_F(Heaps, memory_returns_when_one_ends) {
     long resident = 0;
     ASSERT_EQ(fscanf(file, "%ld %ld", &all, &resident), 2);
     fclose(file);
-    EXPECT_LT(resident * 4096, 100 << 20);
+    EXPECT_LT(resident * sysconf(_SC_PAGESIZE), 100 << 20);
 }
 
 TEST_F(Heaps, many_heaps_and_threads_and_forks) {

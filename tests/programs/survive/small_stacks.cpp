@@ -43,7 +43,7 @@ void on_smallest_stack() {
         pthread_attr_t attributes;
         CHECK(pthread_attr_init(&attributes) == 0);
         CHECK(pthread_attr_setstacksize(&attributes, static_cast<std::size_t>(PTHREAD_STACK_MIN)) == 0);
-        CHECK(pthread_attr_setguardsize(&attributes, 4096) == 0);
+        CHECK(pthread_attr_setguardsize(&attributes, static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) == 0);
         pthread_t thread;
         CHECK(pthread_create(&thread, &attributes, thread_main, nullptr) == 0);
         void* result;
@@ -63,12 +63,13 @@ void handler(int) {
 
 void* on_small_signal_stack(void*) {
     const std::size_t size = static_cast<std::size_t>(sysconf(_SC_SIGSTKSZ)) > 8192 ? static_cast<std::size_t>(sysconf(_SC_SIGSTKSZ)) : 8192;
-    const std::size_t rounded = (size + 4095) & ~std::size_t{4095};
-    auto* area = static_cast<char*>(mmap(nullptr, rounded + 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t rounded = (size + page - 1) & ~(page - 1);
+    auto* area = static_cast<char*>(mmap(nullptr, rounded + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     CHECK(area != MAP_FAILED);
-    CHECK(mprotect(area + 4096, rounded, PROT_READ | PROT_WRITE) == 0);
+    CHECK(mprotect(area + page, rounded, PROT_READ | PROT_WRITE) == 0);
     stack_t stack{};
-    stack.ss_sp = area + 4096;
+    stack.ss_sp = area + page;
     stack.ss_size = rounded;
     CHECK(sigaltstack(&stack, nullptr) == 0);
     handled = 0;
@@ -76,7 +77,7 @@ void* on_small_signal_stack(void*) {
     CHECK(handled == 1);
     stack.ss_flags = SS_DISABLE;
     CHECK(sigaltstack(&stack, nullptr) == 0);
-    munmap(area, rounded + 8192);
+    munmap(area, rounded + 2 * page);
     return nullptr;
 }
 
