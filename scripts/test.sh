@@ -40,7 +40,7 @@ stage packages packages
 stage venv make_venv '[test]'
 # The benchmark programs are built here only.
 stage build-release build release -D NUMALLOC_WERROR=ON
-for preset in debug tsan ubsan; do stage "build-$preset" build $preset; done
+for preset in debug aarch64 tsan ubsan; do stage "build-$preset" build $preset; done
 jobs=$(nproc)
 stage test-release ctest --preset release -j "$jobs" --no-tests=error
 # Figures are about the library that users run; real programs take long without optimisation.
