@@ -30,7 +30,7 @@ CHOICE = {
     "4K": ["unit.lock_test", "unit.remote_lists_test", "survive.first_and_last", "threads.endings"],
     "16K": [
         "unit.address_space_test", "unit.region_test", "unit.big_move_test", "survive.first_and_last", "survive.victim",
-        "survive.growing", "survive.small_stacks", "api.Move", "api.Free", "api.huge_pages_auto",
+        "survive.small_stacks", "api.Move", "api.Free", "api.huge_pages_auto",
     ],
 }  # fmt: skip
 CHOICE["own"] = CHOICE["16K"]
