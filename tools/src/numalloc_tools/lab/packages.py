@@ -5,17 +5,15 @@ import fcntl
 import os
 import platform
 import shutil
-import subprocess
 import tempfile
 from functools import cache as cache_result
 from pathlib import Path
 
-from numalloc_tools.lab import cache
+from numalloc_tools.lab import apt, cache
 from numalloc_tools.lab.architecture import Architecture
 from numalloc_tools.problem import Problem
 
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-_MIRROR = os.environ.get("NUMALLOC_LAB_MIRROR", "")
 
 
 def unpacked(package: str, architecture: Architecture | None = None) -> Path:
@@ -46,12 +44,28 @@ def real_package(metapackage: str, prefix: str, architecture: Architecture | Non
     if not shutil.which("apt-cache"):
         raise Problem(f"apt-cache is missing, so {metapackage} cannot be looked up; give your own kernel with --kernel", 125)
     options = _lists_of(architecture) if architecture is not None and architecture.foreign else []
-    listing = subprocess.run(["apt-cache", *options, "depends", metapackage], capture_output=True, text=True).stdout
+    answer = apt.asked(["apt-cache", *options, "depends", metapackage], good=lambda answer: _dependency(answer.stdout, prefix) is not None)
+    if found := _dependency(answer.stdout, prefix):
+        return found
+    raise Problem(f"apt knows no package {metapackage}; run apt-get update, or give your own kernel with --kernel", 125)
+
+
+def _dependency(listing: str, prefix: str) -> str | None:
     for line in listing.splitlines():
         words = line.split()
         if len(words) == 2 and words[0] == "Depends:" and words[1].startswith(prefix):
             return words[1]
-    raise Problem(f"apt knows no package {metapackage}; run apt-get update, or give your own kernel with --kernel", 125)
+    return None
+
+
+def _mirror(suite: str) -> str:
+    """Where this machine's own apt takes the release from."""
+    targets = apt.asked(["apt-get", "indextargets", "--format", "$(REPO_URI) $(SUITE) $(CODENAME)", "Created-By: Packages"])
+    for line in targets.stdout.splitlines():
+        uri, *names = line.split()
+        if suite in names:
+            return uri
+    raise Problem(f"apt has no lists of {suite}, which say where its packages are; run apt-get update", 125)
 
 
 @cache_result
@@ -63,7 +77,7 @@ def _lists_of(architecture: Architecture) -> list[str]:
     folder = cache.directory("apt", architecture.debian)
     (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
     suite = release["VERSION_CODENAME"]
-    lines = [f"deb [arch={architecture.debian} signed-by={_KEYRING}] {_MIRROR} {name} main" for name in (suite, f"{suite}-backports")]
+    lines = [f"deb [arch={architecture.debian} signed-by={_KEYRING}] {_mirror(suite)} {name} main" for name in (suite, f"{suite}-backports")]
     (folder / "sources").write_text("\n".join(lines) + "\n")
     (folder / "status").touch()
     settings = {
@@ -79,7 +93,7 @@ def _lists_of(architecture: Architecture) -> list[str]:
 
 
 def _call(command: list[str], package: str, work: str) -> None:
-    done = subprocess.run(command, cwd=work, capture_output=True, text=True)
+    done = apt.asked(command, cwd=work)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise Problem(f"{command[0]} could not fetch {package}: {reason} (if the package is too old, run apt-get update)", 125)

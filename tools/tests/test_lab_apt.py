@@ -1,0 +1,68 @@
+"""Package lists that another apt is refreshing while the lab asks for a package."""
+
+import fcntl
+import os
+import threading
+import time
+
+import pytest
+from numalloc_tools.lab import apt, packages
+from numalloc_tools.problem import Problem
+
+
+@pytest.fixture
+def lists(tmp_path, monkeypatch):
+    """A folder of lists, and an apt-cache that knows the package once its list is there."""
+    folder = tmp_path / "lists"
+    folder.mkdir()
+    (folder / "lock").touch()
+    (tmp_path / "bin").mkdir()
+    for name, text in (
+        ("apt-config", f"echo \"lists='{folder}'\""),
+        ("apt-cache", f"echo >> {tmp_path}/asked; test -e {folder}/main && echo ' Depends: linux-image-1'"),
+    ):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setattr(apt, "_PAUSE", 0.05)
+    return folder
+
+
+def times_asked(lists) -> int:
+    return len((lists.parent / "asked").read_text().splitlines())
+
+
+def test_lists_under_a_lock_are_waited_for(lists):
+    with open(lists / "lock", "w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+
+        def other_apt():
+            while not (lists.parent / "asked").exists() or times_asked(lists) < 3:
+                time.sleep(0.01)
+            (lists / "main").touch()
+
+        refresh = threading.Thread(target=other_apt, daemon=True)
+        refresh.start()
+        assert packages.real_package("linux-image", "linux-image-") == "linux-image-1"
+        refresh.join()
+
+
+def test_lists_that_changed_under_the_question_are_asked_again(lists):
+    # The refresh ended while apt-cache was reading: the lock is free again, and the answer is still of the old lists.
+    (lists.parent / "bin/apt-cache").write_text(
+        f"#!/bin/sh\nif test -e {lists}/main; then echo ' Depends: linux-image-1'; else touch {lists}/main; exit 100; fi\n"
+    )
+    assert packages.real_package("linux-image", "linux-image-") == "linux-image-1"
+
+
+def test_lists_at_rest_are_asked_once(lists):
+    with pytest.raises(Problem, match="knows no package linux-image"):
+        packages.real_package("linux-image", "linux-image-")
+    assert times_asked(lists) == 1
+
+
+def test_patience_ends(lists, monkeypatch):
+    monkeypatch.setattr(apt, "PATIENCE", 0.3)
+    with open(lists / "lock", "w") as lock, pytest.raises(Problem, match="knows no package linux-image"):
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        packages.real_package("linux-image", "linux-image-")
