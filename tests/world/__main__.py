@@ -1,0 +1,69 @@
+"""python tests/world: real programs under glibc's malloc and under numalloc, and docs/compatibility.md of it."""
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+
+from matrix import report, run, table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests/world", description=__doc__)
+    parser.add_argument("--library", type=Path, default=ROOT / "build/release/libnumalloc.so")
+    parser.add_argument("--quick", action="store_true", help="the choice of at most five minutes")
+    parser.add_argument("--only", metavar="REGEX", help="rows whose name or family matches")
+    parser.add_argument("--no-install", action="store_true", help="only what is installed already")
+    parser.add_argument("--cache", type=Path, default=ROOT / "build/world", help="where what is fetched and found is kept")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the table of all results that are kept; without --quick "
+                        f"and --only it is docs/compatibility.md")  # fmt: skip
+    parser.add_argument("--report-only", action="store_true", help="run nothing, write the table")
+    parser.add_argument("--list", action="store_true", help="the rows that would run")
+    options = parser.parse_args()
+
+    everything = table.rows()
+    rows = [row for row in everything if row.quick or not options.quick]
+    if options.only:
+        rows = [row for row in rows if re.search(options.only, f"{row.name} / {row.family}", re.I)]
+    if options.list:
+        print("\n".join(f"{row.family}: {row.name}" for row in rows))
+        return 0
+    if not options.report_only and not options.library.is_file():
+        parser.error(f"{options.library} is missing; build it with cmake --preset release && cmake --build --preset release")
+    os.nice(10)
+    # The quick choice has results of its own: they are no part of the document.
+    keep = options.cache.resolve() / ("quick.json" if options.quick else "results.json")
+    runner = run.Runner(options.library.resolve(), options.cache.resolve(), not options.no_install, run.commit_of(ROOT)) if not options.report_only else None
+    found = []
+    if runner:
+        print(f"{len(rows)} programs; signals by {runner.watch}", flush=True)
+        try:
+            found = run.run_all(runner, rows, say, keep)
+        finally:
+            runner.close()
+    target = options.report or (None if options.quick or options.only else ROOT / "docs/compatibility.md")
+    if target:
+        target.write_text(report.markdown(everything, run.load(keep), runner.watch if runner else "connector"))
+        print(f"written: {target}")
+    return finish(found)
+
+
+def say(result: run.Result) -> None:
+    reasons = "; ".join([*result.faults, *result.remarks])
+    print(f"{result.verdict:16} {result.seconds:5.0f} s  {result.name}{': ' + reasons if reasons else ''}", flush=True)
+
+
+def finish(found: list[run.Result]) -> int:
+    failed = [result.name for result in found if result.failed()]
+    absent = sum(result.verdict == run.NOT_INSTALLABLE for result in found)
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    print(f"{sum(result.passed() for result in found)} passed, {len(failed)} failed" + (f", {absent} not installable" if absent else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
