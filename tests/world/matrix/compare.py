@@ -186,3 +186,8 @@ def _memory(row: Row, base: list[Outcome], ours: Outcome) -> list[str]:
 
 def crashes(signals: Counter) -> int:
     return sum(count for (_, killed), count in signals.items() if killed in CRASHES)
+
+
+def _short(line: str) -> str:
+    line = line.strip()
+    return line if len(line) <= 140 else line[:137] + "..."

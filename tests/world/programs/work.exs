@@ -1,0 +1,10 @@
+# Tables, binaries and processes of the BEAM, whose carriers come from malloc or mmap.
+table = :ets.new(:t, [:set, :public])
+tasks = for t <- 1..16, do: Task.async(fn -> for i <- 1..5000, do: :ets.insert(table, {rem(i * 7919 * t, 50021), String.duplicate("x", rem(i, 300))}); t end)
+IO.inspect(Enum.sum(Enum.map(tasks, &Task.await(&1, 60_000))))
+IO.inspect(:ets.info(table, :size) > 1000)
+IO.inspect(:crypto.hash(:sha256, String.duplicate("a", 5_000_000)) |> Base.encode16())
+IO.inspect(:erlang.md5(:zlib.compress(:erlang.term_to_binary(Enum.to_list(1..100_000)))) |> Base.encode16())
+:ets.delete(table)
+:erlang.garbage_collect()
+IO.puts("done")
