@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def main() -> int:
     if not options.report_only and not options.library.is_file():
         parser.error(f"{options.library} is missing; build it with cmake --preset release && cmake --build --preset release")
     os.nice(10)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended on this way out, too
     # The quick choice has results of its own: they are no part of the document.
     keep = options.cache.resolve() / ("quick.json" if options.quick else "results.json")
     runner = run.Runner(options.library.resolve(), options.cache.resolve(), not options.no_install, run.commit_of(ROOT)) if not options.report_only else None
@@ -58,10 +60,10 @@ def say(result: run.Result) -> None:
 
 def finish(found: list[run.Result]) -> int:
     failed = [result.name for result in found if result.failed()]
-    absent = sum(result.verdict == run.NOT_INSTALLABLE for result in found)
+    absent = sum(not result.passed() and not result.failed() for result in found)
     if failed:
         print(f"failed: {', '.join(failed)}")
-    print(f"{sum(result.passed() for result in found)} passed, {len(failed)} failed" + (f", {absent} not installable" if absent else ""))
+    print(f"{sum(result.passed() for result in found)} passed, {len(failed)} failed" + (f", {absent} not tried" if absent else ""))
     return 1 if failed else 0
 
 

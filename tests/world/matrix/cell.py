@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from matrix import events, tree
+from matrix import events, settings, tree
 from matrix.table import Row
 
 HERE = Path(__file__).resolve().parent.parent
@@ -67,15 +67,16 @@ class Cell:
         begun = time.monotonic()
         watch = events.watch(self._kind, self._row.traces, self._folder)
         self._prefix = watch.prefix
-        sampler = tree.Sampler(self._library)
+        sampler = tree.Sampler(self._library, watch.name)
         try:
-            self._steps(sampler)
+            with settings.changed(self._row.sysctl):
+                self._steps(sampler)
         except _Late as late:
             outcome.hung = str(late)
             tree.kill()
             tree.reap()
         else:
-            outcome.left_over = tree.left_over()
+            outcome.left_over = tree.left_over(watch.name)
         sampler.end()
         outcome.signals = watch.end()
         outcome.lost = watch.lost

@@ -128,7 +128,7 @@ def normalised(row: Row, text: str) -> str:
         text = re.sub(measure.pattern, measure.name, text, flags=re.M)
     for pattern, replacement in row.normalise:
         text = re.sub(pattern, replacement, text, flags=re.M)
-    return text
+    return re.sub(r"[^\s'\"]*/numalloc-world-\w+/(glibc|numalloc)(-again)?\b", "RUN", text)  # each run has a folder of its own
 
 
 def _pictures(row: Row, base: list[Outcome], ours: Outcome) -> list[str]:

@@ -37,6 +37,8 @@ def signal_name(number: int) -> str:
 class Connector:
     """Listens from now on; `end` gives (process, signal) with how often. Members are this process's descendants."""
 
+    name = ""
+
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_CONNECTOR)
         self._socket.setsockopt(socket.SOL_SOCKET, 33, _RECEIVE_BYTES)  # SO_RCVBUFFORCE
@@ -96,6 +98,7 @@ class Connector:
 class Strace:
     """The same by tracing: `prefix` goes before the command."""
 
+    name = "strace"
     lost = False
 
     def __init__(self, log: Path) -> None:
@@ -105,7 +108,8 @@ class Strace:
     def prefix(self, preload: str) -> list[str]:
         self._count += 1
         own = ["-E", f"LD_PRELOAD={preload}"] if preload else []  # for the command, and not for strace
-        return ["strace", "-f", "--seccomp-bpf", "-q", "-e", "trace=execve", "-e", "signal=none", "-s", "200",
+        # -D: the command is this process's child, and strace stands aside.
+        return ["strace", "-D", "-f", "--seccomp-bpf", "-q", "-e", "trace=execve", "-e", "signal=!chld,urg,prof,alrm", "-s", "200",
                 "-o", f"{self._log}.{self._count}", *own, "--"]  # fmt: skip
 
     def end(self) -> Counter[tuple[str, str]]:
@@ -124,6 +128,7 @@ class Strace:
 class Nothing:
     """For programs that trace others, where only tracing would tell."""
 
+    name = ""
     lost = False
 
     def prefix(self, _preload: str) -> list[str]:
@@ -150,7 +155,7 @@ def best() -> str:
     except OSError:
         pass
     if shutil.which("strace"):
-        done = subprocess.run(["strace", "-f", "--seccomp-bpf", "-q", "-e", "trace=none", "true"], capture_output=True)
+        done = subprocess.run(["strace", "-D", "-f", "--seccomp-bpf", "-q", "-e", "trace=none", "true"], capture_output=True)
         if done.returncode == 0:
             return "strace"
     return "nothing"

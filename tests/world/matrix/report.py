@@ -5,7 +5,7 @@ import platform
 import time
 from pathlib import Path
 
-from matrix.run import CANNOT, DIFFERS, NO_BASELINE, NOT_INSTALLABLE, SAME, Result
+from matrix.run import CANNOT, DIFFERS, NO_BASELINE, NOT_INSTALLABLE, NOT_TRIED, SAME, Result
 from matrix.table import Row
 
 _WORDS = {
@@ -13,6 +13,7 @@ _WORDS = {
     DIFFERS: "**differs**",
     CANNOT: "cannot work",
     NOT_INSTALLABLE: "not installable",
+    NOT_TRIED: "not to be tried here",
     NO_BASELINE: "**fails under glibc, too**",
 }
 _HEAD = """# Compatibility
@@ -30,7 +31,7 @@ def markdown(rows: list[Row], results: dict[str, Result], watch: str) -> str:
     text = _HEAD
     text += f"Commit {', '.join(commits)}, {time.strftime('%Y-%m-%d', time.gmtime())}; {_machine()}; signals by {_watch(watch)}.\n\n"
     text += f"Of {len(known)} programs {count[SAME]} run as under glibc, {count[DIFFERS]} differ, {count[CANNOT]} cannot work"
-    text += f", {count[NOT_INSTALLABLE]} could not be installed and {count[NO_BASELINE]} fail under glibc, too.\n"
+    text += f", {count[NOT_INSTALLABLE] + count[NOT_TRIED]} could not be tried and {count[NO_BASELINE]} fail under glibc, too.\n"
     if absent := [row.name for row in rows if row.name not in results]:
         text += f"\nNot run: {', '.join(absent)}.\n"
     for family in dict.fromkeys(row.family for row, _ in known):

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from matrix import compare, events, install, tree
+from matrix import compare, events, install, settings, tree
 from matrix.cell import Cell, Outcome
 from matrix.table import Row
 
 # Verdicts.
-SAME, DIFFERS, CANNOT, NOT_INSTALLABLE, NO_BASELINE = "same", "differs", "cannot", "not installable", "no baseline"
+SAME, DIFFERS, CANNOT, NO_BASELINE = "same", "differs", "cannot", "no baseline"
+NOT_INSTALLABLE, NOT_TRIED = "not installable", "not tried"
+SKIPPED = 77  # the status of a command that says on stderr what this machine lacks
 FEW_SAMPLES = 5  # with fewer the peak is chance
 
 
@@ -63,13 +65,24 @@ class Runner:
         except install.NotInstallable as error:
             return Result(row.name, NOT_INSTALLABLE, [str(error)], commit=self._commit)
         result = Result(row.name, SAME, version=install.version(row, self._cache), commit=self._commit)
+        try:
+            self._compare(row, result)
+        except settings.Refused as error:
+            result.verdict, result.faults = NOT_TRIED, [str(error)]
+        result.seconds = time.monotonic() - begun
+        return result
+
+    def _compare(self, row: Row, result: Result) -> None:
         base = [self._run(row, "glibc")]
+        if SKIPPED in base[0].statuses.values():
+            result.verdict, result.faults = NOT_TRIED, (base[0].errors.strip().splitlines() or ["no reason given"])[-1:]
+            return
         if lack := compare.no_baseline(row, base[0]):
             base = [self._run(row, "glibc")]  # once more: a busy machine is no reason
             lack = compare.no_baseline(row, base[0])
         if lack:
             result.verdict, result.faults = NO_BASELINE, lack
-            return result
+            return
         ours = self._run(row, "numalloc")
         faults = compare.faults(row, base, ours)
         if faults:
@@ -89,8 +102,6 @@ class Runner:
             result.faults = faults or ["is said not to work, and works"]
         elif faults:
             result.verdict, result.faults = DIFFERS, faults
-        result.seconds = time.monotonic() - begun
-        return result
 
     def _weighed(self, row: Row, result: Result, base: list[Outcome], ours: Outcome, again: Outcome) -> list[str]:
         """Faults that glibc has too in one of two runs do not count; a crash counts even where it was seen once."""

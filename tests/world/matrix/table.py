@@ -44,6 +44,7 @@ class Row:
     settle: float = 2.0  # seconds between the end of the load and the weighing
     user: str = ""  # for programs that refuse root
     env: dict[str, str] = field(default_factory=dict)
+    sysctl: dict[str, str] = field(default_factory=dict)  # the whole machine's, for the length of a run
     preload: bool = True  # false: the command itself says where $LIBRARY goes
     # What must agree. The status is what glibc's run must end with, too.
     status: int = 0

@@ -31,14 +31,14 @@ def kill() -> list[str]:
     return names
 
 
-def left_over() -> list[str]:
-    """The names of the processes that outlive their command, which then are ended."""
+def left_over(watcher: str) -> list[str]:
+    """The names of the processes that outlive their command, which then are ended. The watcher outlives them all."""
     deadline = time.monotonic() + _GRACE
     while members() and time.monotonic() < deadline:
         time.sleep(0.05)
     names = kill()
     reap()
-    return sorted(set(names))
+    return sorted(set(names) - {watcher})
 
 
 def reap() -> None:
@@ -60,8 +60,9 @@ def _alive(process: psutil.Process) -> bool:
 class Sampler:
     """Weighs the tree again and again: the proportional set size, summed over the processes."""
 
-    def __init__(self, library: str) -> None:
+    def __init__(self, library: str, watcher: str = "") -> None:
         self._library = library
+        self._watcher = watcher  # a process by this name is no part of what is weighed
         self._images: dict[tuple[int, float, str], tuple[int, bool]] = {}
         self._names: dict[tuple[int, float, str], str] = {}
         self._stop = threading.Event()
@@ -85,10 +86,18 @@ class Sampler:
         """Kibibytes."""
         total = 0
         for process in members():
+            if self._watches(process):
+                continue
             total += _pss(process.pid)
             if self._library:
                 self._look(process)
         return total
+
+    def _watches(self, process: psutil.Process) -> bool:
+        try:
+            return bool(self._watcher) and process.name() == self._watcher
+        except psutil.Error:
+            return False
 
     def _run(self) -> None:
         pause = 0.002

@@ -1,14 +1,14 @@
-/* Few mappings are left, or with a word all are used up, and malloc goes on with what there is. */
+/* maps COUNT: so many mappings are used up, or all that there are, and malloc goes on with what is left. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 int main(int count, char **words) {
-    (void)words;
+    long many = count > 1 ? atol(words[1]) : 70000;
     char *area = mmap(NULL, 140000ul * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (area == MAP_FAILED) return 2;
-    for (int i = 0; i < (count > 1 ? 70000 : 60); i++)
-        if (mprotect(area + i * 8192l, 4096, PROT_READ)) break;
+    for (long i = 0; i < many && i < 70000; i++)
+        if (mprotect(area + i * 8192, 4096, PROT_READ)) break;
     static char *kept[20000];
     unsigned long failed = 0, x = 1;
     for (int i = 0; i < 200000; i++) {
