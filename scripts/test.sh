@@ -38,6 +38,8 @@ packages() {
 
 stage packages packages
 stage venv make_venv '[test]'
+# The servers among them are not to start by themselves; tests/world sees to that.
+stage world-packages as_root .venv/bin/python tests/world --quick --packages
 # The benchmark programs are built here only.
 stage build-release build release -D NUMALLOC_WERROR=ON
 for preset in debug aarch64 tsan ubsan; do stage "build-$preset" build $preset; done
@@ -47,6 +49,9 @@ stage test-release ctest --preset release -j "$jobs" --no-tests=error
 stage test-debug ctest --preset debug -j "$jobs" --no-tests=error -L 'unit|programs|survive' -E '^figures[.]'
 stage test-tsan ctest --preset tsan -j "$jobs" --no-tests=error
 stage test-ubsan ctest --preset ubsan -j "$jobs" --no-tests=error
+# Real programs under glibc's malloc and under ours: the choice of a few minutes, and that faults would be seen.
+stage world .venv/bin/python tests/world --quick
+stage world-tests .venv/bin/python -m pytest -n 2 tests/world
 # The tools' own tests, and the library in virtual NUMA machines: two at a time, each of which keeps
 # a core busy and takes up to 8 GiB; the tests of one machine stay together.
 stage pytest .venv/bin/python -m pytest -n 2 --dist loadgroup --durations 10 tools tests/numa

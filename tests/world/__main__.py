@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from matrix import report, run, table
+from matrix import events, install, report, run, table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,6 +17,7 @@ def main() -> int:
     parser.add_argument("--library", type=Path, default=ROOT / "build/release/libnumalloc.so")
     parser.add_argument("--quick", action="store_true", help="the choice of at most five minutes")
     parser.add_argument("--only", metavar="REGEX", help="rows whose name or family matches")
+    parser.add_argument("--packages", action="store_true", help="install the rows' Debian packages, as root, and run nothing")
     parser.add_argument("--no-install", action="store_true", help="only what is installed already")
     parser.add_argument("--cache", type=Path, default=ROOT / "build/world", help="where what is fetched and found is kept")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the table of all results that are kept; without --quick "
@@ -32,25 +33,36 @@ def main() -> int:
     if options.list:
         print("\n".join(f"{row.family}: {row.name}" for row in rows))
         return 0
+    if options.packages:
+        return packages(rows, options.cache)
     if not options.report_only and not options.library.is_file():
         parser.error(f"{options.library} is missing; build it with cmake --preset release && cmake --build --preset release")
     os.nice(10)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended on this way out, too
     # The quick choice has results of its own: they are no part of the document.
     keep = options.cache.resolve() / ("quick.json" if options.quick else "results.json")
-    runner = run.Runner(options.library.resolve(), options.cache.resolve(), not options.no_install, run.commit_of(ROOT)) if not options.report_only else None
     found = []
-    if runner:
+    if not options.report_only:
+        runner = run.Runner(options.library.resolve(), options.cache.resolve(), not options.no_install, run.commit_of(ROOT))
         print(f"{len(rows)} programs; signals by {runner.watch}", flush=True)
         try:
             found = run.run_all(runner, rows, say, keep)
         finally:
             runner.close()
-    target = options.report or (None if options.quick or options.only else ROOT / "docs/compatibility.md")
-    if target:
-        target.write_text(report.markdown(everything, run.load(keep), runner.watch if runner else "connector"))
+    part = options.quick or options.only
+    if target := options.report or (None if part and not options.report_only else ROOT / "docs/compatibility.md"):
+        target.write_text(report.markdown(everything, run.load(keep), events.best()))
         print(f"written: {target}")
     return finish(found)
+
+
+def packages(rows: list[table.Row], cache: Path) -> int:
+    """By itself where the rows then run without root. What cannot be had is said when its row is to run."""
+    if os.geteuid() != 0:
+        sys.exit("tests/world --packages: needs root")
+    missing = install.Installer(cache, True).packages(rows)
+    print(f"not to be had: {', '.join(missing)}" if missing else "all packages are installed")
+    return 0
 
 
 def say(result: run.Result) -> None:

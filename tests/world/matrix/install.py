@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from matrix.cell import variables
@@ -23,6 +23,18 @@ class Installer:
         self._cache = cache
         self._allowed = allowed
         self._updated = False
+
+    def packages(self, rows: list[Row]) -> list[str]:
+        """Debian's packages of all rows, at one go where that is possible; gives those that could not be had."""
+        wanted = list(dict.fromkeys(package for row in rows for package in row.apt if not _is_installed(package)))
+        if wanted:
+            try:
+                self._apt(wanted)
+            except NotInstallable:
+                for package in wanted:
+                    with suppress(NotInstallable):
+                        self._apt([package])
+        return [package for package in wanted if not _is_installed(package)]
 
     def bring(self, row: Row) -> None:
         if missing := [package for package in row.apt if not _is_installed(package)]:

@@ -8,7 +8,7 @@ events { worker_connections 256; }
 http {
     access_log off;
     client_body_temp_path $RUN/tmp; proxy_temp_path $RUN/tmp; fastcgi_temp_path $RUN/tmp; uwsgi_temp_path $RUN/tmp; scgi_temp_path $RUN/tmp;
-    gzip on; gzip_types text/html;
+    gzip on;
     server { listen 127.0.0.1:$PORT; root $RUN; }
 }
 END
