@@ -1,4 +1,5 @@
-// Time for housekeeping: cheap (the vDSO), coarse (a scheduler tick, 1 to 10 ms).
+// Time for housekeeping: cheap (the vDSO), coarse (a scheduler tick, 1 to 10 ms). It is asked of the kernel and not of
+// clock_gettime, which others replace (libfaketime): theirs may allocate, and would do so under our locks.
 #pragma once
 
 #include <cstdint>

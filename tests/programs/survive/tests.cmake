@@ -95,6 +95,19 @@ endif()
 numalloc_test(survive.wrapped survive 60
     ${EXPECT} wrapped env LD_PRELOAD=${BOTH} $<TARGET_FILE:survive_wrapped>)
 
+# A library behind ours that replaces clock_gettime and allocates in it.
+add_library(survive_own_clock MODULE survive/own_clock.c)
+target_compile_options(survive_own_clock PRIVATE -Wall -Wextra)
+numalloc_program(survive_clocked survive/clocked.cpp)
+target_link_libraries(survive_clocked PRIVATE ${CMAKE_DL_LIBS})
+set(BOTH ${LIBRARY}:$<TARGET_FILE:survive_own_clock>)
+if(LIBRARY STREQUAL "none")
+    set(BOTH $<TARGET_FILE:survive_own_clock>)
+endif()
+numalloc_test(survive.clocked survive 60
+    ${EXPECT} "the clock is the program's" env LD_PRELOAD=${BOTH} $<TARGET_FILE:survive_clocked>)
+add_dependencies(survive_clocked survive_own_clock)
+
 # Setuid: needs a library to link with.
 if(NOT LIBRARY STREQUAL "none")
     numalloc_test(survive.setuid survive 60 ${HERE}/setuid.sh ${CMAKE_CXX_COMPILER} ${LIBRARY} ${CMAKE_CURRENT_SOURCE_DIR})
