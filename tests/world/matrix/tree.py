@@ -65,6 +65,7 @@ class Sampler:
         self._watcher = watcher  # a process by this name is no part of what is weighed
         self._images: dict[tuple[int, float, str], tuple[int, bool]] = {}
         self._names: dict[tuple[int, float, str], str] = {}
+        self._own_words = psutil.Process().cmdline()  # a child of ours that has yet to become its command has them, too
         self._stop = threading.Event()
         self.peak = 0
         self.samples = 0
@@ -113,7 +114,7 @@ class Sampler:
             # A process that waits between fork and exec, or for its vfork child, is its parent's image.
             key = (process.pid, process.create_time(), os.readlink(f"/proc/{process.pid}/exe"))
             looks, mapped = self._images.get(key, (0, False))
-            if mapped:
+            if mapped or process.cmdline() == self._own_words:
                 return
             maps = Path(f"/proc/{process.pid}/maps").read_text()
             self._names[key] = process.name()
