@@ -38,6 +38,7 @@ class Outcome:
     peak: int = 0  # KiB
     settled: int = 0  # KiB; servers only
     seconds: float = 0.0
+    overran: bool = False  # took half of the machine's memory, and was ended
     lost: bool = False  # the watch could not keep up
 
 
@@ -80,6 +81,7 @@ class Cell:
         sampler.end()
         outcome.signals = watch.end()
         outcome.lost = watch.lost
+        outcome.overran = sampler.overran
         outcome.peak, outcome.samples = sampler.peak, sampler.samples
         outcome.served, outcome.unserved = sampler.served(), sampler.unserved()
         outcome.seconds = time.monotonic() - begun
@@ -181,6 +183,9 @@ def variables(row: Row, cache: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",
         "TZ": "UTC",
+        # For what fetches: the user's own cargo may know registries that Debian's does not.
+        "USER_PATH": os.environ.get("PATH", _SYSTEM_PATH),
+        "USER_HOME": os.path.expanduser("~"),
     }
 
 

@@ -59,6 +59,8 @@ def _is_free(row: Row, name: str, killed: str) -> bool:
 
 def _endings(base: list[Outcome], ours: Outcome) -> list[str]:
     found = [f"hangs: {ours.hung} did not end"] if ours.hung else []
+    if ours.overran:
+        found.append(f"was ended at {ours.peak >> 10} MiB, half of the machine's memory")
     for step, status in base[0].statuses.items():
         got = ours.statuses.get(step)
         if got is None:

@@ -69,7 +69,7 @@ class Installer:
         self._call([f"{self._cache}/venv/bin/pip", "install", "-q", "--disable-pip-version-check", *names])
 
     def _cargo(self, names: list[str]) -> None:
-        self._call(["/usr/bin/cargo", "install", "-q", "--locked", "--root", f"{self._cache}/cargo", *names])
+        self._call(["cargo", "install", "-q", "--locked", "--root", f"{self._cache}/cargo", *names])
 
     def _once(self, kind: str, names: list[str], bring) -> None:
         """Registries are asked once for a set of names; later runs need no network."""

@@ -141,13 +141,11 @@ def commit_of(folder: Path) -> str:
 
 def run_all(runner: Runner, rows: list[Row], say: Callable[[Result], None], keep: Path) -> list[Result]:
     """Kept after every row: a run that is broken off has shown what it has shown."""
-    kept = load(keep)
     found = []
     for row in rows:
         result = runner.row(row)
         found.append(result)
-        kept[row.name] = result
-        save(keep, kept)
+        save(keep, load(keep) | {row.name: result})  # another run may have added its own
         say(result)
     return found
 

@@ -67,6 +67,8 @@ class Sampler:
         self._names: dict[tuple[int, float, str], str] = {}
         self._own_words = psutil.Process().cmdline()  # a child of ours that has yet to become its command has them, too
         self._stop = threading.Event()
+        self._bound = psutil.virtual_memory().total // 2 >> 10
+        self.overran = False  # it was ended before it took the machine down
         self.peak = 0
         self.samples = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -107,6 +109,9 @@ class Sampler:
             if weight := self.now():
                 self.samples += 1
                 self.peak = max(self.peak, weight)
+                if weight > self._bound:
+                    self.overran = True
+                    kill()
             pause = max(_PAUSE, _SHARE * (time.monotonic() - begun))
 
     def _look(self, process: psutil.Process) -> None:
