@@ -221,9 +221,8 @@ TEST(BigHeap, TheTopLeavesTheAddressSpaceOnceItIsClean) {
     node.big.give(high);
     EXPECT_LT(node.big.region().committed(), low.value + 200u);
     node.big.validate();
-    bool zeroed = false;
-    EXPECT_EQ(node.take(2000, &zeroed), low);
-    EXPECT_TRUE(zeroed);
+    EXPECT_EQ(node.take(2000), low);
+    EXPECT_EQ(node.dirty(low, 2000), 0u);
     node.fill(low, 2000);
     node.big.validate();
 }
