@@ -87,24 +87,31 @@ bool lies_beside_code(const Symbols& libc) {
     return !question.only_read;
 }
 
-// An address is one aligned word: whoever looks the name up meanwhile finds the one or the other.
-bool lead_to(const Symbols& libc, ElfW(Sym)& symbol, const void* target) {
-    const Bytes page_bytes = os::page_size();
-    auto* const page = reinterpret_cast<void*>(address_of(&symbol.st_value) & ~(page_bytes - 1));
-    if (!os::allow_writes(page, page_bytes)) return false;
-    __atomic_store_n(&symbol.st_value, address_of(target) - libc.base, __ATOMIC_RELAXED);
-    return os::forbid_writes(page, page_bytes);
+void* page_of(const ElfW(Sym)& symbol) { return reinterpret_cast<void*>(align_down(address_of(&symbol.st_value), os::page_size())); }
+
+// visit(symbol, our function) for every entry that is to lead to us. A name that only we have is in no table of libc's.
+template <class Visit>
+bool for_each_of_family(const Symbols& libc, Visit visit) {
+    for (const char* name : family) {
+        void* const target = dlsym(RTLD_DEFAULT, name);
+        if (target != nullptr && !libc.for_each(name, [&](ElfW(Sym)& symbol) { return visit(symbol, target); })) return false;
+    }
+    return true;
 }
 
+// All or none: where one page may not be written, nothing is.
 bool lead_all() {
     Symbols libc;
     if (!find_libc(libc) || lies_beside_code(libc)) return false;
-    for (const char* name : family) {
-        // A name that only we have is in no table of libc's.
-        void* const target = dlsym(RTLD_DEFAULT, name);
-        if (target != nullptr && !libc.for_each(name, [&](ElfW(Sym)& symbol) { return lead_to(libc, symbol, target); })) return false;
-    }
-    return true;
+    const bool writable = for_each_of_family(libc, [](ElfW(Sym)& symbol, void*) { return os::allow_writes(page_of(symbol), os::page_size()); });
+    if (writable)
+        for_each_of_family(libc, [&](ElfW(Sym)& symbol, void* target) {
+            // One aligned word: whoever looks the name up meanwhile finds the one or the other.
+            __atomic_store_n(&symbol.st_value, address_of(target) - libc.base, __ATOMIC_RELAXED);
+            return true;
+        });
+    for_each_of_family(libc, [](ElfW(Sym)& symbol, void*) { return os::forbid_writes(page_of(symbol), os::page_size()), true; });
+    return writable;
 }
 
 }  // namespace

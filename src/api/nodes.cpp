@@ -107,7 +107,8 @@ NUMALLOC_EXPORT long long numalloc_node_free_memory(int node) noexcept {
 }
 
 NUMALLOC_EXPORT int numalloc_node_of(const void* p) noexcept {
-    if (NUMALLOC_UNLIKELY(!heap.contains(p))) return ask_kernel(p);
+    const NodeHeap* const owner = heap.contains(p) ? heap.owner(p) : nullptr;
+    if (NUMALLOC_UNLIKELY(owner == nullptr || !owner->big.region().has(p))) return ask_kernel(p);
     const unsigned region = heap.space().region_of(p);
     if (NUMALLOC_UNLIKELY(region >= heap.nodes() || heap.any_moved())) return node_of_unusual(p, NodeId{region});
     return os_number(NodeId{region});

@@ -5,6 +5,7 @@
 #include <sys/auxv.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <ctime>
 
@@ -24,7 +25,9 @@ constexpr const char* vdso_name = "__kernel_clock_gettime";
 
 // The kernel's function in the page that it maps into every process. nullptr where there is none (valgrind).
 Clock in_vdso() {
+    const int kept = errno;
     const auto base = static_cast<ElfW(Addr)>(getauxval(AT_SYSINFO_EHDR));
+    errno = kept;
     if (base == 0) return nullptr;
     const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(base);
     const auto* segments = reinterpret_cast<const ElfW(Phdr)*>(base + header->e_phoff);

@@ -18,10 +18,10 @@ constexpr int spins_before_yield = 64;
 constexpr int yields_before_sleep = 16;
 constexpr long longest_sleep = 1'000'000;  // nanoseconds
 
-// Waits until `mark` is `wanted`. Who is inside comes out soon, but may have lost its CPU, even to us.
-void wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t wanted) {
+// Waits until `mark` is at most `allowed`. Who is inside comes out soon, but may have lost its CPU, even to us.
+void wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t allowed) {
     long sleep = 50'000;
-    for (int i = 0; mark.load(std::memory_order_seq_cst) != wanted; ++i) {
+    for (int i = 0; mark.load(std::memory_order_seq_cst) > allowed; ++i) {
         if (i < spins_before_yield) continue;
         if (i < spins_before_yield + yields_before_sleep) {
             call(SYS_sched_yield);
@@ -35,13 +35,13 @@ void wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t wanted) {
 
 }  // namespace
 
+// One word says that it is closed and by whom: a handler of a signal may fork at any instruction of this.
 void ForkGate::close() {
     if (mine()) {
         ++nested_;
         return;
     }
-    for (std::uint32_t open = 0; !state_.compare_exchange_strong(open, 1, std::memory_order_seq_cst); open = 0) wait();
-    owner_.store(&lock_holder, std::memory_order_relaxed);
+    for (LockHolder* nobody = nullptr; !owner_.compare_exchange_strong(nobody, &lock_holder, std::memory_order_seq_cst); nobody = nullptr) wait();
     process_ = static_cast<int>(call(SYS_getpid));
     wait_until(shared_.inside, own_part());
 }
@@ -53,25 +53,23 @@ void ForkGate::open() {
         --nested_;
         return;
     }
-    owner_.store(nullptr, std::memory_order_relaxed);
-    if (state_.exchange(0, std::memory_order_seq_cst) == 2) call(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, INT_MAX, 0, 0, 0);
+    owner_.store(nullptr, std::memory_order_seq_cst);
+    opened_.fetch_add(1, std::memory_order_seq_cst);
+    call(SYS_futex, &opened_, FUTEX_WAKE_PRIVATE, INT_MAX, 0, 0, 0);
 }
 
 void ForkGate::become_child() {
     held_ += 4;
     process_ = static_cast<int>(call(SYS_getpid));
     shared_.inside.store(own_part(), std::memory_order_relaxed);
-    // Whoever slept at it is not here.
-    state_.store(1, std::memory_order_relaxed);
     open();
 }
 
 bool ForkGate::stops_caller() const { return lock_holder.depth == 1 && !mine(); }
 
 void ForkGate::wait() {
-    std::uint32_t closed = 1;
-    if (state_.compare_exchange_strong(closed, 2, std::memory_order_seq_cst) || closed == 2)
-        call(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0);
+    const std::uint32_t before = opened_.load(std::memory_order_seq_cst);
+    if (owner_.load(std::memory_order_seq_cst) != nullptr) call(SYS_futex, &opened_, FUTEX_WAIT_PRIVATE, before, 0, 0, 0);
 }
 
 void ForkGate::notice_child() {

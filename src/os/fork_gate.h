@@ -55,10 +55,13 @@ public:
         if (LockHolder& self = lock_holder; self.depth++ == 0) mark(self, 1);
     }
     void leave() {
-        if (LockHolder& self = lock_holder; --self.depth == 0) mark(self, 0);
+        // The mark first: a signal may interrupt, and its handler fork.
+        LockHolder& self = lock_holder;
+        if (self.depth == 1) mark(self, 0);
+        --self.depth;
     }
     // The lock that the calling thread has just taken must be given back: it came too late.
-    bool stops() const { return state_.load(std::memory_order_seq_cst) != 0 && stops_caller(); }
+    bool stops() const { return owner_.load(std::memory_order_seq_cst) != nullptr && stops_caller(); }
     // Sleeps until the gate opens.
     void wait();
     // A lock is held by somebody: is that a thread of the parent, because we are the child, whose handler has not run?
@@ -85,9 +88,9 @@ private:
     // What the calling thread itself adds to the shared mark: a signal may have interrupted it inside.
     static std::uint32_t own_part() { return lock_holder.depth > 0 && lock_holder.mark == nullptr ? 1 : 0; }
 
-    std::atomic<std::uint32_t> state_{0};  // 0 open, 1 closed, 2 closed and somebody sleeps
-    std::uint32_t held_ = 1;               // generation << 2 | 1
-    std::atomic<LockHolder*> owner_{nullptr};
+    std::atomic<LockHolder*> owner_{nullptr};  // who closed it; nullptr: it is open
+    std::atomic<std::uint32_t> opened_{0};     // how often; sleepers wait for it to change
+    std::uint32_t held_ = 1;                   // generation << 2 | 1
     int process_ = 0;                      // the owner's
     int nested_ = 0;                       // forks by the owner's own handlers
     LockMark shared_;

@@ -17,12 +17,12 @@ namespace numalloc::os {
 enum class LockRank : std::uint8_t {
     initialise,   // once per process
     threads,      // registry of threads and their affinity
-    thread_pool,  // opening nodes, attaching and detaching threads; one per process
+    thread_pool,  // opening nodes, attaching and detaching threads; one a process
     outbox,       // a thread's remote frees
     bound_heap,   // a program's own heap
     size_class,   // a share of a node's bags of one class, and its ring
     extents,      // a node's bags and big objects
-    metadata,     // a node's metadata pages
+    metadata,     // a node's thread heaps
     count
 };
 

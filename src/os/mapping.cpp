@@ -23,8 +23,9 @@ constexpr Bytes longest_move = GiB;
 enum class Probe { one_mapping, several, refused };
 
 // Before Linux 6.17 a range of several mappings cannot be moved, which mremap says only after it
-// has unmapped the target. Growing in place asks the same question without harm: there is no
-// room to grow, but a range that cannot be moved is refused first, with another error.
+// has unmapped the target. Growing in place asks the same question without harm: a range that cannot be
+// moved is refused first, with another error than one that finds no room. Where there is room, behind the last
+// page that the heap has, what was added goes at once.
 Probe probe(void* p, Bytes bytes) {
     const Bytes page = page_size();
     const long grown = call(SYS_mremap, p, bytes, bytes + page, 0);

@@ -23,7 +23,7 @@ Bytes mapping_length(void* p, Bytes at_most);
 // is about `to`; unless `done`, nothing has happened to `from`.
 Replaced move_mapping(void* from, void* to, Bytes bytes);
 
-// Makes the range what commit() makes of fresh reserve: zero pages in a mapping that merges with
+// Makes the range what map_at() makes of nothing: zero pages in a mapping that merges with
 // its neighbours, without policy and advice.
 Replaced renew(void* p, Bytes bytes);
 

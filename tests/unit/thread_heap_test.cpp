@@ -211,7 +211,7 @@ TEST_F(ThreadHeapTest, SegmentsAreSmallInACrowd) {
     std::vector<std::thread> crowd;
     run_on(7, [&] {
         EXPECT_EQ(capacity(), shape_of(c).batch);
-        for (unsigned i = 0; i < 511; ++i)
+        for (unsigned i = 0; i < 279; ++i)
             crowd.push_back(testing::thread_on(7, [&] {
                 ++there;
                 while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -27,6 +27,7 @@
 
 #include "made_up_machine.h"
 #include "options/options.h"
+#include "api/fork_handlers.h"
 #include "placement/placement.h"
 
 namespace numalloc {
@@ -91,7 +92,7 @@ protected:
         os::init_topology(machine.reader(), machine.task_reader());
         placement::init();
         ASSERT_TRUE(placement::active());
-        pthread_atfork(placement::fork_prepare, placement::fork_parent, placement::fork_child);
+        api::register_fork_handlers();
         ASSERT_EQ(in_kernel(), all) << "alone, main is not bound";
         std::thread([] {}).join();
     }

@@ -94,7 +94,10 @@ bool BigHeap::back(std::uint32_t run, std::uint32_t bags) {
     if (populated == run + bags) return true;
     // What was put there before the memory ran out: nobody would know of it.
     for_each_stretch(region_, run, run + bags, [&](std::uint32_t b, std::uint32_t end, bool dirty) {
-        if (!dirty) os::discard(region_.address(BagIndex{b}), Bytes{end - b} << bag_shift);
+        // A page that a neighbour has a part of stays.
+        const std::uint32_t first = whole_pages(b);
+        const std::uint32_t last = page_start(end);
+        if (!dirty && first < last) os::discard(region_.address(BagIndex{first}), Bytes{last - first} << bag_shift);
         return end <= populated;
     });
     return false;

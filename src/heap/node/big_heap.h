@@ -100,7 +100,6 @@ public:
     BigHeapUse use();
     void validate();
 
-    auto& lock() { return lock_; }
 
 private:
     BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved);

@@ -80,7 +80,8 @@ bool BigHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
     char* const source = static_cast<char*>(region_.address(from));
     char* const target = static_cast<char*>(region_.address(to));
     const Bytes step = options_.populate ? copied_at_once : bytes;
-    bool given_back = options_.populate;
+    // Short pieces of what was moved were copied, and are there still.
+    bool given_back = options_.populate && done == 0;
     for (; done < bytes; done += step) {
         const Bytes piece = min_of(step, bytes - done);
         memcpy(target + done, source + done, piece);

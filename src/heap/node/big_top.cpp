@@ -12,7 +12,9 @@ constexpr std::uint32_t trimmed_from = static_cast<std::uint32_t>(2 * MiB / bag_
 
 // Takes never-used bags, together with a free run that ends where they begin.
 std::uint32_t BigHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
-    const std::uint32_t tail = alignment == 1 ? free_run_before(top_) : no_bag;
+    std::uint32_t tail = alignment == 1 ? free_run_before(top_) : no_bag;
+    // Of 256 GiB and more the tree may overlook one that is long enough.
+    if (tail != no_bag && bag(tail).run >= bags) tail = no_bag;
     const std::uint32_t run = tail != no_bag ? tail : aligned_in(top_, alignment);
     if (bags > region_.end_bag().value || run > region_.end_bag().value - bags) return no_bag;
     if (!region_.grow(std::uint64_t{run} + bags)) return extend_over(bags, alignment);
@@ -44,7 +46,8 @@ std::uint32_t BigHeap::extend_over(std::uint32_t bags, std::uint32_t alignment) 
 // The free run at the top, which is clean, leaves the address space: limits on it, core dumps and locked memory count
 // what is mapped. One system call where a purge has made many.
 void BigHeap::trim_top(std::uint32_t run) {
-    if (bag(run).run < trimmed_from) return;
+    // What the kernel refused to take back (mlockall) is out of the queue, but marked; it stays.
+    if (bag(run).run < trimmed_from || region_.count_dirty(BagIndex{run}, bag(run).run) != 0) return;
     const std::uint32_t freed_at = bag(run).extent.freed_at;
     remove_free(run);
     bag(run).state = BagState::inside;

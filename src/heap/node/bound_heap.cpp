@@ -28,8 +28,6 @@ bool is_bound(BagState s) { return s == BagState::bound_small || s == BagState::
 
 }  // namespace
 
-constinit BoundHeap* BoundHeap::first_ = nullptr;
-
 BoundHeap::BoundHeap(NodeId node) : node_(node) {
     for (std::uint32_t& list : available_) list = no_bag;
 }
@@ -45,21 +43,10 @@ BoundHeap* BoundHeap::create(NodeId node) {
         NodeHeap* const from = heap.owner(place);
         if (supply.count > 1) from->of(c).put_into_bags({supply.list->next, supply.count - 1});
     }
-    auto* const h = new (place) BoundHeap(node);
-    os::Guard guard(heap.lock());
-    h->newer_ = first_;
-    if (first_ != nullptr) first_->older_ = h;
-    first_ = h;
-    return h;
+    return new (place) BoundHeap(node);
 }
 
 void BoundHeap::destroy() {
-    {
-        os::Guard guard(heap.lock());
-        if (older_ != nullptr) older_->newer_ = newer_;
-        else first_ = newer_;
-        if (newer_ != nullptr) newer_->older_ = older_;
-    }
     reset();
     NodeHeap* const from = heap.owner(this);
     auto* const object = reinterpret_cast<Object*>(this);
@@ -251,7 +238,7 @@ Bytes BoundHeap::size_of(const BoundObject& o) {
 }
 
 bool BoundHeap::resize_big(const BoundObject& o, Bytes n) {
-    const std::uint32_t bags = bags_for(n);
+    const std::uint32_t bags = BigHeap::whole_pages(bags_for(n));
     const Bytes before = size_of(o);
     if (bags == 0 || !o.node->big.resize(o.bag, bags)) return false;
     os::Guard guard(o.heap->lock_);

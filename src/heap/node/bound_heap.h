@@ -58,14 +58,6 @@ public:
     Use use();
     void validate();
 
-    auto& lock() { return lock_; }
-
-    // All there are, for the fork handlers. Under heap.lock().
-    template <class Visit>
-    static void for_each(Visit visit) {
-        for (BoundHeap* h = first_; h != nullptr; h = h->newer_) visit(h);
-    }
-
 private:
     explicit BoundHeap(NodeId node);
     void* allocate_small(ClassId c, bool* zeroed);
@@ -77,12 +69,8 @@ private:
     void unlist(std::uint32_t& list, std::uint32_t number);
     void give_all(std::uint32_t& list);
 
-    static BoundHeap* first_;
-
     os::Lock<os::LockRank::bound_heap> lock_;
     NodeId node_;
-    BoundHeap* newer_ = nullptr;
-    BoundHeap* older_ = nullptr;
     Bytes used_ = 0;
     Bytes held_ = 0;
     std::uint32_t rest_ = no_bag;

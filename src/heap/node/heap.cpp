@@ -90,7 +90,10 @@ NodeHeap* Heap::open(NodeId n) {
     if (!node_pages.map_up_to(place + NodeHeap::bytes, space_, pages)) return nullptr;
     auto* node = new (reinterpret_cast<void*>(place)) NodeHeap;
     node->node = n;
-    if (!node->big.region().open(space_, n.value, pages)) return nullptr;
+    if (!node->big.region().open(space_, n.value, pages)) {
+        node_pages.give_back(space_);
+        return nullptr;
+    }
     BigHeapOptions big;
     big.purge_delay = options_.purge_delay;
     big.huge_pages = pages.huge && pages.huge_pages != os::HugePages::off;

@@ -36,8 +36,6 @@ public:
     std::uint32_t number_of(const Region& region, const void* slot) const {
         return static_cast<std::uint32_t>((address_of(slot) - region.thread_heaps()) / slot_bytes_);
     }
-    auto& lock() { return lock_; }
-
 private:
     static constexpr std::uint32_t uncrowded = 128;
 

@@ -31,7 +31,14 @@ bool AddressSpace::lay_out(unsigned stride_shift, const SpaceOptions& options) {
     return data_offset_ + os::huge_page <= length;
 }
 
-// The ends say whether the machine has such addresses. What lies between is not looked at: to map it, if only for a
+// Whether the parts of region r can begin where they are to.
+bool AddressSpace::parts_are_free(unsigned r) const {
+    for (const Bytes offset : {Bytes{0}, thread_heaps_offset(), bag_marks_offset(), bag_table_offset_, node_heap_offset_, data_offset_})
+        if (!is_free(region(r) + offset)) return false;
+    return true;
+}
+
+// The end says whether the machine has such addresses. What lies between is not looked at: to map it, if only for a
 // moment, would cost an emulator gigabytes of page tables. Who meets another mapping there steps over it.
 bool AddressSpace::find_place() {
     const Bytes room = stride() / 4;
@@ -40,7 +47,9 @@ bool AddressSpace::find_place() {
     for (const Address lowest : {favourite, low, total_}) {
         if (lowest + room + total_ > programs) continue;
         base_ = lowest + shift;
-        if (is_free(base_) && is_free(base_ + total_ - os::page_size())) return true;
+        bool all = is_free(base_ + total_ - os::page_size());
+        for (unsigned r = 0; all && r < regions_; ++r) all = parts_are_free(r);
+        if (all) return true;
     }
     return false;
 }

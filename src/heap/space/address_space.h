@@ -26,7 +26,8 @@
 //   j < bound  <=>  -before <= bag < end_bag
 // The thread heaps end at R + reach, hence 0 < before <= T: what passes the comparison is a bag of this
 // region, or lies less than stride - end_offset below it. There are no bags there: it is the part of the
-// region before that is never mapped, or no address of ours. A program's own objects are in neither.
+// region before that we never map, or no address of ours. Only a pointer that is not malloc's can point there; its
+// free() may end in a fault instead of a message.
 #pragma once
 
 #include "base/bits.h"
@@ -92,6 +93,7 @@ public:
 
 private:
     bool lay_out(unsigned stride_shift, const SpaceOptions& options);
+    bool parts_are_free(unsigned r) const;
     bool find_place();
 
     Address base_ = 0;

@@ -30,13 +30,18 @@ std::uint64_t whole_pages(std::uint64_t bags) { return align_up(bags, max_of(os:
 
 bool MetadataPages::map_up_to(Address end, const AddressSpace& space, const RegionPages& pages) {
     end = align_up(end, os::page_size());
-    if (end <= mapped) return true;
-    if (space.map(mapped, end - mapped) != os::Mapped::done) return false;
-    void* const p = reinterpret_cast<void*>(mapped);
-    pages.bind_metadata(p, end - mapped);
-    os::advise_huge(p, end - mapped, os::HugePages::off);
-    mapped = end;
+    if (end <= end_) return true;
+    if (space.map(end_, end - end_) != os::Mapped::done) return false;
+    void* const p = reinterpret_cast<void*>(end_);
+    pages.bind_metadata(p, end - end_);
+    os::advise_huge(p, end - end_, os::HugePages::off);
+    end_ = end;
     return true;
+}
+
+void MetadataPages::give_back(const AddressSpace& space) {
+    if (end_ > start_) space.unmap(start_, end_ - start_);
+    end_ = start_;
 }
 
 void RegionPages::bind(void* p, Bytes bytes) const {
@@ -86,16 +91,20 @@ bool Region::open(const AddressSpace& space, unsigned region, const RegionPages&
     end_bag_ = BagIndex{space.end_offset() >> bag_shift};
     huge_from_ = BagIndex{min_of(space.data_offset() + pages.normal_first, space.end_offset()) >> bag_shift};
     committed_ = first_bag_.value;
-    class_map_pages_.mapped = start_;
-    thread_heaps_pages_.mapped = thread_heaps();
+    class_map_pages_ = MetadataPages{start_};
+    thread_heaps_pages_ = MetadataPages{thread_heaps()};
     // What is before the first bag has no entries.
     const Bytes page = os::page_size();
-    marks_pages_.mapped = align_down(address_of(word_of(BagMark{}, first_bag_.value)), page);
-    table_pages_.mapped = align_down(address_of(bags_ + first_bag_.value), page);
-
+    marks_pages_ = MetadataPages{align_down(address_of(word_of(BagMark{}, first_bag_.value)), page)};
+    table_pages_ = MetadataPages{align_down(address_of(bags_ + first_bag_.value), page)};
+    if (!map_metadata(first_bag_.value + 1)) {
+        // Another try will find the addresses free.
+        for (MetadataPages* part : {&class_map_pages_, &marks_pages_, &table_pages_}) part->give_back(space);
+        return false;
+    }
     const Bytes reserve = space.reserve();
     if (reserve != 0 && os::hold_at(address(first_bag_), reserve)) reserve_end_ = first_bag_.value + (reserve >> bag_shift);
-    return map_metadata(first_bag_.value + 1);
+    return true;
 }
 
 bool Region::map_metadata(std::uint64_t up_to) {
@@ -118,16 +127,22 @@ os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
     return os::Mapped::done;
 }
 
+std::uint64_t Region::unit_at(std::uint64_t bag) const {
+    return (pages_.huge && bag > huge_from_.value ? os::huge_page : smallest_step) >> bag_shift;
+}
+
 bool Region::grow(std::uint64_t up_to) {
     if (up_to > end_bag_.value) return false;
     if (up_to <= committed_) return true;
     if (!map_metadata(up_to)) return false;
     const Bytes used = (committed_ - first_bag_.value) << bag_shift;
-    const std::uint64_t wished = align_up(max_of(up_to, committed_ + (step_after(used) >> bag_shift)), smallest_step >> bag_shift);
+    const std::uint64_t wished = align_up(max_of(up_to, committed_ + (step_after(used) >> bag_shift)), unit_at(up_to));
     // Second, without the slack: it may be what was too much, or what was in the way.
     for (const std::uint64_t target : {min_of<std::uint64_t>(wished, align_up(up_to, metadata_step)), whole_pages(up_to)}) {
         if (target > end_bag_.value) continue;
-        const os::Mapped result = map_bags(committed_, target);
+        os::Mapped result = os::Mapped::taken;
+        // A block that ends here may be asking the kernel how far its mapping goes, and lie in the way for a moment.
+        for (int tries = 0; tries < 3 && result == os::Mapped::taken; ++tries) result = map_bags(committed_, target);
         in_the_way_ = result == os::Mapped::taken;
         if (result != os::Mapped::done) continue;
         __atomic_store_n(&committed_, target, __ATOMIC_RELAXED);
@@ -142,6 +157,8 @@ std::uint32_t Region::step_over(std::uint64_t bags) {
     // Twice as far each time: some forty tries at most.
     for (std::uint64_t skip = os::huge_page >> bag_shift; committed_ + skip + bags <= end_bag_.value; skip *= 2) {
         const std::uint64_t first = committed_ + skip;
+        // Before there are entries for all that lies between.
+        if (os::try_range(address(BagIndex{first}), bags << bag_shift) == os::Mapped::taken) continue;
         if (!map_metadata(first + bags)) return no_bag;
         const os::Mapped result = map_bags(first, first + bags);
         if (result == os::Mapped::refused) return no_bag;
@@ -154,7 +171,7 @@ std::uint32_t Region::step_over(std::uint64_t bags) {
 }
 
 std::uint64_t Region::shrink(std::uint64_t from) {
-    from = align_up(from, smallest_step >> bag_shift);
+    from = align_up(from, unit_at(from));
     // What is beyond the reserve first; what belongs to it is held again.
     for (const std::uint64_t to : {max_of(from, reserve_end_), from}) {
         if (to >= committed_) continue;

@@ -1,5 +1,5 @@
 // One node's part of the address space: its class map, its table of bags, and the bags
-// themselves, committed from the bottom as they are first needed.
+// themselves, mapped from the bottom as they are first needed. What others mapped in between is left out.
 //
 // The maps are written under the lock of whoever owns the bags; class_at() is read without a
 // lock by free(): a program may only free what it owns, and while it owns it the byte stands.
@@ -31,14 +31,23 @@ struct RegionPages {
 };
 
 // Metadata pages of one kind: mapped from their start as far as they are needed.
-struct MetadataPages {
-    Address mapped = 0;  // the end of what is usable; a page's start
+class MetadataPages {
+public:
+    MetadataPages() = default;
+    // `start` is a page's.
+    explicit MetadataPages(Address start) : start_(start), end_(start) {}
     bool map_up_to(Address end, const AddressSpace& space, const RegionPages& pages);
+    // As if none had been mapped.
+    void give_back(const AddressSpace& space);
+
+private:
+    Address start_ = 0;
+    Address end_ = 0;  // of what is usable
 };
 
 class Region {
 public:
-    // Maps the first metadata. `space` outlives the region. false with no memory left.
+    // Maps the first metadata. `space` outlives the region. false, and nothing has changed, with no memory left.
     bool open(const AddressSpace& space, unsigned region, const RegionPages& pages);
 
     Address start() const { return start_; }
@@ -46,6 +55,11 @@ public:
     BagIndex first_bag() const { return first_bag_; }
     BagIndex end_bag() const { return end_bag_; }
 
+    // Whether `p`, of its stretch, lies in what was ever mapped for bags.
+    bool has(const void* p) const {
+        const BagIndex b = bag_of(p);
+        return b.value >= first_bag_.value && b.value < committed();
+    }
     BagIndex bag_of(const void* p) const { return BagIndex{(address_of(p) - start_) >> bag_shift}; }
     void* address(BagIndex b) const { return reinterpret_cast<void*>(start_ + (Address{b.value} << bag_shift)); }
 
@@ -118,6 +132,8 @@ private:
     void advise(Address from, Address to);
     bool map_metadata(std::uint64_t up_to);
     os::Mapped map_bags(std::uint64_t from, std::uint64_t to);
+    // Bags are mapped by so many, so that a huge page is mapped as a whole.
+    std::uint64_t unit_at(std::uint64_t bag) const;
 
     const AddressSpace* space_ = nullptr;
     Address start_ = 0;

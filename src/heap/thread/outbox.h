@@ -34,8 +34,6 @@ public:
     void flush_if_older(std::uint32_t now, std::uint32_t age);
     bool empty() const { return __atomic_load_n(&bytes_, __ATOMIC_RELAXED) == 0; }
 
-    auto& lock() { return lock_; }
-
 private:
     struct Parcel {
         Object* head;

@@ -235,8 +235,7 @@ void free_slow(ThreadHeap* h, void* p, Freed why, const char* call) {
     if (p == nullptr) return;
     NodeHeap* const owner = heap.contains(p) ? heap.owner(p) : nullptr;
     if (why == Freed::full) {
-        // The byte may have been a guard's, for a pointer beside our region: only one inside has
-        // a bag there.
+        // A pointer below our region may have passed the comparison: only one inside has a bag there.
         if (owner == h->home) {
             const ClassId c = owner->big.region().class_at(owner->big.region().bag_of(p));
             if (c != no_class) return free_into_full_list(h, owner, c.value, static_cast<Object*>(p), call);

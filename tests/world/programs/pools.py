@@ -22,6 +22,9 @@ if __name__ == "__main__":
     for method in ("fork", "spawn", "forkserver"):
         with multiprocessing.get_context(method).Pool(3) as pool:
             print(method, sum(pool.map(work, range(1, 13))))
+            # Leaving the block would end the workers by a signal, sooner or later than they end by themselves.
+            pool.close()
+            pool.join()
     stop.set()
     for thread in threads:
         thread.join()
