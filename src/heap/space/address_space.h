@@ -78,7 +78,6 @@ public:
     Bytes bag_marks_offset() const { return class_reach; }
     Bytes bag_table_offset() const { return bag_table_offset_; }
     Bytes node_heap_offset() const { return node_heap_offset_; }
-    Bytes node_heap_bytes() const { return node_heap_bytes_; }
     Bytes thread_heaps_offset() const { return class_reach - thread_heaps_bytes(); }
     Bytes thread_heaps_bytes() const { return thread_heaps_bytes_; }
     Bytes data_offset() const { return data_offset_; }
