@@ -20,6 +20,15 @@ def test_mark_is_found_however_the_stream_is_cut(step):
     assert (bytes(seen), stream.status) == (b"one\nend-o\nend-of-it", 17)
 
 
+@pytest.mark.parametrize("damaged", [b"", b"end-of-stream", b"end-of-stream 1", b"end-of-stream 17"])
+def test_mark_that_lost_its_end_is_followed_by_another(damaged):
+    seen = bytearray()
+    stream = _Marked("end-of-stream", seen.extend)
+    for chunk in (b"one\n", damaged, b"end-of-stream 17\n"):
+        stream.take(chunk)
+    assert (bytes(seen), stream.status) == (b"one\n", 17)
+
+
 def test_what_looks_like_a_mark_is_given_out_when_the_machine_stops():
     seen = bytearray()
     stream = _Marked("end-of-stream", seen.extend)

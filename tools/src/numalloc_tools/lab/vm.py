@@ -1,6 +1,7 @@
 """Runs one virtual machine: starts QEMU, takes the guest's streams apart, and leaves nothing behind."""
 
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -269,16 +270,13 @@ class _Marked:
             if ready := data[: len(data) - keep]:
                 self._sink(ready)
             return
-        line, newline, _ = data[at:].partition(b"\n")
-        if not newline:
-            if data[:at]:
-                self._sink(data[:at])
-            self._held = data[at:]
-            return
         if data[:at]:
             self._sink(data[:at])
-        self._held = b""
-        self.status = int(line.split()[1])
+        self._held = data[at:]
+        # A busy host may lose a part of a mark; the guest writes more than one.
+        if whole := re.search(re.escape(self._mark) + rb" (\d+)\n", self._held):
+            self._held = b""
+            self.status = int(whole[1])
 
     def finish(self) -> None:
         """The machine is gone: what was held back was no mark after all."""
