@@ -15,19 +15,19 @@ import symbols
 from check import differences, finish, run
 
 FAULTY_SOURCES = [
-    ("heap/node/x.cpp", '#include "heap/thread/thread_heap.h"\n', "a floor above it"),
+    ("heap/central/x.cpp", '#include "heap/thread/thread_heap.h"\n', "a floor above it"),
     ("heap/space/x.h", '#include "placement/policy.h"\n', "a floor above it"),
     ("os/x.cpp", '#include "options/options.h"\n', "a floor above it"),
-    ("placement/x.cpp", '#include "heap/node/heap.h"\n', "do not know each other"),
+    ("placement/x.cpp", '#include "heap/process/heap.h"\n', "do not know each other"),
     ("api/x.cpp", "void* p = mmap(0, 1, 2, 3, 4, 5);\n", "src/os only"),
-    ("heap/node/x.cpp", "call(SYS_madvise, p);\n", "src/os only"),
+    ("heap/central/x.cpp", "call(SYS_madvise, p);\n", "src/os only"),
     ("placement/x.cpp", "#include <sys/mman.h>\n", "src/os only"),
     ("api/x.cpp", '#include "os/syscall.h"\n', "src/os only"),
     ("newfloor/x.cpp", "\n", "in no floor"),
     ("api/x.cpp", '#include "thread_heap.h"\n', "not written from src/"),
 ]
 RIGHT_SOURCES = [
-    ("heap/node/x.cpp", '#include "heap/space/bag.h"\n#include "os/lock.h"\n'),
+    ("heap/central/x.cpp", '#include "heap/space/bag.h"\n#include "os/lock.h"\n'),
     ("os/x.cpp", '#include "base/bits.h"\n#include <sys/mman.h>\ncall(SYS_mmap);\n'),
     ("api/x.cpp", '// mmap(2) is not called here\n#include "numalloc/options.def"\n'),
     ("api/x.cpp", "NUMALLOC_EXPORT int execve(const char* path);\n"),

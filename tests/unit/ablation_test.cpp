@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "heap/node/statistics.h"
+#include "heap/process/statistics.h"
 #include "made_up_heap.h"
 
 namespace numalloc {

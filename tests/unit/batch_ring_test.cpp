@@ -4,7 +4,7 @@
 #include <deque>
 #include <random>
 
-#include "heap/node/batch_ring.h"
+#include "heap/central/ring.h"
 
 namespace numalloc {
 namespace {

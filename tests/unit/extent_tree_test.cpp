@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "heap/node/extent_tree.h"
+#include "heap/pages/extent_tree.h"
 
 namespace numalloc {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "heap/node/class_heap.h"
+#include "heap/central/class_heap.h"
 #include "made_up_node.h"
 
 namespace numalloc::testing {

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "heap/node/big_heap.h"
+#include "heap/pages/big_heap.h"
 
 namespace numalloc::testing {
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "heap/node/statistics.h"
+#include "heap/process/statistics.h"
 #include "made_up_heap.h"
 
 namespace numalloc::testing {

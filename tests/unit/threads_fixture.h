@@ -27,7 +27,7 @@
 
 #include "made_up_machine.h"
 #include "options/options.h"
-#include "api/fork_handlers.h"
+#include "api/interpose/fork_handlers.h"
 #include "placement/placement.h"
 
 namespace numalloc {

@@ -1,8 +1,8 @@
 #include "heap/thread/thread_heap.h"
 
 #include "base/check.h"
-#include "heap/node/bound_heap.h"
-#include "heap/node/invalid.h"
+#include "heap/process/bound_heap.h"
+#include "heap/space/invalid.h"
 #include "heap/thread/lists.h"
 
 namespace numalloc {

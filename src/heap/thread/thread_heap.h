@@ -26,8 +26,8 @@
 #pragma once
 
 #include "base/bit_set.h"
-#include "heap/node/heap.h"
-#include "heap/thread/outbox.h"
+#include "heap/process/heap.h"
+#include "heap/thread/remote_cache.h"
 
 namespace numalloc {
 

@@ -1,0 +1,81 @@
+// Heaps that a program makes for itself on one node.
+#include "api/export.h"
+#include "api/malloc/initialise.h"
+#include "api/extension/nodes.h"
+#include "api/extension/on_node.h"
+#include "heap/process/bound_heap.h"
+#include "numalloc/numalloc.h"
+#include "os/topology.h"
+
+using namespace numalloc;
+using namespace numalloc::api;
+
+namespace {
+
+BoundHeap* inner(numalloc_heap* h) { return reinterpret_cast<BoundHeap*>(h); }
+
+void* allocate(numalloc_heap* h, Bytes n, Bytes alignment, bool* zeroed) {
+    if (n > largest_request || alignment > largest_request) return no_memory();
+    void* p = inner(h)->allocate(max_of<Bytes>(n, 1), alignment, zeroed);
+    return p != nullptr ? p : no_memory();
+}
+
+}  // namespace
+
+extern "C" {
+
+NUMALLOC_EXPORT numalloc_heap* numalloc_heap_create(int node) noexcept {
+    const NodeId n = usable_node(node);
+    if (n == no_node) return nullptr;
+    BoundHeap* h = heap.started() ? BoundHeap::create(n) : nullptr;
+    return h != nullptr ? reinterpret_cast<numalloc_heap*>(h) : static_cast<numalloc_heap*>(no_memory());
+}
+
+NUMALLOC_EXPORT void numalloc_heap_destroy(numalloc_heap* h) noexcept {
+    if (h != nullptr) inner(h)->destroy();
+}
+
+NUMALLOC_EXPORT void numalloc_heap_reset(numalloc_heap* h) noexcept { inner(h)->reset(); }
+
+NUMALLOC_EXPORT void* numalloc_heap_malloc(numalloc_heap* h, size_t size) noexcept {
+    bool zeroed;
+    return allocate(h, size, 1, &zeroed);
+}
+
+NUMALLOC_EXPORT void* numalloc_heap_calloc(numalloc_heap* h, size_t count, size_t size) noexcept {
+    size_t n;
+    if (__builtin_mul_overflow(count, size, &n)) return no_memory();
+    bool zeroed = false;
+    void* p = allocate(h, n, 1, &zeroed);
+    if (p != nullptr) clear(p, n, zeroed);
+    return p;
+}
+
+NUMALLOC_EXPORT void* numalloc_heap_aligned_alloc(numalloc_heap* h, size_t alignment, size_t size) noexcept {
+    if (!is_power_of_two(alignment)) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    bool zeroed;
+    return allocate(h, size, alignment, &zeroed);
+}
+
+NUMALLOC_EXPORT void* numalloc_heap_realloc(numalloc_heap* h, void* p, size_t size) noexcept {
+    if (p == nullptr) return numalloc_heap_malloc(h, size);
+    if (size == 0) {
+        free_slow_path(p, Freed::elsewhere, "numalloc_heap_realloc");
+        return nullptr;
+    }
+    void* q = reallocate_in(inner(h), p, size, "numalloc_heap_realloc");
+    return q != nullptr ? q : no_memory();
+}
+
+NUMALLOC_EXPORT int numalloc_heap_node(numalloc_heap* h) noexcept {
+    return static_cast<int>(os::topology().os_node(inner(h)->node()));
+}
+
+NUMALLOC_EXPORT size_t numalloc_heap_used(numalloc_heap* h) noexcept { return inner(h)->use().used; }
+
+NUMALLOC_EXPORT size_t numalloc_heap_held(numalloc_heap* h) noexcept { return inner(h)->use().held; }
+
+}  // extern "C"

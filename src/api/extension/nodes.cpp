@@ -1,0 +1,126 @@
+// What a program may ask about the machine: nodes, distances, CPUs, free memory, and whose memory a
+// pointer is. All thread-safe; numalloc.h has the contract of each.
+#include "api/extension/nodes.h"
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "api/export.h"
+#include "api/malloc/initialise.h"
+#include "heap/process/heap.h"
+#include "numalloc/numalloc.h"
+#include "os/topology.h"
+
+namespace numalloc::api {
+
+NodeId usable_node(int os_node) {
+    wake();
+    const os::Topology& topology = os::topology();
+    if (os_node < 0 || !topology.exists(static_cast<unsigned>(os_node))) {
+        errno = EINVAL;
+        return no_node;
+    }
+    const NodeId node = topology.from_os_node(static_cast<unsigned>(os_node));
+    if (node == no_node) errno = ENXIO;
+    return node;
+}
+
+namespace {
+
+int fail(int error) {
+    errno = error;
+    return -1;
+}
+
+int os_number(NodeId n) { return static_cast<int>(os::topology().os_node(n)); }
+
+// Where the kernel has the page.
+int ask_kernel(const void* p) {
+    wake();
+    if (!os::topology().machine_has_one_node()) {
+        const int node = os::node_of_page(p);
+        return node >= 0 ? node : fail(-node);
+    }
+    // There is only one answer; a page that was never written has none.
+    const int error = os::ask_for_page(p);
+    return error == -ENOENT || error == -EFAULT ? fail(-error) : os_number(NodeId{0});
+}
+
+// Of our memory where the address may not say it: interleaved, or big where some blocks were moved.
+int node_of_unusual(const void* p, NodeId region) {
+    NodeHeap* const owner = heap.opened(region);
+    if (region.value < heap.nodes()) {
+        if (owner == nullptr) return os_number(region);
+        const BagIndex b = owner->big.region().bag_of(p);
+        if (b.value >= owner->big.region().committed() || owner->big.region().class_at(b) != no_class) return os_number(region);
+    }
+    return ask_kernel(p);
+}
+
+}  // namespace
+
+}  // namespace numalloc::api
+
+using namespace numalloc;
+using namespace numalloc::api;
+
+extern "C" {
+
+NUMALLOC_EXPORT int numalloc_node_count(void) noexcept {
+    wake();
+    return static_cast<int>(os::topology().nodes());
+}
+
+NUMALLOC_EXPORT int numalloc_nodes(int* nodes, int capacity) noexcept {
+    const int count = numalloc_node_count();
+    for (int i = 0; i < count && i < capacity; ++i) nodes[i] = os_number(NodeId{static_cast<unsigned>(i)});
+    return count;
+}
+
+NUMALLOC_EXPORT int numalloc_distance(int from, int to) noexcept {
+    const NodeId a = usable_node(from);
+    if (a == no_node) return -1;
+    const NodeId b = usable_node(to);
+    return b == no_node ? -1 : static_cast<int>(os::topology().distance(a, b));
+}
+
+NUMALLOC_EXPORT int numalloc_node_cpus(int node, size_t bytes, void* cpu_set) noexcept {
+    wake();
+    if (node < 0 || !os::topology().exists(static_cast<unsigned>(node))) return fail(EINVAL);
+    os::CpuMask mask;
+    if (!os::cpus_of_os_node(static_cast<unsigned>(node), mask)) {
+        // No /sys: one node, with the CPUs that we have.
+        if (os::get_affinity(0, mask) <= 0) return fail(EINVAL);
+    }
+    for (unsigned cpu = mask.first(); cpu < os::max_cpus; cpu = mask.next(cpu + 1))
+        if (cpu / CHAR_BIT >= bytes) return fail(EINVAL);
+    memset(cpu_set, 0, bytes);
+    memcpy(cpu_set, mask.data(), min_of<Bytes>(bytes, sizeof mask));
+    return static_cast<int>(mask.count());
+}
+
+NUMALLOC_EXPORT long long numalloc_node_free_memory(int node) noexcept {
+    if (usable_node(node) == no_node) return -1;
+    const Bytes bytes = os::recent_free_bytes_of_node(static_cast<unsigned>(node));
+    return bytes == ~Bytes{0} ? fail(EIO) : static_cast<long long>(bytes);
+}
+
+NUMALLOC_EXPORT int numalloc_node_of(const void* p) noexcept {
+    const NodeHeap* const owner = heap.contains(p) ? heap.owner(p) : nullptr;
+    if (NUMALLOC_UNLIKELY(owner == nullptr || !owner->big.region().has(p))) return ask_kernel(p);
+    const unsigned region = heap.space().region_of(p);
+    if (NUMALLOC_UNLIKELY(region >= heap.nodes() || heap.any_moved())) return node_of_unusual(p, NodeId{region});
+    return os_number(NodeId{region});
+}
+
+NUMALLOC_EXPORT int numalloc_current_node(void) noexcept {
+    wake();
+    const os::Topology& topology = os::topology();
+    if (topology.machine_has_one_node()) return os_number(NodeId{0});
+    // With one usable node the table does not tell the others apart.
+    const int node = topology.nodes() > 1 ? os::current_os_node() : os::ask_os_node();
+    return node >= 0 ? node : os_number(NodeId{0});
+}
+
+}  // extern "C"

@@ -1,0 +1,60 @@
+// What the calls with a place in common do: check, allocate there, set errno.
+#pragma once
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "api/malloc/allocate.h"
+#include "api/malloc/aside.h"
+
+namespace numalloc::api {
+
+NUMALLOC_COLD inline void* no_memory() {
+    errno = ENOMEM;
+    return nullptr;
+}
+
+inline void* malloc_there(Bytes n, NodeId node) {
+    void* p = allocate_on_node(n, 1, node, nullptr);
+    if (p != nullptr) return p;
+    const auto next = NUMALLOC_ASIDE(malloc);
+    return next != nullptr ? next(n) : no_memory();
+}
+
+inline void* calloc_there(Bytes count, Bytes size, NodeId node) {
+    Bytes n;
+    if (__builtin_mul_overflow(count, size, &n)) return no_memory();
+    bool zeroed = false;
+    void* p = allocate_on_node(n, 1, node, &zeroed);
+    if (p == nullptr) {
+        const auto next = NUMALLOC_ASIDE(calloc);
+        return next != nullptr ? next(1, n) : no_memory();
+    }
+    clear(p, n, zeroed);
+    return p;
+}
+
+inline void* aligned_alloc_there(Bytes alignment, Bytes n, NodeId node) {
+    if (!is_power_of_two(alignment)) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    void* p = allocate_on_node(n, alignment, node, nullptr);
+    if (p != nullptr) return p;
+    const auto next = NUMALLOC_ASIDE(aligned_alloc);
+    return next != nullptr ? next(alignment, n) : no_memory();
+}
+
+inline void* realloc_there(void* p, Bytes n, NodeId node, const char* call) {
+    if (p == nullptr) return malloc_there(n, node);
+    if (n == 0) {
+        const Freed freed = push(this_thread_heap, p);
+        if (freed != Freed::done) free_slow_path(p, freed, call);
+        return nullptr;
+    }
+    void* q = reallocate_on_node(p, n, node, call);
+    return q != nullptr ? q : no_memory();
+}
+
+}  // namespace numalloc::api

@@ -1,0 +1,81 @@
+// Partitioned shared memory: blocks on the node of a thread, whoever asks (JArena).
+#include "api/export.h"
+#include "api/malloc/initialise.h"
+#include "api/extension/on_node.h"
+#include "numalloc/numalloc.h"
+#include "os/topology.h"
+#include "placement/owners.h"
+
+using namespace numalloc;
+using namespace numalloc::api;
+
+namespace {
+
+// no_node sets errno.
+NodeId node_of(int owner) {
+    wake();
+    bool out_of_memory;
+    bool moved;
+    const NodeId node = placement::node_of_owner(owner, &out_of_memory, &moved);
+    if (moved) settle_heap();
+    if (node == no_node) errno = out_of_memory ? ENOMEM : EINVAL;
+    return node;
+}
+
+}  // namespace
+
+extern "C" {
+
+NUMALLOC_EXPORT void* psm_alloc(size_t bytes, int owner) noexcept {
+    const NodeId n = node_of(owner);
+    return n == no_node ? nullptr : malloc_there(bytes, n);
+}
+
+NUMALLOC_EXPORT void* psm_calloc(size_t count, size_t size, int owner) noexcept {
+    const NodeId n = node_of(owner);
+    return n == no_node ? nullptr : calloc_there(count, size, n);
+}
+
+NUMALLOC_EXPORT void* psm_aligned_alloc(size_t alignment, size_t bytes, int owner) noexcept {
+    const NodeId n = node_of(owner);
+    return n == no_node ? nullptr : aligned_alloc_there(alignment, bytes, n);
+}
+
+NUMALLOC_EXPORT void* psm_realloc(void* p, size_t bytes) noexcept {
+    if (p == nullptr) return psm_alloc(bytes, psm_self());
+    if (stepped_aside()) return realloc_there(p, bytes, NodeId{0}, "psm_realloc");
+    usable_size(p, "psm_realloc");  // before its node is asked for: `p` may be no block of ours
+    return realloc_there(p, bytes, heap.node_of_block(p), "psm_realloc");
+}
+
+NUMALLOC_EXPORT void psm_free(void* p) noexcept {
+    const Freed freed = push(this_thread_heap, p);
+    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(p, freed, "psm_free");
+}
+
+NUMALLOC_EXPORT int psm_owner_node(int owner) noexcept {
+    const NodeId n = node_of(owner);
+    return n == no_node ? -1 : static_cast<int>(os::topology().os_node(n));
+}
+
+NUMALLOC_EXPORT int psm_self(void) noexcept {
+    wake();
+    return placement::owner_of_caller();
+}
+
+NUMALLOC_EXPORT int psm_register(int owner) noexcept {
+    wake();
+    if (owner < 0 || owner >= placement::most_owners) {
+        errno = EINVAL;
+        return -1;
+    }
+    bool moved;
+    if (!placement::register_owner(owner, &moved)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    if (moved) settle_heap();
+    return 0;
+}
+
+}  // extern "C"

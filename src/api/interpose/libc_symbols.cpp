@@ -1,0 +1,130 @@
+#include "api/interpose/libc_symbols.h"
+
+#include <dlfcn.h>
+#include <gnu/lib-names.h>
+#include <link.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "base/bits.h"
+#include "os/memory.h"
+
+namespace numalloc::api {
+
+namespace {
+
+constexpr const char* family[] = {
+    "malloc", "free", "calloc", "realloc", "reallocarray", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc",
+    "cfree", "free_sized", "free_aligned_sized", "malloc_usable_size", "mallinfo", "mallinfo2", "malloc_stats", "malloc_info",
+    "malloc_trim", "mallopt", "__libc_malloc", "__libc_free", "__libc_cfree", "__libc_calloc", "__libc_realloc", "__libc_memalign",
+    "__libc_valloc", "__libc_pvalloc", "__posix_memalign"};
+
+// A loaded library's dynamic symbols and their GNU hash table.
+struct Symbols {
+    Address base = 0;
+    ElfW(Sym)* symbols = nullptr;
+    const char* names = nullptr;
+    const std::uint32_t* hash = nullptr;
+
+    // Those of the name, of all versions.
+    template <class Visit>
+    bool for_each(const char* name, Visit visit) const {
+        std::uint32_t wanted = 5381;
+        for (const char* p = name; *p != '\0'; ++p) wanted = wanted * 33 + static_cast<unsigned char>(*p);
+        const std::uint32_t buckets = hash[0];
+        const std::uint32_t first = hash[1];
+        const std::uint32_t* const bucket = hash + 4 + hash[2] * (sizeof(ElfW(Addr)) / sizeof *hash);
+        const std::uint32_t* const chain = bucket + buckets;
+        std::uint32_t i = bucket[wanted % buckets];
+        if (i < first) return true;
+        for (;; ++i) {
+            const std::uint32_t h = chain[i - first];
+            ElfW(Sym)& symbol = symbols[i];
+            if ((h | 1) == (wanted | 1) && symbol.st_shndx != SHN_UNDEF && std::strcmp(names + symbol.st_name, name) == 0)
+                if (!visit(symbol)) return false;
+            if ((h & 1) != 0) return true;
+        }
+    }
+};
+
+bool find_libc(Symbols& libc) {
+    void* handle = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) return false;
+    link_map* map = nullptr;
+    const bool found = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
+    dlclose(handle);  // the process keeps it
+    if (!found) return false;
+    libc.base = map->l_addr;
+    for (const ElfW(Dyn)* d = map->l_ld; d->d_tag != DT_NULL; ++d) switch (d->d_tag) {
+            case DT_SYMTAB: libc.symbols = reinterpret_cast<ElfW(Sym)*>(d->d_un.d_ptr); break;
+            case DT_STRTAB: libc.names = reinterpret_cast<const char*>(d->d_un.d_ptr); break;
+            case DT_GNU_HASH: libc.hash = reinterpret_cast<const std::uint32_t*>(d->d_un.d_ptr); break;
+            default: break;
+        }
+    return libc.symbols != nullptr && libc.names != nullptr && libc.hash != nullptr;
+}
+
+// Pages with code are left alone: written once, some systems let nobody execute them again.
+bool lies_beside_code(const Symbols& libc) {
+    struct Question {
+        Address base;
+        Address address;
+        bool only_read;
+    } question{libc.base, address_of(libc.symbols), false};
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* data) {
+            auto& q = *static_cast<Question*>(data);
+            if (info->dlpi_addr != q.base) return 0;
+            for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
+                const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+                if (segment.p_type == PT_LOAD && q.address - q.base - segment.p_vaddr < segment.p_memsz) q.only_read = segment.p_flags == PF_R;
+            }
+            return 1;
+        },
+        &question);
+    return !question.only_read;
+}
+
+void* page_of(const ElfW(Sym)& symbol) { return reinterpret_cast<void*>(align_down(address_of(&symbol.st_value), os::page_size())); }
+
+// visit(symbol, our function) for every entry that is to lead to us. A name that only we have is in no table of libc's.
+template <class Visit>
+bool for_each_of_family(const Symbols& libc, Visit visit) {
+    for (const char* name : family) {
+        void* const target = dlsym(RTLD_DEFAULT, name);
+        if (target != nullptr && !libc.for_each(name, [&](ElfW(Sym)& symbol) { return visit(symbol, target); })) return false;
+    }
+    return true;
+}
+
+// All or none: where one page may not be written, nothing is.
+bool lead_all() {
+    Symbols libc;
+    if (!find_libc(libc) || lies_beside_code(libc)) return false;
+    const bool writable = for_each_of_family(libc, [](ElfW(Sym)& symbol, void*) { return os::allow_writes(page_of(symbol), os::page_size()); });
+    if (writable)
+        for_each_of_family(libc, [&](ElfW(Sym)& symbol, void* target) {
+            // One aligned word: whoever looks the name up meanwhile finds the one or the other.
+            __atomic_store_n(&symbol.st_value, address_of(target) - libc.base, __ATOMIC_RELAXED);
+            return true;
+        });
+    for_each_of_family(libc, [](ElfW(Sym)& symbol, void*) { return os::forbid_writes(page_of(symbol), os::page_size()), true; });
+    return writable;
+}
+
+}  // namespace
+
+bool libc_symbols_lead_to_ours() {
+    enum State : int { untouched, at_it, done };
+    static constinit std::atomic<int> state{untouched};
+    int seen = untouched;
+    if (state.compare_exchange_strong(seen, at_it, std::memory_order_acquire)) {
+        if (!lead_all()) return false;
+        state.store(seen = done, std::memory_order_release);
+    }
+    return seen == done;
+}
+
+}  // namespace numalloc::api

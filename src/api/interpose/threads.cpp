@@ -1,0 +1,208 @@
+// Interposed: the creation of threads and their affinity. Only in the shared libraries; see
+// numalloc_interposes_threads in placement.cpp.
+//
+//   pthread_create -> begin_thread -> libc's -> created_thread
+//                                       new thread: run_thread -> enter_thread -> the user's function
+//                                                   thread_is_over (key destructor) -> thread_ended
+//
+// Where nothing is bound (one node, binding=none) every call goes straight on to libc.
+#include <pthread.h>
+#include <sched.h>
+#include <threads.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "api/export.h"
+#include "api/interpose/library.h"
+#include "api/interpose/next.h"
+#include "placement/placement.h"
+
+extern "C" {
+extern const bool numalloc_interposes_threads;
+const bool numalloc_interposes_threads = true;
+}
+
+namespace numalloc::api {
+
+namespace {
+
+using placement::ThreadRecord;
+
+constinit std::atomic<bool> default_attr_has_affinity{false};
+
+// The affinity in a thread's attributes. libc answers all ones for "none".
+bool affinity_in(const pthread_attr_t* attr, os::CpuMask& mask) {
+    const int error = pthread_attr_getaffinity_np(attr, sizeof mask, reinterpret_cast<cpu_set_t*>(mask.data()));
+    return error == 0 && mask.count() < os::max_cpus;
+}
+
+bool affinity_of_new_thread(const pthread_attr_t* attr, os::CpuMask& mask) {
+    if (attr != nullptr) return affinity_in(attr, mask);
+    pthread_attr_t defaults;
+    if (!default_attr_has_affinity.load(std::memory_order_relaxed) || pthread_getattr_default_np(&defaults) != 0)
+        return false;
+    const bool found = affinity_in(&defaults, mask);
+    pthread_attr_destroy(&defaults);
+    return found;
+}
+
+// ---- The end of a thread, however it comes: a key whose destructor puts itself off to the
+// last round, so that the program's own destructors still run at home.
+
+constinit std::atomic<std::uint64_t> key_plus_one{0};
+constinit thread_local int rounds __attribute__((tls_model("initial-exec"))) = 0;
+
+void thread_is_over(void* self) {
+    const std::uint64_t key = key_plus_one.load(std::memory_order_relaxed) - 1;
+    if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(static_cast<pthread_key_t>(key), self) == 0)
+        return;
+    placement::thread_ended();
+}
+
+void make_key() {
+    if (key_plus_one.load(std::memory_order_acquire) != 0) return;
+    pthread_key_t key = 0;
+    if (pthread_key_create(&key, thread_is_over) != 0) return;
+    std::uint64_t none = 0;
+    if (!key_plus_one.compare_exchange_strong(none, std::uint64_t{key} + 1, std::memory_order_release))
+        pthread_key_delete(key);
+}
+
+void enter(ThreadRecord* record) {
+    placement::enter_thread(record);
+    const std::uint64_t key = key_plus_one.load(std::memory_order_acquire);
+    if (key != 0) pthread_setspecific(static_cast<pthread_key_t>(key - 1), record);
+}
+
+void* run_thread(void* argument) {
+    auto* record = static_cast<ThreadRecord*>(argument);
+    const auto start = reinterpret_cast<void* (*)(void*)>(record->start);
+    void* user_argument = record->argument;
+    enter(record);
+    return start(user_argument);
+}
+
+int run_c11_thread(void* argument) {
+    auto* record = static_cast<ThreadRecord*>(argument);
+    const auto start = reinterpret_cast<int (*)(void*)>(record->start);
+    void* user_argument = record->argument;
+    enter(record);
+    return start(user_argument);
+}
+
+// `create(handle, record)` starts the thread, 0 for success, with one of the functions above.
+template <class Create>
+int create_thread(pthread_t* thread, const pthread_attr_t* attr, void (*start)(), void* argument, bool* ours,
+                  Create create) {
+    make_key();
+    os::CpuMask mask;
+    NodeId moved = no_node;
+    ThreadRecord* record = placement::begin_thread(affinity_of_new_thread(attr, mask) ? &mask : nullptr, &moved);
+    *ours = record != nullptr;
+    if (!*ours) return 0;
+    if (moved != no_node) thread_moved();
+    record->handle_out = thread;
+    record->start = start;
+    record->argument = argument;
+    const std::uint64_t generation = record->generation;
+    pthread_t handle{};
+    const int error = create(&handle, record);
+    if (error != 0) placement::abandon_thread(record);
+    else placement::created_thread(record, generation, handle);
+    // What was interleaved while the process had one thread is no longer.
+    if (error == 0 && moved != no_node) thread_moved();
+    return error;
+}
+
+int fail(long result) {
+    errno = static_cast<int>(-result);
+    return -1;
+}
+
+}  // namespace
+
+}  // namespace numalloc::api
+
+using namespace numalloc;
+using namespace numalloc::api;
+
+extern "C" NUMALLOC_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*start)(void*),
+                                   void* argument) noexcept {
+    const auto next = NUMALLOC_NEXT(pthread_create);
+    wake_library();
+    bool ours = false;
+    if (placement::active()) {
+        const int error = create_thread(
+            thread, attr, reinterpret_cast<void (*)()>(start), argument, &ours,
+            [&](pthread_t* handle, ThreadRecord* record) { return next(handle, attr, run_thread, record); });
+        if (ours) return error;
+    }
+    return next(thread, attr, start, argument);
+}
+
+extern "C" NUMALLOC_EXPORT int thrd_create(thrd_t* thread, thrd_start_t start, void* argument) {
+    const auto next = NUMALLOC_NEXT(thrd_create);
+    wake_library();
+    bool ours = false;
+    if (placement::active()) {
+        const int error = create_thread(
+            thread, nullptr, reinterpret_cast<void (*)()>(start), argument, &ours,
+            [&](pthread_t* handle, ThreadRecord* record) { return next(handle, run_c11_thread, record); });
+        if (ours) return error;
+    }
+    return next(thread, start, argument);
+}
+
+extern "C" NUMALLOC_EXPORT int pthread_setattr_default_np(const pthread_attr_t* attr) noexcept {
+    const int error = NUMALLOC_NEXT(pthread_setattr_default_np)(attr);
+    os::CpuMask mask;
+    if (error == 0 && affinity_in(attr, mask)) default_attr_has_affinity.store(true, std::memory_order_relaxed);
+    return error;
+}
+
+extern "C" NUMALLOC_EXPORT int sched_getaffinity(pid_t tid, std::size_t bytes, cpu_set_t* mask) noexcept {
+    const long got = placement::get_affinity(tid, bytes, mask);
+    if (got < 0) return fail(got);
+    std::memset(reinterpret_cast<char*>(mask) + got, 0, bytes - static_cast<std::size_t>(got));
+    return 0;
+}
+
+extern "C" NUMALLOC_EXPORT int sched_setaffinity(pid_t tid, std::size_t bytes, const cpu_set_t* mask) noexcept {
+    NodeId node;
+    const long result = placement::set_affinity(tid, bytes, mask, &node);
+    if (node != no_node) thread_moved();
+    return result < 0 ? fail(result) : 0;
+}
+
+extern "C" NUMALLOC_EXPORT int pthread_getaffinity_np(pthread_t thread, std::size_t bytes, cpu_set_t* mask) noexcept {
+    const long got = placement::get_affinity(thread, bytes, mask);
+    if (got == placement::unknown_thread) return NUMALLOC_NEXT(pthread_getaffinity_np)(thread, bytes, mask);
+    if (got < 0) return static_cast<int>(-got);
+    std::memset(reinterpret_cast<char*>(mask) + got, 0, bytes - static_cast<std::size_t>(got));
+    return 0;
+}
+
+extern "C" NUMALLOC_EXPORT int pthread_setaffinity_np(pthread_t thread, std::size_t bytes, const cpu_set_t* mask) noexcept {
+    const auto next = NUMALLOC_NEXT(pthread_setaffinity_np);
+    NodeId node;
+    const long result = placement::set_affinity(thread, bytes, mask, &node, next);
+    if (result == placement::unknown_thread) return next(thread, bytes, mask);
+    if (node != no_node) thread_moved();
+    return static_cast<int>(-result);
+}
+
+// The attributes of a running thread, its affinity among them.
+extern "C" NUMALLOC_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t* attr) noexcept {
+    const int error = NUMALLOC_NEXT(pthread_getattr_np)(thread, attr);
+    if (error != 0 || !placement::active()) return error;
+    os::CpuMask mask;
+    const long got = placement::get_affinity(thread, sizeof mask, mask.data());
+    if (got <= 0) return 0;
+    const int set_error =
+        pthread_attr_setaffinity_np(attr, static_cast<std::size_t>(got), reinterpret_cast<const cpu_set_t*>(mask.data()));
+    if (set_error != 0) pthread_attr_destroy(attr);
+    return set_error;
+}

@@ -1,0 +1,54 @@
+// Threads are bound, memory is somebody else's: the library of libnumalloc-binding.so. Sleeps until
+// the first pthread_create; a process with one thread is left as it is.
+#include <atomic>
+
+#include "api/interpose/fork_handlers.h"
+#include "api/interpose/library.h"
+#include "options/options.h"
+#include "os/lock.h"
+#include "os/topology.h"
+#include "placement/placement.h"
+
+namespace numalloc::api {
+
+namespace {
+
+constinit std::atomic<bool> awake{false};
+constinit os::Lock<os::LockRank::initialise> initialise_lock;
+
+bool wake_once() {
+    os::Guard guard(initialise_lock);
+    if (awake.load(std::memory_order_relaxed)) return false;
+    init_options();
+    os::init_topology();
+    placement::init();
+    awake.store(true, std::memory_order_release);
+    return true;
+}
+
+}  // namespace
+
+// All threads share a mark: they have nowhere to keep one.
+void fork_prepare() {
+    os::fork_gate.close();
+    placement::fork_prepare();
+}
+void fork_parent() {
+    placement::fork_parent();
+    os::fork_gate.open();
+}
+void fork_child() {
+    os::fork_gate.become_child();
+    placement::fork_child();
+}
+
+void wake_library() {
+    if (awake.load(std::memory_order_acquire)) return;
+    // Outside of the lock: libc may call malloc, which is any allocator's, and that may start a thread.
+    if (wake_once()) register_fork_handlers();
+}
+
+// The allocator beside us takes memory where the thread runs, or where it likes.
+void thread_moved() {}
+
+}  // namespace numalloc::api

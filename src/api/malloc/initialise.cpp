@@ -1,0 +1,146 @@
+#include "api/malloc/initialise.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "api/malloc/aside.h"
+#include "api/interpose/fork_handlers.h"
+#include "api/malloc/replaced.h"
+#include "heap/thread/fork.h"
+#include "heap/thread/rehome.h"
+#include "options/options.h"
+#include "os/lock.h"
+#include "os/report.h"
+#include "os/topology.h"
+#include "placement/memory_home.h"
+#include "placement/placement.h"
+
+namespace numalloc::api {
+
+namespace {
+
+// Set once, by whichever thread calls malloc first. Between `heap_works` and `complete` libc is
+// told of us (keys, fork handlers) and may itself allocate: that already succeeds.
+enum class Stage : int { nothing, stepped_aside, heap_works, complete };
+std::atomic<Stage> stage{Stage::nothing};
+constinit os::Lock<os::LockRank::initialise> initialise_lock;
+pthread_key_t exit_key;
+bool exit_key_made = false;
+void* const first_round = reinterpret_cast<void*>(1);
+void* const second_round = reinterpret_cast<void*>(2);
+
+// Set for good when the thread has let go of its heap: what its last destructors and libc still
+// allocate and free for it goes straight to the node.
+__thread bool thread_ended __attribute__((tls_model("initial-exec"))) = false;
+
+// Other keys' destructors use malloc too: ours comes back once, and lets go in the second of
+// libc's four rounds. A thread whose first malloc of all is in a destructor of the first or
+// second round is still in time; one in the third or fourth keeps its heap, until another thread
+// needs one and finds that its owner is no more (attach.cpp).
+void on_thread_exit(void* round) {
+    if (round == first_round && pthread_setspecific(exit_key, second_round) == 0) return;
+    thread_ended = true;
+    detach_thread();
+    placement::thread_ended();
+}
+
+// What the option `verbose` is for: what was found, and what could be had.
+void say_what_was_found() {
+    os::Line line;
+    line << os::topology().nodes() << (os::topology().nodes() == 1 ? " node with memory, " : " nodes with memory, ")
+         << std::uint64_t{heap.space().end_offset() >> 20} << " MiB of address space each at most; memory is "
+         << (heap.options().memory_binding == MemoryBinding::none || heap.nodes() == 1 ? "not bound"
+             : heap.options().memory_binding == MemoryBinding::strict                  ? "bound strictly"
+                                                                                       : "bound by preference");
+    os::say(line);
+}
+
+bool start_heap() {
+    init_options();
+    os::init_topology();
+    placement::init_memory_home();
+    HeapOptions o;
+    o.memory_binding = options().memory_binding;
+    o.bound_nodes = placement::bound_nodes();
+    o.huge_pages = options().thp;
+    o.purge_delay = options().purge_delay;
+    o.origin_free = options().origin_free;
+    o.remote_batching = options().remote_batching;
+    o.hand_over = options().hand_over;
+    o.incremental_sharing = options().incremental_sharing;
+    o.space.reserve = options().reserve;
+    o.thread_slot = align_up(sizeof(ThreadHeap), 64);
+    if (!heap.start(o)) return false;
+    operators_have_heap = !operators_replaced();
+    if (options().verbose) say_what_was_found();
+    placement::init();
+    return true;
+}
+
+// What the program asks about the machine is answered; nothing else is ours to do.
+void step_aside() {
+    init_options();
+    os::init_topology();
+    os::Line line;
+    line << "this program runs under " << sanitizer() << ": numalloc steps aside";
+    os::say(line);
+    stage.store(Stage::stepped_aside, std::memory_order_release);
+}
+
+bool initialise() {
+    if (const Stage s = stage.load(std::memory_order_acquire); s != Stage::nothing) return s != Stage::stepped_aside;
+    {
+        os::Guard guard(initialise_lock);
+        if (const Stage s = stage.load(std::memory_order_relaxed); s != Stage::nothing) return s != Stage::stepped_aside;
+        if (stepped_aside()) {
+            step_aside();
+            return false;
+        }
+        if (!start_heap()) return false;
+        stage.store(Stage::heap_works, std::memory_order_release);
+    }
+    exit_key_made = pthread_key_create(&exit_key, on_thread_exit) == 0;
+    register_fork_handlers();
+    stage.store(Stage::complete, std::memory_order_release);
+    return true;
+}
+
+}  // namespace
+
+// The initialise lock, and all that are taken under it, are the heap's to wait for: os/fork_gate.h.
+void fork_prepare() {
+    heap_fork_prepare();
+    placement::fork_prepare();
+}
+void fork_parent() {
+    placement::fork_parent();
+    heap_fork_parent();
+}
+void fork_child() {
+    heap_fork_child();
+    placement::fork_child();
+}
+
+void wake() { (void)initialise(); }
+
+NodeId node_without_heap() { return thread_ended ? os::current_node() : placement::memory_home(); }
+
+ThreadHeap* thread_heap_slow() {
+    ThreadHeap* h = this_thread_heap;
+    if (h != &no_heap) {
+        if (placement::follows_cpu()) {
+            rehome_current_thread(placement::memory_home());
+            h = this_thread_heap;
+        }
+        return h;
+    }
+    if (!initialise()) return nullptr;
+    if (thread_ended || !attach_thread(placement::memory_home())) return &no_heap;
+    thread_spill_limit = placement::thread_spill_limit();
+    // May allocate, which works already. A thread that is not told of its end keeps its heap.
+    if (exit_key_made) pthread_setspecific(exit_key, first_round);
+    return this_thread_heap;
+}
+
+}  // namespace numalloc::api

@@ -1,0 +1,166 @@
+// What glibc's callers may ask of a heap: mallinfo2 and friends, malloc_info's XML, trimming.
+// All are thread-safe. Where glibc counts arenas and chunks we count nodes and bags; the fields
+// keep their meaning (in use, free, held).
+#include <malloc.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "api/malloc/aside.h"
+#include "api/export.h"
+#include "api/malloc/initialise.h"
+#include "heap/process/statistics.h"
+#include "os/report.h"
+#include "os/topology.h"
+
+using namespace numalloc;
+
+namespace {
+
+// Of small objects. The numbers are not of one moment: what wandered between two readings must not wrap.
+Bytes in_use_of(const NodeStatistics& s) { return s.small_taken - min_of(s.small_ring, s.small_taken); }
+
+struct mallinfo2 information() {
+    if (const auto next = NUMALLOC_ASIDE(mallinfo2)) return next();
+    struct mallinfo2 info {};
+    if (!heap.started()) return info;
+    const NodeStatistics s = statistics_of_process();
+    info.arena = s.small_bags + s.heap_bytes + s.free_bytes;
+    info.ordblks = 1;
+    info.hblks = s.big_objects;
+    info.hblkhd = s.big_bytes;
+    info.uordblks = in_use_of(s) + s.heap_bytes;
+    info.fordblks = info.arena - info.uordblks;
+    info.keepcost = s.dirty_bytes;
+    return info;
+}
+
+// The heap beside the nodes' own has something to say.
+bool interleaved_in_use() { return heap.nodes() > 1 && heap.opened(heap.interleaved()) != nullptr; }
+
+// What the text line says of each statistic comes from the table.
+void say_statistics(const char* of, std::uint64_t number, const NodeStatistics& s) {
+    os::Line line;
+    line << of;
+    if (number != ~std::uint64_t{0}) line << ' ' << number;
+    const char* separator = ": ";
+#define NUMALLOC_STATISTIC(name, unit, what)                 \
+    line << separator << #name << ' ' << s.name << ' ' << unit; \
+    separator = ", ";
+#include "numalloc/statistics.def"
+#undef NUMALLOC_STATISTIC
+    os::say(line);
+}
+
+// The elements that glibc's readers look for, per heap and in total.
+void write_totals(FILE* stream, const NodeStatistics& s) {
+    using Ull = unsigned long long;
+    const Ull held = s.small_bags + s.big_bytes + s.heap_bytes + s.free_bytes;
+    const Ull free_small = s.small_bags - min_of(in_use_of(s), s.small_bags);
+    fprintf(stream,
+            "<total type=\"fast\" count=\"0\" size=\"%llu\"/>\n"
+            "<total type=\"rest\" count=\"0\" size=\"%llu\"/>\n",
+            Ull{s.small_ring}, free_small - min_of<Ull>(s.small_ring, free_small) + s.free_bytes);
+    fprintf(stream, "<total type=\"mmap\" count=\"%llu\" size=\"%llu\"/>\n", Ull{s.big_objects}, Ull{s.big_bytes});
+    fprintf(stream,
+            "<system type=\"current\" size=\"%llu\"/>\n"
+            "<system type=\"max\" size=\"%llu\"/>\n"
+            "<aspace type=\"total\" size=\"%llu\"/>\n"
+            "<aspace type=\"mprotect\" size=\"%llu\"/>\n",
+            held, held, held, held);
+}
+
+}  // namespace
+
+extern "C" {
+
+NUMALLOC_EXPORT struct mallinfo2 mallinfo2(void) { return information(); }
+
+// The old form, whose counters are ints and wrap as glibc's do.
+NUMALLOC_EXPORT struct mallinfo mallinfo(void) {
+    const struct mallinfo2 wide = information();
+    struct mallinfo info {};
+    info.arena = static_cast<int>(wide.arena);
+    info.ordblks = static_cast<int>(wide.ordblks);
+    info.hblks = static_cast<int>(wide.hblks);
+    info.hblkhd = static_cast<int>(wide.hblkhd);
+    info.uordblks = static_cast<int>(wide.uordblks);
+    info.fordblks = static_cast<int>(wide.fordblks);
+    info.keepcost = static_cast<int>(wide.keepcost);
+    return info;
+}
+
+NUMALLOC_EXPORT void malloc_stats(void) {
+    if (const auto next = NUMALLOC_ASIDE(malloc_stats)) return next();
+    if (!heap.started()) return;
+    for (unsigned n = 0; n < heap.nodes(); ++n)
+        say_statistics("node", os::topology().os_node(NodeId{n}), statistics_of(NodeId{n}));
+    if (interleaved_in_use()) say_statistics("interleaved", ~std::uint64_t{0}, statistics_of(heap.interleaved()));
+    say_statistics("process", ~std::uint64_t{0}, statistics_of_process());
+}
+
+// 0, or EINVAL for options other than 0, as glibc; one <heap> a node, numbered as the kernel does, and
+// the interleaved one behind them where it is in use.
+NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
+    if (const auto next = NUMALLOC_ASIDE(malloc_info)) return next(options, stream);
+    if (options != 0) return EINVAL;
+    fputs("<malloc version=\"1\">\n", stream);
+    NodeStatistics sum;
+    const unsigned heaps = heap.started() ? heap.nodes() + (interleaved_in_use() ? 1 : 0) : 0;
+    for (unsigned n = 0; n < heaps; ++n) {
+        if (n < heap.nodes()) fprintf(stream, "<heap nr=\"%u\">\n<sizes>\n", os::topology().os_node(NodeId{n}));
+        else fputs("<heap nr=\"interleaved\">\n<sizes>\n", stream);
+        NodeHeap* const node = heap.opened(NodeId{n});
+        for (unsigned c = 1; node != nullptr && c < class_count; ++c) {
+            const ClassUse use = node->of(ClassId{c}).use();
+            if (use.ring == 0) continue;
+            const unsigned size = shape_of(ClassId{c}).size;
+            fprintf(stream, "<size from=\"%u\" to=\"%u\" total=\"%llu\" count=\"%llu\"/>\n",
+                    c == 1 ? 1 : shape_of(ClassId{c - 1}).size + 1, size,
+                    static_cast<unsigned long long>(use.ring * size), static_cast<unsigned long long>(use.ring));
+        }
+        fputs("</sizes>\n", stream);
+        write_totals(stream, statistics_of(NodeId{n}));
+        fputs("</heap>\n", stream);
+    }
+    if (heap.started()) sum = statistics_of_process();
+    write_totals(stream, sum);
+    fputs("</malloc>\n", stream);
+    return 0;
+}
+
+// Gives back all that can be: the caller's own lists, all outboxes and rings, every free bag.
+// `pad` is what glibc keeps at the top of its heap; we keep none. 1 if anything went back.
+NUMALLOC_EXPORT int malloc_trim(size_t pad) {
+    if (const auto next = NUMALLOC_ASIDE(malloc_trim)) return next(pad);
+    if (!heap.started()) return 0;
+    flush_thread();
+    flush_quiet_outboxes(0);
+    return heap.scavenge(true) > 0 ? 1 : 0;
+}
+
+// 1 where the program has what it asked for, else 0. Most of glibc's parameters tune structures that we do not have:
+// they change no result, and nothing is lost without them. The two others promise something that a
+// program can see.
+NUMALLOC_EXPORT int mallopt(int parameter, int value) {
+    if (const auto next = NUMALLOC_ASIDE(mallopt)) return next(parameter, value);
+    switch (parameter) {
+        case M_MXFAST:
+            return value >= 0 && value <= static_cast<int>(80 * sizeof(size_t) / 4) ? 1 : 0;  // glibc's range
+        case M_TRIM_THRESHOLD:
+        case M_TOP_PAD:
+        case M_MMAP_THRESHOLD:
+        case M_MMAP_MAX:
+        case M_ARENA_TEST:
+        case M_ARENA_MAX:
+            return 1;
+        case M_CHECK_ACTION:
+            return (value & 3) == 3 ? 1 : 0;  // a line and abort(): what we do; there is no going on
+        case M_PERTURB:
+            return value == 0 ? 1 : 0;  // blocks are not filled: the fast paths do not ask
+        default:
+            return 0;
+    }
+}
+
+}  // extern "C"

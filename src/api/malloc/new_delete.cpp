@@ -1,0 +1,150 @@
+// C++ new and delete, every form of the standard. Each derived form goes through the one below it by its public
+// name, as in libstdc++, so that a program may replace any of them; new and delete themselves through
+// malloc and free:
+//
+//   new[]                   -> new -> malloc      sized and nothrow delete[] -> delete[] -> delete
+//   sized, nothrow delete   -> delete -> free     nothrow new and new[]: see nothrow_new.cpp
+//
+// and likewise the aligned ones, down to aligned_alloc and free. Where all of these are ours, which is nearly
+// always, they work on the thread's heap at once; elsewhere this_thread_operators is no_heap.
+#include <cstdlib>
+#include <new>
+
+#include "api/malloc/allocate.h"
+#include "api/export.h"
+#include "api/malloc/replaced.h"
+#include "api/malloc/runtime.h"
+#include "os/report.h"
+
+using namespace numalloc;
+using namespace numalloc::api;
+
+namespace {
+
+// Memory by the way that libstdc++'s operators take, or by the short one to the same place.
+void* try_new(Bytes n, Bytes alignment) {
+    n = max_of<Bytes>(n, 1);
+    if (NUMALLOC_LIKELY(!operators_replaced())) return alignment == 0 ? allocate_slow(n, nullptr) : allocate_aligned(n, alignment);
+    if (alignment == 0) return std::malloc(n);
+    return n <= largest_request ? std::aligned_alloc(alignment, align_up(n, alignment)) : nullptr;
+}
+
+// The loop of [new.delete.single]: the handler makes room, throws, or ends the program; without
+// one, std::bad_alloc is thrown.
+NUMALLOC_COLD void* new_failed(Bytes n, Bytes alignment) {
+    for (;;) {
+        const NewHandler handler = current_new_handler();
+        if (handler == nullptr) break;
+        handler();
+        if (void* p = try_new(n, alignment)) return p;
+    }
+    throw_bad_alloc();
+    os::Line line;
+    line << "out of memory in operator new(" << std::uint64_t{n} << "), and no C++ run-time library to throw std::bad_alloc";
+    os::die(line);
+}
+
+__attribute__((noinline)) void* new_slow(Bytes n, Bytes alignment) {
+    void* p = try_new(n, alignment);
+    return NUMALLOC_LIKELY(p != nullptr) ? p : new_failed(n, alignment);
+}
+
+NUMALLOC_INLINE Freed push_object(void* p) { return push(this_thread_operators, p); }
+
+// Of an object that the fast path did not take: whether it goes on to where all of ours ends. A process
+// with functions of its own is sent to the next form instead.
+bool freed_by_us(void* p, Freed freed, const char* call) {
+    if (NUMALLOC_UNLIKELY(operators_replaced())) return false;
+    free_slow_path(p, freed, call);
+    return true;
+}
+
+#define NUMALLOC_DELETE "operator delete"
+#define NUMALLOC_DELETE_ARRAY "operator delete[]"
+
+__attribute__((noinline)) void delete_slow(void* p, Freed freed) {
+    if (!freed_by_us(p, freed, NUMALLOC_DELETE)) std::free(p);
+}
+__attribute__((noinline)) void derived_delete_slow(void* p, Freed freed) {
+    if (!freed_by_us(p, freed, NUMALLOC_DELETE)) ::operator delete(p);
+}
+__attribute__((noinline)) void delete_array_slow(void* p, Freed freed) {
+    if (!freed_by_us(p, freed, NUMALLOC_DELETE_ARRAY)) ::operator delete(p);
+}
+__attribute__((noinline)) void derived_delete_array_slow(void* p, Freed freed) {
+    if (!freed_by_us(p, freed, NUMALLOC_DELETE_ARRAY)) ::operator delete[](p);
+}
+__attribute__((noinline)) void derived_delete_aligned_slow(void* p, std::align_val_t a, Freed freed) {
+    if (!freed_by_us(p, freed, NUMALLOC_DELETE)) ::operator delete(p, a);
+}
+__attribute__((noinline)) void delete_array_aligned_slow(void* p, std::align_val_t a, Freed freed) {
+    if (!freed_by_us(p, freed, NUMALLOC_DELETE_ARRAY)) ::operator delete(p, a);
+}
+__attribute__((noinline)) void derived_delete_array_aligned_slow(void* p, std::align_val_t a, Freed freed) {
+    if (!freed_by_us(p, freed, NUMALLOC_DELETE_ARRAY)) ::operator delete[](p, a);
+}
+
+// The rest of each delete: the fast path, or that of the slow ones that knows the next form.
+#define NUMALLOC_DELETE_BY(slow, ...)                                          \
+    const Freed freed = push_object(p);                                        \
+    if (NUMALLOC_UNLIKELY(freed != Freed::done)) slow(p, ##__VA_ARGS__, freed)
+
+}  // namespace
+
+// A program that brings its own to a static library's link wins.
+#if defined(NUMALLOC_STATIC)
+#define NUMALLOC_OPERATOR NUMALLOC_EXPORT __attribute__((weak))
+#else
+#define NUMALLOC_OPERATOR NUMALLOC_EXPORT
+#endif
+
+NUMALLOC_OPERATOR void* operator new(std::size_t n) {
+    void* p = allocate_fast(n, this_thread_operators);
+    return NUMALLOC_LIKELY(p != nullptr) ? p : new_slow(n, 0);
+}
+NUMALLOC_OPERATOR void* operator new[](std::size_t n) {
+    void* p = allocate_fast(n, this_thread_operators);
+    return NUMALLOC_LIKELY(p != nullptr) ? p : ::operator new(n);
+}
+NUMALLOC_OPERATOR void* operator new(std::size_t n, std::align_val_t a) {
+    void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
+    return NUMALLOC_LIKELY(p != nullptr) ? p : new_slow(n, static_cast<Bytes>(a));
+}
+NUMALLOC_OPERATOR void* operator new[](std::size_t n, std::align_val_t a) {
+    void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
+    return NUMALLOC_LIKELY(p != nullptr) ? p : ::operator new(n, a);
+}
+
+NUMALLOC_OPERATOR void operator delete(void* p) noexcept { NUMALLOC_DELETE_BY(delete_slow); }
+NUMALLOC_OPERATOR void operator delete(void* p, std::size_t) noexcept { NUMALLOC_DELETE_BY(derived_delete_slow); }
+NUMALLOC_OPERATOR void operator delete(void* p, const std::nothrow_t&) noexcept { NUMALLOC_DELETE_BY(derived_delete_slow); }
+NUMALLOC_OPERATOR void operator delete[](void* p) noexcept { NUMALLOC_DELETE_BY(delete_array_slow); }
+NUMALLOC_OPERATOR void operator delete[](void* p, std::size_t) noexcept { NUMALLOC_DELETE_BY(derived_delete_array_slow); }
+NUMALLOC_OPERATOR void operator delete[](void* p, const std::nothrow_t&) noexcept { NUMALLOC_DELETE_BY(derived_delete_array_slow); }
+NUMALLOC_OPERATOR void operator delete(void* p, std::align_val_t) noexcept { NUMALLOC_DELETE_BY(delete_slow); }
+NUMALLOC_OPERATOR void operator delete(void* p, std::size_t, std::align_val_t a) noexcept {
+    NUMALLOC_DELETE_BY(derived_delete_aligned_slow, a);
+}
+NUMALLOC_OPERATOR void operator delete(void* p, std::align_val_t a, const std::nothrow_t&) noexcept {
+    NUMALLOC_DELETE_BY(derived_delete_aligned_slow, a);
+}
+NUMALLOC_OPERATOR void operator delete[](void* p, std::align_val_t a) noexcept { NUMALLOC_DELETE_BY(delete_array_aligned_slow, a); }
+NUMALLOC_OPERATOR void operator delete[](void* p, std::size_t, std::align_val_t a) noexcept {
+    NUMALLOC_DELETE_BY(derived_delete_array_aligned_slow, a);
+}
+NUMALLOC_OPERATOR void operator delete[](void* p, std::align_val_t a, const std::nothrow_t&) noexcept {
+    NUMALLOC_DELETE_BY(derived_delete_array_aligned_slow, a);
+}
+
+#if defined(NUMALLOC_STATIC)
+// These stay ours when the program's linker takes another: replaced.cpp compares.
+#define NUMALLOC_OWN(symbol) __asm__(".globl numalloc_own" #symbol "\n.set numalloc_own" #symbol ", " #symbol)
+NUMALLOC_OWN(_Znwm);
+NUMALLOC_OWN(_Znam);
+NUMALLOC_OWN(_ZnwmSt11align_val_t);
+NUMALLOC_OWN(_ZnamSt11align_val_t);
+NUMALLOC_OWN(_ZdlPv);
+NUMALLOC_OWN(_ZdaPv);
+NUMALLOC_OWN(_ZdlPvSt11align_val_t);
+NUMALLOC_OWN(_ZdaPvSt11align_val_t);
+#endif

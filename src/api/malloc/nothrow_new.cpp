@@ -1,0 +1,82 @@
+// The nothrow forms of new: each calls its throwing form, and what that throws becomes nullptr. To catch takes what
+// this library is built without; but the run-time's own nothrow forms do just that, around a call of
+// whatever throwing form the process has. The static library leaves all of it to them.
+#include <atomic>
+#include <new>
+
+#include "api/malloc/allocate.h"
+#include "api/export.h"
+#include "api/malloc/replaced.h"
+#include "api/malloc/runtime.h"
+
+using namespace numalloc;
+using namespace numalloc::api;
+
+namespace {
+
+using New = void* (*)(std::size_t, const std::nothrow_t&);
+using NewAligned = void* (*)(std::size_t, std::align_val_t, const std::nothrow_t&);
+
+// One of the run-time's forms, looked up once it is known to be there.
+struct RuntimeForm {
+    const char* name;
+    std::atomic<void*> address{nullptr};
+
+    void* find() {
+        void* f = address.load(std::memory_order_relaxed);
+        if (f == nullptr) {
+            f = find_in_libraries(name);
+            address.store(f, std::memory_order_relaxed);
+        }
+        return f;
+    }
+};
+constinit RuntimeForm runtime_new{"_ZnwmRKSt9nothrow_t"};
+constinit RuntimeForm runtime_new_array{"_ZnamRKSt9nothrow_t"};
+constinit RuntimeForm runtime_new_aligned{"_ZnwmSt11align_val_tRKSt9nothrow_t"};
+constinit RuntimeForm runtime_new_array_aligned{"_ZnamSt11align_val_tRKSt9nothrow_t"};
+
+// Where all forms are ours, nothing throws but a new_handler: without one there is no need of the run-time.
+bool served(void* p) { return p != nullptr || current_new_handler() == nullptr; }
+
+// `throwing` is for a process without a run-time of its own, in which nothing can throw.
+__attribute__((noinline)) void* nothrow_slow(Bytes n, RuntimeForm& form, void* (*throwing)(std::size_t)) {
+    if (NUMALLOC_LIKELY(!operators_replaced()))
+        if (void* p = allocate_slow(n, nullptr); served(p)) return p;
+    auto* const by_runtime = reinterpret_cast<New>(form.find());
+    return by_runtime != nullptr ? by_runtime(n, std::nothrow_t{}) : throwing(n);
+}
+__attribute__((noinline)) void* nothrow_aligned_slow(Bytes n, std::align_val_t a, RuntimeForm& form,
+                                                     void* (*throwing)(std::size_t, std::align_val_t)) {
+    if (NUMALLOC_LIKELY(!operators_replaced()))
+        if (void* p = allocate_aligned(n, static_cast<Bytes>(a)); served(p)) return p;
+    auto* const by_runtime = reinterpret_cast<NewAligned>(form.find());
+    return by_runtime != nullptr ? by_runtime(n, a, std::nothrow_t{}) : throwing(n, a);
+}
+
+}  // namespace
+
+NUMALLOC_EXPORT void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
+    void* p = allocate_fast(n, this_thread_operators);
+    if (NUMALLOC_LIKELY(p != nullptr)) return p;
+    return nothrow_slow(n, runtime_new,
+                                [](std::size_t m) { return ::operator new(m); });
+}
+NUMALLOC_EXPORT void* operator new[](std::size_t n, const std::nothrow_t&) noexcept {
+    void* p = allocate_fast(n, this_thread_operators);
+    if (NUMALLOC_LIKELY(p != nullptr)) return p;
+    return nothrow_slow(n, runtime_new_array,
+                                [](std::size_t m) { return ::operator new[](m); });
+}
+NUMALLOC_EXPORT void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+    void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
+    if (NUMALLOC_LIKELY(p != nullptr)) return p;
+    return nothrow_aligned_slow(n, a, runtime_new_aligned,
+                                [](std::size_t m, std::align_val_t b) { return ::operator new(m, b); });
+}
+NUMALLOC_EXPORT void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+    void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
+    if (NUMALLOC_LIKELY(p != nullptr)) return p;
+    return nothrow_aligned_slow(n, a, runtime_new_array_aligned,
+                                [](std::size_t m, std::align_val_t b) { return ::operator new[](m, b); });
+}

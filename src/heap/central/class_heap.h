@@ -1,0 +1,138 @@
+// The objects of one class on one node that no thread holds: in rings, in bags that have free objects,
+// and in the never-used rest of the bags being carved.
+//
+//   take:  newest sub-list of the ring
+//          else freed objects of bags            (first the bag that was full last: the fullest)
+//          else a piece of the bag being carved  (linked by the caller, outside of the lock)
+//          else a bag that another share can spare, unless each has huge pages of its own
+//          else a bag from the big heap
+//          and with no memory left what the rings and bags of other shares have
+//   put:   into the ring; what the ring has no room for is sorted back into its bags, and a bag
+//          that has all its objects again goes back to the big heap, for any class to use.
+//
+// The bags are divided into shares, and a thread takes from its own: objects of threads that
+// are in different phases would otherwise lie side by side, and what one frees would be holes beside what
+// another keeps. A list goes to the share of its first object's bag. Each share has its own ring and
+// lock, so that threads of different shares do not wait for each other; of what the rings of a class may
+// hold, each has its part.
+//
+// Thread-safe; a lock for each share (rank size_class), never held while the kernel purges. A bag changes its
+// share under the locks of both: who holds the lock of the share that a bag says may rely on it.
+#pragma once
+
+#include "heap/pages/big_heap.h"
+#include "heap/central/shard.h"
+
+namespace numalloc {
+
+// Objects for a thread: a linked list, or `count` objects in a row that were never used.
+struct Supply {
+    Object* list = nullptr;
+    void* fresh = nullptr;
+    std::uint32_t count = 0;
+    bool zeroed = false;  // fresh objects that read as zero
+};
+
+// Links objects that were never used, in the order of their addresses: successive mallocs then
+// return successive addresses.
+Object* link_fresh(void* fresh, std::uint32_t count, Bytes size);
+
+struct ClassUse {
+    std::uint64_t taken = 0;  // objects outside of bags: with programs, threads and in the ring
+    std::uint64_t ring = 0;
+    std::uint64_t bags = 0;
+};
+
+// By value: it says only where the class's things are.
+class ClassHeap {
+public:
+    ClassHeap(ClassShares& shares, BigHeap& big, ClassId c) : shares_(shares), big_(big), class_(c) {}
+
+    // At least one object, if there is any memory: about `want`, or a whole sub-list.
+    Supply take(std::uint32_t want, unsigned share = 0);
+
+    // Takes over a list. The number of objects that a thread should keep to itself from now on:
+    // few where the class's bags are mostly empty, because a kept object holds a whole bag.
+    std::uint32_t put(SubList list);
+
+    // The list of a thread that ends: into the ring for the next one, unless there is one already. Each
+    // generation of threads would else leave more there.
+    void put_last(SubList list);
+
+    // Sorts a list into its bags, past the ring.
+    void put_into_bags(SubList list);
+
+    // The share's bag that is being carved goes back to the big heap if none of its objects is in use.
+    void let_go_of_carved(unsigned share);
+
+    // The rings' objects into their bags, and empty bags that were kept for carving into the big
+    // heap. `idle_only`: of the shares that nobody used since the last call.
+    void drain(bool idle_only);
+
+    // Why `p`, which lies in a bag of this class, cannot be an object in use, or nullptr.
+    // Reads without the lock: exact for a pointer that no other thread frees.
+    static const char* why_invalid(const Region& region, ClassId c, const void* p);
+
+    ClassUse use() const;
+    void validate() const;
+
+private:
+    // Bags that became wholly free under a lock, given to the big heap after it.
+    struct Emptied {
+        std::uint32_t first = no_bag;
+    };
+
+    // The share whose lock is held while lists are sorted, one at a time.
+    class Held {
+    public:
+        explicit Held(ClassHeap& heap) : heap_(heap) {}
+        ~Held() { release(); }
+        Held(const Held&) = delete;
+        Held& operator=(const Held&) = delete;
+
+        ClassShare* operator->() const { return share_; }
+        ClassShare& operator*() const { return *share_; }
+        unsigned number() const { return number_; }
+        bool is_of(const Bag& bag) const { return share_ != nullptr && share_number(bag) == number_; }
+        void hold(unsigned share);
+        void hold_share_of(const Bag& bag);
+        void release();
+
+    private:
+        ClassHeap& heap_;
+        ClassShare* share_ = nullptr;
+        unsigned number_ = 0;
+    };
+
+    ClassShare& share(unsigned i) const { return shares_.at(i, class_); }
+    Region& region() const { return big_.region(); }
+    Bag& bag(std::uint32_t b) const { return region().bag(BagIndex{b}); }
+    const ClassShape& shape() const { return shape_of(class_); }
+    // Read without the lock it may be out of date by the time it is used.
+    static unsigned share_number(const Bag& bag) { return __atomic_load_n(&bag.small.share, __ATOMIC_RELAXED); }
+    const Bag& home_of(SubList list) const;
+
+    void check_some(const Bag& home, SubList list);
+    bool sparse(const ClassShare& share) const;
+    bool can_spare(const ClassShare& share) const;
+    std::uint32_t ring_room() const;
+    bool adopt(unsigned share);
+    Supply take_from(ClassShare& share, std::uint32_t want);
+    Supply take_freed(ClassShare& share, std::uint32_t want);
+    Supply carve(ClassShare& share, std::uint32_t want);
+    bool add_bag(unsigned share);
+    [[noreturn]] static void die_in_sort(Held& held, void (*die)(const void*), const void* p);
+    void sort(SubList list, Held& held, Emptied& emptied);
+    void release_if_empty(ClassShare& share, std::uint32_t b, Emptied& emptied);
+    void give(const Emptied& emptied);
+    void enlist(ClassShare& share, std::uint32_t b);
+    void unlist(ClassShare& share, std::uint32_t b);
+
+    static constexpr std::uint32_t lists_per_walk = 32;
+
+    ClassShares& shares_;
+    BigHeap& big_;
+    ClassId class_;
+};
+
+}  // namespace numalloc

@@ -1,0 +1,48 @@
+#include "heap/central/list_check.h"
+
+#include "heap/space/invalid.h"
+#include "os/report.h"
+
+namespace numalloc {
+
+void die_of_damage(const void* before) {
+    os::Line line;
+    line << "memory at " << before << " was written to after it was freed: a list of free objects is damaged there";
+    os::die(line);
+}
+
+void die_of_interior(const void* p) { die_of_invalid_pointer("free", p, "points inside an object, not at its start"); }
+
+void die_of_second_free(const void* p) { die_of_invalid_pointer("free", p, "was freed twice"); }
+
+namespace {
+
+// The list goes on after its last object. If it runs in a ring, the first object met twice is the one
+// that was freed twice.
+void look_for_ring(const SubList& list) {
+    const Object* o = list.head;
+    for (std::uint32_t i = 0; i < list.count; ++i, o = o->next) {
+        const Object* later = o->next;
+        for (std::uint32_t j = 0; j < list.count && later != nullptr; ++j, later = later->next)
+            if (later == o) die_of_second_free(o);
+    }
+}
+
+}  // namespace
+
+void check_list(const Region& region, ClassId c, SubList list) {
+    const ObjectCheck check(region, c);
+    const bool long_bags = shape_of(c).bags > 1;
+    const Object* before = list.head;
+    const Object* o = list.head;
+    for (std::uint32_t i = 0; i < list.count && o != nullptr; ++i) {
+        if (!check.in_class(o)) die_of_damage(before);
+        const BagIndex b = region.bag_of(o);
+        if (!check.starts_object(o, address_of(region.address(long_bags ? region.head_of(b) : b)))) die_of_interior(o);
+        before = o;
+        o = o->next;
+    }
+    if (o != nullptr) look_for_ring(list);
+}
+
+}  // namespace numalloc

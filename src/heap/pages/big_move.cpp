@@ -1,0 +1,117 @@
+// A big object's pages move to a new place instead of being copied. The kernel moves one mapping at
+// a time, and what it moved lies in a mapping of its own afterwards: its page offsets, by which
+// mappings merge, tell of its old place. So
+//   - a block is moved piece by piece, as its mappings go, and short pieces are copied;
+//   - where a block left, and where one is purged, the region's natural mapping is put back, which
+//     merges with its neighbours; BagMark::moved says where that is due.
+// Between two steps every byte is in exactly one of the two places, so that a refusal at any of
+// them leaves something to copy.
+#include <cstring>
+
+#include "heap/pages/big_heap.h"
+
+namespace numalloc {
+
+namespace {
+
+// Below this a copy is cheaper than asking for the mapping's end and moving it.
+constexpr Bytes shortest_move = 128 * KiB;
+// Under strict binding: a small part of what is left to each node beyond what is promised.
+constexpr Bytes copied_at_once = 1 * MiB;
+
+std::uint32_t bags_in(Bytes bytes) { return static_cast<std::uint32_t>(bytes >> bag_shift); }
+
+}  // namespace
+
+// The bags lie in one mapping that was moved there, or in the natural one again. A moved mapping that
+// had begun before or among them and reaches beyond begins behind them now.
+void BigHeap::note_mapping(std::uint32_t b, std::uint32_t bags, bool moved) {
+    os::Guard guard(lock_);
+    const BagIndex first{b};
+    std::uint32_t count = moved_mappings_ - region_.count(BagMark::moved_first, first, bags) + (moved ? 1 : 0);
+    region_.set(BagMark::moved_first, first, bags, false);
+    region_.set(BagMark::moved, first, bags, moved);
+    if (moved) region_.set(BagMark::moved_first, first, 1, true);
+    const BagIndex next{b + bags};
+    if (next.value < region_.committed() && region_.count(BagMark::moved, next, 1) != 0 &&
+        region_.count(BagMark::moved_first, next, 1) == 0) {
+        region_.set(BagMark::moved_first, next, 1, true);
+        ++count;
+    }
+    __atomic_store_n(&moved_mappings_, count, __ATOMIC_RELAXED);
+}
+
+// Gives a stretch of an owned run back to the OS. false when it stays dirty; `lost` is set when it
+// is no longer ours.
+bool BigHeap::purge_bags(std::uint32_t b, std::uint32_t bags, bool& lost) {
+    if (!os::discard(region_.address(BagIndex{b}), Bytes{bags} << bag_shift)) return false;
+    if (region_.count(BagMark::moved, BagIndex{b}, bags) == 0) return true;
+    const os::Replaced renewed = region_.renew(BagIndex{b}, bags);
+    if (renewed == os::Replaced::done) note_mapping(b, bags, false);
+    lost = lost || renewed == os::Replaced::lost;
+    return true;
+}
+
+// Moves pieces from the front on, as long as that works. The bytes that are at `to` now.
+Bytes BigHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last) {
+    char* const source = static_cast<char*>(region_.address(from));
+    char* const target = static_cast<char*>(region_.address(to));
+    Bytes done = 0;
+    while (done < bytes) {
+        // A program may have split its block's mapping at any page; ours end where bags do.
+        const Bytes piece = align_down(os::mapping_length(source + done, bytes - done), Bytes{page_bags()} << bag_shift);
+        last = piece == 0 ? os::Replaced::refused : os::Replaced::done;
+        if (piece == 0) break;
+        if (piece < shortest_move) {
+            memcpy(target + done, source + done, piece);
+        } else {
+            last = os::move_mapping(source + done, target + done, piece);
+            if (last != os::Replaced::done) break;
+            note_mapping(to.value + bags_in(done), bags_in(piece), true);
+        }
+        done += piece;
+    }
+    return done;
+}
+
+// What was not moved. Under strict binding nobody counted pages for it: what is copied gives its own back,
+// piece by piece; true if all of it did.
+bool BigHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
+    char* const source = static_cast<char*>(region_.address(from));
+    char* const target = static_cast<char*>(region_.address(to));
+    const Bytes step = options_.populate ? copied_at_once : bytes;
+    // Short pieces of what was moved were copied, and are there still.
+    bool given_back = options_.populate && done == 0;
+    for (; done < bytes; done += step) {
+        const Bytes piece = min_of(step, bytes - done);
+        memcpy(target + done, source + done, piece);
+        given_back = given_back && os::discard(source + done, piece);
+    }
+    return given_back;
+}
+
+bool BigHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
+    bags = whole_pages(bags);
+    const Bytes bytes = Bytes{bags} << bag_shift;
+    // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves.
+    const bool movable = moved_mappings() < options_.most_moved && os::discard(region_.address(to), Bytes{page_bags()} << bag_shift);
+    os::Replaced last = os::Replaced::refused;
+    const Bytes done = movable ? move_pieces(from, to, bytes, last) : 0;
+    if (last == os::Replaced::lost) {
+        memcpy(region_.address(from), region_.address(to), done);
+        return false;
+    }
+    if (movable && last == os::Replaced::refused) region_.settle(BagIndex{to.value + bags_in(done)}, bags - bags_in(done));
+    const bool given_back = copy(from, to, done, bytes);
+
+    os::Replaced renewed = os::Replaced::refused;
+    if (done > 0) renewed = region_.renew(from, bags);
+    if (renewed == os::Replaced::lost) return true;  // `from` stays allocated for ever
+    if (renewed == os::Replaced::done) note_mapping(from.value, bags, false);
+    os::Guard guard(lock_);
+    give_locked(from.value, renewed == os::Replaced::done || given_back ? Contents::zero : Contents::any);
+    enforce_limit();
+    return true;
+}
+
+}  // namespace numalloc

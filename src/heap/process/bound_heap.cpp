@@ -1,0 +1,285 @@
+#include "heap/process/bound_heap.h"
+
+#include <new>
+
+#include "base/check.h"
+
+namespace numalloc {
+
+namespace {
+
+constexpr std::uint16_t no_object = 0xFFFF;
+static_assert(small_limit / granule < no_object, "a freed object is known by its granule in the bag");
+
+char* start_of(std::uint32_t number) {
+    return reinterpret_cast<char*>(heap.space().region(0) + (Address{number} << bag_shift));
+}
+std::uint32_t number_at(const void* p) {
+    return static_cast<std::uint32_t>((address_of(p) - heap.space().region(0)) >> bag_shift);
+}
+Bag& entry_of(std::uint32_t number) {
+    const void* const start = start_of(number);
+    Region& region = heap.owner(start)->big.region();
+    return region.bag(region.bag_of(start));
+}
+std::uint32_t number_of(const BoundObject& o) { return number_at(o.node->big.region().address(o.bag)); }
+
+bool is_bound(BagState s) { return s == BagState::bound_small || s == BagState::bound_big; }
+
+}  // namespace
+
+BoundHeap::BoundHeap(NodeId node) : node_(node) {
+    for (std::uint32_t& list : available_) list = no_bag;
+}
+
+BoundHeap* BoundHeap::create(NodeId node) {
+    // An ordinary object of the node, taken alone.
+    const ClassId c = class_of(sizeof(BoundHeap));
+    const Supply supply = heap.take_small(node, c, 1);
+    if (supply.count == 0) return nullptr;
+    void* place = supply.fresh;
+    if (place == nullptr) {
+        place = supply.list;
+        NodeHeap* const from = heap.owner(place);
+        if (supply.count > 1) from->of(c).put_into_bags({supply.list->next, supply.count - 1});
+    }
+    return new (place) BoundHeap(node);
+}
+
+void BoundHeap::destroy() {
+    reset();
+    NodeHeap* const from = heap.owner(this);
+    auto* const object = reinterpret_cast<Object*>(this);
+    object->next = nullptr;
+    const ClassId c = class_of(sizeof(BoundHeap));
+    from->of(c).put_into_bags({object, 1});
+}
+
+void BoundHeap::give_all(std::uint32_t& list) {
+    while (list != no_bag) {
+        const std::uint32_t number = list;
+        list = entry_of(number).bound.next;
+        BigHeap& big = heap.owner(start_of(number))->big;
+        big.give(big.region().bag_of(start_of(number)));
+    }
+}
+
+void BoundHeap::reset() {
+    os::Guard guard(lock_);
+    for (std::uint32_t& list : available_) give_all(list);
+    give_all(rest_);
+    used_ = 0;
+    held_ = 0;
+}
+
+std::uint32_t& BoundHeap::list_of(const Bag& bag) {
+    if (bag.state == BagState::bound_big || bag.taken == shape_of(ClassId{bag.class_id}).objects) return rest_;
+    return available_[bag.class_id];
+}
+
+void BoundHeap::enlist(std::uint32_t& list, std::uint32_t number) {
+    Bag::Bound& b = entry_of(number).bound;
+    b.next = list;
+    b.previous = no_bag;
+    if (list != no_bag) entry_of(list).bound.previous = number;
+    list = number;
+}
+
+void BoundHeap::unlist(std::uint32_t& list, std::uint32_t number) {
+    const Bag::Bound& b = entry_of(number).bound;
+    if (b.previous != no_bag) entry_of(b.previous).bound.next = b.next;
+    else list = b.next;
+    if (b.next != no_bag) entry_of(b.next).bound.previous = b.previous;
+}
+
+void BoundHeap::add_bag(ClassId c, void* start) {
+    const ClassShape& shape = shape_of(c);
+    Region& region = heap.owner(start)->big.region();
+    const BagIndex first = region.bag_of(start);
+    Bag& bag = region.bag(first);
+    bag.class_id = c.value;
+    bag.taken = 0;
+    bag.bound = {this, no_bag, no_bag, no_object, 0};
+    region.mark_inside(first, shape.bags);
+    held_ += shape.bags * bag_bytes;
+    enlist(available_[c.value], number_at(start));
+}
+
+void* BoundHeap::allocate_small(ClassId c, bool* zeroed) {
+    const ClassShape& shape = shape_of(c);
+    lock_.lock();
+    if (available_[c.value] == no_bag) {
+        // Without the lock: the nearest node that has room may have to be opened first.
+        lock_.unlock();
+        void* const block = heap.take_big(node_, shape.bags * bag_bytes, 1, BagState::bound_small, c);
+        if (block == nullptr) return nullptr;
+        lock_.lock();
+        add_bag(c, block);
+    }
+    const std::uint32_t number = available_[c.value];
+    Bag& bag = entry_of(number);
+    char* const start = start_of(number);
+    void* p;
+    if (bag.bound.free != no_object) {
+        p = start + Bytes{bag.bound.free} * granule;
+        const Object* const next = static_cast<Object*>(p)->next;
+        bag.bound.free = next == nullptr ? no_object : static_cast<std::uint16_t>((address_of(next) - address_of(start)) / granule);
+        *zeroed = false;
+    } else {
+        p = start + Bytes{bag.bound.carved} * shape.size;
+        __atomic_store_n(&bag.bound.carved, static_cast<std::uint16_t>(bag.bound.carved + 1), __ATOMIC_RELAXED);
+        *zeroed = heap.owner(p)->big.region().is_zero(p, shape.size);
+    }
+    used_ += shape.size;
+    if (++bag.taken == shape.objects) {
+        unlist(available_[c.value], number);
+        enlist(rest_, number);
+    }
+    lock_.unlock();
+    return p;
+}
+
+void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
+    void* const block = heap.take_big(node_, n, alignment, BagState::bound_big);
+    if (block == nullptr) return nullptr;
+    const std::uint32_t number = number_at(block);
+    Bag& bag = entry_of(number);
+    bag.bound = {this, no_bag, no_bag, no_object, 0};
+    const Bytes bytes = Bytes{bag.run} << bag_shift;
+    os::Guard guard(lock_);
+    enlist(rest_, number);
+    used_ += bytes;
+    held_ += bytes;
+    return block;
+}
+
+void* BoundHeap::allocate(Bytes n, Bytes alignment, bool* zeroed) {
+    // See size_class.h: such a class is aligned by itself.
+    if (alignment <= bag_bytes && n <= small_limit && align_up(n, alignment) <= small_limit)
+        return allocate_small(class_of(align_up(n, alignment)), zeroed);
+    *zeroed = false;
+    return allocate_big(n, alignment);
+}
+
+// For a wild pointer the entry of its bag may be stale, but a state that says bound never is.
+BoundObject BoundHeap::find(NodeHeap* node, const void* p) {
+    const Region& region = node->big.region();
+    const BagIndex b = region.bag_of(p);
+    if (b.value < region.first_bag().value || b.value >= region.committed()) return {};
+    BagIndex head = b;
+    if (const Bag& entry = region.bag(b); entry.state == BagState::inside) {
+        if (entry.run > b.value - region.first_bag().value) return {};
+        head = BagIndex{b.value - entry.run};
+    }
+    const Bag& bag = region.bag(head);
+    if (!is_bound(bag.state) || b.value - head.value >= bag.run) return {};
+    return {bag.bound.heap, node, head};
+}
+
+const char* BoundHeap::why_invalid(const BoundObject& o, const void* p) {
+    const Region& region = o.node->big.region();
+    const Bag& bag = region.bag(o.bag);
+    const Bytes offset = address_of(p) - address_of(region.address(o.bag));
+    if (bag.state == BagState::bound_big) return offset == 0 ? nullptr : "points inside an object, not at its start";
+    const ClassId c{bag.class_id};
+    const unsigned index = object_at(c, offset);
+    if (offset != Bytes{index} * shape_of(c).size || index >= shape_of(c).objects)
+        return "points inside an object, not at its start";
+    if (index >= __atomic_load_n(&bag.bound.carved, __ATOMIC_RELAXED)) return "was never allocated";
+    return nullptr;
+}
+
+const char* BoundHeap::free_small(const BoundObject& o, void* p) {
+    Region& region = o.node->big.region();
+    Bag& bag = region.bag(o.bag);
+    char* const start = static_cast<char*>(region.address(o.bag));
+    const std::uint32_t number = number_at(start);
+    {
+        os::Guard guard(lock_);
+        const auto here = static_cast<std::uint16_t>((static_cast<char*>(p) - start) / static_cast<std::ptrdiff_t>(granule));
+        if (bag.taken == 0 || bag.bound.free == here) return "was freed already";
+        auto* const object = static_cast<Object*>(p);
+        object->next = bag.bound.free == no_object ? nullptr : reinterpret_cast<Object*>(start + Bytes{bag.bound.free} * granule);
+        std::uint32_t& list = list_of(bag);
+        std::uint32_t& available = available_[bag.class_id];
+        bag.bound.free = here;
+        --bag.taken;
+        used_ -= shape_of(ClassId{bag.class_id}).size;
+        if (&list == &rest_) {
+            unlist(rest_, number);
+            enlist(available, number);
+        }
+        // The next object would ask for a short one again.
+        const bool kept = bag.run == 1 && available == number && bag.bound.next == no_bag;
+        if (bag.taken > 0 || kept) return nullptr;
+        unlist(available, number);
+        held_ -= Bytes{bag.run} << bag_shift;
+    }
+    o.node->big.give(o.bag);
+    return nullptr;
+}
+
+const char* BoundHeap::free(const BoundObject& o, void* p) {
+    if (const char* why = why_invalid(o, p)) return why;
+    if (o.node->big.region().bag(o.bag).state == BagState::bound_small) return o.heap->free_small(o, p);
+    {
+        os::Guard guard(o.heap->lock_);
+        o.heap->unlist(o.heap->rest_, number_of(o));
+        o.heap->used_ -= size_of(o);
+        o.heap->held_ -= size_of(o);
+    }
+    o.node->big.give(o.bag);
+    return nullptr;
+}
+
+Bytes BoundHeap::size_of(const BoundObject& o) {
+    const Bag& bag = o.node->big.region().bag(o.bag);
+    return bag.state == BagState::bound_big ? Bytes{bag.run} << bag_shift : shape_of(ClassId{bag.class_id}).size;
+}
+
+bool BoundHeap::resize_big(const BoundObject& o, Bytes n) {
+    const std::uint32_t bags = BigHeap::whole_pages(bags_for(n));
+    const Bytes before = size_of(o);
+    if (bags == 0 || !o.node->big.resize(o.bag, bags)) return false;
+    os::Guard guard(o.heap->lock_);
+    o.heap->used_ += (Bytes{bags} << bag_shift) - before;
+    o.heap->held_ += (Bytes{bags} << bag_shift) - before;
+    return true;
+}
+
+BoundHeap::Use BoundHeap::use() {
+    os::Guard guard(lock_);
+    return {used_, held_};
+}
+
+void BoundHeap::validate() {
+    if constexpr (checks_enabled) {
+        os::Guard guard(lock_);
+        Bytes used = 0;
+        Bytes held = 0;
+        const auto walk = [&](std::uint32_t& list) {
+            std::uint32_t previous = no_bag;
+            for (std::uint32_t n = list; n != no_bag; n = entry_of(n).bound.next) {
+                const Bag& bag = entry_of(n);
+                NUMALLOC_ASSERT(is_bound(bag.state) && bag.bound.heap == this && bag.bound.previous == previous);
+                NUMALLOC_ASSERT(&list_of(bag) == &list);
+                previous = n;
+                held += Bytes{bag.run} << bag_shift;
+                if (bag.state == BagState::bound_big) {
+                    used += Bytes{bag.run} << bag_shift;
+                    continue;
+                }
+                std::uint32_t freed = 0;
+                if (bag.bound.free != no_object)
+                    for (auto* o = reinterpret_cast<Object*>(start_of(n) + Bytes{bag.bound.free} * granule); o != nullptr; o = o->next) ++freed;
+                NUMALLOC_ASSERT(bag.taken + freed == bag.bound.carved);
+                used += Bytes{bag.taken} * shape_of(ClassId{bag.class_id}).size;
+            }
+        };
+        for (std::uint32_t& list : available_) walk(list);
+        walk(rest_);
+        NUMALLOC_ASSERT(used == used_ && held == held_);
+    }
+}
+
+}  // namespace numalloc

@@ -1,0 +1,80 @@
+// A heap that a program makes for itself on one node: its objects live until they are freed one
+// by one or all at once. Nothing of it is in a thread's lists: each call takes the heap's lock.
+//
+//   available[c] -> bag <-> bag ...      bags of the class with an object to give
+//   rest         -> bag <-> run ...      full bags and big objects
+//
+// Every run of the heap is in exactly one of these lists, by which all of them are found when the
+// heap ends. Lists link bag numbers, counted from the start of the address space: where the node
+// has no room, bags come from the nearest other (unless memory is bound strictly).
+//
+// Such bags have class 0 in the class map, so that a thread's fast free leaves them alone. An empty bag
+// goes back to its node's big heap, unless it is 32 KiB and the only available one of its class.
+//
+// Invariants of a bag, under the lock: taken + (its freed objects) == carved <= objects.
+//
+// Thread-safe but for reset() and destroy(), after which no object of the heap may be used.
+#pragma once
+
+#include "heap/process/heap.h"
+
+namespace numalloc {
+
+// An object of a bound heap: whose it is and where. `heap` is null for everything else.
+struct BoundObject {
+    BoundHeap* heap = nullptr;
+    NodeHeap* node = nullptr;  // where its bag comes from
+    BagIndex bag;              // the first of its run
+};
+
+class BoundHeap {
+public:
+    // nullptr with no memory. The heap's own few hundred bytes lie on the node, too.
+    static BoundHeap* create(NodeId node);
+    // Frees every object and the heap. Bags go back to their nodes: O(bags), not O(objects).
+    void destroy();
+    // Frees every object.
+    void reset();
+
+    NodeId node() const { return node_; }
+
+    // `n` bytes, n > 0, aligned to a power of two. nullptr with no memory. *zeroed: of a small object, all are zero.
+    void* allocate(Bytes n, Bytes alignment, bool* zeroed);
+
+    // Which object `p`, any pointer into the region of `node`, would be. Reads without a lock.
+    static BoundObject find(NodeHeap* node, const void* p);
+
+    // These take what find() said of `p`. nullptr, or why `p` is no object in use.
+    static const char* why_invalid(const BoundObject& object, const void* p);
+    static const char* free(const BoundObject& object, void* p);
+    static Bytes size_of(const BoundObject& object);
+    // Resizes a big object where it is. false where that cannot be.
+    static bool resize_big(const BoundObject& object, Bytes n);
+
+    struct Use {
+        Bytes used = 0;  // of objects, rounded up to their classes
+        Bytes held = 0;  // of bags
+    };
+    Use use();
+    void validate();
+
+private:
+    explicit BoundHeap(NodeId node);
+    void* allocate_small(ClassId c, bool* zeroed);
+    void* allocate_big(Bytes n, Bytes alignment);
+    void add_bag(ClassId c, void* start);
+    const char* free_small(const BoundObject& object, void* p);
+    std::uint32_t& list_of(const Bag& bag);
+    void enlist(std::uint32_t& list, std::uint32_t number);
+    void unlist(std::uint32_t& list, std::uint32_t number);
+    void give_all(std::uint32_t& list);
+
+    os::Lock<os::LockRank::bound_heap> lock_;
+    NodeId node_;
+    Bytes used_ = 0;
+    Bytes held_ = 0;
+    std::uint32_t rest_ = no_bag;
+    std::uint32_t available_[class_count];
+};
+
+}  // namespace numalloc

@@ -1,0 +1,234 @@
+#include "heap/process/heap.h"
+
+#include <cstring>
+#include <new>
+
+#include "base/text.h"
+#include "os/numa_policy.h"
+#include "os/sysfs.h"
+
+namespace numalloc {
+
+constinit Heap heap;
+constinit __thread const os::NodeMask* thread_spill_limit = nullptr;
+
+namespace {
+
+// Blocks that were moved lie in mappings of their own; the kernel allows a process 65,530, and each
+// of ours may split one more.
+constexpr std::uint32_t most_moved_mappings = 8192;
+
+bool says(const char* path, const char* word) {
+    char text[64];
+    return os::read_file(path, text, sizeof text) > 0 && strstr(text, word) != nullptr;
+}
+
+// Whether the system's word on huge pages is this one: of all sizes, or (since Linux 6.8) of this one.
+bool system_says(const char* word, Bytes huge_page) {
+    constexpr const char* all = "/sys/kernel/mm/transparent_hugepage/enabled";
+    Text<96> path;
+    path << "/sys/kernel/mm/transparent_hugepage/hugepages-" << std::uint64_t{huge_page / KiB} << "kB/enabled";
+    const char* const this_size = path.c_str();
+    return says(this_size, word) || (says(all, word) && (says(this_size, "[inherit]") || !says(this_size, "[")));
+}
+
+// With `always` untouched memory becomes huge pages by itself. With `madvise`, as most distributions have
+// it, only where a program asks: `automatic` asks for what a small program's heap never reaches, which is
+// the more the larger the system's huge pages are.
+RegionPages huge_pages_of(HugePages option) {
+    if (option == HugePages::on) return {.huge_pages = os::HugePages::on, .huge_by_itself = true, .huge = true};
+    if (option == HugePages::off) return {.huge_pages = os::HugePages::off};
+    const Bytes huge_page = os::huge_page_size();
+    if (system_says("[always]", huge_page)) return {.huge_by_itself = true, .huge = true};
+    if (option == HugePages::system || !system_says("[madvise]", huge_page)) return {};
+    const Bytes normal_first = normal_pages_unless_asked / os::huge_page * huge_page;
+    return {.huge_pages = os::HugePages::on, .normal_first = normal_first, .huge = true};
+}
+
+}  // namespace
+
+bool Heap::start(const HeapOptions& options) {
+    options_ = options;
+    for (unsigned c = 1; c < class_count; ++c) {
+        const ClassShape& shape = shape_of(ClassId{c});
+        const Bytes most = max_of<Bytes>(2, options.hand_over / shape.size);
+        batch_[c] = static_cast<std::uint16_t>(min_of<Bytes>(shape.batch, most));
+    }
+    nodes_ = os::topology().nodes();
+    // One region more, interleaved over the nodes, where there are several.
+    const unsigned regions = nodes_ > 1 ? nodes_ + 1 : 1;
+    open_ = static_cast<std::atomic<NodeHeap*>*>(os::map(align_up(regions * sizeof *open_, os::page_size())));
+    if (open_ == nullptr) return false;
+    pages_ = huge_pages_of(options.huge_pages);
+    if (os::topology().user_policy_rules()) options_.memory_binding = MemoryBinding::none;
+    return space_.choose(regions, NodeHeap::bytes, options.space);
+}
+
+RegionPages Heap::pages_of(NodeId n) const {
+    RegionPages pages = pages_;
+    if (nodes_ == 1) return pages;
+    pages.nodes = &options_.bound_nodes;
+    if (n == interleaved()) {
+        pages.place = RegionPages::Place::interleaved;
+        // Interleaved by huge pages, most objects would lie on one node: only where they are asked for.
+        if (options_.huge_pages != HugePages::on) pages.huge_pages = os::HugePages::off;
+    } else {
+        pages.os_node = os::topology().os_node(n);
+        if (options_.memory_binding == MemoryBinding::preferred)
+            pages.place = options_.bound_nodes.test(pages.os_node) ? RegionPages::Place::within : RegionPages::Place::preferred;
+        if (options_.memory_binding == MemoryBinding::strict) pages.place = RegionPages::Place::strict;
+    }
+    return pages;
+}
+
+NodeHeap* Heap::open(NodeId n) {
+    os::Guard guard(lock_);
+    if (NodeHeap* existing = opened(n); existing != nullptr) return existing;
+    const RegionPages pages = pages_of(n);
+    const Address place = space_.region(n.value) + space_.node_heap_offset();
+    MetadataPages node_pages{place};
+    if (!node_pages.map_up_to(place + NodeHeap::bytes, space_, pages)) return nullptr;
+    auto* node = new (reinterpret_cast<void*>(place)) NodeHeap;
+    node->node = n;
+    if (!node->big.region().open(space_, n.value, pages)) {
+        node_pages.give_back(space_);
+        return nullptr;
+    }
+    BigHeapOptions big;
+    big.purge_delay = options_.purge_delay;
+    big.huge_pages = pages.huge && pages.huge_pages != os::HugePages::off;
+    big.populate = pages.place == RegionPages::Place::strict;
+    big.os_node = static_cast<std::uint16_t>(pages.os_node);
+    big.page_owners = options_.incremental_sharing ? 0 : class_count * class_shares;
+    big.most_moved = most_moved_mappings / nodes_;
+    node->big.start(big);
+    node->slots.start(options_.thread_slot);
+    open_[n.value].store(node, std::memory_order_release);
+    return node;
+}
+
+// Where the k-th try goes: the heap itself, then from the nearest node to the farthest. nullptr for a
+// node that may not be spilled to, or that has no memory at all.
+NodeHeap* Heap::candidate(NodeId n, unsigned k) {
+    if (k == 0) return node(n);
+    const os::Topology& topology = os::topology();
+    const NodeId other = n.value < nodes_ ? topology.nearest(n, k) : topology.nearest(os::current_node(), k - 1);
+    if (thread_spill_limit != nullptr && !thread_spill_limit->test(other.value)) return nullptr;
+    return node(other);
+}
+
+unsigned Heap::candidates(NodeId n) const {
+    if (options_.memory_binding == MemoryBinding::strict) return 1;
+    return n.value < nodes_ ? nodes_ : nodes_ + 1;
+}
+
+Supply Heap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share) {
+    const unsigned tries = candidates(n);
+    for (unsigned k = 0; k < tries; ++k) {
+        NodeHeap* from = candidate(n, k);
+        if (from == nullptr) continue;
+        // A spilled object is taken alone: what a thread keeps in its lists is its own node's, and so is its share.
+        const Supply supply = k == 0 ? from->of(c).take(want, share) : from->of(c).take(1);
+        if (supply.count == 0) continue;
+        if (k > 0 && supply.count > 1) {
+            // The ring gives whole lists; all but the first go back.
+            from->of(c).put_into_bags({supply.list->next, supply.count - 1});
+            return {supply.list, nullptr, 1, false};
+        }
+        return supply;
+    }
+    return {};
+}
+
+void* Heap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state, ClassId c) {
+    const std::uint32_t bags = bags_for(bytes);
+    const Bytes alignment_bags = max_of<Bytes>(1, alignment >> bag_shift);
+    if (bags == 0 || alignment > longest_region) return nullptr;
+    const unsigned tries = candidates(n);
+    for (unsigned k = 0; k < tries; ++k) {
+        NodeHeap* from = candidate(n, k);
+        if (from == nullptr) continue;
+        const BagIndex run = from->big.take(bags, static_cast<std::uint32_t>(alignment_bags), state, c);
+        if (run != BigHeap::none) return from->big.region().address(run);
+    }
+    return nullptr;
+}
+
+// The pages of a moved object, from bag `from_bag` of it on, are given up, and their place is the
+// node's own again.
+void Heap::bring_back(NodeHeap* from, BagIndex run, std::uint32_t from_bag) {
+    Region& region = from->big.region();
+    const BagIndex first{run.value + from_bag};
+    const std::uint32_t bags = region.bag(run).run - from_bag;
+    os::discard(region.address(first), Bytes{bags} << bag_shift);
+    os::unbind(region.address(first), Bytes{bags} << bag_shift);
+    region.settle(first, bags);
+}
+
+void Heap::give_big(NodeHeap* from, BagIndex run) {
+    if (any_moved() && from->big.moved_to(run) != no_node) {
+        bring_back(from, run, 0);
+        from->big.set_moved(run, no_node);
+        moved_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    from->big.give(run);
+}
+
+bool Heap::resize_big(NodeHeap* from, BagIndex run, std::uint32_t bags) {
+    bags = BigHeap::whole_pages(bags);
+    if (any_moved() && from->big.moved_to(run) != no_node) {
+        // What comes after it is the node's own.
+        if (bags > from->big.region().bag(run).run) return false;
+        if (bags < from->big.region().bag(run).run) bring_back(from, run, bags);
+    }
+    return from->big.resize(run, bags);
+}
+
+int Heap::move_big(void* p, NodeId to) {
+    NodeHeap* const from = owner(p);
+    if (from == nullptr || address_of(p) % bag_bytes != 0) return EINVAL;
+    Region& region = from->big.region();
+    const BagIndex run = region.bag_of(p);
+    if (run.value >= region.committed() || region.class_at(run) != no_class) return EINVAL;
+    const Bytes bytes = Bytes{from->big.big_run(run)} << bag_shift;
+    if (bytes == 0) return EINVAL;
+    if (nodes_ == 1) return 0;
+    const bool was_moved = from->big.moved_to(run) != no_node;
+    // Not before the pages are there is it only a preference: a move into a full node fails, it does
+    // not wake the OOM killer.
+    const int error = os::move_to_node(p, bytes, os::topology().os_node(to));
+    const bool nothing_happened = error != 0 && error != ENOMEM;
+    if (nothing_happened) return error;
+    if (to == from->node) {
+        os::unbind(p, bytes);
+        region.settle(run, bytes >> bag_shift);
+    } else {
+        os::bind(p, bytes, os::topology().os_node(to), os::BindMode::preferred);
+    }
+    from->big.set_moved(run, to == from->node ? no_node : to);
+    if (!was_moved && to != from->node) moved_.fetch_add(1, std::memory_order_relaxed);
+    if (was_moved && to == from->node) moved_.fetch_sub(1, std::memory_order_relaxed);
+    return error;
+}
+
+NodeId Heap::node_of_block(const void* p) const {
+    NodeHeap* const from = owner(p);
+    if (!any_moved()) return from->node;
+    const BagIndex run = from->big.region().bag_of(p);
+    if (from->big.region().class_at(run) != no_class || from->big.big_run(run) == 0) return from->node;
+    const NodeId moved = from->big.moved_to(run);
+    return moved == no_node ? from->node : moved;
+}
+
+Bytes Heap::scavenge(bool all) {
+    Bytes bytes = 0;
+    for (unsigned n = 0; n < heaps(); ++n) {
+        NodeHeap* node = opened(NodeId{n});
+        if (node == nullptr) continue;
+        for (unsigned c = 1; c < class_count; ++c) node->of(ClassId{c}).drain(!all);
+        bytes += node->big.purge(all);
+    }
+    return bytes;
+}
+
+}  // namespace numalloc

@@ -1,0 +1,108 @@
+// The heap of the process: its address space and the heaps of its nodes, opened when they are
+// first needed. Spilling lives here: what a full node cannot give comes from the nearest other.
+//
+// The interleaved heap is one more, with a NodeId behind the nodes' own: to threads' lists, rings and
+// outboxes it is a node like any other.
+//
+// Thread-safe after start().
+#pragma once
+
+#include <atomic>
+
+#include "heap/process/node_heap.h"
+#include "options/options.h"
+#include "os/topology.h"
+
+namespace numalloc {
+
+struct HeapOptions {
+    MemoryBinding memory_binding = MemoryBinding::preferred;
+    os::NodeMask bound_nodes;         // all memory comes from these, the kernel's numbers; empty: from any
+    HugePages huge_pages = HugePages::system;
+    std::int32_t purge_delay = 1000;  // milliseconds
+    bool origin_free = true;          // other nodes' objects go home when they are freed
+    bool remote_batching = true;      // many at a time
+    Bytes hand_over = 24 * KiB;       // most bytes of a batch
+    bool incremental_sharing = true;  // threads and classes share huge pages, a bag at a time
+    SpaceOptions space;
+    Bytes thread_slot = 0;            // bytes of a thread heap
+};
+
+class Heap {
+public:
+    // Chooses the address space; before any other call, by one thread. false: no memory at all.
+    bool start(const HeapOptions& options);
+    bool started() const { return space_.regions() != 0; }
+
+    const AddressSpace& space() const { return space_; }
+    const HeapOptions& options() const { return options_; }
+    // Most objects of a segment, the unit of hand-over.
+    std::uint32_t batch(ClassId c) const { return batch_[c.value]; }
+    unsigned nodes() const { return nodes_; }
+    // All heaps: one a node, and after them the interleaved one where there are several nodes.
+    unsigned heaps() const { return space_.regions(); }
+    // The heap whose pages lie on all nodes in turn; the only node's where there is one.
+    NodeId interleaved() const { return os::topology().interleaved(); }
+
+    // The node's heap, or nullptr where its metadata found no memory.
+    NodeHeap* node(NodeId n) {
+        NodeHeap* heap = opened(n);
+        return heap != nullptr ? heap : open(n);
+    }
+    // The same, but only if it is in use already.
+    NodeHeap* opened(NodeId n) const { return open_[n.value].load(std::memory_order_acquire); }
+    // The node whose region contains `p`, which is ours; its heap is open.
+    NodeHeap* owner(const void* p) const { return opened(NodeId{space_.region_of(p)}); }
+    bool contains(const void* p) const { return space_.contains(p); }
+
+    // Objects of a class from the node, or one object from the nearest node that has any.
+    Supply take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share = 0);
+    // A big object, or bags for a bound heap's objects of class `c`; from the nearest node that has them.
+    void* take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state = BagState::big, ClassId c = no_class);
+
+    // Frees a big object.
+    void give_big(NodeHeap* from, BagIndex run);
+    // As BigHeap::resize().
+    bool resize_big(NodeHeap* from, BagIndex run, std::uint32_t bags);
+
+    // Moves the pages of a big object, which keeps its address: 0, EINVAL for what is none, ENOMEM
+    // where not all of it could be moved, or what the kernel says against binding.
+    int move_big(void* p, NodeId to);
+    // Where the pages of a block are meant to be: its owner's node, or where it was moved.
+    NodeId node_of_block(const void* p) const;
+    // Whether any block is elsewhere than its address says.
+    bool any_moved() const { return moved_.load(std::memory_order_relaxed) != 0; }
+
+    // Gives back to the OS what has rested long enough; everything that is free when `all`.
+    Bytes scavenge(bool all);
+
+    auto& lock() { return lock_; }
+
+private:
+    NodeHeap* open(NodeId n);
+    RegionPages pages_of(NodeId n) const;
+    void bring_back(NodeHeap* from, BagIndex run, std::uint32_t from_bag);
+    NodeHeap* candidate(NodeId n, unsigned k);
+    unsigned candidates(NodeId n) const;
+
+    AddressSpace space_;
+    HeapOptions options_;
+    std::uint16_t batch_[class_count] = {};
+    unsigned nodes_ = 0;
+    RegionPages pages_;  // of all nodes, but for their place
+    std::atomic<NodeHeap*>* open_ = nullptr;
+    std::atomic<std::uint32_t> moved_{0};  // blocks that move_big() moved and that live
+    os::Lock<os::LockRank::thread_pool> lock_;
+};
+
+extern Heap heap;
+
+// The nodes, by our numbers, that the calling thread's requests may spill to; nullptr for all.
+extern __thread const os::NodeMask* thread_spill_limit __attribute__((tls_model("initial-exec")));
+
+// Bags for a size; 0 for sizes that no region can hold.
+constexpr std::uint32_t bags_for(Bytes bytes) {
+    return bytes > longest_region ? 0 : static_cast<std::uint32_t>(divide_up(bytes, bag_bytes));
+}
+
+}  // namespace numalloc

@@ -1,0 +1,66 @@
+// Everything that the threads of one node share. It lies in its node's own region, on normal pages.
+#pragma once
+
+#include "heap/central/class_heap.h"
+
+namespace numalloc {
+
+// Fixed-size pieces of the region's metadata for the thread heaps, kept for ever and reused.
+class SlotPool {
+public:
+    void start(Bytes slot_bytes) { slot_bytes_ = slot_bytes; }
+    // nullptr with no memory left. New slots read as zero, reused ones as they were given back, or as the fork
+    // found them: `left_behind` says whether one is of a thread that a child does not have.
+    void* take(Region& region, bool (*left_behind)(const void* slot));
+    void give(void* slot);
+    // Whether take() would make a new one.
+    bool used_up() {
+        os::Guard guard(lock_);
+        return free_ == nullptr && next_to_ask_ >= ask_below_;
+    }
+    // A new slot shows in made() only now that its taker has made something of it. One thread at
+    // a time takes and shows.
+    void show(const Region& region, const void* slot);
+    // In the child of a fork: of all slots only `kept` belong to threads that it has. Others are found when they
+    // are wanted: a walk now would copy their pages.
+    void leave_behind(std::uint32_t kept);
+    // All slots that were ever taken and shown, for walks over them.
+    std::uint32_t made() const { return __atomic_load_n(&made_, __ATOMIC_ACQUIRE); }
+    // How often the threads' segments are halved: not for the first `uncrowded` threads, once up to
+    // twice as many, and so on. What many threads may hold together does not grow with their number.
+    std::uint32_t taken() const { return __atomic_load_n(&taken_, __ATOMIC_RELAXED); }
+    unsigned crowding() const { return __atomic_load_n(&crowding_, __ATOMIC_RELAXED); }
+    void* at(const Region& region, std::uint32_t i) const {
+        return reinterpret_cast<void*>(region.thread_heaps() + Bytes{i} * slot_bytes_);
+    }
+    std::uint32_t number_of(const Region& region, const void* slot) const {
+        return static_cast<std::uint32_t>((address_of(slot) - region.thread_heaps()) / slot_bytes_);
+    }
+private:
+    static constexpr std::uint32_t uncrowded = 128;
+
+    void count(std::uint32_t taken);
+
+    os::Lock<os::LockRank::metadata> lock_;
+    Bytes slot_bytes_ = 0;
+    std::uint32_t made_ = 0;
+    std::uint32_t taken_ = 0;
+    std::uint32_t next_to_ask_ = 0;  // the slots from here to ask_below_ may be left behind
+    std::uint32_t ask_below_ = 0;
+    std::uint8_t crowding_ = 0;
+    Object* free_ = nullptr;
+};
+
+struct alignas(64) NodeHeap {
+    NodeId node;
+    BigHeap big;
+    SlotPool slots;
+
+    // What it needs in all: the shares come behind it, in pages that are zero until they are used.
+    static const Bytes bytes;
+    ClassShares& shares() { return *reinterpret_cast<ClassShares*>(this + 1); }
+    ClassHeap of(ClassId c) { return {shares(), big, c}; }
+};
+inline constexpr Bytes NodeHeap::bytes = sizeof(NodeHeap) + sizeof(ClassShares);
+
+}  // namespace numalloc

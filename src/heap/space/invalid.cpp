@@ -1,0 +1,13 @@
+#include "heap/space/invalid.h"
+
+#include "os/report.h"
+
+namespace numalloc {
+
+void die_of_invalid_pointer(const char* call, const void* p, const char* why) {
+    os::Line line;
+    line << "invalid pointer in " << call << '(' << p << "): it " << why;
+    os::die(line);
+}
+
+}  // namespace numalloc

@@ -1,0 +1,58 @@
+// Objects of other nodes that a thread holds. What it has freed is on its way home: collected by
+// node and class, and sent a whole list at a time to the ring of the origin node (paper 3.3, with the
+// batching that the paper lacked where larson hurt it). What it allocates on another node than its
+// own (psm_alloc and the like) is taken from the same lists, fetched from the node a few at a time.
+//
+// At most `budget` bytes rest here, and one list that was just fetched. The owner works under the lock,
+// which is its own cache line and free: others take it only to empty the outbox of a thread that has
+// gone quiet.
+#pragma once
+
+#include "heap/process/heap.h"
+#include "os/lock.h"
+
+namespace numalloc {
+
+class Outbox {
+public:
+    static constexpr Bytes budget = 16 * KiB;
+    // What is fetched of a class at a time, where it is cut for us; lists of the ring come whole.
+    static constexpr Bytes fetched = 4 * KiB;
+
+    // Thread-safe. `p` is an object of class `c` of node `n`.
+    void add(NodeId n, ClassId c, Object* p);
+
+    // An object of class `c` of node `n`, if there is one here. Thread-safe.
+    void* take(NodeId n, ClassId c);
+    // The same from the node, with some more to rest here; as Heap::take_small() says when the node is
+    // full. nullptr with no memory. *zeroed, if given, says whether every byte but its first word is 0.
+    void* fetch(NodeId n, ClassId c, bool* zeroed);
+
+    // Sends everything. Thread-safe.
+    void flush();
+    // The same, if it has rested since before `now - age` milliseconds.
+    void flush_if_older(std::uint32_t now, std::uint32_t age);
+    bool empty() const { return __atomic_load_n(&bytes_, __ATOMIC_RELAXED) == 0; }
+
+private:
+    struct Parcel {
+        Object* head;
+        std::uint32_t count;
+        NodeId node;
+        ClassId class_id;
+    };
+    static constexpr unsigned parcels = 64;
+
+    // The parcel for objects of (n, c); what else was in it is sent.
+    Parcel& parcel_of(NodeId n, ClassId c);
+    void keep(Parcel& parcel, Object* list, std::uint32_t count);
+    void send(Parcel& parcel);
+    void send_all();
+
+    os::Lock<os::LockRank::outbox> lock_;
+    std::uint32_t since_ = 0;  // milliseconds: when the oldest object came
+    Bytes bytes_ = 0;
+    Parcel parcel_[parcels] = {};
+};
+
+}  // namespace numalloc
