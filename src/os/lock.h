@@ -18,7 +18,7 @@ enum class LockRank : std::uint8_t {
     initialise,   // once per process
     threads,      // registry of threads and their affinity
     thread_pool,  // opening nodes, attaching and detaching threads; one a process
-    outbox,       // a thread's remote frees
+    remote_cache,       // a thread's remote frees
     bound_heap,   // a program's own heap
     size_class,   // a share of a node's bags of one class, and its ring
     extents,      // a node's bags and big objects

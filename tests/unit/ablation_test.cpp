@@ -26,7 +26,7 @@ void in_child(HeapOptions options, Body body) {
             testing::validate_heap();
             for (unsigned n = 0; n < 2; ++n) {
                 for (unsigned c = 1; c < class_count; ++c) {
-                    NodeHeap* const node = heap.node(NodeId{n});
+                    NodeHeap* const node = process_heap.node(NodeId{n});
                     node->of(ClassId{c}).drain(false);
                 }
                 EXPECT_EQ(statistics_of(NodeId{n}).small_taken, 0u) << "all is home again";
@@ -37,7 +37,7 @@ void in_child(HeapOptions options, Body body) {
 }
 
 const ClassId c64 = class_of(64);
-std::uint64_t ring(unsigned node) { return heap.node(NodeId{node})->of(c64).use().ring; }
+std::uint64_t ring(unsigned node) { return process_heap.node(NodeId{node})->of(c64).use().ring; }
 
 // A node-0 object is freed on node 1 and asked for there again.
 unsigned region_after_remote_free() {
@@ -48,7 +48,7 @@ unsigned region_after_remote_free() {
         void* const first = allocate(Bytes{64});
         release(p);
         void* const again = allocate(Bytes{64});
-        region = heap.space().region_of(again);
+        region = process_heap.space().region_of(again);
         EXPECT_EQ(again == p, region == 0);
         release(first);
         release(again);
@@ -101,7 +101,7 @@ TEST(Ablation, HandOverIsTheSizeOfABatch) {
         options.hand_over = bytes;
         in_child(options, [=] {
             const std::uint32_t batch = bytes == 1024 ? 16 : bytes == 1 ? 2 : shape_of(c64).batch;
-            EXPECT_EQ(heap.batch(c64), batch);
+            EXPECT_EQ(process_heap.batch(c64), batch);
             // Few objects that are never freed here: the class is dense, and its ring in use.
             run_on(0, [&] {
                 std::vector<void*> all;
@@ -123,7 +123,7 @@ TEST(Ablation, IncrementalSharingOffGivesThreadsAndClassesHugePagesOfTheirOwn) {
         HeapOptions options;
         options.incremental_sharing = sharing;
         in_child(options, [=] {
-            BigHeap& big = heap.node(NodeId{0})->big;
+            PageHeap& big = process_heap.node(NodeId{0})->pages;
             std::vector<void*> all;
             const auto pages_apart = [&](void* a, void* b) { EXPECT_EQ(huge_page_of(a) != huge_page_of(b), !sharing); };
             run_on(0, [&] {
@@ -141,7 +141,7 @@ TEST(Ablation, IncrementalSharingOffGivesThreadsAndClassesHugePagesOfTheirOwn) {
                 for (void* p : own) release(p);
                 for (void* p : all) release(p);
             });
-            heap.scavenge(true);
+            process_heap.scavenge(true);
             EXPECT_EQ(big.use().small_bags, 0u) << "nothing is kept of a page";
         });
     }

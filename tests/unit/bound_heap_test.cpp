@@ -42,8 +42,8 @@ protected:
         bool zeroed = false;
         return bound_->allocate(n, alignment, &zeroed);
     }
-    static std::uint64_t bags_on(unsigned n) { return heap.node(NodeId{n})->big.use().bound_bags; }
-    static BoundObject find(const void* p) { return BoundHeap::find(heap.owner(p), p); }
+    static std::uint64_t bags_on(unsigned n) { return process_heap.node(NodeId{n})->pages.use().bound_bags; }
+    static BoundObject find(const void* p) { return BoundHeap::find(process_heap.owner(p), p); }
 
     BoundHeap* bound_ = nullptr;
 };
@@ -54,7 +54,7 @@ TEST_F(BoundHeapTest, ObjectsOfAllSizesLieOnTheNodeAndApart) {
         for (int i = 0; i < 3; ++i) {
             auto* p = static_cast<char*>(allocate(n));
             ASSERT_NE(p, nullptr);
-            ASSERT_EQ(heap.space().region_of(p), 2u);
+            ASSERT_EQ(process_heap.space().region_of(p), 2u);
             ASSERT_EQ(find(p).heap, bound_);
             ASSERT_GE(usable_size(p, "test"), n);
             std::memset(p, static_cast<int>(objects.size() % 251), n);
@@ -147,7 +147,7 @@ TEST_F(BoundHeapTest, ABigObjectGrowsAndShrinksInPlace) {
 
 // A heap that is filled and emptied in a loop has its memory kept, as threads' objects do.
 TEST_F(BoundHeapTest, ALoopKeepsItsMemory) {
-    BigHeap& big = heap.node(NodeId{2})->big;
+    PageHeap& big = process_heap.node(NodeId{2})->pages;
     const auto round = [&] {
         for (int i = 0; i < 4096; ++i) std::memset(allocate(4 * KiB), 1, 4 * KiB);
         bound_->reset();
@@ -173,15 +173,15 @@ TEST_F(BoundHeapTest, HeapsAreApartAndOneEndsWithoutTheOther) {
 }
 
 TEST_F(BoundHeapTest, WhereTheNodeHasNoRoomTheNearestServes) {
-    BigHeap& big = heap.node(NodeId{2})->big;
+    PageHeap& big = process_heap.node(NodeId{2})->pages;
     std::vector<BagIndex> taken;
     for (std::uint32_t bags = big.region().end_bag().value; bags > 0; bags /= 2)
-        for (BagIndex run; (run = big.take(bags, 1, BagState::small)) != BigHeap::none;) taken.push_back(run);
+        for (BagIndex run; (run = big.take(bags, 1, BagState::small)) != PageHeap::none;) taken.push_back(run);
     void* small = allocate(100);
     void* large = allocate(1 * MiB);
     for (void* p : {small, large}) {
         ASSERT_NE(p, nullptr);
-        EXPECT_NE(heap.space().region_of(p), 2u);
+        EXPECT_NE(process_heap.space().region_of(p), 2u);
         EXPECT_EQ(find(p).heap, bound_);
     }
     bound_->validate();

@@ -23,17 +23,17 @@ TEST_F(ClassHeapTest, FreshObjectsLieInARowAndReadAsZero) {
     EXPECT_EQ(address_of(first.fresh) % bag_bytes, 0u);
     const Supply second = take(c, 5);
     EXPECT_EQ(second.fresh, static_cast<char*>(first.fresh) + 10 * 48);
-    const BagIndex bag = node.big.region().bag_of(first.fresh);
-    EXPECT_EQ(node.big.region().class_at(bag), c);
+    const BagIndex bag = node.pages.region().bag_of(first.fresh);
+    EXPECT_EQ(node.pages.region().class_at(bag), c);
     EXPECT_EQ(of(c).use().taken, 15u);
     EXPECT_EQ(of(c).use().bags, 1u);
 }
 
 TEST_F(ClassHeapTest, ABagThatServedBeforeIsNotCalledZero) {
     const BagIndex used = node.take_filled(1);
-    node.big.give(used);
+    node.pages.give(used);
     const Supply s = take(class_of(64), 4);
-    EXPECT_EQ(node.big.region().bag_of(s.fresh), used);
+    EXPECT_EQ(node.pages.region().bag_of(s.fresh), used);
     EXPECT_FALSE(s.zeroed);
 }
 
@@ -45,13 +45,13 @@ TEST_F(ClassHeapTest, EveryClassCarvesItsBagsToTheLastObject) {
         const auto all = take_many(c, 2u * shape.objects + 1);
         for (void* p : all) {
             ASSERT_TRUE(seen.insert(address_of(p)).second);
-            const BagIndex bag = node.big.region().bag_of(p);
-            ASSERT_EQ(node.big.region().class_at(bag), c);
-            ASSERT_EQ(ClassHeap::why_invalid(node.big.region(), c, p), nullptr);
+            const BagIndex bag = node.pages.region().bag_of(p);
+            ASSERT_EQ(node.pages.region().class_at(bag), c);
+            ASSERT_EQ(ClassHeap::why_invalid(node.pages.region(), c, p), nullptr);
         }
         for (auto i = seen.begin(); std::next(i) != seen.end(); ++i) ASSERT_GE(*std::next(i) - *i, shape.size);
         EXPECT_EQ(of(c).use().bags, 3u);
-        of(c).put_into_bags(list_of(all));
+        of(c).give_to_bags(list_of(all));
         expect_nothing_held(c);
     }
 }
@@ -92,13 +92,13 @@ TEST_F(ClassHeapTest, AFullRingSortsItsOldestIntoBags) {
 TEST_F(ClassHeapTest, AnEmptyBagServesAnyClass) {
     const ClassId small = class_of(32), other = class_of(512);
     const auto all = take_many(small, shape_of(small).objects);
-    const BagIndex bag = node.big.region().bag_of(all[0]);
-    of(small).put_into_bags(list_of(all));
-    EXPECT_EQ(node.big.region().class_at(bag), no_class);
-    EXPECT_EQ(node.big.use().small_bags, 0u);
+    const BagIndex bag = node.pages.region().bag_of(all[0]);
+    of(small).give_to_bags(list_of(all));
+    EXPECT_EQ(node.pages.region().class_at(bag), no_class);
+    EXPECT_EQ(node.pages.use().small_bags, 0u);
     const Supply s = take(other, 1);
-    EXPECT_EQ(node.big.region().bag_of(s.fresh), bag);
-    EXPECT_EQ(node.big.region().class_at(bag), other);
+    EXPECT_EQ(node.pages.region().bag_of(s.fresh), bag);
+    EXPECT_EQ(node.pages.region().class_at(bag), other);
 }
 
 TEST_F(ClassHeapTest, OneObjectHoldsItsBag) {
@@ -106,11 +106,11 @@ TEST_F(ClassHeapTest, OneObjectHoldsItsBag) {
     auto all = take_many(c, shape_of(c).objects);
     void* const kept = all[17];
     all.erase(all.begin() + 17);
-    of(c).put_into_bags(list_of(all));
+    of(c).give_to_bags(list_of(all));
     validate(c);
     EXPECT_EQ(of(c).use().taken, 1u);
     EXPECT_EQ(of(c).use().bags, 1u);
-    of(c).put_into_bags(list_of({kept}));
+    of(c).give_to_bags(list_of({kept}));
     expect_nothing_held(c);
 }
 
@@ -118,7 +118,7 @@ TEST_F(ClassHeapTest, OneObjectHoldsItsBag) {
 // the class.
 TEST_F(ClassHeapTest, DrainLetsGoOfTheCarvedBagWhenTheClassIsIdle) {
     const ClassId c = class_of(128);
-    of(c).put_into_bags(list_of(take_many(c, 3)));
+    of(c).give_to_bags(list_of(take_many(c, 3)));
     EXPECT_EQ(of(c).use().bags, 1u);
     of(c).drain(true);
     EXPECT_EQ(of(c).use().bags, 1u) << "used since the last call";
@@ -156,7 +156,7 @@ TEST_F(ClassHeapTest, SparseBagsAreNotHeldByTheRing) {
 
 TEST_F(ClassHeapTest, AFullNodeGivesNothing) {
     const std::uint64_t room = node.room();
-    ASSERT_NE(node.take(static_cast<std::uint32_t>(room)), BigHeap::none);
+    ASSERT_NE(node.take(static_cast<std::uint32_t>(room)), PageHeap::none);
     const Supply s = take(class_of(64), 8);
     EXPECT_EQ(s.count, 0u);
     EXPECT_EQ(s.fresh, nullptr);
@@ -168,7 +168,7 @@ TEST_F(ClassHeapTest, InvalidPointersAreNamed) {
         const ClassId c = class_of(size);
         const Supply s = take(c, 1);
         char* p = static_cast<char*>(s.fresh);
-        const Region& region = node.big.region();
+        const Region& region = node.pages.region();
         EXPECT_EQ(ClassHeap::why_invalid(region, c, p), nullptr);
         EXPECT_STREQ(ClassHeap::why_invalid(region, c, p + 16), "points inside an object, not at its start");
         EXPECT_STREQ(ClassHeap::why_invalid(region, c, p + size - 1), "points inside an object, not at its start");
@@ -200,11 +200,11 @@ TEST_F(ClassHeapTest, RowsGoBackToTheirBags) {
             std::vector<void*> kept;
             std::set<Bytes> seen;
             std::erase_if(list, [&](void* o) {
-                const bool keep = seen.insert(node.big.region().head_of(bag_of(o)).value).second;
+                const bool keep = seen.insert(node.pages.region().head_of(bag_of(o)).value).second;
                 if (keep) kept.push_back(o);
                 return keep;
             });
-            of(c).put_into_bags(list_of(list));
+            of(c).give_to_bags(list_of(list));
             validate(c);
             EXPECT_EQ(of(c).use().taken, kept.size());
             std::vector<void*> again = take_many(c, list.size());
@@ -216,7 +216,7 @@ TEST_F(ClassHeapTest, RowsGoBackToTheirBags) {
         put_and_take(reversed);
         put_and_take(in_pieces);
         put_and_take(one_missing);
-        of(c).put_into_bags(list_of(all));
+        of(c).give_to_bags(list_of(all));
         expect_nothing_held(c);
     }
 }
@@ -229,11 +229,11 @@ TEST_F(ClassHeapDeathTest, AListOfABagThatIsGoneIsSeen) {
     const ClassId c = class_of(64);
     auto all = take_many(c, shape_of(c).objects);
     auto* const stale = static_cast<Object*>(all[3]);
-    of(c).put_into_bags(list_of(all));
+    of(c).give_to_bags(list_of(all));
     ASSERT_EQ(of(c).use().bags, 0u);
     stale->next = nullptr;
     for (int i = 0; i < 2; ++i) EXPECT_DEATH(of(c).put({stale, 1}), "was freed twice");
-    EXPECT_DEATH(of(c).put_last({stale, 1}), "was freed twice");
+    EXPECT_DEATH(of(c).give_last({stale, 1}), "was freed twice");
 }
 
 TEST_F(ClassHeapDeathTest, ASecondFreeInARowIsSeen) {
@@ -243,10 +243,10 @@ TEST_F(ClassHeapDeathTest, ASecondFreeInARowIsSeen) {
     const auto put_row = [&](long from, long to, bool up) {
         std::vector<void*> row(all.begin() + from, all.begin() + to);
         if (!up) std::reverse(row.begin(), row.end());
-        of(c).put_into_bags(list_of(row));
+        of(c).give_to_bags(list_of(row));
     };
-    of(c).put_into_bags(list_of({all[20], all[90], all[50]}));
-    of(c).put_into_bags(list_of({all[51]}));
+    of(c).give_to_bags(list_of({all[20], all[90], all[50]}));
+    of(c).give_to_bags(list_of({all[51]}));
     for (const bool up : {true, false}) {
         EXPECT_DEATH(put_row(45, 60, up), "was freed twice");
         EXPECT_DEATH((put_row(52, 90, up), put_row(0, 20, up), put_row(21, 49, up), put_row(91, 99, up), put_row(52, 56, up)), "was freed twice");
@@ -267,8 +267,8 @@ TEST_F(ClassHeapTest, RandomListsOfManyClasses) {
             const std::size_t n = 1 + random() % std::min<std::size_t>(held[k].size(), 200);
             const std::vector<void*> some(held[k].end() - long(n), held[k].end());
             held[k].resize(held[k].size() - n);
-            const SubList list = list_of(some);
-            if (random() % 4 == 0) of(c).put_into_bags(list);
+            const Batch list = list_of(some);
+            if (random() % 4 == 0) of(c).give_to_bags(list);
             else put(c, list);
         }
         if (random() % 1000 == 0) of(c).drain(random() % 2 == 0);
@@ -279,11 +279,11 @@ TEST_F(ClassHeapTest, RandomListsOfManyClasses) {
     for (unsigned k = 0; k < 6; ++k) {
         std::set<void*> distinct(held[k].begin(), held[k].end());
         ASSERT_EQ(distinct.size(), held[k].size());
-        of(classes[k]).put_into_bags(list_of(held[k]));
+        of(classes[k]).give_to_bags(list_of(held[k]));
         of(classes[k]).drain(false);
         validate(classes[k]);
     }
-    EXPECT_EQ(node.big.use().small_bags, 0u);
+    EXPECT_EQ(node.pages.use().small_bags, 0u);
 }
 
 }  // namespace

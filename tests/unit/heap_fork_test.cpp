@@ -54,8 +54,8 @@ public:
                     void* others = slot_[random() % 16].exchange(held.back());
                     held.pop_back();
                     if (others != nullptr) release(others);
-                    if (random() % 512 == 0) flush_quiet_outboxes(0);
-                    if (random() % 4096 == 0) heap.scavenge(true);
+                    if (random() % 512 == 0) send_quiet_remote_caches(0);
+                    if (random() % 4096 == 0) process_heap.scavenge(true);
                 }
             }));
         // A fork before they have their heaps would test nothing.
@@ -84,7 +84,7 @@ private:
         for (unsigned c = 1; c < class_count; ++c)
             for (int i = 0; i < 5; ++i) {
                 void* p = allocate(ClassId{c});
-                if (p == nullptr || heap.space().region_of(p) != n) return false;
+                if (p == nullptr || process_heap.space().region_of(p) != n) return false;
                 std::memset(p, 0x77, 16);  // faults the page; whole objects would take seconds a fork
                 std::memset(static_cast<char*>(p) + size_of_class(c) - 16, 0x77, 16);
                 held.push_back(p);
@@ -92,7 +92,7 @@ private:
         for (void* p : held) release(p);
         detach_thread();
     }
-    heap.scavenge(true);
+    process_heap.scavenge(true);
     testing::validate_heap();
     return true;
 }
@@ -118,7 +118,7 @@ TEST_F(HeapForkTest, TheChildsOnlyThreadKeepsItsHeapAndItsObjects) {
                       if (static_cast<char*>(p)[63] != 0x33) return false;
                       release(p);
                       void* q = allocate(Bytes{64});
-                      return q == p && heap.space().region_of(q) == 1;
+                      return q == p && process_heap.space().region_of(q) == 1;
                   }),
                   0);
         release(p);
@@ -129,10 +129,10 @@ TEST_F(HeapForkTest, TheChildsOnlyThreadKeepsItsHeapAndItsObjects) {
 TEST_F(HeapForkTest, HeapsOfThreadsLeftBehindAreReused) {
     Noise noise;
     ASSERT_EQ(in_child([] {
-                  const std::uint32_t made = heap.node(NodeId{2})->slots.made();
+                  const std::uint32_t made = process_heap.node(NodeId{2})->slots.made();
                   if (!attach_thread(NodeId{2})) return false;
                   release(allocate(Bytes{32}));
-                  return heap.node(NodeId{2})->slots.made() == made;
+                  return process_heap.node(NodeId{2})->slots.made() == made;
               }),
               0);
 }
@@ -143,7 +143,7 @@ TEST_F(HeapForkTest, TheForkingThreadMayAllocateBetweenTheHandlers) {
         const auto use = [] {
             for (unsigned c = 1; c < class_count; ++c) release(allocate(ClassId{c}));
             flush_thread();
-            heap.scavenge(true);
+            process_heap.scavenge(true);
         };
         for (int i = 0; i < 10; ++i) {
             heap_fork_prepare();
@@ -178,9 +178,9 @@ TEST_F(HeapForkTest, OutboxesLeftBehindAreSent) {
     while (stage == 0) std::this_thread::yield();
     EXPECT_EQ(in_child([] {
                   bool waits = false;
-                  for_each_thread_heap([&](ThreadHeap* h) { waits |= !h->outbox.empty(); });
-                  flush_quiet_outboxes(0);
-                  for_each_thread_heap([&](ThreadHeap* h) { waits &= h->outbox.empty(); });
+                  for_each_thread_heap([&](ThreadHeap* h) { waits |= !h->remote_cache.empty(); });
+                  send_quiet_remote_caches(0);
+                  for_each_thread_heap([&](ThreadHeap* h) { waits &= h->remote_cache.empty(); });
                   return waits;
               }),
               0);

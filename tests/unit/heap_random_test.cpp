@@ -94,14 +94,14 @@ private:
         Held held;
         held.bytes = n;
         if (n > small_limit) {
-            void* const block = heap.take_big(this_thread_heap->home->node, n, 1);
+            void* const block = process_heap.take_big(this_thread_heap->home->node, n, 1);
             held.words = static_cast<std::uint64_t*>(block);
-            zeroed = block != nullptr && heap.owner(block)->big.region().is_zero(block, n);
+            zeroed = block != nullptr && process_heap.owner(block)->pages.region().is_zero(block, n);
         } else {
             held.words = static_cast<std::uint64_t*>(allocate(class_of(n), &zeroed));
         }
         if (!expect(held.words != nullptr, "no memory")) return;
-        expect(heap.space().region_of(held.words) == this_thread_heap->home->node.value, "on the thread's node");
+        expect(process_heap.space().region_of(held.words) == this_thread_heap->home->node.value, "on the thread's node");
         expect(usable_size(held.words, "test") >= n, "large enough");
         if (zeroed) expect(held.words[n / 8 - 1] == 0 || n <= 8 * 2, "zero as promised");
         held.write(random_());
@@ -130,8 +130,8 @@ private:
     }
     void disturb() {
         switch (random_() % 4) {
-            case 0: heap.scavenge(random_() % 2 == 0); break;
-            case 1: flush_quiet_outboxes(0); break;
+            case 0: process_heap.scavenge(random_() % 2 == 0); break;
+            case 1: send_quiet_remote_caches(0); break;
             case 2: flush_thread(); break;
             default: testing::validate_heap(); break;
         }
@@ -170,17 +170,17 @@ TEST(HeapRandom, ThreadsOnEightNodes) {
             release(held.words);
         }
     });
-    heap.scavenge(true);
+    process_heap.scavenge(true);
     testing::validate_heap();
     for (unsigned n = 0; n < nodes; ++n) {
-        NodeHeap* node = heap.opened(NodeId{n});
+        NodeHeap* node = process_heap.opened(NodeId{n});
         ASSERT_NE(node, nullptr);
         for (unsigned c = 1; c < class_count; ++c) {
             const ClassUse use = node->of(ClassId{c}).use();
             EXPECT_EQ(use.taken, 0u) << "node " << n << " class " << c;
             EXPECT_EQ(use.bags, 0u) << "node " << n << " class " << c;
         }
-        const BigHeapUse use = node->big.use();
+        const PageHeapUse use = node->pages.use();
         EXPECT_EQ(use.big_objects, 0u) << "node " << n;
         EXPECT_EQ(use.big_bags, 0u) << "node " << n;
         EXPECT_EQ(use.small_bags, 0u) << "node " << n;

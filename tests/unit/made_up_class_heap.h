@@ -13,13 +13,13 @@ namespace numalloc::testing {
 
 class ClassHeapFixture : public ::testing::Test {
 protected:
-    Supply take(ClassId c, std::uint32_t want, unsigned share = 0) {
-        shares_->open(share);
-        return of(c).take(want, share);
+    Supply take(ClassId c, std::uint32_t want, unsigned shard = 0) {
+        shards_->open(shard);
+        return of(c).take(want, shard);
     }
-    BagIndex bag_of(const void* p) const { return node.big.region().bag_of(p); }
-    std::uint32_t put(ClassId c, SubList list) { return of(c).put(list); }
-    ClassHeap of(ClassId c) { return {*shares_, node.big, c}; }
+    BagIndex bag_of(const void* p) const { return node.pages.region().bag_of(p); }
+    std::uint32_t put(ClassId c, Batch list) { return of(c).put(list); }
+    ClassHeap of(ClassId c) { return {*shards_, node.pages, c}; }
 
     // The objects of a supply, one by one.
     static std::vector<void*> objects(ClassId c, const Supply& s) {
@@ -30,8 +30,8 @@ protected:
         EXPECT_EQ(result.size(), s.count);
         return result;
     }
-    static SubList list_of(const std::vector<void*>& objects) {
-        SubList list;
+    static Batch list_of(const std::vector<void*>& objects) {
+        Batch list;
         for (auto o = objects.rbegin(); o != objects.rend(); ++o) {
             static_cast<Object*>(*o)->next = list.head;
             list.head = static_cast<Object*>(*o);
@@ -40,10 +40,10 @@ protected:
         return list;
     }
     // Exactly `count` objects, whatever it takes.
-    std::vector<void*> take_many(ClassId c, std::size_t count, unsigned share = 0) {
+    std::vector<void*> take_many(ClassId c, std::size_t count, unsigned shard = 0) {
         std::vector<void*> result;
         while (result.size() < count) {
-            const Supply s = take(c, static_cast<std::uint32_t>(count - result.size()), share);
+            const Supply s = take(c, static_cast<std::uint32_t>(count - result.size()), shard);
             EXPECT_GT(s.count, 0u);
             if (s.count == 0) break;
             for (void* o : objects(c, s)) result.push_back(o);
@@ -52,7 +52,7 @@ protected:
     }
     void validate(ClassId c) {
         of(c).validate();
-        node.big.validate();
+        node.pages.validate();
     }
     void expect_nothing_held(ClassId c) {
         of(c).drain(false);
@@ -61,13 +61,13 @@ protected:
         EXPECT_EQ(use.taken, 0u);
         EXPECT_EQ(use.ring, 0u);
         EXPECT_EQ(use.bags, 0u);
-        EXPECT_EQ(node.big.use().small_bags, 0u);
+        EXPECT_EQ(node.pages.use().small_bags, 0u);
     }
 
     Node node{-1};
 
 private:
-    std::unique_ptr<ClassShares> shares_ = std::make_unique<ClassShares>();
+    std::unique_ptr<Shards> shards_ = std::make_unique<Shards>();
 };
 
 }  // namespace numalloc::testing

@@ -15,8 +15,8 @@ namespace numalloc::testing {
 constexpr SpaceOptions test_space{.stride = 128 * GiB, .bags = 8 * GiB, .held = true};
 
 inline void start_heap(unsigned nodes, HeapOptions options = {}) {
-    if (heap.started()) {
-        ASSERT_EQ(heap.nodes(), nodes) << "one machine a test program";
+    if (process_heap.started()) {
+        ASSERT_EQ(process_heap.nodes(), nodes) << "one machine a test program";
         return;
     }
     auto* machine = new MadeUpMachine(MadeUpMachine::regular(nodes, 4));  // the topology is for ever
@@ -24,7 +24,7 @@ inline void start_heap(unsigned nodes, HeapOptions options = {}) {
     ASSERT_EQ(os::topology().nodes(), nodes);
     options.space = test_space;
     options.thread_slot = align_up(sizeof(ThreadHeap), 64);
-    ASSERT_TRUE(heap.start(options));
+    ASSERT_TRUE(process_heap.start(options));
 }
 
 // What malloc does with a size up to small_limit, by class.
@@ -56,11 +56,11 @@ void run_on(unsigned node, Body body) {
 
 // Walks every structure of every node; ends the program (debug builds) at what does not fit.
 inline void validate_heap() {
-    for (unsigned n = 0; n < heap.heaps(); ++n) {
-        NodeHeap* node = heap.opened(NodeId{n});
+    for (unsigned n = 0; n < process_heap.heaps(); ++n) {
+        NodeHeap* node = process_heap.opened(NodeId{n});
         if (node == nullptr) continue;
         for (unsigned c = 1; c < class_count; ++c) node->of(ClassId{c}).validate();
-        node->big.validate();
+        node->pages.validate();
     }
 }
 

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "heap/pages/big_heap.h"
+#include "heap/pages/page_heap.h"
 
 namespace numalloc::testing {
 
@@ -17,28 +17,28 @@ public:
     Node(std::int32_t purge_delay, const SpaceOptions& options_of_space, std::uint32_t most_moved = 8192, bool huge_pages = false,
          bool populate = false) {
         EXPECT_TRUE(space_.choose(1, 64 * KiB, options_of_space));
-        EXPECT_TRUE(big.region().open(space_, 0, {.huge_pages = os::HugePages::off}));
-        BigHeapOptions options;
+        EXPECT_TRUE(pages.region().open(space_, 0, {.huge_pages = os::HugePages::off}));
+        PageHeapOptions options;
         options.purge_delay = purge_delay;
         options.most_moved = most_moved;
         options.huge_pages = huge_pages;
         options.populate = populate;
-        big.start(options);
+        pages.start(options);
     }
     ~Node() { os::unmap(reinterpret_cast<void*>(space_.region(0)), space_.stride()); }
 
-    char* at(BagIndex run) { return static_cast<char*>(big.region().address(run)); }
+    char* at(BagIndex run) { return static_cast<char*>(pages.region().address(run)); }
     void fill(BagIndex run, std::uint32_t bags) { std::memset(at(run), 0xEE, bags * bag_bytes); }
-    BagIndex take(std::uint32_t bags) { return big.take(bags, 1, BagState::big); }
-    std::uint32_t dirty(BagIndex run, std::uint32_t bags) { return big.region().count_dirty(run, bags); }
+    BagIndex take(std::uint32_t bags) { return pages.take(bags, 1, BagState::big); }
+    std::uint32_t dirty(BagIndex run, std::uint32_t bags) { return pages.region().count_dirty(run, bags); }
     BagIndex take_filled(std::uint32_t bags) {
         const BagIndex run = take(bags);
         fill(run, bags);
         return run;
     }
-    std::uint64_t room() const { return big.region().end_bag().value - big.region().first_bag().value; }
+    std::uint64_t room() const { return pages.region().end_bag().value - pages.region().first_bag().value; }
 
-    BigHeap big;
+    PageHeap pages;
 
 private:
     AddressSpace space_;

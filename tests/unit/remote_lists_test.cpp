@@ -19,7 +19,7 @@ constexpr unsigned nodes = 3;
 class RemoteLists : public ::testing::Test {
 protected:
     static void SetUpTestSuite() {
-        if (heap.started()) return;
+        if (process_heap.started()) return;
         auto* machine = new MadeUpMachine;  // the topology is for ever
         machine->nodes_file("online", "1,4,6,9").nodes_file("has_memory", "1,6,9");
         machine->node(1, "0", "10 20 30 40").node(4, "1", "20 10 20 30").node(6, "2", "30 20 10 20").node(9, "", "40 30 20 10");
@@ -27,9 +27,9 @@ protected:
         HeapOptions options;
         options.space = test_space;
         options.thread_slot = align_up(sizeof(ThreadHeap), 64);
-        ASSERT_TRUE(heap.start(options));
-        ASSERT_EQ(heap.nodes(), nodes);
-        ASSERT_EQ(heap.heaps(), nodes + 1);
+        ASSERT_TRUE(process_heap.start(options));
+        ASSERT_EQ(process_heap.nodes(), nodes);
+        ASSERT_EQ(process_heap.heaps(), nodes + 1);
     }
     void TearDown() override { validate_heap(); }
 };
@@ -43,7 +43,7 @@ TEST_F(RemoteLists, TheMachineIsWhatItSays) {
     EXPECT_TRUE(t.exists(4));
     EXPECT_FALSE(t.exists(5));
     EXPECT_FALSE(t.exists(0));
-    EXPECT_EQ(heap.interleaved(), NodeId{nodes});
+    EXPECT_EQ(process_heap.interleaved(), NodeId{nodes});
 }
 
 TEST_F(RemoteLists, ObjectsComeFromTheirNode) {
@@ -54,7 +54,7 @@ TEST_F(RemoteLists, ObjectsComeFromTheirNode) {
                 for (int i = 0; i < 20; ++i) {
                     void* p = allocate_on(this_thread_heap, NodeId{n}, c, nullptr);
                     ASSERT_NE(p, nullptr);
-                    ASSERT_EQ(heap.owner(p)->node, NodeId{n});
+                    ASSERT_EQ(process_heap.owner(p)->node, NodeId{n});
                     std::memset(p, 0xAB, size);
                     release(p);
                 }
@@ -71,10 +71,10 @@ TEST_F(RemoteLists, AThreadKeepsFewOfOthers) {
                 if (NodeId{n} != NodeId{1}) objects.push_back(allocate_on(this_thread_heap, NodeId{n}, ClassId{c}, nullptr));
         Bytes in_use = 0;
         for (void* p : objects) in_use += usable_size(p, "test");
-        EXPECT_LE(taken() - in_use, Outbox::budget + 24 * KiB);
+        EXPECT_LE(taken() - in_use, RemoteCache::budget + 24 * KiB);
         for (void* p : objects) release(p);
-        EXPECT_LE(taken(), Outbox::budget + 24 * KiB);
-        flush_quiet_outboxes(0);
+        EXPECT_LE(taken(), RemoteCache::budget + 24 * KiB);
+        send_quiet_remote_caches(0);
         EXPECT_EQ(taken(), 0u) << "what has gone quiet goes home";
     });
 }
@@ -101,22 +101,22 @@ TEST_F(RemoteLists, FreshObjectsSayThatTheyAreZero) {
 
 TEST_F(RemoteLists, AThreadCanLiveOnTheInterleavedHeap) {
     run_on(nodes, [] {
-        EXPECT_EQ(this_thread_heap->home->node, heap.interleaved());
+        EXPECT_EQ(this_thread_heap->home->node, process_heap.interleaved());
         std::vector<void*> objects;
         for (int i = 0; i < 5000; ++i) {
             objects.push_back(allocate(class_of(static_cast<Bytes>(i % 3000 + 1))));
-            EXPECT_EQ(heap.owner(objects.back())->node, heap.interleaved());
+            EXPECT_EQ(process_heap.owner(objects.back())->node, process_heap.interleaved());
         }
-        // Freed by a thread of a node, they go home by its outbox.
+        // Freed by a thread of a node, they go home by its remote cache.
         run_on(0, [&] {
             for (void* p : objects) release(p);
         });
-        void* const big = heap.take_big(heap.interleaved(), 3 * MiB, 1);
-        EXPECT_EQ(heap.owner(big)->node, heap.interleaved());
+        void* const big = process_heap.take_big(process_heap.interleaved(), 3 * MiB, 1);
+        EXPECT_EQ(process_heap.owner(big)->node, process_heap.interleaved());
         release(big);
     });
     EXPECT_EQ(taken(), 0u);
-    EXPECT_GT(statistics_of(heap.interleaved()).thread_heaps, 0u);
+    EXPECT_GT(statistics_of(process_heap.interleaved()).thread_heaps, 0u);
 }
 
 TEST_F(RemoteLists, SpillingStaysWithinTheThreadsLimit) {
@@ -127,8 +127,8 @@ TEST_F(RemoteLists, SpillingStaysWithinTheThreadsLimit) {
         // A GiB at a time until the region is full: nobody writes to it.
         std::vector<void*> blocks;
         const auto next = [&] {
-            blocks.push_back(heap.take_big(NodeId{0}, GiB, 1));
-            return blocks.back() == nullptr ? no_node : heap.owner(blocks.back())->node;
+            blocks.push_back(process_heap.take_big(NodeId{0}, GiB, 1));
+            return blocks.back() == nullptr ? no_node : process_heap.owner(blocks.back())->node;
         };
         NodeId from = next();
         while (from == NodeId{0}) from = next();
@@ -141,13 +141,13 @@ TEST_F(RemoteLists, SpillingStaysWithinTheThreadsLimit) {
     });
 }
 
-// A full node's threads take small objects of others, whatever share they have at home: all are seen there.
+// A full node's threads take small objects of others, whatever shard they have at home: all are seen there.
 TEST_F(RemoteLists, SmallObjectsThatSpillAreSeenWhereTheyLie) {
     const ClassId c = class_of(64);
     std::vector<std::thread> others;
     std::atomic<unsigned> there{0};
     std::atomic<bool> stop{false};
-    // So that not the first share of node 0 is free.
+    // So that not the first shard of node 0 is free.
     for (int i = 0; i < 3; ++i)
         others.push_back(thread_on(0, [&] {
             ++there;
@@ -155,46 +155,46 @@ TEST_F(RemoteLists, SmallObjectsThatSpillAreSeenWhereTheyLie) {
         }));
     while (there < others.size()) std::this_thread::yield();
     run_on(0, [&] {
-        EXPECT_NE(this_thread_heap->share, 0);
+        EXPECT_NE(this_thread_heap->shard, 0);
         std::vector<void*> blocks;
         for (Bytes bytes = GiB; bytes >= bag_bytes; bytes /= 2) {
             NodeId from{0};
             while (from == NodeId{0}) {
-                blocks.push_back(heap.take_big(NodeId{0}, bytes, 1));
-                from = heap.owner(blocks.back())->node;
+                blocks.push_back(process_heap.take_big(NodeId{0}, bytes, 1));
+                from = process_heap.owner(blocks.back())->node;
             }
         }
-        const std::uint64_t before = heap.node(NodeId{1})->of(c).use().taken;
+        const std::uint64_t before = process_heap.node(NodeId{1})->of(c).use().taken;
         std::vector<void*> spilled;
         for (int i = 0; i < 3000; ++i) spilled.push_back(allocate(c));
-        const auto on_other = std::count_if(spilled.begin(), spilled.end(), [](void* p) { return heap.owner(p)->node == NodeId{1}; });
+        const auto on_other = std::count_if(spilled.begin(), spilled.end(), [](void* p) { return process_heap.owner(p)->node == NodeId{1}; });
         EXPECT_GT(on_other, 2000);
-        EXPECT_GE(heap.node(NodeId{1})->of(c).use().taken, before + std::uint64_t(on_other));
+        EXPECT_GE(process_heap.node(NodeId{1})->of(c).use().taken, before + std::uint64_t(on_other));
         for (void* p : spilled) release(p);
         for (void* p : blocks) release(p);
     });
     stop = true;
     for (std::thread& other : others) other.join();
-    heap.scavenge(true);
-    EXPECT_EQ(heap.node(NodeId{1})->of(c).use().bags, 0u);
-    EXPECT_EQ(heap.node(NodeId{1})->big.use().small_bags, 0u);
+    process_heap.scavenge(true);
+    EXPECT_EQ(process_heap.node(NodeId{1})->of(c).use().bags, 0u);
+    EXPECT_EQ(process_heap.node(NodeId{1})->pages.use().small_bags, 0u);
 }
 
 TEST_F(RemoteLists, OnlyBigObjectsMove) {
     run_on(0, [] {
-        void* const big = heap.take_big(NodeId{0}, 2 * MiB, 1);
+        void* const big = process_heap.take_big(NodeId{0}, 2 * MiB, 1);
         auto* p = static_cast<char*>(big);
         std::memset(p, 1, 2 * MiB);
-        EXPECT_EQ(heap.move_big(p + bag_bytes, NodeId{1}), EINVAL);
-        EXPECT_EQ(heap.move_big(p + 16, NodeId{1}), EINVAL);
+        EXPECT_EQ(process_heap.move_big(p + bag_bytes, NodeId{1}), EINVAL);
+        EXPECT_EQ(process_heap.move_big(p + 16, NodeId{1}), EINVAL);
         void* small = allocate(100);
-        EXPECT_EQ(heap.move_big(small, NodeId{1}), EINVAL);
+        EXPECT_EQ(process_heap.move_big(small, NodeId{1}), EINVAL);
         release(small);
         // There are no such nodes here, and in containers no binding at all: a refusal changes nothing.
-        const int error = heap.move_big(p, NodeId{1});
+        const int error = process_heap.move_big(p, NodeId{1});
         EXPECT_NE(error, 0);
-        EXPECT_FALSE(heap.any_moved());
-        EXPECT_EQ(heap.node_of_block(p), NodeId{0});
+        EXPECT_FALSE(process_heap.any_moved());
+        EXPECT_EQ(process_heap.node_of_block(p), NodeId{0});
         for (Bytes i = 0; i < 2 * MiB; ++i) ASSERT_EQ(p[i], 1);
         release(p);
     });

@@ -83,7 +83,7 @@ TEST(SizeClass, SegmentsAndRingsStayInBounds) {
         ASSERT_LE(s.ring, ring_slots);
         if (s.size > medium_limit) { ASSERT_EQ(s.batch, 1u) << "paper 3.4: one object at a time, class " << int{c.value}; }
         else ASSERT_GE(s.batch, 2u) << int{c.value};
-        if (s.batch > 2) { ASSERT_LE(Bytes{s.batch} * s.size, segment_target(s.size)) << int{c.value}; }
+        if (s.batch > 2) { ASSERT_LE(Bytes{s.batch} * s.size, batch_target(s.size)) << int{c.value}; }
         ASSERT_LE(Bytes{s.ring} * s.batch * s.size, ring_target) << int{c.value};
     });
 }

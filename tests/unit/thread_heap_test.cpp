@@ -24,10 +24,10 @@ class ThreadHeapTest : public ::testing::Test {
 protected:
     static void SetUpTestSuite() { testing::start_heap(nodes); }
     // What an earlier test left in rings and bags is no part of this one: memory begins as the system gives it.
-    void SetUp() override { heap.scavenge(true); }
+    void SetUp() override { process_heap.scavenge(true); }
     void TearDown() override { validate_heap(); }
 
-    static ClassUse use(unsigned node, ClassId c) { return heap.node(NodeId{node})->of(c).use(); }
+    static ClassUse use(unsigned node, ClassId c) { return process_heap.node(NodeId{node})->of(c).use(); }
     // Past the first frees, which are checked one by one: from here on they are fast.
     static void trust() {
         for (int i = 0; i < 2000; ++i) release(allocate(Bytes{16}));
@@ -43,7 +43,7 @@ protected:
     static void check_lists(const ThreadHeap* h) {
         EXPECT_EQ(h->room[0], 0);
         for (unsigned c = 1; c < class_count; ++c) {
-            const ThreadHeap::Segment& s = h->segment[c];
+            const ThreadHeap::Lists& s = h->lists[c];
             const std::uint32_t current = h->head[c] == &end_of_list ? 0 : length(h->head[c]);
             EXPECT_EQ(static_cast<std::int32_t>(current), s.limit - h->room[c]) << "class " << c;
             if (current == 0) { EXPECT_EQ(h->room[c], 0) << "class " << c; }
@@ -56,19 +56,19 @@ protected:
 TEST_F(ThreadHeapTest, MemoryAndMetadataLieOnTheThreadsNode) {
     for (unsigned n = 0; n < nodes; ++n)
         run_on(n, [n] {
-            EXPECT_EQ(heap.space().region_of(this_thread_heap), n);
-            EXPECT_EQ(heap.space().region_of(this_thread_heap->home), n);
+            EXPECT_EQ(process_heap.space().region_of(this_thread_heap), n);
+            EXPECT_EQ(process_heap.space().region_of(this_thread_heap->home), n);
             // First of all: afterwards it may have what the classes gave back.
-            void* const big = heap.take_big(NodeId{n}, 3 * MiB + 1, 1);
-            EXPECT_EQ(heap.space().region_of(big), n);
-            EXPECT_TRUE(heap.owner(big)->big.region().is_zero(big, 3 * MiB + 1));
+            void* const big = process_heap.take_big(NodeId{n}, 3 * MiB + 1, 1);
+            EXPECT_EQ(process_heap.space().region_of(big), n);
+            EXPECT_TRUE(process_heap.owner(big)->pages.region().is_zero(big, 3 * MiB + 1));
             EXPECT_EQ(usable_size(big, "test"), 3 * MiB + max_of(bag_bytes, os::page_size()));
             release(big);
-            EXPECT_EQ(heap.node(NodeId{n})->big.use().big_objects, 0u);
+            EXPECT_EQ(process_heap.node(NodeId{n})->pages.use().big_objects, 0u);
             for (unsigned c = 1; c < class_count; ++c) {
                 void* p = allocate(ClassId{c});
                 ASSERT_NE(p, nullptr);
-                EXPECT_EQ(heap.space().region_of(p), n);
+                EXPECT_EQ(process_heap.space().region_of(p), n);
                 EXPECT_EQ(usable_size(p, "test"), size_of_class(c));
                 release(p);
             }
@@ -78,7 +78,7 @@ TEST_F(ThreadHeapTest, MemoryAndMetadataLieOnTheThreadsNode) {
 TEST_F(ThreadHeapTest, TheFastPathsBiasFindsTheMapsByte) {
     run_on(3, [] {
         trust();
-        const Region& region = this_thread_heap->home->big.region();
+        const Region& region = this_thread_heap->home->pages.region();
         for (unsigned c = 1; c < class_count; ++c) {
             void* p = allocate(ClassId{c});
             const std::uint64_t j = (address_of(p) + this_thread_heap->bias) >> bag_shift;
@@ -132,7 +132,7 @@ TEST_F(ThreadHeapTest, AThreadKeepsAtMostAFewSegments) {
             std::vector<void*> all;
             for (unsigned i = 0; i < 8u * shape.batch + 8; ++i) all.push_back(allocate(id));
             for (void* p : all) release(p);
-            const ThreadHeap::Segment& s = this_thread_heap->segment[c];
+            const ThreadHeap::Lists& s = this_thread_heap->lists[c];
             const std::uint32_t current = this_thread_heap->head[c] == &end_of_list ? 0 : length(this_thread_heap->head[c]);
             EXPECT_LE(current + (s.sealed != nullptr ? s.sealed_count : 0u), 4u * shape.batch) << "class " << c;
         }
@@ -164,9 +164,9 @@ TEST_F(ThreadHeapTest, AThreadsFirstFreesOfWhatOthersAllocatedDoNotComeBackToIt)
     run_on(3, [c] {
         for (int round = 0; round < 2; ++round) {
             void* const given = allocate(c);
-            const unsigned share = this_thread_heap->share;
+            const unsigned shard = this_thread_heap->shard;
             run_on(3, [=] {
-                if (this_thread_heap->share == share) this_thread_heap->share = static_cast<std::uint8_t>((share + 1) % class_shares);
+                if (this_thread_heap->shard == shard) this_thread_heap->shard = static_cast<std::uint8_t>((shard + 1) % most_shards);
                 if (round > 0) { ASSERT_LT(this_thread_heap->checked_frees, 1000u) << "a heap that was used before"; }
                 release(given);
                 for (int i = 0; i < 1000; ++i) {
@@ -188,9 +188,9 @@ TEST_F(ThreadHeapTest, SegmentsGrowInAThreadThatOnlyFrees) {
         for (unsigned i = 0; i < 40u * shape_of(c).batch; ++i) all.push_back(allocate(c));
     });
     run_on(0, [&] {
-        this_thread_heap->segment[c.value].capacity = 0;  // whatever the slot's last thread learned
+        this_thread_heap->lists[c.value].capacity = 0;  // whatever the slot's last thread learned
         for (unsigned i = 0; i < 12u * shape_of(c).batch; ++i) release(all[i]);
-        EXPECT_EQ(this_thread_heap->segment[c.value].capacity, shape_of(c).batch);
+        EXPECT_EQ(this_thread_heap->lists[c.value].capacity, shape_of(c).batch);
         for (unsigned i = 12u * shape_of(c).batch; i < all.size(); ++i) release(all[i]);
     });
 }
@@ -201,7 +201,7 @@ TEST_F(ThreadHeapTest, SegmentsAreSmallInACrowd) {
     const auto capacity = [c] {
         std::vector<void*> all;
         for (unsigned i = 0; i < 20u * shape_of(c).batch; ++i) all.push_back(allocate(c));
-        const std::uint32_t grown = this_thread_heap->segment[c.value].capacity;
+        const std::uint32_t grown = this_thread_heap->lists[c.value].capacity;
         for (void* p : all) release(p);
         check_lists(this_thread_heap);
         return grown;
@@ -218,7 +218,7 @@ TEST_F(ThreadHeapTest, SegmentsAreSmallInACrowd) {
             }));
         while (there < crowd.size()) std::this_thread::yield();
         EXPECT_EQ(capacity(), shape_of(c).batch / 4u);
-        EXPECT_EQ(heap.node(NodeId{6})->slots.crowding(), 0u);
+        EXPECT_EQ(process_heap.node(NodeId{6})->slots.crowding(), 0u);
         go = true;
         for (std::thread& thread : crowd) thread.join();
         EXPECT_EQ(capacity(), shape_of(c).batch);
@@ -232,13 +232,13 @@ TEST_F(ThreadHeapTest, AnEndedThreadLeavesNothingBehind) {
             for (int i = 0; i < 100; ++i) all.push_back(allocate(ClassId{c}));
         for (void* p : all) release(p);
     });
-    heap.scavenge(true);
+    process_heap.scavenge(true);
     for (unsigned c = 1; c < class_count; ++c) {
         EXPECT_EQ(use(5, ClassId{c}).taken, 0u) << "class " << c;
         EXPECT_EQ(use(5, ClassId{c}).bags, 0u) << "class " << c;
     }
-    EXPECT_EQ(heap.node(NodeId{5})->big.use().small_bags, 0u);
-    EXPECT_EQ(heap.node(NodeId{5})->big.use().dirty_bags, 0u);
+    EXPECT_EQ(process_heap.node(NodeId{5})->pages.use().small_bags, 0u);
+    EXPECT_EQ(process_heap.node(NodeId{5})->pages.use().dirty_bags, 0u);
 }
 
 // Threads that free more than they allocate, one after the other: each takes over the list that
@@ -282,11 +282,11 @@ TEST_F(ThreadHeapTest, RemoteFreesGoHomeFromNodesBelowAndAbove) {
         std::vector<void*> own;
         for (int i = 0; i < 1000; ++i) own.push_back(allocate(c));
         for (void* p : own) {
-            ASSERT_EQ(heap.space().region_of(p), 3u);
+            ASSERT_EQ(process_heap.space().region_of(p), 3u);
             release(p);
         }
     });
-    heap.scavenge(true);
+    process_heap.scavenge(true);
     for (unsigned n = 0; n < nodes; ++n) EXPECT_EQ(use(n, c).taken, 0u) << "node " << n;
 }
 
@@ -297,25 +297,25 @@ TEST_F(ThreadHeapTest, TheOutboxIsBoundedAndSendsBatches) {
     run_on(0, [&] {
         for (unsigned i = 0; i < 3u * shape.batch; ++i) all.push_back(allocate(c));
     });
-    heap.scavenge(true);
+    process_heap.scavenge(true);
     const std::uint64_t before = use(0, c).taken;
     run_on(7, [&] {
         for (unsigned i = 0; i < all.size(); ++i) {
             EXPECT_EQ(use(0, c).ring, Bytes{i} / shape.batch * shape.batch) << "whole batches only";
             release(all[i]);
-            EXPECT_LE((i + 1 - use(0, c).ring) * shape.size, Outbox::budget);
+            EXPECT_LE((i + 1 - use(0, c).ring) * shape.size, RemoteCache::budget);
         }
-        EXPECT_TRUE(this_thread_heap->outbox.empty());
+        EXPECT_TRUE(this_thread_heap->remote_cache.empty());
     });
     EXPECT_EQ(use(0, c).taken, before) << "in the ring";
-    heap.scavenge(true);
+    process_heap.scavenge(true);
     EXPECT_EQ(use(0, c).taken, before - all.size());
 }
 
 // Many classes and nodes at once: the sum is what is bounded.
 TEST_F(ThreadHeapTest, TheOutboxsBudgetCoversAllItsParcels) {
     std::vector<void*> all;
-    heap.scavenge(true);
+    process_heap.scavenge(true);
     Bytes of_others = 0;
     const auto held = [&] {
         Bytes sum = 0;
@@ -334,7 +334,7 @@ TEST_F(ThreadHeapTest, TheOutboxsBudgetCoversAllItsParcels) {
         for (void* p : all) {
             with_program -= usable_size(p, "test");
             release(p);
-            ASSERT_LE(held() - with_program, Outbox::budget);
+            ASSERT_LE(held() - with_program, RemoteCache::budget);
         }
     });
     EXPECT_EQ(held(), 0u) << "the thread's end sends the rest";
@@ -352,10 +352,10 @@ TEST_F(ThreadHeapTest, AQuietThreadsOutboxIsEmptiedByOthers) {
         while (stage != 2) std::this_thread::yield();
     });
     while (stage != 1) std::this_thread::yield();
-    flush_quiet_outboxes(10'000);
+    send_quiet_remote_caches(10'000);
     EXPECT_EQ(use(1, c).taken - use(1, c).ring, 1u) << "young: left alone";
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    flush_quiet_outboxes(5);
+    send_quiet_remote_caches(5);
     EXPECT_EQ(use(1, c).taken - use(1, c).ring, 0u);
     stage = 2;
     quiet.join();
@@ -370,7 +370,7 @@ TEST_F(ThreadHeapTest, AThreadThatMovesAllocatesOnItsNewNode) {
         EXPECT_EQ(this_thread_heap->home->node, NodeId{0});
         rehome_current_thread(NodeId{6});
         EXPECT_EQ(this_thread_heap->home->node, NodeId{6});
-        for (int i = 0; i < 300; ++i) ASSERT_EQ(heap.space().region_of(allocate(Bytes{64})), 6u);
+        for (int i = 0; i < 300; ++i) ASSERT_EQ(process_heap.space().region_of(allocate(Bytes{64})), 6u);
         for (void* p : old) release(p);
         check_lists(this_thread_heap);
     });
@@ -378,9 +378,9 @@ TEST_F(ThreadHeapTest, AThreadThatMovesAllocatesOnItsNewNode) {
 
 TEST_F(ThreadHeapTest, SlotsAreReused) {
     run_on(2, [] {});
-    const std::uint32_t made = heap.node(NodeId{2})->slots.made();
+    const std::uint32_t made = process_heap.node(NodeId{2})->slots.made();
     for (int i = 0; i < 200; ++i) run_on(2, [] { release(allocate(Bytes{32})); });
-    EXPECT_EQ(heap.node(NodeId{2})->slots.made(), made);
+    EXPECT_EQ(process_heap.node(NodeId{2})->slots.made(), made);
 }
 
 TEST_F(ThreadHeapTest, ThreadsWithoutAHeapAreServed) {
@@ -391,7 +391,7 @@ TEST_F(ThreadHeapTest, ThreadsWithoutAHeapAreServed) {
         bool zeroed = false;
         all.push_back(allocate_without_heap(NodeId{i % 2 == 0 ? 1u : 2u}, class_of(80), &zeroed));
         ASSERT_NE(all.back(), nullptr);
-        EXPECT_EQ(heap.space().region_of(all.back()), i % 2 == 0 ? 1u : 2u);
+        EXPECT_EQ(process_heap.space().region_of(all.back()), i % 2 == 0 ? 1u : 2u);
     }
     EXPECT_EQ(std::set<void*>(all.begin(), all.end()).size(), all.size());
     for (void* p : all) release(p);
@@ -419,20 +419,20 @@ TEST_F(ThreadHeapDeathTest, InvalidFreesEndTheProgram) {
         dies([] { return static_cast<void*>(foreign); }, "was not allocated by numalloc");
         char on_stack[64];
         dies([&] { return static_cast<void*>(on_stack); }, "was not allocated by numalloc");
-        dies([] { return static_cast<void*>(static_cast<char*>(heap.take_big(NodeId{4}, MiB, 1)) + 16); },
+        dies([] { return static_cast<void*>(static_cast<char*>(process_heap.take_big(NodeId{4}, MiB, 1)) + 16); },
              "is not an allocated object");
-        dies([] { return static_cast<void*>(static_cast<char*>(heap.take_big(NodeId{4}, MiB, 1)) + bag_bytes); },
+        dies([] { return static_cast<void*>(static_cast<char*>(process_heap.take_big(NodeId{4}, MiB, 1)) + bag_bytes); },
              "is not an allocated object");
         dies([] {
-            void* p = heap.take_big(NodeId{4}, MiB, 1);
+            void* p = process_heap.take_big(NodeId{4}, MiB, 1);
             release(p);
             return p;
         }, "was freed already");
-        dies([] { return static_cast<void*>(static_cast<char*>(heap.take_small(NodeId{1}, class_of(64), 1).fresh) + 8); },
+        dies([] { return static_cast<void*>(static_cast<char*>(process_heap.take_small(NodeId{1}, class_of(64), 1).fresh) + 8); },
              "points inside an object");
-        dies([] { return reinterpret_cast<void*>(heap.space().region(4) + 64); }, "invalid pointer in free");
-        dies([] { return reinterpret_cast<void*>(heap.space().region(7) + heap.space().end_offset() - 64); }, "invalid pointer in free");
-        dies([] { return reinterpret_cast<void*>(heap.space().region(8) + 64); }, "invalid pointer in free");
+        dies([] { return reinterpret_cast<void*>(process_heap.space().region(4) + 64); }, "invalid pointer in free");
+        dies([] { return reinterpret_cast<void*>(process_heap.space().region(7) + process_heap.space().end_offset() - 64); }, "invalid pointer in free");
+        dies([] { return reinterpret_cast<void*>(process_heap.space().region(8) + 64); }, "invalid pointer in free");
     }
     // While frees are checked, those inside an object and the second ones are seen too.
     EXPECT_DEATH({

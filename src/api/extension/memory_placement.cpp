@@ -36,8 +36,8 @@ NUMALLOC_EXPORT int numalloc_set_thread_placement(const char* text) noexcept {
 NUMALLOC_EXPORT int numalloc_move(void* p, int node) noexcept {
     const NodeId n = usable_node(node);
     if (n == no_node) return -1;
-    if (!heap.contains(p)) return result_of(EINVAL);
-    return result_of(heap.move_big(p, n));
+    if (!process_heap.contains(p)) return result_of(EINVAL);
+    return result_of(process_heap.move_big(p, n));
 }
 
 NUMALLOC_EXPORT int numalloc_rehome_thread(pthread_t thread, int node) noexcept {

@@ -49,11 +49,11 @@ int ask_kernel(const void* p) {
 
 // Of our memory where the address may not say it: interleaved, or big where some blocks were moved.
 int node_of_unusual(const void* p, NodeId region) {
-    NodeHeap* const owner = heap.opened(region);
-    if (region.value < heap.nodes()) {
+    NodeHeap* const owner = process_heap.opened(region);
+    if (region.value < process_heap.nodes()) {
         if (owner == nullptr) return os_number(region);
-        const BagIndex b = owner->big.region().bag_of(p);
-        if (b.value >= owner->big.region().committed() || owner->big.region().class_at(b) != no_class) return os_number(region);
+        const BagIndex b = owner->pages.region().bag_of(p);
+        if (b.value >= owner->pages.region().committed() || owner->pages.region().class_at(b) != no_class) return os_number(region);
     }
     return ask_kernel(p);
 }
@@ -107,10 +107,10 @@ NUMALLOC_EXPORT long long numalloc_node_free_memory(int node) noexcept {
 }
 
 NUMALLOC_EXPORT int numalloc_node_of(const void* p) noexcept {
-    const NodeHeap* const owner = heap.contains(p) ? heap.owner(p) : nullptr;
-    if (NUMALLOC_UNLIKELY(owner == nullptr || !owner->big.region().has(p))) return ask_kernel(p);
-    const unsigned region = heap.space().region_of(p);
-    if (NUMALLOC_UNLIKELY(region >= heap.nodes() || heap.any_moved())) return node_of_unusual(p, NodeId{region});
+    const NodeHeap* const owner = process_heap.contains(p) ? process_heap.owner(p) : nullptr;
+    if (NUMALLOC_UNLIKELY(owner == nullptr || !owner->pages.region().has(p))) return ask_kernel(p);
+    const unsigned region = process_heap.space().region_of(p);
+    if (NUMALLOC_UNLIKELY(region >= process_heap.nodes() || process_heap.any_moved())) return node_of_unusual(p, NodeId{region});
     return os_number(NodeId{region});
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 NodeId interleaved() {
     wake();
-    return heap.interleaved();
+    return process_heap.interleaved();
 }
 
 }  // namespace

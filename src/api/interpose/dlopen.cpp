@@ -20,7 +20,7 @@ namespace {
 bool malloc_is_ours() {
     void* p = std::malloc(1);
     __asm__ volatile("" : "+r"(p) : : "memory");
-    const bool ours = heap.contains(p);
+    const bool ours = process_heap.contains(p);
     std::free(p);
     return ours;
 }

@@ -16,25 +16,25 @@ constexpr Bytes move_pages_from = 4 * MiB;
 
 NodeId node_of(const ThreadHeap* h) { return h == &no_heap ? node_without_heap() : h->home->node; }
 
-void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return heap.take_big(node_of(h), n, alignment); }
+void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return process_heap.take_big(node_of(h), n, alignment); }
 
 // A growing big object takes its pages along, where the new place is in the same heap, `there`;
 // otherwise it is copied. `take(bytes)` finds a place then.
 template <class Take>
 void* move_big(void* p, Bytes old_bytes, Bytes n, NodeId there, Take take) {
-    NodeHeap* const from = heap.owner(p);
-    BigHeap& big = from->big;
+    NodeHeap* const from = process_heap.owner(p);
+    PageHeap& big = from->pages;
     const BagIndex run = big.region().bag_of(p);
     if (old_bytes >= move_pages_from && n >= old_bytes && there == from->node && big.moved_to(run) == no_node) {
         // At a huge page's start: then the kernel moves whole page tables, and huge pages unbroken.
         const auto old_bags = static_cast<std::uint32_t>(old_bytes >> bag_shift);
         const BagIndex to = big.take_to_move(bags_for(n), static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags);
-        if (to != BigHeap::none && big.move(run, to, old_bags)) return big.region().address(to);
+        if (to != PageHeap::none && big.move(run, to, old_bags)) return big.region().address(to);
     }
     void* const q = take(n);
     if (q == nullptr) return nullptr;
     memcpy(q, p, min_of(old_bytes, n));
-    heap.give_big(from, run);
+    process_heap.give_big(from, run);
     return q;
 }
 
@@ -55,7 +55,7 @@ void* allocate_slow(Bytes n, bool* zeroed) {
 
 void clear(void* p, Bytes n, bool zeroed) {
     if (n > small_limit) {
-        BigHeap& big = heap.owner(p)->big;
+        PageHeap& big = process_heap.owner(p)->pages;
         big.clear(big.region().bag_of(p), n);
     } else if (zeroed && n > sizeof(Object)) {
         static_cast<Object*>(p)->next = nullptr;
@@ -79,7 +79,7 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
 
 void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {
     const Bytes old_bytes = usable_size(p, call);
-    const BoundObject o = BoundHeap::find(heap.owner(p), p);
+    const BoundObject o = BoundHeap::find(process_heap.owner(p), p);
     if (o.heap == into) {
         if (old_bytes <= small_limit && n <= old_bytes && n >= old_bytes / 2) return p;
         if (old_bytes > small_limit && n > small_limit && BoundHeap::resize_big(o, n)) return p;
@@ -102,7 +102,7 @@ void* allocate_on_node(Bytes n, Bytes alignment, NodeId node, bool* zeroed) {
     n = max_of<Bytes>(n, 1);
     const Bytes rounded = alignment <= bag_bytes ? align_up(n, alignment) : ~Bytes{0};
     if (rounded <= small_limit) return allocate_on(h, node, class_of(rounded), zeroed);
-    return heap.take_big(node, n, alignment);
+    return process_heap.take_big(node, n, alignment);
 }
 
 namespace {
@@ -113,15 +113,15 @@ void* reallocate_with(void* p, Bytes old_bytes, Bytes n, const char* call, bool 
     // A small object stays where it is while at least half of it is used.
     if (may_stay && old_bytes <= small_limit && n <= old_bytes && n >= old_bytes / 2) return p;
     if (n > largest_request) return nullptr;
-    NodeHeap* const owner = heap.owner(p);
-    const BagIndex b = owner->big.region().bag_of(p);
-    const bool is_big = owner->big.region().class_at(b) == no_class;
+    NodeHeap* const owner = process_heap.owner(p);
+    const BagIndex b = owner->pages.region().bag_of(p);
+    const bool is_big = owner->pages.region().class_at(b) == no_class;
     const BoundObject bound = is_big ? BoundHeap::find(owner, p) : BoundObject{};
     if (bound.heap != nullptr && may_stay) return reallocate_in(bound.heap, p, n, call);
     if (is_big && bound.heap == nullptr && n > small_limit) {
         const std::uint32_t bags = bags_for(n);
         if (bags == 0) return nullptr;
-        if (may_stay && heap.resize_big(owner, b, bags)) return p;
+        if (may_stay && process_heap.resize_big(owner, b, bags)) return p;
         return move_big(p, old_bytes, n, there, take);
     }
     void* const q = take(n);
@@ -145,7 +145,7 @@ void* reallocate(void* p, Bytes n, const char* call) {
 void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
     if (const auto next = NUMALLOC_ASIDE(realloc)) return next(p, n);
     const Bytes old_bytes = usable_size(p, call);
-    return reallocate_with(p, old_bytes, n, call, heap.node_of_block(p) == node, node,
+    return reallocate_with(p, old_bytes, n, call, process_heap.node_of_block(p) == node, node,
                            [=](Bytes bytes) { return allocate_on_node(bytes, 1, node, nullptr); });
 }
 
@@ -153,7 +153,7 @@ void free_slow_path(void* p, Freed why, const char* call) {
     if (p == nullptr) return;
     ThreadHeap* h = this_thread_heap;
     if (h == &no_heap) {
-        // A thread that only frees needs a heap too: for its outbox.
+        // A thread that only frees needs a heap too: for its remote cache.
         h = thread_heap_slow();
         if (h == nullptr) {
             if (const auto next = NUMALLOC_ASIDE(free)) return next(p);

@@ -49,9 +49,9 @@ void on_thread_exit(void* round) {
 void say_what_was_found() {
     os::Line line;
     line << os::topology().nodes() << (os::topology().nodes() == 1 ? " node with memory, " : " nodes with memory, ")
-         << std::uint64_t{heap.space().end_offset() >> 20} << " MiB of address space each at most; memory is "
-         << (heap.options().memory_binding == MemoryBinding::none || heap.nodes() == 1 ? "not bound"
-             : heap.options().memory_binding == MemoryBinding::strict                  ? "bound strictly"
+         << std::uint64_t{process_heap.space().end_offset() >> 20} << " MiB of address space each at most; memory is "
+         << (process_heap.options().memory_binding == MemoryBinding::none || process_heap.nodes() == 1 ? "not bound"
+             : process_heap.options().memory_binding == MemoryBinding::strict                  ? "bound strictly"
                                                                                        : "bound by preference");
     os::say(line);
 }
@@ -71,7 +71,7 @@ bool start_heap() {
     o.incremental_sharing = options().incremental_sharing;
     o.space.reserve = options().reserve;
     o.thread_slot = align_up(sizeof(ThreadHeap), 64);
-    if (!heap.start(o)) return false;
+    if (!process_heap.start(o)) return false;
     operators_have_heap = !operators_replaced();
     if (options().verbose) say_what_was_found();
     placement::init();

@@ -23,7 +23,7 @@ Bytes in_use_of(const NodeStatistics& s) { return s.small_taken - min_of(s.small
 struct mallinfo2 information() {
     if (const auto next = NUMALLOC_ASIDE(mallinfo2)) return next();
     struct mallinfo2 info {};
-    if (!heap.started()) return info;
+    if (!process_heap.started()) return info;
     const NodeStatistics s = statistics_of_process();
     info.arena = s.small_bags + s.heap_bytes + s.free_bytes;
     info.ordblks = 1;
@@ -36,7 +36,7 @@ struct mallinfo2 information() {
 }
 
 // The heap beside the nodes' own has something to say.
-bool interleaved_in_use() { return heap.nodes() > 1 && heap.opened(heap.interleaved()) != nullptr; }
+bool interleaved_in_use() { return process_heap.nodes() > 1 && process_heap.opened(process_heap.interleaved()) != nullptr; }
 
 // What the text line says of each statistic comes from the table.
 void say_statistics(const char* of, std::uint64_t number, const NodeStatistics& s) {
@@ -92,10 +92,10 @@ NUMALLOC_EXPORT struct mallinfo mallinfo(void) {
 
 NUMALLOC_EXPORT void malloc_stats(void) {
     if (const auto next = NUMALLOC_ASIDE(malloc_stats)) return next();
-    if (!heap.started()) return;
-    for (unsigned n = 0; n < heap.nodes(); ++n)
+    if (!process_heap.started()) return;
+    for (unsigned n = 0; n < process_heap.nodes(); ++n)
         say_statistics("node", os::topology().os_node(NodeId{n}), statistics_of(NodeId{n}));
-    if (interleaved_in_use()) say_statistics("interleaved", ~std::uint64_t{0}, statistics_of(heap.interleaved()));
+    if (interleaved_in_use()) say_statistics("interleaved", ~std::uint64_t{0}, statistics_of(process_heap.interleaved()));
     say_statistics("process", ~std::uint64_t{0}, statistics_of_process());
 }
 
@@ -106,11 +106,11 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
     if (options != 0) return EINVAL;
     fputs("<malloc version=\"1\">\n", stream);
     NodeStatistics sum;
-    const unsigned heaps = heap.started() ? heap.nodes() + (interleaved_in_use() ? 1 : 0) : 0;
+    const unsigned heaps = process_heap.started() ? process_heap.nodes() + (interleaved_in_use() ? 1 : 0) : 0;
     for (unsigned n = 0; n < heaps; ++n) {
-        if (n < heap.nodes()) fprintf(stream, "<heap nr=\"%u\">\n<sizes>\n", os::topology().os_node(NodeId{n}));
+        if (n < process_heap.nodes()) fprintf(stream, "<heap nr=\"%u\">\n<sizes>\n", os::topology().os_node(NodeId{n}));
         else fputs("<heap nr=\"interleaved\">\n<sizes>\n", stream);
-        NodeHeap* const node = heap.opened(NodeId{n});
+        NodeHeap* const node = process_heap.opened(NodeId{n});
         for (unsigned c = 1; node != nullptr && c < class_count; ++c) {
             const ClassUse use = node->of(ClassId{c}).use();
             if (use.ring == 0) continue;
@@ -123,20 +123,20 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
         write_totals(stream, statistics_of(NodeId{n}));
         fputs("</heap>\n", stream);
     }
-    if (heap.started()) sum = statistics_of_process();
+    if (process_heap.started()) sum = statistics_of_process();
     write_totals(stream, sum);
     fputs("</malloc>\n", stream);
     return 0;
 }
 
-// Gives back all that can be: the caller's own lists, all outboxes and rings, every free bag.
+// Gives back all that can be: the caller's own lists, all remote caches and rings, every free bag.
 // `pad` is what glibc keeps at the top of its heap; we keep none. 1 if anything went back.
 NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     if (const auto next = NUMALLOC_ASIDE(malloc_trim)) return next(pad);
-    if (!heap.started()) return 0;
+    if (!process_heap.started()) return 0;
     flush_thread();
-    flush_quiet_outboxes(0);
-    return heap.scavenge(true) > 0 ? 1 : 0;
+    send_quiet_remote_caches(0);
+    return process_heap.scavenge(true) > 0 ? 1 : 0;
 }
 
 // 1 where the program has what it asked for, else 0. Most of glibc's parameters tune structures that we do not have:

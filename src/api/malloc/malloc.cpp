@@ -3,7 +3,7 @@
 //   malloc(n)   allocate_fast: pop from the thread's list of n's class
 //     empty       -> allocate_slow -> refill: the sealed half, or a supply from the node
 //   free(p)     push: on the thread's own node, room in the list
-//     else        -> free_slow: hand over a half, or the outbox, or a big object
+//     else        -> free_slow: hand over a half, or the remote cache, or a big object
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>

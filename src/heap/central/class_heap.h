@@ -1,26 +1,26 @@
 // The objects of one class on one node that no thread holds: in rings, in bags that have free objects,
 // and in the never-used rest of the bags being carved.
 //
-//   take:  newest sub-list of the ring
+//   take:  newest batch of the ring
 //          else freed objects of bags            (first the bag that was full last: the fullest)
 //          else a piece of the bag being carved  (linked by the caller, outside of the lock)
-//          else a bag that another share can spare, unless each has huge pages of its own
-//          else a bag from the big heap
-//          and with no memory left what the rings and bags of other shares have
+//          else a bag that another shard can spare, unless each has huge pages of its own
+//          else a bag from the page heap
+//          and with no memory left what the rings and bags of other shards have
 //   put:   into the ring; what the ring has no room for is sorted back into its bags, and a bag
-//          that has all its objects again goes back to the big heap, for any class to use.
+//          that has all its objects again goes back to the page heap, for any class to use.
 //
-// The bags are divided into shares, and a thread takes from its own: objects of threads that
+// The bags are divided into shards, and a thread takes from its own: objects of threads that
 // are in different phases would otherwise lie side by side, and what one frees would be holes beside what
-// another keeps. A list goes to the share of its first object's bag. Each share has its own ring and
-// lock, so that threads of different shares do not wait for each other; of what the rings of a class may
+// another keeps. A list goes to the shard of its first object's bag. Each shard has its own ring and
+// lock, so that threads of different shards do not wait for each other; of what the rings of a class may
 // hold, each has its part.
 //
-// Thread-safe; a lock for each share (rank size_class), never held while the kernel purges. A bag changes its
-// share under the locks of both: who holds the lock of the share that a bag says may rely on it.
+// Thread-safe; a lock for each shard (rank size_class), never held while the kernel purges. A bag changes its
+// shard under the locks of both: who holds the lock of the shard that a bag says may rely on it.
 #pragma once
 
-#include "heap/pages/big_heap.h"
+#include "heap/pages/page_heap.h"
 #include "heap/central/shard.h"
 
 namespace numalloc {
@@ -46,27 +46,27 @@ struct ClassUse {
 // By value: it says only where the class's things are.
 class ClassHeap {
 public:
-    ClassHeap(ClassShares& shares, BigHeap& big, ClassId c) : shares_(shares), big_(big), class_(c) {}
+    ClassHeap(Shards& shards, PageHeap& big, ClassId c) : shards_(shards), pages_(big), class_(c) {}
 
-    // At least one object, if there is any memory: about `want`, or a whole sub-list.
-    Supply take(std::uint32_t want, unsigned share = 0);
+    // At least one object, if there is any memory: about `want`, or a whole batch.
+    Supply take(std::uint32_t want, unsigned shard = 0);
 
     // Takes over a list. The number of objects that a thread should keep to itself from now on:
     // few where the class's bags are mostly empty, because a kept object holds a whole bag.
-    std::uint32_t put(SubList list);
+    std::uint32_t put(Batch list);
 
     // The list of a thread that ends: into the ring for the next one, unless there is one already. Each
     // generation of threads would else leave more there.
-    void put_last(SubList list);
+    void give_last(Batch list);
 
     // Sorts a list into its bags, past the ring.
-    void put_into_bags(SubList list);
+    void give_to_bags(Batch list);
 
-    // The share's bag that is being carved goes back to the big heap if none of its objects is in use.
-    void let_go_of_carved(unsigned share);
+    // The shard's bag that is being carved goes back to the page heap if none of its objects is in use.
+    void give_carved(unsigned shard);
 
     // The rings' objects into their bags, and empty bags that were kept for carving into the big
-    // heap. `idle_only`: of the shares that nobody used since the last call.
+    // heap. `idle_only`: of the shards that nobody used since the last call.
     void drain(bool idle_only);
 
     // Why `p`, which lies in a bag of this class, cannot be an object in use, or nullptr.
@@ -77,12 +77,12 @@ public:
     void validate() const;
 
 private:
-    // Bags that became wholly free under a lock, given to the big heap after it.
+    // Bags that became wholly free under a lock, given to the page heap after it.
     struct Emptied {
         std::uint32_t first = no_bag;
     };
 
-    // The share whose lock is held while lists are sorted, one at a time.
+    // The shard whose lock is held while lists are sorted, one at a time.
     class Held {
     public:
         explicit Held(ClassHeap& heap) : heap_(heap) {}
@@ -90,48 +90,48 @@ private:
         Held(const Held&) = delete;
         Held& operator=(const Held&) = delete;
 
-        ClassShare* operator->() const { return share_; }
-        ClassShare& operator*() const { return *share_; }
+        Shard* operator->() const { return shard_; }
+        Shard& operator*() const { return *shard_; }
         unsigned number() const { return number_; }
-        bool is_of(const Bag& bag) const { return share_ != nullptr && share_number(bag) == number_; }
-        void hold(unsigned share);
-        void hold_share_of(const Bag& bag);
+        bool is_of(const Bag& bag) const { return shard_ != nullptr && shard_number(bag) == number_; }
+        void hold(unsigned shard);
+        void hold_shard_of(const Bag& bag);
         void release();
 
     private:
         ClassHeap& heap_;
-        ClassShare* share_ = nullptr;
+        Shard* shard_ = nullptr;
         unsigned number_ = 0;
     };
 
-    ClassShare& share(unsigned i) const { return shares_.at(i, class_); }
-    Region& region() const { return big_.region(); }
+    Shard& shard(unsigned i) const { return shards_.at(i, class_); }
+    Region& region() const { return pages_.region(); }
     Bag& bag(std::uint32_t b) const { return region().bag(BagIndex{b}); }
     const ClassShape& shape() const { return shape_of(class_); }
     // Read without the lock it may be out of date by the time it is used.
-    static unsigned share_number(const Bag& bag) { return __atomic_load_n(&bag.small.share, __ATOMIC_RELAXED); }
-    const Bag& home_of(SubList list) const;
+    static unsigned shard_number(const Bag& bag) { return __atomic_load_n(&bag.small.shard, __ATOMIC_RELAXED); }
+    const Bag& home_of(Batch list) const;
 
-    void check_some(const Bag& home, SubList list);
-    bool sparse(const ClassShare& share) const;
-    bool can_spare(const ClassShare& share) const;
+    void check_some(const Bag& home, Batch list);
+    bool sparse(const Shard& shard) const;
+    bool can_spare(const Shard& shard) const;
     std::uint32_t ring_room() const;
-    bool adopt(unsigned share);
-    Supply take_from(ClassShare& share, std::uint32_t want);
-    Supply take_freed(ClassShare& share, std::uint32_t want);
-    Supply carve(ClassShare& share, std::uint32_t want);
-    bool add_bag(unsigned share);
+    bool adopt(unsigned shard);
+    Supply take_from(Shard& shard, std::uint32_t want);
+    Supply take_freed(Shard& shard, std::uint32_t want);
+    Supply carve(Shard& shard, std::uint32_t want);
+    bool add_bag(unsigned shard);
     [[noreturn]] static void die_in_sort(Held& held, void (*die)(const void*), const void* p);
-    void sort(SubList list, Held& held, Emptied& emptied);
-    void release_if_empty(ClassShare& share, std::uint32_t b, Emptied& emptied);
+    void sort(Batch list, Held& held, Emptied& emptied);
+    void give_if_empty(Shard& shard, std::uint32_t b, Emptied& emptied);
     void give(const Emptied& emptied);
-    void enlist(ClassShare& share, std::uint32_t b);
-    void unlist(ClassShare& share, std::uint32_t b);
+    void enlist(Shard& shard, std::uint32_t b);
+    void unlist(Shard& shard, std::uint32_t b);
 
     static constexpr std::uint32_t lists_per_walk = 32;
 
-    ClassShares& shares_;
-    BigHeap& big_;
+    Shards& shards_;
+    PageHeap& pages_;
     ClassId class_;
 };
 

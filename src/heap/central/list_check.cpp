@@ -19,7 +19,7 @@ namespace {
 
 // The list goes on after its last object. If it runs in a ring, the first object met twice is the one
 // that was freed twice.
-void look_for_ring(const SubList& list) {
+void look_for_ring(const Batch& list) {
     const Object* o = list.head;
     for (std::uint32_t i = 0; i < list.count; ++i, o = o->next) {
         const Object* later = o->next;
@@ -30,7 +30,7 @@ void look_for_ring(const SubList& list) {
 
 }  // namespace
 
-void check_list(const Region& region, ClassId c, SubList list) {
+void check_list(const Region& region, ClassId c, Batch list) {
     const ObjectCheck check(region, c);
     const bool long_bags = shape_of(c).bags > 1;
     const Object* before = list.head;

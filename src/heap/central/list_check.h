@@ -46,7 +46,7 @@ private:
 // Ends the program with one line when the list is not sound. Takes no lock; the list is the caller's
 // alone. A count that is not quite right is let pass: a signal handler that frees, which it must not,
 // may have lost an object of ours.
-void check_list(const Region& region, ClassId c, SubList list);
+void check_list(const Region& region, ClassId c, Batch list);
 
 // The ends of a program of which one object of a list is wrong.
 [[noreturn]] void die_of_damage(const void* before);  // `before` leads to what is no object

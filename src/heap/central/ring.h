@@ -1,4 +1,4 @@
-// The circular array of sub-lists of a class (paper 3.5; one for each share of it here: class_share.h):
+// The circular array of batches of a class (paper 3.5; one for each shard of it here: shard.h):
 // threads hand over whole linked lists and take whole ones, so nothing is traversed and the lock is held
 // for moments.
 //
@@ -16,32 +16,32 @@
 namespace numalloc {
 
 // A linked list of free objects of one class, ended by nullptr.
-struct SubList {
+struct Batch {
     Object* head = nullptr;
     std::uint32_t count = 0;
 };
 
-class BatchRing {
+class Ring {
 public:
     bool empty() const { return filled_ == 0; }
     unsigned size() const { return filled_; }
     std::uint32_t objects() const { return objects_; }
 
-    void push(SubList list) {
+    void push(Batch list) {
         NUMALLOC_ASSERT(filled_ < ring_slots);
         at(filled_) = list;
         ++filled_;
         objects_ += list.count;
     }
-    SubList pop_newest() {
+    Batch pop_newest() {
         if (filled_ == 0) return {};
         --filled_;
-        const SubList list = at(filled_);
+        const Batch list = at(filled_);
         objects_ -= list.count;
         return list;
     }
-    SubList pop_oldest() {
-        const SubList list = slots_[first_];
+    Batch pop_oldest() {
+        const Batch list = slots_[first_];
         first_ = static_cast<std::uint8_t>((first_ + 1) % ring_slots);
         --filled_;
         objects_ -= list.count;
@@ -49,9 +49,9 @@ public:
     }
 
 private:
-    SubList& at(unsigned i) { return slots_[(first_ + i) % ring_slots]; }
+    Batch& at(unsigned i) { return slots_[(first_ + i) % ring_slots]; }
 
-    SubList slots_[ring_slots];
+    Batch slots_[ring_slots];
     std::uint32_t objects_ = 0;
     std::uint8_t first_ = 0;
     std::uint8_t filled_ = 0;

@@ -22,7 +22,7 @@
 // doubling. A program that moves on to other sizes thus regrets nothing, and a slow loop (each round
 // writes all that it allocated, or the machine is busy) is a loop like a fast one.
 //
-// Not thread-safe: the big heap's lock guards it. Counts are bags, times milliseconds.
+// Not thread-safe: the page heap's lock guards it. Counts are bags, times milliseconds.
 #pragma once
 
 #include <cstdint>

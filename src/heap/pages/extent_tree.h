@@ -9,7 +9,7 @@
 // First fit keeps what is in use at the low end, and large holes whole: against the shortest run that is
 // long enough, amd-numa had less than half of the page faults and 0.9 of the peak.
 //
-// Not thread-safe: the big heap's lock guards it.
+// Not thread-safe: the page heap's lock guards it.
 #pragma once
 
 #include "heap/space/address_space.h"

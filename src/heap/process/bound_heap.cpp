@@ -12,17 +12,17 @@ constexpr std::uint16_t no_object = 0xFFFF;
 static_assert(small_limit / granule < no_object, "a freed object is known by its granule in the bag");
 
 char* start_of(std::uint32_t number) {
-    return reinterpret_cast<char*>(heap.space().region(0) + (Address{number} << bag_shift));
+    return reinterpret_cast<char*>(process_heap.space().region(0) + (Address{number} << bag_shift));
 }
 std::uint32_t number_at(const void* p) {
-    return static_cast<std::uint32_t>((address_of(p) - heap.space().region(0)) >> bag_shift);
+    return static_cast<std::uint32_t>((address_of(p) - process_heap.space().region(0)) >> bag_shift);
 }
 Bag& entry_of(std::uint32_t number) {
     const void* const start = start_of(number);
-    Region& region = heap.owner(start)->big.region();
+    Region& region = process_heap.owner(start)->pages.region();
     return region.bag(region.bag_of(start));
 }
-std::uint32_t number_of(const BoundObject& o) { return number_at(o.node->big.region().address(o.bag)); }
+std::uint32_t number_of(const BoundObject& o) { return number_at(o.node->pages.region().address(o.bag)); }
 
 bool is_bound(BagState s) { return s == BagState::bound_small || s == BagState::bound_big; }
 
@@ -35,31 +35,31 @@ BoundHeap::BoundHeap(NodeId node) : node_(node) {
 BoundHeap* BoundHeap::create(NodeId node) {
     // An ordinary object of the node, taken alone.
     const ClassId c = class_of(sizeof(BoundHeap));
-    const Supply supply = heap.take_small(node, c, 1);
+    const Supply supply = process_heap.take_small(node, c, 1);
     if (supply.count == 0) return nullptr;
     void* place = supply.fresh;
     if (place == nullptr) {
         place = supply.list;
-        NodeHeap* const from = heap.owner(place);
-        if (supply.count > 1) from->of(c).put_into_bags({supply.list->next, supply.count - 1});
+        NodeHeap* const from = process_heap.owner(place);
+        if (supply.count > 1) from->of(c).give_to_bags({supply.list->next, supply.count - 1});
     }
     return new (place) BoundHeap(node);
 }
 
 void BoundHeap::destroy() {
     reset();
-    NodeHeap* const from = heap.owner(this);
+    NodeHeap* const from = process_heap.owner(this);
     auto* const object = reinterpret_cast<Object*>(this);
     object->next = nullptr;
     const ClassId c = class_of(sizeof(BoundHeap));
-    from->of(c).put_into_bags({object, 1});
+    from->of(c).give_to_bags({object, 1});
 }
 
 void BoundHeap::give_all(std::uint32_t& list) {
     while (list != no_bag) {
         const std::uint32_t number = list;
         list = entry_of(number).bound.next;
-        BigHeap& big = heap.owner(start_of(number))->big;
+        PageHeap& big = process_heap.owner(start_of(number))->pages;
         big.give(big.region().bag_of(start_of(number)));
     }
 }
@@ -94,7 +94,7 @@ void BoundHeap::unlist(std::uint32_t& list, std::uint32_t number) {
 
 void BoundHeap::add_bag(ClassId c, void* start) {
     const ClassShape& shape = shape_of(c);
-    Region& region = heap.owner(start)->big.region();
+    Region& region = process_heap.owner(start)->pages.region();
     const BagIndex first = region.bag_of(start);
     Bag& bag = region.bag(first);
     bag.class_id = c.value;
@@ -111,7 +111,7 @@ void* BoundHeap::allocate_small(ClassId c, bool* zeroed) {
     if (available_[c.value] == no_bag) {
         // Without the lock: the nearest node that has room may have to be opened first.
         lock_.unlock();
-        void* const block = heap.take_big(node_, shape.bags * bag_bytes, 1, BagState::bound_small, c);
+        void* const block = process_heap.take_big(node_, shape.bags * bag_bytes, 1, BagState::bound_small, c);
         if (block == nullptr) return nullptr;
         lock_.lock();
         add_bag(c, block);
@@ -128,7 +128,7 @@ void* BoundHeap::allocate_small(ClassId c, bool* zeroed) {
     } else {
         p = start + Bytes{bag.bound.carved} * shape.size;
         __atomic_store_n(&bag.bound.carved, static_cast<std::uint16_t>(bag.bound.carved + 1), __ATOMIC_RELAXED);
-        *zeroed = heap.owner(p)->big.region().is_zero(p, shape.size);
+        *zeroed = process_heap.owner(p)->pages.region().is_zero(p, shape.size);
     }
     used_ += shape.size;
     if (++bag.taken == shape.objects) {
@@ -140,7 +140,7 @@ void* BoundHeap::allocate_small(ClassId c, bool* zeroed) {
 }
 
 void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
-    void* const block = heap.take_big(node_, n, alignment, BagState::bound_big);
+    void* const block = process_heap.take_big(node_, n, alignment, BagState::bound_big);
     if (block == nullptr) return nullptr;
     const std::uint32_t number = number_at(block);
     Bag& bag = entry_of(number);
@@ -163,7 +163,7 @@ void* BoundHeap::allocate(Bytes n, Bytes alignment, bool* zeroed) {
 
 // For a wild pointer the entry of its bag may be stale, but a state that says bound never is.
 BoundObject BoundHeap::find(NodeHeap* node, const void* p) {
-    const Region& region = node->big.region();
+    const Region& region = node->pages.region();
     const BagIndex b = region.bag_of(p);
     if (b.value < region.first_bag().value || b.value >= region.committed()) return {};
     BagIndex head = b;
@@ -177,7 +177,7 @@ BoundObject BoundHeap::find(NodeHeap* node, const void* p) {
 }
 
 const char* BoundHeap::why_invalid(const BoundObject& o, const void* p) {
-    const Region& region = o.node->big.region();
+    const Region& region = o.node->pages.region();
     const Bag& bag = region.bag(o.bag);
     const Bytes offset = address_of(p) - address_of(region.address(o.bag));
     if (bag.state == BagState::bound_big) return offset == 0 ? nullptr : "points inside an object, not at its start";
@@ -190,7 +190,7 @@ const char* BoundHeap::why_invalid(const BoundObject& o, const void* p) {
 }
 
 const char* BoundHeap::free_small(const BoundObject& o, void* p) {
-    Region& region = o.node->big.region();
+    Region& region = o.node->pages.region();
     Bag& bag = region.bag(o.bag);
     char* const start = static_cast<char*>(region.address(o.bag));
     const std::uint32_t number = number_at(start);
@@ -215,32 +215,32 @@ const char* BoundHeap::free_small(const BoundObject& o, void* p) {
         unlist(available, number);
         held_ -= Bytes{bag.run} << bag_shift;
     }
-    o.node->big.give(o.bag);
+    o.node->pages.give(o.bag);
     return nullptr;
 }
 
 const char* BoundHeap::free(const BoundObject& o, void* p) {
     if (const char* why = why_invalid(o, p)) return why;
-    if (o.node->big.region().bag(o.bag).state == BagState::bound_small) return o.heap->free_small(o, p);
+    if (o.node->pages.region().bag(o.bag).state == BagState::bound_small) return o.heap->free_small(o, p);
     {
         os::Guard guard(o.heap->lock_);
         o.heap->unlist(o.heap->rest_, number_of(o));
         o.heap->used_ -= size_of(o);
         o.heap->held_ -= size_of(o);
     }
-    o.node->big.give(o.bag);
+    o.node->pages.give(o.bag);
     return nullptr;
 }
 
 Bytes BoundHeap::size_of(const BoundObject& o) {
-    const Bag& bag = o.node->big.region().bag(o.bag);
+    const Bag& bag = o.node->pages.region().bag(o.bag);
     return bag.state == BagState::bound_big ? Bytes{bag.run} << bag_shift : shape_of(ClassId{bag.class_id}).size;
 }
 
 bool BoundHeap::resize_big(const BoundObject& o, Bytes n) {
-    const std::uint32_t bags = BigHeap::whole_pages(bags_for(n));
+    const std::uint32_t bags = PageHeap::whole_pages(bags_for(n));
     const Bytes before = size_of(o);
-    if (bags == 0 || !o.node->big.resize(o.bag, bags)) return false;
+    if (bags == 0 || !o.node->pages.resize(o.bag, bags)) return false;
     os::Guard guard(o.heap->lock_);
     o.heap->used_ += (Bytes{bags} << bag_shift) - before;
     o.heap->held_ += (Bytes{bags} << bag_shift) - before;

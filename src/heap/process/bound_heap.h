@@ -9,7 +9,7 @@
 // has no room, bags come from the nearest other (unless memory is bound strictly).
 //
 // Such bags have class 0 in the class map, so that a thread's fast free leaves them alone. An empty bag
-// goes back to its node's big heap, unless it is 32 KiB and the only available one of its class.
+// goes back to its node's page heap, unless it is 32 KiB and the only available one of its class.
 //
 // Invariants of a bag, under the lock: taken + (its freed objects) == carved <= objects.
 //

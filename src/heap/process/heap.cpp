@@ -9,7 +9,7 @@
 
 namespace numalloc {
 
-constinit Heap heap;
+constinit ProcessHeap process_heap;
 constinit __thread const os::NodeMask* thread_spill_limit = nullptr;
 
 namespace {
@@ -47,7 +47,7 @@ RegionPages huge_pages_of(HugePages option) {
 
 }  // namespace
 
-bool Heap::start(const HeapOptions& options) {
+bool ProcessHeap::start(const HeapOptions& options) {
     options_ = options;
     for (unsigned c = 1; c < class_count; ++c) {
         const ClassShape& shape = shape_of(ClassId{c});
@@ -64,7 +64,7 @@ bool Heap::start(const HeapOptions& options) {
     return space_.choose(regions, NodeHeap::bytes, options.space);
 }
 
-RegionPages Heap::pages_of(NodeId n) const {
+RegionPages ProcessHeap::pages_of(NodeId n) const {
     RegionPages pages = pages_;
     if (nodes_ == 1) return pages;
     pages.nodes = &options_.bound_nodes;
@@ -81,7 +81,7 @@ RegionPages Heap::pages_of(NodeId n) const {
     return pages;
 }
 
-NodeHeap* Heap::open(NodeId n) {
+NodeHeap* ProcessHeap::open(NodeId n) {
     os::Guard guard(lock_);
     if (NodeHeap* existing = opened(n); existing != nullptr) return existing;
     const RegionPages pages = pages_of(n);
@@ -90,18 +90,18 @@ NodeHeap* Heap::open(NodeId n) {
     if (!node_pages.map_up_to(place + NodeHeap::bytes, space_, pages)) return nullptr;
     auto* node = new (reinterpret_cast<void*>(place)) NodeHeap;
     node->node = n;
-    if (!node->big.region().open(space_, n.value, pages)) {
+    if (!node->pages.region().open(space_, n.value, pages)) {
         node_pages.give_back(space_);
         return nullptr;
     }
-    BigHeapOptions big;
-    big.purge_delay = options_.purge_delay;
-    big.huge_pages = pages.huge && pages.huge_pages != os::HugePages::off;
-    big.populate = pages.place == RegionPages::Place::strict;
-    big.os_node = static_cast<std::uint16_t>(pages.os_node);
-    big.page_owners = options_.incremental_sharing ? 0 : class_count * class_shares;
-    big.most_moved = most_moved_mappings / nodes_;
-    node->big.start(big);
+    PageHeapOptions options;
+    options.purge_delay = options_.purge_delay;
+    options.huge_pages = pages.huge && pages.huge_pages != os::HugePages::off;
+    options.populate = pages.place == RegionPages::Place::strict;
+    options.os_node = static_cast<std::uint16_t>(pages.os_node);
+    options.page_owners = options_.incremental_sharing ? 0 : class_count * most_shards;
+    options.most_moved = most_moved_mappings / nodes_;
+    node->pages.start(options);
     node->slots.start(options_.thread_slot);
     open_[n.value].store(node, std::memory_order_release);
     return node;
@@ -109,7 +109,7 @@ NodeHeap* Heap::open(NodeId n) {
 
 // Where the k-th try goes: the heap itself, then from the nearest node to the farthest. nullptr for a
 // node that may not be spilled to, or that has no memory at all.
-NodeHeap* Heap::candidate(NodeId n, unsigned k) {
+NodeHeap* ProcessHeap::candidate(NodeId n, unsigned k) {
     if (k == 0) return node(n);
     const os::Topology& topology = os::topology();
     const NodeId other = n.value < nodes_ ? topology.nearest(n, k) : topology.nearest(os::current_node(), k - 1);
@@ -117,22 +117,22 @@ NodeHeap* Heap::candidate(NodeId n, unsigned k) {
     return node(other);
 }
 
-unsigned Heap::candidates(NodeId n) const {
+unsigned ProcessHeap::candidates(NodeId n) const {
     if (options_.memory_binding == MemoryBinding::strict) return 1;
     return n.value < nodes_ ? nodes_ : nodes_ + 1;
 }
 
-Supply Heap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share) {
+Supply ProcessHeap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned shard) {
     const unsigned tries = candidates(n);
     for (unsigned k = 0; k < tries; ++k) {
         NodeHeap* from = candidate(n, k);
         if (from == nullptr) continue;
-        // A spilled object is taken alone: what a thread keeps in its lists is its own node's, and so is its share.
-        const Supply supply = k == 0 ? from->of(c).take(want, share) : from->of(c).take(1);
+        // A spilled object is taken alone: what a thread keeps in its lists is its own node's, and so is its shard.
+        const Supply supply = k == 0 ? from->of(c).take(want, shard) : from->of(c).take(1);
         if (supply.count == 0) continue;
         if (k > 0 && supply.count > 1) {
             // The ring gives whole lists; all but the first go back.
-            from->of(c).put_into_bags({supply.list->next, supply.count - 1});
+            from->of(c).give_to_bags({supply.list->next, supply.count - 1});
             return {supply.list, nullptr, 1, false};
         }
         return supply;
@@ -140,7 +140,7 @@ Supply Heap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share)
     return {};
 }
 
-void* Heap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state, ClassId c) {
+void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state, ClassId c) {
     const std::uint32_t bags = bags_for(bytes);
     const Bytes alignment_bags = max_of<Bytes>(1, alignment >> bag_shift);
     if (bags == 0 || alignment > longest_region) return nullptr;
@@ -148,16 +148,16 @@ void* Heap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state, Cla
     for (unsigned k = 0; k < tries; ++k) {
         NodeHeap* from = candidate(n, k);
         if (from == nullptr) continue;
-        const BagIndex run = from->big.take(bags, static_cast<std::uint32_t>(alignment_bags), state, c);
-        if (run != BigHeap::none) return from->big.region().address(run);
+        const BagIndex run = from->pages.take(bags, static_cast<std::uint32_t>(alignment_bags), state, c);
+        if (run != PageHeap::none) return from->pages.region().address(run);
     }
     return nullptr;
 }
 
 // The pages of a moved object, from bag `from_bag` of it on, are given up, and their place is the
 // node's own again.
-void Heap::bring_back(NodeHeap* from, BagIndex run, std::uint32_t from_bag) {
-    Region& region = from->big.region();
+void ProcessHeap::bring_back(NodeHeap* from, BagIndex run, std::uint32_t from_bag) {
+    Region& region = from->pages.region();
     const BagIndex first{run.value + from_bag};
     const std::uint32_t bags = region.bag(run).run - from_bag;
     os::discard(region.address(first), Bytes{bags} << bag_shift);
@@ -165,35 +165,35 @@ void Heap::bring_back(NodeHeap* from, BagIndex run, std::uint32_t from_bag) {
     region.settle(first, bags);
 }
 
-void Heap::give_big(NodeHeap* from, BagIndex run) {
-    if (any_moved() && from->big.moved_to(run) != no_node) {
+void ProcessHeap::give_big(NodeHeap* from, BagIndex run) {
+    if (any_moved() && from->pages.moved_to(run) != no_node) {
         bring_back(from, run, 0);
-        from->big.set_moved(run, no_node);
+        from->pages.set_moved(run, no_node);
         moved_.fetch_sub(1, std::memory_order_relaxed);
     }
-    from->big.give(run);
+    from->pages.give(run);
 }
 
-bool Heap::resize_big(NodeHeap* from, BagIndex run, std::uint32_t bags) {
-    bags = BigHeap::whole_pages(bags);
-    if (any_moved() && from->big.moved_to(run) != no_node) {
+bool ProcessHeap::resize_big(NodeHeap* from, BagIndex run, std::uint32_t bags) {
+    bags = PageHeap::whole_pages(bags);
+    if (any_moved() && from->pages.moved_to(run) != no_node) {
         // What comes after it is the node's own.
-        if (bags > from->big.region().bag(run).run) return false;
-        if (bags < from->big.region().bag(run).run) bring_back(from, run, bags);
+        if (bags > from->pages.region().bag(run).run) return false;
+        if (bags < from->pages.region().bag(run).run) bring_back(from, run, bags);
     }
-    return from->big.resize(run, bags);
+    return from->pages.resize(run, bags);
 }
 
-int Heap::move_big(void* p, NodeId to) {
+int ProcessHeap::move_big(void* p, NodeId to) {
     NodeHeap* const from = owner(p);
     if (from == nullptr || address_of(p) % bag_bytes != 0) return EINVAL;
-    Region& region = from->big.region();
+    Region& region = from->pages.region();
     const BagIndex run = region.bag_of(p);
     if (run.value >= region.committed() || region.class_at(run) != no_class) return EINVAL;
-    const Bytes bytes = Bytes{from->big.big_run(run)} << bag_shift;
+    const Bytes bytes = Bytes{from->pages.big_run(run)} << bag_shift;
     if (bytes == 0) return EINVAL;
     if (nodes_ == 1) return 0;
-    const bool was_moved = from->big.moved_to(run) != no_node;
+    const bool was_moved = from->pages.moved_to(run) != no_node;
     // Not before the pages are there is it only a preference: a move into a full node fails, it does
     // not wake the OOM killer.
     const int error = os::move_to_node(p, bytes, os::topology().os_node(to));
@@ -205,28 +205,28 @@ int Heap::move_big(void* p, NodeId to) {
     } else {
         os::bind(p, bytes, os::topology().os_node(to), os::BindMode::preferred);
     }
-    from->big.set_moved(run, to == from->node ? no_node : to);
+    from->pages.set_moved(run, to == from->node ? no_node : to);
     if (!was_moved && to != from->node) moved_.fetch_add(1, std::memory_order_relaxed);
     if (was_moved && to == from->node) moved_.fetch_sub(1, std::memory_order_relaxed);
     return error;
 }
 
-NodeId Heap::node_of_block(const void* p) const {
+NodeId ProcessHeap::node_of_block(const void* p) const {
     NodeHeap* const from = owner(p);
     if (!any_moved()) return from->node;
-    const BagIndex run = from->big.region().bag_of(p);
-    if (from->big.region().class_at(run) != no_class || from->big.big_run(run) == 0) return from->node;
-    const NodeId moved = from->big.moved_to(run);
+    const BagIndex run = from->pages.region().bag_of(p);
+    if (from->pages.region().class_at(run) != no_class || from->pages.big_run(run) == 0) return from->node;
+    const NodeId moved = from->pages.moved_to(run);
     return moved == no_node ? from->node : moved;
 }
 
-Bytes Heap::scavenge(bool all) {
+Bytes ProcessHeap::scavenge(bool all) {
     Bytes bytes = 0;
     for (unsigned n = 0; n < heaps(); ++n) {
         NodeHeap* node = opened(NodeId{n});
         if (node == nullptr) continue;
         for (unsigned c = 1; c < class_count; ++c) node->of(ClassId{c}).drain(!all);
-        bytes += node->big.purge(all);
+        bytes += node->pages.purge(all);
     }
     return bytes;
 }

@@ -2,7 +2,7 @@
 // first needed. Spilling lives here: what a full node cannot give comes from the nearest other.
 //
 // The interleaved heap is one more, with a NodeId behind the nodes' own: to threads' lists, rings and
-// outboxes it is a node like any other.
+// remote caches it is a node like any other.
 //
 // Thread-safe after start().
 #pragma once
@@ -28,7 +28,7 @@ struct HeapOptions {
     Bytes thread_slot = 0;            // bytes of a thread heap
 };
 
-class Heap {
+class ProcessHeap {
 public:
     // Chooses the address space; before any other call, by one thread. false: no memory at all.
     bool start(const HeapOptions& options);
@@ -36,7 +36,7 @@ public:
 
     const AddressSpace& space() const { return space_; }
     const HeapOptions& options() const { return options_; }
-    // Most objects of a segment, the unit of hand-over.
+    // Most objects of a batch, the unit of hand-over.
     std::uint32_t batch(ClassId c) const { return batch_[c.value]; }
     unsigned nodes() const { return nodes_; }
     // All heaps: one a node, and after them the interleaved one where there are several nodes.
@@ -56,13 +56,13 @@ public:
     bool contains(const void* p) const { return space_.contains(p); }
 
     // Objects of a class from the node, or one object from the nearest node that has any.
-    Supply take_small(NodeId n, ClassId c, std::uint32_t want, unsigned share = 0);
+    Supply take_small(NodeId n, ClassId c, std::uint32_t want, unsigned shard = 0);
     // A big object, or bags for a bound heap's objects of class `c`; from the nearest node that has them.
     void* take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state = BagState::big, ClassId c = no_class);
 
     // Frees a big object.
     void give_big(NodeHeap* from, BagIndex run);
-    // As BigHeap::resize().
+    // As PageHeap::resize().
     bool resize_big(NodeHeap* from, BagIndex run, std::uint32_t bags);
 
     // Moves the pages of a big object, which keeps its address: 0, EINVAL for what is none, ENOMEM
@@ -95,7 +95,7 @@ private:
     os::Lock<os::LockRank::thread_pool> lock_;
 };
 
-extern Heap heap;
+extern ProcessHeap process_heap;
 
 // The nodes, by our numbers, that the calling thread's requests may spill to; nullptr for all.
 extern __thread const os::NodeMask* thread_spill_limit __attribute__((tls_model("initial-exec")));

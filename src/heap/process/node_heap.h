@@ -26,7 +26,7 @@ public:
     void leave_behind(std::uint32_t kept);
     // All slots that were ever taken and shown, for walks over them.
     std::uint32_t made() const { return __atomic_load_n(&made_, __ATOMIC_ACQUIRE); }
-    // How often the threads' segments are halved: not for the first `uncrowded` threads, once up to
+    // How often the threads' batches are halved: not for the first `uncrowded` threads, once up to
     // twice as many, and so on. What many threads may hold together does not grow with their number.
     std::uint32_t taken() const { return __atomic_load_n(&taken_, __ATOMIC_RELAXED); }
     unsigned crowding() const { return __atomic_load_n(&crowding_, __ATOMIC_RELAXED); }
@@ -53,14 +53,14 @@ private:
 
 struct alignas(64) NodeHeap {
     NodeId node;
-    BigHeap big;
+    PageHeap pages;
     SlotPool slots;
 
-    // What it needs in all: the shares come behind it, in pages that are zero until they are used.
+    // What it needs in all: the shards come behind it, in pages that are zero until they are used.
     static const Bytes bytes;
-    ClassShares& shares() { return *reinterpret_cast<ClassShares*>(this + 1); }
-    ClassHeap of(ClassId c) { return {shares(), big, c}; }
+    Shards& shards() { return *reinterpret_cast<Shards*>(this + 1); }
+    ClassHeap of(ClassId c) { return {shards(), pages, c}; }
 };
-inline constexpr Bytes NodeHeap::bytes = sizeof(NodeHeap) + sizeof(ClassShares);
+inline constexpr Bytes NodeHeap::bytes = sizeof(NodeHeap) + sizeof(Shards);
 
 }  // namespace numalloc

@@ -4,7 +4,7 @@ namespace numalloc {
 
 NodeStatistics statistics_of(NodeId n) {
     NodeStatistics s;
-    NodeHeap* node = heap.opened(n);
+    NodeHeap* node = process_heap.opened(n);
     if (node == nullptr) return s;
     for (unsigned c = 1; c < class_count; ++c) {
         const ClassUse use = node->of(ClassId{c}).use();
@@ -12,7 +12,7 @@ NodeStatistics statistics_of(NodeId n) {
         s.small_taken += use.taken * size;
         s.small_ring += use.ring * size;
     }
-    const BigHeapUse use = node->big.use();
+    const PageHeapUse use = node->pages.use();
     s.small_bags = use.small_bags << bag_shift;
     s.big_objects = use.big_objects;
     s.big_bytes = use.big_bags << bag_shift;
@@ -26,7 +26,7 @@ NodeStatistics statistics_of(NodeId n) {
 
 NodeStatistics statistics_of_process() {
     NodeStatistics sum;
-    for (unsigned n = 0; n < heap.heaps(); ++n) {
+    for (unsigned n = 0; n < process_heap.heaps(); ++n) {
         const NodeStatistics s = statistics_of(NodeId{n});
 #define NUMALLOC_STATISTIC(name, unit, what) sum.name += s.name;
 #include "numalloc/statistics.def"

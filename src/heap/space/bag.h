@@ -13,10 +13,10 @@
 // Only the first bag of a run that is in use says big, small or bound: whatever becomes free says
 // inside before it says free.
 //
-// Invariants of a small bag, under its share's lock:
+// Invariants of a small bag, under its shard's lock:
 //   taken + free_count == carved <= objects       in use, free, and the rest never used
 //   taken > 0                                     unless it is the bag being carved: an empty
-//                                                 bag goes back to the big heap at once
+//                                                 bag goes back to the page heap at once
 #pragma once
 
 #include "base/bits.h"
@@ -55,7 +55,7 @@ struct Bag {
         std::uint16_t free_count;
         std::uint16_t carved;           // objects that have ever been handed out
         std::uint8_t listed;            // in the list above
-        std::uint8_t share;             // of its class's: class_heap.h
+        std::uint8_t shard;             // of its class's: class_heap.h
     };
     struct Bound {
         BoundHeap* heap;

@@ -85,7 +85,7 @@ public:
         for (Bytes i = 0; i < bags; ++i) __atomic_store_n(class_map() + b.value + i, c.value, __ATOMIC_RELAXED);
     }
 
-    // Marks are set under the big heap's lock; whoever owns a bag may ask without it, while the
+    // Marks are set under the page heap's lock; whoever owns a bag may ask without it, while the
     // neighbours' bits in the same word change.
     std::uint32_t count(BagMark mark, BagIndex b, Bytes bags) const;
     void set(BagMark mark, BagIndex b, Bytes bags, bool on);

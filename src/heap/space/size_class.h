@@ -57,12 +57,12 @@ struct ClassShape {
     std::uint32_t inverse;    // ceil(2^31 / granules of an object), for object_at
     std::uint16_t bags;       // length of a bag of this class, in bags of 32 KiB
     std::uint16_t objects;    // objects in such a bag
-    std::uint16_t batch;      // most objects of a segment, the unit of hand-over
-    std::uint16_t ring;       // sub-lists that the node's ring keeps
+    std::uint16_t batch;      // most objects of a batch, the unit of hand-over
+    std::uint16_t ring;       // batches that the node's ring keeps
 };
 
-// Bytes of a segment. A thread keeps at most three of a class, and begins with an eighth of one.
-constexpr Bytes segment_target(Bytes size) { return size <= 512 ? 8 * KiB : 24 * KiB; }
+// Bytes of a batch. A thread keeps at most three of a class, and begins with an eighth of one.
+constexpr Bytes batch_target(Bytes size) { return size <= 512 ? 8 * KiB : 24 * KiB; }
 constexpr Bytes ring_target = 128 * KiB;
 constexpr unsigned ring_slots = 16;
 
@@ -75,7 +75,7 @@ constexpr ClassShape shape_of_class(unsigned c) {
     // class may lose 1/5 by itself, 1/17. So no size loses more than 1/5 in all.
     const Bytes tails = size > medium_limit ? 17 : 8;
     while ((bags * bag_bytes) % size * tails > bags * bag_bytes) ++bags;
-    Bytes batch = segment_target(size) / size;
+    Bytes batch = batch_target(size) / size;
     if (batch > 512) batch = 512;
     // A multiple of four keeps what two threads carve from one bag on different cache lines.
     if (batch > 4) batch &= ~Bytes{3};

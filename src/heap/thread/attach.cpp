@@ -22,13 +22,13 @@ bool left_behind(const void* slot) {
     return h->in_use && h->generation != os::fork_gate.generation();
 }
 
-// Its lists may have been in the middle of a change; its outbox was not, that takes a lock.
+// Its lists may have been in the middle of a change; its remote cache was not, that takes a lock.
 void take_over(ThreadHeap* h) {
     for (unsigned c = 1; c < class_count; ++c) {
-        h->segment[c].sealed = nullptr;
+        h->lists[c].sealed = nullptr;
         set_empty(h, c);
     }
-    h->outbox.flush();
+    h->remote_cache.flush();
     h->lock_mark.inside.store(0, std::memory_order_relaxed);
     h->generation = os::fork_gate.generation();
 }
@@ -36,7 +36,7 @@ void take_over(ThreadHeap* h) {
 void give_back(ThreadHeap* h) {
     __atomic_store_n(&h->in_use, false, __ATOMIC_RELEASE);
     h->home->slots.give(h);
-    h->home->big.set_threads(h->home->slots.taken());
+    h->home->pages.set_threads(h->home->slots.taken());
 }
 
 void sign(ThreadHeap* h) {
@@ -54,61 +54,61 @@ void find_heaps_of_the_dead(NodeHeap* home) {
     const std::int32_t self = os::thread_id();
     const std::uint32_t made = home->slots.made();
     for (unsigned i = 0; i < min_of(looks, made); ++i) {
-        auto* const h = static_cast<ThreadHeap*>(home->slots.at(home->big.region(), next++ % made));
+        auto* const h = static_cast<ThreadHeap*>(home->slots.at(home->pages.region(), next++ % made));
         if (!h->in_use || h->process != process || (h->thread != self && os::thread_lives(process, h->thread))) continue;
         for (unsigned c = 1; c < class_count; ++c) {
             if (h->head[c] == &end_of_list) continue;
             // It may have ended anywhere: what its list holds is counted.
             std::int32_t held = 0;
             for (const Object* o = h->head[c]; o != nullptr; o = o->next) ++held;
-            h->room[c] = h->segment[c].limit - held;
+            h->room[c] = h->lists[c].limit - held;
         }
-        hand_over_all(h, To::bags);
+        give_all(h, To::bags);
         give_back(h);
     }
 }
 
 // Empty, or left behind.
 ThreadHeap* take_heap(NodeHeap* home) {
-    os::Guard guard(heap.lock());
+    os::Guard guard(process_heap.lock());
     if (home->slots.used_up()) find_heaps_of_the_dead(home);
-    void* slot = home->slots.take(home->big.region(), left_behind);
+    void* slot = home->slots.take(home->pages.region(), left_behind);
     if (slot == nullptr) return nullptr;
-    home->big.set_threads(home->slots.taken());
+    home->pages.set_threads(home->slots.taken());
     auto* h = static_cast<ThreadHeap*>(slot);
     if (left_behind(h)) {
         sign(h);
         return h;
     }
-    // A reused heap is empty and keeps what it learned: capacities, most of the trust. Its outbox's
+    // A reused heap is empty and keeps what it learned: capacities, most of the trust. Its remote cache's
     // lock may even be held, by a thread that still believes it in use.
     if (h->home == nullptr) {
         new (slot) ThreadHeap{};
         h->home = home;
-        h->fast_bound = home->big.region().bound_for(address_of(h));
-        const std::uint32_t number = home->slots.number_of(home->big.region(), slot);
+        h->fast_bound = home->pages.region().bound_for(address_of(h));
+        const std::uint32_t number = home->slots.number_of(home->pages.region(), slot);
         h->checked_frees = frees_to_check / (number + 1);
-        h->share = static_cast<std::uint8_t>(number % class_shares);
-        home->shares().open(h->share);
+        h->shard = static_cast<std::uint8_t>(number % most_shards);
+        home->shards().open(h->shard);
         for (unsigned i = 0; i < medium_entries; ++i)
             h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
     }
     h->generation = os::fork_gate.generation();
     sign(h);
     __atomic_store_n(&h->in_use, true, __ATOMIC_RELEASE);
-    home->slots.show(home->big.region(), h);
+    home->slots.show(home->pages.region(), h);
     return h;
 }
 
 }  // namespace
 
 bool attach_thread(NodeId n) {
-    NodeHeap* home = heap.node(n);
+    NodeHeap* home = process_heap.node(n);
     ThreadHeap* const h = home == nullptr ? nullptr : take_heap(home);
     if (h == nullptr) return false;
     if (left_behind(h)) take_over(h);
     h->checked_frees = max_of(h->checked_frees, frees_to_check_again);
-    h->bias = home->big.region().bias_for(address_of(h));  // the pool's list went through this word
+    h->bias = home->pages.region().bias_for(address_of(h));  // the pool's list went through this word
     h->bound = 0;
     this_thread_heap = h;
     if (operators_have_heap) this_thread_operators = h;
@@ -119,10 +119,10 @@ bool attach_thread(NodeId n) {
 void detach_thread() {
     ThreadHeap* h = this_thread_heap;
     if (h == &no_heap) return;
-    hand_over_all(h, To::empty_ring);
+    give_all(h, To::empty_ring);
     this_thread_heap = this_thread_operators = &no_heap;
     os::use_lock_mark(nullptr);
-    os::Guard guard(heap.lock());
+    os::Guard guard(process_heap.lock());
     give_back(h);
 }
 
@@ -140,10 +140,10 @@ void forget_other_threads() {
         own->generation = os::fork_gate.generation();
         sign(own);
     }
-    for (unsigned n = 0; n < heap.heaps(); ++n)
-        if (NodeHeap* node = heap.opened(NodeId{n})) {
+    for (unsigned n = 0; n < process_heap.heaps(); ++n)
+        if (NodeHeap* node = process_heap.opened(NodeId{n})) {
             node->slots.leave_behind(own->home == node ? 1 : 0);
-            node->big.set_threads(node->slots.taken());
+            node->pages.set_threads(node->slots.taken());
         }
 }
 

@@ -17,20 +17,20 @@ std::atomic<std::uint32_t> last_housekeeping{0};
 // A program that has moved on to other sizes leaves lists behind, and each object in them holds
 // its whole bag. One class at a time, in turn: a list whose head is where it was a round ago is
 // idle (or, harmlessly, was used in pairs) and goes back to its bags.
-void let_go_of_idle_class(ThreadHeap* h) {
+void give_idle_class(ThreadHeap* h) {
     const unsigned c = h->next_to_look_at;
     h->next_to_look_at = c + 1 < class_count ? c + 1 : 1;
     if (h->head[c] == &end_of_list) return;
-    ThreadHeap::Segment& s = h->segment[c];
+    ThreadHeap::Lists& s = h->lists[c];
     if (s.seen == h->head[c]) {
-        hand_over(h, c, To::bags);
+        give_list(h, c, To::bags);
         s.capacity = 0;
     }
     s.seen = h->head[c];
 }
 
 Bytes held_of(const ThreadHeap* h, unsigned c) {
-    const ThreadHeap::Segment& s = h->segment[c];
+    const ThreadHeap::Lists& s = h->lists[c];
     return (length(h, c) + (s.sealed != nullptr ? s.sealed_count : 0U)) * shape_of(ClassId{c}).size;
 }
 
@@ -44,9 +44,9 @@ void hold_less(ThreadHeap* h, ClassId busy_with) {
         if (c == busy_with.value || !h->filled.test(c)) continue;
         if (const Bytes bytes = held_of(h, c); bytes > 0) {
             held -= bytes;
-            hand_over(h, c, To::bags);
-            h->home->of(ClassId{c}).let_go_of_carved(h->share);
-            h->segment[c].capacity = 0;
+            give_list(h, c, To::bags);
+            h->home->of(ClassId{c}).give_carved(h->shard);
+            h->lists[c].capacity = 0;
         }
         h->filled.remove(c);
     }
@@ -58,20 +58,20 @@ void housekeeping(ThreadHeap* h, ClassId busy_with) {
     ++h->slow_paths;
     if (is_new(h) && h->slow_paths % slow_paths_per_count == 0) hold_less(h, busy_with);
     if (h->slow_paths % slow_paths_per_look != 0) return;
-    let_go_of_idle_class(h);
+    give_idle_class(h);
     const std::uint32_t now = os::milliseconds();
     std::uint32_t last = last_housekeeping.load(std::memory_order_relaxed);
     if (now - last < housekeeping_period) return;
     if (!last_housekeeping.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
     // A program that only trickles has few slow paths: several classes at once.
-    for (unsigned i = 0; i < class_count / 8; ++i) let_go_of_idle_class(h);
-    flush_quiet_outboxes(housekeeping_period);
-    heap.scavenge(false);
+    for (unsigned i = 0; i < class_count / 8; ++i) give_idle_class(h);
+    send_quiet_remote_caches(housekeeping_period);
+    process_heap.scavenge(false);
 }
 
-void flush_quiet_outboxes(std::uint32_t age) {
+void send_quiet_remote_caches(std::uint32_t age) {
     const std::uint32_t now = os::milliseconds();
-    for_each_thread_heap([=](ThreadHeap* h) { h->outbox.flush_if_older(now, age); });
+    for_each_thread_heap([=](ThreadHeap* h) { h->remote_cache.flush_if_older(now, age); });
 }
 
 }  // namespace numalloc

@@ -7,7 +7,7 @@ namespace numalloc {
 
 inline void set_current(ThreadHeap* h, unsigned c, Object* list, std::uint32_t count, std::uint32_t limit) {
     h->head[c] = list;
-    h->segment[c].limit = static_cast<std::uint16_t>(limit);
+    h->lists[c].limit = static_cast<std::uint16_t>(limit);
     h->room[c] = static_cast<std::int32_t>(limit - count);
     h->filled.add(c);
 }
@@ -15,7 +15,7 @@ inline void set_current(ThreadHeap* h, unsigned c, Object* list, std::uint32_t c
 inline void set_empty(ThreadHeap* h, unsigned c) { set_current(h, c, &end_of_list, 0, 0); }
 
 inline std::uint32_t length(const ThreadHeap* h, unsigned c) {
-    return static_cast<std::uint32_t>(h->segment[c].limit - h->room[c]);
+    return static_cast<std::uint32_t>(h->lists[c].limit - h->room[c]);
 }
 
 // A new thread's slow start: what it may hold doubles with so many slow paths, until it has shown that it works.
@@ -24,17 +24,17 @@ constexpr std::uint32_t slow_start = 6 * slow_paths_to_double;
 inline bool is_new(const ThreadHeap* h) { return h->slow_paths < slow_start; }
 inline Bytes may_hold(const ThreadHeap* h) { return 24 * KiB << (h->slow_paths / slow_paths_to_double); }
 
-// Where a list goes: into the ring; into it if it is the only one of its share, as a thread ends; or past it.
+// Where a list goes: into the ring; into it if it is the only one of its shard, as a thread ends; or past it.
 enum class To { ring, empty_ring, bags };
 
 // To the node; what ClassHeap::put() says the thread should keep from now on.
-std::uint32_t give_to_node(const ThreadHeap* h, ClassId c, SubList list, To to);
+std::uint32_t give_batch(const ThreadHeap* h, ClassId c, Batch list, To to);
 
 // All that the thread holds of a class, and of all classes and other nodes.
-void hand_over(ThreadHeap* h, unsigned c, To to);
-void hand_over_all(ThreadHeap* h, To to);
+void give_list(ThreadHeap* h, unsigned c, To to);
+void give_all(ThreadHeap* h, To to);
 
-// What a slow path does beside its own work: idle lists, quiet outboxes, idle memory. `busy_with`: the class that
+// What a slow path does beside its own work: idle lists, quiet remote caches, idle memory. `busy_with`: the class that
 // it is for.
 void housekeeping(ThreadHeap* h, ClassId busy_with);
 

@@ -4,7 +4,7 @@
 // own (psm_alloc and the like) is taken from the same lists, fetched from the node a few at a time.
 //
 // At most `budget` bytes rest here, and one list that was just fetched. The owner works under the lock,
-// which is its own cache line and free: others take it only to empty the outbox of a thread that has
+// which is its own cache line and free: others take it only to empty the remote cache of a thread that has
 // gone quiet.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace numalloc {
 
-class Outbox {
+class RemoteCache {
 public:
     static constexpr Bytes budget = 16 * KiB;
     // What is fetched of a class at a time, where it is cut for us; lists of the ring come whole.
@@ -24,7 +24,7 @@ public:
 
     // An object of class `c` of node `n`, if there is one here. Thread-safe.
     void* take(NodeId n, ClassId c);
-    // The same from the node, with some more to rest here; as Heap::take_small() says when the node is
+    // The same from the node, with some more to rest here; as ProcessHeap::take_small() says when the node is
     // full. nullptr with no memory. *zeroed, if given, says whether every byte but its first word is 0.
     void* fetch(NodeId n, ClassId c, bool* zeroed);
 
@@ -35,24 +35,24 @@ public:
     bool empty() const { return __atomic_load_n(&bytes_, __ATOMIC_RELAXED) == 0; }
 
 private:
-    struct Parcel {
+    struct Slot {
         Object* head;
         std::uint32_t count;
         NodeId node;
         ClassId class_id;
     };
-    static constexpr unsigned parcels = 64;
+    static constexpr unsigned slots = 64;
 
-    // The parcel for objects of (n, c); what else was in it is sent.
-    Parcel& parcel_of(NodeId n, ClassId c);
-    void keep(Parcel& parcel, Object* list, std::uint32_t count);
-    void send(Parcel& parcel);
+    // The slot for objects of (n, c); what else was in it is sent.
+    Slot& slot_of(NodeId n, ClassId c);
+    void keep(Slot& slot, Object* list, std::uint32_t count);
+    void send(Slot& slot);
     void send_all();
 
-    os::Lock<os::LockRank::outbox> lock_;
+    os::Lock<os::LockRank::remote_cache> lock_;
     std::uint32_t since_ = 0;  // milliseconds: when the oldest object came
     Bytes bytes_ = 0;
-    Parcel parcel_[parcels] = {};
+    Slot slot_[slots] = {};
 };
 
 }  // namespace numalloc

@@ -11,18 +11,18 @@ constinit Object end_of_list{nullptr};
 
 namespace {
 
-// Most objects of a segment: the class's batch, less where many threads share the node. Two at
+// Most objects of a batch: the class's batch, less where many threads share the node. Two at
 // least where a batch has two: one at a time is a slow path for every other call.
-std::uint32_t most_of_segment(const ThreadHeap* h, ClassId c) {
-    const std::uint32_t batch = heap.batch(c);
+std::uint32_t batch_limit(const ThreadHeap* h, ClassId c) {
+    const std::uint32_t batch = process_heap.batch(c);
     return max_of(min_of<std::uint32_t>(batch, 2), batch >> h->home->slots.crowding());
 }
 
 // Segments begin small and double with every refill: a thread that uses a class once does not take
 // a page for it.
 std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
-    const std::uint32_t most = most_of_segment(h, c);
-    const std::uint32_t capacity = h->segment[c.value].capacity;
+    const std::uint32_t most = batch_limit(h, c);
+    const std::uint32_t capacity = h->lists[c.value].capacity;
     return static_cast<std::uint16_t>(capacity == 0 ? max_of(min_of<std::uint32_t>(most, 2), most / 8) : min_of(2 * capacity, most));
 }
 
@@ -33,34 +33,34 @@ bool holds(const Object* list, const void* p) {
 }
 
 void check_object(const ThreadHeap* h, const NodeHeap* owner, unsigned c, const void* p, const char* call) {
-    if (const char* why = ClassHeap::why_invalid(owner->big.region(), ClassId{c}, p)) die_of_invalid_pointer(call, p, why);
+    if (const char* why = ClassHeap::why_invalid(owner->pages.region(), ClassId{c}, p)) die_of_invalid_pointer(call, p, why);
     if (p == h->head[c]) die_of_invalid_pointer(call, p, "was freed already");
 }
 
 // The class's bags are mostly empty, and each object that rests here holds a whole one: the
 // sealed list goes, and the next hand-over comes after few frees.
 void keep_fewer(ThreadHeap* h, unsigned c, std::uint32_t keep) {
-    ThreadHeap::Segment& s = h->segment[c];
+    ThreadHeap::Lists& s = h->lists[c];
     s.capacity = static_cast<std::uint16_t>(max_of<std::uint32_t>(1, keep));
-    if (s.sealed != nullptr) give_to_node(h, ClassId{c}, {s.sealed, s.sealed_count}, To::bags);
+    if (s.sealed != nullptr) give_batch(h, ClassId{c}, {s.sealed, s.sealed_count}, To::bags);
     s.sealed = nullptr;
     const std::uint32_t count = length(h, c);
     set_current(h, c, h->head[c], count, count + s.capacity);
 }
 
-// Of the classes with one object a segment, those freed last keep theirs: one of each class would
+// Of the classes with one object a batch, those freed last keep theirs: one of each class would
 // be 3.5 MiB a thread.
 void keep_large(ThreadHeap* h, unsigned c) {
     auto& kept = h->large_classes;
     if (kept[0] == c) return;
-    if (kept[1] != c && kept[1] != 0) hand_over(h, kept[1], To::bags);
+    if (kept[1] != c && kept[1] != 0) give_list(h, kept[1], To::bags);
     kept[1] = kept[0];
     kept[0] = static_cast<std::uint8_t>(c);
 }
 
 // The current list is full.
 void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Object* p, const char* call) {
-    ThreadHeap::Segment& s = h->segment[c];
+    ThreadHeap::Lists& s = h->lists[c];
     h->room[c] = 0;
     check_object(h, owner, c, p, call);
     if (shape_of(ClassId{c}).batch == 1) keep_large(h, c);
@@ -72,13 +72,13 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
         return;
     }
     // Current is full: its older part is sealed, and what was sealed before goes to the node. Of
-    // the largest classes, of which a segment is one object, nothing is sealed.
+    // the largest classes, of which a batch is one object, nothing is sealed.
     Object* donated = s.sealed;
     std::uint32_t donated_count = s.sealed_count;
     Object* old = h->head[c];
     std::uint32_t kept = 0;
     if (count > s.capacity + s.capacity / 2U) {
-        // It had grown beyond a segment: the newest stay. The walk is over objects just freed; a thread that
+        // It had grown beyond a batch: the newest stay. The walk is over objects just freed; a thread that
         // goes on freeing has less room next time, and then no such list again.
         kept = min_of<std::uint32_t>(s.capacity, count - s.capacity);
         Object* last = old;
@@ -94,28 +94,28 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
         s.sealed = old;
         s.sealed_count = static_cast<std::uint16_t>(count - kept);
     } else {
-        if (donated != nullptr) give_to_node(h, ClassId{c}, {donated, donated_count}, To::bags);
+        if (donated != nullptr) give_batch(h, ClassId{c}, {donated, donated_count}, To::bags);
         s.sealed = nullptr;
         donated = old;
         donated_count = count - kept;
     }
     set_current(h, c, p, kept + 1, max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / 2)));
     if (donated == nullptr) return;
-    // A thread that frees more than it allocates: its segments grow as those of one that allocates.
+    // A thread that frees more than it allocates: its batches grow as those of one that allocates.
     s.capacity = next_capacity(h, ClassId{c});
-    const std::uint32_t keep = give_to_node(h, ClassId{c}, {donated, donated_count}, too_much ? To::bags : To::ring);
+    const std::uint32_t keep = give_batch(h, ClassId{c}, {donated, donated_count}, too_much ? To::bags : To::ring);
     if (keep < s.capacity) keep_fewer(h, c, keep);
     housekeeping(h, ClassId{c});
 }
 
 // A thread's first frees are of objects that its creator gave it, which lie in one cache line with
-// what others got (passive false sharing): they go back to the bags of their own share.
-bool send_to_its_share(const ThreadHeap* h, NodeHeap* owner, unsigned c, Object* p) {
-    Region& region = owner->big.region();
+// what others got (passive false sharing): they go back to the bags of their own shard.
+bool send_to_its_shard(const ThreadHeap* h, NodeHeap* owner, unsigned c, Object* p) {
+    Region& region = owner->pages.region();
     const Bag& bag = region.bag(region.head_of(region.bag_of(p)));
-    if (owner != h->home || __atomic_load_n(&bag.small.share, __ATOMIC_RELAXED) == h->share) return false;
+    if (owner != h->home || __atomic_load_n(&bag.small.shard, __ATOMIC_RELAXED) == h->shard) return false;
     p->next = nullptr;
-    owner->of(ClassId{c}).put_into_bags({p, 1});
+    owner->of(ClassId{c}).give_to_bags({p, 1});
     return true;
 }
 
@@ -123,9 +123,9 @@ bool send_to_its_share(const ThreadHeap* h, NodeHeap* owner, unsigned c, Object*
 void free_checked(ThreadHeap* h, NodeHeap* owner, unsigned c, Object* p, const char* call) {
     if (h->checked_frees > 0) {
         check_object(h, owner, c, p, call);
-        if (holds(h->head[c], p) || holds(h->segment[c].sealed, p)) die_of_invalid_pointer(call, p, "was freed already");
+        if (holds(h->head[c], p) || holds(h->lists[c].sealed, p)) die_of_invalid_pointer(call, p, "was freed already");
         if (--h->checked_frees == 0) h->bound = h->fast_bound;
-        if (send_to_its_share(h, owner, c, p)) return;
+        if (send_to_its_shard(h, owner, c, p)) return;
     }
     if (--h->room[c] < 0) return free_into_full_list(h, owner, c, p, call);
     p->next = h->head[c];
@@ -133,15 +133,15 @@ void free_checked(ThreadHeap* h, NodeHeap* owner, unsigned c, Object* p, const c
 }
 
 void free_big(NodeHeap* owner, void* p, const char* call) {
-    Region& region = owner->big.region();
+    Region& region = owner->pages.region();
     const BagIndex b = region.bag_of(p);
     if (const BoundObject o = BoundHeap::find(owner, p); o.heap != nullptr) {
         if (const char* why = BoundHeap::free(o, p)) die_of_invalid_pointer(call, p, why);
         return;
     }
-    if (address_of(p) % bag_bytes != 0 || owner->big.big_run(b) == 0)
+    if (address_of(p) % bag_bytes != 0 || owner->pages.big_run(b) == 0)
         die_of_invalid_pointer(call, p, "is not an allocated object, or was freed already");
-    heap.give_big(owner, b);
+    process_heap.give_big(owner, b);
 }
 
 }  // namespace
@@ -152,21 +152,21 @@ constinit __thread ThreadHeap* this_thread_operators = &no_heap;
 constinit bool operators_have_heap = false;
 
 void flush_thread() {
-    if (this_thread_heap != &no_heap) hand_over_all(this_thread_heap, To::bags);
+    if (this_thread_heap != &no_heap) give_all(this_thread_heap, To::bags);
 }
 
 namespace {
 
-// A segment from the node becomes current, which is empty; `one` of its objects is for the
+// A batch from the node becomes current, which is empty; `one` of its objects is for the
 // caller. Fresh objects that read as zero set *zeroed.
-Object* take_segment(ThreadHeap* h, ClassId id, bool one, bool* zeroed) {
+Object* take_batch(ThreadHeap* h, ClassId id, bool one, bool* zeroed) {
     const unsigned c = id.value;
-    ThreadHeap::Segment& s = h->segment[c];
+    ThreadHeap::Lists& s = h->lists[c];
     const ClassShape& shape = shape_of(id);
     s.capacity = next_capacity(h, id);
     // Of the largest classes, only the one (paper 3.4: above 32 KiB one object at a time).
     const std::uint32_t want = shape.batch > 1 ? s.capacity + std::uint32_t{one} : 1;
-    const Supply supply = heap.take_small(h->home->node, id, want, h->share);
+    const Supply supply = process_heap.take_small(h->home->node, id, want, h->shard);
     if (supply.count == 0) return nullptr;
     housekeeping(h, id);
     Object* first = supply.list;
@@ -181,8 +181,8 @@ Object* take_segment(ThreadHeap* h, ClassId id, bool one, bool* zeroed) {
         --rest;
     }
     // A spilled object is another node's: it must not enter the list.
-    if (rest > 0 && heap.owner(first) == h->home) set_current(h, c, list, rest, rest + s.capacity);
-    else if (rest > 0) h->outbox.add(heap.owner(first)->node, id, first);
+    if (rest > 0 && process_heap.owner(first) == h->home) set_current(h, c, list, rest, rest + s.capacity);
+    else if (rest > 0) h->remote_cache.add(process_heap.owner(first)->node, id, first);
     return first;
 }
 
@@ -190,9 +190,9 @@ Object* take_segment(ThreadHeap* h, ClassId id, bool one, bool* zeroed) {
 
 void* refill(ThreadHeap* h, ClassId id, bool* zeroed) {
     const unsigned c = id.value;
-    ThreadHeap::Segment& s = h->segment[c];
-    if (h->head[c] == &end_of_list) return take_segment(h, id, true, zeroed);
-    // The last object of current; the sealed list takes its place, or a new segment: a list
+    ThreadHeap::Lists& s = h->lists[c];
+    if (h->head[c] == &end_of_list) return take_batch(h, id, true, zeroed);
+    // The last object of current; the sealed list takes its place, or a new batch: a list
     // left empty would send the next free, and the malloc after it, the slow way too.
     Object* const last = h->head[c];
     if (s.sealed != nullptr) {
@@ -200,72 +200,72 @@ void* refill(ThreadHeap* h, ClassId id, bool* zeroed) {
         s.sealed = nullptr;
     } else {
         set_empty(h, c);
-        if (shape_of(id).batch > 1) take_segment(h, id, false, nullptr);
+        if (shape_of(id).batch > 1) take_batch(h, id, false, nullptr);
     }
     return last;
 }
 
 void* allocate_on(ThreadHeap* h, NodeId n, ClassId c, bool* zeroed) {
     // With origin_free=off the thread's own lists hold other nodes' objects as well.
-    if (h == &no_heap || !heap.options().origin_free) return allocate_without_heap(n, c, zeroed);
+    if (h == &no_heap || !process_heap.options().origin_free) return allocate_without_heap(n, c, zeroed);
     if (h->home->node == n) {
         void* p = pop(h, c.value);
         return p != nullptr ? p : refill(h, c, zeroed);
     }
-    if (void* p = h->outbox.take(n, c)) return p;
+    if (void* p = h->remote_cache.take(n, c)) return p;
     housekeeping(h, no_class);
-    return h->outbox.fetch(n, c, zeroed);
+    return h->remote_cache.fetch(n, c, zeroed);
 }
 
 void* allocate_without_heap(NodeId n, ClassId c, bool* zeroed) {
-    const Supply supply = heap.take_small(n, c, 1);
+    const Supply supply = process_heap.take_small(n, c, 1);
     if (supply.count == 0) return nullptr;
     if (supply.fresh != nullptr) {
         if (zeroed != nullptr) *zeroed = supply.zeroed;
         return supply.fresh;
     }
     if (supply.count > 1) {
-        NodeHeap* from = heap.owner(supply.list);
-        from->of(c).put_into_bags({supply.list->next, supply.count - 1});
+        NodeHeap* from = process_heap.owner(supply.list);
+        from->of(c).give_to_bags({supply.list->next, supply.count - 1});
     }
     return supply.list;
 }
 
 void free_slow(ThreadHeap* h, void* p, Freed why, const char* call) {
     if (p == nullptr) return;
-    NodeHeap* const owner = heap.contains(p) ? heap.owner(p) : nullptr;
+    NodeHeap* const owner = process_heap.contains(p) ? process_heap.owner(p) : nullptr;
     if (why == Freed::full) {
         // A pointer below our region may have passed the comparison: only one inside has a bag there.
         if (owner == h->home) {
-            const ClassId c = owner->big.region().class_at(owner->big.region().bag_of(p));
+            const ClassId c = owner->pages.region().class_at(owner->pages.region().bag_of(p));
             if (c != no_class) return free_into_full_list(h, owner, c.value, static_cast<Object*>(p), call);
         }
         h->room[0] = 0;
         if (owner == h->home) return free_big(owner, p, call);
     }
     if (owner == nullptr) die_of_invalid_pointer(call, p, "was not allocated by numalloc");
-    const Region& region = owner->big.region();
+    const Region& region = owner->pages.region();
     const BagIndex b = region.bag_of(p);
     if (b.value < region.first_bag().value || b.value >= region.committed()) die_of_invalid_pointer(call, p, "was never allocated");
     const ClassId c = region.class_at(b);
     if (c == no_class) return free_big(owner, p, call);
-    const bool kept = owner == h->home || (!heap.options().origin_free && owner->node.value < heap.nodes());
+    const bool kept = owner == h->home || (!process_heap.options().origin_free && owner->node.value < process_heap.nodes());
     if (h != &no_heap && kept) return free_checked(h, owner, c.value, static_cast<Object*>(p), call);
     if (const char* reason = ClassHeap::why_invalid(region, c, p)) die_of_invalid_pointer(call, p, reason);
     auto* object = static_cast<Object*>(p);
     if (h != &no_heap) {
-        h->outbox.add(owner->node, c, object);
+        h->remote_cache.add(owner->node, c, object);
         housekeeping(h, no_class);
     } else {
         object->next = nullptr;
-        owner->of(c).put_into_bags({object, 1});
+        owner->of(c).give_to_bags({object, 1});
     }
 }
 
 Bytes usable_size(const void* p, const char* call) {
-    NodeHeap* const owner = heap.contains(p) ? heap.owner(p) : nullptr;
+    NodeHeap* const owner = process_heap.contains(p) ? process_heap.owner(p) : nullptr;
     if (owner == nullptr) die_of_invalid_pointer(call, p, "was not allocated by numalloc");
-    const Region& region = owner->big.region();
+    const Region& region = owner->pages.region();
     const BagIndex b = region.bag_of(p);
     if (b.value < region.first_bag().value || b.value >= region.committed()) die_of_invalid_pointer(call, p, "was never allocated");
     const ClassId c = region.class_at(b);
@@ -274,7 +274,7 @@ Bytes usable_size(const void* p, const char* call) {
         if (const char* why = BoundHeap::why_invalid(o, p)) die_of_invalid_pointer(call, p, why);
         return BoundHeap::size_of(o);
     }
-    const std::uint32_t run = address_of(p) % bag_bytes == 0 ? owner->big.big_run(b) : 0;
+    const std::uint32_t run = address_of(p) % bag_bytes == 0 ? owner->pages.big_run(b) : 0;
     if (run == 0) die_of_invalid_pointer(call, p, "is not an allocated object, or was freed already");
     return Bytes{run} << bag_shift;
 }

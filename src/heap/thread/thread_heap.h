@@ -46,28 +46,28 @@ struct ThreadHeap {
     std::uint8_t medium_class[medium_entries] = {};  // by (size + 127) / 128
 
     // The slow paths' part.
-    struct Segment {
+    struct Lists {
         Object* sealed;
-        const Object* seen;      // head when let_go_of_idle_class() last came by
+        const Object* seen;      // head when give_idle_class() last came by
         std::uint16_t sealed_count;
         std::uint16_t limit;     // of current; see the equation above
-        std::uint16_t capacity;  // the limit of the next segment: grows with demand
+        std::uint16_t capacity;  // the limit of the next batch: grows with demand
     };
-    Segment segment[class_count] = {};
+    Lists lists[class_count] = {};
     NodeHeap* home = nullptr;
     std::uint64_t fast_bound = 0;     // what `bound` is once fast frees are on
     std::uint32_t checked_frees = 0;  // still to come before that: each is checked in full
     std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping
-    std::uint32_t next_to_look_at = 1;  // the class that let_go_of_idle_class() looks at next
-    std::uint8_t large_classes[2] = {};  // of one object a segment, that may have one: keep_large()
+    std::uint32_t next_to_look_at = 1;  // the class that give_idle_class() looks at next
+    std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
     BitSet<128> filled;                  // classes that may have objects here: hold_less()
     std::int32_t process = 0;         // the kernel's numbers of the thread that has it
     std::int32_t thread = 0;
     bool in_use = false;
-    std::uint8_t share = 0;           // of each class's bags: class_heap.h
+    std::uint8_t shard = 0;           // of each class's bags: class_heap.h
     std::uint32_t generation = 0;     // of the process whose thread has it: fork_gate.h
     os::LockMark lock_mark;
-    Outbox outbox;
+    RemoteCache remote_cache;
 };
 
 static_assert(class_count <= 128);
@@ -152,18 +152,18 @@ void* allocate_on(ThreadHeap* h, NodeId n, ClassId c, bool* zeroed);
 void* refill(ThreadHeap* heap, ClassId c, bool* zeroed);
 
 // After a fork, in the child: the heaps of threads that the child does not have may serve new threads, once they
-// are wanted. What those threads held is lost to the child, but for their outboxes: housekeeping finds them.
+// are wanted. What those threads held is lost to the child, but for their remote caches: housekeeping finds them.
 void forget_other_threads();
 
 // All thread heaps in use, those left behind by a fork too, for the fork handlers and housekeeping.
 template <class Visit>
 void for_each_thread_heap(Visit visit) {
-    for (unsigned n = 0; n < heap.heaps(); ++n) {
-        NodeHeap* node = heap.opened(NodeId{n});
+    for (unsigned n = 0; n < process_heap.heaps(); ++n) {
+        NodeHeap* node = process_heap.opened(NodeId{n});
         if (node == nullptr) continue;
         const std::uint32_t made = node->slots.made();
         for (std::uint32_t i = 0; i < made; ++i) {
-            auto* h = static_cast<ThreadHeap*>(node->slots.at(node->big.region(), i));
+            auto* h = static_cast<ThreadHeap*>(node->slots.at(node->pages.region(), i));
             if (__atomic_load_n(&h->in_use, __ATOMIC_ACQUIRE)) visit(h);
         }
     }
@@ -180,6 +180,6 @@ void free_slow(ThreadHeap* heap, void* p, Freed why, const char* call);
 Bytes usable_size(const void* p, const char* call);
 
 // The remote frees of threads that have gone quiet.
-void flush_quiet_outboxes(std::uint32_t age);
+void send_quiet_remote_caches(std::uint32_t age);
 
 }  // namespace numalloc

@@ -1,4 +1,4 @@
-// The shares of a class's bags: who takes from which, whose rings hold what, and many threads at once.
+// The shards of a class's bags: who takes from which, whose rings hold what, and many threads at once.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -39,7 +39,7 @@ TEST_F(ClassShareTest, SharesDoNotMixInABag) {
         for (const std::uint32_t b : bags[k])
             for (unsigned other = 0; other < k; ++other) EXPECT_EQ(bags[other].count(b), 0u) << k << ' ' << other;
     validate(c);
-    for (const auto& some : held) of(c).put_into_bags(list_of(some));
+    for (const auto& some : held) of(c).give_to_bags(list_of(some));
     expect_nothing_held(c);
 }
 
@@ -57,7 +57,7 @@ TEST_F(ClassShareTest, OfThreadsThatEndOneListOfAShareRests) {
     const ClassId c = class_of(64);
     std::vector<void*> all = take_many(c, 4 * 100), others = take_many(c, 100, 1);
     const auto leave = [&](std::vector<void*>& from) {
-        of(c).put_last(list_of({from.end() - 20, from.end()}));
+        of(c).give_last(list_of({from.end() - 20, from.end()}));
         from.resize(from.size() - 20);
     };
     leave(all);
@@ -84,7 +84,7 @@ TEST_F(ClassShareTest, AShareWithMuchFreeServesTheOthers) {
     std::set<std::uint32_t> seen;
     for (void* p : mine)
         if (!seen.insert(bag_of(p).value).second) freed.push_back(p);
-    of(c).put_into_bags(list_of(freed));
+    of(c).give_to_bags(list_of(freed));
     const auto others = take_many(c, 10 * in_bag, 2);
     EXPECT_EQ(of(c).use().bags, bags);
     for (void* p : others) EXPECT_EQ(seen.count(bag_of(p).value), 1u);
@@ -100,43 +100,43 @@ TEST_F(ClassShareTest, AFullNodeGivesWhatItsOtherSharesHave) {
     const auto from_ring = take_many(c, 5, 1);
     put(c, list_of(from_ring));
     ASSERT_NE(take(other, 1, 1).fresh, nullptr);
-    while (node.take(1) != BigHeap::none) {}
+    while (node.take(1) != PageHeap::none) {}
     EXPECT_EQ(objects(c, take(c, 1, 2)), from_ring);
-    EXPECT_NE(take(c, 1, 3).fresh, nullptr) << "the bag that share 1 was carving";
+    EXPECT_NE(take(c, 1, 3).fresh, nullptr) << "the bag that shard 1 was carving";
     EXPECT_NE(take(other, 1, 4).fresh, nullptr);
     validate(c);
 }
 
-// More shares have no more in their rings together than twice what one has, but for a list each.
+// More shards have no more in their rings together than twice what one has, but for a list each.
 TEST_F(ClassShareTest, TheRingsOfManySharesAreShorter) {
     const ClassId c = class_of(1024);
     const unsigned ring = shape_of(c).ring;
     const auto rest = take_many(c, 500);
-    for (const unsigned shares : {1u, 2u, 4u, 8u, 16u}) {
+    for (const unsigned shards : {1u, 2u, 4u, 8u, 16u}) {
         std::vector<std::vector<void*>> lists;
-        for (unsigned s = 0; s < shares; ++s)
+        for (unsigned s = 0; s < shards; ++s)
             for (unsigned i = 0; i < ring + 2; ++i) lists.push_back(take_many(c, 4, s));
         for (const auto& list : lists) put(c, list_of(list));
-        const std::uint64_t most = std::max(shares, shares == 1 ? ring : 2 * ring);
-        EXPECT_LE(of(c).use().ring, 4 * most) << shares;
-        EXPECT_GE(of(c).use().ring, 4 * most / 2) << shares;
+        const std::uint64_t most = std::max(shards, shards == 1 ? ring : 2 * ring);
+        EXPECT_LE(of(c).use().ring, 4 * most) << shards;
+        EXPECT_GE(of(c).use().ring, 4 * most / 2) << shards;
         of(c).drain(false);
         EXPECT_EQ(of(c).use().ring, 0u);
     }
     validate(c);
 }
 
-// Into a share that was drained, and that nothing was taken from since.
+// Into a shard that was drained, and that nothing was taken from since.
 TEST_F(ClassShareTest, TheListOfAnEndedThreadIsDrained) {
     const ClassId c = class_of(1024);
     const std::vector<void*> all = take_many(c, 8);
     of(c).drain(false);
-    of(c).put_last(list_of(all));
+    of(c).give_last(list_of(all));
     EXPECT_EQ(of(c).use().ring, all.size());
     expect_nothing_held(c);
 }
 
-// Of a share that was drained before the one bag that is left is emptied by a list of another's ring.
+// Of a shard that was drained before the one bag that is left is emptied by a list of another's ring.
 TEST_F(ClassShareTest, DrainingOneShareEmptiesTheBagsOfAnother) {
     const ClassId c = class_of(1024);
     std::vector<void*> list = take_many(c, 5, 3), of_other = take_many(c, 3, 1);
@@ -147,8 +147,8 @@ TEST_F(ClassShareTest, DrainingOneShareEmptiesTheBagsOfAnother) {
     expect_nothing_held(c);
 }
 
-// Threads of all shares at once, whose lists have objects of each other's bags, bags that move from share to
-// share, and somebody who drains.
+// Threads of all shards at once, whose lists have objects of each other's bags, bags that move from shard to
+// shard, and somebody who drains.
 TEST_F(ClassShareTest, SharesAreSortedIntoByManyThreads) {
     constexpr unsigned threads = 6;
     const ClassId c = class_of(1024);
@@ -181,8 +181,8 @@ TEST_F(ClassShareTest, SharesAreSortedIntoByManyThreads) {
                 const std::vector<void*> gone(mine.end() - long(some), mine.end());
                 mine.resize(mine.size() - some);
                 if (gone.empty()) continue;
-                if (i % 3 == 0) of(c).put_into_bags(list_of(gone));
-                else if (i % 3 == 1) of(c).put_last(list_of(gone));
+                if (i % 3 == 0) of(c).give_to_bags(list_of(gone));
+                else if (i % 3 == 1) of(c).give_last(list_of(gone));
                 else of(c).put(list_of(gone));
                 if (i % 64 == 0) of(c).drain(i % 128 == 0);
             }
@@ -194,7 +194,7 @@ TEST_F(ClassShareTest, SharesAreSortedIntoByManyThreads) {
     EXPECT_EQ(of(c).use().taken, kept + exchanged.size() + of(c).use().ring);
     std::sort(exchanged.begin(), exchanged.end());
     EXPECT_EQ(std::unique(exchanged.begin(), exchanged.end()), exchanged.end());
-    of(c).put_into_bags(list_of(exchanged));
+    of(c).give_to_bags(list_of(exchanged));
     of(c).drain(false);
     EXPECT_EQ(of(c).use().taken, kept);
 }

@@ -1,4 +1,4 @@
-#include "heap/pages/big_heap.h"
+#include "heap/pages/page_heap.h"
 
 #include "base/check.h"
 #include "heap/pages/stretches.h"
@@ -16,7 +16,7 @@ constexpr std::uint32_t grant_period = 100;  // milliseconds
 
 }  // namespace
 
-void BigHeap::start(const BigHeapOptions& options) {
+void PageHeap::start(const PageHeapOptions& options) {
     options_ = options;
     limit_.start(options.purge_delay);
     if (options.populate) kept_by_kernel_ = os::kept_bytes_of_node(options.os_node);
@@ -26,7 +26,7 @@ void BigHeap::start(const BigHeapOptions& options) {
 }
 
 // Writes the two entries by which a run is known: see bag.h.
-void BigHeap::mark(std::uint32_t run, std::uint32_t length, BagState state) {
+void PageHeap::mark(std::uint32_t run, std::uint32_t length, BagState state) {
     bag(run).run = length;
     bag(run).state = state;
     if (length > 1) {
@@ -36,12 +36,12 @@ void BigHeap::mark(std::uint32_t run, std::uint32_t length, BagState state) {
     }
 }
 
-std::uint32_t BigHeap::aligned_in(std::uint32_t run, std::uint32_t alignment) const {
+std::uint32_t PageHeap::aligned_in(std::uint32_t run, std::uint32_t alignment) const {
     const std::uint64_t first = (region_.start() >> bag_shift) + run;
     return run + static_cast<std::uint32_t>(align_up(first, alignment) - first);
 }
 
-void BigHeap::add_free(std::uint32_t run, std::uint32_t length, std::uint32_t dirty, std::uint32_t freed_at) {
+void PageHeap::add_free(std::uint32_t run, std::uint32_t length, std::uint32_t dirty, std::uint32_t freed_at) {
     mark(run, length, BagState::free);
     Bag::Extent& e = bag(run).extent;
     e.dirty = dirty;
@@ -67,7 +67,7 @@ void BigHeap::add_free(std::uint32_t run, std::uint32_t length, std::uint32_t di
     }
 }
 
-void BigHeap::remove_free(std::uint32_t run) {
+void PageHeap::remove_free(std::uint32_t run) {
     tree_.remove(run);
     const Bag::Extent& e = bag(run).extent;
     use_.free_bags -= bag(run).run;
@@ -81,7 +81,7 @@ void BigHeap::remove_free(std::uint32_t run) {
 
 // Strict binding: no page may be promised that the node does not have, because the kernel would
 // answer its first touch with the OOM killer. So the pages are put there now or not at all.
-bool BigHeap::back(std::uint32_t run, std::uint32_t bags) {
+bool PageHeap::back(std::uint32_t run, std::uint32_t bags) {
     if (!options_.populate) return true;
     const Bytes wanted = Bytes{bags - region_.count_dirty(BagIndex{run}, bags)} << bag_shift;
     if (wanted == 0) return true;
@@ -105,7 +105,7 @@ bool BigHeap::back(std::uint32_t run, std::uint32_t bags) {
 
 // The node's free memory is a text in /sys: read for 8 MiB at a time, half of the margin, so that a
 // reading up to 100 ms old still leaves the other half to everybody else.
-bool BigHeap::node_has(Bytes bytes) {
+bool PageHeap::node_has(Bytes bytes) {
     const std::uint32_t now = os::milliseconds();
     if (bytes > granted_ || now - granted_at_ > grant_period) {
         const Bytes free = os::free_bytes_of_node(options_.os_node);
@@ -119,7 +119,7 @@ bool BigHeap::node_has(Bytes bytes) {
     return true;
 }
 
-BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved) {
+BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved) {
     if (has_whole_pages(state)) {
         bags = whole_pages(bags);
         alignment = max_of(alignment, page_bags());
@@ -166,11 +166,11 @@ BagIndex BigHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState sta
     return BagIndex{run};
 }
 
-BagIndex BigHeap::take_small(std::uint32_t bags, ClassId c, std::uint32_t owner) {
+BagIndex PageHeap::take_small(std::uint32_t bags, ClassId c, std::uint32_t owner) {
     if (pages_ == nullptr) return take(bags, 1, BagState::small, c);
     std::uint32_t& rest = pages_[owner];
     if (rest == 0 || bag(rest).run < bags) {
-        if (const BagIndex old = keep_nothing(owner); old != none) {
+        if (const BagIndex old = give_rest(owner); old != none) {
             os::Guard guard(lock_);
             give_locked(old.value, Contents::any);
         }
@@ -190,7 +190,7 @@ BagIndex BigHeap::take_small(std::uint32_t bags, ClassId c, std::uint32_t owner)
     return BagIndex{run};
 }
 
-BagIndex BigHeap::keep_nothing(std::uint32_t owner) {
+BagIndex PageHeap::give_rest(std::uint32_t owner) {
     if (pages_ == nullptr || pages_[owner] == 0) return none;
     const BagIndex rest{pages_[owner]};
     pages_[owner] = 0;
@@ -201,7 +201,7 @@ BagIndex BigHeap::keep_nothing(std::uint32_t owner) {
 // age stay apart: the run has the time of the oldest, and what is younger is marked. So a
 // stream of small frees holds no old neighbour back, nor does an old one take with it what was freed
 // just now and is about to be wanted again.
-void BigHeap::release(std::uint32_t run, std::uint32_t length, std::uint32_t dirty) {
+void PageHeap::release(std::uint32_t run, std::uint32_t length, std::uint32_t dirty) {
     std::uint32_t freed_at = os::milliseconds();
     bag(run).state = BagState::inside;
     region_.set(BagMark::younger, BagIndex{run}, length, false);
@@ -230,13 +230,13 @@ void BigHeap::release(std::uint32_t run, std::uint32_t length, std::uint32_t dir
     if (run + length == top_ && dirty == 0) trim_top(run);
 }
 
-std::uint32_t BigHeap::free_run_before(std::uint32_t run) const {
+std::uint32_t PageHeap::free_run_before(std::uint32_t run) const {
     if (run <= region_.first_bag().value) return no_bag;
     const std::uint32_t left = region_.head_of(BagIndex{run - 1}).value;
     return bag(left).state == BagState::free ? left : no_bag;
 }
 
-void BigHeap::give_locked(std::uint32_t run, Contents contents) {
+void PageHeap::give_locked(std::uint32_t run, Contents contents) {
     const std::uint32_t length = bag(run).run;
     bags_of(bag(run).state) -= length;
     limit_.on_give(DirtyLimit::kind_of(ClassId{bag(run).class_id}, length), length, os::milliseconds());
@@ -245,19 +245,19 @@ void BigHeap::give_locked(std::uint32_t run, Contents contents) {
     release(run, length, contents == Contents::any ? length : 0);
 }
 
-void BigHeap::give(BagIndex run) {
+void PageHeap::give(BagIndex run) {
     os::Guard guard(lock_);
     give_locked(run.value, Contents::any);
     enforce_limit();
 }
 
-std::uint32_t BigHeap::big_run(BagIndex b) {
+std::uint32_t PageHeap::big_run(BagIndex b) {
     os::Guard guard(lock_);
     if (b.value < region_.first_bag().value || b.value >= top_) return 0;
     return bag(b.value).state == BagState::big ? bag(b.value).run : 0;
 }
 
-bool BigHeap::resize(BagIndex b, std::uint32_t bags) {
+bool PageHeap::resize(BagIndex b, std::uint32_t bags) {
     os::Guard guard(lock_);
     const std::uint32_t run = b.value;
     const std::uint32_t length = bag(run).run;
@@ -305,14 +305,14 @@ bool BigHeap::resize(BagIndex b, std::uint32_t bags) {
     return true;
 }
 
-BigHeapUse BigHeap::use() {
+PageHeapUse PageHeap::use() {
     os::Guard guard(lock_);
-    BigHeapUse u = use_;
+    PageHeapUse u = use_;
     u.dirty_bags = dirty_;
     return u;
 }
 
-void BigHeap::validate() {
+void PageHeap::validate() {
     if constexpr (checks_enabled) {
         os::Guard guard(lock_);
         std::uint64_t free_runs = 0;

@@ -26,26 +26,26 @@ public:
         std::uint8_t mark;
         BagState state;
     };
-    Model(Node& node, unsigned seed) : node_(node), owned_(node.big.region().end_bag().value, false), random_(seed) {}
+    Model(Node& node, unsigned seed) : node_(node), owned_(node.pages.region().end_bag().value, false), random_(seed) {}
 
     void take() {
         std::uint32_t bags = 1 + random_() % (random_() % 8 == 0 ? 200 : 10);
         const std::uint32_t alignment = random_() % 4 == 0 ? 1u << (random_() % 8) : 1;
         const BagState state = random_() % 4 == 0 ? BagState::small : BagState::big;
-        const BagIndex first = node_.big.take(bags, alignment, state);
-        if (first == BigHeap::none) return;
+        const BagIndex first = node_.pages.take(bags, alignment, state);
+        if (first == PageHeap::none) return;
         ASSERT_EQ(address_of(node_.at(first)) % (alignment * bag_bytes), 0u);
         if (state == BagState::big) {
-            bags = BigHeap::whole_pages(bags);
+            bags = PageHeap::whole_pages(bags);
             ASSERT_EQ(address_of(node_.at(first)) % os::page_size(), 0u);
         }
-        ASSERT_EQ(node_.big.big_run(first), state == BagState::big ? bags : 0);
+        ASSERT_EQ(node_.pages.big_run(first), state == BagState::big ? bags : 0);
         claim(first.value, bags);
         // What is not marked is zero already, and clear() sees to the rest.
         for (std::uint32_t b = first.value; b < first.value + bags; ++b)
             if (node_.dirty(BagIndex{b}, 1) == 0) expect_zero(BagIndex{b}, 1);
         if (state == BagState::big && random_() % 4 == 0) {
-            node_.big.clear(first, bags * bag_bytes);
+            node_.pages.clear(first, bags * bag_bytes);
             expect_zero(first, bags);
         }
         runs_.push_back({first, bags, write(first, 0, bags), state});
@@ -55,8 +55,8 @@ public:
         const std::size_t i = random_() % runs_.size();
         check(runs_[i]);
         disown(runs_[i].first.value, runs_[i].bags);
-        node_.big.give(runs_[i].first);
-        ASSERT_EQ(node_.big.big_run(runs_[i].first), 0u);
+        node_.pages.give(runs_[i].first);
+        ASSERT_EQ(node_.pages.big_run(runs_[i].first), 0u);
         runs_[i] = runs_.back();
         runs_.pop_back();
     }
@@ -64,12 +64,12 @@ public:
         if (runs_.empty()) return;
         Run& run = runs_[random_() % runs_.size()];
         if (run.state != BagState::big) return;
-        const std::uint32_t bags = BigHeap::whole_pages(1 + random_() % (run.bags + 20));
-        const bool done = node_.big.resize(run.first, bags);
+        const std::uint32_t bags = PageHeap::whole_pages(1 + random_() % (run.bags + 20));
+        const bool done = node_.pages.resize(run.first, bags);
         check({run.first, std::min(bags, run.bags), run.mark, run.state});  // whatever it said, what was there stands
         if (bags <= run.bags) { ASSERT_TRUE(done); }
         if (!done) return;
-        ASSERT_EQ(node_.big.big_run(run.first), bags);
+        ASSERT_EQ(node_.pages.big_run(run.first), bags);
         if (bags > run.bags) claim(run.first.value + run.bags, bags - run.bags);
         else disown(run.first.value + bags, run.bags - bags);
         run.bags = bags;
@@ -141,24 +141,24 @@ TEST_P(BigHeapRandom, AgreesWithTheModel) {
         if (what < 6) model.take();
         else if (what < 12) model.give();
         else if (what < 15) model.resize();
-        else if (i % 64 == 0) node.big.purge(model.random() % 2 == 0);
+        else if (i % 64 == 0) node.pages.purge(model.random() % 2 == 0);
         if (HasFatalFailure()) return;
         if (i % 128 == 0) {
-            node.big.validate();
-            ASSERT_EQ(node.big.use().big_bags, model.bags_in_use(BagState::big));
-            ASSERT_EQ(node.big.use().small_bags, model.bags_in_use(BagState::small));
-            ASSERT_EQ(node.big.use().big_objects, model.big_objects());
+            node.pages.validate();
+            ASSERT_EQ(node.pages.use().big_bags, model.bags_in_use(BagState::big));
+            ASSERT_EQ(node.pages.use().small_bags, model.bags_in_use(BagState::small));
+            ASSERT_EQ(node.pages.use().big_objects, model.big_objects());
         }
     }
     model.give_everything();
-    node.big.validate();
-    EXPECT_EQ(node.big.use().big_bags, 0u);
-    EXPECT_EQ(node.big.use().big_objects, 0u);
+    node.pages.validate();
+    EXPECT_EQ(node.pages.use().big_bags, 0u);
+    EXPECT_EQ(node.pages.use().big_objects, 0u);
     // All coalesced: the whole node fits one object again.
-    node.big.purge(true);
-    EXPECT_EQ(node.big.use().dirty_bags, 0u);
+    node.pages.purge(true);
+    EXPECT_EQ(node.pages.use().dirty_bags, 0u);
     const BagIndex all = node.take(static_cast<std::uint32_t>(node.room()));
-    EXPECT_NE(all, BigHeap::none);
+    EXPECT_NE(all, PageHeap::none);
     EXPECT_EQ(node.dirty(all, static_cast<std::uint32_t>(node.room())), 0u);
 }
 INSTANTIATE_TEST_SUITE_P(PurgeDelay, BigHeapRandom, ::testing::Values(-1, 0, 5, 1000),
@@ -166,12 +166,12 @@ INSTANTIATE_TEST_SUITE_P(PurgeDelay, BigHeapRandom, ::testing::Values(-1, 0, 5, 
 
 #if !defined(__SANITIZE_THREAD__)  // which knows only what the kernel places
 // Nothing keeps other mappings out of the region. They are stepped over, and left alone.
-TEST(BigHeap, OtherMappingsInTheRegionAreSteppedOver) {
+TEST(PageHeap, OtherMappingsInTheRegionAreSteppedOver) {
     constexpr Bytes room = 512 * MiB;
     constexpr Bytes obstacle = 3 * MiB;
     Node node(1000, SpaceOptions{.stride = smallest_stride, .bags = room});
     std::vector<char*> obstacles;
-    const std::uint32_t first = node.big.region().first_bag().value;
+    const std::uint32_t first = node.pages.region().first_bag().value;
     for (std::uint32_t b = first + 40; b < first + (room >> bag_shift); b += 700 + b % 97) {
         obstacles.push_back(node.at(BagIndex{b}));
         ASSERT_EQ(os::map_at(obstacles.back(), obstacle), os::Mapped::done);
@@ -185,52 +185,52 @@ TEST(BigHeap, OtherMappingsInTheRegionAreSteppedOver) {
         else if (what < 11) model.give();
         else model.resize();
         if (HasFatalFailure()) return;
-        if (i % 128 == 0) node.big.validate();
+        if (i % 128 == 0) node.pages.validate();
     }
     // The heap came to the end of its region, past all of them.
-    EXPECT_GT(node.big.region().committed(), first + (room * 9 / 10 >> bag_shift));
+    EXPECT_GT(node.pages.region().committed(), first + (room * 9 / 10 >> bag_shift));
     model.give_everything();
-    node.big.validate();
-    EXPECT_EQ(node.big.use().big_bags, 0u);
+    node.pages.validate();
+    EXPECT_EQ(node.pages.use().big_bags, 0u);
     for (const char* p : obstacles)
         for (Bytes i = 0; i < obstacle; i += 4 * KiB) ASSERT_EQ(p[i], 0x5A);
 }
 #endif
 
-TEST(BigHeap, FreedNeighboursCoalesceFromEitherSide) {
+TEST(PageHeap, FreedNeighboursCoalesceFromEitherSide) {
     for (const int order : {0, 1, 2, 3, 4, 5}) {
         static constexpr int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
         Node node(-1);
         BagIndex run[3];
         for (auto& r : run) r = node.take(5);
         const BagIndex end = node.take(1);
-        for (const int i : orders[order]) node.big.give(run[i]);
+        for (const int i : orders[order]) node.pages.give(run[i]);
         EXPECT_EQ(node.take(15), run[0]);
-        EXPECT_NE(end, BigHeap::none);
+        EXPECT_NE(end, PageHeap::none);
     }
 }
 
 // A limit on address space, a core dump and locked memory count what is mapped.
-TEST(BigHeap, TheTopLeavesTheAddressSpaceOnceItIsClean) {
+TEST(PageHeap, TheTopLeavesTheAddressSpaceOnceItIsClean) {
     Node node(0);  // clean at once
     const BagIndex low = node.take_filled(40);
     const BagIndex high = node.take_filled(2000);
-    const std::uint64_t grown = node.big.region().committed();
-    node.big.give(low);
-    EXPECT_EQ(node.big.region().committed(), grown);
-    node.big.give(high);
-    EXPECT_LT(node.big.region().committed(), low.value + 200u);
-    node.big.validate();
+    const std::uint64_t grown = node.pages.region().committed();
+    node.pages.give(low);
+    EXPECT_EQ(node.pages.region().committed(), grown);
+    node.pages.give(high);
+    EXPECT_LT(node.pages.region().committed(), low.value + 200u);
+    node.pages.validate();
     EXPECT_EQ(node.take(2000), low);
     EXPECT_EQ(node.dirty(low, 2000), 0u);
     node.fill(low, 2000);
-    node.big.validate();
+    node.pages.validate();
 }
 
-TEST(BigHeap, FirstFitTakesTheLowestHole) {
+TEST(PageHeap, FirstFitTakesTheLowestHole) {
     Node node(-1);
     const BagIndex hole4 = node.take(4), wall1 = node.take(1), hole10 = node.take(10), wall2 = node.take(1), hole3 = node.take(3), wall3 = node.take(1);
-    for (const BagIndex hole : {hole10, hole3, hole4}) node.big.give(hole);
+    for (const BagIndex hole : {hole10, hole3, hole4}) node.pages.give(hole);
     EXPECT_EQ(node.take(5), hole10);
     EXPECT_EQ(node.take(3), hole4);
     EXPECT_EQ(node.take(3).value, hole10.value + 5);
@@ -239,72 +239,72 @@ TEST(BigHeap, FirstFitTakesTheLowestHole) {
 
 // Where the lowest hole has no pages, what was freed last and has some serves a big object, but is not
 // broken up for a bag of small ones.
-TEST(BigHeap, ResidentMemoryServesBigObjectsFirst) {
+TEST(PageHeap, ResidentMemoryServesBigObjectsFirst) {
     Node node(-1);
     const BagIndex low = node.take_filled(8), wall1 = node.take_filled(1), high = node.take_filled(8), wall2 = node.take_filled(1);
-    node.big.give(low);
-    node.big.purge(true);
-    node.big.give(high);
-    const BagIndex small = node.big.take(1, 1, BagState::small, ClassId{1});
+    node.pages.give(low);
+    node.pages.purge(true);
+    node.pages.give(high);
+    const BagIndex small = node.pages.take(1, 1, BagState::small, ClassId{1});
     EXPECT_EQ(small, low);
     EXPECT_EQ(node.take(2), high);
     (void)wall1, (void)wall2;
 }
 
-TEST(BigHeap, GrowsInPlaceWhereTheNeighbourIsFree) {
+TEST(PageHeap, GrowsInPlaceWhereTheNeighbourIsFree) {
     Node node(-1);
     const BagIndex a = node.take_filled(4), b = node.take_filled(4), c = node.take_filled(1);
-    EXPECT_FALSE(node.big.resize(a, 5));
-    EXPECT_EQ(node.big.big_run(a), 4u);
-    node.big.give(b);
-    EXPECT_FALSE(node.big.resize(a, 9));
-    EXPECT_TRUE(node.big.resize(a, 7));
+    EXPECT_FALSE(node.pages.resize(a, 5));
+    EXPECT_EQ(node.pages.big_run(a), 4u);
+    node.pages.give(b);
+    EXPECT_FALSE(node.pages.resize(a, 9));
+    EXPECT_TRUE(node.pages.resize(a, 7));
     EXPECT_EQ(node.at(a)[4 * bag_bytes - 1], char(0xEE));
-    EXPECT_TRUE(node.big.resize(a, 8));
-    EXPECT_TRUE(node.big.resize(a, 1));
+    EXPECT_TRUE(node.pages.resize(a, 8));
+    EXPECT_TRUE(node.pages.resize(a, 1));
     EXPECT_EQ(node.take(7).value, a.value + 1);
-    EXPECT_TRUE(node.big.resize(c, 100)) << "above it nothing was ever used";
-    EXPECT_FALSE(node.big.resize(c, static_cast<std::uint32_t>(node.room()))) << "more than the node has";
-    node.big.validate();
+    EXPECT_TRUE(node.pages.resize(c, 100)) << "above it nothing was ever used";
+    EXPECT_FALSE(node.pages.resize(c, static_cast<std::uint32_t>(node.room()))) << "more than the node has";
+    node.pages.validate();
 }
 
-TEST(BigHeap, AFullNodeSaysSoAndGoesOn) {
+TEST(PageHeap, AFullNodeSaysSoAndGoesOn) {
     Node node(-1, 32 * MiB);
     std::vector<BagIndex> runs;
-    for (BagIndex run = node.take(7); run != BigHeap::none; run = node.take(7)) runs.push_back(run);
+    for (BagIndex run = node.take(7); run != PageHeap::none; run = node.take(7)) runs.push_back(run);
     EXPECT_GT(runs.size() * 7, node.room() - 7);
-    EXPECT_EQ(node.take(~std::uint32_t{0} - 64), BigHeap::none);
-    EXPECT_EQ(node.big.take(1, 1u << 26, BagState::big), BigHeap::none);
-    node.big.validate();
-    for (const BagIndex run : runs) node.big.give(run);
-    node.big.validate();
-    EXPECT_NE(node.take(static_cast<std::uint32_t>(node.room() - 1)), BigHeap::none);
+    EXPECT_EQ(node.take(~std::uint32_t{0} - 64), PageHeap::none);
+    EXPECT_EQ(node.pages.take(1, 1u << 26, BagState::big), PageHeap::none);
+    node.pages.validate();
+    for (const BagIndex run : runs) node.pages.give(run);
+    node.pages.validate();
+    EXPECT_NE(node.take(static_cast<std::uint32_t>(node.room() - 1)), PageHeap::none);
 }
 
-TEST(BigHeap, OnlyTheFirstBagOfABigObjectIsOne) {
+TEST(PageHeap, OnlyTheFirstBagOfABigObjectIsOne) {
     Node node(-1);
     const BagIndex run = node.take(3);
-    const BagIndex small = node.big.take(2, 1, BagState::small);
-    EXPECT_EQ(node.big.big_run(run), 3u);
-    EXPECT_EQ(node.big.big_run(BagIndex{std::uint64_t{run.value} + 1}), 0u);
-    EXPECT_EQ(node.big.big_run(BagIndex{std::uint64_t{run.value} + 2}), 0u);
-    EXPECT_EQ(node.big.big_run(small), 0u);
-    EXPECT_EQ(node.big.big_run(BagIndex{0u}), 0u) << "metadata";
-    EXPECT_EQ(node.big.big_run(BagIndex{std::uint64_t{node.big.region().end_bag().value} - 1}), 0u) << "never used";
-    EXPECT_EQ(node.big.use().small_bags, 2u);
-    EXPECT_EQ(node.big.use().big_bags, 3u);
+    const BagIndex small = node.pages.take(2, 1, BagState::small);
+    EXPECT_EQ(node.pages.big_run(run), 3u);
+    EXPECT_EQ(node.pages.big_run(BagIndex{std::uint64_t{run.value} + 1}), 0u);
+    EXPECT_EQ(node.pages.big_run(BagIndex{std::uint64_t{run.value} + 2}), 0u);
+    EXPECT_EQ(node.pages.big_run(small), 0u);
+    EXPECT_EQ(node.pages.big_run(BagIndex{0u}), 0u) << "metadata";
+    EXPECT_EQ(node.pages.big_run(BagIndex{std::uint64_t{node.pages.region().end_bag().value} - 1}), 0u) << "never used";
+    EXPECT_EQ(node.pages.use().small_bags, 2u);
+    EXPECT_EQ(node.pages.use().big_bags, 3u);
 }
 
-TEST(BigHeap, UsedMemoryIsNotCalledZero) {
+TEST(PageHeap, UsedMemoryIsNotCalledZero) {
     Node node(-1);
     const BagIndex run = node.take(8);
     EXPECT_EQ(node.dirty(run, 8), 0u);
     node.fill(run, 8);
-    node.big.give(run);
+    node.pages.give(run);
     EXPECT_EQ(node.take(8), run);
     EXPECT_EQ(node.dirty(run, 8), 8u);
     // Half of it new: not zero as a whole either.
-    node.big.give(run);
+    node.pages.give(run);
     EXPECT_EQ(node.take(16), run);
     EXPECT_EQ(node.dirty(run, 16), 8u);
 }

@@ -8,7 +8,7 @@
 // them leaves something to copy.
 #include <cstring>
 
-#include "heap/pages/big_heap.h"
+#include "heap/pages/page_heap.h"
 
 namespace numalloc {
 
@@ -25,7 +25,7 @@ std::uint32_t bags_in(Bytes bytes) { return static_cast<std::uint32_t>(bytes >> 
 
 // The bags lie in one mapping that was moved there, or in the natural one again. A moved mapping that
 // had begun before or among them and reaches beyond begins behind them now.
-void BigHeap::note_mapping(std::uint32_t b, std::uint32_t bags, bool moved) {
+void PageHeap::note_mapping(std::uint32_t b, std::uint32_t bags, bool moved) {
     os::Guard guard(lock_);
     const BagIndex first{b};
     std::uint32_t count = moved_mappings_ - region_.count(BagMark::moved_first, first, bags) + (moved ? 1 : 0);
@@ -43,7 +43,7 @@ void BigHeap::note_mapping(std::uint32_t b, std::uint32_t bags, bool moved) {
 
 // Gives a stretch of an owned run back to the OS. false when it stays dirty; `lost` is set when it
 // is no longer ours.
-bool BigHeap::purge_bags(std::uint32_t b, std::uint32_t bags, bool& lost) {
+bool PageHeap::purge_bags(std::uint32_t b, std::uint32_t bags, bool& lost) {
     if (!os::discard(region_.address(BagIndex{b}), Bytes{bags} << bag_shift)) return false;
     if (region_.count(BagMark::moved, BagIndex{b}, bags) == 0) return true;
     const os::Replaced renewed = region_.renew(BagIndex{b}, bags);
@@ -53,7 +53,7 @@ bool BigHeap::purge_bags(std::uint32_t b, std::uint32_t bags, bool& lost) {
 }
 
 // Moves pieces from the front on, as long as that works. The bytes that are at `to` now.
-Bytes BigHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last) {
+Bytes PageHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last) {
     char* const source = static_cast<char*>(region_.address(from));
     char* const target = static_cast<char*>(region_.address(to));
     Bytes done = 0;
@@ -76,7 +76,7 @@ Bytes BigHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced
 
 // What was not moved. Under strict binding nobody counted pages for it: what is copied gives its own back,
 // piece by piece; true if all of it did.
-bool BigHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
+bool PageHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
     char* const source = static_cast<char*>(region_.address(from));
     char* const target = static_cast<char*>(region_.address(to));
     const Bytes step = options_.populate ? copied_at_once : bytes;
@@ -90,7 +90,7 @@ bool BigHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
     return given_back;
 }
 
-bool BigHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
+bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     bags = whole_pages(bags);
     const Bytes bytes = Bytes{bags} << bag_shift;
     // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves.

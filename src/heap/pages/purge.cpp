@@ -1,6 +1,6 @@
 // Free memory goes back to the system: what has rested for purge_delay, and what exceeds the limit
 // (dirty_limit.h says how much that is, and why). The kernel works without the heap's lock.
-#include "heap/pages/big_heap.h"
+#include "heap/pages/page_heap.h"
 #include "os/clock.h"
 
 namespace numalloc {
@@ -15,7 +15,7 @@ constexpr std::uint32_t purged_at_once = 32;
 
 // Gives dirty bags of a free run back: all, or all but the younger, which begin to rest anew.
 // How many went, as the next two say: others may free, and purge, while the lock is dropped.
-std::uint32_t BigHeap::purge_run(std::uint32_t run, Younger younger) {
+std::uint32_t PageHeap::purge_run(std::uint32_t run, Younger younger) {
     remove_free(run);
     bag(run).state = BagState::small;
     return purge_owned(run, bag(run).run, younger);
@@ -23,7 +23,7 @@ std::uint32_t BigHeap::purge_run(std::uint32_t run, Younger younger) {
 
 // The same of the end of the oldest run, what would be handed out last: at least `bags` of those that are
 // dirty, or all that there are. Huge pages go whole, but at the ends of the run.
-std::uint32_t BigHeap::purge_oldest(std::uint32_t bags) {
+std::uint32_t PageHeap::purge_oldest(std::uint32_t bags) {
     const std::uint32_t run = oldest_;
     const std::uint32_t end = run + bag(run).run;
     const bool huge = options_.huge_pages && end > region_.huge_from().value;
@@ -47,7 +47,7 @@ std::uint32_t BigHeap::purge_oldest(std::uint32_t bags) {
 
 // Then makes the range free. The lock is dropped while the kernel works; the range is marked as allocated
 // so that nobody takes it or coalesces with it.
-std::uint32_t BigHeap::purge_owned(std::uint32_t run, std::uint32_t length, Younger younger) {
+std::uint32_t PageHeap::purge_owned(std::uint32_t run, std::uint32_t length, Younger younger) {
     const std::uint32_t to = run + length;
     const auto goes = [&](std::uint32_t b) {
         return region_.count_dirty(BagIndex{b}, 1) != 0 && (younger == Younger::too || region_.count(BagMark::younger, BagIndex{b}, 1) == 0);
@@ -94,11 +94,11 @@ std::uint32_t BigHeap::purge_owned(std::uint32_t run, std::uint32_t length, Youn
 
 // The clock is read each time: while a purge dropped the lock, others may have freed at a later time than
 // was read before, which would look like 49 days ago.
-bool BigHeap::has_rested(std::uint32_t run) const {
+bool PageHeap::has_rested(std::uint32_t run) const {
     return os::milliseconds() - bag(run).extent.freed_at >= static_cast<std::uint32_t>(options_.purge_delay);
 }
 
-void BigHeap::enforce_limit() {
+void PageHeap::enforce_limit() {
     if (options_.purge_delay < 0) return;
     if (options_.purge_delay == 0) {
         while (oldest_ != no_bag) purge_run(oldest_, Younger::too);
@@ -119,7 +119,7 @@ void BigHeap::enforce_limit() {
     limit_.on_early_purge(went, os::milliseconds());
 }
 
-Bytes BigHeap::purge(bool all) {
+Bytes PageHeap::purge(bool all) {
     os::Guard guard(lock_);
     std::uint32_t went = 0;
     // Others may free meanwhile; what they add has its own turn.

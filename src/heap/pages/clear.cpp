@@ -2,7 +2,7 @@
 // says where. The caller owns the run, so that nothing here takes the heap's lock.
 #include <cstring>
 
-#include "heap/pages/big_heap.h"
+#include "heap/pages/page_heap.h"
 #include "heap/pages/stretches.h"
 #include "os/mapping.h"
 
@@ -20,7 +20,7 @@ bool better_discarded(void* p, Bytes bytes) { return os::resident_bytes(p, bytes
 
 }  // namespace
 
-void BigHeap::clear(BagIndex run, Bytes bytes) {
+void PageHeap::clear(BagIndex run, Bytes bytes) {
     char* const start = static_cast<char*>(region_.address(run));
     const auto to = run.value + static_cast<std::uint32_t>(divide_up(bytes, bag_bytes));
     const auto clear_piece = [&](std::uint32_t b, std::uint32_t end, bool discard) {

@@ -1,5 +1,5 @@
 // The end of a node's bags: where the heap grows, and where its address space goes back.
-#include "heap/pages/big_heap.h"
+#include "heap/pages/page_heap.h"
 
 namespace numalloc {
 
@@ -11,7 +11,7 @@ constexpr std::uint32_t trimmed_from = static_cast<std::uint32_t>(2 * MiB / bag_
 }  // namespace
 
 // Takes never-used bags, together with a free run that ends where they begin.
-std::uint32_t BigHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
+std::uint32_t PageHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
     std::uint32_t tail = alignment == 1 ? free_run_before(top_) : no_bag;
     // Of 256 GiB and more the tree may overlook one that is long enough.
     if (tail != no_bag && bag(tail).run >= bags) tail = no_bag;
@@ -30,7 +30,7 @@ std::uint32_t BigHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
 }
 
 // The same where another mapping lies in the way: it stays allocated for ever, to nobody.
-std::uint32_t BigHeap::extend_over(std::uint32_t bags, std::uint32_t alignment) {
+std::uint32_t PageHeap::extend_over(std::uint32_t bags, std::uint32_t alignment) {
     const std::uint32_t old_top = top_;
     const auto old_end = static_cast<std::uint32_t>(region_.committed());
     const std::uint32_t first = region_.step_over(std::uint64_t{bags} + alignment - 1);
@@ -45,7 +45,7 @@ std::uint32_t BigHeap::extend_over(std::uint32_t bags, std::uint32_t alignment) 
 
 // The free run at the top, which is clean, leaves the address space: limits on it, core dumps and locked memory count
 // what is mapped. One system call where a purge has made many.
-void BigHeap::trim_top(std::uint32_t run) {
+void PageHeap::trim_top(std::uint32_t run) {
     // What the kernel refused to take back (mlockall) is out of the queue, but marked; it stays.
     if (bag(run).run < trimmed_from || region_.count_dirty(BagIndex{run}, bag(run).run) != 0) return;
     const std::uint32_t freed_at = bag(run).extent.freed_at;
@@ -56,7 +56,7 @@ void BigHeap::trim_top(std::uint32_t run) {
 }
 
 // The same of a range that was just purged and is marked as allocated still. How much of it is left below the top.
-std::uint32_t BigHeap::trim_purged(std::uint32_t run, std::uint32_t length) {
+std::uint32_t PageHeap::trim_purged(std::uint32_t run, std::uint32_t length) {
     if (run + length != top_ || length < trimmed_from || region_.count_dirty(BagIndex{run}, length) != 0) return length;
     top_ = static_cast<std::uint32_t>(region_.shrink(run));
     if (top_ > run) return top_ - run;

@@ -18,7 +18,7 @@
 
 namespace numalloc {
 
-struct BigHeapOptions {
+struct PageHeapOptions {
     std::int32_t purge_delay = 1000;  // milliseconds; 0 at once, -1 never
     bool huge_pages = false;          // bags may be huge pages: as few as can be are broken up
     bool populate = false;            // put pages behind bags before they are handed out
@@ -27,7 +27,7 @@ struct BigHeapOptions {
     std::uint32_t most_moved = 8192;  // mappings that moved blocks may lie in
 };
 
-struct BigHeapUse {
+struct PageHeapUse {
     std::uint64_t big_bags;        // in big objects
     std::uint64_t small_bags;      // in small bags
     std::uint64_t bound_bags;      // in bound heaps
@@ -37,13 +37,13 @@ struct BigHeapUse {
     std::uint64_t purged_bags;     // given back to the OS since start
 };
 
-class BigHeap {
+class PageHeap {
 public:
     Region& region() { return region_; }
     const Region& region() const { return region_; }
 
     // After region().open(). Called once, before any other.
-    void start(const BigHeapOptions& options);
+    void start(const PageHeapOptions& options);
 
     // A run of `bags` bags whose first is a multiple of `alignment` bags (a power of two) from
     // address 0. no_bag when the node has no room. What of it the region does not mark as dirty is zero;
@@ -58,10 +58,10 @@ public:
     static constexpr BagIndex none{no_bag};
 
     // The same for bags of objects. With page_owners they are cut from a huge page that only `owner`
-    // has; one owner's calls, and keep_nothing(), must not overlap.
+    // has; one owner's calls, and give_rest(), must not overlap.
     BagIndex take_small(std::uint32_t bags, ClassId c, std::uint32_t owner);
     // What is left of the owner's huge page, for the caller to give; none if it has none.
-    BagIndex keep_nothing(std::uint32_t owner);
+    BagIndex give_rest(std::uint32_t owner);
     bool shares_huge_pages() const { return pages_ == nullptr; }
 
     // Bags of a big object's run that has so many at least: all of its pages.
@@ -97,7 +97,7 @@ public:
     // Gives back to the OS what has been free for purge_delay; everything when `all`. The bytes.
     Bytes purge(bool all);
 
-    BigHeapUse use();
+    PageHeapUse use();
     void validate();
 
 
@@ -149,13 +149,13 @@ private:
     std::uint32_t newest_ = no_bag;
     std::uint32_t dirty_ = 0;        // bags in that queue that are dirty
     DirtyLimit limit_;
-    BigHeapOptions options_;
+    PageHeapOptions options_;
     std::uint32_t* pages_ = nullptr;  // the rest of each owner's huge page, a run; 0: none. nullptr: all share
     std::uint32_t moved_mappings_ = 0;
     Bytes kept_by_kernel_ = 0;       // of the node's free memory, for strict binding
     Bytes granted_ = 0;              // of it, still ours to populate by the last reading
     std::uint32_t granted_at_ = 0;   // milliseconds
-    BigHeapUse use_{};
+    PageHeapUse use_{};
 };
 
 }  // namespace numalloc

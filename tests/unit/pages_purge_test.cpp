@@ -16,97 +16,97 @@ using testing::Node;
 TEST(BigHeapPurge, DelayZeroGivesBackAtOnce) {
     Node node(0);
     const BagIndex run = node.take_filled(64), wall = node.take(1);
-    EXPECT_NE(wall, BigHeap::none);
-    node.big.give(run);
-    EXPECT_EQ(node.big.use().dirty_bags, 0u);
-    EXPECT_EQ(node.big.use().purged_bags, 64u);
+    EXPECT_NE(wall, PageHeap::none);
+    node.pages.give(run);
+    EXPECT_EQ(node.pages.use().dirty_bags, 0u);
+    EXPECT_EQ(node.pages.use().purged_bags, 64u);
     EXPECT_EQ(node.at(run)[5], 0);
 }
 
 TEST(BigHeapPurge, DelayOfASecondKeepsALittleUntilItIsOver) {
     Node node(1000);
     const BagIndex run = node.take_filled(64), wall = node.take(1);  // 2 MiB: below the limit
-    EXPECT_NE(wall, BigHeap::none);
-    node.big.give(run);
-    EXPECT_EQ(node.big.use().dirty_bags, 64u);
-    EXPECT_EQ(node.big.purge(false), 0u);
+    EXPECT_NE(wall, PageHeap::none);
+    node.pages.give(run);
+    EXPECT_EQ(node.pages.use().dirty_bags, 64u);
+    EXPECT_EQ(node.pages.purge(false), 0u);
     EXPECT_EQ(node.at(run)[5], char(0xEE));
-    EXPECT_EQ(node.big.purge(true), 64 * bag_bytes) << "malloc_trim does not wait";
+    EXPECT_EQ(node.pages.purge(true), 64 * bag_bytes) << "malloc_trim does not wait";
     EXPECT_EQ(node.at(run)[5], 0);
 }
 
 TEST(BigHeapPurge, WhatHasRestedLongEnoughGoes) {
     Node node(30);
     const BagIndex run = node.take_filled(64), other = node.take_filled(1);
-    node.big.give(run);
+    node.pages.give(run);
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    node.big.give(other);  // any free looks at the clock
+    node.pages.give(other);  // any free looks at the clock
     EXPECT_EQ(node.at(run)[5], 0);
     EXPECT_EQ(node.at(other)[5], char(0xEE)) << "coalesced with what is older, but freed just now";
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    EXPECT_EQ(node.big.purge(false), bag_bytes) << "no longer than its own delay";
+    EXPECT_EQ(node.pages.purge(false), bag_bytes) << "no longer than its own delay";
 }
 
 TEST(BigHeapPurge, ANeighbourTakesNothingYoungWithIt) {
     Node node(1000);
     const BagIndex young = node.take_filled(20), old = node.take_filled(80), right = node.take_filled(20);
-    node.big.give(old);
+    node.pages.give(old);
     std::this_thread::sleep_for(std::chrono::milliseconds(800));
-    node.big.give(young);
-    node.big.give(right);
+    node.pages.give(young);
+    node.pages.give(right);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    EXPECT_EQ(node.big.purge(false), 80 * bag_bytes);
+    EXPECT_EQ(node.pages.purge(false), 80 * bag_bytes);
     EXPECT_EQ(node.at(old)[5], 0);
     for (const BagIndex run : {young, right}) EXPECT_EQ(node.at(run)[5], char(0xEE));
-    EXPECT_EQ(node.big.use().dirty_bags, 40u);
+    EXPECT_EQ(node.pages.use().dirty_bags, 40u);
     std::this_thread::sleep_for(std::chrono::milliseconds(1100));
-    EXPECT_EQ(node.big.purge(false), 40 * bag_bytes) << "two delays are the most";
-    node.big.validate();
+    EXPECT_EQ(node.pages.purge(false), 40 * bag_bytes) << "two delays are the most";
+    node.pages.validate();
 }
 
 TEST(BigHeapPurge, SmallFreesBesideItHoldNothingBack) {
     Node node(100);
     const BagIndex small = node.take_filled(1), old = node.take_filled(80);
-    node.big.give(old);
-    node.big.give(small);
+    node.pages.give(old);
+    node.pages.give(small);
     for (int i = 0; i < 30; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        node.big.give(node.take_filled(1));
+        node.pages.give(node.take_filled(1));
     }
     EXPECT_EQ(node.at(old)[5], 0);
-    EXPECT_LE(node.big.use().dirty_bags, 1u);
+    EXPECT_LE(node.pages.use().dirty_bags, 1u);
 }
 
 // As much of it as exceeds the limit, from its end.
 TEST(BigHeapPurge, ALongRunGoesInPart) {
     Node node(20000);
     const BagIndex run = node.take_filled(1024), wall = node.take_filled(1);
-    node.big.give(run);
-    EXPECT_GE(node.big.use().dirty_bags, DirtyLimit::floor * 3 / 4);
-    EXPECT_LE(node.big.use().dirty_bags, DirtyLimit::floor);
+    node.pages.give(run);
+    EXPECT_GE(node.pages.use().dirty_bags, DirtyLimit::floor * 3 / 4);
+    EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor);
     EXPECT_EQ(node.at(run)[5], char(0xEE));
     EXPECT_EQ(node.at(run)[1023 * bag_bytes], 0);
-    node.big.validate();
-    node.big.give(wall);
+    node.pages.validate();
+    node.pages.give(wall);
 }
 
 TEST(BigHeapPurge, DelayMinusOneKeepsEverything) {
     Node node(-1);
     const BagIndex run = node.take_filled(1024);  // 32 MiB: above every limit
-    node.big.give(run);
+    node.pages.give(run);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    EXPECT_EQ(node.big.purge(false), 0u);
-    EXPECT_EQ(node.big.use().dirty_bags, 1024u);
-    EXPECT_EQ(node.big.purge(true), 1024 * bag_bytes);
+    EXPECT_EQ(node.pages.purge(false), 0u);
+    EXPECT_EQ(node.pages.use().dirty_bags, 1024u);
+    EXPECT_EQ(node.pages.purge(true), 1024 * bag_bytes);
 }
 
 TEST(BigHeapPurge, MuchFreeMemoryDoesNotWait) {
     Node node(1000);
     std::vector<BagIndex> runs;
     for (int i = 0; i < 32; ++i) runs.push_back(node.take_filled(32));  // 32 times 1 MiB
-    for (const BagIndex run : runs) node.big.give(run);
-    EXPECT_LE(node.big.use().dirty_bags, 3 * DirtyLimit::floor);
-    EXPECT_GE(node.big.use().purged_bags, 512u);
+    for (const BagIndex run : runs) node.pages.give(run);
+    EXPECT_LE(node.pages.use().dirty_bags, 3 * DirtyLimit::floor);
+    EXPECT_GE(node.pages.use().purged_bags, 512u);
 }
 
 // Takes and gives 16 MiB in runs of one length, with a pause between as a program has that writes to them.
@@ -114,7 +114,7 @@ void take_and_give(Node& node, std::uint32_t length, int pause_ms) {
     std::vector<BagIndex> runs;
     for (std::uint32_t taken = 0; taken + length <= 512; taken += length) runs.push_back(node.take_filled(length));
     std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
-    for (const BagIndex run : runs) node.big.give(run);
+    for (const BagIndex run : runs) node.pages.give(run);
 }
 
 // A program that takes and gives the same in a loop must not pay page faults in every round.
@@ -122,10 +122,10 @@ TEST(BigHeapPurge, ALoopKeepsItsMemoryWhateverItsPace) {
     for (const int pause : {0, 60}) {
         Node node(20000);  // a machine with more to do is no reason to purge
         for (int i = 0; i < 4; ++i) take_and_give(node, 32, pause);
-        const std::uint64_t before = node.big.use().purged_bags;
+        const std::uint64_t before = node.pages.use().purged_bags;
         EXPECT_GT(before, 0u) << "the first round is no loop yet";
         for (int i = 0; i < 4; ++i) take_and_give(node, 32, pause);
-        EXPECT_EQ(node.big.use().purged_bags, before) << "pause " << pause;
+        EXPECT_EQ(node.pages.use().purged_bags, before) << "pause " << pause;
     }
 }
 
@@ -134,14 +134,14 @@ TEST(BigHeapPurge, ALoopThatGrowsInPlaceKeepsItsMemory) {
     Node node(20000);
     const auto round = [&] {
         const BagIndex run = node.take_filled(1);
-        ASSERT_TRUE(node.big.resize(run, 512));
+        ASSERT_TRUE(node.pages.resize(run, 512));
         node.fill(run, 512);
-        node.big.give(run);
+        node.pages.give(run);
     };
     for (int i = 0; i < 4; ++i) round();
-    const std::uint64_t before = node.big.use().purged_bags;
+    const std::uint64_t before = node.pages.use().purged_bags;
     for (int i = 0; i < 4; ++i) round();
-    EXPECT_EQ(node.big.use().purged_bags, before);
+    EXPECT_EQ(node.pages.use().purged_bags, before);
 }
 
 // While one thread purges, others free: neither is what they freed old, nor what was purged forgotten.
@@ -154,15 +154,15 @@ TEST(BigHeapPurge, ALoopOfSeveralThreadsKeepsItsMemory) {
         std::vector<std::thread> team;
         for (unsigned t = 0; t < threads; ++t)
             team.emplace_back([&, t] {
-                for (unsigned i = t * blocks; i < (t + 1) * blocks; ++i) node.big.give(runs[i]);
+                for (unsigned i = t * blocks; i < (t + 1) * blocks; ++i) node.pages.give(runs[i]);
             });
         for (std::thread& t : team) t.join();
     };
     for (int i = 0; i < 3; ++i) round();
-    const std::uint64_t before = node.big.use().purged_bags;
+    const std::uint64_t before = node.pages.use().purged_bags;
     for (int i = 0; i < 5; ++i) round();
-    EXPECT_LE(node.big.use().purged_bags - before, 5 * length);
-    node.big.validate();
+    EXPECT_LE(node.pages.use().purged_bags - before, 5 * length);
+    node.pages.validate();
 }
 
 // Phases, each larger than the one before, are no loop: the last one leaves what the limit allows.
@@ -172,11 +172,11 @@ TEST(BigHeapPurge, PhasesThatGrowLeaveAQuarter) {
     std::uint32_t most = 0;
     for (std::uint32_t blocks = 96; blocks < 300; blocks += blocks / 5) {
         for (std::uint32_t i = 0; i < blocks; ++i) runs.push_back(node.take_filled(32));
-        for (const BagIndex run : runs) node.big.give(run);
+        for (const BagIndex run : runs) node.pages.give(run);
         runs.clear();
         most = blocks * 32;
     }
-    EXPECT_LE(node.big.use().dirty_bags, (most + most / 8) / 4 + 32);
+    EXPECT_LE(node.pages.use().dirty_bags, (most + most / 8) / 4 + 32);
 }
 
 TEST(BigHeapPurge, TheMemoryOfALoopThatIsOverGoesAfterTheDelay) {
@@ -184,27 +184,27 @@ TEST(BigHeapPurge, TheMemoryOfALoopThatIsOverGoesAfterTheDelay) {
     for (int i = 0; i < 8; ++i) take_and_give(node, 32, 0);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     const BagIndex last = node.take_filled(1);
-    node.big.give(last);
-    EXPECT_LE(node.big.use().dirty_bags, DirtyLimit::floor);
+    node.pages.give(last);
+    EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor);
     // What was kept for the loop is forgotten.
     take_and_give(node, 32, 0);
-    EXPECT_LE(node.big.use().dirty_bags, DirtyLimit::floor);
+    EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor);
 }
 
 TEST(BigHeapPurge, OtherSizesAreNoLoop) {
     Node node(20000);
     for (const std::uint32_t length : {1u, 2u, 4u, 5u, 6u, 7u, 8u, 16u, 20u, 32u, 64u}) take_and_give(node, length, 0);
-    EXPECT_LE(node.big.use().dirty_bags, DirtyLimit::floor);
+    EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor);
 }
 
 // What exceeds the limit goes from the end of a run: there in part, and down to a huge page's start.
 TEST(BigHeapPurge, HugePagesGoWhole) {
     Node node(20000, 512 * MiB, 8192, true);
-    const BagIndex below = node.take_filled(node.big.region().huge_from().value - node.big.region().first_bag().value);
+    const BagIndex below = node.take_filled(node.pages.region().huge_from().value - node.pages.region().first_bag().value);
     const BagIndex run = node.take_filled(8 * 64 + 7), wall = node.take_filled(1);
-    ASSERT_EQ(run, node.big.region().huge_from());
-    node.big.give(run);
-    const auto dirty = static_cast<std::uint32_t>(node.big.use().dirty_bags);
+    ASSERT_EQ(run, node.pages.region().huge_from());
+    node.pages.give(run);
+    const auto dirty = static_cast<std::uint32_t>(node.pages.use().dirty_bags);
     ASSERT_GT(dirty, 0u);
     ASSERT_LT(dirty, 8u * 64);
     EXPECT_EQ(dirty % 64, 0u);
@@ -213,7 +213,7 @@ TEST(BigHeapPurge, HugePagesGoWhole) {
     EXPECT_EQ(node.at(run)[(8 * 64 + 7) * bag_bytes - 1], 0);
     (void)below;
     (void)wall;
-    node.big.validate();
+    node.pages.validate();
 }
 
 }  // namespace

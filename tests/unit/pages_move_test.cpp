@@ -43,13 +43,13 @@ Block take(Node& node, std::uint32_t bags, unsigned char mark) {
 // What a program may do to its own block: its mapping is split there.
 void split(Node& node, BagIndex bag, std::uint32_t bags) {
     bag.value -= (address_of(node.at(bag)) % os::page_size()) >> bag_shift;  // mappings are whole pages
-    ASSERT_EQ(madvise(node.at(bag), BigHeap::whole_pages(bags) * bag_bytes, MADV_DONTDUMP), 0);
+    ASSERT_EQ(madvise(node.at(bag), PageHeap::whole_pages(bags) * bag_bytes, MADV_DONTDUMP), 0);
 }
 
 // Mappings that are readable and writable, in the node's bags.
 unsigned mappings(const Node& node) {
-    const Address from = address_of(node.big.region().address(node.big.region().first_bag()));
-    const Address to = node.big.region().start() + (Address{node.big.region().end_bag().value} << bag_shift);
+    const Address from = address_of(node.pages.region().address(node.pages.region().first_bag()));
+    const Address to = node.pages.region().start() + (Address{node.pages.region().end_bag().value} << bag_shift);
     FILE* file = std::fopen("/proc/self/maps", "r");
     unsigned count = 0;
     unsigned long begin, end;
@@ -72,12 +72,12 @@ TEST(BigMove, PagesMoveOutOfOneMapping) {
     const Block from = take(node, 8 * bags_of_mib, 1);
     const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
     const long before = page_faults();
-    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
+    ASSERT_TRUE(node.pages.move(from.run, to.run, from.bags));
     EXPECT_LT(page_faults() - before, 100) << "of 2048 pages: they were copied";
     EXPECT_TRUE(intact(node, to, from.bags));
-    EXPECT_EQ(node.big.moved_mappings(), 1u);
+    EXPECT_EQ(node.pages.moved_mappings(), 1u);
     // The source is free, and known to be zero.
-    EXPECT_EQ(node.big.use().dirty_bags, 0u);
+    EXPECT_EQ(node.pages.use().dirty_bags, 0u);
     EXPECT_EQ(node.take(from.bags), from.run);
     EXPECT_EQ(node.dirty(from.run, from.bags), 0u);
     EXPECT_EQ(node.at(from.run)[4096], 0);
@@ -90,16 +90,16 @@ TEST(BigMove, PagesMoveOutOfSeveralMappings) {
     split(node, BagIndex{from.run.value + 100}, 130);
     ASSERT_EQ(mappings(node), at_first + 2);
     const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
-    ASSERT_NE(node.take(1), BigHeap::none);  // a wall: the end of the heap would leave the address space
+    ASSERT_NE(node.take(1), PageHeap::none);  // a wall: the end of the heap would leave the address space
     const long before = page_faults();
-    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
+    ASSERT_TRUE(node.pages.move(from.run, to.run, from.bags));
     EXPECT_LT(page_faults() - before, 100) << "of 3072 pages: they were copied";
     EXPECT_TRUE(intact(node, to, from.bags));
-    EXPECT_EQ(node.big.moved_mappings(), 3u);
+    EXPECT_EQ(node.pages.moved_mappings(), 3u);
     // Where it was, all is natural again; where it is, when that has been purged.
-    node.big.give(to.run);
-    node.big.purge(true);
-    EXPECT_EQ(node.big.moved_mappings(), 0u);
+    node.pages.give(to.run);
+    node.pages.purge(true);
+    EXPECT_EQ(node.pages.moved_mappings(), 0u);
     EXPECT_EQ(mappings(node), at_first);
     EXPECT_EQ(node.at(to.run)[0], 0);
 }
@@ -109,9 +109,9 @@ TEST(BigMove, ShortPiecesAreCopiedAndNotMappedForThemselves) {
     const Block from = take(node, 8 * bags_of_mib, 1);
     for (std::uint32_t bag = 10; bag < 200; bag += 20) split(node, BagIndex{from.run.value + bag}, 1);
     const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
-    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
+    ASSERT_TRUE(node.pages.move(from.run, to.run, from.bags));
     EXPECT_TRUE(intact(node, to, from.bags));
-    EXPECT_EQ(node.big.moved_mappings(), 11u) << "ten single bags were copied";
+    EXPECT_EQ(node.pages.moved_mappings(), 11u) << "ten single bags were copied";
 }
 
 TEST(BigMove, SplitsWithinABagAreCopied) {
@@ -120,7 +120,7 @@ TEST(BigMove, SplitsWithinABagAreCopied) {
     const Bytes page = os::page_size();
     for (Bytes i = 3; i < min_of<Bytes>(300, 8 * MiB / page); i += 9) ASSERT_EQ(madvise(node.at(from.run) + i * page, page, MADV_DONTDUMP), 0);
     const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
-    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
+    ASSERT_TRUE(node.pages.move(from.run, to.run, from.bags));
     EXPECT_TRUE(intact(node, to, from.bags));
 }
 
@@ -130,14 +130,14 @@ TEST(BigMove, NoMoreMappingsThanAllowed) {
     for (int i = 0; i < 10; ++i) {
         const Block from = take(node, 4 * bags_of_mib, static_cast<unsigned char>(i));
         const Block to{node.take(5 * bags_of_mib), 5 * bags_of_mib, from.mark};
-        ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
+        ASSERT_TRUE(node.pages.move(from.run, to.run, from.bags));
         EXPECT_TRUE(intact(node, to, from.bags));
         blocks.push_back(to);
     }
-    EXPECT_EQ(node.big.moved_mappings(), 4u);
-    for (const Block& b : blocks) node.big.give(b.run);
-    node.big.purge(true);
-    EXPECT_EQ(node.big.moved_mappings(), 0u);
+    EXPECT_EQ(node.pages.moved_mappings(), 4u);
+    for (const Block& b : blocks) node.pages.give(b.run);
+    node.pages.purge(true);
+    EXPECT_EQ(node.pages.moved_mappings(), 0u);
 }
 
 TEST(BigMove, LockedMemoryIsCopied) {
@@ -146,11 +146,11 @@ TEST(BigMove, LockedMemoryIsCopied) {
     const Block to{node.take(5 * bags_of_mib), 5 * bags_of_mib, 1};
     // ThreadSanitizer makes libc's mlock() do nothing.
     if (syscall(SYS_mlock, node.at(to.run), bag_bytes) != 0) GTEST_SKIP() << "no memory can be locked here";
-    EXPECT_TRUE(node.big.move(from.run, to.run, from.bags));
+    EXPECT_TRUE(node.pages.move(from.run, to.run, from.bags));
     EXPECT_TRUE(intact(node, to, from.bags));
-    EXPECT_EQ(node.big.moved_mappings(), 0u);
-    EXPECT_EQ(node.big.big_run(from.run), 0u);
-    EXPECT_EQ(node.big.big_run(to.run), to.bags);
+    EXPECT_EQ(node.pages.moved_mappings(), 0u);
+    EXPECT_EQ(node.pages.big_run(from.run), 0u);
+    EXPECT_EQ(node.pages.big_run(to.run), to.bags);
 }
 
 // mremap unmaps the target before it sees that the limit forbids the move, and the limit forbids
@@ -163,22 +163,22 @@ TEST(BigMove, WhatTheLimitForbidsLosesNothing) {
     ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
     const rlimit none{1 << 20, limit.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_AS, &none), 0);
-    const bool done = node.big.move(from.run, to.run, from.bags);
+    const bool done = node.pages.move(from.run, to.run, from.bags);
     ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
     EXPECT_TRUE(intact(node, done ? to : from, from.bags)) << "copied, or left where it was";
-    EXPECT_EQ(node.big.moved_mappings(), 0u);
-    EXPECT_EQ(node.big.big_run(from.run), done ? 0 : from.bags);
+    EXPECT_EQ(node.pages.moved_mappings(), 0u);
+    EXPECT_EQ(node.pages.big_run(from.run), done ? 0 : from.bags);
 }
 
 // Strict binding: where pages are moved to, the node need not have as many again.
 TEST(BigMoveStrict, OnlyWhatIsNewGetsPagesBefore) {
     Node node(-1, 512 * MiB, 8192, false, true);
     const Block from = take(node, 8 * bags_of_mib, 1);
-    const Block to{node.big.take_to_move(16 * bags_of_mib, 64, from.bags), 16 * bags_of_mib, 1};
-    ASSERT_NE(to.run, BigHeap::none);
+    const Block to{node.pages.take_to_move(16 * bags_of_mib, 64, from.bags), 16 * bags_of_mib, 1};
+    ASSERT_NE(to.run, PageHeap::none);
     EXPECT_EQ(os::resident_bytes(node.at(to.run), 8 * MiB), 0u);
     EXPECT_EQ(os::resident_bytes(node.at(to.run) + 8 * MiB, 8 * MiB), 8 * MiB);
-    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
+    ASSERT_TRUE(node.pages.move(from.run, to.run, from.bags));
     EXPECT_TRUE(intact(node, to, from.bags));
     EXPECT_EQ(os::resident_bytes(node.at(to.run), 16 * MiB), 16 * MiB);
 }
@@ -186,8 +186,8 @@ TEST(BigMoveStrict, OnlyWhatIsNewGetsPagesBefore) {
 TEST(BigMoveStrict, WhatIsCopiedGivesItsPagesBack) {
     Node node(-1, 512 * MiB, 0, false, true);
     const Block from = take(node, 8 * bags_of_mib, 1);
-    const Block to{node.big.take_to_move(9 * bags_of_mib, 64, from.bags), 9 * bags_of_mib, 1};
-    ASSERT_TRUE(node.big.move(from.run, to.run, from.bags));
+    const Block to{node.pages.take_to_move(9 * bags_of_mib, 64, from.bags), 9 * bags_of_mib, 1};
+    ASSERT_TRUE(node.pages.move(from.run, to.run, from.bags));
     EXPECT_TRUE(intact(node, to, from.bags));
     EXPECT_EQ(os::resident_bytes(node.at(from.run), 8 * MiB), 0u);
     EXPECT_EQ(node.take(from.bags), from.run);
@@ -199,55 +199,55 @@ TEST(BigMoveStrict, PagesThatDidNotSufficeGoBack) {
     Node node(-1, 512 * MiB, 8192, false, true);
     const Block block = take(node, 8 * bags_of_mib, 1);
     const BagIndex wall = node.take_filled(1);
-    node.big.give(block.run);
-    node.big.purge(true);
+    node.pages.give(block.run);
+    node.pages.purge(true);
     // The kernel puts no pages where nobody may write, as where there are none.
     ASSERT_EQ(mprotect(node.at(block.run) + 4 * MiB, 4 * MiB, PROT_READ), 0);
-    EXPECT_EQ(node.take(block.bags), BigHeap::none);
+    EXPECT_EQ(node.take(block.bags), PageHeap::none);
     EXPECT_EQ(os::resident_bytes(node.at(block.run), 8 * MiB), 0u);
     ASSERT_EQ(mprotect(node.at(block.run) + 4 * MiB, 4 * MiB, PROT_READ | PROT_WRITE), 0);
     EXPECT_EQ(node.take(block.bags), block.run);
     EXPECT_EQ(os::resident_bytes(node.at(block.run), 8 * MiB), 8 * MiB);
-    node.big.validate();
-    node.big.give(wall);
+    node.pages.validate();
+    node.pages.give(wall);
 }
 
 TEST(BigMove, RandomMovesSplitsAndPurgesLeaveNothingBehind) {
     Node node(-1, 1 * GiB);
     std::mt19937 random(7);
     // Grown at first, so that the mappings can be compared.
-    node.big.give(take(node, 400 * bags_of_mib, 1).run);
-    node.big.purge(true);
+    node.pages.give(take(node, 400 * bags_of_mib, 1).run);
+    node.pages.purge(true);
     const unsigned at_first = mappings(node);
     std::vector<Block> blocks;
     for (int i = 0; i < 12; ++i) blocks.push_back(take(node, 8 + random() % 200, static_cast<unsigned char>(i)));
     for (int round = 0; round < 400; ++round) {
         Block& b = blocks[random() % blocks.size()];
         if (random() % 4 == 0) {
-            node.big.give(b.run);
+            node.pages.give(b.run);
             b = take(node, 8 + random() % 200, static_cast<unsigned char>(round));
         }
         if (random() % 8 == 0) split(node, BagIndex{b.run.value + random() % b.bags}, 1);
         const std::uint32_t larger = b.bags + random() % 100;
         if (larger < 600) {
-            const BagIndex to = node.big.take(larger, random() % 2 == 0 ? 64 : 1, BagState::big);
-            if (to == BigHeap::none) continue;
-            ASSERT_TRUE(node.big.move(b.run, to, b.bags));
+            const BagIndex to = node.pages.take(larger, random() % 2 == 0 ? 64 : 1, BagState::big);
+            if (to == PageHeap::none) continue;
+            ASSERT_TRUE(node.pages.move(b.run, to, b.bags));
             b.run = to;
             ASSERT_TRUE(intact(node, b, b.bags)) << round;
             b.bags = larger;
             write(node, b);
         }
-        if (random() % 10 == 0) node.big.purge(true);
-        node.big.validate();
+        if (random() % 10 == 0) node.pages.purge(true);
+        node.pages.validate();
     }
     // A split that no move came by is the program's own, and stays.
     for (const Block& b : blocks) {
         madvise(node.at(b.run), b.bags * bag_bytes, MADV_DODUMP);
-        node.big.give(b.run);
+        node.pages.give(b.run);
     }
-    node.big.purge(true);
-    EXPECT_EQ(node.big.moved_mappings(), 0u);
+    node.pages.purge(true);
+    EXPECT_EQ(node.pages.moved_mappings(), 0u);
     EXPECT_LE(mappings(node), at_first + 12);
 }
 
