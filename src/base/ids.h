@@ -2,6 +2,7 @@
 // never taken for a node. Each is one integer in a register; construction is explicit.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 namespace numalloc {
@@ -31,7 +32,10 @@ struct BagIndex {
     std::uint32_t value = 0;
     constexpr BagIndex() = default;
     constexpr explicit BagIndex(std::uint64_t v) : value(static_cast<std::uint32_t>(v)) {}
-    constexpr bool operator==(const BagIndex&) const = default;
+    constexpr auto operator<=>(const BagIndex&) const = default;
+    constexpr BagIndex operator+(std::uint64_t bags) const { return BagIndex{value + bags}; }
+    constexpr BagIndex operator-(std::uint64_t bags) const { return BagIndex{value - bags}; }
+    constexpr std::uint32_t operator-(BagIndex from) const { return value - from.value; }
 };
 
 }  // namespace numalloc

@@ -21,7 +21,8 @@ enum class LockRank : std::uint8_t {
     remote_cache,       // a thread's remote frees
     bound_heap,   // a program's own heap
     size_class,   // a share of a node's bags of one class, and its ring
-    extents,      // a node's bags and big objects
+    growth,       // the end of what a node has mapped
+    pages,        // a node's free bags
     metadata,     // a node's thread heaps
     count
 };

@@ -141,7 +141,7 @@ TEST(Ablation, IncrementalSharingOffGivesThreadsAndClassesHugePagesOfTheirOwn) {
                 for (void* p : own) release(p);
                 for (void* p : all) release(p);
             });
-            process_heap.scavenge(true);
+            process_heap.purge_all();
             EXPECT_EQ(big.use().small_bags, 0u) << "nothing is kept of a page";
         });
     }

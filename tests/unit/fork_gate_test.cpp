@@ -52,7 +52,7 @@ TEST(ForkGate, LetsTheThreadPassThatClosedIt) {
 // With a mark of its own, or with the one that all others share; it may take further locks meanwhile.
 void waits_for_who_holds_locks(LockMark* mark) {
     Lock<LockRank::size_class> outer;
-    Lock<LockRank::extents> inner;
+    Lock<LockRank::pages> inner;
     std::atomic<bool> holds{false}, done{false};
     std::thread other([&] {
         use_lock_mark(mark);

@@ -55,7 +55,7 @@ public:
                     held.pop_back();
                     if (others != nullptr) release(others);
                     if (random() % 512 == 0) send_quiet_remote_caches(0);
-                    if (random() % 4096 == 0) process_heap.scavenge(true);
+                    if (random() % 4096 == 0) process_heap.purge_all();
                 }
             }));
         // A fork before they have their heaps would test nothing.
@@ -92,7 +92,7 @@ private:
         for (void* p : held) release(p);
         detach_thread();
     }
-    process_heap.scavenge(true);
+    process_heap.purge_all();
     testing::validate_heap();
     return true;
 }
@@ -143,7 +143,7 @@ TEST_F(HeapForkTest, TheForkingThreadMayAllocateBetweenTheHandlers) {
         const auto use = [] {
             for (unsigned c = 1; c < class_count; ++c) release(allocate(ClassId{c}));
             flush_thread();
-            process_heap.scavenge(true);
+            process_heap.purge_all();
         };
         for (int i = 0; i < 10; ++i) {
             heap_fork_prepare();

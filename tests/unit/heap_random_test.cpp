@@ -130,7 +130,10 @@ private:
     }
     void disturb() {
         switch (random_() % 4) {
-            case 0: process_heap.scavenge(random_() % 2 == 0); break;
+            case 0:
+                process_heap.drain(random_() % 2 == 0);
+                process_heap.purge_due();
+                break;
             case 1: send_quiet_remote_caches(0); break;
             case 2: flush_thread(); break;
             default: testing::validate_heap(); break;
@@ -170,7 +173,7 @@ TEST(HeapRandom, ThreadsOnEightNodes) {
             release(held.words);
         }
     });
-    process_heap.scavenge(true);
+    process_heap.purge_all();
     testing::validate_heap();
     for (unsigned n = 0; n < nodes; ++n) {
         NodeHeap* node = process_heap.opened(NodeId{n});

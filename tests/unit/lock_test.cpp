@@ -13,7 +13,7 @@ namespace numalloc::os {
 namespace {
 
 TEST(Lock, OneThreadAtATime) {
-    Lock<LockRank::extents> lock;
+    Lock<LockRank::pages> lock;
     // Plain on purpose: ThreadSanitizer sees what the count might not.
     std::uint64_t count = 0;
     std::vector<std::thread> threads;
@@ -30,7 +30,7 @@ TEST(Lock, OneThreadAtATime) {
 
 // Longer than any spinning: the waiters sleep in the kernel and all wake.
 TEST(Lock, SleepersWake) {
-    Lock<LockRank::extents> lock;
+    Lock<LockRank::pages> lock;
     std::atomic<int> passed{0};
     std::vector<std::thread> threads;
     lock.lock();
@@ -47,7 +47,7 @@ TEST(Lock, SleepersWake) {
 }
 
 TEST(Lock, TryLockDoesNotWait) {
-    Lock<LockRank::extents> lock;
+    Lock<LockRank::pages> lock;
     ASSERT_TRUE(lock.try_lock());
     std::thread([&] { EXPECT_FALSE(lock.try_lock()); }).join();
     lock.unlock();
@@ -59,7 +59,7 @@ TEST(Lock, TryLockDoesNotWait) {
 
 TEST(Lock, AscendingRanksAndSeveralOfOne) {
     Lock<LockRank::size_class> outer;
-    Lock<LockRank::extents> inner, other;
+    Lock<LockRank::pages> inner, other;
     Guard a(outer);
     Guard b(inner);
     Guard c(other);
@@ -68,7 +68,7 @@ TEST(Lock, AscendingRanksAndSeveralOfOne) {
 #if defined(NUMALLOC_CHECKS)
 TEST(LockDeathTest, ADescendingRankIsSeen) {
     Lock<LockRank::size_class> outer;
-    Lock<LockRank::extents> inner;
+    Lock<LockRank::pages> inner;
     EXPECT_DEATH(
         {
             Guard b(inner);

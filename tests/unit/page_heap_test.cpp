@@ -309,5 +309,67 @@ TEST(PageHeap, UsedMemoryIsNotCalledZero) {
     EXPECT_EQ(node.dirty(run, 16), 8u);
 }
 
+// Blocks as long as their alignment: every hole is exactly right, and is found, whatever else lies about.
+TEST(PageHeap, AnAlignedRequestTakesTheHoleThatFitsExactly) {
+    Node node(-1);
+    constexpr std::uint32_t length = 64;
+    std::vector<BagIndex> runs;
+    for (int i = 0; i < 40; ++i) {
+        runs.push_back(node.pages.take(length, length, BagState::big));
+        if (i % 4 == 0) (void)node.take(7);
+    }
+    const std::uint64_t committed = node.pages.region().committed();
+    std::mt19937 random(3);
+    for (int i = 0; i < 400; ++i) {
+        BagIndex& run = runs[random() % runs.size()];
+        node.pages.give(run);
+        const BagIndex again = node.pages.take(length, length, BagState::big);
+        ASSERT_LE(again, run) << "a hole was overlooked";
+        run = again;
+    }
+    EXPECT_EQ(node.pages.region().committed(), committed);
+    node.pages.validate();
+}
+
+#if defined(NUMALLOC_CHECKS) && !defined(__SANITIZE_THREAD__)
+// Entries that a request for 1 MiB and its free look at.
+std::uint64_t steps_of_a_pair(Node& node) {
+    constexpr int pairs = 100;
+    const std::uint64_t before = __atomic_load_n(&steps_taken, __ATOMIC_RELAXED);
+    for (int i = 0; i < pairs; ++i) node.pages.give(node.take(32));
+    return (__atomic_load_n(&steps_taken, __ATOMIC_RELAXED) - before) / pairs;
+}
+
+// A past peak leaves a free run below what is in use. It costs nothing, however long it is, resting or clean.
+TEST(PageHeap, APastPeakCostsNothing) {
+    std::uint64_t small = 0;
+    for (const Bytes peak : {256 * MiB, 1 * GiB, 64 * GiB, 256 * GiB}) {
+        Node node(20000, SpaceOptions{.stride = 1 * TiB, .bags = peak + 1 * GiB});
+        const Bytes piece = min_of(peak / 4, 1 * GiB);
+        std::vector<BagIndex> runs;
+        for (Bytes taken = 0; taken < peak; taken += piece) {
+            runs.push_back(node.take(static_cast<std::uint32_t>(piece >> bag_shift)));
+            ASSERT_NE(runs.back(), PageHeap::none);
+        }
+        const BagIndex wall = node.take(1);
+        ASSERT_NE(wall, PageHeap::none);
+        for (const BagIndex run : runs) node.pages.give(run);
+        node.pages.validate();
+        const std::uint64_t steps = steps_of_a_pair(node);
+        if (small == 0) small = steps;
+        EXPECT_LE(steps, small + small / 5) << (peak >> 30) << " GiB";
+    }
+}
+
+// Nor do many free runs cost more than a tree of them is deep.
+TEST(PageHeap, ManyHolesCostTheirLogarithm) {
+    Node node(-1, 2 * GiB);
+    std::vector<BagIndex> runs;
+    for (int i = 0; i < 20'000; ++i) runs.push_back(node.take(1 + i % 3));
+    for (std::size_t i = 0; i < runs.size(); i += 2) node.pages.give(runs[i]);
+    EXPECT_LE(steps_of_a_pair(node), 600u);
+}
+#endif
+
 }  // namespace
 }  // namespace numalloc

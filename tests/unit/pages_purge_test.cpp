@@ -185,10 +185,33 @@ TEST(BigHeapPurge, TheMemoryOfALoopThatIsOverGoesAfterTheDelay) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     const BagIndex last = node.take_filled(1);
     node.pages.give(last);
+    while (node.pages.purge(false) > 0) {}
     EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor);
     // What was kept for the loop is forgotten.
     take_and_give(node, 32, 0);
     EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor);
+}
+
+// However much is due: a call is as long as what it frees, or as 8 MiB.
+TEST(BigHeapPurge, ACallGivesBackABoundedPart) {
+    Node node(100);
+    constexpr std::uint32_t blocks = 64, length = 32;
+    std::vector<BagIndex> runs;
+    for (std::uint32_t i = 0; i < blocks; ++i) {
+        runs.push_back(node.take_filled(length));
+        (void)node.take_filled(length);  // stays, and lets a quarter of it rest
+    }
+    const BagIndex one = node.take_filled(1);
+    for (const BagIndex run : runs) node.pages.give(run);
+    const std::uint64_t rest = node.pages.use().dirty_bags;
+    ASSERT_GT(rest, 500u);
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    const std::uint64_t before = node.pages.use().purged_bags;
+    node.pages.give(one);
+    EXPECT_GT(node.pages.use().purged_bags, before);
+    EXPECT_LE(node.pages.use().purged_bags, before + 256);
+    while (node.pages.purge(false) > 0) EXPECT_LE(node.pages.use().purged_bags, before + rest);
+    EXPECT_EQ(node.pages.use().dirty_bags, 1u);
 }
 
 TEST(BigHeapPurge, OtherSizesAreNoLoop) {

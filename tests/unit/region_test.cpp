@@ -19,6 +19,24 @@ protected:
     ~RegionTest() override {
         if (space_.regions() != 0) os::unmap(reinterpret_cast<void*>(space_.region(0)), 2 * space_.stride());
     }
+    // The two steps of each change, as their owner takes them.
+    bool grow(std::uint64_t up_to) {
+        if (up_to <= region_.committed()) return true;
+        const std::uint64_t end = region_.map_up_to(up_to);
+        if (end != 0) region_.set_committed(end);
+        return end != 0;
+    }
+    std::uint32_t step_over(std::uint64_t bags) {
+        const Region::Stretch beyond = region_.map_beyond(bags);
+        if (beyond.first != beyond.end) region_.set_committed(beyond.end);
+        return static_cast<std::uint32_t>(beyond.first);
+    }
+    std::uint64_t shrink(std::uint64_t from) {
+        const std::uint64_t to = region_.committed();
+        region_.set_committed(region_.trimmed(from));
+        region_.set_committed(region_.unmap(region_.committed(), to));
+        return region_.committed();
+    }
     char* at(std::uint64_t bag) { return static_cast<char*>(region_.address(BagIndex{bag})); }
 
     AddressSpace space_;
@@ -42,18 +60,18 @@ TEST_F(RegionTest, GrowthIsUsableZeroAndBounded) {
     open(256 * MiB);
     const std::uint64_t first = region_.first_bag().value;
     EXPECT_EQ(region_.committed(), first);
-    EXPECT_TRUE(region_.grow(first));  // nothing to do
+    EXPECT_TRUE(grow(first));  // nothing to do
     EXPECT_EQ(region_.committed(), first);
-    ASSERT_TRUE(region_.grow(first + 1));
+    ASSERT_TRUE(grow(first + 1));
     const std::uint64_t step = region_.committed();
     EXPECT_GT(step, first);
     // A small heap is not charged for a large one.
     EXPECT_LE((step - first) * bag_bytes, 4 * MiB);
-    EXPECT_TRUE(region_.grow(step));
+    EXPECT_TRUE(grow(step));
     EXPECT_EQ(region_.committed(), step);
-    EXPECT_FALSE(region_.grow(std::uint64_t{region_.end_bag().value} + 1));
+    EXPECT_FALSE(grow(std::uint64_t{region_.end_bag().value} + 1));
 
-    ASSERT_TRUE(region_.grow(region_.end_bag().value));
+    ASSERT_TRUE(grow(region_.end_bag().value));
     EXPECT_EQ(region_.committed(), region_.end_bag().value);
     for (std::uint64_t b = first; b < region_.end_bag().value; b += 13) {
         EXPECT_EQ(at(b)[0], 0);
@@ -70,7 +88,7 @@ TEST_F(RegionTest, StepsBecomeLargerWithTheHeap) {
     const std::uint64_t first = region_.first_bag().value;
     unsigned calls = 0;
     while (region_.committed() < first + (1 * GiB >> bag_shift)) {
-        ASSERT_TRUE(region_.grow(region_.committed() + 1));
+        ASSERT_TRUE(grow(region_.committed() + 1));
         ++calls;
     }
     EXPECT_LT(calls, 160u);
@@ -78,7 +96,7 @@ TEST_F(RegionTest, StepsBecomeLargerWithTheHeap) {
 
 TEST_F(RegionTest, OutsideOfWhatIsCommittedNothingCanBeTouched) {
     open(256 * MiB);
-    ASSERT_TRUE(region_.grow(std::uint64_t{region_.first_bag().value} + 1));
+    ASSERT_TRUE(grow(std::uint64_t{region_.first_bag().value} + 1));
     EXPECT_DEATH(*static_cast<volatile char*>(at(region_.committed())) = 1, "");
 }
 
@@ -91,15 +109,15 @@ TEST_F(RegionTest, TheClassMapMayBeReadAheadOfTheBags) {
 TEST_F(RegionTest, WhatLiesInTheWayIsSteppedOver) {
     open(256 * MiB, {}, os::huge_page);  // held as far as that, and free behind it
     const std::uint64_t first = region_.first_bag().value;
-    ASSERT_TRUE(region_.grow(first + (os::huge_page >> bag_shift)));
+    ASSERT_TRUE(grow(first + (os::huge_page >> bag_shift)));
     const std::uint64_t old_end = region_.committed();
-    EXPECT_EQ(region_.step_over(1), no_bag);  // nothing is in the way yet
+    EXPECT_EQ(step_over(1), no_bag);  // nothing is in the way yet
     const Bytes obstacle = 9 * MiB;
     ASSERT_EQ(os::map_at(at(old_end), obstacle), os::Mapped::done);
     std::memset(at(old_end), 7, obstacle);
-    EXPECT_FALSE(region_.grow(old_end + 1));
+    EXPECT_FALSE(grow(old_end + 1));
     EXPECT_EQ(region_.committed(), old_end);
-    const std::uint32_t beyond = region_.step_over(40);
+    const std::uint32_t beyond = step_over(40);
     ASSERT_NE(beyond, no_bag);
     EXPECT_GE(beyond, old_end + (obstacle >> bag_shift));
     EXPECT_LE(beyond, old_end + (2 * obstacle >> bag_shift));
@@ -107,23 +125,21 @@ TEST_F(RegionTest, WhatLiesInTheWayIsSteppedOver) {
     std::memset(at(beyond), 1, 40 * bag_bytes);
     region_.bag(BagIndex{beyond + 39}).run = 1;
     EXPECT_EQ(at(old_end)[obstacle - 1], 7);
-    EXPECT_TRUE(region_.grow(region_.committed() + 1));
+    EXPECT_TRUE(grow(region_.committed() + 1));
 }
 
 TEST_F(RegionTest, WhatIsShrunkIsNoLongerThereAndComesBackZero) {
     open(256 * MiB);
     const std::uint64_t first = region_.first_bag().value;
-    ASSERT_TRUE(region_.grow(first + 1000));
+    ASSERT_TRUE(grow(first + 1000));
     std::memset(at(first), 1, 1000 * bag_bytes);
-    region_.set_dirty(BagIndex{first}, 1000, true);
-    const std::uint64_t end = region_.shrink(first + 100);
+    const std::uint64_t end = shrink(first + 100);
     EXPECT_GE(end, first + 100);
     EXPECT_LE(end, first + 100 + (2 * MiB >> bag_shift));
     EXPECT_EQ(region_.committed(), end);
     EXPECT_DEATH(*static_cast<volatile char*>(at(end)) = 1, "");
     EXPECT_EQ(at(end)[-1], 1);
-    ASSERT_TRUE(region_.grow(first + 1000));
-    EXPECT_EQ(region_.count_dirty(BagIndex{end}, first + 1000 - end), 0u);
+    ASSERT_TRUE(grow(first + 1000));
     for (std::uint64_t b = end; b < first + 1000; ++b) ASSERT_EQ(at(b)[0], 0);
 }
 
@@ -132,14 +148,14 @@ TEST_F(RegionTest, TheReserveIsHeldAndNoEnd) {
     const std::uint64_t first = region_.first_bag().value;
     EXPECT_EQ(os::try_range(at(first + (31 * MiB >> bag_shift)), os::huge_page / 2), os::Mapped::taken);
     EXPECT_EQ(os::try_range(at(first + (32 * MiB >> bag_shift)), os::huge_page), os::Mapped::done);
-    ASSERT_TRUE(region_.grow(first + (100 * MiB >> bag_shift)));
+    ASSERT_TRUE(grow(first + (100 * MiB >> bag_shift)));
     std::memset(at(first), 1, 100 * MiB);
 }
 
 TEST_F(RegionTest, ClassesAreWhereTheyWereSet) {
     open(64 * MiB);
     const std::uint64_t first = region_.first_bag().value;
-    ASSERT_TRUE(region_.grow(first + 32));
+    ASSERT_TRUE(grow(first + 32));
     region_.set_class(BagIndex{first + 3}, 5, ClassId{77});
     for (std::uint64_t i = 0; i < 16; ++i)
         EXPECT_EQ(region_.class_at(BagIndex{first + i}), i >= 3 && i < 8 ? ClassId{77} : no_class) << i;
@@ -149,7 +165,7 @@ TEST_F(RegionTest, ClassesAreWhereTheyWereSet) {
 
 TEST_F(RegionTest, DirtyMapAgreesWithAVector) {
     open(64 * MiB);
-    ASSERT_TRUE(region_.grow(region_.end_bag().value));
+    ASSERT_TRUE(grow(region_.end_bag().value));
     const std::uint64_t first = region_.first_bag().value;
     const std::uint64_t bags = region_.end_bag().value - first;
     std::vector<bool> model(bags, false);

@@ -175,7 +175,7 @@ TEST_F(RemoteLists, SmallObjectsThatSpillAreSeenWhereTheyLie) {
     });
     stop = true;
     for (std::thread& other : others) other.join();
-    process_heap.scavenge(true);
+    process_heap.purge_all();
     EXPECT_EQ(process_heap.node(NodeId{1})->of(c).use().bags, 0u);
     EXPECT_EQ(process_heap.node(NodeId{1})->pages.use().small_bags, 0u);
 }

@@ -24,7 +24,7 @@ class ThreadHeapTest : public ::testing::Test {
 protected:
     static void SetUpTestSuite() { testing::start_heap(nodes); }
     // What an earlier test left in rings and bags is no part of this one: memory begins as the system gives it.
-    void SetUp() override { process_heap.scavenge(true); }
+    void SetUp() override { process_heap.purge_all(); }
     void TearDown() override { validate_heap(); }
 
     static ClassUse use(unsigned node, ClassId c) { return process_heap.node(NodeId{node})->of(c).use(); }
@@ -232,7 +232,7 @@ TEST_F(ThreadHeapTest, AnEndedThreadLeavesNothingBehind) {
             for (int i = 0; i < 100; ++i) all.push_back(allocate(ClassId{c}));
         for (void* p : all) release(p);
     });
-    process_heap.scavenge(true);
+    process_heap.purge_all();
     for (unsigned c = 1; c < class_count; ++c) {
         EXPECT_EQ(use(5, ClassId{c}).taken, 0u) << "class " << c;
         EXPECT_EQ(use(5, ClassId{c}).bags, 0u) << "class " << c;
@@ -286,7 +286,7 @@ TEST_F(ThreadHeapTest, RemoteFreesGoHomeFromNodesBelowAndAbove) {
             release(p);
         }
     });
-    process_heap.scavenge(true);
+    process_heap.purge_all();
     for (unsigned n = 0; n < nodes; ++n) EXPECT_EQ(use(n, c).taken, 0u) << "node " << n;
 }
 
@@ -297,7 +297,7 @@ TEST_F(ThreadHeapTest, TheOutboxIsBoundedAndSendsBatches) {
     run_on(0, [&] {
         for (unsigned i = 0; i < 3u * shape.batch; ++i) all.push_back(allocate(c));
     });
-    process_heap.scavenge(true);
+    process_heap.purge_all();
     const std::uint64_t before = use(0, c).taken;
     run_on(7, [&] {
         for (unsigned i = 0; i < all.size(); ++i) {
@@ -308,14 +308,14 @@ TEST_F(ThreadHeapTest, TheOutboxIsBoundedAndSendsBatches) {
         EXPECT_TRUE(this_thread_heap->remote_cache.empty());
     });
     EXPECT_EQ(use(0, c).taken, before) << "in the ring";
-    process_heap.scavenge(true);
+    process_heap.purge_all();
     EXPECT_EQ(use(0, c).taken, before - all.size());
 }
 
 // Many classes and nodes at once: the sum is what is bounded.
 TEST_F(ThreadHeapTest, TheOutboxsBudgetCoversAllItsParcels) {
     std::vector<void*> all;
-    process_heap.scavenge(true);
+    process_heap.purge_all();
     Bytes of_others = 0;
     const auto held = [&] {
         Bytes sum = 0;

@@ -136,7 +136,7 @@ NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     if (!process_heap.started()) return 0;
     flush_thread();
     send_quiet_remote_caches(0);
-    return process_heap.scavenge(true) > 0 ? 1 : 0;
+    return process_heap.purge_all() > 0 ? 1 : 0;
 }
 
 // 1 where the program has what it asked for, else 0. Most of glibc's parameters tune structures that we do not have:

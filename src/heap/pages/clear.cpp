@@ -22,18 +22,18 @@ bool better_discarded(void* p, Bytes bytes) { return os::resident_bytes(p, bytes
 
 void PageHeap::clear(BagIndex run, Bytes bytes) {
     char* const start = static_cast<char*>(region_.address(run));
-    const auto to = run.value + static_cast<std::uint32_t>(divide_up(bytes, bag_bytes));
-    const auto clear_piece = [&](std::uint32_t b, std::uint32_t end, bool discard) {
-        const Bytes offset = Bytes{b - run.value} << bag_shift;
+    const BagIndex to = run + divide_up(bytes, bag_bytes);
+    const auto clear_piece = [&](BagIndex b, BagIndex end, bool discard) {
+        const Bytes offset = Bytes{b - run} << bag_shift;
         const Bytes length = Bytes{end - b} << bag_shift;
         if (discard && better_discarded(start + offset, length) && os::discard(start + offset, length)) return;
         memset(start + offset, 0, min_of(length, bytes - offset));
     };
-    for_each_stretch(region_, run.value, to, [&](std::uint32_t b, std::uint32_t end, bool dirty) {
+    for_each_stretch(region_, run, to, [&](BagIndex b, BagIndex end, bool dirty) {
         if (!dirty) return true;
         // Under strict binding the pages are promised, and stay.
         const bool may_discard = end - b >= long_stretch && !options_.populate;
-        for (std::uint32_t piece; b < end; b = piece) {
+        for (BagIndex piece; b < end; b = piece) {
             piece = may_discard ? min_of(b + long_stretch, end) : end;
             clear_piece(b, piece, may_discard);
         }

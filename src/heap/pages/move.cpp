@@ -25,31 +25,19 @@ std::uint32_t bags_in(Bytes bytes) { return static_cast<std::uint32_t>(bytes >> 
 
 // The bags lie in one mapping that was moved there, or in the natural one again. A moved mapping that
 // had begun before or among them and reaches beyond begins behind them now.
-void PageHeap::note_mapping(std::uint32_t b, std::uint32_t bags, bool moved) {
+void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
     os::Guard guard(lock_);
-    const BagIndex first{b};
     std::uint32_t count = moved_mappings_ - region_.count(BagMark::moved_first, first, bags) + (moved ? 1 : 0);
     region_.set(BagMark::moved_first, first, bags, false);
     region_.set(BagMark::moved, first, bags, moved);
     if (moved) region_.set(BagMark::moved_first, first, 1, true);
-    const BagIndex next{b + bags};
+    const BagIndex next = first + bags;
     if (next.value < region_.committed() && region_.count(BagMark::moved, next, 1) != 0 &&
         region_.count(BagMark::moved_first, next, 1) == 0) {
         region_.set(BagMark::moved_first, next, 1, true);
         ++count;
     }
     __atomic_store_n(&moved_mappings_, count, __ATOMIC_RELAXED);
-}
-
-// Gives a stretch of an owned run back to the OS. false when it stays dirty; `lost` is set when it
-// is no longer ours.
-bool PageHeap::purge_bags(std::uint32_t b, std::uint32_t bags, bool& lost) {
-    if (!os::discard(region_.address(BagIndex{b}), Bytes{bags} << bag_shift)) return false;
-    if (region_.count(BagMark::moved, BagIndex{b}, bags) == 0) return true;
-    const os::Replaced renewed = region_.renew(BagIndex{b}, bags);
-    if (renewed == os::Replaced::done) note_mapping(b, bags, false);
-    lost = lost || renewed == os::Replaced::lost;
-    return true;
 }
 
 // Moves pieces from the front on, as long as that works. The bytes that are at `to` now.
@@ -67,7 +55,7 @@ Bytes PageHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replace
         } else {
             last = os::move_mapping(source + done, target + done, piece);
             if (last != os::Replaced::done) break;
-            note_mapping(to.value + bags_in(done), bags_in(piece), true);
+            note_mapping(to + bags_in(done), bags_in(piece), true);
         }
         done += piece;
     }
@@ -101,16 +89,14 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
         memcpy(region_.address(from), region_.address(to), done);
         return false;
     }
-    if (movable && last == os::Replaced::refused) region_.settle(BagIndex{to.value + bags_in(done)}, bags - bags_in(done));
+    if (movable && last == os::Replaced::refused) region_.settle(to + bags_in(done), bags - bags_in(done));
     const bool given_back = copy(from, to, done, bytes);
 
     os::Replaced renewed = os::Replaced::refused;
     if (done > 0) renewed = region_.renew(from, bags);
     if (renewed == os::Replaced::lost) return true;  // `from` stays allocated for ever
-    if (renewed == os::Replaced::done) note_mapping(from.value, bags, false);
-    os::Guard guard(lock_);
-    give_locked(from.value, renewed == os::Replaced::done || given_back ? Contents::zero : Contents::any);
-    enforce_limit();
+    if (renewed == os::Replaced::done) note_mapping(from, bags, false);
+    give(from, renewed == os::Replaced::done || given_back ? Contents::zero : Contents::any);
     return true;
 }
 

@@ -1,18 +1,26 @@
 // The bags of one node: runs of them for small bags and for big objects (above 512 KiB), out of
-// one tree of free runs, so that memory freed by either serves both.
+// one set of free runs, so that memory freed by either serves both.
 //
-// Taking and giving are O(log n); a freed run coalesces with its free neighbours at once. What
-// was never used lies above `top_` (the paper's bump pointers); it and what went back to the OS
+//   free_runs.h   which bags are free: found by length and by age
+//   page_heap.cpp taking, giving, resizing
+//   top.cpp       the end of what is mapped: growing, stepping over what others mapped, trimming
+//   purge.cpp     pages go back to the system, dirty_limit.h says how many
+//   move.cpp, clear.cpp   big objects that grow, and calloc's
+//
+// Taking and giving cost O(log n) of n free runs, whatever their length and age; a freed run coalesces with its free
+// neighbours at once. What was never used lies above `top_` (the paper's bump pointers); it and what went back to the OS
 // is known to be zero, bag by bag, so that calloc need not clear it again.
 //
 // Where a page holds several bags (64 KiB on some aarch64 kernels), the runs of big objects are whole pages, so that
 // they can be bound, moved and given back by themselves; of small bags' runs go back the pages that are free whole.
 //
-// Thread-safe; one lock (rank extents). Purging drops the lock while the kernel works.
+// Thread-safe. lock_ guards the free runs; no system call is made under it. growth_lock_ guards the end of what is mapped:
+// only who needs more than that waits for it, as it would in the kernel; and, under strict binding, the pages that a
+// node has left, which are promised to one at a time. It is taken before lock_.
 #pragma once
 
 #include "heap/pages/dirty_limit.h"
-#include "heap/pages/extent_tree.h"
+#include "heap/pages/free_runs.h"
 #include "heap/space/region.h"
 #include "os/lock.h"
 
@@ -46,7 +54,7 @@ public:
     void start(const PageHeapOptions& options);
 
     // A run of `bags` bags whose first is a multiple of `alignment` bags (a power of two) from
-    // address 0. no_bag when the node has no room. What of it the region does not mark as dirty is zero;
+    // address 0. `none` when the node has no room. What of it the region does not mark as dirty is zero;
     // the marks stand until it is given. `c`: the class of the objects that it is for.
     BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c = no_class) {
         return take(bags, alignment, state, c, 0);
@@ -55,20 +63,20 @@ public:
     BagIndex take_to_move(std::uint32_t bags, std::uint32_t alignment, std::uint32_t moved) {
         return take(bags, alignment, BagState::big, no_class, moved);
     }
-    static constexpr BagIndex none{no_bag};
+    static constexpr BagIndex none = no_run;
 
     // The same for bags of objects. With page_owners they are cut from a huge page that only `owner`
     // has; one owner's calls, and give_rest(), must not overlap.
     BagIndex take_small(std::uint32_t bags, ClassId c, std::uint32_t owner);
     // What is left of the owner's huge page, for the caller to give; none if it has none.
     BagIndex give_rest(std::uint32_t owner);
-    bool shares_huge_pages() const { return pages_ == nullptr; }
+    bool shares_huge_pages() const { return owned_ == nullptr; }
 
     // Bags of a big object's run that has so many at least: all of its pages.
-    static std::uint32_t whole_pages(std::uint32_t bags) { return page_start(bags + page_bags() - 1); }
+    static std::uint32_t whole_pages(std::uint32_t bags) { return (bags + page_bags() - 1) & ~(page_bags() - 1); }
 
-    // A run that take() returned.
-    void give(BagIndex run);
+    // A run that take() returned. Gives back to the OS what is due, in proportion to what is given.
+    void give(BagIndex run) { give(run, Contents::any); }
 
     // Makes the first bytes of a run zero that was just taken: writes only where it may not be.
     void clear(BagIndex run, Bytes bytes);
@@ -83,79 +91,100 @@ public:
     // How many threads it serves now, which says how much is kept for them.
     void set_threads(std::uint32_t threads) { limit_.set_threads(threads); }
 
-    // What an allocated run is; see head_of. Safe for any bag of the region: `run` 0 when the
-    // bag is not the first of a big object.
-    std::uint32_t big_run(BagIndex b);
+    // How long the big object is that begins at the bag; 0 when none does. Without a lock: exact for an object that
+    // nobody else frees, safe for any bag of the region.
+    std::uint32_t big_run(BagIndex b) const;
 
     // Where the pages of a big object were moved, if not to its own node. For its owner.
-    NodeId moved_to(BagIndex run) const { return NodeId{bag(run.value).taken - 1U}; }
-    void set_moved(BagIndex run, NodeId node) { bag(run.value).taken = static_cast<std::uint16_t>(node.value + 1U); }
+    NodeId moved_to(BagIndex run) const { return NodeId{bag(run).taken - 1U}; }
+    void set_moved(BagIndex run, NodeId node) { bag(run).taken = static_cast<std::uint16_t>(node.value + 1U); }
 
     // Makes a big object's run shorter or, where its neighbour is free, longer. false leaves it alone.
     bool resize(BagIndex run, std::uint32_t bags);
 
-    // Gives back to the OS what has been free for purge_delay; everything when `all`. The bytes.
+    // Gives back to the OS what is due, a bounded part of it; everything that is free when `all`. The bytes.
     Bytes purge(bool all);
 
     PageHeapUse use();
     void validate();
 
-
 private:
-    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved);
-    void release(std::uint32_t run, std::uint32_t length, std::uint32_t dirty);
-    std::uint32_t free_run_before(std::uint32_t run) const;
-    void mark(std::uint32_t run, std::uint32_t length, BagState state);
-    std::uint32_t extend_top(std::uint32_t bags, std::uint32_t alignment);
-    std::uint32_t extend_over(std::uint32_t bags, std::uint32_t alignment);
-    void trim_top(std::uint32_t run);
-    std::uint32_t trim_purged(std::uint32_t run, std::uint32_t length);
-    std::uint32_t aligned_in(std::uint32_t run, std::uint32_t alignment) const;
-    bool back(std::uint32_t run, std::uint32_t bags);
-    bool node_has(Bytes bytes);
+    enum class Contents { any, zero };
+    // A range on its way to the OS: marked as allocated, so that nobody takes it or coalesces with it.
+    struct Purging {
+        BagIndex first;
+        std::uint32_t bags = 0;
+        std::uint32_t dirty = 0;  // of these, what counts
+        bool rested = false;      // for purge_delay; otherwise beyond the limit
+    };
+    // What the kernel was asked of a range.
+    enum class Discarded { done, refused, lost };
 
-    void add_free(std::uint32_t run, std::uint32_t length, std::uint32_t dirty, std::uint32_t freed_at);
-    void remove_free(std::uint32_t run);
     static constexpr std::uint32_t huge_bags = static_cast<std::uint32_t>(os::huge_page / bag_bytes);
     static std::uint32_t page_bags() { return static_cast<std::uint32_t>(max_of(os::page_size(), bag_bytes) / bag_bytes); }
-    // The bag that the page of bag b begins with: regions begin with a page.
-    static std::uint32_t page_start(std::uint32_t b) { return b & ~(page_bags() - 1); }
+    // The bag that the page of bag b begins with, and the next one that begins a page: regions begin with a page.
+    static BagIndex page_start(BagIndex b) { return BagIndex{b.value & ~(page_bags() - 1)}; }
+    static BagIndex page_end(BagIndex b) { return BagIndex{whole_pages(b.value)}; }
     static bool has_whole_pages(BagState state) { return state == BagState::big || state == BagState::bound_big; }
-    enum class Younger { stays, too };
-    std::uint32_t purge_run(std::uint32_t run, Younger younger);
-    std::uint32_t purge_oldest(std::uint32_t bags);
-    std::uint32_t purge_owned(std::uint32_t run, std::uint32_t length, Younger younger);
-    // Milliseconds within which two parts of a run count as freed together.
-    std::int32_t together() const { return max_of(options_.purge_delay, 0) / 8; }
-    bool has_rested(std::uint32_t run) const;
-    void enforce_limit();
-    enum class Contents { any, zero };
-    void give_locked(std::uint32_t run, Contents contents);
+
+    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved);
+    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state);
+    bool lengthen(BagIndex run, std::uint32_t bags);
+    void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind);
+    void not_used(BagIndex first, std::uint32_t bags, BagState state);
+    void give(BagIndex run, Contents contents);
+    void free_locked(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now);
+    void mark(BagIndex run, std::uint32_t length, BagState state);
+
+    BagIndex extend_top(std::uint32_t bags, std::uint32_t alignment);
+    void move_top(BagIndex to);
+    bool grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at);
+    bool grow_over(std::uint64_t bags);
+    bool top_is_clean() const;
+    void trim_top();
+    BagIndex aligned(BagIndex b, std::uint32_t alignment) const;
+
+    bool back(BagIndex run, std::uint32_t bags);
+    bool node_has(Bytes bytes);
+
+    // Milliseconds within which two pieces count as freed together.
+    std::uint32_t together() const { return static_cast<std::uint32_t>(max_of(options_.purge_delay, 0) / 8); }
+    bool has_rested(BagIndex piece, std::uint32_t now) const;
+    static std::uint32_t most_purged(std::uint32_t freed);
+    Purging pick(std::uint32_t most, std::uint32_t now);
+    Purging cut_end(BagIndex piece, std::uint32_t bags);
+    Discarded discard(const Purging& range);
+    void finish(const Purging& range, Discarded how, std::uint32_t now);
+    std::uint32_t purge_due(Purging range, std::uint32_t most);
+
     bool copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes);
     Bytes move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last);
-    void note_mapping(std::uint32_t b, std::uint32_t bags, bool moved);
-    bool purge_bags(std::uint32_t b, std::uint32_t bags, bool& lost);
+    void note_mapping(BagIndex b, std::uint32_t bags, bool moved);
+
     std::uint64_t& bags_of(BagState state) {
         return state == BagState::big ? use_.big_bags : state == BagState::small ? use_.small_bags : use_.bound_bags;
     }
     std::uint64_t bags_in_use() const { return use_.big_bags + use_.small_bags + use_.bound_bags; }
-    Bag& bag(std::uint32_t i) const { return region_.bag(BagIndex{i}); }
+    Bag& bag(BagIndex b) const { return region_.bag(b); }
 
-    os::Lock<os::LockRank::extents> lock_;
+    // Read without a lock.
     Region region_;
-    ExtentTree tree_;
-    std::uint32_t top_ = 0;
-    std::uint32_t oldest_ = no_bag;  // queue of dirty free runs
-    std::uint32_t newest_ = no_bag;
-    std::uint32_t dirty_ = 0;        // bags in that queue that are dirty
-    DirtyLimit limit_;
     PageHeapOptions options_;
-    std::uint32_t* pages_ = nullptr;  // the rest of each owner's huge page, a run; 0: none. nullptr: all share
+    BagIndex* owned_ = nullptr;       // the rest of each owner's huge page, a run, or none. nullptr: all share
     std::uint32_t moved_mappings_ = 0;
-    Bytes kept_by_kernel_ = 0;       // of the node's free memory, for strict binding
-    Bytes granted_ = 0;              // of it, still ours to populate by the last reading
-    std::uint32_t granted_at_ = 0;   // milliseconds
+
+    alignas(64) os::Lock<os::LockRank::growth> growth_lock_;
+    Bytes kept_by_kernel_ = 0;        // of the node's free memory, for strict binding
+    Bytes granted_ = 0;               // of it, still ours to populate by the last reading
+    std::uint32_t granted_at_ = 0;    // milliseconds
+
+    alignas(64) os::Lock<os::LockRank::pages> lock_;
+    std::uint32_t refused_at_ = 0;    // milliseconds: when the kernel would not take pages back
+    bool refused_ = false;
+    BagIndex top_;
+    FreeRuns free_;
     PageHeapUse use_{};
+    DirtyLimit limit_;
 };
 
 }  // namespace numalloc

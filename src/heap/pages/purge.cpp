@@ -1,5 +1,11 @@
 // Free memory goes back to the system: what has rested for purge_delay, and what exceeds the limit
-// (dirty_limit.h says how much that is, and why). The kernel works without the heap's lock.
+// (dirty_limit.h says how much that is, and why).
+//
+//   pick      a piece, or the end of one, is cut out: nobody takes it, nor coalesces with it
+//   discard   the kernel works, without a lock
+//   finish    it is free again, and clean
+//
+// Each call does a bounded part of what is due, in proportion to what it frees; the next calls do the rest.
 #include "heap/pages/page_heap.h"
 #include "os/clock.h"
 
@@ -10,125 +16,132 @@ namespace {
 // What exceeds the limit goes back so many bags at a time: 1 MiB a system call, and no more than that is
 // given up of what the limit allows.
 constexpr std::uint32_t purged_at_once = 32;
+// At most so much a call that frees less than half of it: 8 MiB, some half a millisecond of the kernel's.
+constexpr std::uint32_t purged_a_call = 256;
+// After the kernel has refused (mlockall), it is left alone for so long: milliseconds.
+constexpr std::uint32_t refusal_lasts = 1000;
 
 }  // namespace
 
-// Gives dirty bags of a free run back: all, or all but the younger, which begin to rest anew.
-// How many went, as the next two say: others may free, and purge, while the lock is dropped.
-std::uint32_t PageHeap::purge_run(std::uint32_t run, Younger younger) {
-    remove_free(run);
-    bag(run).state = BagState::small;
-    return purge_owned(run, bag(run).run, younger);
+std::uint32_t PageHeap::most_purged(std::uint32_t freed) { return max_of(purged_a_call, 2 * freed); }
+
+bool PageHeap::has_rested(BagIndex piece, std::uint32_t now) const {
+    return now - free_.piece(piece).since >= static_cast<std::uint32_t>(options_.purge_delay);
 }
 
-// The same of the end of the oldest run, what would be handed out last: at least `bags` of those that are
-// dirty, or all that there are. Huge pages go whole, but at the ends of the run.
-std::uint32_t PageHeap::purge_oldest(std::uint32_t bags) {
-    const std::uint32_t run = oldest_;
-    const std::uint32_t end = run + bag(run).run;
-    const bool huge = options_.huge_pages && end > region_.huge_from().value;
-    if (huge) bags += huge_bags;
-    std::uint32_t cut = end;
-    for (std::uint32_t found = 0; found < bags && cut > run;) {
-        const std::uint32_t step = min_of(purged_at_once, cut - run);
-        cut -= step;
-        found += region_.count_dirty(BagIndex{cut}, step);
+// The end of a dirty piece, what would be handed out last: at least `bags` of it if it has so many. Huge pages go whole, but
+// at the piece's beginning; pages that other bags have a part of go whole where these are free too. No bags where
+// there is no whole page.
+PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
+    const std::uint32_t length = free_.piece(piece).length;
+    const BagIndex end = piece + length;
+    BagIndex first = end - min_of(bags, length);
+    if (options_.huge_pages && end > region_.huge_from()) {
+        const std::uint32_t askew = static_cast<std::uint32_t>(((region_.start() >> bag_shift) + first.value) % huge_bags);
+        first = askew < first - piece ? first - askew : piece;
     }
-    cut = page_start(cut);
-    if (huge && aligned_in(cut, huge_bags) != cut) cut = aligned_in(cut, huge_bags) - huge_bags;
-    if (cut <= run) return purge_run(run, Younger::too);
-    const std::uint32_t freed_at = bag(run).extent.freed_at;
-    remove_free(run);
-    bag(run).state = BagState::inside;
-    add_free(run, cut - run, region_.count_dirty(BagIndex{run}, cut - run), freed_at);
-    mark(cut, end - cut, BagState::small);
-    return purge_owned(cut, end - cut, Younger::too);
+    BagIndex near = piece;
+    BagIndex to = end;
+    if (page_bags() > 1) {
+        const BagIndex run = free_.run_of(piece);
+        first = page_start(first) >= run ? page_start(first) : page_end(first);
+        to = page_end(end) <= run + free_.length(run) ? page_end(end) : page_start(end);
+        if (first >= to) return {};
+        while (near > first) near = free_.piece_before(near);
+    }
+    Purging range{first, to - first};
+    range.dirty = free_.cut(first, range.bags, near);
+    mark(first, range.bags, BagState::small);
+    return range;
 }
 
-// Then makes the range free. The lock is dropped while the kernel works; the range is marked as allocated
-// so that nobody takes it or coalesces with it.
-std::uint32_t PageHeap::purge_owned(std::uint32_t run, std::uint32_t length, Younger younger) {
-    const std::uint32_t to = run + length;
-    const auto goes = [&](std::uint32_t b) {
-        return region_.count_dirty(BagIndex{b}, 1) != 0 && (younger == Younger::too || region_.count(BagMark::younger, BagIndex{b}, 1) == 0);
-    };
+// What is due first, at most `most` bags of it.
+PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
+    if (options_.purge_delay < 0 || (refused_ && now - refused_at_ < refusal_lasts)) return {};
+    for (BagIndex oldest; (oldest = free_.oldest()) != none;) {
+        std::uint32_t bags = free_.piece(oldest).length;
+        const bool rested = has_rested(oldest, now);
+        if (!rested) {
+            const std::uint32_t allowed = limit_.now_allowed(bags_in_use());
+            if (free_.dirty() <= allowed) return {};
+            bags = free_.dirty() - allowed + purged_at_once;
+        }
+        Purging range = cut_end(oldest, min_of(bags, most));
+        range.rested = rested;
+        if (range.bags > 0) return range;
+        free_.keep(oldest);
+    }
+    return {};
+}
+
+PageHeap::Discarded PageHeap::discard(const Purging& range) {
+    if (!os::discard(region_.address(range.first), Bytes{range.bags} << bag_shift)) return Discarded::refused;
+    if (region_.count(BagMark::moved, range.first, range.bags) == 0) return Discarded::done;
+    const os::Replaced renewed = region_.renew(range.first, range.bags);
+    if (renewed == os::Replaced::done) note_mapping(range.first, range.bags, false);
+    return renewed == os::Replaced::lost ? Discarded::lost : Discarded::done;
+}
+
+// What was lost stays allocated for ever.
+void PageHeap::finish(const Purging& range, Discarded how, std::uint32_t now) {
+    refused_ = how == Discarded::refused;
+    if (refused_) refused_at_ = now;
+    if (how == Discarded::lost) return;
+    bag(range.first).state = BagState::inside;
+    free_.add(range.first, range.bags, refused_ ? Bag::Piece::kept : Bag::Piece::clean, now, top_);
+    if (refused_) return;
+    use_.purged_bags += range.dirty;
+    if (range.rested) limit_.on_late_purge(range.dirty);
+    else limit_.on_early_purge(range.dirty, now);
+}
+
+// Works off what is due, beginning with `range`. How many dirty bags went.
+std::uint32_t PageHeap::purge_due(Purging range, std::uint32_t most) {
     std::uint32_t went = 0;
-    std::uint32_t stays = 0;
-    for (std::uint32_t b = run; b < to;) {
-        // A stretch of dirty bags at a time; clean ones in between have no pages, or parts of huge ones.
-        const std::uint32_t begin = b;
-        std::uint32_t end = b;
-        while (end < to && goes(end)) ++end;
-        if (end == b) {
-            stays += region_.count_dirty(BagIndex{b}, 1);
-            ++b;
-            continue;
-        }
-        // Pages that reach beyond the stretch go whole, with what of the run is clean or younger; of those that
-        // reach beyond the run others have a part.
-        const std::uint32_t pages = page_bags();
-        std::uint32_t first = page_start(b);
-        if (first < run) first += pages;
-        std::uint32_t last = whole_pages(end);
-        if (last > to) last -= pages;
-        b = max_of(end, last);
-        if (first >= last) continue;
-        bool lost = false;
-        lock_.unlock();
-        const bool gone = purge_bags(first, last - first, lost);
-        lock_.lock();
-        if (lost) return went;  // stays allocated for ever
-        // What could not be given back (locked memory, a part of a page) stays dirty in the map but out of the
-        // queue: it is asked for again when it is freed again or coalesces.
-        if (gone) {
-            went += region_.count_dirty(BagIndex{first}, last - first);
-            stays -= first < begin ? region_.count_dirty(BagIndex{first}, begin - first) : 0;
-            region_.set_dirty(BagIndex{first}, last - first, false);
-        }
+    bool trim = false;
+    while (range.bags > 0) {
+        const Discarded how = discard(range);
+        if (how == Discarded::done) went += range.dirty;
+        os::Guard guard(lock_);
+        const std::uint32_t now = os::milliseconds();
+        finish(range, how, now);
+        trim = top_is_clean();
+        most -= min_of(most, range.bags);
+        range = most > 0 ? pick(most, now) : Purging{};
     }
-    use_.purged_bags += went;
-    length = trim_purged(run, length);
-    if (length > 0) release(run, length, stays);
+    if (trim) trim_top();
     return went;
 }
 
-// The clock is read each time: while a purge dropped the lock, others may have freed at a later time than
-// was read before, which would look like 49 days ago.
-bool PageHeap::has_rested(std::uint32_t run) const {
-    return os::milliseconds() - bag(run).extent.freed_at >= static_cast<std::uint32_t>(options_.purge_delay);
-}
-
-void PageHeap::enforce_limit() {
-    if (options_.purge_delay < 0) return;
-    if (options_.purge_delay == 0) {
-        while (oldest_ != no_bag) purge_run(oldest_, Younger::too);
-        return;
-    }
-    std::uint32_t went = 0;
-    while (oldest_ != no_bag && has_rested(oldest_)) went += purge_run(oldest_, Younger::stays);
-    limit_.on_late_purge(went);
-    const std::uint32_t allowed = limit_.now_allowed(bags_in_use());
-    if (dirty_ <= allowed) return;
-    went = 0;
-    while (oldest_ != no_bag && dirty_ > allowed) {
-        const std::uint32_t gone = purge_oldest(dirty_ - allowed + purged_at_once);
-        // Refused (locked memory): the run leaves the queue, or it would be asked for without end.
-        if (gone == 0 && oldest_ != no_bag) purge_run(oldest_, Younger::too);
-        went += gone;
-    }
-    limit_.on_early_purge(went, os::milliseconds());
-}
-
 Bytes PageHeap::purge(bool all) {
-    os::Guard guard(lock_);
-    std::uint32_t went = 0;
-    // Others may free meanwhile; what they add has its own turn.
-    for (std::uint64_t left = use_.free_bags; oldest_ != no_bag && left > 0;) {
-        if (!all && (options_.purge_delay < 0 || !has_rested(oldest_))) break;
-        left -= min_of<std::uint64_t>(left, bag(oldest_).run);
-        went += purge_run(oldest_, all ? Younger::too : Younger::stays);
+    Purging range;
+    std::uint64_t left;
+    {
+        os::Guard guard(lock_);
+        left = all ? free_.bags() : 0;
+        if (!all) range = pick(purged_a_call, os::milliseconds());
     }
-    if (!all) limit_.on_late_purge(went);
+    if (!all) return Bytes{purge_due(range, purged_a_call)} << bag_shift;
+    std::uint64_t went = 0;
+    // Others may free meanwhile; what they add has its own turn.
+    while (left > 0) {
+        {
+            os::Guard guard(lock_);
+            const BagIndex oldest = free_.oldest();
+            if (oldest == none) break;
+            range = cut_end(oldest, free_.piece(oldest).length);
+            if (range.bags == 0) {
+                free_.keep(oldest);
+                continue;
+            }
+        }
+        const Discarded how = discard(range);
+        if (how == Discarded::done) went += range.dirty;
+        left -= min_of<std::uint64_t>(left, range.bags);
+        os::Guard guard(lock_);
+        finish(range, how, os::milliseconds());
+    }
+    trim_top();
     return Bytes{went} << bag_shift;
 }
 

@@ -1,4 +1,8 @@
-// The end of a node's bags: where the heap grows, and where its address space goes back.
+// The end of a node's bags: where the heap grows, and where its address space goes back. The kernel works without lock_;
+// growth_lock_ keeps the end of what is mapped where it is meanwhile.
+//
+//   first_bag ... free and used ...   top_        ...        committed            nothing, or others' mappings
+//                                     never used, or unused since it was trimmed: mapped, zero
 #include "heap/pages/page_heap.h"
 
 namespace numalloc {
@@ -10,59 +14,110 @@ constexpr std::uint32_t trimmed_from = static_cast<std::uint32_t>(2 * MiB / bag_
 
 }  // namespace
 
-// Takes never-used bags, together with a free run that ends where they begin.
-std::uint32_t PageHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
-    std::uint32_t tail = alignment == 1 ? free_run_before(top_) : no_bag;
-    // Of 256 GiB and more the tree may overlook one that is long enough.
-    if (tail != no_bag && bag(tail).run >= bags) tail = no_bag;
-    const std::uint32_t run = tail != no_bag ? tail : aligned_in(top_, alignment);
-    if (bags > region_.end_bag().value || run > region_.end_bag().value - bags) return no_bag;
-    if (!region_.grow(std::uint64_t{run} + bags)) return extend_over(bags, alignment);
-    const std::uint32_t old_top = top_;
-    top_ = run + bags;
-    if (tail != no_bag) {
-        remove_free(tail);
-        bag(tail).state = BagState::inside;
-    } else if (run > old_top) {
-        release(old_top, run - old_top, 0);
+BagIndex PageHeap::aligned(BagIndex b, std::uint32_t alignment) const {
+    const std::uint64_t from_zero = (region_.start() >> bag_shift) + b.value;
+    return b + (align_up(from_zero, alignment) - from_zero);
+}
+
+// Never-used bags up to there are cut.
+void PageHeap::move_top(BagIndex to) {
+    region_.set(BagMark::dirty, top_, to - top_, false);
+    top_ = to;
+}
+
+// Takes never-used bags that are mapped, together with a free run that ends where they begin.
+BagIndex PageHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
+    const BagIndex old_top = top_;
+    const BagIndex tail = alignment == 1 ? free_.run_before(top_) : none;
+    const BagIndex run = tail != none ? tail : aligned(top_, alignment);
+    if (std::uint64_t{run.value} + bags > region_.committed()) return none;
+    if (tail != none) {
+        // Of 256 GiB and more the tree may overlook one that is long enough.
+        free_.cut(tail, min_of(free_.length(tail), bags), tail);
+        if (run + bags > top_) move_top(run + bags);
+        return run;
+    }
+    move_top(run + bags);
+    if (run > old_top) {
+        bag(old_top).state = BagState::inside;
+        free_.add(old_top, run - old_top, Bag::Piece::clean, 0, top_);
     }
     return run;
 }
 
-// The same where another mapping lies in the way: it stays allocated for ever, to nobody.
-std::uint32_t PageHeap::extend_over(std::uint32_t bags, std::uint32_t alignment) {
-    const std::uint32_t old_top = top_;
-    const auto old_end = static_cast<std::uint32_t>(region_.committed());
-    const std::uint32_t first = region_.step_over(std::uint64_t{bags} + alignment - 1);
-    if (first == no_bag) return no_bag;
-    mark(old_end, first - old_end, BagState::small);
-    const std::uint32_t run = aligned_in(first, alignment);
-    top_ = run + bags;
-    if (old_end > old_top) release(old_top, old_end - old_top, 0);
-    if (run > first) release(first, run - first, 0);
-    return run;
+// Maps what a request needs that take_free(), or lengthen() of the bags from `at` on, did not find. true if it is worth
+// another try: others may be faster.
+bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) {
+    os::Guard growing(growth_lock_);
+    std::uint64_t up_to;
+    {
+        os::Guard guard(lock_);
+        if (at == none && free_.find(bags, alignment) != none) return true;
+        const BagIndex tail = alignment == 1 ? free_.run_before(top_) : none;
+        const BagIndex first = at != none ? at : tail != none ? tail : aligned(top_, alignment);
+        up_to = std::uint64_t{first.value} + bags;
+        if (up_to <= region_.committed()) return true;
+    }
+    if (up_to > region_.end_bag().value) return false;
+    if (const std::uint64_t mapped = region_.map_up_to(up_to); mapped != 0) {
+        os::Guard guard(lock_);
+        region_.set_committed(mapped);
+        return true;
+    }
+    return at == none && grow_over(std::uint64_t{bags} + alignment - 1);
 }
 
-// The free run at the top, which is clean, leaves the address space: limits on it, core dumps and locked memory count
-// what is mapped. One system call where a purge has made many.
-void PageHeap::trim_top(std::uint32_t run) {
-    // What the kernel refused to take back (mlockall) is out of the queue, but marked; it stays.
-    if (bag(run).run < trimmed_from || region_.count_dirty(BagIndex{run}, bag(run).run) != 0) return;
-    const std::uint32_t freed_at = bag(run).extent.freed_at;
-    remove_free(run);
-    bag(run).state = BagState::inside;
-    top_ = static_cast<std::uint32_t>(region_.shrink(run));
-    if (top_ > run) add_free(run, top_ - run, 0, freed_at);
+// The same where another mapping lies in the way: that stays allocated for ever, to nobody.
+bool PageHeap::grow_over(std::uint64_t bags) {
+    const Region::Stretch beyond = region_.map_beyond(bags);
+    if (beyond.first == beyond.end) return false;
+    os::Guard guard(lock_);
+    const BagIndex old_top = top_;
+    const BagIndex old_end{region_.committed()};
+    top_ = BagIndex{beyond.first};
+    region_.set_committed(beyond.end);
+    mark(old_end, top_ - old_end, BagState::small);
+    if (old_end > old_top) {
+        bag(old_top).state = BagState::inside;
+        free_.add(old_top, old_end - old_top, Bag::Piece::clean, 0, top_);
+    }
+    return true;
 }
 
-// The same of a range that was just purged and is marked as allocated still. How much of it is left below the top.
-std::uint32_t PageHeap::trim_purged(std::uint32_t run, std::uint32_t length) {
-    if (run + length != top_ || length < trimmed_from || region_.count_dirty(BagIndex{run}, length) != 0) return length;
-    top_ = static_cast<std::uint32_t>(region_.shrink(run));
-    if (top_ > run) return top_ - run;
-    bag(run).state = BagState::inside;
-    if (const std::uint32_t below = free_run_before(top_); below != no_bag && bag(below).extent.dirty == 0) trim_top(below);
-    return 0;
+bool PageHeap::top_is_clean() const {
+    const BagIndex run = free_.run_before(top_);
+    if (run == none) return false;
+    const Bag::Free& last = free_.piece(free_.last_piece(run));
+    return last.kind == Bag::Piece::clean && last.length >= trimmed_from;
+}
+
+// The clean end leaves the address space: limits on it, core dumps and locked memory count what is mapped. One system
+// call where a purge has made many.
+void PageHeap::trim_top() {
+    if (!growth_lock_.try_lock()) return;  // whoever has it wants more
+    std::uint64_t from = 0;
+    std::uint64_t to = 0;
+    {
+        os::Guard guard(lock_);
+        if (top_is_clean()) {
+            const BagIndex piece = free_.last_piece(free_.run_before(top_));
+            from = region_.trimmed(piece.value);
+            if (from < top_.value) {
+                const BagIndex end{from};
+                free_.cut(end, top_ - end, piece);
+                bag(end).state = BagState::inside;
+                to = region_.committed();
+                top_ = end;
+                region_.set_committed(from);
+            }
+        }
+    }
+    if (to != 0) {
+        const std::uint64_t end = region_.unmap(from, to);
+        os::Guard guard(lock_);
+        region_.set_committed(end);
+    }
+    growth_lock_.unlock();
 }
 
 }  // namespace numalloc

@@ -220,15 +220,26 @@ NodeId ProcessHeap::node_of_block(const void* p) const {
     return moved == no_node ? from->node : moved;
 }
 
-Bytes ProcessHeap::scavenge(bool all) {
-    Bytes bytes = 0;
+void ProcessHeap::drain(bool all) {
     for (unsigned n = 0; n < heaps(); ++n) {
-        NodeHeap* node = opened(NodeId{n});
+        NodeHeap* const node = opened(NodeId{n});
         if (node == nullptr) continue;
         for (unsigned c = 1; c < class_count; ++c) node->of(ClassId{c}).drain(!all);
-        bytes += node->pages.purge(all);
     }
+}
+
+Bytes ProcessHeap::purge(bool all) {
+    Bytes bytes = 0;
+    for (unsigned n = 0; n < heaps(); ++n)
+        if (NodeHeap* const node = opened(NodeId{n}); node != nullptr) bytes += node->pages.purge(all);
     return bytes;
+}
+
+Bytes ProcessHeap::purge_due() { return purge(false); }
+
+Bytes ProcessHeap::purge_all() {
+    drain(true);
+    return purge(true);
 }
 
 }  // namespace numalloc

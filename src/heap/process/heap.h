@@ -73,8 +73,12 @@ public:
     // Whether any block is elsewhere than its address says.
     bool any_moved() const { return moved_.load(std::memory_order_relaxed) != 0; }
 
-    // Gives back to the OS what has rested long enough; everything that is free when `all`.
-    Bytes scavenge(bool all);
+    // The rings' objects go back to their bags: of shards that nobody uses, or of `all`.
+    void drain(bool all);
+    // Gives back to the OS what is due, a bounded part of it. The bytes; 0: nothing is due any more.
+    Bytes purge_due();
+    // Everything that is free.
+    Bytes purge_all();
 
     auto& lock() { return lock_; }
 
@@ -82,6 +86,7 @@ private:
     NodeHeap* open(NodeId n);
     RegionPages pages_of(NodeId n) const;
     void bring_back(NodeHeap* from, BagIndex run, std::uint32_t from_bag);
+    Bytes purge(bool all);
     NodeHeap* candidate(NodeId n, unsigned k);
     unsigned candidates(NodeId n) const;
 

@@ -3,15 +3,24 @@
 // marks its last bag, so that a neighbour can coalesce with it in O(1).
 //
 //            state     run        the rest
-//   free     1         length     tree and age links, dirty bags         (extent)
+//   free     1         length     links of the tree and of the first piece               (free)
 //   big      2         length     -
-//   small    3         length     objects of the class                   (small)
-//   bound    4, 5      length     a bag of objects, or a big object, of a bound heap   (bound)
+//   small    3         length     objects of the class                                   (small)
+//   bound    4, 5      length     a bag of objects, or a big object, of a bound heap     (bound)
 //   inside   0         distance back to the first bag, for the last bag of free and big runs and
 //                      for all but the first of runs with objects
 //
 // Only the first bag of a run that is in use says big, small or bound: whatever becomes free says
 // inside before it says free.
+//
+// A free run is a row of pieces: bags that became free at about the same time, or that are clean. The first bag of
+// a piece says how long it is, the last one where it begins. Both hold without a word of memory more:
+//
+//   run      | piece          | piece     | piece |
+//   entry     L R O N P .. B   O N P .. B  O N P B     L R  tree links of the run    O N  queue of dirty pieces
+//                                                      P    length, kind, age        B    distance back (in L's place)
+//
+// A piece of one bag that begins its run has no B: whoever looks back at it meets the run's first bag.
 //
 // Invariants of a small bag, under its shard's lock:
 //   taken + free_count == carved <= objects       in use, free, and the rest never used
@@ -34,20 +43,24 @@ struct Object {
 
 // The first entry of a table is of the table's own bag: nobody's. Zero, so that zero pages name none.
 constexpr std::uint32_t no_bag = 0;
+constexpr BagIndex no_run{no_bag};
 
 struct Bag {
     std::uint32_t run;
     BagState state;
-    std::uint8_t class_id;  // in use: the class of the objects; free: see extent_tree.h
+    std::uint8_t class_id;  // in use: the class of the objects; free: see run_tree.h
     std::uint16_t taken;    // small: objects outside of the bag: with programs, threads, the ring
                             // big: the node that its pages were moved to, plus one; 0 for its own
-                            // free: see extent_tree.h
+                            // free: see run_tree.h
 
-    struct Extent {
-        std::uint32_t left, right;      // treap: extent_tree.h
-        std::uint32_t older, newer;     // queue of dirty runs, by the time they became free
-        std::uint32_t dirty;            // bags that may hold other than zeros; 0: not in the queue
-        std::uint32_t freed_at;         // of the oldest part; milliseconds, wraps after 49 days
+    // Of a free piece. Dirty: may hold other than zeros. Kept: dirty too, but the kernel would not have it.
+    enum class Piece : std::uint32_t { clean, dirty, kept };
+    struct Free {
+        BagIndex left, right;           // of a run's first bag: treap, run_tree.h. Of a piece's last: left is the distance back
+        BagIndex older, newer;          // queue of dirty pieces, by the time they became free
+        std::uint32_t length : 30;      // of the piece
+        Piece kind : 2;
+        std::uint32_t since;            // of dirty ones: when they became free; milliseconds, wraps after 49 days
     };
     struct Small {
         Object* free;                   // freed objects, linked
@@ -64,21 +77,20 @@ struct Bag {
         std::uint16_t carved;
     };
     union {
-        Extent extent;
+        Free free{};
         Small small;
         Bound bound;
     };
 };
 static_assert(sizeof(Bag) == 32);
 
-// Four more bits a bag, in words of 64 bags each, one beside the other.
+// Three more bits a bag, in words of 64 bags each, one beside the other.
 enum class BagMark : unsigned {
-    dirty,        // free: may hold other than zeros. In use: did so when it was taken
+    dirty,        // in use: might hold other than zeros when it was taken
     moved,        // lies in a mapping that came from elsewhere, with its own policy and advice
     moved_first,  // such a mapping begins here
-    younger,      // free, for less long than the first part of its run
 };
-constexpr unsigned bag_marks = 4;
+constexpr unsigned bag_marks = 3;
 constexpr Bytes bag_marks_bytes(std::uint64_t bags) { return divide_up(bags, 64) * bag_marks * sizeof(std::uint64_t); }
 
 }  // namespace numalloc

@@ -131,10 +131,8 @@ std::uint64_t Region::unit_at(std::uint64_t bag) const {
     return (pages_.huge && bag > huge_from_.value ? os::huge_page : smallest_step) >> bag_shift;
 }
 
-bool Region::grow(std::uint64_t up_to) {
-    if (up_to > end_bag_.value) return false;
-    if (up_to <= committed_) return true;
-    if (!map_metadata(up_to)) return false;
+std::uint64_t Region::map_up_to(std::uint64_t up_to) {
+    if (up_to > end_bag_.value || !map_metadata(up_to)) return 0;
     const Bytes used = (committed_ - first_bag_.value) << bag_shift;
     const std::uint64_t wished = align_up(max_of(up_to, committed_ + (step_after(used) >> bag_shift)), unit_at(up_to));
     // Second, without the slack: it may be what was too much, or what was in the way.
@@ -144,45 +142,39 @@ bool Region::grow(std::uint64_t up_to) {
         // A block that ends here may be asking the kernel how far its mapping goes, and lie in the way for a moment.
         for (int tries = 0; tries < 3 && result == os::Mapped::taken; ++tries) result = map_bags(committed_, target);
         in_the_way_ = result == os::Mapped::taken;
-        if (result != os::Mapped::done) continue;
-        __atomic_store_n(&committed_, target, __ATOMIC_RELAXED);
-        return true;
+        if (result == os::Mapped::done) return target;
     }
-    return false;
+    return 0;
 }
 
-std::uint32_t Region::step_over(std::uint64_t bags) {
-    if (!in_the_way_) return no_bag;
+Region::Stretch Region::map_beyond(std::uint64_t bags) {
+    if (!in_the_way_) return {};
     bags = whole_pages(bags);
     // Twice as far each time: some forty tries at most.
     for (std::uint64_t skip = os::huge_page >> bag_shift; committed_ + skip + bags <= end_bag_.value; skip *= 2) {
         const std::uint64_t first = committed_ + skip;
         // Before there are entries for all that lies between.
         if (os::try_range(address(BagIndex{first}), bags << bag_shift) == os::Mapped::taken) continue;
-        if (!map_metadata(first + bags)) return no_bag;
+        if (!map_metadata(first + bags)) return {};
         const os::Mapped result = map_bags(first, first + bags);
-        if (result == os::Mapped::refused) return no_bag;
+        if (result == os::Mapped::refused) return {};
         if (result == os::Mapped::taken) continue;
         in_the_way_ = false;
-        __atomic_store_n(&committed_, first + bags, __ATOMIC_RELAXED);
-        return static_cast<std::uint32_t>(first);
+        return {first, first + bags};
     }
-    return no_bag;
+    return {};
 }
 
-std::uint64_t Region::shrink(std::uint64_t from) {
-    from = align_up(from, unit_at(from));
+std::uint64_t Region::unmap(std::uint64_t from, std::uint64_t to) {
     // What is beyond the reserve first; what belongs to it is held again.
-    for (const std::uint64_t to : {max_of(from, reserve_end_), from}) {
-        if (to >= committed_) continue;
-        const bool in_reserve = committed_ <= reserve_end_;
-        void* const p = address(BagIndex{to});
-        const Bytes bytes = (committed_ - to) << bag_shift;
-        if (!(in_reserve ? os::hold_again(p, bytes) : space_->unmap(address_of(p), bytes))) break;
-        set_dirty(BagIndex{to}, committed_ - to, false);
-        __atomic_store_n(&committed_, to, __ATOMIC_RELAXED);
+    for (const std::uint64_t part : {max_of(from, reserve_end_), from}) {
+        if (part >= to) continue;
+        void* const p = address(BagIndex{part});
+        const Bytes bytes = (to - part) << bag_shift;
+        if (!(to <= reserve_end_ ? os::hold_again(p, bytes) : space_->unmap(address_of(p), bytes))) break;
+        to = part;
     }
-    return committed_;
+    return to;
 }
 
 bool Region::grow_thread_heaps(Bytes bytes) {

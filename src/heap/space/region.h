@@ -103,15 +103,24 @@ public:
     // The binding and the advice alone.
     void settle(BagIndex b, Bytes bags);
 
-    // Makes the bags below `up_to` usable, and some more. false when the OS refuses, or another mapping is in the way.
-    bool grow(std::uint64_t up_to);
-    // After that: makes `bags` bags in a row usable behind what is in the way. The first of them, or no_bag. The bags
-    // from committed(), as it was, up to there are somebody else's.
-    std::uint32_t step_over(std::uint64_t bags);
-    // The bags from `from` on, all clean and nobody's, leave the address space, but for the first few. Where committed() is
-    // from then on.
-    std::uint64_t shrink(std::uint64_t from);
-    // Also read without the lock that grow() is called under: what a caller owns lies below.
+    // The end of the usable bags, in two steps, so that the kernel works without the lock that guards the bags. Of the first
+    // steps one thread at a time is in one:
+    // Maps the bags from committed() up to `up_to`, and some more. Where it is usable to; 0 when the OS refuses, or another
+    // mapping is in the way.
+    std::uint64_t map_up_to(std::uint64_t up_to);
+    // After that: maps `bags` bags in a row behind what is in the way; none where that cannot be. What lies between
+    // committed() and the first of them is somebody else's.
+    struct Stretch {
+        std::uint64_t first = 0, end = 0;
+    };
+    Stretch map_beyond(std::uint64_t bags);
+    // Where the bags from `from` on may be cut off, which are clean; and what becomes of those up to `to` that nobody uses any
+    // more: they leave the address space, as far as the OS takes them back. Where it is usable to.
+    std::uint64_t trimmed(std::uint64_t from) const { return align_up(from, unit_at(from)); }
+    std::uint64_t unmap(std::uint64_t from, std::uint64_t to);
+    // The second step.
+    void set_committed(std::uint64_t end) { __atomic_store_n(&committed_, end, __ATOMIC_RELAXED); }
+    // Also read without a lock: what a caller owns lies below.
     std::uint64_t committed() const { return __atomic_load_n(&committed_, __ATOMIC_RELAXED); }
 
     // Bags from here on may be huge pages.

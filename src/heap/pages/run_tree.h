@@ -1,6 +1,7 @@
 // The free runs of one node by address, each with the longest run below it: first fit, lowest address
-// first, in O(log n). A treap whose nodes are the runs' own entries in the bag table; the priority of
-// a run is a hash of its index, so nothing is stored for it.
+// first. A treap whose nodes are the runs' own entries in the bag table; the priority of
+// a run is a hash of its index, so nothing is stored for it. Every call goes down one path, whose expected length is
+// O(log n) of n runs.
 //
 //   longest(r) == max(told(length)) over the subtree of r       in three spare bytes of the entry
 //   told(n)    == n below 2^23; from 2^23 on (256 GiB), 2^23 + (n - 2^23) / 16 < 2^24
@@ -12,23 +13,26 @@
 // Not thread-safe: the page heap's lock guards it.
 #pragma once
 
+#include "heap/pages/steps.h"
 #include "heap/space/address_space.h"
 
 namespace numalloc {
 
-class ExtentTree {
+class RunTree {
 public:
     void attach(Bag* bags) { bags_ = bags; }
 
-    void insert(std::uint32_t run);
-    void remove(std::uint32_t run);
-    // The run of at least `bags` bags with the lowest address, or no_bag. It stays in the tree.
-    std::uint32_t find(std::uint32_t bags) const;
+    void insert(BagIndex run);
+    void remove(BagIndex run);
+    // The run of at least `bags` bags with the lowest address that is not below `from`, or no_run. It stays in the tree.
+    BagIndex find(std::uint32_t bags, BagIndex from = no_run) const;
+    // The run that contains `b`, if it is free: the last one that begins at or below it.
+    BagIndex at_or_below(BagIndex b) const;
 
     // Two rounds: after one, runs at distances that divide the constant well would line up as a list. A program
     // can still choose what it frees so that they do; it makes its own mallocs slow, no more.
-    static std::uint32_t priority(std::uint32_t run) {
-        std::uint64_t x = (run + 1) * 0x9E3779B97F4A7C15U;
+    static std::uint32_t priority(BagIndex run) {
+        std::uint64_t x = (std::uint64_t{run.value} + 1) * 0x9E3779B97F4A7C15U;
         x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93U;
         return static_cast<std::uint32_t>(x >> 32);
     }
@@ -44,25 +48,30 @@ private:
     }
     static_assert(told_exactly + (most_bags - told_exactly) / step < 1U << 24);
 
-    std::uint32_t longest(std::uint32_t run) const {
-        return run == no_bag ? 0 : bags_[run].taken | std::uint32_t{bags_[run].class_id} << 16;
+    Bag& bag(BagIndex b) const {
+        count_step();
+        return bags_[b.value];
     }
-    void set_longest(std::uint32_t run, std::uint32_t bags) {
-        bags_[run].taken = static_cast<std::uint16_t>(bags);
-        bags_[run].class_id = static_cast<std::uint8_t>(bags >> 16);
+    std::uint32_t longest(BagIndex run) const {
+        if (run == no_run) return 0;
+        const Bag& b = bag(run);
+        return b.taken | std::uint32_t{b.class_id} << 16;
     }
-    std::uint32_t longest_of(std::uint32_t run) const {
-        const Bag& b = bags_[run];
-        return max_of(max_of(longest(b.extent.left), longest(b.extent.right)), told(b.run));
+    void set_longest(BagIndex run, std::uint32_t bags) {
+        Bag& b = bag(run);
+        b.taken = static_cast<std::uint16_t>(bags);
+        b.class_id = static_cast<std::uint8_t>(bags >> 16);
     }
-    std::uint32_t towards(std::uint32_t run, std::uint32_t from) const {
-        return run < from ? bags_[from].extent.left : bags_[from].extent.right;
+    std::uint32_t longest_of(BagIndex run) const {
+        const Bag& b = bag(run);
+        return max_of(max_of(longest(b.free.left), longest(b.free.right)), told(b.run));
     }
-    void look_again(std::uint32_t from, std::uint32_t run);
-    std::uint32_t validate(std::uint32_t node) const;
+    BagIndex towards(BagIndex run, BagIndex from) const { return run < from ? bag(from).free.left : bag(from).free.right; }
+    void look_again(BagIndex from, BagIndex run);
+    std::uint32_t validate(BagIndex node) const;
 
     Bag* bags_ = nullptr;
-    std::uint32_t root_ = no_bag;
+    BagIndex root_;
 };
 
 }  // namespace numalloc

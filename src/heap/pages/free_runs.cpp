@@ -1,0 +1,258 @@
+#include "heap/pages/free_runs.h"
+
+#include "base/check.h"
+
+namespace numalloc {
+
+namespace {
+
+// So many runs that are long enough but may lie askew are looked at, lowest first, before one that is sure to hold an
+// aligned range.
+constexpr unsigned aligned_tries = 16;
+
+}  // namespace
+
+void FreeRuns::start(Region& region, std::uint32_t together) {
+    region_ = &region;
+    together_ = together;
+    tree_.attach(&region.bag(BagIndex{}));
+}
+
+BagIndex FreeRuns::aligned(BagIndex b, std::uint32_t alignment) const {
+    const std::uint64_t from_zero = (region_->start() >> bag_shift) + b.value;
+    return b + (align_up(from_zero, alignment) - from_zero);
+}
+
+BagIndex FreeRuns::find(std::uint32_t bags, std::uint32_t alignment) const {
+    if (alignment == 1) return tree_.find(bags);
+    BagIndex run = no_run;
+    for (unsigned i = 0; i < aligned_tries; ++i) {
+        run = tree_.find(bags, run + 1);
+        if (run == no_run) return no_run;
+        const BagIndex first = aligned(run, alignment);
+        if (std::uint64_t{first - run} + bags <= length(run)) return first;
+    }
+    run = tree_.find(bags + alignment - 1, run + 1);
+    return run == no_run ? no_run : aligned(run, alignment);
+}
+
+BagIndex FreeRuns::run_before(BagIndex b) const {
+    if (b <= region_->first_bag()) return no_run;
+    const Bag& last = entry(b - 1);
+    const BagIndex run = last.state == BagState::inside ? b - 1 - last.run : b - 1;
+    return entry(run).state == BagState::free ? run : no_run;
+}
+
+// A piece's last bag tells where it begins, unless the piece is one bag and the first of its run.
+BagIndex FreeRuns::piece_before(BagIndex end) const {
+    const Bag& last = entry(end - 1);
+    return last.state == BagState::free ? end - 1 : end - 1 - last.free.left.value;
+}
+
+void FreeRuns::write_piece(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t since) {
+    Bag::Free& p = entry(first).free;
+    p.length = bags & ((1U << 30) - 1);
+    p.kind = kind;
+    p.since = since;
+    mark_last(first);
+}
+
+void FreeRuns::mark_last(BagIndex piece) {
+    const std::uint32_t length = entry(piece).free.length;
+    Bag& last = entry(piece + (length - 1));
+    if (last.state != BagState::free) last.free.left = BagIndex{length - 1};
+}
+
+// Into the tree: its pieces are written. The first bag's entry held no link of a run until now.
+void FreeRuns::write_run(BagIndex first, std::uint32_t bags) {
+    Bag& head = entry(first);
+    head.run = bags;
+    head.state = BagState::free;
+    if (bags > 1) {
+        Bag& last = entry(first + (bags - 1));
+        last.state = BagState::inside;
+        last.run = bags - 1;
+    }
+    tree_.insert(first);
+    bags_ += bags;
+}
+
+// Queue.
+
+void FreeRuns::enqueue(BagIndex piece) {
+    Bag::Free& p = entry(piece).free;
+    dirty_ += p.length;
+    p.newer = no_run;
+    p.older = newest_;
+    (newest_ != no_run ? entry(newest_).free.newer : oldest_) = piece;
+    newest_ = piece;
+}
+
+void FreeRuns::dequeue(BagIndex piece) {
+    const Bag::Free& p = entry(piece).free;
+    dirty_ -= p.length;
+    (p.older != no_run ? entry(p.older).free.newer : oldest_) = p.newer;
+    (p.newer != no_run ? entry(p.newer).free.older : newest_) = p.older;
+}
+
+// The neighbours in the queue lead to the piece.
+void FreeRuns::join_links(BagIndex piece) {
+    const Bag::Free& p = entry(piece).free;
+    (p.older != no_run ? entry(p.older).free.newer : oldest_) = piece;
+    (p.newer != no_run ? entry(p.newer).free.older : newest_) = piece;
+}
+
+// Takes the place of another in the queue, and its age. Their lengths are the caller's.
+void FreeRuns::stand_in(BagIndex piece, BagIndex for_piece) {
+    Bag::Free& p = entry(piece).free;
+    const Bag::Free& other = entry(for_piece).free;
+    p.older = other.older;
+    p.newer = other.newer;
+    p.since = other.since;
+    join_links(piece);
+}
+
+void FreeRuns::keep(BagIndex piece) {
+    dequeue(piece);
+    entry(piece).free.kind = Piece::kept;
+}
+
+// Pieces.
+
+// What the kernel would not have is asked for again together with what was freed beside it.
+bool FreeRuns::are_one(const Bag::Free& a, const Bag::Free& b) const {
+    if (a.kind != b.kind) return a.kind != Piece::clean && b.kind != Piece::clean;
+    if (a.kind != Piece::dirty) return true;
+    const auto apart = static_cast<std::int32_t>(a.since - b.since);
+    return static_cast<std::uint32_t>(apart < 0 ? -apart : apart) <= together_;
+}
+
+// Two pieces that lie side by side and are one become it; the older age is kept, and its place in the queue.
+void FreeRuns::join(BagIndex left, BagIndex right) {
+    Bag::Free& a = entry(left).free;
+    const Bag::Free& b = entry(right).free;
+    if (!are_one(a, b)) return;
+    if (a.kind == Piece::dirty && b.kind == Piece::dirty) {
+        const bool right_is_older = static_cast<std::int32_t>(a.since - b.since) > 0;
+        if (right_is_older) {
+            dequeue(left);
+            stand_in(left, right);
+        } else {
+            dequeue(right);
+            dirty_ += b.length;
+        }
+        dirty_ += right_is_older ? a.length : 0;
+    } else if (a.kind == Piece::dirty) {
+        dirty_ += b.length;
+    } else if (b.kind == Piece::dirty) {
+        stand_in(left, right);
+        a.kind = Piece::dirty;
+        dirty_ += a.length;
+    }
+    a.length = (a.length + b.length) & ((1U << 30) - 1);
+    mark_last(left);
+}
+
+// The rest from `at` on becomes a piece of its own, next in the queue.
+void FreeRuns::split(BagIndex piece, BagIndex at) {
+    Bag::Free& p = entry(piece).free;
+    Bag::Free& rest = entry(at).free;
+    const std::uint32_t length = p.length;
+    p.length = (at - piece) & ((1U << 30) - 1);
+    mark_last(piece);
+    if (p.kind == Piece::dirty) {
+        rest.older = piece;
+        rest.newer = p.newer;
+        join_links(at);
+    }
+    write_piece(at, length - p.length, p.kind, p.since);
+}
+
+// Runs.
+
+void FreeRuns::add(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t since, BagIndex top) {
+    NUMALLOC_ASSERT(entry(first).state == BagState::inside);
+    write_piece(first, bags, kind, since);
+    if (kind == Piece::dirty) enqueue(first);
+    BagIndex run = first;
+    std::uint32_t length = bags;
+    if (const BagIndex right = first + bags; begins_at(right, top)) {
+        length += take_out(right);
+        join(first, right);
+    }
+    if (const BagIndex left = run_before(first); left != no_run) {
+        const BagIndex last = piece_before(first);
+        length += take_out(left);
+        run = left;
+        join(last, first);
+    }
+    write_run(run, length);
+}
+
+// Of the tree, whole; its pieces stand. How long it is.
+std::uint32_t FreeRuns::take_out(BagIndex run) {
+    tree_.remove(run);
+    Bag& head = entry(run);
+    bags_ -= head.run;
+    head.state = BagState::inside;
+    mark_last(run);
+    return head.run;
+}
+
+std::uint32_t FreeRuns::cut(BagIndex first, std::uint32_t bags, BagIndex near) {
+    const BagIndex run = run_of(first);
+    const std::uint32_t length = take_out(run);
+    const BagIndex end = first + bags;
+    NUMALLOC_ASSERT(run <= near && near <= first && end <= run + length);
+    BagIndex piece = near;
+    while (piece + entry(piece).free.length <= first) piece = piece + entry(piece).free.length;
+    if (piece < first) split(piece, first);
+    std::uint32_t dirty = 0;
+    for (BagIndex p = first; p < end;) {
+        if (p + entry(p).free.length > end) split(p, end);
+        const std::uint32_t n = entry(p).free.length;
+        const bool clean = entry(p).free.kind == Piece::clean;
+        if (entry(p).free.kind == Piece::dirty) dequeue(p);
+        region_->set(BagMark::dirty, p, n, !clean);
+        dirty += clean ? 0 : n;
+        p = p + n;
+    }
+    if (run < first) write_run(run, first - run);
+    if (end < run + length) write_run(end, run + length - end);
+    return dirty;
+}
+
+void FreeRuns::validate(BagIndex first, BagIndex top) const {
+    if constexpr (checks_enabled) {
+        std::uint32_t runs = 0;
+        std::uint64_t bags = 0;
+        std::uint32_t dirty = 0;
+        bool last_was_free = false;
+        for (BagIndex b = first; b < top; b = b + entry(b).run) {
+            const bool is_free = entry(b).state == BagState::free;
+            NUMALLOC_ASSERT(!(is_free && last_was_free));
+            last_was_free = is_free;
+            if (!is_free) continue;
+            ++runs;
+            bags += entry(b).run;
+            const BagIndex end = b + entry(b).run;
+            NUMALLOC_ASSERT(run_of(end - 1) == b && run_before(end) == b);
+            for (BagIndex p = b; p < end; p = p + entry(p).free.length) {
+                NUMALLOC_ASSERT(entry(p).free.length > 0 && p + entry(p).free.length <= end);
+                NUMALLOC_ASSERT(piece_before(p + entry(p).free.length) == p);
+                dirty += entry(p).free.kind == Piece::dirty ? entry(p).free.length : 0;
+            }
+        }
+        NUMALLOC_ASSERT(bags == bags_ && dirty == dirty_ && tree_.validate() == runs);
+        std::uint32_t queued = 0;
+        BagIndex older = no_run;
+        for (BagIndex p = oldest_; p != no_run; p = entry(p).free.newer) {
+            NUMALLOC_ASSERT(entry(p).free.kind == Piece::dirty && entry(p).free.older == older);
+            queued += entry(p).free.length;
+            older = p;
+        }
+        NUMALLOC_ASSERT(queued == dirty_ && newest_ == older);
+    }
+}
+
+}  // namespace numalloc

@@ -1,0 +1,123 @@
+#include "heap/pages/run_tree.h"
+
+#include <initializer_list>
+
+#include "base/check.h"
+
+namespace numalloc {
+
+// From the end of the way that leads from `from` towards `run` up to `from`. Nothing recurses, because a
+// malloc may run on a signal stack of a few KiB: where the way is longer than what is remembered of it, which
+// chance alone does not bring about, it is gone again for what is above.
+void RunTree::look_again(BagIndex from, BagIndex run) {
+    constexpr unsigned remembered = 64;
+    BagIndex way[remembered];
+    for (BagIndex end = no_run;;) {
+        unsigned length = 0;
+        for (BagIndex node = from; node != end && node != no_run; node = towards(run, node)) way[length++ % remembered] = node;
+        for (unsigned k = min_of(length, remembered); k > 0; --k) {
+            end = way[--length % remembered];
+            set_longest(end, longest_of(end));
+        }
+        if (length == 0) return;
+    }
+}
+
+// Both walks go down with a pointer to the link to change.
+
+void RunTree::insert(BagIndex run) {
+    BagIndex* link = &root_;
+    const std::uint32_t p = priority(run);
+    const std::uint32_t length = told(bag(run).run);
+    while (*link != no_run && priority(*link) >= p) {
+        if (longest(*link) < length) set_longest(*link, length);
+        link = run < *link ? &bag(*link).free.left : &bag(*link).free.right;
+    }
+
+    // Split what hangs here into the runs before and after the new one.
+    BagIndex rest = *link;
+    *link = run;
+    BagIndex* left = &bag(run).free.left;
+    BagIndex* right = &bag(run).free.right;
+    while (rest != no_run) {
+        if (rest < run) {
+            *left = rest;
+            left = &bag(rest).free.right;
+            rest = *left;
+        } else {
+            *right = rest;
+            right = &bag(rest).free.left;
+            rest = *right;
+        }
+    }
+    *left = no_run;
+    *right = no_run;
+    look_again(bag(run).free.left, run);
+    look_again(bag(run).free.right, run);
+    set_longest(run, longest_of(run));
+}
+
+void RunTree::remove(BagIndex run) {
+    BagIndex* link = &root_;
+    while (*link != run) {
+        NUMALLOC_ASSERT(*link != no_run);
+        link = run < *link ? &bag(*link).free.left : &bag(*link).free.right;
+    }
+    // Merge the two subtrees in its place, the higher priority on top. Where they were merged is the way towards
+    // the run that is gone.
+    BagIndex left = bag(run).free.left;
+    BagIndex right = bag(run).free.right;
+    while (left != no_run && right != no_run) {
+        if (priority(left) >= priority(right)) {
+            *link = left;
+            link = &bag(left).free.right;
+            left = *link;
+        } else {
+            *link = right;
+            link = &bag(right).free.left;
+            right = *link;
+        }
+    }
+    *link = left != no_run ? left : right;
+    look_again(root_, run);
+}
+
+BagIndex RunTree::find(std::uint32_t bags, BagIndex from) const {
+    const std::uint32_t wanted = told(bags < told_exactly ? bags : bags + step - 1);
+    // Down towards `from`. What is right of this way lies above it; of what there would do, the last seen is the lowest.
+    BagIndex lowest = no_run;
+    for (BagIndex node = root_; node != no_run && longest(node) >= wanted;) {
+        const bool above = node >= from;
+        if (above && (told(bag(node).run) >= wanted || longest(bag(node).free.right) >= wanted)) lowest = node;
+        node = above ? bag(node).free.left : bag(node).free.right;
+    }
+    if (lowest == no_run || told(bag(lowest).run) >= wanted) return lowest;
+    for (BagIndex node = bag(lowest).free.right;;) {
+        if (longest(bag(node).free.left) >= wanted) node = bag(node).free.left;
+        else if (told(bag(node).run) >= wanted) return node;
+        else node = bag(node).free.right;
+    }
+}
+
+BagIndex RunTree::at_or_below(BagIndex b) const {
+    BagIndex found = no_run;
+    for (BagIndex node = root_; node != no_run;) {
+        if (node <= b) found = node;
+        node = node <= b ? bag(node).free.right : bag(node).free.left;
+    }
+    return found;
+}
+
+std::uint32_t RunTree::validate(BagIndex node) const {
+    if (node == no_run) return 0;
+    const Bag& b = bag(node);
+    NUMALLOC_ASSERT(b.state == BagState::free && b.run > 0);
+    for (const BagIndex child : {b.free.left, b.free.right})
+        if (child != no_run) NUMALLOC_ASSERT(priority(child) <= priority(node));
+    NUMALLOC_ASSERT(b.free.left == no_run || b.free.left < node);
+    NUMALLOC_ASSERT(b.free.right == no_run || b.free.right > node);
+    NUMALLOC_ASSERT(longest(node) == longest_of(node));
+    return 1 + validate(b.free.left) + validate(b.free.right);
+}
+
+}  // namespace numalloc
