@@ -187,8 +187,8 @@ int numalloc_move(void *p, int node) NUMALLOC_NOEXCEPT;
 /* Moves a thread with its heap: it is bound to the CPUs of the node that its affinity allows (ENXIO when
  * there are none) and allocates there; at once for the calling thread, for another one with its next
  * request that its lists cannot serve. Blocks that it has stay where they are. Where threads are not
- * bound by us, only the calling thread's memory can be moved (ENOTSUP for others). ESRCH for a thread
- * that is not known. Returns 0. */
+ * bound by us, or the kernel refuses to bind one, only the calling thread's memory can be moved (ENOTSUP for
+ * others). ESRCH for a thread that is not known. Returns 0. */
 int numalloc_rehome_thread(pthread_t thread, int node) NUMALLOC_NOEXCEPT;
 
 #ifdef __cplusplus

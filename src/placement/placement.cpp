@@ -286,22 +286,23 @@ NodeId home_node() {
 
 int rehome_thread(pthread_t thread, unsigned os_node) {
     if (process.mode == Mode::off) return 0;
-    if (process.mode == Mode::follow) {
-        if (!pthread_equal(thread, pthread_self())) return ENOTSUP;
-        MemoryPlacement there;
-        there.kind = MemoryPlacement::Kind::preferred;
-        there.nodes.add(os_node);
-        return set_thread_memory(&there);
+    if (process.mode == Mode::active) {
+        if (current == nullptr) adopt();
+        os::Guard guard(process.lock);
+        ThreadRecord* const record = process.records.find(thread);
+        if (record == nullptr) return ESRCH;
+        const PlaceId target = process.places.of_os_node(static_cast<int>(os_node));
+        if (target == no_place || !places_of(record).test(target.value)) return ENXIO;
+        if (process.first_place == no_place) process.first_place = target;
+        move_to(record, target);
+        if (record->starting || record->home.load(std::memory_order_relaxed) != no_node.value) return 0;
     }
-    if (current == nullptr) adopt();
-    os::Guard guard(process.lock);
-    ThreadRecord* const record = process.records.find(thread);
-    if (record == nullptr) return ESRCH;
-    const PlaceId target = process.places.of_os_node(static_cast<int>(os_node));
-    if (target == no_place || !places_of(record).test(target.value)) return ENXIO;
-    if (process.first_place == no_place) process.first_place = target;
-    move_to(record, target);
-    return record->starting || record->home.load(std::memory_order_relaxed) != no_node.value ? 0 : EPERM;
+    // We bind nobody, or the kernel has refused: the memory alone.
+    if (!pthread_equal(thread, pthread_self())) return ENOTSUP;
+    MemoryPlacement there;
+    there.kind = MemoryPlacement::Kind::preferred;
+    there.nodes.add(os_node);
+    return set_thread_memory(&there);
 }
 
 ThreadRecord* begin_thread(const os::CpuMask* attr_mask, NodeId* creator_moved) {
