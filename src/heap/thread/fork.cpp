@@ -1,6 +1,6 @@
 #include "heap/thread/fork.h"
 
-#include "heap/thread/thread_heap.h"
+#include "heap/thread/lists.h"
 
 namespace numalloc {
 
@@ -18,6 +18,8 @@ void heap_fork_parent() { os::fork_gate.open(); }
 void heap_fork_child() {
     os::fork_gate.become_child();
     forget_other_threads();
+    // It would copy pages of every thread's heap; most children are short.
+    put_off_housekeeping();
 }
 
 }  // namespace numalloc

@@ -80,6 +80,12 @@ void housekeeping(ThreadHeap* h, ClassId busy_with) {
     if (process_heap.purge_due() > 0) more_to_purge.store(true, std::memory_order_relaxed);
 }
 
+void put_off_housekeeping() {
+    const std::uint32_t now = os::milliseconds();
+    next_housekeeping.store(now + housekeeping_period, std::memory_order_relaxed);
+    more_to_purge.store(false, std::memory_order_relaxed);
+}
+
 void send_quiet_remote_caches(std::uint32_t age) {
     const std::uint32_t now = os::milliseconds();
     for_each_thread_heap([=](ThreadHeap* h) { h->remote_cache.flush_if_older(now, age); });

@@ -37,5 +37,7 @@ void give_all(ThreadHeap* h, To to);
 // What a slow path does beside its own work: idle lists, quiet remote caches, idle memory. `busy_with`: the class that
 // it is for.
 void housekeeping(ThreadHeap* h, ClassId busy_with);
+// What concerns others' heaps begins a period later than now.
+void put_off_housekeeping();
 
 }  // namespace numalloc
