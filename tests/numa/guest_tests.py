@@ -2,6 +2,7 @@
 them: which of them go there, and why the others stay. This is the one list."""
 
 import json
+import re
 import subprocess
 from fnmatch import fnmatchcase
 from functools import cache
@@ -10,15 +11,19 @@ from pathlib import Path
 from numalloc_tools.lab import batch
 
 PYTHON = "Python drives it from this machine"
+STATIC_SHELL = "its children are preloaded, and the guest's shell, busybox, is linked statically"
 STAY = {
-    "survive.children": "its children are preloaded, and the guest's shell, busybox, is linked statically",
+    "survive.children": STATIC_SHELL,
+    "survive.deny_KILL_children": STATIC_SHELL,
+    "survive.sanitizer_*": "it compiles a program",
     "unit.children_test": "its children run Python",
-    "survive.deny_*_python": "it runs this machine's Python",
     "survive.setuid": "it compiles a program, and installs it as another user's",
     "real.*": "they run programs that are installed on this machine",
     "structure.*": "they are about sources and files, and run here",
     "figures.startup": "its figures are times, which a translator does not keep",
 }
+# Translated code. A tenth of the forks takes a minute, all take ten. A signal takes longer to handle than 0.1 ms.
+ENVIRONMENT = {"survive.fork_storm": {"NUMALLOC_TEST_FORKS": "200"}, "survive.signals": {"NUMALLOC_TEST_INTERVAL": "2000000"}}
 SLOWER = 8  # than ctest's own time limits allow for
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +35,7 @@ def all_tests(build: Path) -> dict[str, dict]:
 
 
 def reason_to_stay(name: str, test: dict) -> str:
-    if Path(test["command"][0]).name.startswith("python"):
+    if any(Path(word).name.startswith("python") for word in test["command"]):
         return PYTHON
     return next((reason for pattern, reason in STAY.items() if fnmatchcase(name, pattern)), "")
 
@@ -51,10 +56,21 @@ def jobs(build: Path, names: list[str]) -> list[batch.Job]:
         program, *arguments = test["command"]
         if Path(program).is_relative_to("/usr/bin"):  # the guest has one of its own
             program = Path(program).name
-        planned.append(batch.Job(name, [program, *arguments], timeout=int(SLOWER * limit)))
+        planned.append(batch.Job(name, [program, *arguments], ENVIRONMENT.get(name, {}), timeout=int(SLOWER * limit)))
     return planned
 
 
-# Tests need these beside what their commands begin with.
+# Tests need these beside what their commands begin with and name.
 COMMANDS = ["prlimit"]
 FILES = [str(ROOT / "docs/options.md"), str(ROOT / "tests/programs/preload.sh")]
+
+
+def files(build: Path, names: list[str]) -> list[str]:
+    """What the guest needs beside the commands: also what the tests name in variables and folders of the build."""
+    found = set(FILES)
+    for name in names:
+        for word in all_tests(build)[name]["command"][1:]:
+            for path in (Path(part) for part in re.split("[=:]", word)):
+                if path.is_relative_to(build):
+                    found.update(str(one) for one in [path, *path.rglob("*")] if one.is_file())
+    return sorted(found)

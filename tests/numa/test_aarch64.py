@@ -60,7 +60,7 @@ def report_of(group: str) -> batch.Report:
     jobs = guest_tests.jobs(BUILD, names_of(pages))
     machine = build_machine(NODES, "1", "768M", "ladder", arch="aarch64")
     # A thread of the host for each CPU: what threads do at the same time is what is looked for.
-    return batch.run(machine, jobs, guest_tests.FILES, kernel_image=kernel_of(pages), tcg_threads="multi", commands=guest_tests.COMMANDS)
+    return batch.run(machine, jobs, guest_tests.files(BUILD, [job.name for job in jobs]), kernel_image=kernel_of(pages), tcg_threads="multi", commands=guest_tests.COMMANDS)
 
 
 @pytest.mark.parametrize(

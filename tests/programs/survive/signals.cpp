@@ -1,6 +1,7 @@
 // Signals inside malloc and free: timers strike every thread thousands of times a second while it
 // allocates. Handlers do only what POSIX allows them; where the code they interrupted was not
-// inside the allocator, they may leave it by siglongjmp.
+// inside the allocator, they may leave it by siglongjmp. NUMALLOC_TEST_INTERVAL: nanoseconds between two of a
+// thread's signals; where handling one takes as long, nothing else gets done.
 #include <setjmp.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -48,11 +49,11 @@ void start_timer(timer_t* timer, long nanoseconds) {
 
 void work(std::uint64_t seed) {
     timer_t timer;
-    start_timer(&timer, 100000);
+    start_timer(&timer, testing_support::number_from_environment("NUMALLOC_TEST_INTERVAL", 100000));
     constexpr std::size_t slots = 300;
     struct Slot { unsigned char* p; std::size_t size; unsigned char mark; };
     static thread_local Slot own[slots];
-    static thread_local int rounds;   // not on the stack: kept over siglongjmp
+    static thread_local int rounds, i;   // not on the stack: kept over siglongjmp, or a slow machine never ends a round
     static thread_local testing_support::Random random(seed);
     rounds = 0;
     timespec start, now;
@@ -61,7 +62,7 @@ void work(std::uint64_t seed) {
         // Back from a handler, or the first time: the slots are whole either way, because nothing
         // outside the allocator changes them while jumping is allowed.
         sigsetjmp(back, 1);
-        for (int i = 0; i < 2000; ++i) {
+        for (; i < 2000; ++i) {
             Slot& s = own[random.below(slots)];
             may_jump = 0;
             if (s.p != nullptr) {
@@ -84,6 +85,7 @@ void work(std::uint64_t seed) {
         }
         may_jump = 0;
         ++rounds;
+        i = 0;
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while (now.tv_sec - start.tv_sec < 4 || strikes <= 5000 || jumps <= 50);  // alarm() is the bound
     may_jump = 0;
