@@ -16,6 +16,7 @@ STAY = {
     "survive.children": STATIC_SHELL,
     "survive.deny_KILL_children": STATIC_SHELL,
     "survive.sanitizer_*": "it compiles a program",
+    "binding.harmless": "it runs children, and with Debian's other allocators, which are this machine's",
     "unit.children_test": "its children run Python",
     "survive.setuid": "it compiles a program, and installs it as another user's",
     "real.*": "they run programs that are installed on this machine",

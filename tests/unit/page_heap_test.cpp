@@ -233,7 +233,7 @@ TEST(PageHeap, FirstFitTakesTheLowestHole) {
     for (const BagIndex hole : {hole10, hole3, hole4}) node.pages.give(hole);
     EXPECT_EQ(node.take(5), hole10);
     EXPECT_EQ(node.take(3), hole4);
-    EXPECT_EQ(node.take(3).value, hole10.value + 5);
+    EXPECT_EQ(node.take(3).value, hole10.value + PageHeap::whole_pages(5));
     (void)wall1, (void)wall2, (void)wall3;
 }
 
@@ -251,6 +251,34 @@ TEST(PageHeap, ResidentMemoryServesBigObjectsFirst) {
     (void)wall1, (void)wall2;
 }
 
+// A hole of just the length serves an object that must be aligned, where its place is right.
+TEST(PageHeap, AHoleThatFitsExactlyServesAlignedObjects) {
+    Node node(-1);
+    constexpr std::uint32_t alignment = 16;
+    const auto take = [&](std::uint32_t bags) { return node.pages.take(bags, alignment, BagState::big); };
+    const BagIndex aligned = take(32), wall1 = node.take(6), unaligned = node.take(40), wall2 = node.take(2), last = take(32), wall3 = node.take(1);
+    ASSERT_NE(address_of(node.at(unaligned)) % (alignment * bag_bytes), 0u);
+    for (const BagIndex hole : {last, unaligned, aligned}) node.pages.give(hole);
+    EXPECT_EQ(take(32), aligned);
+    EXPECT_EQ(take(32), last) << "the one before it is long enough, but lies badly";
+    node.pages.give(aligned);
+    node.pages.purge(true);
+    node.pages.give(last);
+    EXPECT_EQ(take(16), last) << "its pages are there";
+    node.pages.validate();
+    (void)wall1, (void)wall2, (void)wall3;
+}
+
+TEST(PageHeap, AlignedObjectsBeginInTheRunAtTheTop) {
+    Node node(-1);
+    const BagIndex low = node.pages.take(32, 16, BagState::big);
+    node.fill(low, 32);
+    node.pages.give(low);
+    EXPECT_EQ(node.pages.take(64, 16, BagState::big), low);
+    EXPECT_EQ(node.dirty(low, 64), 32u);
+    node.pages.validate();
+}
+
 TEST(PageHeap, GrowsInPlaceWhereTheNeighbourIsFree) {
     Node node(-1);
     const BagIndex a = node.take_filled(4), b = node.take_filled(4), c = node.take_filled(1);
@@ -262,7 +290,8 @@ TEST(PageHeap, GrowsInPlaceWhereTheNeighbourIsFree) {
     EXPECT_EQ(node.at(a)[4 * bag_bytes - 1], char(0xEE));
     EXPECT_TRUE(node.pages.resize(a, 8));
     EXPECT_TRUE(node.pages.resize(a, 1));
-    EXPECT_EQ(node.take(7).value, a.value + 1);
+    const std::uint32_t page = PageHeap::whole_pages(1);
+    EXPECT_EQ(node.take(8 - page).value, a.value + page);
     EXPECT_TRUE(node.pages.resize(c, 100)) << "above it nothing was ever used";
     EXPECT_FALSE(node.pages.resize(c, static_cast<std::uint32_t>(node.room()))) << "more than the node has";
     node.pages.validate();
@@ -272,7 +301,8 @@ TEST(PageHeap, AFullNodeSaysSoAndGoesOn) {
     Node node(-1, 32 * MiB);
     std::vector<BagIndex> runs;
     for (BagIndex run = node.take(7); run != PageHeap::none; run = node.take(7)) runs.push_back(run);
-    EXPECT_GT(runs.size() * 7, node.room() - 7);
+    const std::uint32_t length = PageHeap::whole_pages(7);
+    EXPECT_GT(runs.size() * length, node.room() - length);
     EXPECT_EQ(node.take(~std::uint32_t{0} - 64), PageHeap::none);
     EXPECT_EQ(node.pages.take(1, 1u << 26, BagState::big), PageHeap::none);
     node.pages.validate();
@@ -285,14 +315,14 @@ TEST(PageHeap, OnlyTheFirstBagOfABigObjectIsOne) {
     Node node(-1);
     const BagIndex run = node.take(3);
     const BagIndex small = node.pages.take(2, 1, BagState::small);
-    EXPECT_EQ(node.pages.big_run(run), 3u);
+    EXPECT_EQ(node.pages.big_run(run), PageHeap::whole_pages(3));
     EXPECT_EQ(node.pages.big_run(BagIndex{std::uint64_t{run.value} + 1}), 0u);
     EXPECT_EQ(node.pages.big_run(BagIndex{std::uint64_t{run.value} + 2}), 0u);
     EXPECT_EQ(node.pages.big_run(small), 0u);
     EXPECT_EQ(node.pages.big_run(BagIndex{0u}), 0u) << "metadata";
     EXPECT_EQ(node.pages.big_run(BagIndex{std::uint64_t{node.pages.region().end_bag().value} - 1}), 0u) << "never used";
     EXPECT_EQ(node.pages.use().small_bags, 2u);
-    EXPECT_EQ(node.pages.use().big_bags, 3u);
+    EXPECT_EQ(node.pages.use().big_bags, PageHeap::whole_pages(3));
 }
 
 TEST(PageHeap, UsedMemoryIsNotCalledZero) {

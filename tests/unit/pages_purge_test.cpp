@@ -44,7 +44,7 @@ TEST(BigHeapPurge, WhatHasRestedLongEnoughGoes) {
     EXPECT_EQ(node.at(run)[5], 0);
     EXPECT_EQ(node.at(other)[5], char(0xEE)) << "coalesced with what is older, but freed just now";
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    EXPECT_EQ(node.pages.purge(false), bag_bytes) << "no longer than its own delay";
+    EXPECT_EQ(node.pages.purge(false), PageHeap::whole_pages(1) * bag_bytes) << "no longer than its own delay";
 }
 
 TEST(BigHeapPurge, ANeighbourTakesNothingYoungWithIt) {
@@ -74,7 +74,7 @@ TEST(BigHeapPurge, SmallFreesBesideItHoldNothingBack) {
         node.pages.give(node.take_filled(1));
     }
     EXPECT_EQ(node.at(old)[5], 0);
-    EXPECT_LE(node.pages.use().dirty_bags, 1u);
+    EXPECT_LE(node.pages.use().dirty_bags, PageHeap::whole_pages(1));
 }
 
 // As much of it as exceeds the limit, from its end.
@@ -216,7 +216,8 @@ TEST(BigHeapPurge, ACallGivesBackABoundedPart) {
 
 TEST(BigHeapPurge, OtherSizesAreNoLoop) {
     Node node(20000);
-    for (const std::uint32_t length : {1u, 2u, 4u, 5u, 6u, 7u, 8u, 16u, 20u, 32u, 64u}) take_and_give(node, length, 0);
+    const std::uint32_t page = PageHeap::whole_pages(1);
+    for (const std::uint32_t length : {1u, 2u, 4u, 5u, 6u, 7u, 8u, 16u, 20u, 32u, 64u}) take_and_give(node, length * page, 0);
     EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor);
 }
 

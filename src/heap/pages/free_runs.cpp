@@ -23,17 +23,13 @@ BagIndex FreeRuns::aligned(BagIndex b, std::uint32_t alignment) const {
     return b + (align_up(from_zero, alignment) - from_zero);
 }
 
-BagIndex FreeRuns::find(std::uint32_t bags, std::uint32_t alignment) const {
-    if (alignment == 1) return tree_.find(bags);
-    BagIndex run = no_run;
-    for (unsigned i = 0; i < aligned_tries; ++i) {
-        run = tree_.find(bags, run + 1);
-        if (run == no_run) return no_run;
-        const BagIndex first = aligned(run, alignment);
-        if (std::uint64_t{first - run} + bags <= length(run)) return first;
+FreeRuns::Place FreeRuns::find(std::uint32_t bags, std::uint32_t alignment) const {
+    BagIndex run = tree_.find(bags);
+    for (unsigned i = 0; alignment > 1 && run != no_run; ++i) {
+        if (std::uint64_t{aligned(run, alignment) - run} + bags <= length(run)) break;
+        run = tree_.find(i < aligned_tries ? bags : bags + alignment - 1, run + 1);
     }
-    run = tree_.find(bags + alignment - 1, run + 1);
-    return run == no_run ? no_run : aligned(run, alignment);
+    return run == no_run ? Place{} : Place{run, aligned(run, alignment)};
 }
 
 BagIndex FreeRuns::run_before(BagIndex b) const {
@@ -199,8 +195,7 @@ std::uint32_t FreeRuns::take_out(BagIndex run) {
     return head.run;
 }
 
-std::uint32_t FreeRuns::cut(BagIndex first, std::uint32_t bags, BagIndex near) {
-    const BagIndex run = run_of(first);
+std::uint32_t FreeRuns::cut(BagIndex run, BagIndex first, std::uint32_t bags, BagIndex near) {
     const std::uint32_t length = take_out(run);
     const BagIndex end = first + bags;
     NUMALLOC_ASSERT(run <= near && near <= first && end <= run + length);

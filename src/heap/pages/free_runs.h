@@ -29,12 +29,16 @@ public:
 
     // The range lies below `top` and is of no run: its first bag's entry says `inside`.
     void add(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t since, BagIndex top);
-    // Where `bags` bags of a free run begin at a multiple of `alignment` bags (a power of two) from address 0, or no_run.
-    BagIndex find(std::uint32_t bags, std::uint32_t alignment) const;
-    // The range lies in one free run. BagMark::dirty of its bags says from now on which may hold other than zeros.
+    // The lowest free run in which `bags` bags begin at a multiple of `alignment` bags (a power of two) from address 0, and
+    // where; no_run.
+    struct Place {
+        BagIndex run, first;
+    };
+    Place find(std::uint32_t bags, std::uint32_t alignment) const;
+    // The range, of the run, is no longer free. BagMark::dirty of its bags says from now on which may hold other than zeros.
     // How many may. `near`: a piece of the run at or before `first`; what lies between them is walked.
-    std::uint32_t cut(BagIndex first, std::uint32_t bags, BagIndex near);
-    std::uint32_t cut(BagIndex first, std::uint32_t bags) { return cut(first, bags, run_of(first)); }
+    std::uint32_t cut(BagIndex run, BagIndex first, std::uint32_t bags, BagIndex near);
+    std::uint32_t cut(Place at, std::uint32_t bags) { return cut(at.run, at.first, bags, at.run); }
 
     // The first bag of the run that ends before `b`, or begins at it; no_run if that one is not free.
     BagIndex run_before(BagIndex b) const;

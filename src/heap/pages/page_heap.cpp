@@ -80,18 +80,21 @@ bool PageHeap::node_has(Bytes bytes) {
 
 // Of what is mapped.
 BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagState state) {
-    BagIndex first = free_.find(bags, alignment);
+    const FreeRuns::Place place = free_.find(bags, alignment);
     // Where the first fit would have to be faulted in, memory that was freed last and is still resident
     // serves a big object as well: the resident set does not grow. A small bag would break it up.
     const BagIndex newest = free_.newest();
-    if (alignment == 1 && state != BagState::small && newest != none && free_.piece(newest).length >= bags &&
-        (first == none || free_.piece(first).kind == Bag::Piece::clean)) {
-        free_.cut(newest, bags, newest);
-        return newest;
+    const bool resident = place.run != none && free_.piece(place.run).kind != Bag::Piece::clean;
+    if (!resident && newest != none && state != BagState::small) {
+        const BagIndex first = aligned(newest, alignment);
+        if (std::uint64_t{first - newest} + bags <= free_.piece(newest).length) {
+            free_.cut(free_.run_of(newest), first, bags, newest);
+            return first;
+        }
     }
-    if (first == none) return extend_top(bags, alignment);
-    free_.cut(first, bags);
-    return first;
+    if (place.run == none) return extend_top(bags, alignment);
+    free_.cut(place, bags);
+    return place.first;
 }
 
 BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved) {
@@ -238,7 +241,7 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
             const bool at_top = right + available == top_;
             if (available < more && !at_top) return false;
             if (available >= more || (right + more).value <= region_.committed()) {
-                if (available > 0) free_.cut(right, min_of(available, more), right);
+                if (available > 0) free_.cut({right, right}, min_of(available, more));
                 if (available < more) move_top(right + more);
                 // The kind is what it will be freed as.
                 use_new(right, more, state, DirtyLimit::kind_of(no_class, bags));

@@ -136,6 +136,7 @@ private:
     void free_locked(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now);
     void mark(BagIndex run, std::uint32_t length, BagState state);
 
+    BagIndex at_top(std::uint32_t alignment) const;
     BagIndex extend_top(std::uint32_t bags, std::uint32_t alignment);
     void move_top(BagIndex to);
     bool grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at);

@@ -40,17 +40,17 @@ PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
         const std::uint32_t askew = static_cast<std::uint32_t>(((region_.start() >> bag_shift) + first.value) % huge_bags);
         first = askew < first - piece ? first - askew : piece;
     }
+    const BagIndex run = free_.run_of(piece);
     BagIndex near = piece;
     BagIndex to = end;
     if (page_bags() > 1) {
-        const BagIndex run = free_.run_of(piece);
         first = page_start(first) >= run ? page_start(first) : page_end(first);
         to = page_end(end) <= run + free_.length(run) ? page_end(end) : page_start(end);
         if (first >= to) return {};
         while (near > first) near = free_.piece_before(near);
     }
     Purging range{first, to - first};
-    range.dirty = free_.cut(first, range.bags, near);
+    range.dirty = free_.cut(run, first, range.bags, near);
     mark(first, range.bags, BagState::small);
     return range;
 }

@@ -25,19 +25,21 @@ void PageHeap::move_top(BagIndex to) {
     top_ = to;
 }
 
-// Takes never-used bags that are mapped, together with a free run that ends where they begin.
+// Where a request would begin that reaches beyond the top: in the free run that ends there, if there is one.
+BagIndex PageHeap::at_top(std::uint32_t alignment) const {
+    const BagIndex tail = free_.run_before(top_);
+    return aligned(tail != none ? tail : top_, alignment);
+}
+
+// Takes never-used bags that are mapped, together with what of a free run ends where they begin.
 BagIndex PageHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
     const BagIndex old_top = top_;
-    const BagIndex tail = alignment == 1 ? free_.run_before(top_) : none;
-    const BagIndex run = tail != none ? tail : aligned(top_, alignment);
-    if (std::uint64_t{run.value} + bags > region_.committed()) return none;
-    if (tail != none) {
-        // Of 256 GiB and more the tree may overlook one that is long enough.
-        free_.cut(tail, min_of(free_.length(tail), bags), tail);
-        if (run + bags > top_) move_top(run + bags);
-        return run;
-    }
-    move_top(run + bags);
+    const BagIndex run = at_top(alignment);
+    const BagIndex end = run + bags;
+    if (end.value > region_.committed()) return none;
+    // Of 256 GiB and more the tree may overlook one that is long enough.
+    if (run < old_top) free_.cut({free_.run_before(old_top), run}, min_of(end, old_top) - run);
+    if (end > old_top) move_top(end);
     if (run > old_top) {
         bag(old_top).state = BagState::inside;
         free_.add(old_top, run - old_top, Bag::Piece::clean, 0, top_);
@@ -52,9 +54,8 @@ bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) {
     std::uint64_t up_to;
     {
         os::Guard guard(lock_);
-        if (at == none && free_.find(bags, alignment) != none) return true;
-        const BagIndex tail = alignment == 1 ? free_.run_before(top_) : none;
-        const BagIndex first = at != none ? at : tail != none ? tail : aligned(top_, alignment);
+        if (at == none && free_.find(bags, alignment).run != none) return true;
+        const BagIndex first = at != none ? at : at_top(alignment);
         up_to = std::uint64_t{first.value} + bags;
         if (up_to <= region_.committed()) return true;
     }
@@ -100,11 +101,12 @@ void PageHeap::trim_top() {
     {
         os::Guard guard(lock_);
         if (top_is_clean()) {
-            const BagIndex piece = free_.last_piece(free_.run_before(top_));
+            const BagIndex run = free_.run_before(top_);
+            const BagIndex piece = free_.last_piece(run);
             from = region_.trimmed(piece.value);
             if (from < top_.value) {
                 const BagIndex end{from};
-                free_.cut(end, top_ - end, piece);
+                free_.cut(run, end, top_ - end, piece);
                 bag(end).state = BagState::inside;
                 to = region_.committed();
                 top_ = end;

@@ -74,9 +74,16 @@ int main() {
         CHECK(waitpid(pid, nullptr, 0) == pid);
     }
     std::printf("a thread keeps %ld KiB; page faults of a fork: parent %ld, child %ld\n", each, of_parent, *of_child);
-    // libc writes to each thread's stack in the child.
+    // libc reads and writes each thread's stack in the child. Where the processor does not mark pages as used by itself,
+    // as on some aarch64, that is two faults: 306 in all under glibc with pages of 64 KiB.
     CHECK(of_parent <= 30);
+#if defined(__aarch64__)
+    CHECK(*of_child <= 3 * threads);
+#else
     CHECK(*of_child <= 2 * threads);
-    // Every node that threads run on has bags of each size class of its own, 3 MiB of them.
-    CHECK(each <= 160 + (numalloc_node_count == nullptr ? 0 : numalloc_node_count() - 1) * 3 * 1024 / threads);
+#endif
+    // Every node that threads run on has bags of each size class of its own, 3 MiB of them. Of longer pages the last of
+    // each thing that a thread has is used in part: its stack, its heap, its lists.
+    const long of_nodes = (numalloc_node_count == nullptr ? 0 : numalloc_node_count() - 1) * 3 * 1024 / threads;
+    CHECK(each <= 160 + of_nodes + 8 * (sysconf(_SC_PAGESIZE) - 4096) / 1024);
 }

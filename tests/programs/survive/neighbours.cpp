@@ -21,7 +21,9 @@ void fixed_addresses_are_free() {
     // The low 4 GiB (compressed pointers), Go's arenas, Java's usual heaps, ASan's shadow.
     const std::uintptr_t wanted[] = {0x10000000, 0x7fff8000, 0x80000000, 0x100000000, 0x700000000, 0x800000000,
                                      0x10007fff8000, 0xc000000000, 0x20000000000, 0x200000000000, 0x600000000000};
-    for (std::uintptr_t address : wanted) {
+    const std::uintptr_t page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    for (std::uintptr_t exactly : wanted) {
+        const std::uintptr_t address = exactly / page * page;
         void* p = at(address, std::size_t{16} << 20);
         if (p == MAP_FAILED) std::fprintf(stderr, "%#lx: %s\n", address, std::strerror(errno));
         CHECK(p != MAP_FAILED && reinterpret_cast<std::uintptr_t>(p) == address);
