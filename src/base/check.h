@@ -1,5 +1,5 @@
-// Two levels of assertions, both absent from a release build: NUMALLOC_ASSERT is cheap enough
-// for every call, NUMALLOC_ASSERT_SLOW walks structures. `cmake --preset debug` has both.
+// Assertions, absent from a release build: cheap enough for every call. What walks structures is a validate() that tests
+// call. `cmake --preset debug` has both.
 #pragma once
 
 namespace numalloc {
@@ -15,6 +15,5 @@ constexpr bool checks_enabled = true;
 constexpr bool checks_enabled = false;
 #define NUMALLOC_ASSERT(condition) (true ? void() : void(condition))
 #endif
-#define NUMALLOC_ASSERT_SLOW(condition) NUMALLOC_ASSERT(condition)
 
 }  // namespace numalloc

@@ -135,10 +135,6 @@ void apply(ThreadRecord* record, int tid, bool wide) {
     record->home.store(process.places[record->place].home.value, std::memory_order_relaxed);
 }
 
-namespace {
-
-}  // namespace
-
 void settle_runner(ThreadRecord* record) {
     place(record, current_place());
     if (process.first_place == no_place) process.first_place = record->place;

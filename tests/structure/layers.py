@@ -19,7 +19,7 @@ FLOORS = ["base", "os", "options", "heap/space", "heap/pages", "heap/central", "
 STRANGERS = {("placement", f"heap/{floor}") for floor in ("space", "pages", "central", "process", "thread")}
 
 # The os floor is where system calls are made. Names that only a system call has are faults
-# elsewhere; open, read and the like are words too, so imports.py looks for those in the binary.
+# elsewhere; open, read and the like are words too, so symbols.py looks for those in the binary.
 SYSTEM_CALLS = re.compile(
     r"\b(?:syscall|raw_syscall|mmap|mmap64|munmap|mremap|mprotect|madvise|sbrk|mlock|mbind|get_mempolicy|"
     r"set_mempolicy|move_pages|openat|fopen|ioctl|nanosleep|usleep|sched_yield|prctl|fork|execve)\s*\(|"

@@ -173,7 +173,7 @@ TEST(PageHeap, OtherMappingsInTheRegionAreSteppedOver) {
     std::vector<char*> obstacles;
     const std::uint32_t first = node.pages.region().first_bag().value;
     for (std::uint32_t b = first + 40; b < first + (room >> bag_shift); b += 700 + b % 97) {
-        obstacles.push_back(node.at(BagIndex{align_down(b, BigHeap::whole_pages(1))}));
+        obstacles.push_back(node.at(BagIndex{align_down(b, PageHeap::whole_pages(1))}));
         ASSERT_EQ(os::map_at(obstacles.back(), obstacle), os::Mapped::done);
         std::memset(obstacles.back(), 0x5A, obstacle);
     }

@@ -34,8 +34,7 @@ void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call);
 // The last resort of free(); see push().
 void free_slow_path(void* p, Freed why, const char* call);
 
-// nullptr when the slow path must decide. 4 loads (and the GOT's word for the thread pointer),
-// 1 store, 1 increment in memory, 2 branches up to 1 KiB.
+// nullptr when the slow path must decide. tests/structure/golden counts its instructions.
 NUMALLOC_INLINE void* allocate_fast(Bytes n, ThreadHeap* const heap = this_thread_heap) {
     if (NUMALLOC_LIKELY(n <= tiny_limit)) return pop(heap, (n + granule - 1) >> granule_shift);
     if (n <= medium_limit)

@@ -40,6 +40,9 @@ public:
     std::uint32_t cut(BagIndex run, BagIndex first, std::uint32_t bags, BagIndex near);
     std::uint32_t cut(Place at, std::uint32_t bags) { return cut(at.run, at.first, bags, at.run); }
 
+    // The first bag from `b` on whose address is a multiple of `alignment` bags.
+    BagIndex aligned(BagIndex b, std::uint32_t alignment) const;
+
     // The first bag of the run that ends before `b`, or begins at it; no_run if that one is not free.
     BagIndex run_before(BagIndex b) const;
     bool begins_at(BagIndex b, BagIndex top) const { return b < top && entry(b).state == BagState::free; }
@@ -68,7 +71,6 @@ private:
         count_step();
         return region_->bag(b);
     }
-    BagIndex aligned(BagIndex b, std::uint32_t alignment) const;
     void write_piece(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t since);
     void mark_last(BagIndex piece);
     void write_run(BagIndex first, std::uint32_t bags);

@@ -86,7 +86,7 @@ BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagSta
     const BagIndex newest = free_.newest();
     const bool resident = place.run != none && free_.piece(place.run).kind != Bag::Piece::clean;
     if (!resident && newest != none && state != BagState::small) {
-        const BagIndex first = aligned(newest, alignment);
+        const BagIndex first = free_.aligned(newest, alignment);
         if (std::uint64_t{first - newest} + bags <= free_.piece(newest).length) {
             free_.cut(free_.run_of(newest), first, bags, newest);
             return first;

@@ -143,7 +143,6 @@ private:
     bool grow_over(std::uint64_t bags);
     bool top_is_clean() const;
     void trim_top();
-    BagIndex aligned(BagIndex b, std::uint32_t alignment) const;
 
     bool back(BagIndex run, std::uint32_t bags);
     bool node_has(Bytes bytes);

@@ -37,8 +37,8 @@ PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
     const BagIndex end = piece + length;
     BagIndex first = end - min_of(bags, length);
     if (options_.huge_pages && end > region_.huge_from()) {
-        const std::uint32_t askew = static_cast<std::uint32_t>(((region_.start() >> bag_shift) + first.value) % huge_bags);
-        first = askew < first - piece ? first - askew : piece;
+        const BagIndex next = free_.aligned(first, huge_bags);
+        if (next != first) first = next >= piece + huge_bags ? next - huge_bags : piece;
     }
     const BagIndex run = free_.run_of(piece);
     BagIndex near = piece;

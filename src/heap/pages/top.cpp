@@ -14,11 +14,6 @@ constexpr std::uint32_t trimmed_from = static_cast<std::uint32_t>(2 * MiB / bag_
 
 }  // namespace
 
-BagIndex PageHeap::aligned(BagIndex b, std::uint32_t alignment) const {
-    const std::uint64_t from_zero = (region_.start() >> bag_shift) + b.value;
-    return b + (align_up(from_zero, alignment) - from_zero);
-}
-
 // Never-used bags up to there are cut.
 void PageHeap::move_top(BagIndex to) {
     region_.set(BagMark::dirty, top_, to - top_, false);
@@ -28,7 +23,7 @@ void PageHeap::move_top(BagIndex to) {
 // Where a request would begin that reaches beyond the top: in the free run that ends there, if there is one.
 BagIndex PageHeap::at_top(std::uint32_t alignment) const {
     const BagIndex tail = free_.run_before(top_);
-    return aligned(tail != none ? tail : top_, alignment);
+    return free_.aligned(tail != none ? tail : top_, alignment);
 }
 
 // Takes never-used bags that are mapped, together with what of a free run ends where they begin.
