@@ -88,6 +88,9 @@ public:
     // Mappings that moved blocks lie in.
     std::uint32_t moved_mappings() const { return __atomic_load_n(&moved_mappings_, __ATOMIC_RELAXED); }
 
+    // Whether mappings of others lie among its bags.
+    bool stepped_over() const { return __atomic_load_n(&stepped_over_, __ATOMIC_RELAXED); }
+
     // How many threads it serves now, which says how much is kept for them.
     void set_threads(std::uint32_t threads) { limit_.set_threads(threads); }
 
@@ -172,6 +175,7 @@ private:
     PageHeapOptions options_;
     BagIndex* owned_ = nullptr;       // the rest of each owner's huge page, a run, or none. nullptr: all share
     std::uint32_t moved_mappings_ = 0;
+    bool stepped_over_ = false;
 
     alignas(64) os::Lock<os::LockRank::growth> growth_lock_;
     Bytes kept_by_kernel_ = 0;        // of the node's free memory, for strict binding

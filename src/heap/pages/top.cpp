@@ -70,6 +70,7 @@ bool PageHeap::grow_over(std::uint64_t bags) {
     os::Guard guard(lock_);
     const BagIndex old_top = top_;
     const BagIndex old_end{region_.committed()};
+    __atomic_store_n(&stepped_over_, true, __ATOMIC_RELAXED);
     top_ = BagIndex{beyond.first};
     region_.set_committed(beyond.end);
     mark(old_end, top_ - old_end, BagState::small);

@@ -6,9 +6,12 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
 namespace {
@@ -129,6 +132,35 @@ TEST(Nodes, node_of_our_memory_and_of_other) {
     // Where the kernel does not tell, and there is only one node, the answer is that.
     const int gone = numalloc_node_of(other);
     EXPECT_TRUE(gone < 0 ? errno == ENOENT || errno == EFAULT || node < 0 : numalloc_node_count() == 1) << strerror(errno);
+}
+
+// The end of the mapping that the address lies in.
+char* end_of_mapping(const void* p) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        unsigned long begin, end;
+        if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2 && reinterpret_cast<unsigned long>(p) >= begin && reinterpret_cast<unsigned long>(p) < end)
+            return reinterpret_cast<char*>(end);
+    }
+    return nullptr;
+}
+
+// What somebody else mapped where the heap grows is no memory of ours: a page that was never written has no node.
+TEST(Nodes, node_of_a_mapping_that_the_heap_stepped_over) {
+    constexpr std::size_t length = std::size_t{3} << 20;
+    void* const low = std::malloc(std::size_t{1} << 20);
+    void* const obstacle = mmap(end_of_mapping(low), length, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (obstacle == MAP_FAILED) GTEST_SKIP() << "the heap's end is not free";
+    void* const high = std::malloc(std::size_t{64} << 20);
+    std::memset(high, 1, 4096);
+    ASSERT_GT(high, obstacle);
+    errno = 0;
+    EXPECT_EQ(numalloc_node_of(static_cast<char*>(obstacle) + length / 2), -1);
+    EXPECT_TRUE(errno == ENOENT || errno == EFAULT || errno == EPERM || errno == ENOSYS) << strerror(errno);
+    EXPECT_GE(numalloc_node_of(high), 0);
+    munmap(obstacle, length);
+    std::free(high);
+    std::free(low);
 }
 
 }  // namespace
