@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heap/central/class_heap.h"
+#include "heap/process/budget.h"
 
 namespace numalloc {
 
@@ -26,10 +27,7 @@ public:
     void leave_behind(std::uint32_t kept);
     // All slots that were ever taken and shown, for walks over them.
     std::uint32_t made() const { return __atomic_load_n(&made_, __ATOMIC_ACQUIRE); }
-    // How often the threads' batches are halved: not for the first `uncrowded` threads, once up to
-    // twice as many, and so on. What many threads may hold together does not grow with their number.
     std::uint32_t taken() const { return __atomic_load_n(&taken_, __ATOMIC_RELAXED); }
-    unsigned crowding() const { return __atomic_load_n(&crowding_, __ATOMIC_RELAXED); }
     void* at(const Region& region, std::uint32_t i) const {
         return reinterpret_cast<void*>(region.thread_heaps() + Bytes{i} * slot_bytes_);
     }
@@ -37,9 +35,7 @@ public:
         return static_cast<std::uint32_t>((address_of(slot) - region.thread_heaps()) / slot_bytes_);
     }
 private:
-    static constexpr std::uint32_t uncrowded = 128;
-
-    void count(std::uint32_t taken);
+    void count(std::uint32_t taken) { __atomic_store_n(&taken_, taken, __ATOMIC_RELAXED); }
 
     os::Lock<os::LockRank::metadata> lock_;
     Bytes slot_bytes_ = 0;
@@ -47,7 +43,6 @@ private:
     std::uint32_t taken_ = 0;
     std::uint32_t next_to_ask_ = 0;  // the slots from here to ask_below_ may be left behind
     std::uint32_t ask_below_ = 0;
-    std::uint8_t crowding_ = 0;
     Object* free_ = nullptr;
 };
 
@@ -55,10 +50,16 @@ struct alignas(64) NodeHeap {
     NodeId node;
     PageHeap pages;
     SlotPool slots;
+    BudgetPool budgets;
 
     // What it needs in all: the shards come behind it, in pages that are zero until they are used.
     static const Bytes bytes;
     Shards& shards() { return *reinterpret_cast<Shards*>(this + 1); }
+    // After threads came or went.
+    void count_threads() {
+        pages.set_threads(slots.taken());
+        budgets.set_threads(slots.taken());
+    }
     ClassHeap of(ClassId c) { return {shards(), pages, c}; }
 };
 inline constexpr Bytes NodeHeap::bytes = sizeof(NodeHeap) + sizeof(Shards);

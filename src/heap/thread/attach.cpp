@@ -1,6 +1,7 @@
 // A thread gets its heap, lets go of it, and what becomes of heaps that a fork left behind.
 #include <new>
 
+#include "heap/thread/budget.h"
 #include "heap/thread/lists.h"
 #include "heap/thread/rehome.h"
 #include "os/affinity.h"
@@ -25,18 +26,22 @@ bool left_behind(const void* slot) {
 // Its lists may have been in the middle of a change; its remote cache was not, that takes a lock.
 void take_over(ThreadHeap* h) {
     for (unsigned c = 1; c < class_count; ++c) {
-        h->lists[c].sealed = nullptr;
+        set_unsealed(h, c);
         set_empty(h, c);
     }
+    h->claim = 0;
+    h->budget = min_of(h->budget, BudgetPool::least);
+    h->lent = 0;
     h->remote_cache.flush();
     h->lock_mark.inside.store(0, std::memory_order_relaxed);
     h->generation = os::fork_gate.generation();
 }
 
 void give_back(ThreadHeap* h) {
+    return_budget(h);
     __atomic_store_n(&h->in_use, false, __ATOMIC_RELEASE);
     h->home->slots.give(h);
-    h->home->pages.set_threads(h->home->slots.taken());
+    h->home->count_threads();
 }
 
 void sign(ThreadHeap* h) {
@@ -64,6 +69,7 @@ void find_heaps_of_the_dead(NodeHeap* home) {
             h->room[c] = h->lists[c].limit - held;
         }
         give_all(h, To::bags);
+        h->claim = 0;
         give_back(h);
     }
 }
@@ -74,7 +80,8 @@ ThreadHeap* take_heap(NodeHeap* home) {
     if (home->slots.used_up()) find_heaps_of_the_dead(home);
     void* slot = home->slots.take(home->pages.region(), left_behind);
     if (slot == nullptr) return nullptr;
-    home->pages.set_threads(home->slots.taken());
+    if (process_heap.nodes() == 1) home->budgets.see_cpu(os::current_cpu());
+    home->count_threads();
     auto* h = static_cast<ThreadHeap*>(slot);
     if (left_behind(h)) {
         sign(h);
@@ -143,7 +150,8 @@ void forget_other_threads() {
     for (unsigned n = 0; n < process_heap.heaps(); ++n)
         if (NodeHeap* node = process_heap.opened(NodeId{n})) {
             node->slots.leave_behind(own->home == node ? 1 : 0);
-            node->pages.set_threads(node->slots.taken());
+            node->budgets.restart(own->home == node ? own->lent : 0);
+            node->count_threads();
         }
 }
 
