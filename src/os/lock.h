@@ -17,7 +17,7 @@ namespace numalloc::os {
 enum class LockRank : std::uint8_t {
     initialise,   // once per process
     threads,      // registry of threads and their affinity
-    thread_pool,  // opening nodes, attaching and detaching threads; one a process
+    thread_pool,  // opening nodes, one a process; attaching threads, one a node
     remote_cache,       // a thread's remote frees
     bound_heap,   // a program's own heap
     size_class,   // a share of a node's bags of one class, and its ring

@@ -374,6 +374,24 @@ TEST_F(ThreadHeapTest, ThreadsWithoutAHeapAreServed) {
     EXPECT_EQ(end_of_list.next, nullptr);
 }
 
+// Nobody waits for the threads of other nodes to start, and to end for none.
+TEST_F(ThreadHeapTest, ThreadsComeAndGoByNode) {
+    std::atomic<int> stage{0};
+    run_on(1, [] {});
+    std::thread ends = testing::thread_on(2, [&] {
+        stage = 1;
+        while (stage != 2) std::this_thread::yield();
+    });
+    while (stage != 1) std::this_thread::yield();
+    {
+        os::Guard held(process_heap.node(NodeId{2})->attaching);
+        run_on(1, [] { release(allocate(Bytes{32})); });
+        stage = 2;
+        ends.join();
+    }
+    run_on(2, [] { release(allocate(Bytes{32})); });
+}
+
 using ThreadHeapDeathTest = ThreadHeapTest;
 
 // One line each, whether the frees are fast already or not.

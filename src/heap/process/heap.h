@@ -80,8 +80,6 @@ public:
     // Everything that is free.
     Bytes purge_all();
 
-    auto& lock() { return lock_; }
-
 private:
     NodeHeap* open(NodeId n);
     RegionPages pages_of(NodeId n) const;

@@ -33,8 +33,9 @@ void SlotPool::show(const Region& region, const void* slot) {
     if (slot == at(region, made_)) __atomic_store_n(&made_, made_ + 1, __ATOMIC_RELEASE);
 }
 
-void SlotPool::give(void* slot) {
+void SlotPool::give(void* slot, bool& in_use) {
     os::Guard guard(lock_);
+    __atomic_store_n(&in_use, false, __ATOMIC_RELEASE);
     Object* object = static_cast<Object*>(slot);
     object->next = free_;
     free_ = object;

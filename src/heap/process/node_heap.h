@@ -13,7 +13,8 @@ public:
     // nullptr with no memory left. New slots read as zero, reused ones as they were given back, or as the fork
     // found them: `left_behind` says whether one is of a thread that a child does not have.
     void* take(Region& region, bool (*left_behind)(const void* slot));
-    void give(void* slot);
+    // One step for a fork: the slot is in use, or here.
+    void give(void* slot, bool& in_use);
     // Whether take() would make a new one.
     bool used_up() {
         os::Guard guard(lock_);
@@ -51,6 +52,9 @@ struct alignas(64) NodeHeap {
     PageHeap pages;
     SlotPool slots;
     BudgetPool budgets;
+    // Threads get their heaps one at a time; they let go of them without it.
+    os::Lock<os::LockRank::thread_pool> attaching;
+    std::uint32_t next_to_ask = 0;  // of the slots: whether its thread still lives
 
     // What it needs in all: the shards come behind it, in pages that are zero until they are used.
     static const Bytes bytes;

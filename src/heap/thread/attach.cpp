@@ -37,10 +37,11 @@ void take_over(ThreadHeap* h) {
     h->generation = os::fork_gate.generation();
 }
 
+bool is_in_use(const ThreadHeap* h) { return __atomic_load_n(&h->in_use, __ATOMIC_ACQUIRE); }
+
 void give_back(ThreadHeap* h) {
     return_budget(h);
-    __atomic_store_n(&h->in_use, false, __ATOMIC_RELEASE);
-    h->home->slots.give(h);
+    h->home->slots.give(h, h->in_use);
     h->home->count_threads();
 }
 
@@ -51,16 +52,17 @@ void sign(ThreadHeap* h) {
 
 // A thread can end without a word: its first malloc was in the last round of key destructors, or it was no thread of
 // libc's. Its heap is found when one more is needed: of those in use a few are looked at each time, so that no more
-// are lost than are made. Only of this process: a child of a raw fork still has its parent's numbers. Under heap.lock().
+// are lost than are made. Only of this process: a child of a raw fork still has its parent's numbers. Under home->attaching.
 void find_heaps_of_the_dead(NodeHeap* home) {
     constexpr unsigned looks = 4;
-    static constinit std::uint32_t next = 0;
     const std::int32_t process = os::process_id();
     const std::int32_t self = os::thread_id();
     const std::uint32_t made = home->slots.made();
     for (unsigned i = 0; i < min_of(looks, made); ++i) {
-        auto* const h = static_cast<ThreadHeap*>(home->slots.at(home->pages.region(), next++ % made));
-        if (!h->in_use || h->process != process || (h->thread != self && os::thread_lives(process, h->thread))) continue;
+        auto* const h = static_cast<ThreadHeap*>(home->slots.at(home->pages.region(), home->next_to_ask++ % made));
+        if (!is_in_use(h) || h->process != process || (h->thread != self && os::thread_lives(process, h->thread))) continue;
+        // It may have let go of the heap and ended since.
+        if (!is_in_use(h)) continue;
         for (unsigned c = 1; c < class_count; ++c) {
             if (h->head[c] == &end_of_list) continue;
             // It may have ended anywhere: what its list holds is counted.
@@ -76,7 +78,7 @@ void find_heaps_of_the_dead(NodeHeap* home) {
 
 // Empty, or left behind.
 ThreadHeap* take_heap(NodeHeap* home) {
-    os::Guard guard(process_heap.lock());
+    os::Guard guard(home->attaching);
     if (home->slots.used_up()) find_heaps_of_the_dead(home);
     void* slot = home->slots.take(home->pages.region(), left_behind);
     if (slot == nullptr) return nullptr;
@@ -129,7 +131,6 @@ void detach_thread() {
     give_all(h, To::empty_ring);
     this_thread_heap = this_thread_operators = &no_heap;
     os::use_lock_mark(nullptr);
-    os::Guard guard(process_heap.lock());
     give_back(h);
 }
 
