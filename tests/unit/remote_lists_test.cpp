@@ -180,6 +180,39 @@ TEST_F(RemoteLists, SmallObjectsThatSpillAreSeenWhereTheyLie) {
     EXPECT_EQ(process_heap.node(NodeId{1})->pages.use().small_bags, 0u);
 }
 
+// Lists that are used in turn rest side by side, whatever their nodes and classes: nothing is fetched again.
+TEST_F(RemoteLists, NoListSendsAnotherAway) {
+    struct List {
+        unsigned node, c;
+    };
+    const List lists[][3] = {{{1, 34}, {2, 3}, {3, 36}}, {{1, 34}, {2, 31}, {3, 28}}, {{1, 8}, {1, 16}, {2, 24}}, {{1, 5}, {2, 5}, {3, 5}}};
+    run_on(0, [&] {
+        for (const auto& turn : lists) {
+            std::vector<void*> all;
+            // What the nodes do not have, in bags or rings.
+            const auto out = [&] {
+                std::uint64_t objects = 0;
+                for (const List& list : turn) {
+                    const ClassUse use = process_heap.node(NodeId{list.node})->of(ClassId{list.c}).use();
+                    objects += use.taken - use.ring;
+                }
+                return objects;
+            };
+            const auto one_of_each = [&] {
+                for (const List& list : turn) all.push_back(allocate_on(this_thread_heap, NodeId{list.node}, ClassId{list.c}, nullptr));
+            };
+            one_of_each();
+            const std::uint64_t before = out();
+            for (int i = 0; i < 4; ++i) {
+                one_of_each();
+                EXPECT_EQ(out(), before) << "classes " << turn[0].c << ", " << turn[1].c << ", " << turn[2].c;
+            }
+            for (void* p : all) release(p);
+            flush_thread();
+        }
+    });
+}
+
 TEST_F(RemoteLists, OnlyBigObjectsMove) {
     run_on(0, [] {
         void* const big = process_heap.take_big(NodeId{0}, 2 * MiB, 1);

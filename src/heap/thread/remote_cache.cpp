@@ -6,7 +6,7 @@ namespace numalloc {
 
 void RemoteCache::send(Slot& slot) {
     if (slot.head == nullptr) return;
-    __atomic_store_n(&bytes_, bytes_ - Bytes{slot.count} * shape_of(slot.class_id).size, __ATOMIC_RELAXED);
+    __atomic_store_n(&bytes_, bytes_ - slot.bytes(), __ATOMIC_RELAXED);
     NodeHeap* const home = process_heap.opened(slot.node);
     home->of(slot.class_id).put({slot.head, slot.count});
     slot.head = nullptr;
@@ -14,15 +14,27 @@ void RemoteCache::send(Slot& slot) {
 }
 
 void RemoteCache::send_all() {
-    for (Slot& slot : slot_) send(slot);
+    for (auto& set : slot_)
+        for (Slot& slot : set) send(slot);
+}
+
+RemoteCache::Slot* RemoteCache::find(NodeId n, ClassId c) {
+    for (Slot& slot : slot_[set_of(n, c)])
+        if (slot.head != nullptr && slot.node == n && slot.class_id == c) return &slot;
+    return nullptr;
 }
 
 RemoteCache::Slot& RemoteCache::slot_of(NodeId n, ClassId c) {
-    Slot& slot = slot_[(n.value * 31U + c.value) % slots];
-    if (slot.head != nullptr && !(slot.node == n && slot.class_id == c)) send(slot);
-    slot.node = n;
-    slot.class_id = c;
-    return slot;
+    if (Slot* const found = find(n, c)) return *found;
+    Slot* chosen = &slot_[set_of(n, c)][0];
+    for (Slot& slot : slot_[set_of(n, c)]) {
+        if (chosen->head == nullptr) break;
+        if (slot.head == nullptr || slot.bytes() > chosen->bytes()) chosen = &slot;
+    }
+    send(*chosen);
+    chosen->node = n;
+    chosen->class_id = c;
+    return *chosen;
 }
 
 // Puts a list of `count` objects in front.
@@ -47,11 +59,11 @@ void RemoteCache::add(NodeId n, ClassId c, Object* p) {
 
 void* RemoteCache::take(NodeId n, ClassId c) {
     os::Guard guard(lock_);
-    Slot& slot = slot_of(n, c);
-    Object* const object = slot.head;
-    if (object == nullptr) return nullptr;
-    slot.head = object->next;
-    --slot.count;
+    Slot* const slot = find(n, c);
+    if (slot == nullptr) return nullptr;
+    Object* const object = slot->head;
+    slot->head = object->next;
+    --slot->count;
     __atomic_store_n(&bytes_, bytes_ - shape_of(c).size, __ATOMIC_RELAXED);
     return object;
 }

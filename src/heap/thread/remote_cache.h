@@ -40,10 +40,17 @@ private:
         std::uint32_t count;
         NodeId node;
         ClassId class_id;
-    };
-    static constexpr unsigned slots = 64;
 
-    // The slot for objects of (n, c); what else was in it is sent.
+        Bytes bytes() const { return Bytes{count} * shape_of(class_id).size; }
+    };
+    // By node and class, in sets: lists that fall into one set have a slot each until there are more than slots.
+    static constexpr unsigned set_slots = 8;
+    static constexpr unsigned sets = 8;
+    static unsigned set_of(NodeId n, ClassId c) { return (n.value * 3U + c.value) % sets; }
+
+    // The slot that has objects of (n, c), or nullptr.
+    Slot* find(NodeId n, ClassId c);
+    // The same, or an empty one of the set, or the fullest, whose objects are sent.
     Slot& slot_of(NodeId n, ClassId c);
     void keep(Slot& slot, Object* list, std::uint32_t count);
     void send(Slot& slot);
@@ -52,7 +59,7 @@ private:
     os::Lock<os::LockRank::remote_cache> lock_;
     std::uint32_t since_ = 0;  // milliseconds: when the oldest object came
     Bytes bytes_ = 0;
-    Slot slot_[slots] = {};
+    Slot slot_[sets][set_slots] = {};
 };
 
 }  // namespace numalloc
