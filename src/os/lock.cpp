@@ -47,6 +47,7 @@ void LockWord::acquire_contended() {
         fork_gate.notice_child();
         const std::uint32_t held_and_awaited = fork_gate.held() | awaited;
         if (is_free(word_.exchange(held_and_awaited, std::memory_order_acquire))) return;
+        count(Count::futex_sleeps);
         call(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, held_and_awaited, 0, 0, 0);
     }
 }

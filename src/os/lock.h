@@ -9,11 +9,12 @@
 #include <cstdint>
 
 #include "base/bits.h"
+#include "os/counts.h"
 #include "os/fork_gate.h"
 
 namespace numalloc::os {
 
-// One table of all locks, outermost first.
+// One table of all locks, outermost first. counts.def begins with the same.
 enum class LockRank : std::uint8_t {
     initialise,   // once per process
     threads,      // registry of threads and their affinity
@@ -79,6 +80,8 @@ private:
     std::atomic<std::uint32_t> word_{0};
 };
 
+static_assert(static_cast<unsigned>(LockRank::count) == static_cast<unsigned>(Count::failed_try_locks), "counts.def begins with the ranks");
+
 // The rank is no part of its memory: a zero page is full of free locks.
 template <LockRank rank>
 class Lock : public LockWord {
@@ -86,14 +89,20 @@ public:
     void lock() {
         before_lock(rank);
         acquire();
+        count_lock(static_cast<unsigned>(rank));
     }
     bool try_lock() {
-        if (!acquire_if_free()) return false;
+        if (!acquire_if_free()) {
+            count(Count::failed_try_locks);
+            return false;
+        }
         before_lock(rank);
+        count_lock(static_cast<unsigned>(rank));
         return true;
     }
     void unlock() {
         after_unlock(rank);
+        count_unlock(static_cast<unsigned>(rank));
         release();
     }
 };

@@ -111,6 +111,7 @@ Supply ClassHeap::take_freed(Shard& shard, std::uint32_t want) {
         Object* last = first;
         std::uint32_t count = 1;
         for (; last->next != nullptr && supply.count + count < want; ++count) last = last->next;
+        os::count_walked(count);
         from.small.free = last->next;
         last->next = supply.list;
         supply.list = first;
@@ -156,7 +157,9 @@ bool ClassHeap::adopt(unsigned number) {
     Shard& own = shard(number);
     for (unsigned i = 0; i < most_shards; ++i) {
         Shard& other = shard(i);
-        if (i == number || !shards_.is_open(i) || !other.lock.try_lock()) continue;
+        if (i == number || !shards_.is_open(i)) continue;
+        os::count(os::Count::foreign_try_locks);
+        if (!other.lock.try_lock()) continue;
         const std::uint32_t b = !can_spare(other) ? no_bag : other.last_partial != no_bag ? other.last_partial : other.carving;
         if (b != no_bag) {
             Bag& moves = bag(b);
@@ -187,6 +190,7 @@ Supply ClassHeap::take_from(Shard& shard, std::uint32_t want) {
 }
 
 Supply ClassHeap::take(std::uint32_t want, unsigned number) {
+    os::count(os::Count::refills);
     {
         NUMALLOC_ASSERT(shards_.is_open(number));
         Shard& own = shard(number);
@@ -235,6 +239,7 @@ void ClassHeap::sort(Batch list, Held& held, Emptied& emptied) {
     const ObjectCheck check(region(), class_);
     const Object* before = list.head;
     Object* object = list.head;
+    os::count(os::Count::locked_sorts);
     while (object != nullptr) {
         if (NUMALLOC_UNLIKELY(!check.in_class(object))) die_in_sort(held, die_of_damage, before);
         BagIndex b = region().bag_of(object);
@@ -262,6 +267,7 @@ void ClassHeap::sort(Batch list, Held& held, Emptied& emptied) {
             object = last->next;
         } while (address_of(object) - start < bytes);
         before = last;
+        os::count_walked(run);
         last->next = free;
         home.small.free = first;
         home.small.free_count = static_cast<std::uint16_t>(home.small.free_count + run);
@@ -290,6 +296,7 @@ void ClassHeap::check_some(const Bag& home, Batch list) {
 }
 
 std::uint32_t ClassHeap::put(Batch list) {
+    os::count(os::Count::hand_overs);
     const Bag& home = home_of(list);
     check_some(home, list);
     Emptied emptied;
@@ -320,6 +327,7 @@ std::uint32_t ClassHeap::put(Batch list) {
 }
 
 void ClassHeap::give_last(Batch list) {
+    os::count(os::Count::hand_overs);
     const Bag& home = home_of(list);
     check_some(home, list);
     {

@@ -1,0 +1,10 @@
+# How often threads of one node meet, in the build of the library that counts it.
+if(TARGET numalloc_counted)
+    numalloc_program(contention contention/contention.cpp)
+    add_dependencies(contention numalloc_counted)
+    foreach(threads 2 16 64 256)
+        foreach(work own exchanged medium large bursts parfree)
+            numalloc_test(contention.${work}_${threads} programs 120 ${PRELOAD} $<TARGET_FILE:numalloc_counted> $<TARGET_FILE:contention> ${work} ${threads})
+        endforeach()
+    endforeach()
+endif()
