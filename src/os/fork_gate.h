@@ -98,4 +98,23 @@ private:
 
 extern constinit ForkGate fork_gate;
 
+// What begins under a lock and must not be cut in two by a fork, although the lock is given back before its end.
+class StayInside {
+public:
+    StayInside() = default;
+    // The caller holds a lock.
+    void begin() {
+        fork_gate.enter();
+        begun_ = true;
+    }
+    ~StayInside() {
+        if (begun_) fork_gate.leave();
+    }
+    StayInside(const StayInside&) = delete;
+    StayInside& operator=(const StayInside&) = delete;
+
+private:
+    bool begun_ = false;
+};
+
 }  // namespace numalloc::os

@@ -19,9 +19,9 @@ enum class LockRank : std::uint8_t {
     initialise,   // once per process
     threads,      // registry of threads and their affinity
     thread_pool,  // opening nodes, one a process; attaching threads, one a node
-    remote_cache,       // a thread's remote frees
+    remote_cache, // a thread's remote frees
     bound_heap,   // a program's own heap
-    size_class,   // a share of a node's bags of one class, and its ring
+    size_class,   // a shard of a node's bags of one class, and its ring
     growth,       // the end of what a node has mapped
     pages,        // a node's free bags
     metadata,     // a node's thread heaps

@@ -126,6 +126,70 @@ TEST_F(ClassShareTest, TheRingsOfManySharesAreShorter) {
     validate(c);
 }
 
+// A large object that rests serves a smaller request, if it lies as evenly; of a list only one, for a thread's list is of its
+// own class. What is flushed where few are in use is of the class alone.
+TEST_F(ClassShareTest, ALargeObjectServesTheClassBelow) {
+    const ClassId c = class_of(48 * KiB), below = class_of(40 * KiB), far_below = class_of(32 * KiB);
+    ASSERT_EQ(c.value, below.value + 1u);
+    std::vector<void*> all = take_many(c, 32), smaller = take_many(below, 32);
+    const auto next = [&] {
+        void* const p = all.back();
+        all.pop_back();
+        return p;
+    };
+    void* const p = next();
+    put(c, list_of({p}));
+    EXPECT_EQ(of(c).use().ring, 1u);
+    EXPECT_NE(take(far_below, 1).list, p) << "it lies at a multiple of 16 KiB";
+    EXPECT_EQ(objects(below, take(below, 1)), std::vector<void*>{p});
+    EXPECT_EQ(of(c).use().ring, 0u);
+    put(c, list_of({p, next()}));
+    EXPECT_EQ(objects(below, take(below, 1)), std::vector<void*>{p});
+    validate(c);
+    put(c, list_of({p}));
+    // One of each bag stays.
+    const unsigned in_bag = shape_of(below).objects;
+    for (std::size_t i = 0; i < smaller.size(); ++i)
+        if (i % in_bag != 0) put(below, list_of({smaller[i]}));
+    EXPECT_EQ(of(below).use().ring, 0u) << "few are in use";
+    EXPECT_EQ(of(c).use().ring, 1u);
+    of(c).give_to_bags(list_of(all));
+    validate(c);
+    validate(below);
+}
+
+// Refills of one shard while others give back into the very bags that are cut, and nobody drops an object.
+TEST_F(ClassShareTest, BagsAreCutWhileOthersGiveBack) {
+    constexpr unsigned threads = 4;
+    const ClassId c = class_of(64);
+    auto kept = take_many(c, 4);
+    std::vector<std::thread> running;
+    for (unsigned t = 0; t < threads; ++t)
+        running.emplace_back([&, t] {
+            std::mt19937 random(t);
+            std::vector<void*> mine;
+            for (int i = 0; i < 4000; ++i) {
+                if (mine.size() < 600) {
+                    for (void* p : objects(c, of(c).take(1 + random() % 200, 0))) {
+                        *static_cast<unsigned*>(p) = t;
+                        mine.push_back(p);
+                    }
+                }
+                for (void* p : mine) ASSERT_EQ(*static_cast<unsigned*>(p), t);
+                std::shuffle(mine.begin(), mine.end(), random);
+                const std::size_t some = 1 + random() % mine.size();
+                of(c).give_to_bags(list_of({mine.end() - long(some), mine.end()}));
+                mine.resize(mine.size() - some);
+            }
+            if (!mine.empty()) of(c).give_to_bags(list_of(mine));
+        });
+    for (std::thread& thread : running) thread.join();
+    validate(c);
+    EXPECT_EQ(of(c).use().taken, kept.size());
+    of(c).give_to_bags(list_of(kept));
+    expect_nothing_held(c);
+}
+
 // Into a shard that was drained, and that nothing was taken from since.
 TEST_F(ClassShareTest, TheListOfAnEndedThreadIsDrained) {
     const ClassId c = class_of(1024);

@@ -12,15 +12,19 @@
 //
 // The bags are divided into shards, and a thread takes from its own: objects of threads that
 // are in different phases would otherwise lie side by side, and what one frees would be holes beside what
-// another keeps. A list goes to the shard of its first object's bag. Each shard has its own ring and
-// lock, so that threads of different shards do not wait for each other; of what the rings of a class may
-// hold, each has its part.
+// another keeps. A list goes to the shard of its first object's bag.
 //
-// Thread-safe; a lock for each shard (rank size_class), never held while the kernel purges. A bag changes its
+// Lists are handed over and taken without a lock (ring.h), large objects by a ring that the class's
+// shards have in common, others by the shard's, and objects go back to their bags without one (free_list.h, sort.cpp). The lock of a shard
+// (rank size_class) is for what changes its list of bags: a bag that has its first freed object, or all of them;
+// the next bag to take from; one that another shard spares. No list is walked while it is held, and the kernel is never asked. A bag changes its
 // shard under the locks of both: who holds the lock of the shard that a bag says may rely on it.
+//
+// Thread-safe.
 #pragma once
 
 #include "heap/pages/page_heap.h"
+#include "heap/central/free_list.h"
 #include "heap/central/shard.h"
 
 namespace numalloc {
@@ -77,12 +81,28 @@ public:
     void validate() const;
 
 private:
+    struct Chain;
+    class Sorter;
+
     // Bags that became wholly free under a lock, given to the page heap after it.
     struct Emptied {
         std::uint32_t first = no_bag;
     };
 
-    // The shard whose lock is held while lists are sorted, one at a time.
+    // What a refill has of bags, taken under the lock without a look at the objects: whole lists, and a
+    // bag of which it will take the newest objects.
+    struct Taken {
+        static constexpr unsigned most = 16;
+        Batch list[most];
+        unsigned lists = 0;
+        std::uint32_t count = 0;
+        std::uint32_t cut = no_bag;
+        std::uint32_t cut_count = 0;
+        Supply fresh;
+        bool nothing() const { return lists == 0 && cut == no_bag && fresh.count == 0; }
+    };
+
+    // The shard whose lock is held, one at a time.
     class Held {
     public:
         explicit Held(ClassHeap& heap) : heap_(heap) {}
@@ -93,7 +113,7 @@ private:
         Shard* operator->() const { return shard_; }
         Shard& operator*() const { return *shard_; }
         unsigned number() const { return number_; }
-        bool is_of(const Bag& bag) const { return shard_ != nullptr && shard_number(bag) == number_; }
+        bool is_of(const Bag& bag) const { return shard_ != nullptr && shard_of(bag) == number_; }
         void hold(unsigned shard);
         void hold_shard_of(const Bag& bag);
         void release();
@@ -108,25 +128,36 @@ private:
     Region& region() const { return pages_.region(); }
     Bag& bag(std::uint32_t b) const { return region().bag(BagIndex{b}); }
     const ClassShape& shape() const { return shape_of(class_); }
-    // Read without the lock it may be out of date by the time it is used.
-    static unsigned shard_number(const Bag& bag) { return __atomic_load_n(&bag.small.shard, __ATOMIC_RELAXED); }
+    Common& common() const { return shards_.common(class_); }
     const Bag& home_of(Batch list) const;
 
-    void check_some(const Bag& home, Batch list);
+    void check_some(Shard& shard, Batch list);
     bool sparse(const Shard& shard) const;
     bool can_spare(const Shard& shard) const;
+    void note_spare(unsigned shard);
+    void count_bags(Shard& shard, std::int32_t more);
     std::uint32_t ring_room() const;
-    bool adopt(unsigned shard);
-    Supply take_from(Shard& shard, std::uint32_t want);
-    Supply take_freed(Shard& shard, std::uint32_t want);
+    std::uint32_t common_room() const;
+    void put_in_common(Batch list, Emptied& emptied);
+    Batch take_list(Shard& shard);
+    Batch take_larger();
+    Supply take_from_bags(std::uint32_t want, unsigned shard, bool or_add);
+
+    // Under the shard's lock.
+    void take_from(Shard& shard, std::uint32_t want, Taken& taken);
+    void take_freed(Shard& shard, std::uint32_t want, Taken& taken);
     Supply carve(Shard& shard, std::uint32_t want);
+    bool adopt(unsigned shard);
     bool add_bag(unsigned shard);
-    [[noreturn]] static void die_in_sort(Held& held, void (*die)(const void*), const void* p);
-    void sort(Batch list, Held& held, Emptied& emptied);
     void give_if_empty(Shard& shard, std::uint32_t b, Emptied& emptied);
-    void give(const Emptied& emptied);
     void enlist(Shard& shard, std::uint32_t b);
     void unlist(Shard& shard, std::uint32_t b);
+
+    // After it.
+    Supply supply_of(const Taken& taken);
+    Object* cut(std::uint32_t b, std::uint32_t count, Object* before);
+    void sort(Batch list, Emptied& emptied);
+    void give(const Emptied& emptied);
 
     static constexpr std::uint32_t lists_per_walk = 32;
 

@@ -1,15 +1,16 @@
-// The circular array of batches of a class (paper 3.5; one for each shard of it here: shard.h):
-// threads hand over whole linked lists and take whole ones, so nothing is traversed and the lock is held
-// for moments.
+// The circular array of batches of a class (paper 3.5; one for each shard of it here, and one for all: shard.h):
+// threads hand over whole linked lists and take whole ones.
 //
 //   slots   [ . . | oldest ... newest | . ]
-//                   first                first + filled (mod ring_slots)
 //
-// The newest list is taken first (its objects may still be in a cache), the oldest leaves first when the
-// ring is full. Zero pages are an empty ring.
+// A slot is one word, a batch or nothing, and each list comes and goes by one exchange of it. So there is no lock and
+// nothing to be tried twice, and a list is one thread's at any time. `newest_` is a hint that threads write over one another:
+// the order is exact for one thread at a time and good enough for more. The newest list is taken first (its objects may still be in
+// a cache), the oldest leaves first when the ring is full. Zero pages are an empty ring.
 #pragma once
 
-#include "base/check.h"
+#include <atomic>
+
 #include "heap/space/bag.h"
 #include "heap/space/size_class.h"
 
@@ -23,38 +24,48 @@ struct Batch {
 
 class Ring {
 public:
-    bool empty() const { return filled_ == 0; }
-    unsigned size() const { return filled_; }
-    std::uint32_t objects() const { return objects_; }
-
-    void push(Batch list) {
-        NUMALLOC_ASSERT(filled_ < ring_slots);
-        at(filled_) = list;
-        ++filled_;
-        objects_ += list.count;
+    // With so much room, at least 1. What has to leave for it, the oldest, or nothing.
+    Batch push(Batch list, unsigned room) {
+        unsigned i = newest_.load(std::memory_order_relaxed) + 1U;
+        if (i >= room) i = 0;
+        newest_.store(static_cast<std::uint8_t>(i), std::memory_order_relaxed);
+        return unpack(slots_[i].exchange(pack(list), std::memory_order_acq_rel));
     }
     Batch pop_newest() {
-        if (filled_ == 0) return {};
-        --filled_;
-        const Batch list = at(filled_);
-        objects_ -= list.count;
-        return list;
+        const unsigned newest = newest_.load(std::memory_order_relaxed);
+        for (unsigned k = 0; k < ring_slots; ++k) {
+            const unsigned i = (newest - k) % ring_slots;
+            if (slots_[i].load(std::memory_order_relaxed) == 0) continue;
+            const Batch list = unpack(slots_[i].exchange(0, std::memory_order_acq_rel));
+            if (list.head == nullptr) continue;  // another thread was here
+            newest_.store(static_cast<std::uint8_t>((i - 1) % ring_slots), std::memory_order_relaxed);
+            return list;
+        }
+        return {};
     }
-    Batch pop_oldest() {
-        const Batch list = slots_[first_];
-        first_ = static_cast<std::uint8_t>((first_ + 1) % ring_slots);
-        --filled_;
-        objects_ -= list.count;
-        return list;
+
+    unsigned size() const {
+        unsigned lists = 0;
+        for (const auto& slot : slots_) lists += slot.load(std::memory_order_relaxed) != 0;
+        return lists;
+    }
+    bool empty() const { return size() == 0; }
+    std::uint32_t objects() const {
+        std::uint32_t sum = 0;
+        for (const auto& slot : slots_) sum += unpack(slot.load(std::memory_order_relaxed)).count;
+        return sum;
     }
 
 private:
-    Batch& at(unsigned i) { return slots_[(first_ + i) % ring_slots]; }
+    // Objects lie at multiples of 16, below 2^48.
+    static constexpr unsigned count_bits = 20;
+    static std::uint64_t pack(Batch list) { return address_of(list.head) >> granule_shift << count_bits | list.count; }
+    static Batch unpack(std::uint64_t word) {
+        return {reinterpret_cast<Object*>(word >> count_bits << granule_shift), static_cast<std::uint32_t>(word & ((1U << count_bits) - 1))};
+    }
 
-    Batch slots_[ring_slots];
-    std::uint32_t objects_ = 0;
-    std::uint8_t first_ = 0;
-    std::uint8_t filled_ = 0;
+    std::atomic<std::uint64_t> slots_[ring_slots] = {};
+    std::atomic<std::uint8_t> newest_{0};
 };
 
 }  // namespace numalloc

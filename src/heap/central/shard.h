@@ -1,9 +1,10 @@
 // What the threads that have a shard of a class's bags use together: the bags, what is left of them,
-// and the ring of lists that they hand over. Threads of different shards meet in the page heap only.
+// and the ring of lists that they hand over. Threads of different shards meet in the page heap, and in what a class has in
+// common: a ring of large objects, and the knowledge of who has bags to spare.
 //
-//   shard \ class    1       2       3   ...      a page has twelve classes of one shard: a process
+//   shard \ class    1       2       3   ...      a page has sixteen classes of one shard: a process
 //     0            [ . ]   [ . ]   [ . ]          of few threads touches few pages
-//     1            [ . ]   [ . ]   [ . ]
+//     1            [ . ]   [ . ]   [ . ]          mapped when a thread has it
 //
 // Zero pages are valid: nothing is constructed, and what nobody uses costs no memory.
 #pragma once
@@ -13,45 +14,88 @@
 
 namespace numalloc {
 
-// Into how many shards a class's bags are divided: threads beyond so many have one together.
-constexpr unsigned most_shards = 16;
+// Into how many shards a class's bags are divided. Threads that are in different phases must not mix their
+// objects, so there are some even where CPUs are few; beyond that one a CPU, so that no two wait for each other.
+constexpr unsigned least_shards = 16;
+constexpr unsigned most_shards = 128;
+constexpr unsigned shard_words = most_shards / 64;
 
-struct alignas(64) Shard {
-    os::Lock<os::LockRank::size_class> lock;
-    std::uint32_t lists_put = 0;          // one in so many is walked
-    std::uint32_t partial = no_bag;       // bags with freed objects, the fullest first
-    std::uint32_t last_partial = no_bag;
-    std::uint32_t carving = no_bag;       // the bag whose never-used rest is handed out
-    std::uint32_t bags = 0;
-    std::uint64_t taken = 0;              // objects outside of the shard's bags
-    std::uint64_t flush_below = 0;        // sparse: empty the ring when `taken` falls to this
-    Ring ring;
-
-    // For drain(): resting if nothing came or went since it last came by, drained if nothing is left to
-    // be drained. Read without the lock, so that it does not touch what nobody uses.
+// For drain(): resting if nothing came or went since it last came by, drained if nothing is left to
+// be drained. Read without a lock, so that it does not touch what nobody uses.
+class Activity {
+public:
     enum State : std::uint8_t { drained, used, resting };
     State state() const { return __atomic_load_n(&state_, __ATOMIC_RELAXED); }
-    void set(State state) { __atomic_store_n(&state_, state, __ATOMIC_RELAXED); }
+    void set(State state) {
+        if (this->state() != state) __atomic_store_n(&state_, state, __ATOMIC_RELAXED);
+    }
 
 private:
     State state_ = drained;
 };
-static_assert(no_bag == 0, "zero pages would name a bag");
 
-// Of all classes of one node.
-struct Shards {
-    // Before a thread has it.
-    void open(unsigned shard) { __atomic_fetch_or(&opened_, 1U << shard, __ATOMIC_RELEASE); }
+struct alignas(64) Shard {
+    // Under the lock, in its cache line: nobody else looks at it.
+    os::Lock<os::LockRank::size_class> lock;
+    std::uint32_t partial = no_bag;       // bags with freed objects, the fullest first
+    std::uint32_t last_partial = no_bag;
+    std::uint32_t carving = no_bag;       // the bag whose never-used rest is handed out
+
+    // Without the lock.
+    alignas(64) Ring ring;
+    Activity activity;
+    std::uint32_t lists_put = 0;          // one in so many is walked
+    std::uint32_t bags = 0;               // written under the lock
+    std::uint64_t taken = 0;              // objects outside of the shard's bags
+    std::uint64_t flush_below = 0;        // sparse: empty the ring when `taken` falls to this
+};
+static_assert(no_bag == 0, "zero pages would name a bag");
+static_assert(sizeof(Shard) == 256);
+
+// What all shards of a class have together.
+struct alignas(64) Common {
+    Ring ring;                            // of large objects
+    Activity activity;
+    std::uint32_t bags = 0;               // of all shards
+    std::uint64_t spare[shard_words] = {};  // shards that have bags to spare; see ClassHeap::adopt()
+};
+
+inline bool test_bit(const std::uint64_t* words, unsigned i) { return (__atomic_load_n(&words[i / 64], __ATOMIC_RELAXED) >> (i % 64) & 1) != 0; }
+// Writes only what changes.
+inline void set_bit(std::uint64_t* words, unsigned i, bool on) {
+    if (test_bit(words, i) == on) return;
+    const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+    if (on) __atomic_fetch_or(&words[i / 64], bit, __ATOMIC_RELEASE);
+    else __atomic_fetch_and(&words[i / 64], ~bit, __ATOMIC_RELEASE);
+}
+
+// Of all classes of one node. Only the first of the shards' memory needs to be there when it begins.
+class Shards {
+public:
+    // Before a thread has it; its memory is there. One thread at a time.
+    void open(unsigned shard) {
+        if (is_open(shard)) return;
+        set_bit(opened_, shard, true);
+        __atomic_fetch_add(&others_, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&last_, max_of<std::uint32_t>(last_, shard), __ATOMIC_RELAXED);
+    }
     // Threads without a heap have shard 0.
-    bool is_open(unsigned shard) const { return (opened() >> shard & 1) != 0; }
-    unsigned count() const { return static_cast<unsigned>(__builtin_popcount(opened())); }
+    bool is_open(unsigned shard) const { return shard == 0 || test_bit(opened_, shard); }
+    unsigned count() const { return 1 + __atomic_load_n(&others_, __ATOMIC_RELAXED); }
+
+    // Behind the last that is open.
+    unsigned end() const { return 1 + __atomic_load_n(&last_, __ATOMIC_RELAXED); }
 
     Shard& at(unsigned shard, ClassId c) { return of_[shard][c.value]; }
+    Common& common(ClassId c) { return common_[c.value]; }
+    // Behind its memory.
+    Address end_of(unsigned shard) { return address_of(&of_[shard] + 1); }
 
 private:
-    std::uint32_t opened() const { return __atomic_load_n(&opened_, __ATOMIC_ACQUIRE) | 1; }
-
-    std::uint32_t opened_ = 0;
+    std::uint64_t opened_[shard_words] = {};
+    std::uint32_t others_ = 0;
+    std::uint32_t last_ = 0;
+    Common common_[class_count];
     Shard of_[most_shards][class_count];
 };
 

@@ -95,9 +95,11 @@ NodeHeap* ProcessHeap::open(NodeId n) {
     const RegionPages pages = pages_of(n);
     const Address place = space_.region(n.value) + space_.node_heap_offset();
     MetadataPages node_pages{place};
-    if (!node_pages.map_up_to(place + NodeHeap::bytes, space_, pages)) return nullptr;
-    auto* node = new (reinterpret_cast<void*>(place)) NodeHeap;
+    auto* node = reinterpret_cast<NodeHeap*>(place);
+    if (!node_pages.map_up_to(node->shards().end_of(0), space_, pages)) return nullptr;
+    new (node) NodeHeap;
     node->node = n;
+    node->mapped = node_pages;
     if (!node->pages.region().open(space_, n.value, pages)) {
         node_pages.give_back(space_);
         return nullptr;
@@ -114,6 +116,29 @@ NodeHeap* ProcessHeap::open(NodeId n) {
     node->budgets.start(cpus_of(n));
     open_[n.value].store(node, std::memory_order_release);
     return node;
+}
+
+// As many as the node has CPUs. On a machine of one node that would take a system call more at the start of each program: there
+// threads tell by where they are.
+unsigned ProcessHeap::shards_of(NodeHeap* node) const {
+    unsigned cpus = 0;
+    if (nodes_ > 1) {
+        os::CpuMask mask;
+        os::topology().cpus_of(node->node, mask);
+        cpus = mask.count();
+    } else {
+        node->cpus_seen = max_of<std::uint32_t>(node->cpus_seen, static_cast<std::uint32_t>(max_of(os::current_cpu(), 0)) + 1);
+        cpus = node->cpus_seen;
+    }
+    return min_of(max_of(cpus, least_shards), most_shards);
+}
+
+unsigned ProcessHeap::open_shard(NodeHeap* node, std::uint32_t n) {
+    unsigned shard = n < least_shards ? n : n % shards_of(node);
+    // With no memory for it the first serves this thread too.
+    if (!node->mapped.map_up_to(node->shards().end_of(shard), space_, pages_of(node->node))) shard = 0;
+    node->shards().open(shard);
+    return shard;
 }
 
 // Where the k-th try goes: the heap itself, then from the nearest node to the farthest. nullptr for a

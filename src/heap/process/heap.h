@@ -73,6 +73,9 @@ public:
     // Whether any block is elsewhere than its address says.
     bool any_moved() const { return moved_.load(std::memory_order_relaxed) != 0; }
 
+    // The shard of its node's bags that the n-th thread heap has. Under the node's lock for attaching.
+    unsigned open_shard(NodeHeap* node, std::uint32_t n);
+
     // The rings' objects go back to their bags: of shards that nobody uses, or of `all`.
     void drain(bool all);
     // Gives back to the OS what is due, a bounded part of it. The bytes; 0: nothing is due any more.
@@ -84,6 +87,7 @@ private:
     NodeHeap* open(NodeId n);
     RegionPages pages_of(NodeId n) const;
     unsigned cpus_of(NodeId n) const;
+    unsigned shards_of(NodeHeap* node) const;
     void bring_back(NodeHeap* from, BagIndex run, std::uint32_t from_bag);
     Bytes purge(bool all);
     NodeHeap* candidate(NodeId n, unsigned k);

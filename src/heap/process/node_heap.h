@@ -55,8 +55,11 @@ struct alignas(64) NodeHeap {
     // Threads get their heaps one at a time; they let go of them without it.
     os::Lock<os::LockRank::thread_pool> attaching;
     std::uint32_t next_to_ask = 0;  // of the slots: whether its thread still lives
+    MetadataPages mapped;         // of what it needs
+    std::uint32_t cpus_seen = 0;  // where nobody says which CPUs are the node's
 
-    // What it needs in all: the shards come behind it, in pages that are zero until they are used.
+    // What it may need in all: the shards come behind it, in pages that are zero until they are used. Those of a shard are mapped
+    // when a thread has it.
     static const Bytes bytes;
     Shards& shards() { return *reinterpret_cast<Shards*>(this + 1); }
     // After threads came or went.

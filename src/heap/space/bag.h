@@ -23,9 +23,9 @@
 // A piece of one bag that begins its run has no B: whoever looks back at it meets the run's first bag.
 //
 // Invariants of a small bag, under its shard's lock:
-//   taken + free_count == carved <= objects       in use, free, and the rest never used
-//   taken > 0                                     unless it is the bag being carved: an empty
-//                                                 bag goes back to the page heap at once
+//   freed objects <= carved <= objects       the rest of those carved are in use
+//   freed objects < carved                   unless it is the bag being carved: an empty bag goes back to
+//                                            the page heap at once
 #pragma once
 
 #include "base/bits.h"
@@ -49,7 +49,7 @@ struct Bag {
     std::uint32_t run;
     BagState state;
     std::uint8_t class_id;  // in use: the class of the objects; free: see run_tree.h
-    std::uint16_t taken;    // small: objects outside of the bag: with programs, threads, the ring
+    std::uint16_t taken;    // bound: objects in use
                             // big: the node that its pages were moved to, plus one; 0 for its own
                             // free: see run_tree.h
 
@@ -63,12 +63,11 @@ struct Bag {
         std::uint32_t since;            // of dirty ones: when they became free; milliseconds, wraps after 49 days
     };
     struct Small {
-        Object* free;                   // freed objects, linked
-        std::uint32_t next, previous;   // bags of the class that have objects to give
-        std::uint16_t free_count;
+        std::uint64_t freed;            // the freed objects, and whose the bag is: heap/central/free_list.h
+        std::uint32_t next, previous;   // bags of the shard that have objects to give
         std::uint16_t carved;           // objects that have ever been handed out
-        std::uint8_t listed;            // in the list above
-        std::uint8_t shard;             // of its class's: class_heap.h
+        bool listed;                    // in the list above
+        bool being_cut;                 // a refill takes the newest of the freed objects, without the lock
     };
     struct Bound {
         BoundHeap* heap;

@@ -97,8 +97,7 @@ ThreadHeap* take_heap(NodeHeap* home) {
         h->fast_bound = home->pages.region().bound_for(address_of(h));
         const std::uint32_t number = home->slots.number_of(home->pages.region(), slot);
         h->checked_frees = frees_to_check / (number + 1);
-        h->shard = static_cast<std::uint8_t>(number % most_shards);
-        home->shards().open(h->shard);
+        h->shard = static_cast<std::uint8_t>(process_heap.open_shard(home, number));
         for (unsigned i = 0; i < medium_entries; ++i)
             h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
     }

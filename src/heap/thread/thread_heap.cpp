@@ -49,7 +49,7 @@ void keep_fewer(ThreadHeap* h, unsigned c, std::uint32_t keep) {
 void keep_large(ThreadHeap* h, unsigned c) {
     auto& kept = h->large_classes;
     if (kept[0] == c) return;
-    if (kept[1] != c && kept[1] != 0) give_list(h, kept[1], To::bags);
+    if (kept[1] != c && kept[1] != 0) give_list(h, kept[1], To::ring);
     kept[1] = kept[0];
     kept[0] = static_cast<std::uint8_t>(c);
 }
@@ -109,7 +109,7 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
 bool send_to_its_shard(const ThreadHeap* h, NodeHeap* owner, unsigned c, Object* p) {
     Region& region = owner->pages.region();
     const Bag& bag = region.bag(region.head_of(region.bag_of(p)));
-    if (owner != h->home || __atomic_load_n(&bag.small.shard, __ATOMIC_RELAXED) == h->shard) return false;
+    if (owner != h->home || shard_of(bag) == h->shard) return false;
     p->next = nullptr;
     owner->of(ClassId{c}).give_to_bags({p, 1});
     return true;

@@ -1,0 +1,253 @@
+// A shard's bags: which have objects to give, how they are taken from, and where new ones come from. All but the
+// end of this file happens under the shard's lock, in steps that depend on no list's length.
+#include "base/check.h"
+#include "heap/central/class_heap.h"
+
+namespace numalloc {
+
+namespace {
+
+// Whose huge pages a shard's bags come from, where incremental sharing is off.
+constexpr std::uint32_t page_owner(ClassId c, unsigned shard) { return c.value * most_shards + shard; }
+
+}  // namespace
+
+void ClassHeap::Held::release() {
+    if (shard_ != nullptr) shard_->lock.unlock();
+    shard_ = nullptr;
+}
+
+void ClassHeap::Held::hold(unsigned shard) {
+    if (shard_ != nullptr && number_ == shard) return;
+    release();
+    NUMALLOC_ASSERT(shard < most_shards && heap_.shards_.is_open(shard));
+    number_ = shard;
+    shard_ = &heap_.shard(shard);
+    shard_->lock.lock();
+}
+
+void ClassHeap::Held::hold_shard_of(const Bag& bag) {
+    do hold(shard_of(bag));
+    while (!is_of(bag));
+}
+
+void ClassHeap::enlist(Shard& shard, std::uint32_t b) {
+    Bag::Small& s = bag(b).small;
+    s.next = shard.partial;
+    s.previous = no_bag;
+    s.listed = true;
+    (shard.partial != no_bag ? bag(shard.partial).small.previous : shard.last_partial) = b;
+    shard.partial = b;
+}
+
+void ClassHeap::unlist(Shard& shard, std::uint32_t b) {
+    Bag::Small& s = bag(b).small;
+    if (!s.listed) return;
+    (s.previous != no_bag ? bag(s.previous).small.next : shard.partial) = s.next;
+    (s.next != no_bag ? bag(s.next).small.previous : shard.last_partial) = s.previous;
+    s.listed = false;
+}
+
+// Written under the lock of the shard, read without.
+void ClassHeap::count_bags(Shard& shard, std::int32_t more) {
+    __atomic_store_n(&shard.bags, shard.bags + static_cast<std::uint32_t>(more), __ATOMIC_RELAXED);
+}
+
+// Freed objects of as many bags as it takes. Of the last the newest are cut off when the lock is no longer held: until then
+// nobody else takes from it, and it is not given back, for then it has objects in use.
+void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
+    for (std::uint32_t b = shard.partial, next; b != no_bag && taken.count < want && taken.lists < Taken::most; b = next) {
+        Bag& from = bag(b);
+        next = from.small.next;
+        if (__atomic_load_n(&from.small.being_cut, __ATOMIC_ACQUIRE)) continue;
+        FreeList freed = FreeList::of(from);
+        if (freed.count() > want - taken.count) {
+            __atomic_store_n(&from.small.being_cut, true, __ATOMIC_RELAXED);
+            taken.cut = b;
+            taken.cut_count = want - taken.count;
+            return;
+        }
+        while (!freed.exchange(from, {nullptr, 0, freed.shard()})) {}
+        unlist(shard, b);
+        taken.list[taken.lists++] = {freed.newest(), freed.count()};
+        taken.count += freed.count();
+        __atomic_fetch_add(&shard.taken, freed.count(), __ATOMIC_RELAXED);
+    }
+}
+
+Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
+    Bag& from = bag(shard.carving);
+    const std::uint32_t left = std::uint32_t{shape().objects} - from.small.carved;
+    const std::uint32_t count = min_of(want, left);
+    const Address first = address_of(region().address(BagIndex{shard.carving})) + Bytes{from.small.carved} * shape().size;
+    __atomic_store_n(&from.small.carved, static_cast<std::uint16_t>(from.small.carved + count), __ATOMIC_RELAXED);
+    __atomic_fetch_add(&shard.taken, count, __ATOMIC_RELAXED);
+    if (count == left) shard.carving = no_bag;
+    return {nullptr, reinterpret_cast<void*>(first), count, region().is_zero(reinterpret_cast<void*>(first), count * shape().size)};
+}
+
+bool ClassHeap::add_bag(unsigned number) {
+    Shard& own = shard(number);
+    const BagIndex taken = pages_.take_small(shape().bags, class_, page_owner(class_, number));
+    if (taken == PageHeap::none) return false;
+    own.carving = taken.value;
+    count_bags(own, 1);
+    __atomic_fetch_add(&common().bags, 1, __ATOMIC_RELAXED);
+    Bag& added = region().bag(taken);
+    added.small = {};
+    FreeList{nullptr, 0, number}.put_into(added);
+    region().mark_inside(taken, shape().bags);
+    region().set_class(taken, shape().bags, class_);
+    return true;
+}
+
+// A bag of another shard, its emptiest if they were freed in order, becomes one of `number`, which has none
+// to take from. Only of one that is known to have some, and that is not in use just now: nobody waits for two locks.
+bool ClassHeap::adopt(unsigned number) {
+    Shard& own = shard(number);
+    const unsigned shards = shards_.end();
+    for (unsigned k = 1; k < shards; ++k) {
+        const unsigned i = (number + k) % shards;
+        if (!test_bit(common().spare, i)) continue;
+        Shard& other = shard(i);
+        os::count(os::Count::foreign_try_locks);
+        if (!other.lock.try_lock()) continue;
+        const std::uint32_t b = !can_spare(other) ? no_bag : other.last_partial != no_bag ? other.last_partial : other.carving;
+        if (b != no_bag) {
+            Bag& moves = bag(b);
+            const bool listed = moves.small.listed;
+            unlist(other, b);
+            if (other.carving == b) {
+                other.carving = no_bag;
+                own.carving = b;
+            }
+            FreeList freed = FreeList::of(moves);
+            while (!freed.exchange(moves, {freed.newest(), freed.count(), number})) {}
+            const std::uint32_t in_use = moves.small.carved - freed.count();
+            __atomic_fetch_add(&own.taken, in_use, __ATOMIC_RELAXED);
+            __atomic_fetch_sub(&other.taken, in_use, __ATOMIC_RELAXED);
+            count_bags(other, -1);
+            count_bags(own, 1);
+            if (listed) enlist(own, b);
+        }
+        note_spare(i);
+        other.lock.unlock();
+        if (b != no_bag) return true;
+    }
+    return false;
+}
+
+void ClassHeap::take_from(Shard& shard, std::uint32_t want, Taken& taken) {
+    take_freed(shard, want, taken);
+    if (taken.nothing() && shard.carving != no_bag) taken.fresh = carve(shard, want);
+}
+
+void ClassHeap::give_if_empty(Shard& shard, std::uint32_t b, Emptied& emptied) {
+    Bag& empty = bag(b);
+    if (FreeList::of(empty).count() != empty.small.carved || __atomic_load_n(&empty.small.being_cut, __ATOMIC_RELAXED)) return;
+    unlist(shard, b);
+    if (shard.carving == b) shard.carving = no_bag;
+    region().set_class(BagIndex{b}, shape().bags, no_class);
+    count_bags(shard, -1);
+    __atomic_fetch_sub(&common().bags, 1, __ATOMIC_RELAXED);
+    empty.small.next = emptied.first;
+    emptied.first = b;
+}
+
+void ClassHeap::give_carved(unsigned number) {
+    Emptied emptied;
+    {
+        Held held(*this);
+        held.hold(number);
+        if (held->carving != no_bag) give_if_empty(*held, held->carving, emptied);
+    }
+    give(emptied);
+}
+
+void ClassHeap::drain(bool idle_only) {
+    Emptied emptied;
+    BitSet<most_shards> drained;
+    const auto passes_over = [&](Activity& activity) {
+        if (activity.state() == Activity::drained) return true;
+        const bool used = activity.state() == Activity::used;
+        activity.set(idle_only && used ? Activity::resting : Activity::drained);
+        return idle_only && used;
+    };
+    if (!passes_over(common().activity))
+        for (Batch list; (list = common().ring.pop_newest()).head != nullptr;) sort(list, emptied);
+    for (unsigned i = 0; i < shards_.end(); ++i) {
+        if (!shards_.is_open(i) || passes_over(shard(i).activity)) continue;
+        drained.add(i);
+        for (Batch list; (list = shard(i).ring.pop_newest()).head != nullptr;) sort(list, emptied);
+    }
+    // Only now: a list may have had objects of any shard's bag, of one that was passed over as well.
+    Held held(*this);
+    for (unsigned i = 0; i < shards_.end(); ++i) {
+        if (!shards_.is_open(i)) continue;
+        const bool sorted_into = !idle_only && shard(i).activity.state() == Activity::used;
+        if (!drained.test(i) && !sorted_into) continue;
+        held.hold(i);
+        if (held->carving != no_bag) give_if_empty(*held, held->carving, emptied);
+        const BagIndex rest = idle_only ? PageHeap::none : pages_.give_rest(page_owner(class_, i));
+        if (rest == PageHeap::none) continue;
+        bag(rest.value).small.next = emptied.first;
+        emptied.first = rest.value;
+    }
+    held.release();
+    give(emptied);
+}
+
+// The newest `count` objects of a bag that is marked as being cut, with `before` behind them.
+Object* ClassHeap::cut(std::uint32_t b, std::uint32_t count, Object* before) {
+    Bag& from = bag(b);
+    FreeList freed = FreeList::of(from);
+    for (;;) {
+        Object* last = freed.newest();
+        for (std::uint32_t i = 1; i < count; ++i) last = last->next;
+        os::count_walked(count);
+        Object* const first = freed.newest();
+        // Counted before anybody can free them.
+        const unsigned number = freed.shard();
+        __atomic_fetch_add(&shard(number).taken, count, __ATOMIC_RELAXED);
+        if (!freed.exchange(from, {last->next, freed.count() - count, number})) {
+            // Others give objects back meanwhile: the walk begins with those then.
+            __atomic_fetch_sub(&shard(number).taken, count, __ATOMIC_RELAXED);
+            continue;
+        }
+        last->next = before;
+        __atomic_store_n(&from.small.being_cut, false, __ATOMIC_RELEASE);
+        note_spare(number);
+        return first;
+    }
+}
+
+// One list of it all. The objects that it walks over are about to be handed out.
+Supply ClassHeap::supply_of(const Taken& taken) {
+    if (taken.fresh.count != 0) return taken.fresh;
+    Supply supply;
+    for (unsigned i = 0; i < taken.lists; ++i) {
+        if (supply.list != nullptr) {
+            Object* last = taken.list[i].head;
+            while (last->next != nullptr) last = last->next;
+            os::count_walked(taken.list[i].count);
+            last->next = supply.list;
+        }
+        supply.list = taken.list[i].head;
+        supply.count += taken.list[i].count;
+    }
+    if (taken.cut != no_bag) {
+        supply.list = cut(taken.cut, taken.cut_count, supply.list);
+        supply.count += taken.cut_count;
+    }
+    return supply;
+}
+
+void ClassHeap::give(const Emptied& emptied) {
+    for (std::uint32_t b = emptied.first; b != no_bag;) {
+        const std::uint32_t next = bag(b).small.next;
+        pages_.give(BagIndex{b});
+        b = next;
+    }
+}
+
+}  // namespace numalloc
