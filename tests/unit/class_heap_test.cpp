@@ -77,13 +77,13 @@ TEST_F(ClassHeapTest, AFullRingSortsItsOldestIntoBags) {
     ASSERT_GT(shape.ring, 1u);
     const auto rest = take_many(c, 2000);
     std::vector<std::vector<void*>> lists;
-    for (unsigned i = 0; i <= shape.ring; ++i) lists.push_back(take_many(c, 8));
+    for (unsigned i = 0; i <= shape.ring; ++i) lists.push_back(take_many(c, shape.batch));
     for (const auto& list : lists) put(c, list_of(list));
-    EXPECT_EQ(of(c).use().ring, 8u * shape.ring);
+    EXPECT_EQ(of(c).use().ring, std::uint64_t{shape.batch} * shape.ring);
     validate(c);
     for (unsigned i = shape.ring; i > 0; --i) EXPECT_EQ(objects(c, take(c, 1)), lists[i]);
     // The first list is in the bags now, and comes before anything new.
-    auto from_bags = take_many(c, 8);
+    auto from_bags = take_many(c, shape.batch);
     std::sort(from_bags.begin(), from_bags.end());
     std::sort(lists[0].begin(), lists[0].end());
     EXPECT_EQ(from_bags, lists[0]);

@@ -56,11 +56,12 @@ void ClassHeap::note_spare(unsigned number) { set_bit(common().spare, number, ca
 
 // Lists that each shard's ring may hold: two or three shards (a main thread and two that work) have a whole
 // ring each, more have two rings' worth together, but each may hold some lists. Of large objects none: those rest in the ring that
-// the shards have in common.
-std::uint32_t ClassHeap::ring_room() const {
+// the shards have in common. Of shorter lists, as many threads of one node have, as many more.
+std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
     if (shape().batch == 1) return 0;
-    const std::uint32_t room = shape().ring / max_of(shards_.count() / 2, 1U);
-    return max_of(room, shape().size >= sizes_with_short_lists ? lists_of_few : 1U);
+    const std::uint32_t half = shape().ring / max_of(shards_.count() / 2, 1U);
+    const std::uint32_t room = max_of(half, shape().size >= sizes_with_short_lists ? lists_of_few : 1U);
+    return min_of(room * max_of(shape().batch / max_of(objects, 1U), 1U), ring_slots);
 }
 
 // Large objects that rest for all shards: a part of what the class's bags are, so nothing in a small program. What many threads give
@@ -167,7 +168,7 @@ std::uint32_t ClassHeap::put(Batch list) {
     } else {
         __atomic_store_n(&home.flush_below, taken_of(home), __ATOMIC_RELAXED);
         if (shape().batch == 1) put_in_common(list, emptied);
-        else if (list = home.ring.push(list, ring_room()); list.head != nullptr) sort(list, emptied);
+        else if (list = home.ring.push(list, ring_room(list.count)); list.head != nullptr) sort(list, emptied);
     }
     give(emptied);
     return keep;
@@ -175,10 +176,10 @@ std::uint32_t ClassHeap::put(Batch list) {
 
 void ClassHeap::give_last(Batch list) {
     Shard& home = shard(shard_of(home_of(list)));
-    if (sparse(home) || !home.ring.empty() || ring_room() == 0) return give_to_bags(list);
+    if (sparse(home) || !home.ring.empty() || shape().batch == 1) return give_to_bags(list);
     os::count(os::Count::hand_overs);
     check_some(home, list);
-    const Batch displaced = home.ring.push(list, ring_room());
+    const Batch displaced = home.ring.push(list, ring_room(list.count));
     home.activity.set(Activity::used);
     if (displaced.head != nullptr) give_to_bags(displaced);
 }

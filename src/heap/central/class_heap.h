@@ -136,7 +136,7 @@ private:
     bool can_spare(const Shard& shard) const;
     void note_spare(unsigned shard);
     void count_bags(Shard& shard, std::int32_t more);
-    std::uint32_t ring_room() const;
+    std::uint32_t ring_room(std::uint32_t objects) const;
     std::uint32_t common_room() const;
     void put_in_common(Batch list, Emptied& emptied);
     Batch take_list(Shard& shard);
