@@ -123,15 +123,39 @@ Supply ClassHeap::take(std::uint32_t want, unsigned number) {
     return {};
 }
 
+// A new bag comes without the lock: the page heap may have to ask the kernel for it. Where others brought something
+// meanwhile it goes back.
 Supply ClassHeap::take_from_bags(std::uint32_t want, unsigned number, bool or_add) {
+    BagIndex fresh = PageHeap::none;
+    Supply supply = try_bags(want, number, or_add, fresh);
+    if (supply.count == 0 && or_add) {
+        fresh = new_bag(number);
+        if (fresh != PageHeap::none) supply = try_bags(want, number, false, fresh);
+    }
+    if (fresh != PageHeap::none) pages_.give(fresh);
+    return supply;
+}
+
+BagIndex ClassHeap::new_bag(unsigned number) {
+    if (pages_.shares_huge_pages()) return pages_.take_small(shape().bags, class_, 0);
+    // One at a time of an owner: only to measure what sharing is worth.
+    os::Guard guard(shard(number).lock);
+    return pages_.take_small(shape().bags, class_, page_owner(number));
+}
+
+Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, BagIndex& fresh) {
     Shard& shard = this->shard(number);
     Taken taken;
     os::StayInside until_cut;
     {
         os::Guard guard(shard.lock);
         take_from(shard, want, taken);
-        if (or_add && taken.nothing() && pages_.shares_huge_pages() && adopt(number)) take_from(shard, want, taken);
-        if (or_add && taken.nothing() && add_bag(number)) take_from(shard, want, taken);
+        if (or_adopt && taken.nothing() && pages_.shares_huge_pages() && adopt(number)) take_from(shard, want, taken);
+        if (taken.nothing() && fresh != PageHeap::none) {
+            add_bag(number, fresh);
+            fresh = PageHeap::none;
+            take_from(shard, want, taken);
+        }
         if (taken.cut != no_bag) until_cut.begin();
     }
     if (taken.lists > 0) note_spare(number);

@@ -142,13 +142,17 @@ private:
     Batch take_list(Shard& shard);
     Batch take_larger();
     Supply take_from_bags(std::uint32_t want, unsigned shard, bool or_add);
+    Supply try_bags(std::uint32_t want, unsigned shard, bool or_adopt, BagIndex& fresh);
+    BagIndex new_bag(unsigned shard);
+    // Whose huge pages a shard's bags come from, where incremental sharing is off.
+    std::uint32_t page_owner(unsigned shard) const { return class_.value * most_shards + shard; }
 
     // Under the shard's lock.
     void take_from(Shard& shard, std::uint32_t want, Taken& taken);
     void take_freed(Shard& shard, std::uint32_t want, Taken& taken);
     Supply carve(Shard& shard, std::uint32_t want);
     bool adopt(unsigned shard);
-    bool add_bag(unsigned shard);
+    void add_bag(unsigned shard, BagIndex fresh);
     void give_if_empty(Shard& shard, std::uint32_t b, Emptied& emptied);
     void enlist(Shard& shard, std::uint32_t b);
     void unlist(Shard& shard, std::uint32_t b);

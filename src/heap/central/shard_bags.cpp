@@ -5,13 +5,6 @@
 
 namespace numalloc {
 
-namespace {
-
-// Whose huge pages a shard's bags come from, where incremental sharing is off.
-constexpr std::uint32_t page_owner(ClassId c, unsigned shard) { return c.value * most_shards + shard; }
-
-}  // namespace
-
 void ClassHeap::Held::release() {
     if (shard_ != nullptr) shard_->lock.unlock();
     shard_ = nullptr;
@@ -86,19 +79,16 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
     return {nullptr, reinterpret_cast<void*>(first), count, region().is_zero(reinterpret_cast<void*>(first), count * shape().size)};
 }
 
-bool ClassHeap::add_bag(unsigned number) {
+void ClassHeap::add_bag(unsigned number, BagIndex fresh) {
     Shard& own = shard(number);
-    const BagIndex taken = pages_.take_small(shape().bags, class_, page_owner(class_, number));
-    if (taken == PageHeap::none) return false;
-    own.carving = taken.value;
+    own.carving = fresh.value;
     count_bags(own, 1);
     __atomic_fetch_add(&common().bags, 1, __ATOMIC_RELAXED);
-    Bag& added = region().bag(taken);
+    Bag& added = region().bag(fresh);
     added.small = {};
     FreeList{nullptr, 0, number}.put_into(added);
-    region().mark_inside(taken, shape().bags);
-    region().set_class(taken, shape().bags, class_);
-    return true;
+    region().mark_inside(fresh, shape().bags);
+    region().set_class(fresh, shape().bags, class_);
 }
 
 // A bag of another shard, its emptiest if they were freed in order, becomes one of `number`, which has none
@@ -188,7 +178,7 @@ void ClassHeap::drain(bool idle_only) {
         if (!drained.test(i) && !sorted_into) continue;
         held.hold(i);
         if (held->carving != no_bag) give_if_empty(*held, held->carving, emptied);
-        const BagIndex rest = idle_only ? PageHeap::none : pages_.give_rest(page_owner(class_, i));
+        const BagIndex rest = idle_only ? PageHeap::none : pages_.give_rest(page_owner(i));
         if (rest == PageHeap::none) continue;
         bag(rest.value).small.next = emptied.first;
         emptied.first = rest.value;
