@@ -77,14 +77,7 @@ TEST_F(BudgetTest, WaitingThreadsHoldLittleTogether) {
     std::atomic<unsigned> there{0};
     std::atomic<bool> go{false};
     std::vector<std::thread> threads;
-    // As many at once: one that had worked and slept before the others came would keep what was its part then.
-    std::atomic<unsigned> started{0};
-    for (unsigned i = 0; i < count; ++i)
-        threads.push_back(testing::thread_on(7, [&] {
-            ++started;
-            while (started < count) std::this_thread::yield();
-            use_all_and_wait(there, go);
-        }));
+    for (unsigned i = 0; i < count; ++i) threads.push_back(testing::thread_on(7, [&] { use_all_and_wait(there, go); }));
     while (there < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     process_heap.purge_all();
     Bytes held = 0;

@@ -6,9 +6,9 @@
 // handler may wait in one, too, and the signal may have come in the middle of a fast path (so do those by which Boehm's
 // and Mono's collectors stop threads). Hence the bound is on what threads hold while they run.
 //
-// The pool is 3 MiB for each CPU: as many threads run, and what these hold, they use. Of more threads most wait, and
+// The pool is 2 MiB for each CPU: as many threads run, and what these hold, they use. Of more threads most wait, and
 // in each bag of which one of them holds an object the others of the bag are of no use to anybody: so the pool
-// becomes smaller with their number, down to a sixth.
+// becomes smaller with their number, down to a quarter.
 #pragma once
 
 #include "base/bits.h"
@@ -22,9 +22,9 @@ public:
     // And of a thread that has done little yet.
     static constexpr std::uint32_t first = least / 4;
 
-    static constexpr Bytes of_cpu = 3 * MiB;
+    static constexpr Bytes of_cpu = 2 * MiB;
     static constexpr unsigned fewest_cpus = 16;  // a machine with fewer has as large a pool
-    static constexpr unsigned smallest_part = 6;
+    static constexpr unsigned smallest_part = 4;
 
     void start(unsigned cpus) {
         cpus_ = max_of(cpus, fewest_cpus);
