@@ -79,7 +79,7 @@ TEST_F(BudgetTest, WaitingThreadsHoldLittleTogether) {
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < count; ++i) threads.push_back(testing::thread_on(7, [&] { use_all_and_wait(there, go); }));
     while (there < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    process_heap.purge_all();
+    process_heap.scavenge(true);
     Bytes held = 0;
     for (unsigned c = 1; c < class_count; ++c) held += use(7, ClassId{c}).taken * size_of_class(c);
     EXPECT_LE(held, 20 * MiB);
