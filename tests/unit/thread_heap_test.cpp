@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "heap/thread/lists.h"
 #include "heap/thread/rehome.h"
 #include "made_up_heap.h"
 
@@ -43,17 +42,14 @@ protected:
     // The equations of thread_heap.h.
     static void check_lists(const ThreadHeap* h) {
         EXPECT_EQ(h->room[0], 0);
-        std::uint64_t claim = 0;
         for (unsigned c = 1; c < class_count; ++c) {
             const ThreadHeap::Lists& s = h->lists[c];
-            claim += Bytes{s.limit + std::uint32_t{s.sealed_count}} * size_of_class(c) + (s.limit != 0 ? claim_of_class(c) : 0);
             const std::uint32_t current = h->head[c] == &end_of_list ? 0 : length(h->head[c]);
             EXPECT_EQ(static_cast<std::int32_t>(current), s.limit - h->room[c]) << "class " << c;
             if (current == 0) { EXPECT_EQ(h->room[c], 0) << "class " << c; }
             EXPECT_EQ(length(s.sealed), s.sealed == nullptr ? 0u : s.sealed_count) << "class " << c;
             EXPECT_LE(s.capacity, shape_of(ClassId{c}).batch);
         }
-        EXPECT_EQ(h->claim, claim);
     }
 };
 
@@ -196,6 +192,36 @@ TEST_F(ThreadHeapTest, SegmentsGrowInAThreadThatOnlyFrees) {
         for (unsigned i = 0; i < 12u * shape_of(c).batch; ++i) release(all[i]);
         EXPECT_EQ(this_thread_heap->lists[c.value].capacity, shape_of(c).batch);
         for (unsigned i = 12u * shape_of(c).batch; i < all.size(); ++i) release(all[i]);
+    });
+}
+
+// Thousands of threads may be alive, of which few run: what they hold together is bounded.
+TEST_F(ThreadHeapTest, SegmentsAreSmallInACrowd) {
+    const ClassId c = class_of(Bytes{96});
+    const auto capacity = [c] {
+        std::vector<void*> all;
+        for (unsigned i = 0; i < 20u * shape_of(c).batch; ++i) all.push_back(allocate(c));
+        const std::uint32_t grown = this_thread_heap->lists[c.value].capacity;
+        for (void* p : all) release(p);
+        check_lists(this_thread_heap);
+        return grown;
+    };
+    std::atomic<unsigned> there{0};
+    std::atomic<bool> go{false};
+    std::vector<std::thread> crowd;
+    run_on(7, [&] {
+        EXPECT_EQ(capacity(), shape_of(c).batch);
+        for (unsigned i = 0; i < 279; ++i)
+            crowd.push_back(testing::thread_on(7, [&] {
+                ++there;
+                while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }));
+        while (there < crowd.size()) std::this_thread::yield();
+        EXPECT_EQ(capacity(), shape_of(c).batch / 4u);
+        EXPECT_EQ(process_heap.node(NodeId{6})->slots.crowding(), 0u);
+        go = true;
+        for (std::thread& thread : crowd) thread.join();
+        EXPECT_EQ(capacity(), shape_of(c).batch);
     });
 }
 

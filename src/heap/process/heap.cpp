@@ -81,14 +81,6 @@ RegionPages ProcessHeap::pages_of(NodeId n) const {
     return pages;
 }
 
-// 0 where nobody asked the system, as with one node, or where it has none of its own.
-unsigned ProcessHeap::cpus_of(NodeId n) const {
-    if (nodes_ == 1 || n.value >= nodes_) return 0;
-    os::CpuMask cpus;
-    os::topology().cpus_of(n, cpus);
-    return cpus.count();
-}
-
 NodeHeap* ProcessHeap::open(NodeId n) {
     os::Guard guard(lock_);
     if (NodeHeap* existing = opened(n); existing != nullptr) return existing;
@@ -113,7 +105,6 @@ NodeHeap* ProcessHeap::open(NodeId n) {
     options.most_moved = most_moved_mappings / nodes_;
     node->pages.start(options);
     node->slots.start(options_.thread_slot);
-    node->budgets.start(cpus_of(n));
     open_[n.value].store(node, std::memory_order_release);
     return node;
 }

@@ -86,7 +86,6 @@ public:
 private:
     NodeHeap* open(NodeId n);
     RegionPages pages_of(NodeId n) const;
-    unsigned cpus_of(NodeId n) const;
     unsigned shards_of(NodeHeap* node) const;
     void bring_back(NodeHeap* from, BagIndex run, std::uint32_t from_bag);
     Bytes purge(bool all);

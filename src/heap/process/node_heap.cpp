@@ -2,6 +2,12 @@
 
 namespace numalloc {
 
+void SlotPool::count(std::uint32_t taken) {
+    __atomic_store_n(&taken_, taken, __ATOMIC_RELAXED);
+    const unsigned crowding = taken > uncrowded ? log2_floor((taken - 1) / uncrowded) + 1 : 0;
+    __atomic_store_n(&crowding_, static_cast<std::uint8_t>(crowding), __ATOMIC_RELAXED);
+}
+
 void SlotPool::leave_behind(std::uint32_t kept) {
     os::Guard guard(lock_);
     count(kept);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "heap/central/class_heap.h"
-#include "heap/process/budget.h"
 
 namespace numalloc {
 
@@ -28,7 +27,10 @@ public:
     void leave_behind(std::uint32_t kept);
     // All slots that were ever taken and shown, for walks over them.
     std::uint32_t made() const { return __atomic_load_n(&made_, __ATOMIC_ACQUIRE); }
+    // How often the threads' batches are halved: not for the first `uncrowded` threads, once up to
+    // twice as many, and so on. What many threads may hold together does not grow with their number.
     std::uint32_t taken() const { return __atomic_load_n(&taken_, __ATOMIC_RELAXED); }
+    unsigned crowding() const { return __atomic_load_n(&crowding_, __ATOMIC_RELAXED); }
     void* at(const Region& region, std::uint32_t i) const {
         return reinterpret_cast<void*>(region.thread_heaps() + Bytes{i} * slot_bytes_);
     }
@@ -36,7 +38,9 @@ public:
         return static_cast<std::uint32_t>((address_of(slot) - region.thread_heaps()) / slot_bytes_);
     }
 private:
-    void count(std::uint32_t taken) { __atomic_store_n(&taken_, taken, __ATOMIC_RELAXED); }
+    static constexpr std::uint32_t uncrowded = 128;
+
+    void count(std::uint32_t taken);
 
     os::Lock<os::LockRank::metadata> lock_;
     Bytes slot_bytes_ = 0;
@@ -44,6 +48,7 @@ private:
     std::uint32_t taken_ = 0;
     std::uint32_t next_to_ask_ = 0;  // the slots from here to ask_below_ may be left behind
     std::uint32_t ask_below_ = 0;
+    std::uint8_t crowding_ = 0;
     Object* free_ = nullptr;
 };
 
@@ -51,7 +56,6 @@ struct alignas(64) NodeHeap {
     NodeId node;
     PageHeap pages;
     SlotPool slots;
-    BudgetPool budgets;
     // Threads get their heaps one at a time; they let go of them without it.
     os::Lock<os::LockRank::thread_pool> attaching;
     std::uint32_t next_to_ask = 0;  // of the slots: whether its thread still lives
@@ -62,11 +66,6 @@ struct alignas(64) NodeHeap {
     // when a thread has it.
     static const Bytes bytes;
     Shards& shards() { return *reinterpret_cast<Shards*>(this + 1); }
-    // After threads came or went.
-    void count_threads() {
-        pages.set_threads(slots.taken());
-        budgets.set_threads(slots.taken());
-    }
     ClassHeap of(ClassId c) { return {shards(), pages, c}; }
 };
 inline constexpr Bytes NodeHeap::bytes = sizeof(NodeHeap) + sizeof(Shards);

@@ -1,7 +1,6 @@
 // A thread gets its heap, lets go of it, and what becomes of heaps that a fork left behind.
 #include <new>
 
-#include "heap/thread/budget.h"
 #include "heap/thread/lists.h"
 #include "heap/thread/rehome.h"
 #include "os/affinity.h"
@@ -26,12 +25,9 @@ bool left_behind(const void* slot) {
 // Its lists may have been in the middle of a change; its remote cache was not, that takes a lock.
 void take_over(ThreadHeap* h) {
     for (unsigned c = 1; c < class_count; ++c) {
-        set_unsealed(h, c);
+        h->lists[c].sealed = nullptr;
         set_empty(h, c);
     }
-    h->claim = 0;
-    h->budget = min_of(h->budget, BudgetPool::least);
-    h->lent = 0;
     h->remote_cache.flush();
     h->lock_mark.inside.store(0, std::memory_order_relaxed);
     h->generation = os::fork_gate.generation();
@@ -40,9 +36,8 @@ void take_over(ThreadHeap* h) {
 bool is_in_use(const ThreadHeap* h) { return __atomic_load_n(&h->in_use, __ATOMIC_ACQUIRE); }
 
 void give_back(ThreadHeap* h) {
-    return_budget(h);
     h->home->slots.give(h, h->in_use);
-    h->home->count_threads();
+    h->home->pages.set_threads(h->home->slots.taken());
 }
 
 void sign(ThreadHeap* h) {
@@ -71,7 +66,6 @@ void find_heaps_of_the_dead(NodeHeap* home) {
             h->room[c] = h->lists[c].limit - held;
         }
         give_all(h, To::bags);
-        h->claim = 0;
         give_back(h);
     }
 }
@@ -82,8 +76,7 @@ ThreadHeap* take_heap(NodeHeap* home) {
     if (home->slots.used_up()) find_heaps_of_the_dead(home);
     void* slot = home->slots.take(home->pages.region(), left_behind);
     if (slot == nullptr) return nullptr;
-    if (process_heap.nodes() == 1) home->budgets.see_cpu(os::current_cpu());
-    home->count_threads();
+    home->pages.set_threads(home->slots.taken());
     auto* h = static_cast<ThreadHeap*>(slot);
     if (left_behind(h)) {
         sign(h);
@@ -150,8 +143,7 @@ void forget_other_threads() {
     for (unsigned n = 0; n < process_heap.heaps(); ++n)
         if (NodeHeap* node = process_heap.opened(NodeId{n})) {
             node->slots.leave_behind(own->home == node ? 1 : 0);
-            node->budgets.restart(own->home == node ? own->lent : 0);
-            node->count_threads();
+            node->pages.set_threads(node->slots.taken());
         }
 }
 

@@ -1,4 +1,3 @@
-#include "heap/thread/budget.h"
 #include "heap/thread/lists.h"
 #include "os/clock.h"
 
@@ -12,6 +11,8 @@ constexpr std::uint32_t slow_paths_per_look = 2;
 constexpr std::uint32_t housekeeping_period = 100;  // milliseconds
 // While there is more to give back than one call may: some 1 GiB a second, at a tenth of a CPU.
 constexpr std::uint32_t busy_period = 8;
+
+constexpr std::uint32_t slow_paths_per_count = 4;
 
 std::atomic<std::uint32_t> next_housekeeping{0};
 std::atomic<std::uint32_t> next_purge{0};
@@ -29,7 +30,6 @@ bool is_due(std::atomic<std::uint32_t>& next, std::uint32_t now, std::uint32_t p
 void give_idle_class(ThreadHeap* h) {
     const unsigned c = h->next_to_look_at;
     h->next_to_look_at = c + 1 < class_count ? c + 1 : 1;
-    if (c == 1) return_spare_budget(h);
     if (h->head[c] == &end_of_list) return;
     ThreadHeap::Lists& s = h->lists[c];
     if (s.seen == h->head[c]) {
@@ -39,13 +39,35 @@ void give_idle_class(ThreadHeap* h) {
     s.seen = h->head[c];
 }
 
+Bytes held_of(const ThreadHeap* h, unsigned c) {
+    const ThreadHeap::Lists& s = h->lists[c];
+    return (length(h, c) + (s.sealed != nullptr ? s.sealed_count : 0U)) * shape_of(ClassId{c}).size;
+}
+
+// Beyond what a new thread may hold all but the class that it is busy with goes back to the bags, the largest first,
+// and these are free for its next class: a thread that tries every size once and then waits keeps little.
+void hold_less(ThreadHeap* h, ClassId busy_with) {
+    const Bytes allowed = may_hold(h);
+    Bytes held = 0;
+    for (unsigned c = h->filled.first(); c < class_count; c = h->filled.next(c + 1)) held += held_of(h, c);
+    for (unsigned c = class_count - 1; c > 0 && held > allowed; --c) {
+        if (c == busy_with.value || !h->filled.test(c)) continue;
+        if (const Bytes bytes = held_of(h, c); bytes > 0) {
+            held -= bytes;
+            give_list(h, c, To::bags);
+            h->home->of(ClassId{c}).give_carved(h->shard);
+            h->lists[c].capacity = 0;
+        }
+        h->filled.remove(c);
+    }
+}
+
 }  // namespace
 
 void housekeeping(ThreadHeap* h, ClassId busy_with) {
     ++h->slow_paths;
-    check_budget(h, busy_with);
+    if (is_new(h) && h->slow_paths % slow_paths_per_count == 0) hold_less(h, busy_with);
     if (h->slow_paths % slow_paths_per_look != 0) return;
-    share_budget(h);
     give_idle_class(h);
     const std::uint32_t now = os::milliseconds();
     if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, busy_period))

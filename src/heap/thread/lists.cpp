@@ -43,7 +43,7 @@ void give_list(ThreadHeap* h, unsigned c, To to) {
     if (h->head[c] != &end_of_list) give_batch(h, id, {h->head[c], length(h, c)}, length(h, c) > 2 * process_heap.batch(id) ? To::bags : to);
     set_empty(h, c);
     if (s.sealed != nullptr) give_batch(h, id, {s.sealed, s.sealed_count}, to);
-    set_unsealed(h, c);
+    s.sealed = nullptr;
 }
 
 void give_all(ThreadHeap* h, To to) {

@@ -3,7 +3,6 @@
 #include "base/check.h"
 #include "heap/process/bound_heap.h"
 #include "heap/space/invalid.h"
-#include "heap/thread/budget.h"
 #include "heap/thread/lists.h"
 
 namespace numalloc {
@@ -12,14 +11,19 @@ constinit Object end_of_list{nullptr};
 
 namespace {
 
+// Most objects of a batch: the class's batch, less where many threads share the node. Two at
+// least where a batch has two: one at a time is a slow path for every other call.
+std::uint32_t batch_limit(const ThreadHeap* h, ClassId c) {
+    const std::uint32_t batch = process_heap.batch(c);
+    return max_of(min_of<std::uint32_t>(batch, 2), batch >> h->home->slots.crowding());
+}
+
 // Segments begin small and double with every refill: a thread that uses a class once does not take
 // a page for it.
 std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
-    const std::uint32_t most = process_heap.batch(c);
-    const std::uint32_t least = min_of<std::uint32_t>(most, 2);
+    const std::uint32_t most = batch_limit(h, c);
     const std::uint32_t capacity = h->lists[c.value].capacity;
-    if (budget_is_tight(h)) return static_cast<std::uint16_t>(max_of(least, capacity / 2));
-    return static_cast<std::uint16_t>(capacity == 0 ? max_of(least, most / 8) : min_of(2 * capacity, most));
+    return static_cast<std::uint16_t>(capacity == 0 ? max_of(min_of<std::uint32_t>(most, 2), most / 8) : min_of(2 * capacity, most));
 }
 
 bool holds(const Object* list, const void* p) {
@@ -39,7 +43,7 @@ void keep_fewer(ThreadHeap* h, unsigned c, std::uint32_t keep) {
     ThreadHeap::Lists& s = h->lists[c];
     s.capacity = static_cast<std::uint16_t>(max_of<std::uint32_t>(1, keep));
     if (s.sealed != nullptr) give_batch(h, ClassId{c}, {s.sealed, s.sealed_count}, To::bags);
-    set_unsealed(h, c);
+    s.sealed = nullptr;
     const std::uint32_t count = length(h, c);
     set_current(h, c, h->head[c], count, count + s.capacity);
 }
@@ -65,7 +69,6 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
     if (count < s.capacity) {
         p->next = count == 0 ? nullptr : h->head[c];
         set_current(h, c, p, count + 1, s.capacity);
-        check_budget(h, ClassId{c});
         return;
     }
     // Current is full: its older part is sealed, and what was sealed before goes to the node. Of
@@ -86,12 +89,13 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
     } else {
         p->next = nullptr;
     }
-    const bool too_much = (count - kept) * shape_of(ClassId{c}).size > h->budget;
+    const bool too_much = is_new(h) && (count - kept) * shape_of(ClassId{c}).size > may_hold(h);
     if (shape_of(ClassId{c}).batch > 1 && !too_much) {
-        set_sealed(h, c, old, count - kept);
+        s.sealed = old;
+        s.sealed_count = static_cast<std::uint16_t>(count - kept);
     } else {
         if (donated != nullptr) give_batch(h, ClassId{c}, {donated, donated_count}, To::bags);
-        set_unsealed(h, c);
+        s.sealed = nullptr;
         donated = old;
         donated_count = count - kept;
     }
@@ -193,8 +197,7 @@ void* refill(ThreadHeap* h, ClassId id, bool* zeroed) {
     Object* const last = h->head[c];
     if (s.sealed != nullptr) {
         set_current(h, c, s.sealed, s.sealed_count, s.sealed_count + std::uint32_t{s.capacity});
-        set_unsealed(h, c);
-        check_budget(h, id);
+        s.sealed = nullptr;
     } else {
         set_empty(h, c);
         if (shape_of(id).batch > 1) take_batch(h, id, false, nullptr);

@@ -48,7 +48,7 @@ struct ThreadHeap {
     // The slow paths' part.
     struct Lists {
         Object* sealed;
-        const Object* seen;      // head when somebody last looked for idle classes
+        const Object* seen;      // head when give_idle_class() last came by
         std::uint16_t sealed_count;
         std::uint16_t limit;     // of current; see the equation above
         std::uint16_t capacity;  // the limit of the next batch: grows with demand
@@ -58,14 +58,9 @@ struct ThreadHeap {
     std::uint64_t fast_bound = 0;     // what `bound` is once fast frees are on
     std::uint32_t checked_frees = 0;  // still to come before that: each is checked in full
     std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping
-    std::uint32_t next_to_look_at = 1;  // the class that is looked at next, whether it is idle
-    std::uint32_t claim = 0;            // bytes: budget.h
-    std::uint32_t budget = BudgetPool::first;
-    std::uint32_t lent = 0;             // of it, from the pool
-    std::uint32_t budget_grew = 0;      // when, or when it was refused, by slow_paths
-    bool refused = false;               // the pool had nothing
+    std::uint32_t next_to_look_at = 1;  // the class that give_idle_class() looks at next
     std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
-    BitSet<128> filled;                  // classes that may have objects here
+    BitSet<128> filled;                  // classes that may have objects here: hold_less()
     std::int32_t process = 0;         // the kernel's numbers of the thread that has it
     std::int32_t thread = 0;
     bool in_use = false;

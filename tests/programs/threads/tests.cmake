@@ -15,6 +15,3 @@ numalloc_test(threads.late programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:thre
 # The library that binds threads and leaves malloc alone: nothing changes for a program, whoever's malloc it has.
 numalloc_test(binding.harmless programs 120 ${CMAKE_CURRENT_SOURCE_DIR}/threads/binding.sh $<TARGET_FILE:numalloc_binding>
     $<TARGET_FILE:threads_attributes> $<TARGET_FILE:survive_children>)
-
-numalloc_program(threads_idle threads/idle.cpp)
-numalloc_test(threads.idle programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_idle>)
