@@ -47,8 +47,7 @@ int ask_kernel(const void* p) {
     return error == -ENOENT || error == -EFAULT ? fail(-error) : os_number(NodeId{0});
 }
 
-// Of our stretch where the address may not say it: interleaved, big where some blocks were moved, somebody else's where
-// that was stepped over.
+// Of our memory where the address may not say it: interleaved, or big where some blocks were moved.
 int node_of_unusual(const void* p, NodeId region) {
     NodeHeap* const owner = process_heap.opened(region);
     if (region.value < process_heap.nodes()) {
@@ -110,8 +109,9 @@ NUMALLOC_EXPORT long long numalloc_node_free_memory(int node) noexcept {
 NUMALLOC_EXPORT int numalloc_node_of(const void* p) noexcept {
     const NodeHeap* const owner = process_heap.contains(p) ? process_heap.owner(p) : nullptr;
     if (NUMALLOC_UNLIKELY(owner == nullptr || !owner->pages.region().has(p))) return ask_kernel(p);
+    if (NUMALLOC_UNLIKELY(owner->pages.is_of_others(owner->pages.region().bag_of(p)))) return ask_kernel(p);
     const unsigned region = process_heap.space().region_of(p);
-    if (NUMALLOC_UNLIKELY(region >= process_heap.nodes() || process_heap.any_moved() || owner->pages.stepped_over())) return node_of_unusual(p, NodeId{region});
+    if (NUMALLOC_UNLIKELY(region >= process_heap.nodes() || process_heap.any_moved())) return node_of_unusual(p, NodeId{region});
     return os_number(NodeId{region});
 }
 

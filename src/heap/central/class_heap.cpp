@@ -123,8 +123,8 @@ Supply ClassHeap::take(std::uint32_t want, unsigned number) {
     return {};
 }
 
-// A new bag comes without the lock: the page heap may have to ask the kernel for it. Where others brought something
-// meanwhile it goes back.
+// Where the kernel has to be asked for a new bag, that happens without the lock. If others brought something meanwhile
+// it goes back.
 Supply ClassHeap::take_from_bags(std::uint32_t want, unsigned number, bool or_add) {
     BagIndex fresh = PageHeap::none;
     Supply supply = try_bags(want, number, or_add, fresh);
@@ -151,6 +151,7 @@ Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, B
         os::Guard guard(shard.lock);
         take_from(shard, want, taken);
         if (or_adopt && taken.nothing() && pages_.shares_huge_pages() && adopt(number)) take_from(shard, want, taken);
+        if (or_adopt && taken.nothing()) fresh = pages_.take_small_at_once(shape().bags, class_);
         if (taken.nothing() && fresh != PageHeap::none) {
             add_bag(number, fresh);
             fresh = PageHeap::none;

@@ -97,6 +97,24 @@ BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagSta
     return place.first;
 }
 
+BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c) {
+    os::Guard guard(lock_);
+    const BagIndex run = take_free(bags, alignment, state);
+    if (run == none) return none;
+    use_new(run, bags, state, DirtyLimit::kind_of(c, bags));
+    bag(run).class_id = c.value;
+    mark(run, bags, state);
+    if (state == BagState::big) {
+        ++use_.big_objects;
+        set_moved(run, no_node);
+    }
+    return run;
+}
+
+BagIndex PageHeap::take_small_at_once(std::uint32_t bags, ClassId c) {
+    return options_.populate || owned_ != nullptr ? none : take_mapped(bags, 1, BagState::small, c);
+}
+
 BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved) {
     if (has_whole_pages(state)) {
         bags = whole_pages(bags);
@@ -105,20 +123,7 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
     const std::uint64_t end = region_.end_bag().value;
     if (bags > end || alignment > end) return none;
     for (;;) {
-        BagIndex run;
-        {
-            os::Guard guard(lock_);
-            run = take_free(bags, alignment, state);
-            if (run != none) {
-                use_new(run, bags, state, DirtyLimit::kind_of(c, bags));
-                bag(run).class_id = c.value;
-                mark(run, bags, state);
-                if (state == BagState::big) {
-                    ++use_.big_objects;
-                    set_moved(run, no_node);
-                }
-            }
-        }
+        const BagIndex run = take_mapped(bags, alignment, state, c);
         if (run == none) {
             if (!grow(bags, alignment, none)) return none;
             continue;

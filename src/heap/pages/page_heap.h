@@ -68,6 +68,8 @@ public:
     // The same for bags of objects. With page_owners they are cut from a huge page that only `owner`
     // has; one owner's calls, and give_rest(), must not overlap.
     BagIndex take_small(std::uint32_t bags, ClassId c, std::uint32_t owner);
+    // The same, of what all share, if it takes no call of the kernel; for callers that hold a lock. `none` says little.
+    BagIndex take_small_at_once(std::uint32_t bags, ClassId c);
     // What is left of the owner's huge page, for the caller to give; none if it has none.
     BagIndex give_rest(std::uint32_t owner);
     bool shares_huge_pages() const { return owned_ == nullptr; }
@@ -88,8 +90,12 @@ public:
     // Mappings that moved blocks lie in.
     std::uint32_t moved_mappings() const { return __atomic_load_n(&moved_mappings_, __ATOMIC_RELAXED); }
 
-    // Whether mappings of others lie among its bags.
-    bool stepped_over() const { return __atomic_load_n(&stepped_over_, __ATOMIC_RELAXED); }
+    // Whether the bag lies in a mapping of others that was stepped over. Of the first few such places; without a lock.
+    bool is_of_others(BagIndex b) const {
+        for (std::uint32_t i = 0, n = __atomic_load_n(&gaps_, __ATOMIC_ACQUIRE); i < n; ++i)
+            if (b >= gap_[i].first && b < gap_[i].end) return true;
+        return false;
+    }
 
     // How many threads it serves now, which says how much is kept for them.
     void set_threads(std::uint32_t threads) { limit_.set_threads(threads); }
@@ -131,6 +137,7 @@ private:
     static bool has_whole_pages(BagState state) { return state == BagState::big || state == BagState::bound_big; }
 
     BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved);
+    BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c);
     BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state);
     bool lengthen(BagIndex run, std::uint32_t bags);
     void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind);
@@ -175,7 +182,12 @@ private:
     PageHeapOptions options_;
     BagIndex* owned_ = nullptr;       // the rest of each owner's huge page, a run, or none. nullptr: all share
     std::uint32_t moved_mappings_ = 0;
-    bool stepped_over_ = false;
+    static constexpr std::uint32_t most_gaps = 16;
+    struct Gap {
+        BagIndex first, end;
+    };
+    Gap gap_[most_gaps];
+    std::uint32_t gaps_ = 0;
 
     alignas(64) os::Lock<os::LockRank::growth> growth_lock_;
     Bytes kept_by_kernel_ = 0;        // of the node's free memory, for strict binding

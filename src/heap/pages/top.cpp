@@ -70,10 +70,13 @@ bool PageHeap::grow_over(std::uint64_t bags) {
     os::Guard guard(lock_);
     const BagIndex old_top = top_;
     const BagIndex old_end{region_.committed()};
-    __atomic_store_n(&stepped_over_, true, __ATOMIC_RELAXED);
     top_ = BagIndex{beyond.first};
     region_.set_committed(beyond.end);
     mark(old_end, top_ - old_end, BagState::small);
+    if (gaps_ < most_gaps) {
+        gap_[gaps_] = {old_end, top_};
+        __atomic_store_n(&gaps_, gaps_ + 1, __ATOMIC_RELEASE);
+    }
     if (old_end > old_top) {
         bag(old_top).state = BagState::inside;
         free_.add(old_top, old_end - old_top, Bag::Piece::clean, 0, top_);
