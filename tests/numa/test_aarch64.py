@@ -29,7 +29,7 @@ NODES = 4
 CHOICE = {
     "4K": ["unit.lock_test", "unit.remote_lists_test", "survive.first_and_last", "threads.endings"],
     "16K": [
-        "unit.address_space_test", "unit.region_test", "unit.big_move_test", "survive.first_and_last", "survive.victim",
+        "unit.address_space_test", "unit.region_test", "unit.pages_move_test", "survive.first_and_last", "survive.victim",
         "survive.small_stacks", "api.Move", "api.Free", "api.huge_pages_auto",
     ],
 }  # fmt: skip
