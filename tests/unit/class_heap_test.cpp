@@ -143,7 +143,7 @@ TEST_F(ClassHeapTest, SparseBagsAreNotHeldByTheRing) {
         keep = put(c, list_of(some));
         if (first_keep == 0) first_keep = keep;
     }
-    EXPECT_EQ(first_keep, shape.batch) << "dense bags: keep a whole segment";
+    EXPECT_EQ(first_keep, shape.batch) << "dense bags: keep a whole batch";
     EXPECT_LT(keep, shape.batch / 4);
     EXPECT_GE(keep, 1u);
     validate(c);

@@ -166,7 +166,7 @@ TEST_F(HeapForkTest, TheForkingThreadMayAllocateBetweenTheHandlers) {
 }
 
 // What threads had freed of other nodes and not yet sent is not lost to the child.
-TEST_F(HeapForkTest, OutboxesLeftBehindAreSent) {
+TEST_F(HeapForkTest, RemoteCachesLeftBehindAreSent) {
     std::atomic<int> stage{0};
     void* p = nullptr;
     run_on(1, [&] { p = allocate(Bytes{48}); });

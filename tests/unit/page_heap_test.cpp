@@ -131,9 +131,9 @@ constexpr int steps = 1'500;
 constexpr int steps = 12'000;
 #endif
 
-class BigHeapRandom : public ::testing::TestWithParam<int> {};
+class PageHeapRandom : public ::testing::TestWithParam<int> {};
 
-TEST_P(BigHeapRandom, AgreesWithTheModel) {
+TEST_P(PageHeapRandom, AgreesWithTheModel) {
     Node node(GetParam(), 64 * MiB);
     Model model(node, 11);
     for (int i = 0; i < steps; ++i) {
@@ -161,7 +161,7 @@ TEST_P(BigHeapRandom, AgreesWithTheModel) {
     EXPECT_NE(all, PageHeap::none);
     EXPECT_EQ(node.dirty(all, static_cast<std::uint32_t>(node.room())), 0u);
 }
-INSTANTIATE_TEST_SUITE_P(PurgeDelay, BigHeapRandom, ::testing::Values(-1, 0, 5, 1000),
+INSTANTIATE_TEST_SUITE_P(PurgeDelay, PageHeapRandom, ::testing::Values(-1, 0, 5, 1000),
                          [](const auto& p) { return p.param < 0 ? std::string("Never") : "After" + std::to_string(p.param); });
 
 #if !defined(__SANITIZE_THREAD__)  // which knows only what the kernel places

@@ -67,7 +67,7 @@ long page_faults() {
     return use.ru_minflt;
 }
 
-TEST(BigMove, PagesMoveOutOfOneMapping) {
+TEST(PagesMove, PagesMoveOutOfOneMapping) {
     Node node(-1);
     const Block from = take(node, 8 * bags_of_mib, 1);
     const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
@@ -83,7 +83,7 @@ TEST(BigMove, PagesMoveOutOfOneMapping) {
     EXPECT_EQ(node.at(from.run)[4096], 0);
 }
 
-TEST(BigMove, PagesMoveOutOfSeveralMappings) {
+TEST(PagesMove, PagesMoveOutOfSeveralMappings) {
     Node node(-1);
     const Block from = take(node, 12 * bags_of_mib, 1);
     const unsigned at_first = mappings(node);
@@ -104,7 +104,7 @@ TEST(BigMove, PagesMoveOutOfSeveralMappings) {
     EXPECT_EQ(node.at(to.run)[0], 0);
 }
 
-TEST(BigMove, ShortPiecesAreCopiedAndNotMappedForThemselves) {
+TEST(PagesMove, ShortPiecesAreCopiedAndNotMappedForThemselves) {
     Node node(-1);
     const Block from = take(node, 8 * bags_of_mib, 1);
     for (std::uint32_t bag = 10; bag < 200; bag += 20) split(node, BagIndex{from.run.value + bag}, 1);
@@ -114,7 +114,7 @@ TEST(BigMove, ShortPiecesAreCopiedAndNotMappedForThemselves) {
     EXPECT_EQ(node.pages.moved_mappings(), 11u) << "ten single bags were copied";
 }
 
-TEST(BigMove, SplitsWithinABagAreCopied) {
+TEST(PagesMove, SplitsWithinABagAreCopied) {
     Node node(-1);
     const Block from = take(node, 8 * bags_of_mib, 1);
     const Bytes page = os::page_size();
@@ -124,7 +124,7 @@ TEST(BigMove, SplitsWithinABagAreCopied) {
     EXPECT_TRUE(intact(node, to, from.bags));
 }
 
-TEST(BigMove, NoMoreMappingsThanAllowed) {
+TEST(PagesMove, NoMoreMappingsThanAllowed) {
     Node node(-1, 512 * MiB, 4);
     std::vector<Block> blocks;
     for (int i = 0; i < 10; ++i) {
@@ -140,7 +140,7 @@ TEST(BigMove, NoMoreMappingsThanAllowed) {
     EXPECT_EQ(node.pages.moved_mappings(), 0u);
 }
 
-TEST(BigMove, LockedMemoryIsCopied) {
+TEST(PagesMove, LockedMemoryIsCopied) {
     Node node(-1);
     const Block from = take(node, 4 * bags_of_mib, 1);
     const Block to{node.take(5 * bags_of_mib), 5 * bags_of_mib, 1};
@@ -155,7 +155,7 @@ TEST(BigMove, LockedMemoryIsCopied) {
 
 // mremap unmaps the target before it sees that the limit forbids the move, and the limit forbids
 // to fill the hole as well.
-TEST(BigMove, WhatTheLimitForbidsLosesNothing) {
+TEST(PagesMove, WhatTheLimitForbidsLosesNothing) {
     Node node(-1);
     const Block from = take(node, 8 * bags_of_mib, 1);
     const Block to{node.take(8 * bags_of_mib), 8 * bags_of_mib, 1};
@@ -171,7 +171,7 @@ TEST(BigMove, WhatTheLimitForbidsLosesNothing) {
 }
 
 // Strict binding: where pages are moved to, the node need not have as many again.
-TEST(BigMoveStrict, OnlyWhatIsNewGetsPagesBefore) {
+TEST(PagesMoveStrict, OnlyWhatIsNewGetsPagesBefore) {
     Node node(-1, 512 * MiB, 8192, false, true);
     const Block from = take(node, 8 * bags_of_mib, 1);
     const Block to{node.pages.take_to_move(16 * bags_of_mib, 64, from.bags), 16 * bags_of_mib, 1};
@@ -183,7 +183,7 @@ TEST(BigMoveStrict, OnlyWhatIsNewGetsPagesBefore) {
     EXPECT_EQ(os::resident_bytes(node.at(to.run), 16 * MiB), 16 * MiB);
 }
 
-TEST(BigMoveStrict, WhatIsCopiedGivesItsPagesBack) {
+TEST(PagesMoveStrict, WhatIsCopiedGivesItsPagesBack) {
     Node node(-1, 512 * MiB, 0, false, true);
     const Block from = take(node, 8 * bags_of_mib, 1);
     const Block to{node.pages.take_to_move(9 * bags_of_mib, 64, from.bags), 9 * bags_of_mib, 1};
@@ -195,7 +195,7 @@ TEST(BigMoveStrict, WhatIsCopiedGivesItsPagesBack) {
 }
 
 // Pages that were put there before the memory ran out would be nobody's.
-TEST(BigMoveStrict, PagesThatDidNotSufficeGoBack) {
+TEST(PagesMoveStrict, PagesThatDidNotSufficeGoBack) {
     Node node(-1, 512 * MiB, 8192, false, true);
     const Block block = take(node, 8 * bags_of_mib, 1);
     const BagIndex wall = node.take_filled(1);
@@ -212,7 +212,7 @@ TEST(BigMoveStrict, PagesThatDidNotSufficeGoBack) {
     node.pages.give(wall);
 }
 
-TEST(BigMove, RandomMovesSplitsAndPurgesLeaveNothingBehind) {
+TEST(PagesMove, RandomMovesSplitsAndPurgesLeaveNothingBehind) {
     Node node(-1, 1 * GiB);
     std::mt19937 random(7);
     // Grown at first, so that the mappings can be compared.

@@ -13,7 +13,7 @@ namespace {
 
 using testing::Node;
 
-TEST(BigHeapPurge, DelayZeroGivesBackAtOnce) {
+TEST(PageHeapPurge, DelayZeroGivesBackAtOnce) {
     Node node(0);
     const BagIndex run = node.take_filled(64), wall = node.take(1);
     EXPECT_NE(wall, PageHeap::none);
@@ -23,7 +23,7 @@ TEST(BigHeapPurge, DelayZeroGivesBackAtOnce) {
     EXPECT_EQ(node.at(run)[5], 0);
 }
 
-TEST(BigHeapPurge, DelayOfASecondKeepsALittleUntilItIsOver) {
+TEST(PageHeapPurge, DelayOfASecondKeepsALittleUntilItIsOver) {
     Node node(1000);
     const BagIndex run = node.take_filled(64), wall = node.take(1);  // 2 MiB: below the limit
     EXPECT_NE(wall, PageHeap::none);
@@ -35,7 +35,7 @@ TEST(BigHeapPurge, DelayOfASecondKeepsALittleUntilItIsOver) {
     EXPECT_EQ(node.at(run)[5], 0);
 }
 
-TEST(BigHeapPurge, WhatHasRestedLongEnoughGoes) {
+TEST(PageHeapPurge, WhatHasRestedLongEnoughGoes) {
     Node node(30);
     const BagIndex run = node.take_filled(64), other = node.take_filled(1);
     node.pages.give(run);
@@ -47,7 +47,7 @@ TEST(BigHeapPurge, WhatHasRestedLongEnoughGoes) {
     EXPECT_EQ(node.pages.purge(false), PageHeap::whole_pages(1) * bag_bytes) << "no longer than its own delay";
 }
 
-TEST(BigHeapPurge, ANeighbourTakesNothingYoungWithIt) {
+TEST(PageHeapPurge, ANeighbourTakesNothingYoungWithIt) {
     Node node(1000);
     const BagIndex young = node.take_filled(20), old = node.take_filled(80), right = node.take_filled(20);
     node.pages.give(old);
@@ -64,7 +64,7 @@ TEST(BigHeapPurge, ANeighbourTakesNothingYoungWithIt) {
     node.pages.validate();
 }
 
-TEST(BigHeapPurge, SmallFreesBesideItHoldNothingBack) {
+TEST(PageHeapPurge, SmallFreesBesideItHoldNothingBack) {
     Node node(100);
     const BagIndex small = node.take_filled(1), old = node.take_filled(80);
     node.pages.give(old);
@@ -78,7 +78,7 @@ TEST(BigHeapPurge, SmallFreesBesideItHoldNothingBack) {
 }
 
 // As much of it as exceeds the limit, from its end.
-TEST(BigHeapPurge, ALongRunGoesInPart) {
+TEST(PageHeapPurge, ALongRunGoesInPart) {
     Node node(20000);
     const BagIndex run = node.take_filled(1024), wall = node.take_filled(1);
     node.pages.give(run);
@@ -90,7 +90,7 @@ TEST(BigHeapPurge, ALongRunGoesInPart) {
     node.pages.give(wall);
 }
 
-TEST(BigHeapPurge, DelayMinusOneKeepsEverything) {
+TEST(PageHeapPurge, DelayMinusOneKeepsEverything) {
     Node node(-1);
     const BagIndex run = node.take_filled(1024);  // 32 MiB: above every limit
     node.pages.give(run);
@@ -100,7 +100,7 @@ TEST(BigHeapPurge, DelayMinusOneKeepsEverything) {
     EXPECT_EQ(node.pages.purge(true), 1024 * bag_bytes);
 }
 
-TEST(BigHeapPurge, MuchFreeMemoryDoesNotWait) {
+TEST(PageHeapPurge, MuchFreeMemoryDoesNotWait) {
     Node node(1000);
     std::vector<BagIndex> runs;
     for (int i = 0; i < 32; ++i) runs.push_back(node.take_filled(32));  // 32 times 1 MiB
@@ -118,7 +118,7 @@ void take_and_give(Node& node, std::uint32_t length, int pause_ms) {
 }
 
 // A program that takes and gives the same in a loop must not pay page faults in every round.
-TEST(BigHeapPurge, ALoopKeepsItsMemoryWhateverItsPace) {
+TEST(PageHeapPurge, ALoopKeepsItsMemoryWhateverItsPace) {
     for (const int pause : {0, 60}) {
         Node node(20000);  // a machine with more to do is no reason to purge
         for (int i = 0; i < 4; ++i) take_and_give(node, 32, pause);
@@ -130,7 +130,7 @@ TEST(BigHeapPurge, ALoopKeepsItsMemoryWhateverItsPace) {
 }
 
 // The same by growing in place: what grows is taken, and counts as in use at most.
-TEST(BigHeapPurge, ALoopThatGrowsInPlaceKeepsItsMemory) {
+TEST(PageHeapPurge, ALoopThatGrowsInPlaceKeepsItsMemory) {
     Node node(20000);
     const auto round = [&] {
         const BagIndex run = node.take_filled(1);
@@ -145,7 +145,7 @@ TEST(BigHeapPurge, ALoopThatGrowsInPlaceKeepsItsMemory) {
 }
 
 // While one thread purges, others free: neither is what they freed old, nor what was purged forgotten.
-TEST(BigHeapPurge, ALoopOfSeveralThreadsKeepsItsMemory) {
+TEST(PageHeapPurge, ALoopOfSeveralThreadsKeepsItsMemory) {
     Node node(20000, 1 * GiB);
     constexpr unsigned threads = 4, blocks = 64, length = 32;
     std::vector<BagIndex> runs(threads * blocks);
@@ -166,7 +166,7 @@ TEST(BigHeapPurge, ALoopOfSeveralThreadsKeepsItsMemory) {
 }
 
 // Phases, each larger than the one before, are no loop: the last one leaves what the limit allows.
-TEST(BigHeapPurge, PhasesThatGrowLeaveAQuarter) {
+TEST(PageHeapPurge, PhasesThatGrowLeaveAQuarter) {
     Node node(20000, 1 * GiB);
     std::vector<BagIndex> runs;
     std::uint32_t most = 0;
@@ -179,7 +179,7 @@ TEST(BigHeapPurge, PhasesThatGrowLeaveAQuarter) {
     EXPECT_LE(node.pages.use().dirty_bags, (most + most / 8) / 4 + 32);
 }
 
-TEST(BigHeapPurge, TheMemoryOfALoopThatIsOverGoesAfterTheDelay) {
+TEST(PageHeapPurge, TheMemoryOfALoopThatIsOverGoesAfterTheDelay) {
     Node node(400);
     for (int i = 0; i < 8; ++i) take_and_give(node, 32, 0);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -193,7 +193,7 @@ TEST(BigHeapPurge, TheMemoryOfALoopThatIsOverGoesAfterTheDelay) {
 }
 
 // However much is due: a call is as long as what it frees, or as 8 MiB.
-TEST(BigHeapPurge, ACallGivesBackABoundedPart) {
+TEST(PageHeapPurge, ACallGivesBackABoundedPart) {
     Node node(100);
     constexpr std::uint32_t blocks = 64, length = 32;
     std::vector<BagIndex> runs;
@@ -214,7 +214,7 @@ TEST(BigHeapPurge, ACallGivesBackABoundedPart) {
     EXPECT_EQ(node.pages.use().dirty_bags, 1u);
 }
 
-TEST(BigHeapPurge, OtherSizesAreNoLoop) {
+TEST(PageHeapPurge, OtherSizesAreNoLoop) {
     Node node(20000);
     const std::uint32_t page = PageHeap::whole_pages(1);
     for (const std::uint32_t length : {1u, 2u, 4u, 5u, 6u, 7u, 8u, 16u, 20u, 32u, 64u}) take_and_give(node, length * page, 0);
@@ -222,7 +222,7 @@ TEST(BigHeapPurge, OtherSizesAreNoLoop) {
 }
 
 // What exceeds the limit goes from the end of a run: there in part, and down to a huge page's start.
-TEST(BigHeapPurge, HugePagesGoWhole) {
+TEST(PageHeapPurge, HugePagesGoWhole) {
     Node node(20000, 512 * MiB, 8192, true);
     const BagIndex below = node.take_filled(node.pages.region().huge_from().value - node.pages.region().first_bag().value);
     const BagIndex run = node.take_filled(8 * 64 + 7), wall = node.take_filled(1);

@@ -12,11 +12,11 @@
 namespace numalloc {
 namespace {
 
-using ClassShareTest = testing::ClassHeapFixture;
+using ShardTest = testing::ClassHeapFixture;
 
 // What one thread frees is no hole beside what another keeps: not when the lists come back through
 // the ring, nor through the bags.
-TEST_F(ClassShareTest, SharesDoNotMixInABag) {
+TEST_F(ShardTest, ShardsDoNotMixInABag) {
     const ClassId c = class_of(1024);
     const ClassShape& shape = shape_of(c);
     std::vector<void*> held[3];
@@ -44,7 +44,7 @@ TEST_F(ClassShareTest, SharesDoNotMixInABag) {
 }
 
 // A consumer's frees serve the producer, whose bags they came from.
-TEST_F(ClassShareTest, AListGoesHomeToItsShare) {
+TEST_F(ShardTest, AListGoesHomeToItsShard) {
     const ClassId c = class_of(64);
     const auto produced = take_many(c, 20, 1);
     put(c, list_of(produced));
@@ -53,7 +53,7 @@ TEST_F(ClassShareTest, AListGoesHomeToItsShare) {
 }
 
 // Generations of threads, each of which leaves a list: the next takes it, and more do not pile up.
-TEST_F(ClassShareTest, OfThreadsThatEndOneListOfAShareRests) {
+TEST_F(ShardTest, OfThreadsThatEndOneListOfAShareRests) {
     const ClassId c = class_of(64);
     std::vector<void*> all = take_many(c, 4 * 100), others = take_many(c, 100, 1);
     const auto leave = [&](std::vector<void*>& from) {
@@ -74,7 +74,7 @@ TEST_F(ClassShareTest, OfThreadsThatEndOneListOfAShareRests) {
     EXPECT_EQ(of(c).use().taken, 500u - 2 * 20);  // with programs and in the ring
 }
 
-TEST_F(ClassShareTest, AShareWithMuchFreeServesTheOthers) {
+TEST_F(ShardTest, AShareWithMuchFreeServesTheOthers) {
     const ClassId c = class_of(1024);
     const unsigned in_bag = shape_of(c).objects;
     auto mine = take_many(c, 16 * in_bag, 1);
@@ -95,7 +95,7 @@ TEST_F(ClassShareTest, AShareWithMuchFreeServesTheOthers) {
     (void)rest;
 }
 
-TEST_F(ClassShareTest, AFullNodeGivesWhatItsOtherSharesHave) {
+TEST_F(ShardTest, AFullNodeGivesWhatItsOtherSharesHave) {
     const ClassId c = class_of(1024), other = class_of(2048);
     const auto from_ring = take_many(c, 5, 1);
     put(c, list_of(from_ring));
@@ -108,7 +108,7 @@ TEST_F(ClassShareTest, AFullNodeGivesWhatItsOtherSharesHave) {
 }
 
 // More shards have no more in their rings together than twice what one has, but for a list each.
-TEST_F(ClassShareTest, TheRingsOfManySharesAreShorter) {
+TEST_F(ShardTest, TheRingsOfManySharesAreShorter) {
     const ClassId c = class_of(1024);
     const unsigned ring = shape_of(c).ring;
     const unsigned length = shape_of(c).batch;
@@ -128,7 +128,7 @@ TEST_F(ClassShareTest, TheRingsOfManySharesAreShorter) {
 }
 
 // Of short lists, as threads have them that are many, there may be as many more.
-TEST_F(ClassShareTest, ARingHasRoomForMoreShortLists) {
+TEST_F(ShardTest, ARingHasRoomForMoreShortLists) {
     const ClassId c = class_of(1024);
     const unsigned length = shape_of(c).batch / 4;
     auto all = take_many(c, 3000);
@@ -140,7 +140,7 @@ TEST_F(ClassShareTest, ARingHasRoomForMoreShortLists) {
 
 // A large object that rests serves a smaller request, if it lies as evenly; of a list only one, for a thread's list is of its
 // own class. What is flushed where few are in use is of the class alone.
-TEST_F(ClassShareTest, ALargeObjectServesTheClassBelow) {
+TEST_F(ShardTest, ALargeObjectServesTheClassBelow) {
     const ClassId c = class_of(48 * KiB), below = class_of(40 * KiB), far_below = class_of(32 * KiB);
     ASSERT_EQ(c.value, below.value + 1u);
     std::vector<void*> all = take_many(c, 32), smaller = take_many(below, 32);
@@ -171,7 +171,7 @@ TEST_F(ClassShareTest, ALargeObjectServesTheClassBelow) {
 }
 
 // Refills of one shard while others give back into the very bags that are cut, and nobody drops an object.
-TEST_F(ClassShareTest, BagsAreCutWhileOthersGiveBack) {
+TEST_F(ShardTest, BagsAreCutWhileOthersGiveBack) {
     constexpr unsigned threads = 4;
     const ClassId c = class_of(64);
     auto kept = take_many(c, 4);
@@ -203,7 +203,7 @@ TEST_F(ClassShareTest, BagsAreCutWhileOthersGiveBack) {
 }
 
 // Into a shard that was drained, and that nothing was taken from since.
-TEST_F(ClassShareTest, TheListOfAnEndedThreadIsDrained) {
+TEST_F(ShardTest, TheListOfAnEndedThreadIsDrained) {
     const ClassId c = class_of(1024);
     const std::vector<void*> all = take_many(c, 8);
     of(c).drain(false);
@@ -213,7 +213,7 @@ TEST_F(ClassShareTest, TheListOfAnEndedThreadIsDrained) {
 }
 
 // Of a shard that was drained before the one bag that is left is emptied by a list of another's ring.
-TEST_F(ClassShareTest, DrainingOneShareEmptiesTheBagsOfAnother) {
+TEST_F(ShardTest, DrainingOneShareEmptiesTheBagsOfAnother) {
     const ClassId c = class_of(1024);
     std::vector<void*> list = take_many(c, 5, 3), of_other = take_many(c, 3, 1);
     of(c).drain(false);
@@ -225,7 +225,7 @@ TEST_F(ClassShareTest, DrainingOneShareEmptiesTheBagsOfAnother) {
 
 // Threads of all shards at once, whose lists have objects of each other's bags, bags that move from shard to
 // shard, and somebody who drains.
-TEST_F(ClassShareTest, SharesAreSortedIntoByManyThreads) {
+TEST_F(ShardTest, SharesAreSortedIntoByManyThreads) {
     constexpr unsigned threads = 6;
     const ClassId c = class_of(1024);
     for (unsigned s = 0; s < threads; ++s) take_many(c, 1, s);

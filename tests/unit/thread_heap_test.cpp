@@ -290,7 +290,7 @@ TEST_F(ThreadHeapTest, RemoteFreesGoHomeFromNodesBelowAndAbove) {
     for (unsigned n = 0; n < nodes; ++n) EXPECT_EQ(use(n, c).taken, 0u) << "node " << n;
 }
 
-TEST_F(ThreadHeapTest, TheOutboxIsBoundedAndSendsBatches) {
+TEST_F(ThreadHeapTest, TheRemoteCacheIsBoundedAndSendsBatches) {
     const ClassId c = class_of(64);
     const ClassShape& shape = shape_of(c);
     std::vector<void*> all;
@@ -313,7 +313,7 @@ TEST_F(ThreadHeapTest, TheOutboxIsBoundedAndSendsBatches) {
 }
 
 // Many classes and nodes at once: the sum is what is bounded.
-TEST_F(ThreadHeapTest, TheOutboxsBudgetCoversAllItsParcels) {
+TEST_F(ThreadHeapTest, TheRemoteCachesBudgetCoversAllItsLists) {
     std::vector<void*> all;
     process_heap.purge_all();
     Bytes of_others = 0;
@@ -340,7 +340,7 @@ TEST_F(ThreadHeapTest, TheOutboxsBudgetCoversAllItsParcels) {
     EXPECT_EQ(held(), 0u) << "the thread's end sends the rest";
 }
 
-TEST_F(ThreadHeapTest, AQuietThreadsOutboxIsEmptiedByOthers) {
+TEST_F(ThreadHeapTest, AQuietThreadsRemoteCacheIsEmptiedByOthers) {
     const ClassId c = class_of(300);
     void* p = nullptr;
     run_on(1, [&] { p = allocate(c); });

@@ -23,13 +23,13 @@ void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return process_h
 template <class Take>
 void* move_big(void* p, Bytes old_bytes, Bytes n, NodeId there, Take take) {
     NodeHeap* const from = process_heap.owner(p);
-    PageHeap& big = from->pages;
-    const BagIndex run = big.region().bag_of(p);
-    if (old_bytes >= move_pages_from && n >= old_bytes && there == from->node && big.moved_to(run) == no_node) {
+    PageHeap& pages = from->pages;
+    const BagIndex run = pages.region().bag_of(p);
+    if (old_bytes >= move_pages_from && n >= old_bytes && there == from->node && pages.moved_to(run) == no_node) {
         // At a huge page's start: then the kernel moves whole page tables, and huge pages unbroken.
         const auto old_bags = static_cast<std::uint32_t>(old_bytes >> bag_shift);
-        const BagIndex to = big.take_to_move(bags_for(n), static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags);
-        if (to != PageHeap::none && big.move(run, to, old_bags)) return big.region().address(to);
+        const BagIndex to = pages.take_to_move(bags_for(n), static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags);
+        if (to != PageHeap::none && pages.move(run, to, old_bags)) return pages.region().address(to);
     }
     void* const q = take(n);
     if (q == nullptr) return nullptr;
@@ -55,8 +55,8 @@ void* allocate_slow(Bytes n, bool* zeroed) {
 
 void clear(void* p, Bytes n, bool zeroed) {
     if (n > small_limit) {
-        PageHeap& big = process_heap.owner(p)->pages;
-        big.clear(big.region().bag_of(p), n);
+        PageHeap& pages = process_heap.owner(p)->pages;
+        pages.clear(pages.region().bag_of(p), n);
     } else if (zeroed && n > sizeof(Object)) {
         static_cast<Object*>(p)->next = nullptr;
     } else {

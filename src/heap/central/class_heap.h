@@ -15,10 +15,11 @@
 // another keeps. A list goes to the shard of its first object's bag.
 //
 // Lists are handed over and taken without a lock (ring.h), large objects by a ring that the class's
-// shards have in common, others by the shard's, and objects go back to their bags without one (free_list.h, sort.cpp). The lock of a shard
-// (rank size_class) is for what changes its list of bags: a bag that has its first freed object, or all of them;
-// the next bag to take from; one that another shard spares. No list is walked while it is held, and the kernel is never asked. A bag changes its
-// shard under the locks of both: who holds the lock of the shard that a bag says may rely on it.
+// shards have in common, others by the shard's, and objects go back to their bags without one (free_list.h, sort.cpp).
+// The lock of a shard (rank size_class) is for what changes its list of bags: a bag that has its first freed object, or
+// all of them; the next bag to take from; one that another shard spares. No list is walked while it is held, and the
+// kernel is not asked, unless each shard has huge pages of its own. A bag changes its shard under the locks of both: who
+// holds the lock of the shard that a bag says may rely on it.
 //
 // Thread-safe.
 #pragma once
@@ -50,7 +51,7 @@ struct ClassUse {
 // By value: it says only where the class's things are.
 class ClassHeap {
 public:
-    ClassHeap(Shards& shards, PageHeap& big, ClassId c) : shards_(shards), pages_(big), class_(c) {}
+    ClassHeap(Shards& shards, PageHeap& pages, ClassId c) : shards_(shards), pages_(pages), class_(c) {}
 
     // At least one object, if there is any memory: about `want`, or a whole batch.
     Supply take(std::uint32_t want, unsigned shard = 0);
@@ -69,7 +70,7 @@ public:
     // The shard's bag that is being carved goes back to the page heap if none of its objects is in use.
     void give_carved(unsigned shard);
 
-    // The rings' objects into their bags, and empty bags that were kept for carving into the big
+    // The rings' objects into their bags, and empty bags that were kept for carving into the page
     // heap. `idle_only`: of the shards that nobody used since the last call.
     void drain(bool idle_only);
 

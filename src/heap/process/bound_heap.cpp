@@ -59,8 +59,8 @@ void BoundHeap::give_all(std::uint32_t& list) {
     while (list != no_bag) {
         const std::uint32_t number = list;
         list = entry_of(number).bound.next;
-        PageHeap& big = process_heap.owner(start_of(number))->pages;
-        big.give(big.region().bag_of(start_of(number)));
+        PageHeap& pages = process_heap.owner(start_of(number))->pages;
+        pages.give(pages.region().bag_of(start_of(number)));
     }
 }
 

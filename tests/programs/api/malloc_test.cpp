@@ -195,7 +195,7 @@ TEST(Free, KeepsErrnoForEverySize) {
 }
 
 TEST(Free, KeepsErrnoThroughHundredsOfMebibytes) {
-    // Enough for hand-overs, scavenging and returns to the system, whatever the delay.
+    // Enough for hand-overs, purging and returns to the system, whatever the delay.
     for (std::size_t size : {std::size_t{64}, std::size_t{5000}, std::size_t{100000}, std::size_t{1} << 20, std::size_t{64} << 20}) {
         std::vector<void*> blocks;
         for (std::size_t total = 0; total < (std::size_t{128} << 20); total += size) {

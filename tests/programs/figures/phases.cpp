@@ -3,7 +3,7 @@
 // the scale of ordinary programs (15 MiB a thread) too, where no threshold of hundreds of mebibytes
 // helps. phases THREADS: peak resident set against what is live at most (15 MiB a thread). Reached: 23 to 26
 // MiB with one thread, the more the faster the machine, 81 with four (64 and 224 before idle lists were let go of,
-// the same and 100 before each thread had its own share of the bags); glibc's 20 and 72 are out of reach of size classes.
+// the same and 100 before each thread had its own shard of the bags); glibc's 20 and 72 are out of reach of size classes.
 #include <malloc.h>
 #include <sys/resource.h>
 
