@@ -6,6 +6,7 @@
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
 #include "heap/process/bound_heap.h"
+#include "heap/thread/waiting.h"
 
 namespace numalloc::api {
 
@@ -96,7 +97,7 @@ void* allocate_on_node(Bytes n, Bytes alignment, NodeId node, bool* zeroed) {
     if (zeroed != nullptr) *zeroed = false;
     if (n > largest_request || alignment > largest_request) return nullptr;
     // A thread's first call makes its heap; a thread that has one is not asked where it runs.
-    ThreadHeap* const h = this_thread_heap != &no_heap ? this_thread_heap : thread_heap_slow();
+    ThreadHeap* const h = attached_heap != &no_heap ? own_heap() : thread_heap_slow();
     if (h == nullptr) return nullptr;
     // See size_class.h: the class of the rounded size is aligned by itself.
     n = max_of<Bytes>(n, 1);
@@ -136,7 +137,7 @@ void* reallocate_with(void* p, Bytes old_bytes, Bytes n, const char* call, bool 
 
 void* reallocate(void* p, Bytes n, const char* call) {
     if (const auto next = NUMALLOC_ASIDE(realloc)) return next(p, n);
-    return reallocate_with(p, usable_size(p, call), n, call, true, node_of(this_thread_heap), [](Bytes bytes) {
+    return reallocate_with(p, usable_size(p, call), n, call, true, node_of(attached_heap), [](Bytes bytes) {
         void* q = allocate_fast(bytes);
         return q != nullptr ? q : allocate_slow(bytes, nullptr);
     });

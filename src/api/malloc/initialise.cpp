@@ -9,6 +9,7 @@
 #include "api/malloc/replaced.h"
 #include "heap/thread/fork.h"
 #include "heap/thread/rehome.h"
+#include "heap/thread/waiting.h"
 #include "options/options.h"
 #include "os/lock.h"
 #include "os/report.h"
@@ -127,20 +128,16 @@ void wake() { (void)initialise(); }
 NodeId node_without_heap() { return thread_ended ? os::current_node() : placement::memory_home(); }
 
 ThreadHeap* thread_heap_slow() {
-    ThreadHeap* h = this_thread_heap;
-    if (h != &no_heap) {
-        if (placement::follows_cpu()) {
-            rehome_current_thread(placement::memory_home());
-            h = this_thread_heap;
-        }
-        return h;
+    if (ThreadHeap* const h = own_heap(); h != &no_heap) {
+        if (placement::follows_cpu()) rehome_current_thread(placement::memory_home());
+        return attached_heap;
     }
     if (!initialise()) return nullptr;
     if (thread_ended || !attach_thread(placement::memory_home())) return &no_heap;
     thread_spill_limit = placement::thread_spill_limit();
     // May allocate, which works already. A thread that is not told of its end keeps its heap.
-    if (exit_key_made) pthread_setspecific(exit_key, first_round);
-    return this_thread_heap;
+    if (exit_key_made && pthread_setspecific(exit_key, first_round) == 0) allow_visits(os::blocked_signals());
+    return attached_heap;
 }
 
 }  // namespace numalloc::api

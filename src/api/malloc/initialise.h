@@ -17,7 +17,7 @@ void wake();
 
 // The calling thread's heap moves to where its memory has to come from now.
 inline void settle_heap() {
-    if (this_thread_heap != &no_heap) rehome_current_thread(placement::memory_home());
+    if (attached_heap != &no_heap) rehome_current_thread(placement::memory_home());
     thread_spill_limit = placement::thread_spill_limit();
 }
 

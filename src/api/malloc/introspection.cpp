@@ -9,6 +9,7 @@
 #include "api/malloc/aside.h"
 #include "api/export.h"
 #include "api/malloc/initialise.h"
+#include "heap/thread/waiting.h"
 #include "heap/process/statistics.h"
 #include "os/report.h"
 #include "os/topology.h"
@@ -129,12 +130,13 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
     return 0;
 }
 
-// Gives back all that can be: the caller's own lists, all remote caches and rings, every free bag.
+// Gives back all that can be: the lists of the caller and of threads that wait, all remote caches and rings, every free bag.
 // `pad` is what glibc keeps at the top of its heap; we keep none. 1 if anything went back.
 NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     if (const auto next = NUMALLOC_ASIDE(malloc_trim)) return next(pad);
     if (!process_heap.started()) return 0;
     flush_thread();
+    visit_all();
     send_quiet_remote_caches(0);
     return process_heap.purge_all() > 0 ? 1 : 0;
 }

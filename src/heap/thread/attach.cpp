@@ -3,6 +3,7 @@
 
 #include "heap/thread/lists.h"
 #include "heap/thread/rehome.h"
+#include "heap/thread/waiting.h"
 #include "os/affinity.h"
 
 namespace numalloc {
@@ -29,6 +30,7 @@ void take_over(ThreadHeap* h) {
         set_empty(h, c);
     }
     h->remote_cache.flush();
+    end_visits(h);
     h->lock_mark.inside.store(0, std::memory_order_relaxed);
     h->generation = os::fork_gate.generation();
 }
@@ -58,6 +60,7 @@ void find_heaps_of_the_dead(NodeHeap* home) {
         if (!is_in_use(h) || h->process != process || (h->thread != self && os::thread_lives(process, h->thread))) continue;
         // It may have let go of the heap and ended since.
         if (!is_in_use(h)) continue;
+        end_visits(h);
         for (unsigned c = 1; c < class_count; ++c) {
             if (h->head[c] == &end_of_list) continue;
             // It may have ended anywhere: what its list holds is counted.
@@ -111,31 +114,33 @@ bool attach_thread(NodeId n) {
     h->checked_frees = max_of(h->checked_frees, frees_to_check_again);
     h->bias = home->pages.region().bias_for(address_of(h));  // the pool's list went through this word
     h->bound = 0;
-    this_thread_heap = h;
+    this_thread_heap = attached_heap = h;
     if (operators_have_heap) this_thread_operators = h;
     os::use_lock_mark(&h->lock_mark);
     return true;
 }
 
 void detach_thread() {
-    ThreadHeap* h = this_thread_heap;
+    ThreadHeap* h = attached_heap;
     if (h == &no_heap) return;
+    end_visits(h);
     give_all(h, To::empty_ring);
-    this_thread_heap = this_thread_operators = &no_heap;
+    this_thread_heap = this_thread_operators = attached_heap = &no_heap;
     os::use_lock_mark(nullptr);
     give_back(h);
 }
 
 void rehome_current_thread(NodeId node) {
-    ThreadHeap* h = this_thread_heap;
-    if (h == &no_heap || h->home->node == node) return;
+    if (attached_heap == &no_heap || attached_heap->home->node == node) return;
+    const bool visited = attached_heap->pointers[0] != nullptr;
+    const os::Signals blocked = attached_heap->blocked_at_start;
     detach_thread();
     // Without memory on the new node the next malloc tries again.
-    (void)attach_thread(node);
+    if (attach_thread(node) && visited) allow_visits(blocked);
 }
 
 void forget_other_threads() {
-    ThreadHeap* const own = this_thread_heap;
+    ThreadHeap* const own = attached_heap;
     if (own != &no_heap) {
         own->generation = os::fork_gate.generation();
         sign(own);

@@ -1,4 +1,5 @@
 #include "heap/thread/lists.h"
+#include "heap/thread/waiting.h"
 #include "os/clock.h"
 
 namespace numalloc {
@@ -16,7 +17,9 @@ constexpr std::uint32_t slow_paths_per_count = 4;
 
 std::atomic<std::uint32_t> next_housekeeping{0};
 std::atomic<std::uint32_t> next_purge{0};
+std::atomic<std::uint32_t> next_visits{0};
 std::atomic<bool> more_to_purge{false};
+std::atomic<bool> more_to_visit{false};
 
 // Whether the time has come, for one thread.
 bool is_due(std::atomic<std::uint32_t>& next, std::uint32_t now, std::uint32_t period) {
@@ -70,12 +73,17 @@ void housekeeping(ThreadHeap* h, ClassId busy_with) {
     if (h->slow_paths % slow_paths_per_look != 0) return;
     give_idle_class(h);
     const std::uint32_t now = os::milliseconds();
+    __atomic_store_n(&h->last_slow_path, now, __ATOMIC_RELAXED);
+    // One of the two at a time.
     if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, busy_period))
-        more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);
+        return more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);
+    if (more_to_visit.load(std::memory_order_relaxed) && is_due(next_visits, now, busy_period))
+        return more_to_visit.store(visit_some(now), std::memory_order_relaxed);
     if (!is_due(next_housekeeping, now, housekeeping_period)) return;
     // A program that only trickles has few slow paths: several classes at once.
     for (unsigned i = 0; i < class_count / 8; ++i) give_idle_class(h);
     send_quiet_remote_caches(housekeeping_period);
+    if (process_heap.options().purge_delay >= 0) more_to_visit.store(true, std::memory_order_relaxed);
     process_heap.drain(false);
     if (process_heap.purge_due() > 0) more_to_purge.store(true, std::memory_order_relaxed);
 }
@@ -84,6 +92,7 @@ void put_off_housekeeping() {
     const std::uint32_t now = os::milliseconds();
     next_housekeeping.store(now + housekeeping_period, std::memory_order_relaxed);
     more_to_purge.store(false, std::memory_order_relaxed);
+    more_to_visit.store(false, std::memory_order_relaxed);
 }
 
 void send_quiet_remote_caches(std::uint32_t age) {

@@ -4,6 +4,7 @@
 #include "heap/process/bound_heap.h"
 #include "heap/space/invalid.h"
 #include "heap/thread/lists.h"
+#include "heap/thread/waiting.h"
 
 namespace numalloc {
 
@@ -149,10 +150,11 @@ void free_big(NodeHeap* owner, void* p, const char* call) {
 constinit ThreadHeap no_heap;
 constinit __thread ThreadHeap* this_thread_heap = &no_heap;
 constinit __thread ThreadHeap* this_thread_operators = &no_heap;
+constinit __thread ThreadHeap* attached_heap = &no_heap;
 constinit bool operators_have_heap = false;
 
 void flush_thread() {
-    if (this_thread_heap != &no_heap) give_all(this_thread_heap, To::bags);
+    if (ThreadHeap* const h = own_heap(); h != &no_heap) give_all(h, To::bags);
 }
 
 namespace {

@@ -28,6 +28,7 @@
 #include "base/bit_set.h"
 #include "heap/process/heap.h"
 #include "heap/thread/remote_cache.h"
+#include "os/waiting.h"
 
 namespace numalloc {
 
@@ -68,6 +69,15 @@ struct ThreadHeap {
     std::uint32_t generation = 0;     // of the process whose thread has it: fork_gate.h
     os::LockMark lock_mark;
     RemoteCache remote_cache;
+
+    // For waiting.h.
+    os::Lock<os::LockRank::visit> visit;
+    ThreadHeap** pointers[2] = {};       // the thread's this_thread_heap and this_thread_operators; under the lock
+    os::Signals blocked_at_start = 0;
+    std::uint32_t last_slow_path = 0;    // milliseconds
+    std::uint32_t visited_at = 0;        // what last_slow_path was then
+    std::uint32_t next_visit = 0;        // milliseconds; not before
+    std::uint32_t visit_pause = 0;       // doubles with each visit in vain
 };
 
 static_assert(class_count <= 128);
@@ -80,6 +90,9 @@ extern __thread ThreadHeap* this_thread_heap __attribute__((tls_model("initial-e
 // What operator new and delete look at: the same heap, or no_heap for good where the process has functions of
 // its own that they must go through. So their fast paths need not ask.
 extern __thread ThreadHeap* this_thread_operators __attribute__((tls_model("initial-exec")));
+
+// The calling thread's heap, or no_heap: this_thread_heap is no_heap as well while somebody visits (waiting.h).
+extern __thread ThreadHeap* attached_heap __attribute__((tls_model("initial-exec")));
 
 // Said before the first thread is attached.
 extern bool operators_have_heap;

@@ -15,3 +15,9 @@ numalloc_test(threads.late programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:thre
 # The library that binds threads and leaves malloc alone: nothing changes for a program, whoever's malloc it has.
 numalloc_test(binding.harmless programs 120 ${CMAKE_CURRENT_SOURCE_DIR}/threads/binding.sh $<TARGET_FILE:numalloc_binding>
     $<TARGET_FILE:threads_attributes> $<TARGET_FILE:survive_children>)
+
+# What threads hold that wait is others' to use.
+numalloc_program(threads_waiting threads/waiting.cpp)
+foreach(mode resident busy handlers ends)
+    numalloc_test(threads.waiting_${mode} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_waiting> ${mode})
+endforeach()

@@ -1,0 +1,215 @@
+#include "os/waiting.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "base/bits.h"
+#include "base/text.h"
+#include "os/affinity.h"
+#include "os/syscall.h"
+#include "os/sysfs.h"
+
+// glibc 2.35 and later find an object by an address in it, without a lock.
+extern "C" int _dl_find_object(void* address, struct dl_find_object* result) __attribute__((weak));
+
+namespace numalloc::os {
+
+namespace {
+
+// A system call in which a thread is, as the kernel says it.
+struct Call {
+    long number = -1;
+    std::uint64_t argument[6] = {};
+    Address stack = 0;
+    Address program_counter = 0;
+};
+
+using Path = Text<64>;
+
+Path file_of(int thread, const char* name) {
+    Path path;
+    path << "/proc/self/task/" << thread << "/" << name;
+    return path;
+}
+
+// The next number, "0x" in front of hexadecimal ones.
+bool read_number(const char*& at, std::uint64_t& number) {
+    while (*at == ' ') ++at;
+    const bool hexadecimal = at[0] == '0' && at[1] == 'x';
+    if (hexadecimal) at += 2;
+    const char* const begin = at;
+    for (number = 0;; ++at) {
+        const char c = *at;
+        const unsigned digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+        if (digit >= (hexadecimal ? 16U : 10U)) return at != begin;
+        number = number * (hexadecimal ? 16 : 10) + digit;
+    }
+}
+
+// false where the thread runs, or sleeps outside of system calls.
+bool read_call(int thread, Call& call) {
+    char text[256];
+    if (read_file(file_of(thread, "syscall").c_str(), text, sizeof text) <= 0) return false;
+    const char* at = text;
+    std::uint64_t number;
+    if (!read_number(at, number)) return false;
+    call.number = static_cast<long>(number);
+    for (std::uint64_t& argument : call.argument)
+        if (!read_number(at, argument)) return false;
+    return read_number(at, call.stack) && read_number(at, call.program_counter);
+}
+
+// Calls in which threads wait for something to do. Those that change the blocked signals meanwhile are not
+// among them, nor any in which another program counter may be at work on the thread's memory (vfork).
+bool only_waits(const Call& call) {
+    switch (call.number) {
+    case SYS_futex:
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_semtimedop:
+    case SYS_semop:
+    case SYS_msgrcv:
+    case SYS_mq_timedreceive:
+    case SYS_io_getevents:
+#if defined(SYS_poll)
+    case SYS_poll:
+    case SYS_select:
+    case SYS_epoll_wait:
+    case SYS_pause:
+#endif
+        return true;
+    case SYS_ppoll: return call.argument[3] == 0;
+    case SYS_epoll_pwait: return call.argument[4] == 0;
+    case SYS_pselect6: return call.argument[5] == 0;
+    default: return false;
+    }
+}
+
+struct Range {
+    Address begin = 0;
+    Address end = 0;
+    bool has(Address a) const { return a - begin < end - begin; }
+};
+
+// libc as it is mapped. Nothing where nobody tells, or where we are a part of the same file: a static program.
+Range find_libc() {
+    Range libc;
+    dl_find_object found;
+    if (_dl_find_object == nullptr || _dl_find_object(reinterpret_cast<void*>(&::pause), &found) != 0) return libc;
+    const Range object{address_of(found.dlfo_map_start), address_of(found.dlfo_map_end)};
+    return object.has(address_of(reinterpret_cast<const void*>(&find_libc))) ? libc : object;
+}
+
+// What the kernel says of the process is what the program was told of itself. Not under an emulator.
+bool is_as_told() {
+    constexpr unsigned most = 64;
+    std::uint64_t pairs[2 * most] = {};
+    const long bytes = read_file(file_of(thread_id(), "auxv").c_str(), reinterpret_cast<char*>(pairs), sizeof pairs);
+    bool same = false;
+    const int kept = errno;
+    for (long i = 0; 2 * (i + 1) * static_cast<long>(sizeof(std::uint64_t)) <= bytes && pairs[2 * i] != AT_NULL; ++i) {
+        const std::uint64_t kind = pairs[2 * i];
+        if (kind != AT_PHDR && kind != AT_ENTRY && kind != AT_RANDOM) continue;
+        same = getauxval(kind) == pairs[2 * i + 1];
+        if (!same) break;
+    }
+    errno = kept;
+    return same;
+}
+
+constexpr Signals bit_of(int signal) { return Signals{1} << (signal - 1); }
+// What a thread does to itself: no function of ours raises them. Runtimes' handlers of crashes often leave them unblocked.
+constexpr Signals faults = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) | bit_of(SIGABRT);
+
+enum class Sight : int { unknown, none, looking, clear };
+std::atomic<Sight> sight{Sight::unknown};
+Range libc;
+
+bool look_once() {
+    Sight known = sight.load(std::memory_order_acquire);
+    if (known == Sight::unknown && sight.compare_exchange_strong(known, Sight::looking, std::memory_order_acquire)) {
+        libc = find_libc();
+        known = libc.end != 0 && is_as_told() ? Sight::clear : Sight::none;
+        sight.store(known, std::memory_order_release);
+    }
+    return known == Sight::clear;
+}
+
+// Of a thread of this process, in nanoseconds. Negative where nobody tells.
+std::int64_t processor_time(int thread) {
+    constexpr long scheduled_of_thread = 6;
+    timespec t{};
+    const long clock = static_cast<long>(static_cast<unsigned long>(~static_cast<long>(thread)) << 3 | scheduled_of_thread);
+    if (failed(call(SYS_clock_gettime, static_cast<clockid_t>(clock), &t))) return -1;
+    return std::int64_t{t.tv_sec} * 1000000000 + t.tv_nsec;
+}
+
+bool sleeps_unhandled(int thread, Signals handled) {
+    char text[2048];
+    if (read_file(file_of(thread, "status").c_str(), text, sizeof text) <= 0) return false;
+    const char* const state = std::strstr(text, "\nState:\t");
+    const char* const blocked = std::strstr(text, "\nSigBlk:\t");
+    if (state == nullptr || blocked == nullptr || state[8] != 'S') return false;
+    Signals signals = 0;
+    for (const char* at = blocked + 9; *at != '\n' && *at != '\0'; ++at)
+        signals = signals << 4 | static_cast<unsigned>(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    return (signals & handled) == 0;
+}
+
+}  // namespace
+
+Signals blocked_signals() {
+    Signals blocked = 0;
+    return failed(call(SYS_rt_sigprocmask, SIG_BLOCK, 0, &blocked, sizeof blocked)) ? 0 : blocked;
+}
+
+WaitSight::WaitSight() : sees_(look_once()) {
+#if defined(__SANITIZE_THREAD__)
+    // What orders us and the thread that sleeps is the kernel, which this sanitizer does not see.
+    sees_ = false;
+#endif
+    if (!sees_) return;
+    for (int signal = 1; signal <= 64; ++signal) {
+        // As the kernel has it: handler, flags, and two words more.
+        std::uint64_t action[4] = {};
+        if (failed(call(SYS_rt_sigaction, signal, 0, action, sizeof(Signals)))) continue;
+        if (action[0] == address_of(reinterpret_cast<const void*>(SIG_DFL)) || action[0] == address_of(reinterpret_cast<const void*>(SIG_IGN)))
+            continue;
+        caught_ |= bit_of(signal);
+        if ((action[1] & SA_NODEFER) != 0 && (bit_of(signal) & faults) == 0) sees_ = false;
+    }
+}
+
+bool WaitSight::waits(int thread, Signals ignored) const {
+    if (!sees_) return false;
+    const std::int64_t before = processor_time(thread);
+    Call call;
+    if (before < 0 || !read_call(thread, call) || !only_waits(call) || !libc.has(call.program_counter)) return false;
+    return sleeps_unhandled(thread, caught_ & ~ignored) && processor_time(thread) == before;
+}
+
+bool has_thread_local(int thread, const void* tls, const void* own_tls) {
+    // libc keeps each thread's list of robust locks beside its thread-local memory, as far from it in each thread.
+    Address list = 0;
+    Address own_list = 0;
+    std::size_t bytes = 0;
+    if (failed(call(SYS_get_robust_list, thread, &list, &bytes)) || failed(call(SYS_get_robust_list, 0, &own_list, &bytes))) return false;
+    return list != 0 && list - address_of(tls) == own_list - address_of(own_tls);
+}
+
+}  // namespace numalloc::os

@@ -1,0 +1,264 @@
+// What threads hold that wait goes back to the others, and is there for them again when they go on.
+//
+//   waiting resident   a hundred threads use every size, free it all and wait: what is resident while the first
+//                      thread works for a while, and after malloc_trim()
+//   waiting busy       threads work and wait in turn, for moments, while malloc_trim() runs all the time
+//   waiting handlers   signals interrupt threads inside malloc and free, and their handlers wait
+//   waiting ends       threads wait and end
+#include <malloc.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <time.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "check.h"
+
+namespace {
+
+using testing_support::Random;
+
+double seconds() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+}
+
+void sleep_microseconds(long us) {
+    const timespec t{us / 1000000, us % 1000000 * 1000};
+    nanosleep(&t, nullptr);
+}
+
+pthread_t start(void* (*function)(void*), std::size_t number) {
+    pthread_attr_t small_stack;
+    pthread_attr_init(&small_stack);
+    pthread_attr_setstacksize(&small_stack, 128 * 1024);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, &small_stack, function, reinterpret_cast<void*>(number)) == 0);
+    return thread;
+}
+
+// Blocks that say whose they are in each word: an object that two have is seen.
+class Blocks {
+public:
+    explicit Blocks(unsigned long long seed) : random_(seed) {}
+    ~Blocks() {
+        for (Block& b : blocks_) drop(b);
+    }
+    void replace_one(std::size_t largest) {
+        Block& b = blocks_[random_.below(count)];
+        drop(b);
+        b.words = 1 + random_.below(largest / 8);
+        b.mark = random_.next();
+        b.at = static_cast<unsigned long long*>(malloc(b.words * 8));
+        CHECK(b.at != nullptr);
+        for (std::size_t i = 0; i < b.words; ++i) b.at[i] = b.mark;
+    }
+    Random& random() { return random_; }
+
+private:
+    struct Block {
+        unsigned long long* at = nullptr;
+        std::size_t words = 0;
+        unsigned long long mark = 0;
+    };
+    static void drop(Block& b) {
+        for (std::size_t i = 0; b.at != nullptr && i < b.words; ++i) CHECK(b.at[i] == b.mark);
+        free(b.at);
+        b.at = nullptr;
+    }
+    static constexpr std::size_t count = 400;
+    Random random_;
+    Block blocks_[count];
+};
+
+// ---- resident
+
+constexpr std::size_t crowd = 100;
+pthread_barrier_t all_have_worked;
+pthread_barrier_t all_go_on;
+
+void use_every_size(std::size_t number) {
+    constexpr unsigned most_objects = 6000;
+    static void* objects[crowd][most_objects];
+    void** const held = objects[number];
+    Random random(number);
+    for (unsigned round = 0; round < 20; ++round) {
+        const unsigned largest = 1U << (5 + round % 11);
+        const unsigned count = most_objects / (1 + largest / 2048);
+        for (unsigned i = 0; i < count; ++i) {
+            const std::size_t size = 1 + random.below(largest);
+            held[i] = malloc(size);
+            CHECK(held[i] != nullptr);
+            std::memset(held[i], 1, size);
+        }
+        for (unsigned i = 0; i < count; ++i) free(held[i]);
+    }
+}
+
+void* work_and_wait(void* argument) {
+    const auto number = reinterpret_cast<std::size_t>(argument);
+    Blocks blocks(number);
+    for (int round = 0; round < 2; ++round) {
+        use_every_size(number);
+        for (int i = 0; i < 20; ++i) blocks.replace_one(200);
+        pthread_barrier_wait(&all_have_worked);
+        pthread_barrier_wait(&all_go_on);
+    }
+    return nullptr;
+}
+
+void work_alone(double duration) {
+    void* p[3000];
+    for (const double end = seconds() + duration; seconds() < end; sleep_microseconds(1000)) {
+        for (void*& q : p) q = malloc(3000);
+        for (void* q : p) free(q);
+    }
+}
+
+void resident() {
+    pthread_barrier_init(&all_have_worked, nullptr, crowd + 1);
+    pthread_barrier_init(&all_go_on, nullptr, crowd + 1);
+    std::vector<pthread_t> threads;
+    for (std::size_t i = 0; i < crowd; ++i) threads.push_back(start(work_and_wait, i));
+    long waiting[2][2];
+    for (auto& round : waiting) {
+        pthread_barrier_wait(&all_have_worked);
+        round[0] = testing_support::resident_kib();
+        if (&round == &waiting[0]) work_alone(6);
+        else sleep_microseconds(200000), malloc_trim(0);
+        round[1] = testing_support::resident_kib();
+        pthread_barrier_wait(&all_go_on);
+    }
+    for (pthread_t t : threads) pthread_join(t, nullptr);
+    std::printf("%zu threads wait: resident %ld KiB, %ld when one has worked for some seconds; %ld, %ld after malloc_trim\n", crowd, waiting[0][0],
+                waiting[0][1], waiting[1][0], waiting[1][1]);
+    std::fflush(stdout);
+    // 5 MiB are the array, 8 stacks, and each bag that has a live object stays.
+    CHECK(waiting[0][1] <= 100 * 1024);
+    CHECK(waiting[1][1] <= 100 * 1024);
+}
+
+// ---- busy
+
+std::atomic<bool> over{false};
+
+void* work_and_sleep(void* argument) {
+    Blocks blocks(reinterpret_cast<std::size_t>(argument));
+    sem_t never;
+    sem_init(&never, 0, 0);
+    while (!over) {
+        for (std::size_t i = blocks.random().below(300); i > 0; --i) blocks.replace_one(600);
+        if (blocks.random().below(2) == 0) {
+            sleep_microseconds(static_cast<long>(blocks.random().below(200)));
+        } else {
+            timespec until;
+            clock_gettime(CLOCK_REALTIME, &until);
+            until.tv_nsec += 100000;
+            if (until.tv_nsec < 1000000000) sem_timedwait(&never, &until);
+        }
+    }
+    return nullptr;
+}
+
+void busy() {
+    std::vector<pthread_t> threads;
+    for (std::size_t i = 0; i < 6; ++i) threads.push_back(start(work_and_sleep, i));
+    unsigned trims = 0;
+    for (const double end = seconds() + 5; seconds() < end; ++trims) malloc_trim(0);
+    over = true;
+    for (pthread_t t : threads) pthread_join(t, nullptr);
+    std::printf("%u times given back: all blocks as they were\n", trims);
+}
+
+// ---- handlers
+
+sem_t entered;
+sem_t may_leave;
+
+void wait_in_handler(int) {
+    sem_post(&entered);
+    while (sem_wait(&may_leave) != 0) {}
+}
+
+void* work_on(void* argument) {
+    Blocks blocks(reinterpret_cast<std::size_t>(argument));
+    void* p[8] = {};
+    while (!over) {
+        for (int i = 0; i < 2000; ++i) {
+            void*& q = p[blocks.random().below(8)];
+            free(q);
+            q = malloc(32);
+            // Two that are the same are one that was handed out twice.
+            for (void* const& other : p) CHECK(&other == &q || other != q);
+        }
+        blocks.replace_one(600);
+    }
+    for (void* q : p) free(q);
+    return nullptr;
+}
+
+void handlers() {
+    sem_init(&entered, 0, 0);
+    sem_init(&may_leave, 0, 0);
+    struct sigaction action {};
+    action.sa_handler = wait_in_handler;
+    CHECK(sigaction(SIGUSR1, &action, nullptr) == 0);
+    const pthread_t thread = start(work_on, 1);
+    unsigned signals = 0;
+    std::vector<void*> mine;
+    for (const double end = seconds() + 5; seconds() < end; ++signals) {
+        pthread_kill(thread, SIGUSR1);
+        while (sem_wait(&entered) != 0) {}
+        malloc_trim(0);
+        for (int i = 0; i < 40; ++i) mine.push_back(malloc(32));
+        sem_post(&may_leave);
+        for (void* p : mine) free(p);
+        mine.clear();
+    }
+    over = true;
+    pthread_join(thread, nullptr);
+    std::printf("%u handlers waited: all blocks as they were\n", signals);
+}
+
+// ---- ends
+
+void* wait_and_end(void* argument) {
+    Blocks blocks(reinterpret_cast<std::size_t>(argument));
+    for (int i = 0; i < 300; ++i) blocks.replace_one(300);
+    sleep_microseconds(static_cast<long>(blocks.random().below(300)));
+    return nullptr;
+}
+
+void* trim_on(void*) {
+    while (!over) malloc_trim(0);
+    return nullptr;
+}
+
+void ends() {
+    const pthread_t trimmer = start(trim_on, 0);
+    std::size_t started = 0;
+    for (const double end = seconds() + 5; seconds() < end;) {
+        std::vector<pthread_t> threads;
+        for (int i = 0; i < 8; ++i) threads.push_back(start(wait_and_end, ++started));
+        for (pthread_t t : threads) pthread_join(t, nullptr);
+    }
+    over = true;
+    pthread_join(trimmer, nullptr);
+    std::printf("%zu threads ended: all blocks as they were\n", started);
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+    testing_support::require_library();
+    const std::string mode = argv[1];
+    if (mode == "resident") resident();
+    else if (mode == "busy") busy();
+    else if (mode == "handlers") handlers();
+    else if (mode == "ends") ends();
+    else CHECK(!"a known mode");
+}
