@@ -40,6 +40,9 @@ Path file_of(int thread, const char* name) {
     return path;
 }
 
+// 16 where it is none.
+unsigned digit_of(char c) { return static_cast<unsigned>(c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16); }
+
 // The next number, "0x" in front of hexadecimal ones.
 bool read_number(const char*& at, std::uint64_t& number) {
     while (*at == ' ') ++at;
@@ -47,8 +50,7 @@ bool read_number(const char*& at, std::uint64_t& number) {
     if (hexadecimal) at += 2;
     const char* const begin = at;
     for (number = 0;; ++at) {
-        const char c = *at;
-        const unsigned digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+        const unsigned digit = digit_of(*at);
         if (digit >= (hexadecimal ? 16U : 10U)) return at != begin;
         number = number * (hexadecimal ? 16 : 10) + digit;
     }
@@ -166,8 +168,7 @@ bool sleeps_unhandled(int thread, Signals handled) {
     const char* const blocked = std::strstr(text, "\nSigBlk:\t");
     if (state == nullptr || blocked == nullptr || state[8] != 'S') return false;
     Signals signals = 0;
-    for (const char* at = blocked + 9; *at != '\n' && *at != '\0'; ++at)
-        signals = signals << 4 | static_cast<unsigned>(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    for (const char* at = blocked + 9; digit_of(*at) < 16; ++at) signals = signals << 4 | digit_of(*at);
     return (signals & handled) == 0;
 }
 

@@ -18,6 +18,6 @@ numalloc_test(binding.harmless programs 120 ${CMAKE_CURRENT_SOURCE_DIR}/threads/
 
 # What threads hold that wait is others' to use.
 numalloc_program(threads_waiting threads/waiting.cpp)
-foreach(mode resident busy handlers ends)
+foreach(mode resident busy handlers ends forks)
     numalloc_test(threads.waiting_${mode} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_waiting> ${mode})
 endforeach()

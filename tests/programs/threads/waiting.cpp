@@ -5,10 +5,12 @@
 //   waiting busy       threads work and wait in turn, for moments, while malloc_trim() runs all the time
 //   waiting handlers   signals interrupt threads inside malloc and free, and their handlers wait
 //   waiting ends       threads wait and end
+//   waiting forks      threads work and wait, and forks happen; the children do the same
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include <atomic>
@@ -251,6 +253,33 @@ void ends() {
     std::printf("%zu threads ended: all blocks as they were\n", started);
 }
 
+// ---- forks
+
+void forks() {
+    std::vector<pthread_t> threads;
+    for (std::size_t i = 0; i < 6; ++i) threads.push_back(start(work_and_sleep, i));
+    unsigned children = 0;
+    for (const double end = seconds() + 5; seconds() < end; ++children) {
+        malloc_trim(0);
+        const pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            const pthread_t own = start(wait_and_end, 1);
+            malloc_trim(0);
+            Blocks blocks(2);
+            for (int i = 0; i < 300; ++i) blocks.replace_one(300);
+            malloc_trim(0);
+            pthread_join(own, nullptr);
+            _exit(0);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    over = true;
+    for (pthread_t t : threads) pthread_join(t, nullptr);
+    std::printf("%u children: all blocks as they were\n", children);
+}
+
 }  // namespace
 
 int main(int, char** argv) {
@@ -260,5 +289,6 @@ int main(int, char** argv) {
     else if (mode == "busy") busy();
     else if (mode == "handlers") handlers();
     else if (mode == "ends") ends();
+    else if (mode == "forks") forks();
     else CHECK(!"a known mode");
 }
