@@ -245,6 +245,15 @@ NodeId ProcessHeap::node_of_block(const void* p) const {
     return moved == no_node ? from->node : moved;
 }
 
+void ProcessHeap::give_back_thread_heaps() {
+    for (unsigned n = 0; n < heaps(); ++n) {
+        NodeHeap* const node = opened(NodeId{n});
+        if (node == nullptr || !node->slots.has_unused()) continue;
+        os::Guard guard(node->attaching);
+        node->slots.give_back_unused(node->pages.region());
+    }
+}
+
 void ProcessHeap::drain(bool all) {
     for (unsigned n = 0; n < heaps(); ++n) {
         NodeHeap* const node = opened(NodeId{n});
@@ -263,6 +272,7 @@ Bytes ProcessHeap::purge(bool all) {
 Bytes ProcessHeap::purge_due() { return purge(false); }
 
 Bytes ProcessHeap::purge_all() {
+    give_back_thread_heaps();
     drain(true);
     return purge(true);
 }

@@ -76,6 +76,9 @@ public:
     // The shard of its node's bags that the n-th thread heap has. Under the node's lock for attaching.
     unsigned open_shard(NodeHeap* node, std::uint32_t n);
 
+    // Thread heaps of ended threads go back, where there are many.
+    void give_back_thread_heaps();
+
     // The rings' objects go back to their bags: of shards that nobody uses, or of `all`.
     void drain(bool all);
     // Gives back to the OS what is due, a bounded part of it. The bytes; 0: nothing is due any more.

@@ -1,5 +1,7 @@
 #include "heap/process/node_heap.h"
 
+#include <cstring>
+
 namespace numalloc {
 
 void SlotPool::count(std::uint32_t taken) {
@@ -15,13 +17,19 @@ void SlotPool::leave_behind(std::uint32_t kept) {
     ask_below_ = made_;
 }
 
+// made_ or more when there is none.
+std::uint32_t SlotPool::lowest_free() const {
+    for (std::uint32_t word = 0; word * 64 < made_; ++word)
+        if (free_[word] != 0) return word * 64 + static_cast<std::uint32_t>(__builtin_ctzll(free_[word]));
+    return made_;
+}
+
 void* SlotPool::take(Region& region, bool (*left_behind)(const void* slot)) {
     os::Guard guard(lock_);
-    if (free_ != nullptr) {
-        Object* slot = free_;
-        free_ = slot->next;
+    if (const std::uint32_t slot = lowest_free(); slot < made_) {
+        free_[slot / 64] &= ~bit(slot);
         count(taken_ + 1);
-        return slot;
+        return at(region, slot);
     }
     while (next_to_ask_ < ask_below_) {
         void* const slot = at(region, next_to_ask_++);
@@ -29,7 +37,7 @@ void* SlotPool::take(Region& region, bool (*left_behind)(const void* slot)) {
         count(taken_ + 1);
         return slot;
     }
-    if (!region.grow_thread_heaps((Bytes{made_} + 1) * slot_bytes_)) return nullptr;
+    if (made_ == most || !region.grow_thread_heaps((Bytes{made_} + 1) * slot_bytes_)) return nullptr;
     count(taken_ + 1);
     return at(region, made_);
 }
@@ -39,13 +47,35 @@ void SlotPool::show(const Region& region, const void* slot) {
     if (slot == at(region, made_)) __atomic_store_n(&made_, made_ + 1, __ATOMIC_RELEASE);
 }
 
-void SlotPool::give(void* slot, bool& in_use) {
+void SlotPool::give(const Region& region, void* slot, bool& in_use) {
     os::Guard guard(lock_);
     __atomic_store_n(&in_use, false, __ATOMIC_RELEASE);
-    Object* object = static_cast<Object*>(slot);
-    object->next = free_;
-    free_ = object;
+    const std::uint32_t number = number_of(region, slot);
+    free_[number / 64] |= bit(number);
     count(taken_ - 1);
+}
+
+// Nobody takes a slot meanwhile, so the kernel can be asked without the lock that ending threads want.
+void SlotPool::give_back_unused(const Region& region) {
+    std::uint32_t end;
+    std::uint32_t kept;
+    {
+        os::Guard guard(lock_);
+        end = kept = made_;
+        while (kept > 0 && is_free(kept - 1)) --kept;
+        if (end - kept < most_unused) return;
+        kept += kept_unused;
+        for (std::uint32_t i = kept; i < end; ++i) free_[i / 64] &= ~bit(i);
+        __atomic_store_n(&made_, kept, __ATOMIC_RELEASE);
+    }
+    // New slots read as zero.
+    char* const from = static_cast<char*>(at(region, kept));
+    char* const to = static_cast<char*>(at(region, end));
+    char* const first_page = reinterpret_cast<char*>(align_up(address_of(from), os::page_size()));
+    char* const end_of_pages = reinterpret_cast<char*>(align_down(address_of(to), os::page_size()));
+    const bool gone = os::discard(first_page, static_cast<Bytes>(end_of_pages - first_page));
+    std::memset(from, 0, static_cast<Bytes>((gone ? first_page : to) - from));
+    if (gone) std::memset(end_of_pages, 0, static_cast<Bytes>(to - end_of_pages));
 }
 
 }  // namespace numalloc

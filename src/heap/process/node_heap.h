@@ -5,27 +5,33 @@
 
 namespace numalloc {
 
-// Fixed-size pieces of the region's metadata for the thread heaps, kept for ever and reused.
+// Fixed-size pieces of the region's metadata for the thread heaps, the lowest first. When many are free above those that
+// are in use, their pages go back.
 class SlotPool {
 public:
     void start(Bytes slot_bytes) { slot_bytes_ = slot_bytes; }
-    // nullptr with no memory left. New slots read as zero, reused ones as they were given back, or as the fork
+    // nullptr with no memory left, or when there are `most` already. New slots read as zero, reused ones as they were given back, or as the fork
     // found them: `left_behind` says whether one is of a thread that a child does not have.
     void* take(Region& region, bool (*left_behind)(const void* slot));
     // One step for a fork: the slot is in use, or here.
-    void give(void* slot, bool& in_use);
+    void give(const Region& region, void* slot, bool& in_use);
     // Whether take() would make a new one.
     bool used_up() {
         os::Guard guard(lock_);
-        return free_ == nullptr && next_to_ask_ >= ask_below_;
+        return lowest_free() >= made_ && next_to_ask_ >= ask_below_;
     }
+    // Gives back the pages of slots of threads that have ended, where many are free above all that are in use. Nobody takes
+    // or shows one meanwhile.
+    void give_back_unused(const Region& region);
+    // Whether there may be such.
+    bool has_unused() const { return made() - taken() >= most_unused; }
     // A new slot shows in made() only now that its taker has made something of it. One thread at
     // a time takes and shows.
     void show(const Region& region, const void* slot);
     // In the child of a fork: of all slots only `kept` belong to threads that it has. Others are found when they
     // are wanted: a walk now would copy their pages.
     void leave_behind(std::uint32_t kept);
-    // All slots that were ever taken and shown, for walks over them.
+    // All slots that were taken and shown, and not given back since: for walks over them.
     std::uint32_t made() const { return __atomic_load_n(&made_, __ATOMIC_ACQUIRE); }
     // How often the threads' batches are halved: not for the first `uncrowded` threads, once up to
     // twice as many, and so on. What many threads may hold together does not grow with their number.
@@ -39,8 +45,15 @@ public:
     }
 private:
     static constexpr std::uint32_t uncrowded = 128;
+    static constexpr std::uint32_t most = 32 * 1024;
+    // Free ones above all that are in use: so many stay, and more are given back from so many on.
+    static constexpr std::uint32_t kept_unused = 16;
+    static constexpr std::uint32_t most_unused = 64;
 
     void count(std::uint32_t taken);
+    static std::uint64_t bit(std::uint32_t slot) { return std::uint64_t{1} << slot % 64; }
+    bool is_free(std::uint32_t slot) const { return (free_[slot / 64] & bit(slot)) != 0; }
+    std::uint32_t lowest_free() const;
 
     os::Lock<os::LockRank::metadata> lock_;
     Bytes slot_bytes_ = 0;
@@ -49,7 +62,7 @@ private:
     std::uint32_t next_to_ask_ = 0;  // the slots from here to ask_below_ may be left behind
     std::uint32_t ask_below_ = 0;
     std::uint8_t crowding_ = 0;
-    Object* free_ = nullptr;
+    std::uint64_t free_[most / 64];  // a bit each; zero pages say none, and are not touched
 };
 
 struct alignas(64) NodeHeap {

@@ -38,7 +38,7 @@ void take_over(ThreadHeap* h) {
 bool is_in_use(const ThreadHeap* h) { return __atomic_load_n(&h->in_use, __ATOMIC_ACQUIRE); }
 
 void give_back(ThreadHeap* h) {
-    h->home->slots.give(h, h->in_use);
+    h->home->slots.give(h->home->pages.region(), h, h->in_use);
     h->home->pages.set_threads(h->home->slots.taken());
 }
 

@@ -84,6 +84,7 @@ void housekeeping(ThreadHeap* h, ClassId busy_with) {
     for (unsigned i = 0; i < class_count / 8; ++i) give_idle_class(h);
     send_quiet_remote_caches(housekeeping_period);
     if (process_heap.options().purge_delay >= 0) more_to_visit.store(true, std::memory_order_relaxed);
+    process_heap.give_back_thread_heaps();
     process_heap.drain(false);
     if (process_heap.purge_due() > 0) more_to_purge.store(true, std::memory_order_relaxed);
 }
