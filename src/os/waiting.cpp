@@ -41,7 +41,9 @@ Path file_of(int thread, const char* name) {
 }
 
 // 16 where it is none.
-unsigned digit_of(char c) { return static_cast<unsigned>(c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16); }
+unsigned digit_of(char c) {
+    return static_cast<unsigned>(c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16);
+}
 
 // The next number, "0x" in front of hexadecimal ones.
 bool read_number(const char*& at, std::uint64_t& number) {
@@ -134,6 +136,10 @@ bool is_as_told() {
     return same;
 }
 
+// SIG_DFL and SIG_IGN as numbers.
+constexpr std::uint64_t default_action = 0;
+constexpr std::uint64_t ignored_signal = 1;
+
 constexpr Signals bit_of(int signal) { return Signals{1} << (signal - 1); }
 // What a thread does to itself: no function of ours raises them. Runtimes' handlers of crashes often leave them unblocked.
 constexpr Signals faults = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) | bit_of(SIGABRT);
@@ -189,8 +195,7 @@ WaitSight::WaitSight() : sees_(look_once()) {
         // As the kernel has it: handler, flags, and two words more.
         std::uint64_t action[4] = {};
         if (failed(call(SYS_rt_sigaction, signal, 0, action, sizeof(Signals)))) continue;
-        if (action[0] == address_of(reinterpret_cast<const void*>(SIG_DFL)) || action[0] == address_of(reinterpret_cast<const void*>(SIG_IGN)))
-            continue;
+        if (action[0] == default_action || action[0] == ignored_signal) continue;
         caught_ |= bit_of(signal);
         if ((action[1] & SA_NODEFER) != 0 && (bit_of(signal) & faults) == 0) sees_ = false;
     }
@@ -209,7 +214,8 @@ bool has_thread_local(int thread, const void* tls, const void* own_tls) {
     Address list = 0;
     Address own_list = 0;
     std::size_t bytes = 0;
-    if (failed(call(SYS_get_robust_list, thread, &list, &bytes)) || failed(call(SYS_get_robust_list, 0, &own_list, &bytes))) return false;
+    if (failed(call(SYS_get_robust_list, thread, &list, &bytes))) return false;
+    if (failed(call(SYS_get_robust_list, 0, &own_list, &bytes))) return false;
     return list != 0 && list - address_of(tls) == own_list - address_of(own_tls);
 }
 

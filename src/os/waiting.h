@@ -26,8 +26,8 @@ public:
     WaitSight();
     // Whether anything can be told at all.
     bool sees() const { return sees_; }
-    // Whether `thread` waits as above. `ignored`: signals that it had blocked before it used any function of ours. Some 40 us; in doubt
-    // no.
+    // Whether `thread` waits as above. `ignored`: signals that it had blocked before it used any function of ours.
+    // Some 40 us; in doubt no.
     bool waits(int thread, Signals ignored) const;
 
 private:
@@ -35,7 +35,8 @@ private:
     Signals caught_ = 0;  // signals that have a handler
 };
 
-// Whether `thread` lives and has `tls` among its thread-local memory, where the calling thread has `own_tls`. Reads nothing there.
+// Whether `thread` lives and has `tls` among its thread-local memory, where the calling thread has `own_tls`.
+// Reads nothing there.
 bool has_thread_local(int thread, const void* tls, const void* own_tls);
 
 }  // namespace numalloc::os

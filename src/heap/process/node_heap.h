@@ -10,8 +10,8 @@ namespace numalloc {
 class SlotPool {
 public:
     void start(Bytes slot_bytes) { slot_bytes_ = slot_bytes; }
-    // nullptr with no memory left, or when there are `most` already. New slots read as zero, reused ones as they were given back, or as the fork
-    // found them: `left_behind` says whether one is of a thread that a child does not have.
+    // nullptr with no memory left, or when there are `most` already. New slots read as zero, reused ones as they were
+    // given back, or as the fork found them: `left_behind` says whether one is of a thread that a child does not have.
     void* take(Region& region, bool (*left_behind)(const void* slot));
     // One step for a fork: the slot is in use, or here.
     void give(const Region& region, void* slot, bool& in_use);

@@ -59,7 +59,8 @@ Visit give_what_it_holds(ThreadHeap* h, std::uint32_t& objects) {
 
 // Under h->visit.
 Visit give_if_waiting(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t& objects) {
-    if (h->pointers[0] == nullptr || h->pointers[1] == nullptr || !os::has_thread_local(h->thread, h->pointers[0], &this_thread_heap)) return Visit::in_vain;
+    if (h->pointers[0] == nullptr || h->pointers[1] == nullptr) return Visit::in_vain;
+    if (!os::has_thread_local(h->thread, h->pointers[0], &this_thread_heap)) return Visit::in_vain;
     if (!point(h->pointers[0], h, &no_heap)) return Visit::in_vain;
     const bool has_operators = point(h->pointers[1], h, &no_heap);
     const Visit visit = sight.waits(h->thread, h->blocked_at_start) ? give_what_it_holds(h, objects) : Visit::in_vain;

@@ -136,8 +136,8 @@ void resident() {
         pthread_barrier_wait(&all_go_on);
     }
     for (pthread_t t : threads) pthread_join(t, nullptr);
-    std::printf("%zu threads wait: resident %ld KiB, %ld when one has worked for some seconds; %ld, %ld after malloc_trim\n", crowd, waiting[0][0],
-                waiting[0][1], waiting[1][0], waiting[1][1]);
+    std::printf("%zu threads wait: resident %ld KiB, %ld when one has worked for some seconds; %ld, %ld after malloc_trim\n",
+                crowd, waiting[0][0], waiting[0][1], waiting[1][0], waiting[1][1]);
     std::fflush(stdout);
     // 5 MiB are the array, 8 stacks, and each bag that has a live object stays.
     CHECK(waiting[0][1] <= 100 * 1024);
