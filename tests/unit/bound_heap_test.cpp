@@ -43,7 +43,10 @@ protected:
         return bound_->allocate(n, alignment, &zeroed);
     }
     static std::uint64_t bags_on(unsigned n) { return process_heap.node(NodeId{n})->pages.use().bound_bags; }
-    static BoundObject find(const void* p) { return BoundHeap::find(process_heap.owner(p), p); }
+    static BoundHeap* heap_of(const void* p) {
+        const Location at = locate(p);
+        return at.found == Found::bound ? BoundHeap::of(at) : nullptr;
+    }
 
     BoundHeap* bound_ = nullptr;
 };
@@ -55,7 +58,7 @@ TEST_F(BoundHeapTest, ObjectsOfAllSizesLieOnTheNodeAndApart) {
             auto* p = static_cast<char*>(allocate(n));
             ASSERT_NE(p, nullptr);
             ASSERT_EQ(process_heap.space().region_of(p), 2u);
-            ASSERT_EQ(find(p).heap, bound_);
+            ASSERT_EQ(heap_of(p), bound_);
             ASSERT_GE(usable_size(p, "test"), n);
             std::memset(p, static_cast<int>(objects.size() % 251), n);
             objects.push_back({p, n});
@@ -104,7 +107,7 @@ TEST_F(BoundHeapTest, FreedObjectsAreUsedAgainAndFreshOnesReadAsZero) {
     const std::vector<char> zeros(64);
     EXPECT_TRUE(!zeroed || std::memcmp(first, zeros.data(), 64) == 0);
     std::memset(first, 1, 64);
-    EXPECT_EQ(BoundHeap::free(find(first), first), nullptr);
+    EXPECT_EQ(BoundHeap::free(locate(first), first), nullptr);
     EXPECT_EQ(bound_->allocate(64, 1, &zeroed), first);
     EXPECT_FALSE(zeroed);
 }
@@ -121,7 +124,7 @@ TEST_F(BoundHeapTest, RandomLife) {
         } else {
             std::swap(held[random() % held.size()], held.back());
             ASSERT_EQ(*static_cast<unsigned char*>(held.back().first), held.back().second);
-            ASSERT_EQ(BoundHeap::free(find(held.back().first), held.back().first), nullptr);
+            ASSERT_EQ(BoundHeap::free(locate(held.back().first), held.back().first), nullptr);
             held.pop_back();
         }
         if (held.size() > 1000) {
@@ -136,11 +139,11 @@ TEST_F(BoundHeapTest, RandomLife) {
 
 TEST_F(BoundHeapTest, ABigObjectGrowsAndShrinksInPlace) {
     void* p = allocate(1 * MiB);
-    EXPECT_TRUE(BoundHeap::resize_big(find(p), 3 * MiB));
+    EXPECT_TRUE(BoundHeap::resize_big(locate(p), bags_for(3 * MiB)));
     EXPECT_EQ(usable_size(p, "test"), 3 * MiB);
     EXPECT_EQ(bound_->use().used, 3 * MiB);
     bound_->validate();
-    EXPECT_TRUE(BoundHeap::resize_big(find(p), 600 * KiB));
+    EXPECT_TRUE(BoundHeap::resize_big(locate(p), bags_for(600 * KiB)));
     EXPECT_EQ(bound_->use().held, align_up(600 * KiB, max_of(bag_bytes, os::page_size())));
     bound_->validate();
 }
@@ -168,7 +171,7 @@ TEST_F(BoundHeapTest, HeapsAreApartAndOneEndsWithoutTheOther) {
         ASSERT_EQ(mine.count(other->allocate(80, 1, &zeroed)), 0u);
     }
     other->destroy();
-    for (void* p : mine) ASSERT_EQ(find(p).heap, bound_);
+    for (void* p : mine) ASSERT_EQ(heap_of(p), bound_);
     bound_->validate();
 }
 
@@ -182,7 +185,7 @@ TEST_F(BoundHeapTest, WhereTheNodeHasNoRoomTheNearestServes) {
     for (void* p : {small, large}) {
         ASSERT_NE(p, nullptr);
         EXPECT_NE(process_heap.space().region_of(p), 2u);
-        EXPECT_EQ(find(p).heap, bound_);
+        EXPECT_EQ(heap_of(p), bound_);
     }
     bound_->validate();
     release(large);

@@ -47,7 +47,7 @@ TEST_F(ClassHeapTest, EveryClassCarvesItsBagsToTheLastObject) {
             ASSERT_TRUE(seen.insert(address_of(p)).second);
             const BagIndex bag = node.pages.region().bag_of(p);
             ASSERT_EQ(node.pages.region().class_at(bag), c);
-            ASSERT_EQ(ClassHeap::why_invalid(node.pages.region(), c, p), nullptr);
+            ASSERT_EQ(ClassHeap::why_invalid(node.pages.region(), bag, c, p), nullptr);
         }
         for (auto i = seen.begin(); std::next(i) != seen.end(); ++i) ASSERT_GE(*std::next(i) - *i, shape.size);
         EXPECT_EQ(of(c).use().bags, 3u);
@@ -168,12 +168,15 @@ TEST_F(ClassHeapTest, InvalidPointersAreNamed) {
         const ClassId c = class_of(size);
         const Supply s = take(c, 1);
         char* p = static_cast<char*>(s.fresh);
-        const Region& region = node.pages.region();
-        EXPECT_EQ(ClassHeap::why_invalid(region, c, p), nullptr);
-        EXPECT_STREQ(ClassHeap::why_invalid(region, c, p + 16), "points inside an object, not at its start");
-        EXPECT_STREQ(ClassHeap::why_invalid(region, c, p + size - 1), "points inside an object, not at its start");
+        const auto why = [&](const char* pointer) {
+            const Region& region = node.pages.region();
+            return ClassHeap::why_invalid(region, region.bag_of(pointer), c, pointer);
+        };
+        EXPECT_EQ(why(p), nullptr);
+        EXPECT_STREQ(why(p + 16), "points inside an object, not at its start");
+        EXPECT_STREQ(why(p + size - 1), "points inside an object, not at its start");
         if (shape_of(c).objects > 1) {
-            EXPECT_STREQ(ClassHeap::why_invalid(region, c, p + size), "was never allocated");
+            EXPECT_STREQ(why(p + size), "was never allocated");
         }
     }
 }

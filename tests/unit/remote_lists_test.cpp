@@ -218,16 +218,16 @@ TEST_F(RemoteLists, OnlyBigObjectsMove) {
         void* const big = process_heap.take_big(NodeId{0}, 2 * MiB, 1);
         auto* p = static_cast<char*>(big);
         std::memset(p, 1, 2 * MiB);
-        EXPECT_EQ(process_heap.move_big(p + bag_bytes, NodeId{1}), EINVAL);
-        EXPECT_EQ(process_heap.move_big(p + 16, NodeId{1}), EINVAL);
+        EXPECT_EQ(process_heap.move_big(locate(p + bag_bytes), NodeId{1}), EINVAL);
+        EXPECT_EQ(process_heap.move_big(locate(p + 16), NodeId{1}), EINVAL);
         void* small = allocate(100);
-        EXPECT_EQ(process_heap.move_big(small, NodeId{1}), EINVAL);
+        EXPECT_EQ(process_heap.move_big(locate(small), NodeId{1}), EINVAL);
         release(small);
         // There are no such nodes here, and in containers no binding at all: a refusal changes nothing.
-        const int error = process_heap.move_big(p, NodeId{1});
+        const int error = process_heap.move_big(locate(p), NodeId{1});
         EXPECT_NE(error, 0);
         EXPECT_FALSE(process_heap.any_moved());
-        EXPECT_EQ(process_heap.node_of_block(p), NodeId{0});
+        EXPECT_EQ(process_heap.node_of(locate(p)), NodeId{0});
         for (Bytes i = 0; i < 2 * MiB; ++i) ASSERT_EQ(p[i], 1);
         release(p);
     });

@@ -4,6 +4,7 @@
 #include "api/export.h"
 #include "api/malloc/initialise.h"
 #include "api/extension/nodes.h"
+#include "heap/process/locate.h"
 #include "numalloc/numalloc.h"
 #include "os/topology.h"
 #include "placement/memory_home.h"
@@ -36,8 +37,7 @@ NUMALLOC_EXPORT int numalloc_set_thread_placement(const char* text) noexcept {
 NUMALLOC_EXPORT int numalloc_move(void* p, int node) noexcept {
     const NodeId n = usable_node(node);
     if (n == no_node) return -1;
-    if (!process_heap.contains(p)) return result_of(EINVAL);
-    return result_of(process_heap.move_big(p, n));
+    return result_of(process_heap.move_big(locate(p), n));
 }
 
 NUMALLOC_EXPORT int numalloc_rehome_thread(pthread_t thread, int node) noexcept {

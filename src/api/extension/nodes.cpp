@@ -8,7 +8,7 @@
 
 #include "api/export.h"
 #include "api/malloc/initialise.h"
-#include "heap/process/heap.h"
+#include "heap/process/locate.h"
 #include "numalloc/numalloc.h"
 #include "os/topology.h"
 
@@ -45,17 +45,6 @@ int ask_kernel(const void* p) {
     // There is only one answer; a page that was never written has none.
     const int error = os::ask_for_page(p);
     return error == -ENOENT || error == -EFAULT ? fail(-error) : os_number(NodeId{0});
-}
-
-// Of our memory where the address may not say it: interleaved, or big where some blocks were moved.
-int node_of_unusual(const void* p, NodeId region) {
-    NodeHeap* const owner = process_heap.opened(region);
-    if (region.value < process_heap.nodes()) {
-        if (owner == nullptr) return os_number(region);
-        const BagIndex b = owner->pages.region().bag_of(p);
-        if (b.value >= owner->pages.region().committed() || owner->pages.region().class_at(b) != no_class) return os_number(region);
-    }
-    return ask_kernel(p);
 }
 
 }  // namespace
@@ -107,12 +96,12 @@ NUMALLOC_EXPORT long long numalloc_node_free_memory(int node) noexcept {
 }
 
 NUMALLOC_EXPORT int numalloc_node_of(const void* p) noexcept {
-    const NodeHeap* const owner = process_heap.contains(p) ? process_heap.owner(p) : nullptr;
-    if (NUMALLOC_UNLIKELY(owner == nullptr || !owner->pages.region().has(p))) return ask_kernel(p);
-    if (NUMALLOC_UNLIKELY(owner->pages.is_of_others(owner->pages.region().bag_of(p)))) return ask_kernel(p);
-    const unsigned region = process_heap.space().region_of(p);
-    if (NUMALLOC_UNLIKELY(region >= process_heap.nodes() || process_heap.any_moved())) return node_of_unusual(p, NodeId{region});
-    return os_number(NodeId{region});
+    const Location at = locate(p);
+    if (NUMALLOC_UNLIKELY(at.found == Found::foreign || at.found == Found::unused)) return ask_kernel(p);
+    if (NUMALLOC_UNLIKELY(at.owner->pages.is_of_others(at.owner->pages.region().bag_of(p)))) return ask_kernel(p);
+    const bool in_turn = at.owner->node.value >= process_heap.nodes();
+    const bool may_have_moved = at.found != Found::small && process_heap.any_moved();
+    return NUMALLOC_UNLIKELY(in_turn || may_have_moved) ? ask_kernel(p) : os_number(at.owner->node);
 }
 
 NUMALLOC_EXPORT int numalloc_current_node(void) noexcept {

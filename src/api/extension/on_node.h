@@ -46,6 +46,7 @@ inline void* aligned_alloc_there(Bytes alignment, Bytes n, NodeId node) {
     return next != nullptr ? next(alignment, n) : no_memory();
 }
 
+// `no_node`, of what is not null: where it is meant to be already.
 inline void* realloc_there(void* p, Bytes n, NodeId node, const char* call) {
     if (p == nullptr) return malloc_there(n, node);
     if (n == 0) {

@@ -43,9 +43,7 @@ NUMALLOC_EXPORT void* psm_aligned_alloc(size_t alignment, size_t bytes, int owne
 
 NUMALLOC_EXPORT void* psm_realloc(void* p, size_t bytes) noexcept {
     if (p == nullptr) return psm_alloc(bytes, psm_self());
-    if (stepped_aside()) return realloc_there(p, bytes, NodeId{0}, "psm_realloc");
-    usable_size(p, "psm_realloc");  // before its node is asked for: `p` may be no block of ours
-    return realloc_there(p, bytes, process_heap.node_of_block(p), "psm_realloc");
+    return realloc_there(p, bytes, no_node, "psm_realloc");
 }
 
 NUMALLOC_EXPORT void psm_free(void* p) noexcept {

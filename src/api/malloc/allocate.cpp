@@ -12,32 +12,9 @@ namespace numalloc::api {
 
 namespace {
 
-// Above this the kernel moves page tables faster than memcpy moves bytes.
-constexpr Bytes move_pages_from = 4 * MiB;
-
 NodeId node_of(const ThreadHeap* h) { return h == &no_heap ? node_without_heap() : h->home->node; }
 
 void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return process_heap.take_big(node_of(h), n, alignment); }
-
-// A growing big object takes its pages along, where the new place is in the same heap, `there`;
-// otherwise it is copied. `take(bytes)` finds a place then.
-template <class Take>
-void* move_big(void* p, Bytes old_bytes, Bytes n, NodeId there, Take take) {
-    NodeHeap* const from = process_heap.owner(p);
-    PageHeap& pages = from->pages;
-    const BagIndex run = pages.region().bag_of(p);
-    if (old_bytes >= move_pages_from && n >= old_bytes && there == from->node && pages.moved_to(run) == no_node) {
-        // At a huge page's start: then the kernel moves whole page tables, and huge pages unbroken.
-        const auto old_bags = static_cast<std::uint32_t>(old_bytes >> bag_shift);
-        const BagIndex to = pages.take_to_move(bags_for(n), static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags);
-        if (to != PageHeap::none && pages.move(run, to, old_bags)) return pages.region().address(to);
-    }
-    void* const q = take(n);
-    if (q == nullptr) return nullptr;
-    memcpy(q, p, min_of(old_bytes, n));
-    process_heap.give_big(from, run);
-    return q;
-}
 
 }  // namespace
 
@@ -54,10 +31,18 @@ void* allocate_slow(Bytes n, bool* zeroed) {
     return refill(h, c, zeroed);
 }
 
+namespace {
+
+__attribute__((noinline)) void clear_big(void* p, Bytes n) {
+    const Location at = locate(p);
+    at.owner->pages.clear(at.bag, n);
+}
+
+}  // namespace
+
 void clear(void* p, Bytes n, bool zeroed) {
     if (n > small_limit) {
-        PageHeap& pages = process_heap.owner(p)->pages;
-        pages.clear(pages.region().bag_of(p), n);
+        clear_big(p, n);
     } else if (zeroed && n > sizeof(Object)) {
         static_cast<Object*>(p)->next = nullptr;
     } else {
@@ -78,21 +63,6 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     return h == nullptr ? nullptr : take_big(h, n, alignment);
 }
 
-void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {
-    const Bytes old_bytes = usable_size(p, call);
-    const BoundObject o = BoundHeap::find(process_heap.owner(p), p);
-    if (o.heap == into) {
-        if (old_bytes <= small_limit && n <= old_bytes && n >= old_bytes / 2) return p;
-        if (old_bytes > small_limit && n > small_limit && BoundHeap::resize_big(o, n)) return p;
-    }
-    bool zeroed;
-    void* q = n > largest_request ? nullptr : into->allocate(n, 1, &zeroed);
-    if (q == nullptr) return o.heap == into && n <= old_bytes ? p : nullptr;
-    memcpy(q, p, min_of(old_bytes, n));
-    free_slow_path(p, Freed::elsewhere, call);
-    return q;
-}
-
 void* allocate_on_node(Bytes n, Bytes alignment, NodeId node, bool* zeroed) {
     if (zeroed != nullptr) *zeroed = false;
     if (n > largest_request || alignment > largest_request) return nullptr;
@@ -108,36 +78,44 @@ void* allocate_on_node(Bytes n, Bytes alignment, NodeId node, bool* zeroed) {
 
 namespace {
 
-// `take(bytes)` finds the new place, in the heap `there`, where there must be one.
+// nullptr where the library has stepped aside, and at its very beginning.
+ThreadHeap* heap_to_free_with() {
+    // A thread that only frees needs a heap too: for its remote cache.
+    return this_thread_heap != &no_heap ? this_thread_heap : thread_heap_slow();
+}
+
+// An object in use, so the library is awake. `take(bytes)` finds a new place, in the heap `there` or anywhere for no_node.
 template <class Take>
-void* reallocate_with(void* p, Bytes old_bytes, Bytes n, const char* call, bool may_stay, NodeId there, Take take) {
-    // A small object stays where it is while at least half of it is used.
-    if (may_stay && old_bytes <= small_limit && n <= old_bytes && n >= old_bytes / 2) return p;
+void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_stay, NodeId there, Take take) {
+    if (may_stay && fits(at, n)) return p;
     if (n > largest_request) return nullptr;
-    NodeHeap* const owner = process_heap.owner(p);
-    const BagIndex b = owner->pages.region().bag_of(p);
-    const bool is_big = owner->pages.region().class_at(b) == no_class;
-    const BoundObject bound = is_big ? BoundHeap::find(owner, p) : BoundObject{};
-    if (bound.heap != nullptr && may_stay) return reallocate_in(bound.heap, p, n, call);
-    if (is_big && bound.heap == nullptr && n > small_limit) {
-        const std::uint32_t bags = bags_for(n);
-        if (bags == 0) return nullptr;
-        if (may_stay && process_heap.resize_big(owner, b, bags)) return p;
-        return move_big(p, old_bytes, n, there, take);
-    }
+    if (at.found != Found::small)
+        if (void* const q = process_heap.resize(at, n, may_stay, there)) return q;
+    const Bytes old_bytes = size_of(at);
     void* const q = take(n);
     if (q == nullptr) return may_stay && n <= old_bytes ? p : nullptr;  // shrinking never fails
     memcpy(q, p, min_of(old_bytes, n));
     const Freed freed = push(this_thread_heap, p);
-    if (freed != Freed::done) free_slow_path(p, freed, call);
+    if (freed != Freed::done) free_located(heap_to_free_with(), at, p, freed, call);
     return q;
+}
+
+// `at` may be of another bound heap, or of none.
+void* reallocate_bound(BoundHeap* into, Location at, void* p, Bytes n, const char* call) {
+    const bool may_stay = at.found == Found::bound && BoundHeap::of(at) == into;
+    return reallocate_with(at, p, n, call, may_stay, no_node, [=](Bytes bytes) {
+        bool zeroed;
+        return into->allocate(bytes, 1, &zeroed);
+    });
 }
 
 }  // namespace
 
 void* reallocate(void* p, Bytes n, const char* call) {
     if (const auto next = NUMALLOC_ASIDE(realloc)) return next(p, n);
-    return reallocate_with(p, usable_size(p, call), n, call, true, node_of(attached_heap), [](Bytes bytes) {
+    const Location at = locate_object(p, call);
+    if (at.found == Found::bound) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
+    return reallocate_with(at, p, n, call, true, node_of(attached_heap), [](Bytes bytes) {
         void* q = allocate_fast(bytes);
         return q != nullptr ? q : allocate_slow(bytes, nullptr);
     });
@@ -145,23 +123,34 @@ void* reallocate(void* p, Bytes n, const char* call) {
 
 void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
     if (const auto next = NUMALLOC_ASIDE(realloc)) return next(p, n);
-    const Bytes old_bytes = usable_size(p, call);
-    return reallocate_with(p, old_bytes, n, call, process_heap.node_of_block(p) == node, node,
-                           [=](Bytes bytes) { return allocate_on_node(bytes, 1, node, nullptr); });
+    const Location at = locate_object(p, call);
+    const NodeId now = process_heap.node_of(at);
+    const NodeId to = node == no_node ? now : node;
+    if (at.found == Found::bound && now == to) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
+    return reallocate_with(at, p, n, call, now == to, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to, nullptr); });
 }
 
-void free_slow_path(void* p, Freed why, const char* call) {
-    if (p == nullptr) return;
-    ThreadHeap* h = this_thread_heap;
-    if (h == &no_heap) {
-        // A thread that only frees needs a heap too: for its remote cache.
-        h = thread_heap_slow();
-        if (h == nullptr) {
-            if (const auto next = NUMALLOC_ASIDE(free)) return next(p);
-            h = &no_heap;
-        }
+void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {
+    return reallocate_bound(into, locate_object(p, call), p, n, call);
+}
+
+namespace {
+
+NUMALLOC_COLD void free_first(void* p, Freed why, const char* call) {
+    ThreadHeap* h = heap_to_free_with();
+    if (h == nullptr) {
+        if (const auto next = NUMALLOC_ASIDE(free)) return next(p);
+        h = &no_heap;
     }
     free_slow(h, p, why, call);
+}
+
+}  // namespace
+
+void free_slow_path(void* p, Freed why, const char* call) {
+    ThreadHeap* const h = this_thread_heap;
+    if (h != &no_heap) return free_slow(h, p, why, call);
+    if (p != nullptr) free_first(p, why, call);
 }
 
 }  // namespace numalloc::api

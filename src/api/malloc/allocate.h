@@ -25,7 +25,7 @@ void* allocate_on_node(Bytes n, Bytes alignment, NodeId node, bool* zeroed);
 
 // As realloc(p, n) for n > 0 and p of ours; `call` is named if p is invalid.
 void* reallocate(void* p, Bytes n, const char* call);
-// The same, and the result lies on the node.
+// The same, and the result lies on the node; `no_node`: where the pages of `p` are meant to be.
 void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call);
 
 // The same, but the result lies in a bound heap; `p` may be of another or of none.

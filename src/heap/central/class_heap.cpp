@@ -216,17 +216,6 @@ void ClassHeap::give_to_bags(Batch list) {
     give(emptied);
 }
 
-const char* ClassHeap::why_invalid(const Region& region, ClassId c, const void* p) {
-    const BagIndex head = region.head_of(region.bag_of(p));
-    const Bytes offset = address_of(p) - address_of(region.address(head));
-    const unsigned index = object_at(c, offset);
-    if (offset != Bytes{index} * shape_of(c).size || index >= shape_of(c).objects)
-        return "points inside an object, not at its start";
-    if (index >= __atomic_load_n(&region.bag(head).small.carved, __ATOMIC_RELAXED))
-        return "was never allocated";
-    return nullptr;
-}
-
 ClassUse ClassHeap::use() const {
     ClassUse use;
     use.ring = common().ring.objects();

@@ -74,9 +74,9 @@ public:
     // heap. `idle_only`: of the shards that nobody used since the last call.
     void drain(bool idle_only);
 
-    // Why `p`, which lies in a bag of this class, cannot be an object in use, or nullptr.
+    // Why `p`, which lies in bag `b` of the class, cannot be an object in use, or nullptr.
     // Reads without the lock: exact for a pointer that no other thread frees.
-    static const char* why_invalid(const Region& region, ClassId c, const void* p);
+    static const char* why_invalid(const Region& region, BagIndex b, ClassId c, const void* p);
 
     ClassUse use() const;
     void validate() const;
@@ -170,5 +170,16 @@ private:
     PageHeap& pages_;
     ClassId class_;
 };
+
+inline const char* ClassHeap::why_invalid(const Region& region, BagIndex b, ClassId c, const void* p) {
+    const BagIndex head = region.head_of(b);
+    const Bytes offset = address_of(p) - address_of(region.address(head));
+    const unsigned index = object_at(c, offset);
+    if (offset != Bytes{index} * shape_of(c).size || index >= shape_of(c).objects)
+        return "points inside an object, not at its start";
+    if (index >= __atomic_load_n(&region.bag(head).small.carved, __ATOMIC_RELAXED))
+        return "was never allocated";
+    return nullptr;
+}
 
 }  // namespace numalloc

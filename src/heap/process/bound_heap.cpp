@@ -22,7 +22,6 @@ Bag& entry_of(std::uint32_t number) {
     Region& region = process_heap.owner(start)->pages.region();
     return region.bag(region.bag_of(start));
 }
-std::uint32_t number_of(const BoundObject& o) { return number_at(o.node->pages.region().address(o.bag)); }
 
 bool is_bound(BagState s) { return s == BagState::bound_small || s == BagState::bound_big; }
 
@@ -161,27 +160,12 @@ void* BoundHeap::allocate(Bytes n, Bytes alignment, bool* zeroed) {
     return allocate_big(n, alignment);
 }
 
-// For a wild pointer the entry of its bag may be stale, but a state that says bound never is.
-BoundObject BoundHeap::find(NodeHeap* node, const void* p) {
-    const Region& region = node->pages.region();
-    const BagIndex b = region.bag_of(p);
-    if (b.value < region.first_bag().value || b.value >= region.committed()) return {};
-    BagIndex head = b;
-    if (const Bag& entry = region.bag(b); entry.state == BagState::inside) {
-        if (entry.run > b.value - region.first_bag().value) return {};
-        head = BagIndex{b.value - entry.run};
-    }
-    const Bag& bag = region.bag(head);
-    if (!is_bound(bag.state) || b.value - head.value >= bag.run) return {};
-    return {bag.bound.heap, node, head};
-}
-
-const char* BoundHeap::why_invalid(const BoundObject& o, const void* p) {
-    const Region& region = o.node->pages.region();
-    const Bag& bag = region.bag(o.bag);
-    const Bytes offset = address_of(p) - address_of(region.address(o.bag));
-    if (bag.state == BagState::bound_big) return offset == 0 ? nullptr : "points inside an object, not at its start";
-    const ClassId c{bag.class_id};
+const char* BoundHeap::why_invalid(Location at, const void* p) {
+    const Region& region = at.owner->pages.region();
+    const Bag& bag = region.bag(at.bag);
+    const Bytes offset = address_of(p) - address_of(region.address(at.bag));
+    const ClassId c = at.class_id;
+    if (c == no_class) return offset == 0 ? nullptr : "points inside an object, not at its start";
     const unsigned index = object_at(c, offset);
     if (offset != Bytes{index} * shape_of(c).size || index >= shape_of(c).objects)
         return "points inside an object, not at its start";
@@ -189,10 +173,8 @@ const char* BoundHeap::why_invalid(const BoundObject& o, const void* p) {
     return nullptr;
 }
 
-const char* BoundHeap::free_small(const BoundObject& o, void* p) {
-    Region& region = o.node->pages.region();
-    Bag& bag = region.bag(o.bag);
-    char* const start = static_cast<char*>(region.address(o.bag));
+const char* BoundHeap::free_small(Location at, Bag& bag, void* p) {
+    char* const start = static_cast<char*>(at.owner->pages.region().address(at.bag));
     const std::uint32_t number = number_at(start);
     {
         os::Guard guard(lock_);
@@ -201,10 +183,10 @@ const char* BoundHeap::free_small(const BoundObject& o, void* p) {
         auto* const object = static_cast<Object*>(p);
         object->next = bag.bound.free == no_object ? nullptr : reinterpret_cast<Object*>(start + Bytes{bag.bound.free} * granule);
         std::uint32_t& list = list_of(bag);
-        std::uint32_t& available = available_[bag.class_id];
+        std::uint32_t& available = available_[at.class_id.value];
         bag.bound.free = here;
         --bag.taken;
-        used_ -= shape_of(ClassId{bag.class_id}).size;
+        used_ -= shape_of(at.class_id).size;
         if (&list == &rest_) {
             unlist(rest_, number);
             enlist(available, number);
@@ -215,35 +197,33 @@ const char* BoundHeap::free_small(const BoundObject& o, void* p) {
         unlist(available, number);
         held_ -= Bytes{bag.run} << bag_shift;
     }
-    o.node->pages.give(o.bag);
+    at.owner->pages.give(at.bag);
     return nullptr;
 }
 
-const char* BoundHeap::free(const BoundObject& o, void* p) {
-    if (const char* why = why_invalid(o, p)) return why;
-    if (o.node->pages.region().bag(o.bag).state == BagState::bound_small) return o.heap->free_small(o, p);
+const char* BoundHeap::free(Location at, void* p) {
+    if (const char* why = why_invalid(at, p)) return why;
+    Bag& bag = at.owner->pages.region().bag(at.bag);
+    BoundHeap* const heap = bag.bound.heap;
+    if (at.class_id != no_class) return heap->free_small(at, bag, p);
     {
-        os::Guard guard(o.heap->lock_);
-        o.heap->unlist(o.heap->rest_, number_of(o));
-        o.heap->used_ -= size_of(o);
-        o.heap->held_ -= size_of(o);
+        os::Guard guard(heap->lock_);
+        heap->unlist(heap->rest_, number_at(p));
+        heap->used_ -= size_of(at);
+        heap->held_ -= size_of(at);
     }
-    o.node->pages.give(o.bag);
+    at.owner->pages.give(at.bag);
     return nullptr;
 }
 
-Bytes BoundHeap::size_of(const BoundObject& o) {
-    const Bag& bag = o.node->pages.region().bag(o.bag);
-    return bag.state == BagState::bound_big ? Bytes{bag.run} << bag_shift : shape_of(ClassId{bag.class_id}).size;
-}
-
-bool BoundHeap::resize_big(const BoundObject& o, Bytes n) {
-    const std::uint32_t bags = PageHeap::whole_pages(bags_for(n));
-    const Bytes before = size_of(o);
-    if (bags == 0 || !o.node->pages.resize(o.bag, bags)) return false;
-    os::Guard guard(o.heap->lock_);
-    o.heap->used_ += (Bytes{bags} << bag_shift) - before;
-    o.heap->held_ += (Bytes{bags} << bag_shift) - before;
+bool BoundHeap::resize_big(Location at, std::uint32_t bags) {
+    bags = PageHeap::whole_pages(bags);
+    const Bytes before = size_of(at);
+    if (at.class_id != no_class || !at.owner->pages.resize(at.bag, bags)) return false;
+    BoundHeap* const heap = of(at);
+    os::Guard guard(heap->lock_);
+    heap->used_ += (Bytes{bags} << bag_shift) - before;
+    heap->held_ += (Bytes{bags} << bag_shift) - before;
     return true;
 }
 

@@ -16,16 +16,9 @@
 // Thread-safe but for reset() and destroy(), after which no object of the heap may be used.
 #pragma once
 
-#include "heap/process/heap.h"
+#include "heap/process/locate.h"
 
 namespace numalloc {
-
-// An object of a bound heap: whose it is and where. `heap` is null for everything else.
-struct BoundObject {
-    BoundHeap* heap = nullptr;
-    NodeHeap* node = nullptr;  // where its bag comes from
-    BagIndex bag;              // the first of its run
-};
 
 class BoundHeap {
 public:
@@ -41,15 +34,13 @@ public:
     // `n` bytes, n > 0, aligned to a power of two. nullptr with no memory. *zeroed: of a small object, all are zero.
     void* allocate(Bytes n, Bytes alignment, bool* zeroed);
 
-    // Which object `p`, any pointer into the region of `node`, would be. Reads without a lock.
-    static BoundObject find(NodeHeap* node, const void* p);
-
-    // These take what find() said of `p`. nullptr, or why `p` is no object in use.
-    static const char* why_invalid(const BoundObject& object, const void* p);
-    static const char* free(const BoundObject& object, void* p);
-    static Bytes size_of(const BoundObject& object);
-    // Resizes a big object where it is. false where that cannot be.
-    static bool resize_big(const BoundObject& object, Bytes n);
+    // These take what locate() found of `p`, a bound heap's. nullptr, or why `p` is no object in use.
+    static const char* why_invalid(Location at, const void* p);
+    static const char* free(Location at, void* p);
+    // Whose it is.
+    static BoundHeap* of(Location at) { return at.owner->pages.region().bag(at.bag).bound.heap; }
+    // Resizes a big object where it is. false where that cannot be, and for a small one.
+    static bool resize_big(Location at, std::uint32_t bags);
 
     struct Use {
         Bytes used = 0;  // of objects, rounded up to their classes
@@ -63,7 +54,7 @@ private:
     void* allocate_small(ClassId c, bool* zeroed);
     void* allocate_big(Bytes n, Bytes alignment);
     void add_bag(ClassId c, void* start);
-    const char* free_small(const BoundObject& object, void* p);
+    const char* free_small(Location at, Bag& bag, void* p);
     std::uint32_t& list_of(const Bag& bag);
     void enlist(std::uint32_t& list, std::uint32_t number);
     void unlist(std::uint32_t& list, std::uint32_t number);

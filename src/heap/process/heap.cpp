@@ -4,7 +4,6 @@
 #include <new>
 
 #include "base/text.h"
-#include "os/numa_policy.h"
 #include "os/sysfs.h"
 
 namespace numalloc {
@@ -177,72 +176,6 @@ void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState sta
         if (run != PageHeap::none) return from->pages.region().address(run);
     }
     return nullptr;
-}
-
-// The pages of a moved object, from bag `from_bag` of it on, are given up, and their place is the
-// node's own again.
-void ProcessHeap::bring_back(NodeHeap* from, BagIndex run, std::uint32_t from_bag) {
-    Region& region = from->pages.region();
-    const BagIndex first{run.value + from_bag};
-    const std::uint32_t bags = region.bag(run).run - from_bag;
-    os::discard(region.address(first), Bytes{bags} << bag_shift);
-    os::unbind(region.address(first), Bytes{bags} << bag_shift);
-    region.settle(first, bags);
-}
-
-void ProcessHeap::give_big(NodeHeap* from, BagIndex run) {
-    if (any_moved() && from->pages.moved_to(run) != no_node) {
-        bring_back(from, run, 0);
-        from->pages.set_moved(run, no_node);
-        moved_.fetch_sub(1, std::memory_order_relaxed);
-    }
-    from->pages.give(run);
-}
-
-bool ProcessHeap::resize_big(NodeHeap* from, BagIndex run, std::uint32_t bags) {
-    bags = PageHeap::whole_pages(bags);
-    if (any_moved() && from->pages.moved_to(run) != no_node) {
-        // What comes after it is the node's own.
-        if (bags > from->pages.region().bag(run).run) return false;
-        if (bags < from->pages.region().bag(run).run) bring_back(from, run, bags);
-    }
-    return from->pages.resize(run, bags);
-}
-
-int ProcessHeap::move_big(void* p, NodeId to) {
-    NodeHeap* const from = owner(p);
-    if (from == nullptr || address_of(p) % bag_bytes != 0) return EINVAL;
-    Region& region = from->pages.region();
-    const BagIndex run = region.bag_of(p);
-    if (run.value >= region.committed() || region.class_at(run) != no_class) return EINVAL;
-    const Bytes bytes = Bytes{from->pages.big_run(run)} << bag_shift;
-    if (bytes == 0) return EINVAL;
-    if (nodes_ == 1) return 0;
-    const bool was_moved = from->pages.moved_to(run) != no_node;
-    // Not before the pages are there is it only a preference: a move into a full node fails, it does
-    // not wake the OOM killer.
-    const int error = os::move_to_node(p, bytes, os::topology().os_node(to));
-    const bool nothing_happened = error != 0 && error != ENOMEM;
-    if (nothing_happened) return error;
-    if (to == from->node) {
-        os::unbind(p, bytes);
-        region.settle(run, bytes >> bag_shift);
-    } else {
-        os::bind(p, bytes, os::topology().os_node(to), os::BindMode::preferred);
-    }
-    from->pages.set_moved(run, to == from->node ? no_node : to);
-    if (!was_moved && to != from->node) moved_.fetch_add(1, std::memory_order_relaxed);
-    if (was_moved && to == from->node) moved_.fetch_sub(1, std::memory_order_relaxed);
-    return error;
-}
-
-NodeId ProcessHeap::node_of_block(const void* p) const {
-    NodeHeap* const from = owner(p);
-    if (!any_moved()) return from->node;
-    const BagIndex run = from->pages.region().bag_of(p);
-    if (from->pages.region().class_at(run) != no_class || from->pages.big_run(run) == 0) return from->node;
-    const NodeId moved = from->pages.moved_to(run);
-    return moved == no_node ? from->node : moved;
 }
 
 void ProcessHeap::give_back_thread_heaps() {

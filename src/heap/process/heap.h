@@ -28,6 +28,8 @@ struct HeapOptions {
     Bytes thread_slot = 0;            // bytes of a thread heap
 };
 
+struct Location;
+
 class ProcessHeap {
 public:
     // Chooses the address space; before any other call, by one thread. false: no memory at all.
@@ -60,16 +62,18 @@ public:
     // A big object, or bags for a bound heap's objects of class `c`; from the nearest node that has them.
     void* take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state = BagState::big, ClassId c = no_class);
 
-    // Frees a big object.
-    void give_big(NodeHeap* from, BagIndex run);
-    // As PageHeap::resize().
-    bool resize_big(NodeHeap* from, BagIndex run, std::uint32_t bags);
+    // These take what locate() found (locate.h).
 
+    // Frees a big object.
+    void give_big(Location at);
+    // A big object becomes `n` bytes long without being copied: where it is, if it may stay there, or else with its pages at a
+    // longer place of the heap `there`. nullptr where that cannot be.
+    void* resize(Location at, Bytes n, bool may_stay, NodeId there);
     // Moves the pages of a big object, which keeps its address: 0, EINVAL for what is none, ENOMEM
     // where not all of it could be moved, or what the kernel says against binding.
-    int move_big(void* p, NodeId to);
-    // Where the pages of a block are meant to be: its owner's node, or where it was moved.
-    NodeId node_of_block(const void* p) const;
+    int move_big(Location at, NodeId to);
+    // Where the pages of an object are meant to be: its owner's node, or where it was moved.
+    NodeId node_of(Location at) const;
     // Whether any block is elsewhere than its address says.
     bool any_moved() const { return moved_.load(std::memory_order_relaxed) != 0; }
 
@@ -90,7 +94,10 @@ private:
     NodeHeap* open(NodeId n);
     RegionPages pages_of(NodeId n) const;
     unsigned shards_of(NodeHeap* node) const;
-    void bring_back(NodeHeap* from, BagIndex run, std::uint32_t from_bag);
+    bool was_moved(Location at) const;
+    bool resize_in_place(Location at, std::uint32_t bags);
+    void* grow_elsewhere(Location at, std::uint32_t bags);
+    void bring_back(Location at, std::uint32_t from_bag);
     Bytes purge(bool all);
     NodeHeap* candidate(NodeId n, unsigned k);
     unsigned candidates(NodeId n) const;

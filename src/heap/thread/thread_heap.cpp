@@ -33,9 +33,14 @@ bool holds(const Object* list, const void* p) {
     return false;
 }
 
-void check_object(const ThreadHeap* h, const NodeHeap* owner, unsigned c, const void* p, const char* call) {
-    if (const char* why = ClassHeap::why_invalid(owner->pages.region(), ClassId{c}, p)) die_of_invalid_pointer(call, p, why);
-    if (p == h->head[c]) die_of_invalid_pointer(call, p, "was freed already");
+// why_invalid() of what is known to be small.
+const char* why_not_of_class(Location at, const void* p) {
+    return ClassHeap::why_invalid(at.owner->pages.region(), at.bag, at.class_id, p);
+}
+
+void check_object(const ThreadHeap* h, Location at, const void* p, const char* call) {
+    if (const char* why = why_not_of_class(at, p)) die_of_invalid_pointer(call, p, why);
+    if (p == h->head[at.class_id.value]) die_of_invalid_pointer(call, p, "was freed already");
 }
 
 // The class's bags are mostly empty, and each object that rests here holds a whole one: the
@@ -60,10 +65,11 @@ void keep_large(ThreadHeap* h, unsigned c) {
 }
 
 // The current list is full.
-void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Object* p, const char* call) {
+void free_into_full_list(ThreadHeap* h, Location at, Object* p, const char* call) {
+    const unsigned c = at.class_id.value;
     ThreadHeap::Lists& s = h->lists[c];
     h->room[c] = 0;
-    check_object(h, owner, c, p, call);
+    check_object(h, at, p, call);
     if (shape_of(ClassId{c}).batch == 1) keep_large(h, c);
     const std::uint32_t count = length(h, c);
     if (s.capacity == 0) s.capacity = next_capacity(h, ClassId{c});
@@ -111,38 +117,32 @@ void free_into_full_list(ThreadHeap* h, const NodeHeap* owner, unsigned c, Objec
 
 // A thread's first frees are of objects that its creator gave it, which lie in one cache line with
 // what others got (passive false sharing): they go back to the bags of their own shard.
-bool send_to_its_shard(const ThreadHeap* h, NodeHeap* owner, unsigned c, Object* p) {
-    Region& region = owner->pages.region();
-    const Bag& bag = region.bag(region.head_of(region.bag_of(p)));
-    if (owner != h->home || shard_of(bag) == h->shard) return false;
+bool send_to_its_shard(const ThreadHeap* h, Location at, Object* p) {
+    const Region& region = at.owner->pages.region();
+    if (at.owner != h->home || shard_of(region.bag(region.head_of(at.bag))) == h->shard) return false;
     p->next = nullptr;
-    owner->of(ClassId{c}).give_to_bags({p, 1});
+    at.owner->of(at.class_id).give_to_bags({p, 1});
     return true;
 }
 
 // What push() would have done, had fast frees been on, or other nodes' objects been its too.
-void free_checked(ThreadHeap* h, NodeHeap* owner, unsigned c, Object* p, const char* call) {
+void free_checked(ThreadHeap* h, Location at, Object* p, const char* call) {
+    const unsigned c = at.class_id.value;
     if (h->checked_frees > 0) {
-        check_object(h, owner, c, p, call);
+        check_object(h, at, p, call);
         if (holds(h->head[c], p) || holds(h->lists[c].sealed, p)) die_of_invalid_pointer(call, p, "was freed already");
         if (--h->checked_frees == 0) h->bound = h->fast_bound;
-        if (send_to_its_shard(h, owner, c, p)) return;
+        if (send_to_its_shard(h, at, p)) return;
     }
-    if (--h->room[c] < 0) return free_into_full_list(h, owner, c, p, call);
+    if (--h->room[c] < 0) return free_into_full_list(h, at, p, call);
     p->next = h->head[c];
     h->head[c] = p;
 }
 
-void free_big(NodeHeap* owner, void* p, const char* call) {
-    Region& region = owner->pages.region();
-    const BagIndex b = region.bag_of(p);
-    if (const BoundObject o = BoundHeap::find(owner, p); o.heap != nullptr) {
-        if (const char* why = BoundHeap::free(o, p)) die_of_invalid_pointer(call, p, why);
-        return;
-    }
-    if (address_of(p) % bag_bytes != 0 || owner->pages.big_run(b) == 0)
-        die_of_invalid_pointer(call, p, "is not an allocated object, or was freed already");
-    process_heap.give_big(owner, b);
+NUMALLOC_INLINE void free_without_class(Location at, void* p, const char* call) {
+    if (at.found == Found::big) return process_heap.give_big(at);
+    const char* const why = at.found == Found::bound ? BoundHeap::free(at, p) : why_invalid(at, p);
+    if (why != nullptr) die_of_invalid_pointer(call, p, why);
 }
 
 }  // namespace
@@ -233,52 +233,31 @@ void* allocate_without_heap(NodeId n, ClassId c, bool* zeroed) {
     return supply.list;
 }
 
-void free_slow(ThreadHeap* h, void* p, Freed why, const char* call) {
-    if (p == nullptr) return;
-    NodeHeap* const owner = process_heap.contains(p) ? process_heap.owner(p) : nullptr;
+// Inline, so that what was located stays in registers.
+NUMALLOC_INLINE void free_at(ThreadHeap* h, Location at, void* p, Freed why, const char* call) {
+    auto* const object = static_cast<Object*>(p);
     if (why == Freed::full) {
-        // A pointer below our region may have passed the comparison: only one inside has a bag there.
-        if (owner == h->home) {
-            const ClassId c = owner->pages.region().class_at(owner->pages.region().bag_of(p));
-            if (c != no_class) return free_into_full_list(h, owner, c.value, static_cast<Object*>(p), call);
-        }
+        // Class 0, or a pointer below our region may have passed the comparison: only one inside has a bag there.
+        if (at.found == Found::small && at.owner == h->home) return free_into_full_list(h, at, object, call);
         h->room[0] = 0;
-        if (owner == h->home) return free_big(owner, p, call);
     }
-    if (owner == nullptr) die_of_invalid_pointer(call, p, "was not allocated by numalloc");
-    const Region& region = owner->pages.region();
-    const BagIndex b = region.bag_of(p);
-    if (b.value < region.first_bag().value || b.value >= region.committed()) die_of_invalid_pointer(call, p, "was never allocated");
-    const ClassId c = region.class_at(b);
-    if (c == no_class) return free_big(owner, p, call);
-    const bool kept = owner == h->home || (!process_heap.options().origin_free && owner->node.value < process_heap.nodes());
-    if (h != &no_heap && kept) return free_checked(h, owner, c.value, static_cast<Object*>(p), call);
-    if (const char* reason = ClassHeap::why_invalid(region, c, p)) die_of_invalid_pointer(call, p, reason);
-    auto* object = static_cast<Object*>(p);
+    if (at.found != Found::small) return free_without_class(at, p, call);
+    const bool kept = at.owner == h->home || (!process_heap.options().origin_free && at.owner->node.value < process_heap.nodes());
+    if (h != &no_heap && kept) return free_checked(h, at, object, call);
+    if (const char* reason = why_not_of_class(at, p)) die_of_invalid_pointer(call, p, reason);
     if (h != &no_heap) {
-        h->remote_cache.add(owner->node, c, object);
+        h->remote_cache.add(at.owner->node, at.class_id, object);
         housekeeping(h, no_class);
     } else {
         object->next = nullptr;
-        owner->of(c).give_to_bags({object, 1});
+        at.owner->of(at.class_id).give_to_bags({object, 1});
     }
 }
 
-Bytes usable_size(const void* p, const char* call) {
-    NodeHeap* const owner = process_heap.contains(p) ? process_heap.owner(p) : nullptr;
-    if (owner == nullptr) die_of_invalid_pointer(call, p, "was not allocated by numalloc");
-    const Region& region = owner->pages.region();
-    const BagIndex b = region.bag_of(p);
-    if (b.value < region.first_bag().value || b.value >= region.committed()) die_of_invalid_pointer(call, p, "was never allocated");
-    const ClassId c = region.class_at(b);
-    if (c != no_class) return shape_of(c).size;
-    if (const BoundObject o = BoundHeap::find(owner, p); o.heap != nullptr) {
-        if (const char* why = BoundHeap::why_invalid(o, p)) die_of_invalid_pointer(call, p, why);
-        return BoundHeap::size_of(o);
-    }
-    const std::uint32_t run = address_of(p) % bag_bytes == 0 ? owner->pages.big_run(b) : 0;
-    if (run == 0) die_of_invalid_pointer(call, p, "is not an allocated object, or was freed already");
-    return Bytes{run} << bag_shift;
+void free_slow(ThreadHeap* h, void* p, Freed why, const char* call) {
+    if (p != nullptr) free_at(h, locate(p), p, why, call);
 }
+
+void free_located(ThreadHeap* h, Location at, void* p, Freed why, const char* call) { free_at(h, at, p, why, call); }
 
 }  // namespace numalloc

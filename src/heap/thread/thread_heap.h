@@ -26,7 +26,7 @@
 #pragma once
 
 #include "base/bit_set.h"
-#include "heap/process/heap.h"
+#include "heap/process/locate.h"
 #include "heap/thread/remote_cache.h"
 #include "os/waiting.h"
 
@@ -189,8 +189,8 @@ void* allocate_without_heap(NodeId n, ClassId c, bool* zeroed);
 // program when `p` is not an object in use.
 void free_slow(ThreadHeap* heap, void* p, Freed why, const char* call);
 
-// Bytes usable at `p`, which is an object in use; ends the program if it sees that it is not.
-Bytes usable_size(const void* p, const char* call);
+// The same of what was located.
+void free_located(ThreadHeap* heap, Location at, void* p, Freed why, const char* call);
 
 // The remote frees of threads that have gone quiet.
 void send_quiet_remote_caches(std::uint32_t age);

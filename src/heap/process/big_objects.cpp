@@ -1,0 +1,100 @@
+// Big objects that live: they become longer or shorter where they are, take their pages to a longer place, or
+// have them moved to another node.
+#include <cerrno>
+
+#include "heap/process/bound_heap.h"
+#include "heap/process/locate.h"
+#include "os/numa_policy.h"
+
+namespace numalloc {
+
+namespace {
+
+// Above this the kernel moves page tables faster than memcpy moves bytes.
+constexpr std::uint32_t move_pages_from = bags_for(4 * MiB);
+
+}  // namespace
+
+// The pages of a moved object, from bag `from_bag` of it on, are given up, and their place is the
+// node's own again.
+void ProcessHeap::bring_back(Location at, std::uint32_t from_bag) {
+    Region& region = at.owner->pages.region();
+    const BagIndex first = at.bag + from_bag;
+    const std::uint32_t bags = region.bag(at.bag).run - from_bag;
+    os::discard(region.address(first), Bytes{bags} << bag_shift);
+    os::unbind(region.address(first), Bytes{bags} << bag_shift);
+    region.settle(first, bags);
+}
+
+bool ProcessHeap::was_moved(Location at) const { return any_moved() && at.owner->pages.moved_to(at.bag) != no_node; }
+
+void ProcessHeap::give_big(Location at) {
+    if (was_moved(at)) {
+        bring_back(at, 0);
+        at.owner->pages.set_moved(at.bag, no_node);
+        moved_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    at.owner->pages.give(at.bag);
+}
+
+bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
+    bags = PageHeap::whole_pages(bags);
+    if (was_moved(at)) {
+        // What comes after it is the node's own.
+        const std::uint32_t length = at.owner->pages.region().bag(at.bag).run;
+        if (bags > length) return false;
+        if (bags < length) bring_back(at, bags);
+    }
+    return at.owner->pages.resize(at.bag, bags);
+}
+
+// nullptr, and nothing has changed, where there is no such place or its pages do not move.
+void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
+    PageHeap& pages = at.owner->pages;
+    const std::uint32_t old_bags = pages.region().bag(at.bag).run;
+    if (old_bags < move_pages_from || bags < old_bags || was_moved(at)) return nullptr;
+    // At a huge page's start: then the kernel moves whole page tables, and huge pages unbroken.
+    const BagIndex to = pages.take_to_move(bags, static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags);
+    return to != PageHeap::none && pages.move(at.bag, to, old_bags) ? pages.region().address(to) : nullptr;
+}
+
+void* ProcessHeap::resize(Location at, Bytes n, bool may_stay, NodeId there) {
+    const std::uint32_t bags = bags_for(n);
+    if (n <= small_limit || bags == 0) return nullptr;
+    void* const p = at.owner->pages.region().address(at.bag);
+    if (at.found == Found::bound) return may_stay && BoundHeap::resize_big(at, bags) ? p : nullptr;
+    if (at.found != Found::big) return nullptr;
+    if (may_stay && resize_in_place(at, bags)) return p;
+    return there == at.owner->node ? grow_elsewhere(at, bags) : nullptr;
+}
+
+int ProcessHeap::move_big(Location at, NodeId to) {
+    if (at.found != Found::big) return EINVAL;
+    if (nodes_ == 1) return 0;
+    PageHeap& pages = at.owner->pages;
+    void* const p = pages.region().address(at.bag);
+    const Bytes bytes = size_of(at);
+    const bool was_elsewhere = was_moved(at);
+    // Not before the pages are there is it only a preference: a move into a full node fails, it does
+    // not wake the OOM killer.
+    const int error = os::move_to_node(p, bytes, os::topology().os_node(to));
+    const bool nothing_happened = error != 0 && error != ENOMEM;
+    if (nothing_happened) return error;
+    const bool is_home = to == at.owner->node;
+    if (is_home) {
+        os::unbind(p, bytes);
+        pages.region().settle(at.bag, bytes >> bag_shift);
+    } else {
+        os::bind(p, bytes, os::topology().os_node(to), os::BindMode::preferred);
+    }
+    pages.set_moved(at.bag, is_home ? no_node : to);
+    if (!was_elsewhere && !is_home) moved_.fetch_add(1, std::memory_order_relaxed);
+    if (was_elsewhere && is_home) moved_.fetch_sub(1, std::memory_order_relaxed);
+    return error;
+}
+
+NodeId ProcessHeap::node_of(Location at) const {
+    return at.found == Found::big && was_moved(at) ? at.owner->pages.moved_to(at.bag) : at.owner->node;
+}
+
+}  // namespace numalloc

@@ -1,0 +1,52 @@
+#include "heap/process/locate.h"
+
+#include "heap/process/bound_heap.h"
+#include "heap/space/invalid.h"
+
+namespace numalloc {
+
+// For a wild pointer the entry of its bag may be stale, but a state that says big or bound never is.
+Location locate_without_class(NodeHeap* owner, BagIndex b, const void* p) {
+    const Region& region = owner->pages.region();
+    if (b < region.first_bag()) return {owner, b, no_class, Found::unused};
+    const Location nothing{owner, b, no_class, Found::nothing};
+    BagIndex run = b;
+    if (const Bag& entry = region.bag(b); entry.state == BagState::inside) {
+        if (entry.run > b - region.first_bag()) return nothing;
+        run = b - entry.run;
+    }
+    const Bag& first = region.bag(run);
+    switch (first.state) {
+        case BagState::big:
+            return run == b && address_of(p) % bag_bytes == 0 ? Location{owner, run, no_class, Found::big} : nothing;
+        case BagState::bound_small:
+        case BagState::bound_big:
+            return b - run < first.run ? Location{owner, run, ClassId{first.class_id}, Found::bound} : nothing;
+        default:
+            return nothing;
+    }
+}
+
+const char* why_invalid(Location at, const void* p) {
+    switch (at.found) {
+        case Found::foreign:
+            return "was not allocated by numalloc";
+        case Found::unused:
+            return "was never allocated";
+        case Found::nothing:
+            return "is not an allocated object, or was freed already";
+        case Found::small:
+            return ClassHeap::why_invalid(at.owner->pages.region(), at.bag, at.class_id, p);
+        case Found::bound:
+            return BoundHeap::why_invalid(at, p);
+        case Found::big:
+            break;
+    }
+    return nullptr;
+}
+
+void end_if_invalid(Location at, const void* p, const char* call) {
+    if (const char* why = why_invalid(at, p)) die_of_invalid_pointer(call, p, why);
+}
+
+}  // namespace numalloc

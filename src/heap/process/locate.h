@@ -1,0 +1,71 @@
+// What a pointer is, asked once: the slow way of free, realloc, the usable size and moving hand the answer on.
+//
+//   address -> heap of the node -> bag -> class     a small object's
+//                                      -> class 0   the bag's run: a big object, a bound heap's, or nothing
+//
+// A class costs two comparisons and two loads, no look at the bag itself.
+#pragma once
+
+#include "heap/process/heap.h"
+
+namespace numalloc {
+
+enum class Found : std::uint8_t {
+    foreign,  // not in a region that is in use
+    unused,   // in one, but not in a bag that was ever mapped
+    nothing,  // in a bag that is free, or in the middle of a big object
+    small,    // in a bag of a class
+    big,      // the start of a big object
+    bound,    // in a run of a bound heap
+};
+
+// Two registers.
+struct Location {
+    NodeHeap* owner = nullptr;  // of the region; nullptr if foreign
+    BagIndex bag;               // big and bound: the first of the run, else that of the pointer
+    ClassId class_id;           // small, and a bound heap's small objects
+    Found found = Found::foreign;
+};
+static_assert(sizeof(Location) == 16);
+
+// Of a bag of class 0 that is mapped.
+Location locate_without_class(NodeHeap* owner, BagIndex bag, const void* p);
+
+// Any pointer. Reads without a lock: exact for what no other thread frees.
+inline Location locate(const void* p) {
+    NodeHeap* const owner = process_heap.contains(p) ? process_heap.owner(p) : nullptr;
+    if (owner == nullptr) return {};
+    const Region& region = owner->pages.region();
+    const BagIndex bag = region.bag_of(p);
+    if (bag.value >= region.committed()) return {owner, bag, no_class, Found::unused};
+    if (const ClassId c = region.class_at(bag); c != no_class) return {owner, bag, c, Found::small};
+    return locate_without_class(owner, bag, p);
+}
+
+// Why `p`, which lies there, cannot be an object in use, or nullptr. As exact as locate().
+const char* why_invalid(Location at, const void* p);
+
+// Ends the program that calls `call` with such a pointer.
+void end_if_invalid(Location at, const void* p, const char* call);
+
+// Where an object in use is. Of a small one no more than its bag is asked.
+inline Location locate_object(const void* p, const char* call) {
+    const Location at = locate(p);
+    if (at.found != Found::small && at.found != Found::big) end_if_invalid(at, p, call);
+    return at;
+}
+
+// Bytes usable of an object in use.
+inline Bytes size_of(Location at) {
+    if (at.class_id != no_class) return shape_of(at.class_id).size;
+    return Bytes{at.owner->pages.region().bag(at.bag).run} << bag_shift;
+}
+inline Bytes usable_size(const void* p, const char* call) { return size_of(locate_object(p, call)); }
+
+// An object stays where it is while at least half of it is used.
+inline bool fits(Location at, Bytes n) {
+    const Bytes bytes = size_of(at);
+    return bytes <= small_limit && n <= bytes && n >= bytes / 2;
+}
+
+}  // namespace numalloc
