@@ -39,8 +39,7 @@ protected:
         EXPECT_EQ(bags_on(2), 0u);
     }
     void* allocate(Bytes n, Bytes alignment = 1) {
-        bool zeroed = false;
-        return bound_->allocate(n, alignment, &zeroed);
+        return bound_->allocate(n, alignment).p;
     }
     static std::uint64_t bags_on(unsigned n) { return process_heap.node(NodeId{n})->pages.use().bound_bags; }
     static BoundHeap* heap_of(const void* p) {
@@ -102,14 +101,14 @@ TEST_F(BoundHeapTest, AnyThreadFreesThem) {
 }
 
 TEST_F(BoundHeapTest, FreedObjectsAreUsedAgainAndFreshOnesReadAsZero) {
-    bool zeroed = false;
-    void* first = bound_->allocate(64, 1, &zeroed);
+    const Allocation first = bound_->allocate(64, 1);
     const std::vector<char> zeros(64);
-    EXPECT_TRUE(!zeroed || std::memcmp(first, zeros.data(), 64) == 0);
-    std::memset(first, 1, 64);
-    EXPECT_EQ(BoundHeap::free(locate(first), first), nullptr);
-    EXPECT_EQ(bound_->allocate(64, 1, &zeroed), first);
-    EXPECT_FALSE(zeroed);
+    EXPECT_TRUE(!first.zeroed || std::memcmp(first.p, zeros.data(), 64) == 0);
+    std::memset(first.p, 1, 64);
+    EXPECT_EQ(BoundHeap::free(locate(first.p), first.p), nullptr);
+    const Allocation again = bound_->allocate(64, 1);
+    EXPECT_EQ(again.p, first.p);
+    EXPECT_FALSE(again.zeroed);
 }
 
 TEST_F(BoundHeapTest, RandomLife) {
@@ -167,8 +166,7 @@ TEST_F(BoundHeapTest, HeapsAreApartAndOneEndsWithoutTheOther) {
     std::set<void*> mine;
     for (int i = 0; i < 3000; ++i) {
         mine.insert(allocate(80));
-        bool zeroed;
-        ASSERT_EQ(mine.count(other->allocate(80, 1, &zeroed)), 0u);
+        ASSERT_EQ(mine.count(other->allocate(80, 1).p), 0u);
     }
     other->destroy();
     for (void* p : mine) ASSERT_EQ(heap_of(p), bound_);
@@ -222,8 +220,7 @@ TEST_F(BoundHeapTest, AChildHasTheHeapWhole) {
         for (; !stop; ++rounds) {
             BoundHeap* own = BoundHeap::create(NodeId{1});
             for (int i = 0; i < 100; ++i) release(allocate(300));
-            bool zeroed;
-            (void)own->allocate(700 * KiB, 1, &zeroed);
+            (void)own->allocate(700 * KiB, 1);
             own->destroy();
         }
     });
@@ -265,8 +262,7 @@ TEST_F(BoundHeapDeathTest, WrongFreesEndTheProgram) {
         void* q = allocate(64);
         EXPECT_DEATH((release(p), release(q), release(q)), "was freed already");
         BoundHeap* other = BoundHeap::create(NodeId{2});
-        bool zeroed;
-        void* gone = other->allocate(64, 1, &zeroed);
+        void* gone = other->allocate(64, 1).p;
         other->destroy();
         EXPECT_DEATH(release(gone), "not an allocated object, or was freed already");
     });

@@ -98,7 +98,9 @@ private:
             held.words = static_cast<std::uint64_t*>(block);
             zeroed = block != nullptr && process_heap.owner(block)->pages.region().is_zero(block, n);
         } else {
-            held.words = static_cast<std::uint64_t*>(allocate(class_of(n), &zeroed));
+            const Allocation object = testing::allocate_object(class_of(n));
+            held.words = static_cast<std::uint64_t*>(object.p);
+            zeroed = object.zeroed;
         }
         if (!expect(held.words != nullptr, "no memory")) return;
         expect(process_heap.space().region_of(held.words) == this_thread_heap->home->node.value, "on the thread's node");

@@ -60,10 +60,9 @@ TEST_F(Locate, ABigObjectIsItsFirstBag) {
 
 TEST_F(Locate, ABoundHeapsRunIsFoundFromAnyOfItsBags) {
     BoundHeap* const heap = BoundHeap::create(NodeId{1});
-    bool zeroed;
-    auto* const small = static_cast<char*>(heap->allocate(64, 1, &zeroed));
-    auto* const long_bag = static_cast<char*>(heap->allocate(100 * KiB, 1, &zeroed));
-    auto* const large = static_cast<char*>(heap->allocate(1 * MiB, 1, &zeroed));
+    auto* const small = static_cast<char*>(heap->allocate(64, 1).p);
+    auto* const long_bag = static_cast<char*>(heap->allocate(100 * KiB, 1).p);
+    auto* const large = static_cast<char*>(heap->allocate(1 * MiB, 1).p);
     for (const char* p : {small, long_bag, large}) {
         expect(Found::bound, nullptr, p);
         expect(Found::bound, inside, p + 8);

@@ -28,11 +28,11 @@ inline void start_heap(unsigned nodes, HeapOptions options = {}) {
 }
 
 // What malloc does with a size up to small_limit, by class.
-inline void* allocate(ClassId c, bool* zeroed = nullptr) {
-    if (zeroed != nullptr) *zeroed = false;
-    if (void* p = pop(this_thread_heap, c.value)) return p;
-    return refill(this_thread_heap, c, zeroed);
+inline Allocation allocate_object(ClassId c) {
+    if (void* p = pop(this_thread_heap, c.value)) return {p};
+    return refill(this_thread_heap, c);
 }
+inline void* allocate(ClassId c) { return allocate_object(c).p; }
 inline void* allocate(Bytes n) { return allocate(class_of(n)); }
 
 inline void release(void* p) {

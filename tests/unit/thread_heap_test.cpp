@@ -110,14 +110,15 @@ TEST_F(ThreadHeapTest, ObjectsAreDistinctAndComeBackLastFirst) {
 
 TEST_F(ThreadHeapTest, FreshObjectsSayThatTheyAreZero) {
     run_on(2, [] {
-        bool zeroed = false;
-        auto* p = static_cast<unsigned char*>(allocate(class_of(200'000), &zeroed));
-        EXPECT_TRUE(zeroed);
+        const Allocation fresh = testing::allocate_object(class_of(200'000));
+        EXPECT_TRUE(fresh.zeroed);
+        auto* p = static_cast<unsigned char*>(fresh.p);
         for (Bytes i = sizeof(Object); i < 200'000; ++i) ASSERT_EQ(p[i], 0);
         std::memset(p, 1, 200'000);
         release(p);
-        EXPECT_EQ(allocate(class_of(200'000), &zeroed), p);
-        EXPECT_FALSE(zeroed);
+        const Allocation again = testing::allocate_object(class_of(200'000));
+        EXPECT_EQ(again.p, p);
+        EXPECT_FALSE(again.zeroed);
         release(p);
     });
 }
@@ -419,8 +420,7 @@ TEST_F(ThreadHeapTest, ThreadsWithoutAHeapAreServed) {
     EXPECT_EQ(pop(this_thread_heap, 5), nullptr);
     std::vector<void*> all;
     for (int i = 0; i < 100; ++i) {
-        bool zeroed = false;
-        all.push_back(allocate_without_heap(NodeId{i % 2 == 0 ? 1u : 2u}, class_of(80), &zeroed));
+        all.push_back(allocate_without_heap(NodeId{i % 2 == 0 ? 1u : 2u}, class_of(80)).p);
         ASSERT_NE(all.back(), nullptr);
         EXPECT_EQ(process_heap.space().region_of(all.back()), i % 2 == 0 ? 1u : 2u);
     }

@@ -14,10 +14,11 @@ namespace {
 
 BoundHeap* inner(numalloc_heap* h) { return reinterpret_cast<BoundHeap*>(h); }
 
-void* allocate(numalloc_heap* h, Bytes n, Bytes alignment, bool* zeroed) {
-    if (n > largest_request || alignment > largest_request) return no_memory();
-    void* p = inner(h)->allocate(max_of<Bytes>(n, 1), alignment, zeroed);
-    return p != nullptr ? p : no_memory();
+Allocation allocate(numalloc_heap* h, Bytes n, Bytes alignment) {
+    if (n > largest_request || alignment > largest_request) return {no_memory()};
+    const Allocation object = inner(h)->allocate(max_of<Bytes>(n, 1), alignment);
+    if (object.p == nullptr) no_memory();
+    return object;
 }
 
 }  // namespace
@@ -38,17 +39,15 @@ NUMALLOC_EXPORT void numalloc_heap_destroy(numalloc_heap* h) noexcept {
 NUMALLOC_EXPORT void numalloc_heap_reset(numalloc_heap* h) noexcept { inner(h)->reset(); }
 
 NUMALLOC_EXPORT void* numalloc_heap_malloc(numalloc_heap* h, size_t size) noexcept {
-    bool zeroed;
-    return allocate(h, size, 1, &zeroed);
+    return allocate(h, size, 1).p;
 }
 
 NUMALLOC_EXPORT void* numalloc_heap_calloc(numalloc_heap* h, size_t count, size_t size) noexcept {
     size_t n;
     if (__builtin_mul_overflow(count, size, &n)) return no_memory();
-    bool zeroed = false;
-    void* p = allocate(h, n, 1, &zeroed);
-    if (p != nullptr) clear(p, n, zeroed);
-    return p;
+    const Allocation object = allocate(h, n, 1);
+    if (object.p != nullptr) clear(object, n);
+    return object.p;
 }
 
 NUMALLOC_EXPORT void* numalloc_heap_aligned_alloc(numalloc_heap* h, size_t alignment, size_t size) noexcept {
@@ -56,8 +55,7 @@ NUMALLOC_EXPORT void* numalloc_heap_aligned_alloc(numalloc_heap* h, size_t align
         errno = EINVAL;
         return nullptr;
     }
-    bool zeroed;
-    return allocate(h, size, alignment, &zeroed);
+    return allocate(h, size, alignment).p;
 }
 
 NUMALLOC_EXPORT void* numalloc_heap_realloc(numalloc_heap* h, void* p, size_t size) noexcept {

@@ -16,7 +16,7 @@ NUMALLOC_COLD inline void* no_memory() {
 }
 
 inline void* malloc_there(Bytes n, NodeId node) {
-    void* p = allocate_on_node(n, 1, node, nullptr);
+    void* p = allocate_on_node(n, 1, node).p;
     if (p != nullptr) return p;
     const auto next = NUMALLOC_ASIDE(malloc);
     return next != nullptr ? next(n) : no_memory();
@@ -25,14 +25,13 @@ inline void* malloc_there(Bytes n, NodeId node) {
 inline void* calloc_there(Bytes count, Bytes size, NodeId node) {
     Bytes n;
     if (__builtin_mul_overflow(count, size, &n)) return no_memory();
-    bool zeroed = false;
-    void* p = allocate_on_node(n, 1, node, &zeroed);
-    if (p == nullptr) {
+    const Allocation object = allocate_on_node(n, 1, node);
+    if (object.p == nullptr) {
         const auto next = NUMALLOC_ASIDE(calloc);
         return next != nullptr ? next(1, n) : no_memory();
     }
-    clear(p, n, zeroed);
-    return p;
+    clear(object, n);
+    return object.p;
 }
 
 inline void* aligned_alloc_there(Bytes alignment, Bytes n, NodeId node) {
@@ -40,7 +39,7 @@ inline void* aligned_alloc_there(Bytes alignment, Bytes n, NodeId node) {
         errno = EINVAL;
         return nullptr;
     }
-    void* p = allocate_on_node(n, alignment, node, nullptr);
+    void* p = allocate_on_node(n, alignment, node).p;
     if (p != nullptr) return p;
     const auto next = NUMALLOC_ASIDE(aligned_alloc);
     return next != nullptr ? next(alignment, n) : no_memory();

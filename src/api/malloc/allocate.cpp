@@ -18,17 +18,16 @@ void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return process_h
 
 }  // namespace
 
-void* allocate_slow(Bytes n, bool* zeroed) {
-    if (zeroed != nullptr) *zeroed = false;
-    if (n > largest_request) return nullptr;
+Allocation allocate_slow(Bytes n) {
+    if (n > largest_request) return {};
     ThreadHeap* const h = thread_heap_slow();
-    if (h == nullptr) return nullptr;
-    if (n > small_limit) return take_big(h, n, 1);
+    if (h == nullptr) return {};
+    if (n > small_limit) return {take_big(h, n, 1)};
     const ClassId c = class_of(max_of<Bytes>(n, 1));
-    if (h == &no_heap) return allocate_without_heap(node_of(h), c, zeroed);
+    if (h == &no_heap) return allocate_without_heap(node_of(h), c);
     // A thread's first call, and sizes above the fast path's, may find an object in the list.
-    if (void* p = pop(h, c.value)) return p;
-    return refill(h, c, zeroed);
+    if (void* p = pop(h, c.value)) return {p};
+    return refill(h, c);
 }
 
 namespace {
@@ -40,13 +39,13 @@ __attribute__((noinline)) void clear_big(void* p, Bytes n) {
 
 }  // namespace
 
-void clear(void* p, Bytes n, bool zeroed) {
+void clear(Allocation object, Bytes n) {
     if (n > small_limit) {
-        clear_big(p, n);
-    } else if (zeroed && n > sizeof(Object)) {
-        static_cast<Object*>(p)->next = nullptr;
+        clear_big(object.p, n);
+    } else if (object.zeroed && n > sizeof(Object)) {
+        static_cast<Object*>(object.p)->next = nullptr;
     } else {
-        memset(p, 0, max_of<Bytes>(n, sizeof(Object)));
+        memset(object.p, 0, max_of<Bytes>(n, sizeof(Object)));
     }
 }
 
@@ -57,23 +56,22 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     if (alignment <= bag_bytes && align_up(n, alignment) <= small_limit) {
         const Bytes rounded = align_up(n, alignment);
         void* p = allocate_fast(rounded);
-        return p != nullptr ? p : allocate_slow(rounded, nullptr);
+        return p != nullptr ? p : allocate_slow(rounded).p;
     }
     ThreadHeap* const h = thread_heap_slow();
     return h == nullptr ? nullptr : take_big(h, n, alignment);
 }
 
-void* allocate_on_node(Bytes n, Bytes alignment, NodeId node, bool* zeroed) {
-    if (zeroed != nullptr) *zeroed = false;
-    if (n > largest_request || alignment > largest_request) return nullptr;
+Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
+    if (n > largest_request || alignment > largest_request) return {};
     // A thread's first call makes its heap; a thread that has one is not asked where it runs.
     ThreadHeap* const h = attached_heap != &no_heap ? own_heap() : thread_heap_slow();
-    if (h == nullptr) return nullptr;
+    if (h == nullptr) return {};
     // See size_class.h: the class of the rounded size is aligned by itself.
     n = max_of<Bytes>(n, 1);
     const Bytes rounded = alignment <= bag_bytes ? align_up(n, alignment) : ~Bytes{0};
-    if (rounded <= small_limit) return allocate_on(h, node, class_of(rounded), zeroed);
-    return process_heap.take_big(node, n, alignment);
+    if (rounded <= small_limit) return allocate_on(h, node, class_of(rounded));
+    return {process_heap.take_big(node, n, alignment)};
 }
 
 namespace {
@@ -81,7 +79,7 @@ namespace {
 // nullptr where the library has stepped aside, and at its very beginning.
 ThreadHeap* heap_to_free_with() {
     // A thread that only frees needs a heap too: for its remote cache.
-    return this_thread_heap != &no_heap ? this_thread_heap : thread_heap_slow();
+    return attached_heap != &no_heap ? own_heap() : thread_heap_slow();
 }
 
 // An object in use, so the library is awake. `take(bytes)` finds a new place, in the heap `there` or anywhere for no_node.
@@ -103,10 +101,7 @@ void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_
 // `at` may be of another bound heap, or of none.
 void* reallocate_bound(BoundHeap* into, Location at, void* p, Bytes n, const char* call) {
     const bool may_stay = at.found == Found::bound && BoundHeap::of(at) == into;
-    return reallocate_with(at, p, n, call, may_stay, no_node, [=](Bytes bytes) {
-        bool zeroed;
-        return into->allocate(bytes, 1, &zeroed);
-    });
+    return reallocate_with(at, p, n, call, may_stay, no_node, [=](Bytes bytes) { return into->allocate(bytes, 1).p; });
 }
 
 }  // namespace
@@ -117,7 +112,7 @@ void* reallocate(void* p, Bytes n, const char* call) {
     if (at.found == Found::bound) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
     return reallocate_with(at, p, n, call, true, node_of(attached_heap), [](Bytes bytes) {
         void* q = allocate_fast(bytes);
-        return q != nullptr ? q : allocate_slow(bytes, nullptr);
+        return q != nullptr ? q : allocate_slow(bytes).p;
     });
 }
 
@@ -127,7 +122,7 @@ void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
     const NodeId now = process_heap.node_of(at);
     const NodeId to = node == no_node ? now : node;
     if (at.found == Found::bound && now == to) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
-    return reallocate_with(at, p, n, call, now == to, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to, nullptr); });
+    return reallocate_with(at, p, n, call, now == to, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
 }
 
 void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {

@@ -10,18 +10,17 @@ namespace numalloc::api {
 constexpr Bytes largest_request = static_cast<Bytes>(PTRDIFF_MAX);
 
 // All that the fast path is not: first call of a thread, empty list, large sizes. 0 bytes are 1.
-// nullptr with no memory; errno is left alone. `zeroed`, if given, says of a small object whether every
-// byte but its first word, which may have held a list, is 0.
-void* allocate_slow(Bytes n, bool* zeroed);
+// errno is left alone.
+Allocation allocate_slow(Bytes n);
 
-// Makes an object of n bytes zero that was just allocated: `zeroed` is what was said of it then.
-void clear(void* p, Bytes n, bool zeroed);
+// Makes an object of n bytes zero that was just allocated.
+void clear(Allocation object, Bytes n);
 
 // `alignment` is a power of two.
 void* allocate_aligned(Bytes n, Bytes alignment);
 
 // The same on a node: exactly there, unless it is full and spilling is allowed. `alignment` 1 for none.
-void* allocate_on_node(Bytes n, Bytes alignment, NodeId node, bool* zeroed);
+Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node);
 
 // As realloc(p, n) for n > 0 and p of ours; `call` is named if p is invalid.
 void* reallocate(void* p, Bytes n, const char* call);

@@ -31,7 +31,7 @@ NUMALLOC_COLD void* malloc_failed(Bytes n) {
 }
 
 __attribute__((noinline)) void* malloc_slow(Bytes n) {
-    void* p = allocate_slow(n, nullptr);
+    void* p = allocate_slow(n).p;
     return NUMALLOC_LIKELY(p != nullptr) ? p : malloc_failed(n);
 }
 
@@ -54,12 +54,11 @@ NUMALLOC_COLD void* calloc_failed(Bytes n) {
 }
 
 __attribute__((noinline)) void* calloc_slow(Bytes n) {
-    bool zeroed = false;
-    void* p = allocate_fast(n);
-    if (p == nullptr) p = allocate_slow(n, &zeroed);
-    if (p == nullptr) return calloc_failed(n);
-    clear(p, n, zeroed);
-    return p;
+    Allocation object{allocate_fast(n)};
+    if (object.p == nullptr) object = allocate_slow(n);
+    if (object.p == nullptr) return calloc_failed(n);
+    clear(object, n);
+    return object.p;
 }
 
 bool valid_alignment(Bytes alignment) { return is_power_of_two(alignment); }

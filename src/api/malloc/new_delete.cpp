@@ -24,7 +24,7 @@ namespace {
 // Memory by the way that libstdc++'s operators take, or by the short one to the same place.
 void* try_new(Bytes n, Bytes alignment) {
     n = max_of<Bytes>(n, 1);
-    if (NUMALLOC_LIKELY(!operators_replaced())) return alignment == 0 ? allocate_slow(n, nullptr) : allocate_aligned(n, alignment);
+    if (NUMALLOC_LIKELY(!operators_replaced())) return alignment == 0 ? allocate_slow(n).p : allocate_aligned(n, alignment);
     if (alignment == 0) return std::malloc(n);
     return n <= largest_request ? std::aligned_alloc(alignment, align_up(n, alignment)) : nullptr;
 }

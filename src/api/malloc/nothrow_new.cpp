@@ -42,7 +42,7 @@ bool served(void* p) { return p != nullptr || current_new_handler() == nullptr; 
 // `throwing` is for a process without a run-time of its own, in which nothing can throw.
 __attribute__((noinline)) void* nothrow_slow(Bytes n, RuntimeForm& form, void* (*throwing)(std::size_t)) {
     if (NUMALLOC_LIKELY(!operators_replaced()))
-        if (void* p = allocate_slow(n, nullptr); served(p)) return p;
+        if (void* p = allocate_slow(n).p; served(p)) return p;
     auto* const by_runtime = reinterpret_cast<New>(form.find());
     return by_runtime != nullptr ? by_runtime(n, std::nothrow_t{}) : throwing(n);
 }

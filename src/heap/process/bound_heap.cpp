@@ -104,30 +104,29 @@ void BoundHeap::add_bag(ClassId c, void* start) {
     enlist(available_[c.value], number_at(start));
 }
 
-void* BoundHeap::allocate_small(ClassId c, bool* zeroed) {
+Allocation BoundHeap::allocate_small(ClassId c) {
     const ClassShape& shape = shape_of(c);
     lock_.lock();
     if (available_[c.value] == no_bag) {
         // Without the lock: the nearest node that has room may have to be opened first.
         lock_.unlock();
         void* const block = process_heap.take_big(node_, shape.bags * bag_bytes, 1, BagState::bound_small, c);
-        if (block == nullptr) return nullptr;
+        if (block == nullptr) return {};
         lock_.lock();
         add_bag(c, block);
     }
     const std::uint32_t number = available_[c.value];
     Bag& bag = entry_of(number);
     char* const start = start_of(number);
-    void* p;
+    Allocation made;
     if (bag.bound.free != no_object) {
-        p = start + Bytes{bag.bound.free} * granule;
-        const Object* const next = static_cast<Object*>(p)->next;
+        made.p = start + Bytes{bag.bound.free} * granule;
+        const Object* const next = static_cast<Object*>(made.p)->next;
         bag.bound.free = next == nullptr ? no_object : static_cast<std::uint16_t>((address_of(next) - address_of(start)) / granule);
-        *zeroed = false;
     } else {
-        p = start + Bytes{bag.bound.carved} * shape.size;
+        made.p = start + Bytes{bag.bound.carved} * shape.size;
         __atomic_store_n(&bag.bound.carved, static_cast<std::uint16_t>(bag.bound.carved + 1), __ATOMIC_RELAXED);
-        *zeroed = process_heap.owner(p)->pages.region().is_zero(p, shape.size);
+        made.zeroed = process_heap.owner(made.p)->pages.region().is_zero(made.p, shape.size);
     }
     used_ += shape.size;
     if (++bag.taken == shape.objects) {
@@ -135,7 +134,7 @@ void* BoundHeap::allocate_small(ClassId c, bool* zeroed) {
         enlist(rest_, number);
     }
     lock_.unlock();
-    return p;
+    return made;
 }
 
 void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
@@ -152,12 +151,11 @@ void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
     return block;
 }
 
-void* BoundHeap::allocate(Bytes n, Bytes alignment, bool* zeroed) {
+Allocation BoundHeap::allocate(Bytes n, Bytes alignment) {
     // See size_class.h: such a class is aligned by itself.
     if (alignment <= bag_bytes && n <= small_limit && align_up(n, alignment) <= small_limit)
-        return allocate_small(class_of(align_up(n, alignment)), zeroed);
-    *zeroed = false;
-    return allocate_big(n, alignment);
+        return allocate_small(class_of(align_up(n, alignment)));
+    return {allocate_big(n, alignment)};
 }
 
 const char* BoundHeap::why_invalid(Location at, const void* p) {

@@ -31,8 +31,8 @@ public:
 
     NodeId node() const { return node_; }
 
-    // `n` bytes, n > 0, aligned to a power of two. nullptr with no memory. *zeroed: of a small object, all are zero.
-    void* allocate(Bytes n, Bytes alignment, bool* zeroed);
+    // `n` bytes, n > 0, aligned to a power of two.
+    Allocation allocate(Bytes n, Bytes alignment);
 
     // These take what locate() found of `p`, a bound heap's. nullptr, or why `p` is no object in use.
     static const char* why_invalid(Location at, const void* p);
@@ -51,7 +51,7 @@ public:
 
 private:
     explicit BoundHeap(NodeId node);
-    void* allocate_small(ClassId c, bool* zeroed);
+    Allocation allocate_small(ClassId c);
     void* allocate_big(Bytes n, Bytes alignment);
     void add_bag(ClassId c, void* start);
     const char* free_small(Location at, Bag& bag, void* p);

@@ -15,6 +15,12 @@
 
 namespace numalloc {
 
+// An object for a program; nullptr with no memory. Two registers.
+struct Allocation {
+    void* p = nullptr;
+    bool zeroed = false;  // a small one: every byte but its first word, which may have held a list, is 0
+};
+
 struct HeapOptions {
     MemoryBinding memory_binding = MemoryBinding::preferred;
     os::NodeMask bound_nodes;         // all memory comes from these, the kernel's numbers; empty: from any

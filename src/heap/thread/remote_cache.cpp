@@ -68,23 +68,19 @@ void* RemoteCache::take(NodeId n, ClassId c) {
     return object;
 }
 
-void* RemoteCache::fetch(NodeId n, ClassId c, bool* zeroed) {
+Allocation RemoteCache::fetch(NodeId n, ClassId c) {
     // Without the lock: a node that is opened now takes an outer one.
     const ClassShape& shape = shape_of(c);
     const std::uint32_t want = static_cast<std::uint32_t>(min_of<Bytes>(process_heap.batch(c), max_of<Bytes>(1, fetched / shape.size)));
     const Supply supply = process_heap.take_small(n, c, want);
-    if (supply.count == 0) return nullptr;
-    Object* first = supply.list;
-    if (supply.fresh != nullptr) {
-        first = link_fresh(supply.fresh, supply.count, shape.size);
-        if (zeroed != nullptr) *zeroed = supply.zeroed;
-    }
+    if (supply.count == 0) return {};
+    Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
     if (supply.count > 1) {
         os::Guard guard(lock_);
         if (bytes_ + (Bytes{supply.count} - 1) * shape.size > budget) send_all();
         keep(slot_of(n, c), first->next, supply.count - 1);
     }
-    return first;
+    return {first, supply.zeroed};
 }
 
 void RemoteCache::flush() {

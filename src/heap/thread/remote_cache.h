@@ -25,8 +25,8 @@ public:
     // An object of class `c` of node `n`, if there is one here. Thread-safe.
     void* take(NodeId n, ClassId c);
     // The same from the node, with some more to rest here; as ProcessHeap::take_small() says when the node is
-    // full. nullptr with no memory. *zeroed, if given, says whether every byte but its first word is 0.
-    void* fetch(NodeId n, ClassId c, bool* zeroed);
+    // full.
+    Allocation fetch(NodeId n, ClassId c);
 
     // Sends everything. Thread-safe.
     void flush();

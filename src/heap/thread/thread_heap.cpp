@@ -160,8 +160,8 @@ void flush_thread() {
 namespace {
 
 // A batch from the node becomes current, which is empty; `one` of its objects is for the
-// caller. Fresh objects that read as zero set *zeroed.
-Object* take_batch(ThreadHeap* h, ClassId id, bool one, bool* zeroed) {
+// caller.
+Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     const unsigned c = id.value;
     ThreadHeap::Lists& s = h->lists[c];
     const ClassShape& shape = shape_of(id);
@@ -169,14 +169,10 @@ Object* take_batch(ThreadHeap* h, ClassId id, bool one, bool* zeroed) {
     // Of the largest classes, only the one (paper 3.4: above 32 KiB one object at a time).
     const std::uint32_t want = shape.batch > 1 ? s.capacity + std::uint32_t{one} : 1;
     const Supply supply = process_heap.take_small(h->home->node, id, want, h->shard);
-    if (supply.count == 0) return nullptr;
+    if (supply.count == 0) return {};
     housekeeping(h, id);
-    Object* first = supply.list;
+    Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
     std::uint32_t rest = supply.count;
-    if (supply.fresh != nullptr) {
-        if (zeroed != nullptr) *zeroed = supply.zeroed;
-        first = link_fresh(supply.fresh, supply.count, shape.size);
-    }
     Object* list = first;
     if (one) {
         list = first->next;
@@ -185,15 +181,15 @@ Object* take_batch(ThreadHeap* h, ClassId id, bool one, bool* zeroed) {
     // A spilled object is another node's: it must not enter the list.
     if (rest > 0 && process_heap.owner(first) == h->home) set_current(h, c, list, rest, rest + s.capacity);
     else if (rest > 0) h->remote_cache.add(process_heap.owner(first)->node, id, first);
-    return first;
+    return {first, supply.zeroed};
 }
 
 }  // namespace
 
-void* refill(ThreadHeap* h, ClassId id, bool* zeroed) {
+Allocation refill(ThreadHeap* h, ClassId id) {
     const unsigned c = id.value;
     ThreadHeap::Lists& s = h->lists[c];
-    if (h->head[c] == &end_of_list) return take_batch(h, id, true, zeroed);
+    if (h->head[c] == &end_of_list) return take_batch(h, id, true);
     // The last object of current; the sealed list takes its place, or a new batch: a list
     // left empty would send the next free, and the malloc after it, the slow way too.
     Object* const last = h->head[c];
@@ -202,35 +198,31 @@ void* refill(ThreadHeap* h, ClassId id, bool* zeroed) {
         s.sealed = nullptr;
     } else {
         set_empty(h, c);
-        if (shape_of(id).batch > 1) take_batch(h, id, false, nullptr);
+        if (shape_of(id).batch > 1) take_batch(h, id, false);
     }
-    return last;
+    return {last};
 }
 
-void* allocate_on(ThreadHeap* h, NodeId n, ClassId c, bool* zeroed) {
+Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c) {
     // With origin_free=off the thread's own lists hold other nodes' objects as well.
-    if (h == &no_heap || !process_heap.options().origin_free) return allocate_without_heap(n, c, zeroed);
+    if (h == &no_heap || !process_heap.options().origin_free) return allocate_without_heap(n, c);
     if (h->home->node == n) {
         void* p = pop(h, c.value);
-        return p != nullptr ? p : refill(h, c, zeroed);
+        return p != nullptr ? Allocation{p} : refill(h, c);
     }
-    if (void* p = h->remote_cache.take(n, c)) return p;
+    if (void* p = h->remote_cache.take(n, c)) return {p};
     housekeeping(h, no_class);
-    return h->remote_cache.fetch(n, c, zeroed);
+    return h->remote_cache.fetch(n, c);
 }
 
-void* allocate_without_heap(NodeId n, ClassId c, bool* zeroed) {
+Allocation allocate_without_heap(NodeId n, ClassId c) {
     const Supply supply = process_heap.take_small(n, c, 1);
-    if (supply.count == 0) return nullptr;
-    if (supply.fresh != nullptr) {
-        if (zeroed != nullptr) *zeroed = supply.zeroed;
-        return supply.fresh;
-    }
+    if (supply.fresh != nullptr || supply.count == 0) return {supply.fresh, supply.zeroed};
     if (supply.count > 1) {
         NodeHeap* from = process_heap.owner(supply.list);
         from->of(c).give_to_bags({supply.list->next, supply.count - 1});
     }
-    return supply.list;
+    return {supply.list};
 }
 
 // Inline, so that what was located stays in registers.

@@ -157,12 +157,11 @@ void detach_thread();
 // Hands over what the calling thread holds, but leaves it its heap.
 void flush_thread();
 
-// An object of the class from any node. Where the node is full as take_small() says, and nullptr with no
-// memory; `h` may be &no_heap. *zeroed as of allocate_without_heap().
-void* allocate_on(ThreadHeap* h, NodeId n, ClassId c, bool* zeroed);
+// An object of the class from any node. Where the node is full as take_small() says; `h` may be &no_heap.
+Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c);
 
-// An object of the class, when pop() had none. nullptr with no memory.
-void* refill(ThreadHeap* heap, ClassId c, bool* zeroed);
+// An object of the class, when pop() had none.
+Allocation refill(ThreadHeap* heap, ClassId c);
 
 // After a fork, in the child: the heaps of threads that the child does not have may serve new threads, once they
 // are wanted. What those threads held is lost to the child, but for their remote caches: housekeeping finds them.
@@ -183,7 +182,7 @@ void for_each_thread_heap(Visit visit) {
 }
 
 // One object for a thread without a heap.
-void* allocate_without_heap(NodeId n, ClassId c, bool* zeroed);
+Allocation allocate_without_heap(NodeId n, ClassId c);
 
 // Frees what push() did not: `call` names the caller's function in the message that ends the
 // program when `p` is not an object in use.
