@@ -38,7 +38,7 @@ const char* why_not_of_class(Location at, const void* p) {
     return ClassHeap::why_invalid(at.owner->pages.region(), at.bag, at.class_id, p);
 }
 
-void check_object(const ThreadHeap* h, Location at, const void* p, const char* call) {
+NUMALLOC_INLINE void check_object(const ThreadHeap* h, Location at, const void* p, const char* call) {
     if (const char* why = why_not_of_class(at, p)) die_of_invalid_pointer(call, p, why);
     if (p == h->head[at.class_id.value]) die_of_invalid_pointer(call, p, "was freed already");
 }
