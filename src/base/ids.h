@@ -38,4 +38,13 @@ struct BagIndex {
     constexpr std::uint32_t operator-(BagIndex from) const { return value - from.value; }
 };
 
+// The same counted from the start of the address space, for what has bags of several nodes.
+struct BagNumber {
+    std::uint32_t value = 0;
+    constexpr BagNumber() = default;
+    constexpr explicit BagNumber(std::uint64_t v) : value(static_cast<std::uint32_t>(v)) {}
+    constexpr bool operator==(const BagNumber&) const = default;
+};
+constexpr BagNumber no_number{};
+
 }  // namespace numalloc

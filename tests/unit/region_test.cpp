@@ -111,14 +111,14 @@ TEST_F(RegionTest, WhatLiesInTheWayIsSteppedOver) {
     const std::uint64_t first = region_.first_bag().value;
     ASSERT_TRUE(grow(first + (os::huge_page >> bag_shift)));
     const std::uint64_t old_end = region_.committed();
-    EXPECT_EQ(step_over(1), no_bag);  // nothing is in the way yet
+    EXPECT_EQ(step_over(1), no_bag.value);  // nothing is in the way yet
     const Bytes obstacle = 9 * MiB;
     ASSERT_EQ(os::map_at(at(old_end), obstacle), os::Mapped::done);
     std::memset(at(old_end), 7, obstacle);
     EXPECT_FALSE(grow(old_end + 1));
     EXPECT_EQ(region_.committed(), old_end);
     const std::uint32_t beyond = step_over(40);
-    ASSERT_NE(beyond, no_bag);
+    ASSERT_NE(beyond, no_bag.value);
     EXPECT_GE(beyond, old_end + (obstacle >> bag_shift));
     EXPECT_LE(beyond, old_end + (2 * obstacle >> bag_shift));
     EXPECT_GE(region_.committed(), beyond + 40u);

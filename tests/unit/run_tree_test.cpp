@@ -27,16 +27,17 @@ public:
     }
     std::uint32_t expected(std::uint32_t length) const {
         const auto found = std::find_if(runs_.begin(), runs_.end(), [=](const auto& run) { return run.second >= length; });
-        return found == runs_.end() ? no_bag : found->first;
+        return found == runs_.end() ? no_bag.value : found->first;
     }
     void check(std::uint32_t length) const { ASSERT_EQ(tree_.find(length).value, expected(length)) << "for " << length << " bags"; }
 
     void check_from(std::uint32_t length, std::uint32_t from) const {
         auto run = runs_.lower_bound(from);
         while (run != runs_.end() && run->second < length) ++run;
-        ASSERT_EQ(tree_.find(length, BagIndex{from}).value, run == runs_.end() ? no_bag : run->first) << length << " bags from " << from;
+        const std::uint32_t first = run == runs_.end() ? no_bag.value : run->first;
+        ASSERT_EQ(tree_.find(length, BagIndex{from}).value, first) << length << " bags from " << from;
         const auto above = runs_.upper_bound(from);
-        ASSERT_EQ(tree_.at_or_below(BagIndex{from}).value, above == runs_.begin() ? no_bag : std::prev(above)->first);
+        ASSERT_EQ(tree_.at_or_below(BagIndex{from}).value, above == runs_.begin() ? no_bag.value : std::prev(above)->first);
     }
 
     const RunTree& tree() const { return tree_; }
@@ -66,12 +67,12 @@ TEST(RunTree, TheLowestThatIsLongEnough) {
     EXPECT_EQ(lowest(m, 4), 100u);
     EXPECT_EQ(lowest(m, 5), 300u);
     EXPECT_EQ(lowest(m, 2), 100u);
-    EXPECT_EQ(lowest(m, 10), no_bag);
+    EXPECT_EQ(lowest(m, 10), no_bag.value);
     m.remove(100);
     EXPECT_EQ(lowest(m, 4), 300u);
     m.remove(300);
     EXPECT_EQ(lowest(m, 4), 500u);
-    EXPECT_EQ(lowest(m, 5), no_bag);
+    EXPECT_EQ(lowest(m, 5), no_bag.value);
 }
 
 // Longer than the three bytes tell exactly in which a subtree says its longest.

@@ -234,8 +234,8 @@ void ClassHeap::validate() const {
         for (unsigned i = 0; i < shards_.end(); ++i) {
             if (!shards_.is_open(i)) continue;
             os::Guard guard(shard(i).lock);
-            std::uint32_t previous = no_bag;
-            for (std::uint32_t b = shard(i).partial; b != no_bag; b = bag(b).small.next) {
+            BagIndex previous;
+            for (BagIndex b = shard(i).partial; b != no_bag; b = bag(b).small.next) {
                 const Bag& listed = bag(b);
                 const FreeList freed = FreeList::of(listed);
                 NUMALLOC_ASSERT(listed.state == BagState::small && listed.class_id == class_.value && freed.shard() == i);

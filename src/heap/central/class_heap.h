@@ -87,7 +87,7 @@ private:
 
     // Bags that became wholly free under a lock, given to the page heap after it.
     struct Emptied {
-        std::uint32_t first = no_bag;
+        BagIndex first;
     };
 
     // What a refill has of bags, taken under the lock without a look at the objects: whole lists, and a
@@ -97,7 +97,7 @@ private:
         Batch list[most];
         unsigned lists = 0;
         std::uint32_t count = 0;
-        std::uint32_t cut = no_bag;
+        BagIndex cut;
         std::uint32_t cut_count = 0;
         Supply fresh;
         bool nothing() const { return lists == 0 && cut == no_bag && fresh.count == 0; }
@@ -127,7 +127,7 @@ private:
 
     Shard& shard(unsigned i) const { return shards_.at(i, class_); }
     Region& region() const { return pages_.region(); }
-    Bag& bag(std::uint32_t b) const { return region().bag(BagIndex{b}); }
+    Bag& bag(BagIndex b) const { return region().bag(b); }
     const ClassShape& shape() const { return shape_of(class_); }
     Common& common() const { return shards_.common(class_); }
     const Bag& home_of(Batch list) const;
@@ -154,13 +154,13 @@ private:
     Supply carve(Shard& shard, std::uint32_t want);
     bool adopt(unsigned shard);
     void add_bag(unsigned shard, BagIndex fresh);
-    void give_if_empty(Shard& shard, std::uint32_t b, Emptied& emptied);
-    void enlist(Shard& shard, std::uint32_t b);
-    void unlist(Shard& shard, std::uint32_t b);
+    void give_if_empty(Shard& shard, BagIndex b, Emptied& emptied);
+    void enlist(Shard& shard, BagIndex b);
+    void unlist(Shard& shard, BagIndex b);
 
     // After it.
     Supply supply_of(const Taken& taken);
-    Object* cut(std::uint32_t b, std::uint32_t count, Object* before);
+    Object* cut(BagIndex b, std::uint32_t count, Object* before);
     void sort(Batch list, Emptied& emptied);
     void give(const Emptied& emptied);
 

@@ -37,9 +37,9 @@ private:
 struct alignas(64) Shard {
     // Under the lock, in its cache line: nobody else looks at it.
     os::Lock<os::LockRank::size_class> lock;
-    std::uint32_t partial = no_bag;       // bags with freed objects, the fullest first
-    std::uint32_t last_partial = no_bag;
-    std::uint32_t carving = no_bag;       // the bag whose never-used rest is handed out
+    BagIndex partial;                     // bags with freed objects, the fullest first
+    BagIndex last_partial;
+    BagIndex carving;                     // the bag whose never-used rest is handed out
 
     // Without the lock.
     alignas(64) Ring ring;
@@ -49,7 +49,6 @@ struct alignas(64) Shard {
     std::uint64_t taken = 0;              // objects outside of the shard's bags
     std::uint64_t flush_below = 0;        // sparse: empty the ring when `taken` falls to this
 };
-static_assert(no_bag == 0, "zero pages would name a bag");
 static_assert(sizeof(Shard) == 256);
 
 // What all shards of a class have together.

@@ -24,7 +24,7 @@ void ClassHeap::Held::hold_shard_of(const Bag& bag) {
     while (!is_of(bag));
 }
 
-void ClassHeap::enlist(Shard& shard, std::uint32_t b) {
+void ClassHeap::enlist(Shard& shard, BagIndex b) {
     Bag::Small& s = bag(b).small;
     s.next = shard.partial;
     s.previous = no_bag;
@@ -33,7 +33,7 @@ void ClassHeap::enlist(Shard& shard, std::uint32_t b) {
     shard.partial = b;
 }
 
-void ClassHeap::unlist(Shard& shard, std::uint32_t b) {
+void ClassHeap::unlist(Shard& shard, BagIndex b) {
     Bag::Small& s = bag(b).small;
     if (!s.listed) return;
     (s.previous != no_bag ? bag(s.previous).small.next : shard.partial) = s.next;
@@ -49,7 +49,7 @@ void ClassHeap::count_bags(Shard& shard, std::int32_t more) {
 // Freed objects of as many bags as it takes. Of the last the newest are cut off when the lock is no longer held: until then
 // nobody else takes from it, and it is not given back, for then it has objects in use.
 void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
-    for (std::uint32_t b = shard.partial, next; b != no_bag && taken.count < want && taken.lists < Taken::most; b = next) {
+    for (BagIndex b = shard.partial, next; b != no_bag && taken.count < want && taken.lists < Taken::most; b = next) {
         Bag& from = bag(b);
         next = from.small.next;
         if (__atomic_load_n(&from.small.being_cut, __ATOMIC_ACQUIRE)) continue;
@@ -72,7 +72,7 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
     Bag& from = bag(shard.carving);
     const std::uint32_t left = std::uint32_t{shape().objects} - from.small.carved;
     const std::uint32_t count = min_of(want, left);
-    const Address first = address_of(region().address(BagIndex{shard.carving})) + Bytes{from.small.carved} * shape().size;
+    const Address first = address_of(region().address(shard.carving)) + Bytes{from.small.carved} * shape().size;
     __atomic_store_n(&from.small.carved, static_cast<std::uint16_t>(from.small.carved + count), __ATOMIC_RELAXED);
     __atomic_fetch_add(&shard.taken, count, __ATOMIC_RELAXED);
     if (count == left) shard.carving = no_bag;
@@ -81,7 +81,7 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
 
 void ClassHeap::add_bag(unsigned number, BagIndex fresh) {
     Shard& own = shard(number);
-    own.carving = fresh.value;
+    own.carving = fresh;
     count_bags(own, 1);
     __atomic_fetch_add(&common().bags, 1, __ATOMIC_RELAXED);
     Bag& added = region().bag(fresh);
@@ -102,7 +102,7 @@ bool ClassHeap::adopt(unsigned number) {
         Shard& other = shard(i);
         os::count(os::Count::foreign_try_locks);
         if (!other.lock.try_lock()) continue;
-        const std::uint32_t b = !can_spare(other) ? no_bag : other.last_partial != no_bag ? other.last_partial : other.carving;
+        const BagIndex b = !can_spare(other) ? no_bag : other.last_partial != no_bag ? other.last_partial : other.carving;
         if (b != no_bag) {
             Bag& moves = bag(b);
             const bool listed = moves.small.listed;
@@ -132,12 +132,12 @@ void ClassHeap::take_from(Shard& shard, std::uint32_t want, Taken& taken) {
     if (taken.nothing() && shard.carving != no_bag) taken.fresh = carve(shard, want);
 }
 
-void ClassHeap::give_if_empty(Shard& shard, std::uint32_t b, Emptied& emptied) {
+void ClassHeap::give_if_empty(Shard& shard, BagIndex b, Emptied& emptied) {
     Bag& empty = bag(b);
     if (FreeList::of(empty).count() != empty.small.carved || __atomic_load_n(&empty.small.being_cut, __ATOMIC_RELAXED)) return;
     unlist(shard, b);
     if (shard.carving == b) shard.carving = no_bag;
-    region().set_class(BagIndex{b}, shape().bags, no_class);
+    region().set_class(b, shape().bags, no_class);
     count_bags(shard, -1);
     __atomic_fetch_sub(&common().bags, 1, __ATOMIC_RELAXED);
     empty.small.next = emptied.first;
@@ -180,15 +180,15 @@ void ClassHeap::drain(bool idle_only) {
         if (held->carving != no_bag) give_if_empty(*held, held->carving, emptied);
         const BagIndex rest = idle_only ? PageHeap::none : pages_.give_rest(page_owner(i));
         if (rest == PageHeap::none) continue;
-        bag(rest.value).small.next = emptied.first;
-        emptied.first = rest.value;
+        bag(rest).small.next = emptied.first;
+        emptied.first = rest;
     }
     held.release();
     give(emptied);
 }
 
 // The newest `count` objects of a bag that is marked as being cut, with `before` behind them.
-Object* ClassHeap::cut(std::uint32_t b, std::uint32_t count, Object* before) {
+Object* ClassHeap::cut(BagIndex b, std::uint32_t count, Object* before) {
     Bag& from = bag(b);
     FreeList freed = FreeList::of(from);
     for (;;) {
@@ -233,9 +233,9 @@ Supply ClassHeap::supply_of(const Taken& taken) {
 }
 
 void ClassHeap::give(const Emptied& emptied) {
-    for (std::uint32_t b = emptied.first; b != no_bag;) {
-        const std::uint32_t next = bag(b).small.next;
-        pages_.give(BagIndex{b});
+    for (BagIndex b = emptied.first; b != no_bag;) {
+        const BagIndex next = bag(b).small.next;
+        pages_.give(b);
         b = next;
     }
 }

@@ -34,7 +34,7 @@ struct ClassHeap::Chain {
     Object* first;
     Object* last;
     const Object* newest;  // of the bag's freed objects, when each of the chain was compared with it
-    std::uint32_t bag;
+    BagIndex bag;
     std::uint32_t count;
 };
 
@@ -47,8 +47,8 @@ public:
     Sorter& operator=(const Sorter&) = delete;
 
     // The chain of the bag, to be added to.
-    Chain& chain_of(std::uint32_t b) {
-        const unsigned place = b % places;
+    Chain& chain_of(BagIndex b) {
+        const unsigned place = b.value % places;
         Chain& chain = chains_[place];
         const bool taken = (taken_places_ >> place & 1) != 0;
         if (taken && chain.bag == b) return chain;
@@ -144,8 +144,13 @@ private:
 
     ClassHeap& heap_;
     Emptied& emptied_;
-    Chain chains_[places];
-    Chain waiting_[places];
+    // Not initialised: there is nothing in a place that is not taken.
+    union {
+        Chain chains_[places];
+    };
+    union {
+        Chain waiting_[places];
+    };
     std::uint32_t taken_places_ = 0;
     unsigned waiting_count_ = 0;
     unsigned counted_for_ = 0;
@@ -170,7 +175,7 @@ void ClassHeap::sort(Batch list, Emptied& emptied) {
         const Bag& home = region().bag(b);
         const Address start = address_of(region().address(b));
         NUMALLOC_ASSERT(home.state == BagState::small && home.class_id == class_.value);
-        Chain& chain = sorter.chain_of(b.value);
+        Chain& chain = sorter.chain_of(b);
         if (chain.count == 0) chain.newest = FreeList::of(home).newest();
         const Object* const freed = chain.newest;
         Object* const first = object;

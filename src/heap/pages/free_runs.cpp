@@ -25,18 +25,18 @@ BagIndex FreeRuns::aligned(BagIndex b, std::uint32_t alignment) const {
 
 FreeRuns::Place FreeRuns::find(std::uint32_t bags, std::uint32_t alignment) const {
     BagIndex run = tree_.find(bags);
-    for (unsigned i = 0; alignment > 1 && run != no_run; ++i) {
+    for (unsigned i = 0; alignment > 1 && run != no_bag; ++i) {
         if (std::uint64_t{aligned(run, alignment) - run} + bags <= length(run)) break;
         run = tree_.find(i < aligned_tries ? bags : bags + alignment - 1, run + 1);
     }
-    return run == no_run ? Place{} : Place{run, aligned(run, alignment)};
+    return run == no_bag ? Place{} : Place{run, aligned(run, alignment)};
 }
 
 BagIndex FreeRuns::run_before(BagIndex b) const {
-    if (b <= region_->first_bag()) return no_run;
+    if (b <= region_->first_bag()) return no_bag;
     const Bag& last = entry(b - 1);
     const BagIndex run = last.state == BagState::inside ? b - 1 - last.run : b - 1;
-    return entry(run).state == BagState::free ? run : no_run;
+    return entry(run).state == BagState::free ? run : no_bag;
 }
 
 // A piece's last bag tells where it begins, unless the piece is one bag and the first of its run.
@@ -78,24 +78,24 @@ void FreeRuns::write_run(BagIndex first, std::uint32_t bags) {
 void FreeRuns::enqueue(BagIndex piece) {
     Bag::Free& p = entry(piece).free;
     dirty_ += p.length;
-    p.newer = no_run;
+    p.newer = no_bag;
     p.older = newest_;
-    (newest_ != no_run ? entry(newest_).free.newer : oldest_) = piece;
+    (newest_ != no_bag ? entry(newest_).free.newer : oldest_) = piece;
     newest_ = piece;
 }
 
 void FreeRuns::dequeue(BagIndex piece) {
     const Bag::Free& p = entry(piece).free;
     dirty_ -= p.length;
-    (p.older != no_run ? entry(p.older).free.newer : oldest_) = p.newer;
-    (p.newer != no_run ? entry(p.newer).free.older : newest_) = p.older;
+    (p.older != no_bag ? entry(p.older).free.newer : oldest_) = p.newer;
+    (p.newer != no_bag ? entry(p.newer).free.older : newest_) = p.older;
 }
 
 // The neighbours in the queue lead to the piece.
 void FreeRuns::join_links(BagIndex piece) {
     const Bag::Free& p = entry(piece).free;
-    (p.older != no_run ? entry(p.older).free.newer : oldest_) = piece;
-    (p.newer != no_run ? entry(p.newer).free.older : newest_) = piece;
+    (p.older != no_bag ? entry(p.older).free.newer : oldest_) = piece;
+    (p.newer != no_bag ? entry(p.newer).free.older : newest_) = piece;
 }
 
 // Takes the place of another in the queue, and its age. Their lengths are the caller's.
@@ -176,7 +176,7 @@ void FreeRuns::add(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t
         length += take_out(right);
         join(first, right);
     }
-    if (const BagIndex left = run_before(first); left != no_run) {
+    if (const BagIndex left = run_before(first); left != no_bag) {
         const BagIndex last = piece_before(first);
         length += take_out(left);
         run = left;
@@ -240,8 +240,8 @@ void FreeRuns::validate(BagIndex first, BagIndex top) const {
         }
         NUMALLOC_ASSERT(bags == bags_ && dirty == dirty_ && tree_.validate() == runs);
         std::uint32_t queued = 0;
-        BagIndex older = no_run;
-        for (BagIndex p = oldest_; p != no_run; p = entry(p).free.newer) {
+        BagIndex older = no_bag;
+        for (BagIndex p = oldest_; p != no_bag; p = entry(p).free.newer) {
             NUMALLOC_ASSERT(entry(p).free.kind == Piece::dirty && entry(p).free.older == older);
             queued += entry(p).free.length;
             older = p;

@@ -30,7 +30,7 @@ public:
     // The range lies below `top` and is of no run: its first bag's entry says `inside`.
     void add(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t since, BagIndex top);
     // The lowest free run in which `bags` bags begin at a multiple of `alignment` bags (a power of two) from address 0, and
-    // where; no_run.
+    // where; no_bag.
     struct Place {
         BagIndex run, first;
     };
@@ -43,7 +43,7 @@ public:
     // The first bag from `b` on whose address is a multiple of `alignment` bags.
     BagIndex aligned(BagIndex b, std::uint32_t alignment) const;
 
-    // The first bag of the run that ends before `b`, or begins at it; no_run if that one is not free.
+    // The first bag of the run that ends before `b`, or begins at it; no_bag if that one is not free.
     BagIndex run_before(BagIndex b) const;
     bool begins_at(BagIndex b, BagIndex top) const { return b < top && entry(b).state == BagState::free; }
     // The run that the free bag lies in.
@@ -54,7 +54,7 @@ public:
     BagIndex last_piece(BagIndex run) const { return piece_before(run + length(run)); }
 
     const Bag::Free& piece(BagIndex first) const { return entry(first).free; }
-    // The dirty pieces that have been free for longest and for shortest, or no_run.
+    // The dirty pieces that have been free for longest and for shortest, or no_bag.
     BagIndex oldest() const { return oldest_; }
     BagIndex newest() const { return newest_; }
     // The piece is not asked for again by age: the kernel would not have it.

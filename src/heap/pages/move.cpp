@@ -32,7 +32,7 @@ void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
     region_.set(BagMark::moved, first, bags, moved);
     if (moved) region_.set(BagMark::moved_first, first, 1, true);
     const BagIndex next = first + bags;
-    if (next.value < region_.committed() && region_.count(BagMark::moved, next, 1) != 0 &&
+    if (region_.is_mapped(next) && region_.count(BagMark::moved, next, 1) != 0 &&
         region_.count(BagMark::moved_first, next, 1) == 0) {
         region_.set(BagMark::moved_first, next, 1, true);
         ++count;

@@ -209,7 +209,7 @@ void PageHeap::give(BagIndex run, Contents contents) {
 }
 
 std::uint32_t PageHeap::big_run(BagIndex b) const {
-    if (b < region_.first_bag() || b.value >= region_.committed()) return 0;
+    if (b < region_.first_bag() || !region_.is_mapped(b)) return 0;
     return bag(b).state == BagState::big ? bag(b).run : 0;
 }
 

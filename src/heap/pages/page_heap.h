@@ -63,7 +63,7 @@ public:
     BagIndex take_to_move(std::uint32_t bags, std::uint32_t alignment, std::uint32_t moved) {
         return take(bags, alignment, BagState::big, no_class, moved);
     }
-    static constexpr BagIndex none = no_run;
+    static constexpr BagIndex none = no_bag;
 
     // The same for bags of objects. With page_owners they are cut from a huge page that only `owner`
     // has; one owner's calls, and give_rest(), must not overlap.

@@ -12,9 +12,9 @@ namespace numalloc {
 void RunTree::look_again(BagIndex from, BagIndex run) {
     constexpr unsigned remembered = 64;
     BagIndex way[remembered];
-    for (BagIndex end = no_run;;) {
+    for (BagIndex end = no_bag;;) {
         unsigned length = 0;
-        for (BagIndex node = from; node != end && node != no_run; node = towards(run, node)) way[length++ % remembered] = node;
+        for (BagIndex node = from; node != end && node != no_bag; node = towards(run, node)) way[length++ % remembered] = node;
         for (unsigned k = min_of(length, remembered); k > 0; --k) {
             end = way[--length % remembered];
             set_longest(end, longest_of(end));
@@ -29,7 +29,7 @@ void RunTree::insert(BagIndex run) {
     BagIndex* link = &root_;
     const std::uint32_t p = priority(run);
     const std::uint32_t length = told(bag(run).run);
-    while (*link != no_run && priority(*link) >= p) {
+    while (*link != no_bag && priority(*link) >= p) {
         if (longest(*link) < length) set_longest(*link, length);
         link = run < *link ? &bag(*link).free.left : &bag(*link).free.right;
     }
@@ -39,7 +39,7 @@ void RunTree::insert(BagIndex run) {
     *link = run;
     BagIndex* left = &bag(run).free.left;
     BagIndex* right = &bag(run).free.right;
-    while (rest != no_run) {
+    while (rest != no_bag) {
         if (rest < run) {
             *left = rest;
             left = &bag(rest).free.right;
@@ -50,8 +50,8 @@ void RunTree::insert(BagIndex run) {
             rest = *right;
         }
     }
-    *left = no_run;
-    *right = no_run;
+    *left = no_bag;
+    *right = no_bag;
     look_again(bag(run).free.left, run);
     look_again(bag(run).free.right, run);
     set_longest(run, longest_of(run));
@@ -60,14 +60,14 @@ void RunTree::insert(BagIndex run) {
 void RunTree::remove(BagIndex run) {
     BagIndex* link = &root_;
     while (*link != run) {
-        NUMALLOC_ASSERT(*link != no_run);
+        NUMALLOC_ASSERT(*link != no_bag);
         link = run < *link ? &bag(*link).free.left : &bag(*link).free.right;
     }
     // Merge the two subtrees in its place, the higher priority on top. Where they were merged is the way towards
     // the run that is gone.
     BagIndex left = bag(run).free.left;
     BagIndex right = bag(run).free.right;
-    while (left != no_run && right != no_run) {
+    while (left != no_bag && right != no_bag) {
         if (priority(left) >= priority(right)) {
             *link = left;
             link = &bag(left).free.right;
@@ -78,20 +78,20 @@ void RunTree::remove(BagIndex run) {
             right = *link;
         }
     }
-    *link = left != no_run ? left : right;
+    *link = left != no_bag ? left : right;
     look_again(root_, run);
 }
 
 BagIndex RunTree::find(std::uint32_t bags, BagIndex from) const {
     const std::uint32_t wanted = told(bags < told_exactly ? bags : bags + step - 1);
     // Down towards `from`. What is right of this way lies above it; of what there would do, the last seen is the lowest.
-    BagIndex lowest = no_run;
-    for (BagIndex node = root_; node != no_run && longest(node) >= wanted;) {
+    BagIndex lowest = no_bag;
+    for (BagIndex node = root_; node != no_bag && longest(node) >= wanted;) {
         const bool above = node >= from;
         if (above && (told(bag(node).run) >= wanted || longest(bag(node).free.right) >= wanted)) lowest = node;
         node = above ? bag(node).free.left : bag(node).free.right;
     }
-    if (lowest == no_run || told(bag(lowest).run) >= wanted) return lowest;
+    if (lowest == no_bag || told(bag(lowest).run) >= wanted) return lowest;
     for (BagIndex node = bag(lowest).free.right;;) {
         if (longest(bag(node).free.left) >= wanted) node = bag(node).free.left;
         else if (told(bag(node).run) >= wanted) return node;
@@ -100,8 +100,8 @@ BagIndex RunTree::find(std::uint32_t bags, BagIndex from) const {
 }
 
 BagIndex RunTree::at_or_below(BagIndex b) const {
-    BagIndex found = no_run;
-    for (BagIndex node = root_; node != no_run;) {
+    BagIndex found = no_bag;
+    for (BagIndex node = root_; node != no_bag;) {
         if (node <= b) found = node;
         node = node <= b ? bag(node).free.right : bag(node).free.left;
     }
@@ -109,13 +109,13 @@ BagIndex RunTree::at_or_below(BagIndex b) const {
 }
 
 std::uint32_t RunTree::validate(BagIndex node) const {
-    if (node == no_run) return 0;
+    if (node == no_bag) return 0;
     const Bag& b = bag(node);
     NUMALLOC_ASSERT(b.state == BagState::free && b.run > 0);
     for (const BagIndex child : {b.free.left, b.free.right})
-        if (child != no_run) NUMALLOC_ASSERT(priority(child) <= priority(node));
-    NUMALLOC_ASSERT(b.free.left == no_run || b.free.left < node);
-    NUMALLOC_ASSERT(b.free.right == no_run || b.free.right > node);
+        if (child != no_bag) NUMALLOC_ASSERT(priority(child) <= priority(node));
+    NUMALLOC_ASSERT(b.free.left == no_bag || b.free.left < node);
+    NUMALLOC_ASSERT(b.free.right == no_bag || b.free.right > node);
     NUMALLOC_ASSERT(longest(node) == longest_of(node));
     return 1 + validate(b.free.left) + validate(b.free.right);
 }

@@ -24,8 +24,8 @@ public:
 
     void insert(BagIndex run);
     void remove(BagIndex run);
-    // The run of at least `bags` bags with the lowest address that is not below `from`, or no_run. It stays in the tree.
-    BagIndex find(std::uint32_t bags, BagIndex from = no_run) const;
+    // The run of at least `bags` bags with the lowest address that is not below `from`, or no_bag. It stays in the tree.
+    BagIndex find(std::uint32_t bags, BagIndex from = no_bag) const;
     // The run that contains `b`, if it is free: the last one that begins at or below it.
     BagIndex at_or_below(BagIndex b) const;
 
@@ -53,7 +53,7 @@ private:
         return bags_[b.value];
     }
     std::uint32_t longest(BagIndex run) const {
-        if (run == no_run) return 0;
+        if (run == no_bag) return 0;
         const Bag& b = bag(run);
         return b.taken | std::uint32_t{b.class_id} << 16;
     }

@@ -11,13 +11,11 @@ namespace {
 constexpr std::uint16_t no_object = 0xFFFF;
 static_assert(small_limit / granule < no_object, "a freed object is known by its granule in the bag");
 
-char* start_of(std::uint32_t number) {
-    return reinterpret_cast<char*>(process_heap.space().region(0) + (Address{number} << bag_shift));
+char* start_of(BagNumber number) {
+    return reinterpret_cast<char*>(process_heap.space().region(0) + (Address{number.value} << bag_shift));
 }
-std::uint32_t number_at(const void* p) {
-    return static_cast<std::uint32_t>((address_of(p) - process_heap.space().region(0)) >> bag_shift);
-}
-Bag& entry_of(std::uint32_t number) {
+BagNumber number_at(const void* p) { return BagNumber{(address_of(p) - process_heap.space().region(0)) >> bag_shift}; }
+Bag& entry_of(BagNumber number) {
     const void* const start = start_of(number);
     Region& region = process_heap.owner(start)->pages.region();
     return region.bag(region.bag_of(start));
@@ -27,9 +25,7 @@ bool is_bound(BagState s) { return s == BagState::bound_small || s == BagState::
 
 }  // namespace
 
-BoundHeap::BoundHeap(NodeId node) : node_(node) {
-    for (std::uint32_t& list : available_) list = no_bag;
-}
+BoundHeap::BoundHeap(NodeId node) : node_(node) {}
 
 BoundHeap* BoundHeap::create(NodeId node) {
     // An ordinary object of the node, taken alone.
@@ -54,9 +50,9 @@ void BoundHeap::destroy() {
     from->of(c).give_to_bags({object, 1});
 }
 
-void BoundHeap::give_all(std::uint32_t& list) {
-    while (list != no_bag) {
-        const std::uint32_t number = list;
+void BoundHeap::give_all(BagNumber& list) {
+    while (list != no_number) {
+        const BagNumber number = list;
         list = entry_of(number).bound.next;
         PageHeap& pages = process_heap.owner(start_of(number))->pages;
         pages.give(pages.region().bag_of(start_of(number)));
@@ -65,30 +61,30 @@ void BoundHeap::give_all(std::uint32_t& list) {
 
 void BoundHeap::reset() {
     os::Guard guard(lock_);
-    for (std::uint32_t& list : available_) give_all(list);
+    for (BagNumber& list : available_) give_all(list);
     give_all(rest_);
     used_ = 0;
     held_ = 0;
 }
 
-std::uint32_t& BoundHeap::list_of(const Bag& bag) {
+BagNumber& BoundHeap::list_of(const Bag& bag) {
     if (bag.state == BagState::bound_big || bag.taken == shape_of(ClassId{bag.class_id}).objects) return rest_;
     return available_[bag.class_id];
 }
 
-void BoundHeap::enlist(std::uint32_t& list, std::uint32_t number) {
+void BoundHeap::enlist(BagNumber& list, BagNumber number) {
     Bag::Bound& b = entry_of(number).bound;
     b.next = list;
-    b.previous = no_bag;
-    if (list != no_bag) entry_of(list).bound.previous = number;
+    b.previous = no_number;
+    if (list != no_number) entry_of(list).bound.previous = number;
     list = number;
 }
 
-void BoundHeap::unlist(std::uint32_t& list, std::uint32_t number) {
+void BoundHeap::unlist(BagNumber& list, BagNumber number) {
     const Bag::Bound& b = entry_of(number).bound;
-    if (b.previous != no_bag) entry_of(b.previous).bound.next = b.next;
+    if (b.previous != no_number) entry_of(b.previous).bound.next = b.next;
     else list = b.next;
-    if (b.next != no_bag) entry_of(b.next).bound.previous = b.previous;
+    if (b.next != no_number) entry_of(b.next).bound.previous = b.previous;
 }
 
 void BoundHeap::add_bag(ClassId c, void* start) {
@@ -98,7 +94,7 @@ void BoundHeap::add_bag(ClassId c, void* start) {
     Bag& bag = region.bag(first);
     bag.class_id = c.value;
     bag.taken = 0;
-    bag.bound = {this, no_bag, no_bag, no_object, 0};
+    bag.bound = {this, no_number, no_number, no_object, 0};
     region.mark_inside(first, shape.bags);
     held_ += shape.bags * bag_bytes;
     enlist(available_[c.value], number_at(start));
@@ -107,7 +103,7 @@ void BoundHeap::add_bag(ClassId c, void* start) {
 Allocation BoundHeap::allocate_small(ClassId c) {
     const ClassShape& shape = shape_of(c);
     lock_.lock();
-    if (available_[c.value] == no_bag) {
+    if (available_[c.value] == no_number) {
         // Without the lock: the nearest node that has room may have to be opened first.
         lock_.unlock();
         void* const block = process_heap.take_big(node_, shape.bags * bag_bytes, 1, BagState::bound_small, c);
@@ -115,7 +111,7 @@ Allocation BoundHeap::allocate_small(ClassId c) {
         lock_.lock();
         add_bag(c, block);
     }
-    const std::uint32_t number = available_[c.value];
+    const BagNumber number = available_[c.value];
     Bag& bag = entry_of(number);
     char* const start = start_of(number);
     Allocation made;
@@ -140,9 +136,9 @@ Allocation BoundHeap::allocate_small(ClassId c) {
 void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
     void* const block = process_heap.take_big(node_, n, alignment, BagState::bound_big);
     if (block == nullptr) return nullptr;
-    const std::uint32_t number = number_at(block);
+    const BagNumber number = number_at(block);
     Bag& bag = entry_of(number);
-    bag.bound = {this, no_bag, no_bag, no_object, 0};
+    bag.bound = {this, no_number, no_number, no_object, 0};
     const Bytes bytes = Bytes{bag.run} << bag_shift;
     os::Guard guard(lock_);
     enlist(rest_, number);
@@ -173,15 +169,15 @@ const char* BoundHeap::why_invalid(Location at, const void* p) {
 
 const char* BoundHeap::free_small(Location at, Bag& bag, void* p) {
     char* const start = static_cast<char*>(at.owner->pages.region().address(at.bag));
-    const std::uint32_t number = number_at(start);
+    const BagNumber number = number_at(start);
     {
         os::Guard guard(lock_);
         const auto here = static_cast<std::uint16_t>((static_cast<char*>(p) - start) / static_cast<std::ptrdiff_t>(granule));
         if (bag.taken == 0 || bag.bound.free == here) return "was freed already";
         auto* const object = static_cast<Object*>(p);
         object->next = bag.bound.free == no_object ? nullptr : reinterpret_cast<Object*>(start + Bytes{bag.bound.free} * granule);
-        std::uint32_t& list = list_of(bag);
-        std::uint32_t& available = available_[at.class_id.value];
+        BagNumber& list = list_of(bag);
+        BagNumber& available = available_[at.class_id.value];
         bag.bound.free = here;
         --bag.taken;
         used_ -= shape_of(at.class_id).size;
@@ -190,7 +186,7 @@ const char* BoundHeap::free_small(Location at, Bag& bag, void* p) {
             enlist(available, number);
         }
         // The next object would ask for a short one again.
-        const bool kept = bag.run == 1 && available == number && bag.bound.next == no_bag;
+        const bool kept = bag.run == 1 && available == number && bag.bound.next == no_number;
         if (bag.taken > 0 || kept) return nullptr;
         unlist(available, number);
         held_ -= Bytes{bag.run} << bag_shift;
@@ -235,9 +231,9 @@ void BoundHeap::validate() {
         os::Guard guard(lock_);
         Bytes used = 0;
         Bytes held = 0;
-        const auto walk = [&](std::uint32_t& list) {
-            std::uint32_t previous = no_bag;
-            for (std::uint32_t n = list; n != no_bag; n = entry_of(n).bound.next) {
+        const auto walk = [&](BagNumber& list) {
+            BagNumber previous;
+            for (BagNumber n = list; n != no_number; n = entry_of(n).bound.next) {
                 const Bag& bag = entry_of(n);
                 NUMALLOC_ASSERT(is_bound(bag.state) && bag.bound.heap == this && bag.bound.previous == previous);
                 NUMALLOC_ASSERT(&list_of(bag) == &list);
@@ -254,7 +250,7 @@ void BoundHeap::validate() {
                 used += Bytes{bag.taken} * shape_of(ClassId{bag.class_id}).size;
             }
         };
-        for (std::uint32_t& list : available_) walk(list);
+        for (BagNumber& list : available_) walk(list);
         walk(rest_);
         NUMALLOC_ASSERT(used == used_ && held == held_);
     }

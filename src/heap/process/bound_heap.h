@@ -55,17 +55,17 @@ private:
     void* allocate_big(Bytes n, Bytes alignment);
     void add_bag(ClassId c, void* start);
     const char* free_small(Location at, Bag& bag, void* p);
-    std::uint32_t& list_of(const Bag& bag);
-    void enlist(std::uint32_t& list, std::uint32_t number);
-    void unlist(std::uint32_t& list, std::uint32_t number);
-    void give_all(std::uint32_t& list);
+    BagNumber& list_of(const Bag& bag);
+    void enlist(BagNumber& list, BagNumber number);
+    void unlist(BagNumber& list, BagNumber number);
+    void give_all(BagNumber& list);
 
     os::Lock<os::LockRank::bound_heap> lock_;
     NodeId node_;
     Bytes used_ = 0;
     Bytes held_ = 0;
-    std::uint32_t rest_ = no_bag;
-    std::uint32_t available_[class_count];
+    BagNumber rest_;
+    BagNumber available_[class_count];
 };
 
 }  // namespace numalloc

@@ -37,7 +37,7 @@ inline Location locate(const void* p) {
     if (owner == nullptr) return {};
     const Region& region = owner->pages.region();
     const BagIndex bag = region.bag_of(p);
-    if (bag.value >= region.committed()) return {owner, bag, no_class, Found::unused};
+    if (!region.is_mapped(bag)) return {owner, bag, no_class, Found::unused};
     if (const ClassId c = region.class_at(bag); c != no_class) return {owner, bag, c, Found::small};
     return locate_without_class(owner, bag, p);
 }

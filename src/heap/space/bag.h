@@ -42,16 +42,16 @@ struct Object {
 };
 
 // The first entry of a table is of the table's own bag: nobody's. Zero, so that zero pages name none.
-constexpr std::uint32_t no_bag = 0;
-constexpr BagIndex no_run{no_bag};
+constexpr BagIndex no_bag{};
+static_assert(no_bag.value == 0);
 
 struct Bag {
-    std::uint32_t run;
-    BagState state;
-    std::uint8_t class_id;  // in use: the class of the objects; free: see run_tree.h
-    std::uint16_t taken;    // bound: objects in use
-                            // big: the node that its pages were moved to, plus one; 0 for its own
-                            // free: see run_tree.h
+    std::uint32_t run = 0;
+    BagState state = BagState::inside;
+    std::uint8_t class_id = 0;  // in use: the class of the objects; free: see run_tree.h
+    std::uint16_t taken = 0;    // bound: objects in use
+                                // big: the node that its pages were moved to, plus one; 0 for its own
+                                // free: see run_tree.h
 
     // Of a free piece. Dirty: may hold other than zeros. Kept: dirty too, but the kernel would not have it.
     enum class Piece : std::uint32_t { clean, dirty, kept };
@@ -64,22 +64,23 @@ struct Bag {
     };
     struct Small {
         std::uint64_t freed;            // the freed objects, and whose the bag is: heap/central/free_list.h
-        std::uint32_t next, previous;   // bags of the shard that have objects to give
+        BagIndex next, previous;        // bags of the shard that have objects to give
         std::uint16_t carved;           // objects that have ever been handed out
         bool listed;                    // in the list above
         bool being_cut;                 // a refill takes the newest of the freed objects, without the lock
     };
     struct Bound {
         BoundHeap* heap;
-        std::uint32_t next, previous;   // in one of the heap's lists
+        BagNumber next, previous;       // in one of the heap's lists
         std::uint16_t free;             // the object freed last, in granules from the bag's start
         std::uint16_t carved;
     };
     union {
-        Free free{};
+        Free free;
         Small small;
         Bound bound;
     };
+    constexpr Bag() : free{} {}
 };
 static_assert(sizeof(Bag) == 32);
 

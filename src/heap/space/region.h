@@ -55,11 +55,6 @@ public:
     BagIndex first_bag() const { return first_bag_; }
     BagIndex end_bag() const { return end_bag_; }
 
-    // Whether `p`, of its stretch, lies in what was ever mapped for bags.
-    bool has(const void* p) const {
-        const BagIndex b = bag_of(p);
-        return b.value >= first_bag_.value && b.value < committed();
-    }
     BagIndex bag_of(const void* p) const { return BagIndex{(address_of(p) - start_) >> bag_shift}; }
     void* address(BagIndex b) const { return reinterpret_cast<void*>(start_ + (Address{b.value} << bag_shift)); }
 
@@ -67,14 +62,14 @@ public:
     // The first bag of the run that an allocated bag belongs to.
     BagIndex head_of(BagIndex b) const {
         const Bag& entry = bag(b);
-        return entry.state == BagState::inside ? BagIndex{b.value - entry.run} : b;
+        return entry.state == BagState::inside ? b - entry.run : b;
     }
 
     // Makes head_of() right for all bags of a run of objects. The last one's entry is written
     // already, under the lock under which neighbours read it.
     void mark_inside(BagIndex first, Bytes bags) {
         for (std::uint32_t i = 1; i + 1 < bags; ++i) {
-            Bag& inside = bags_[first.value + i];
+            Bag& inside = bag(first + i);
             inside.state = BagState::inside;
             inside.run = i;
         }
@@ -93,7 +88,7 @@ public:
     // Of an object that was never handed out, in bags that are in use.
     bool is_zero(const void* p, Bytes bytes) const {
         const BagIndex first = bag_of(p);
-        return count_dirty(first, bag_of(static_cast<const char*>(p) + bytes - 1).value - first.value + 1) == 0;
+        return count_dirty(first, bag_of(static_cast<const char*>(p) + bytes - 1) - first + 1) == 0;
     }
     void set_dirty(BagIndex b, Bytes bags, bool dirty) { set(BagMark::dirty, b, bags, dirty); }
 
@@ -122,6 +117,7 @@ public:
     void set_committed(std::uint64_t end) { __atomic_store_n(&committed_, end, __ATOMIC_RELAXED); }
     // Also read without a lock: what a caller owns lies below.
     std::uint64_t committed() const { return __atomic_load_n(&committed_, __ATOMIC_RELAXED); }
+    bool is_mapped(BagIndex b) const { return b.value < committed(); }
 
     // Bags from here on may be huge pages.
     BagIndex huge_from() const { return huge_from_; }
