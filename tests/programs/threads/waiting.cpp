@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include <atomic>
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -180,10 +181,16 @@ void busy() {
 
 sem_t entered;
 sem_t may_leave;
+sem_t left;
 
+// Not for ever: where it interrupts a thread that holds a lock, the first thread waits for that.
 void wait_in_handler(int) {
+    timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    ++until.tv_sec;
     sem_post(&entered);
-    while (sem_wait(&may_leave) != 0) {}
+    while (sem_timedwait(&may_leave, &until) != 0 && errno == EINTR) {}
+    sem_post(&left);
 }
 
 void* work_on(void* argument) {
@@ -206,6 +213,7 @@ void* work_on(void* argument) {
 void handlers() {
     sem_init(&entered, 0, 0);
     sem_init(&may_leave, 0, 0);
+    sem_init(&left, 0, 0);
     struct sigaction action {};
     action.sa_handler = wait_in_handler;
     CHECK(sigaction(SIGUSR1, &action, nullptr) == 0);
@@ -218,6 +226,8 @@ void handlers() {
         malloc_trim(0);
         for (int i = 0; i < 40; ++i) mine.push_back(malloc(32));
         sem_post(&may_leave);
+        while (sem_wait(&left) != 0) {}
+        while (sem_trywait(&may_leave) == 0) {}
         for (void* p : mine) free(p);
         mine.clear();
     }
