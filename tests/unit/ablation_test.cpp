@@ -59,7 +59,7 @@ unsigned region_after_remote_free() {
 TEST(Ablation, OriginFreeOffHandsForeignObjectsOut) {
     in_child({}, [] { EXPECT_EQ(region_after_remote_free(), 1u); });
     HeapOptions off;
-    off.origin_free = false;
+    off.ablations.origin_free = false;
     in_child(off, [] {
         EXPECT_EQ(region_after_remote_free(), 0u);
         // Through full, sealed and overflowing lists, checked frees and fast ones.
@@ -79,7 +79,7 @@ TEST(Ablation, OriginFreeOffHandsForeignObjectsOut) {
 TEST(Ablation, RemoteBatchingOffSendsEachObjectHome) {
     for (const bool batching : {true, false}) {
         HeapOptions options;
-        options.remote_batching = batching;
+        options.ablations.remote_batching = batching;
         in_child(options, [=] {
             std::vector<void*> all;
             run_on(0, [&] {
@@ -98,7 +98,7 @@ TEST(Ablation, RemoteBatchingOffSendsEachObjectHome) {
 TEST(Ablation, HandOverIsTheSizeOfABatch) {
     for (const Bytes bytes : {Bytes{1024}, Bytes{1}, 24 * KiB}) {
         HeapOptions options;
-        options.hand_over = bytes;
+        options.ablations.hand_over = bytes;
         in_child(options, [=] {
             const std::uint32_t batch = bytes == 1024 ? 16 : bytes == 1 ? 2 : shape_of(c64).batch;
             EXPECT_EQ(process_heap.batch(c64), batch);
@@ -121,7 +121,7 @@ Address huge_page_of(const void* p) { return address_of(p) / os::huge_page; }
 TEST(Ablation, IncrementalSharingOffGivesThreadsAndClassesHugePagesOfTheirOwn) {
     for (const bool sharing : {true, false}) {
         HeapOptions options;
-        options.incremental_sharing = sharing;
+        options.ablations.incremental_sharing = sharing;
         in_child(options, [=] {
             PageHeap& big = process_heap.node(NodeId{0})->pages;
             std::vector<void*> all;

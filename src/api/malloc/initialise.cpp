@@ -66,10 +66,7 @@ bool start_heap() {
     o.bound_nodes = placement::bound_nodes();
     o.huge_pages = options().thp;
     o.purge_delay = options().purge_delay;
-    o.origin_free = options().origin_free;
-    o.remote_batching = options().remote_batching;
-    o.hand_over = options().hand_over;
-    o.incremental_sharing = options().incremental_sharing;
+    o.ablations = {options().origin_free, options().remote_batching, options().hand_over, options().incremental_sharing};
     o.space.reserve = options().reserve;
     o.thread_slot = align_up(sizeof(ThreadHeap), 64);
     if (!process_heap.start(o)) return false;

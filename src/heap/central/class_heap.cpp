@@ -129,18 +129,11 @@ Supply ClassHeap::take_from_bags(std::uint32_t want, unsigned number, bool or_ad
     BagIndex fresh = PageHeap::none;
     Supply supply = try_bags(want, number, or_add, fresh);
     if (supply.count == 0 && or_add) {
-        fresh = new_bag(number);
+        fresh = pages_.take_small(shape().bags, class_, class_.value * most_shards + number);
         if (fresh != PageHeap::none) supply = try_bags(want, number, false, fresh);
     }
     if (fresh != PageHeap::none) pages_.give(fresh);
     return supply;
-}
-
-BagIndex ClassHeap::new_bag(unsigned number) {
-    if (pages_.shares_huge_pages()) return pages_.take_small(shape().bags, class_, 0);
-    // One at a time of an owner: only to measure what sharing is worth.
-    os::Guard guard(shard(number).lock);
-    return pages_.take_small(shape().bags, class_, page_owner(number));
 }
 
 Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, BagIndex& fresh) {
@@ -150,7 +143,7 @@ Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, B
     {
         os::Guard guard(shard.lock);
         take_from(shard, want, taken);
-        if (or_adopt && taken.nothing() && pages_.shares_huge_pages() && adopt(number)) take_from(shard, want, taken);
+        if (or_adopt && taken.nothing() && adopt(number)) take_from(shard, want, taken);
         if (or_adopt && taken.nothing()) fresh = pages_.take_small_at_once(shape().bags, class_);
         if (taken.nothing() && fresh != PageHeap::none) {
             add_bag(number, fresh);

@@ -18,8 +18,8 @@
 // shards have in common, others by the shard's, and objects go back to their bags without one (free_list.h, sort.cpp).
 // The lock of a shard (rank size_class) is for what changes its list of bags: a bag that has its first freed object, or
 // all of them; the next bag to take from; one that another shard spares. No list is walked while it is held, and the
-// kernel is not asked, unless each shard has huge pages of its own. A bag changes its shard under the locks of both: who
-// holds the lock of the shard that a bag says may rely on it.
+// kernel is not asked. A bag changes its shard under the locks of both: who holds the lock of the shard that a bag says may
+// rely on it.
 //
 // Thread-safe.
 #pragma once
@@ -52,6 +52,9 @@ struct ClassUse {
 class ClassHeap {
 public:
     ClassHeap(Shards& shards, PageHeap& pages, ClassId c) : shards_(shards), pages_(pages), class_(c) {}
+
+    // Who may have huge pages of its own: each shard of a class.
+    static constexpr std::uint32_t page_owners = class_count * most_shards;
 
     // At least one object, if there is any memory: about `want`, or a whole batch.
     Supply take(std::uint32_t want, unsigned shard = 0);
@@ -144,9 +147,6 @@ private:
     Batch take_larger();
     Supply take_from_bags(std::uint32_t want, unsigned shard, bool or_add);
     Supply try_bags(std::uint32_t want, unsigned shard, bool or_adopt, BagIndex& fresh);
-    BagIndex new_bag(unsigned shard);
-    // Whose huge pages a shard's bags come from, where incremental sharing is off.
-    std::uint32_t page_owner(unsigned shard) const { return class_.value * most_shards + shard; }
 
     // Under the shard's lock.
     void take_from(Shard& shard, std::uint32_t want, Taken& taken);

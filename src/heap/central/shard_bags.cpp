@@ -94,6 +94,7 @@ void ClassHeap::add_bag(unsigned number, BagIndex fresh) {
 // A bag of another shard, its emptiest if they were freed in order, becomes one of `number`, which has none
 // to take from. Only of one that is known to have some, and that is not in use just now: nobody waits for two locks.
 bool ClassHeap::adopt(unsigned number) {
+    if (!pages_.shares_huge_pages()) return false;
     Shard& own = shard(number);
     const unsigned shards = shards_.end();
     for (unsigned k = 1; k < shards; ++k) {
@@ -178,10 +179,6 @@ void ClassHeap::drain(bool idle_only) {
         if (!drained.test(i) && !sorted_into) continue;
         held.hold(i);
         if (held->carving != no_bag) give_if_empty(*held, held->carving, emptied);
-        const BagIndex rest = idle_only ? PageHeap::none : pages_.give_rest(page_owner(i));
-        if (rest == PageHeap::none) continue;
-        bag(rest).small.next = emptied.first;
-        emptied.first = rest;
     }
     held.release();
     give(emptied);

@@ -20,7 +20,7 @@ void PageHeap::start(const PageHeapOptions& options) {
     options_ = options;
     limit_.start(options.purge_delay);
     if (options.populate) kept_by_kernel_ = os::kept_bytes_of_node(options.os_node);
-    if (options.page_owners != 0) owned_ = static_cast<BagIndex*>(os::map(align_up(options.page_owners * sizeof *owned_, os::page_size())));
+    start_owning(options.page_owners);
     free_.start(region_, together());
     top_ = region_.first_bag();
 }
@@ -112,7 +112,7 @@ BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagS
 }
 
 BagIndex PageHeap::take_small_at_once(std::uint32_t bags, ClassId c) {
-    return options_.populate || owned_ != nullptr ? none : take_mapped(bags, 1, BagState::small, c);
+    return options_.populate || !shares_huge_pages() ? none : take_mapped(bags, 1, BagState::small, c);
 }
 
 BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved) {
@@ -152,34 +152,6 @@ void PageHeap::not_used(BagIndex first, std::uint32_t bags, BagState state) {
         free_.add(b, end - b, dirty ? Bag::Piece::dirty : Bag::Piece::clean, now, top_);
         return true;
     });
-}
-
-BagIndex PageHeap::take_small(std::uint32_t bags, ClassId c, std::uint32_t owner) {
-    if (owned_ == nullptr) return take(bags, 1, BagState::small, c);
-    BagIndex& rest = owned_[owner];
-    if (rest == none || bag(rest).run < bags) {
-        if (const BagIndex old = give_rest(owner); old != none) give(old);
-        const BagIndex page = take(huge_bags, huge_bags, BagState::small, c);
-        if (page == none) return take(bags, 1, BagState::small, c);
-        rest = page;
-    }
-    os::Guard guard(lock_);  // neighbours that become free look at both runs
-    const BagIndex run = rest;
-    const std::uint32_t length = bag(run).run;
-    rest = length == bags ? none : run + bags;
-    if (rest != none) {
-        bag(rest).class_id = c.value;
-        mark(rest, length - bags, BagState::small);
-    }
-    mark(run, bags, BagState::small);
-    return run;
-}
-
-BagIndex PageHeap::give_rest(std::uint32_t owner) {
-    if (owned_ == nullptr) return none;
-    const BagIndex rest = owned_[owner];
-    owned_[owner] = none;
-    return rest;
 }
 
 // `kind`: as what it was in use, dirty_limit.h.

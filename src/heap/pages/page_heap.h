@@ -6,6 +6,7 @@
 //   top.cpp       the end of what is mapped: growing, stepping over what others mapped, trimming
 //   purge.cpp     pages go back to the system, dirty_limit.h says how many
 //   move.cpp, clear.cpp   big objects that grow, and calloc's
+//   own_pages.cpp what incremental_sharing=0 does instead of sharing huge pages
 //
 // Taking and giving cost O(log n) of n free runs, whatever their length and age; a freed run coalesces with its free
 // neighbours at once. What was never used lies above `top_` (the paper's bump pointers); it and what went back to the OS
@@ -18,6 +19,8 @@
 // only who needs more than that waits for it, as it would in the kernel; and, under strict binding, the pages that a
 // node has left, which are promised to one at a time. It is taken before lock_.
 #pragma once
+
+#include <atomic>
 
 #include "heap/pages/dirty_limit.h"
 #include "heap/pages/free_runs.h"
@@ -65,14 +68,15 @@ public:
     }
     static constexpr BagIndex none = no_bag;
 
-    // The same for bags of objects. With page_owners they are cut from a huge page that only `owner`
-    // has; one owner's calls, and give_rest(), must not overlap.
-    BagIndex take_small(std::uint32_t bags, ClassId c, std::uint32_t owner);
+    // The same for bags of objects. With page_owners they are cut from a huge page that only `owner` has.
+    BagIndex take_small(std::uint32_t bags, ClassId c, std::uint32_t owner) {
+        return shares_huge_pages() ? take(bags, 1, BagState::small, c) : take_owned(bags, c, owner);
+    }
     // The same, of what all share, if it takes no call of the kernel; for callers that hold a lock. `none` says little.
     BagIndex take_small_at_once(std::uint32_t bags, ClassId c);
-    // What is left of the owner's huge page, for the caller to give; none if it has none.
-    BagIndex give_rest(std::uint32_t owner);
-    bool shares_huge_pages() const { return owned_ == nullptr; }
+    bool shares_huge_pages() const { return rests_ == nullptr; }
+    // What is left of owners' huge pages becomes free.
+    void give_rests();
 
     // Bags of a big object's run that has so many at least: all of its pages.
     static std::uint32_t whole_pages(std::uint32_t bags) { return (bags + page_bags() - 1) & ~(page_bags() - 1); }
@@ -138,6 +142,8 @@ private:
 
     BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved);
     BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c);
+    void start_owning(std::uint32_t owners);
+    BagIndex take_owned(std::uint32_t bags, ClassId c, std::uint32_t owner);
     BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state);
     bool lengthen(BagIndex run, std::uint32_t bags);
     void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind);
@@ -180,7 +186,7 @@ private:
     // Read without a lock.
     Region region_;
     PageHeapOptions options_;
-    BagIndex* owned_ = nullptr;       // the rest of each owner's huge page, a run, or none. nullptr: all share
+    std::atomic<BagIndex>* rests_ = nullptr;  // of each owner's huge page, a run, or none. nullptr: all share
     std::uint32_t moved_mappings_ = 0;
     static constexpr std::uint32_t most_gaps = 16;
     struct Gap {

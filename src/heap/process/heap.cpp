@@ -48,12 +48,8 @@ RegionPages huge_pages_of(HugePages option) {
 
 bool ProcessHeap::start(const HeapOptions& options) {
     options_ = options;
-    for (unsigned c = 1; c < class_count; ++c) {
-        const ClassShape& shape = shape_of(ClassId{c});
-        const Bytes most = max_of<Bytes>(2, options.hand_over / shape.size);
-        batch_[c] = static_cast<std::uint16_t>(min_of<Bytes>(shape.batch, most));
-    }
     nodes_ = os::topology().nodes();
+    mechanisms_.start(options.ablations, nodes_);
     // One region more, interleaved over the nodes, where there are several.
     const unsigned regions = nodes_ > 1 ? nodes_ + 1 : 1;
     open_ = static_cast<std::atomic<NodeHeap*>*>(os::map(align_up(regions * sizeof *open_, os::page_size())));
@@ -100,7 +96,7 @@ NodeHeap* ProcessHeap::open(NodeId n) {
     options.huge_pages = pages.huge && pages.huge_pages != os::HugePages::off;
     options.populate = pages.place == RegionPages::Place::strict;
     options.os_node = static_cast<std::uint16_t>(pages.os_node);
-    options.page_owners = options_.incremental_sharing ? 0 : class_count * most_shards;
+    options.page_owners = mechanisms_.page_owners();
     options.most_moved = most_moved_mappings / nodes_;
     node->pages.start(options);
     node->slots.start(options_.thread_slot);
@@ -192,6 +188,7 @@ void ProcessHeap::drain(bool all) {
         NodeHeap* const node = opened(NodeId{n});
         if (node == nullptr) continue;
         for (unsigned c = 1; c < class_count; ++c) node->of(ClassId{c}).drain(!all);
+        if (all) node->pages.give_rests();
     }
 }
 

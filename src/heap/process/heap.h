@@ -9,7 +9,7 @@
 
 #include <atomic>
 
-#include "heap/process/node_heap.h"
+#include "heap/process/ablation.h"
 #include "options/options.h"
 #include "os/topology.h"
 
@@ -26,10 +26,7 @@ struct HeapOptions {
     os::NodeMask bound_nodes;         // all memory comes from these, the kernel's numbers; empty: from any
     HugePages huge_pages = HugePages::system;
     std::int32_t purge_delay = 1000;  // milliseconds
-    bool origin_free = true;          // other nodes' objects go home when they are freed
-    bool remote_batching = true;      // many at a time
-    Bytes hand_over = 24 * KiB;       // most bytes of a batch
-    bool incremental_sharing = true;  // threads and classes share huge pages, a bag at a time
+    Ablations ablations;
     SpaceOptions space;
     Bytes thread_slot = 0;            // bytes of a thread heap
 };
@@ -44,8 +41,9 @@ public:
 
     const AddressSpace& space() const { return space_; }
     const HeapOptions& options() const { return options_; }
+    const Mechanisms& mechanisms() const { return mechanisms_; }
     // Most objects of a batch, the unit of hand-over.
-    std::uint32_t batch(ClassId c) const { return batch_[c.value]; }
+    std::uint32_t batch(ClassId c) const { return mechanisms_.batch(c); }
     unsigned nodes() const { return nodes_; }
     // All heaps: one a node, and after them the interleaved one where there are several nodes.
     unsigned heaps() const { return space_.regions(); }
@@ -110,7 +108,7 @@ private:
 
     AddressSpace space_;
     HeapOptions options_;
-    std::uint16_t batch_[class_count] = {};
+    Mechanisms mechanisms_;
     unsigned nodes_ = 0;
     RegionPages pages_;  // of all nodes, but for their place
     std::atomic<NodeHeap*>* open_ = nullptr;

@@ -2,31 +2,8 @@
 
 namespace numalloc {
 
-namespace {
-
-// Sends home what a list holds of other nodes, which it does only where frees are not
-// origin-aware. The rest.
-Batch without_foreign(const ThreadHeap* h, ClassId c, Batch list) {
-    Batch own;
-    for (Object* o = list.head; o != nullptr;) {
-        Object* const next = o->next;
-        if (NodeHeap* const owner = process_heap.owner(o); owner != h->home) {
-            o->next = nullptr;
-            owner->of(c).give_to_bags({o, 1});
-        } else {
-            o->next = own.head;
-            own.head = o;
-            ++own.count;
-        }
-        o = next;
-    }
-    return own;
-}
-
-}  // namespace
-
 std::uint32_t give_batch(const ThreadHeap* h, ClassId c, Batch list, To to) {
-    if (NUMALLOC_UNLIKELY(!process_heap.options().origin_free)) list = without_foreign(h, c, list);
+    list = process_heap.mechanisms().own_of(list, c, h->home);
     ClassHeap node = h->home->of(c);
     if (list.head == nullptr) return process_heap.batch(c);
     if (to == To::ring) return node.put(list);

@@ -53,7 +53,7 @@ void RemoteCache::add(NodeId n, ClassId c, Object* p) {
     Slot& slot = slot_of(n, c);
     p->next = nullptr;
     keep(slot, p, 1);
-    if (slot.count >= process_heap.batch(c) || !process_heap.options().remote_batching) send(slot);
+    if (slot.count >= process_heap.mechanisms().remote_batch(c)) send(slot);
     if (bytes_ > budget) send_all();
 }
 

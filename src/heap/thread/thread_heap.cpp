@@ -204,8 +204,7 @@ Allocation refill(ThreadHeap* h, ClassId id) {
 }
 
 Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c) {
-    // With origin_free=off the thread's own lists hold other nodes' objects as well.
-    if (h == &no_heap || !process_heap.options().origin_free) return allocate_without_heap(n, c);
+    if (h == &no_heap || process_heap.mechanisms().keeps_others()) return allocate_without_heap(n, c);
     if (h->home->node == n) {
         void* p = pop(h, c.value);
         return p != nullptr ? Allocation{p} : refill(h, c);
@@ -234,8 +233,7 @@ NUMALLOC_INLINE void free_at(ThreadHeap* h, Location at, void* p, Freed why, con
         h->room[0] = 0;
     }
     if (at.found != Found::small) return free_without_class(at, p, call);
-    const bool kept = at.owner == h->home || (!process_heap.options().origin_free && at.owner->node.value < process_heap.nodes());
-    if (h != &no_heap && kept) return free_checked(h, at, object, call);
+    if (h != &no_heap && process_heap.mechanisms().keeps(at.owner, h->home)) return free_checked(h, at, object, call);
     if (const char* reason = why_not_of_class(at, p)) die_of_invalid_pointer(call, p, reason);
     if (h != &no_heap) {
         h->remote_cache.add(at.owner->node, at.class_id, object);
