@@ -35,6 +35,7 @@ void LockWord::after_unlock(LockRank rank) {
     NUMALLOC_ASSERT(held[static_cast<int>(rank)] > 0);
     --held[static_cast<int>(rank)];
 }
+void LockWord::check_held(LockRank rank) { NUMALLOC_ASSERT(held[static_cast<int>(rank)] > 0); }
 #endif
 
 void LockWord::acquire_contended() {

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/bits.h"
+#include "base/thread_safety.h"
 #include "os/counts.h"
 #include "os/fork_gate.h"
 
@@ -62,9 +63,11 @@ protected:
 #if defined(NUMALLOC_CHECKS)
     static void before_lock(LockRank rank);
     static void after_unlock(LockRank rank);
+    static void check_held(LockRank rank);
 #else
     static void before_lock(LockRank) {}
     static void after_unlock(LockRank) {}
+    static void check_held(LockRank) {}
 #endif
 
 private:
@@ -85,14 +88,14 @@ static_assert(static_cast<unsigned>(LockRank::count) == static_cast<unsigned>(Co
 
 // The rank is no part of its memory: a zero page is full of free locks.
 template <LockRank rank>
-class Lock : public LockWord {
+class NUMALLOC_LOCK Lock : public LockWord {
 public:
-    void lock() {
+    void lock() NUMALLOC_ACQUIRES() {
         before_lock(rank);
         acquire();
         count_lock(static_cast<unsigned>(rank));
     }
-    bool try_lock() {
+    bool try_lock() NUMALLOC_TRIES_TO_ACQUIRE(true) {
         if (!acquire_if_free()) {
             count(Count::failed_try_locks);
             return false;
@@ -101,18 +104,21 @@ public:
         count_lock(static_cast<unsigned>(rank));
         return true;
     }
-    void unlock() {
+    void unlock() NUMALLOC_RELEASES() {
         after_unlock(rank);
         count_unlock(static_cast<unsigned>(rank));
         release();
     }
+    // The caller holds it, where clang cannot see that: in a lambda, or of a lock that is known at run time only. Debug builds
+    // check that it holds one of this rank.
+    void assert_held() const NUMALLOC_ASSERTS_HELD(this) { check_held(rank); }
 };
 
 template <class AnyLock>
-class [[nodiscard]] Guard {
+class [[nodiscard]] NUMALLOC_SCOPED_LOCK Guard {
 public:
-    explicit Guard(AnyLock& lock) : lock_(lock) { lock_.lock(); }
-    ~Guard() { lock_.unlock(); }
+    explicit Guard(AnyLock& lock) NUMALLOC_ACQUIRES(lock) : lock_(lock) { lock_.lock(); }
+    ~Guard() NUMALLOC_RELEASES() { lock_.unlock(); }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
 
