@@ -47,13 +47,11 @@ public:
         return class_count + 4 * e + quarter;
     }
 
-    // How many threads the heap serves. May be called without the lock.
-    void set_threads(std::uint32_t threads) { __atomic_store_n(&threads_, threads, __ATOMIC_RELAXED); }
-
-    std::uint32_t now_allowed(std::uint64_t in_use) const {
+    // `threads`: how many the heap serves.
+    std::uint32_t now_allowed(std::uint64_t in_use, std::uint32_t threads) const {
         const std::uint64_t most = most_ + min_of(kept_big_, most_ / 8);
         const std::uint64_t room = most > in_use ? most - in_use : 0;
-        const std::uint64_t a_block_each = std::uint64_t{__atomic_load_n(&threads_, __ATOMIC_RELAXED)} * largest_;
+        const std::uint64_t a_block_each = std::uint64_t{threads} * largest_;
         const std::uint64_t enough = max_of(max_of<std::uint64_t>(proven_, kept_floor), max_of(a_block_each, room / 4));
         const std::uint64_t kept = min_of(kept_, min_of(room, enough));
         return static_cast<std::uint32_t>(max_of(floor + in_use / 4, kept));
@@ -112,7 +110,6 @@ private:
     };
 
     std::uint32_t period_ = 0;
-    std::uint32_t threads_ = 1;
     std::uint32_t largest_ = 0;  // run freed lately
     std::uint32_t largest_at_ = 0;
     std::uint64_t kept_ = 0;

@@ -28,13 +28,13 @@ std::uint32_t bags_in(Bytes bytes) { return static_cast<std::uint32_t>(bytes >> 
 void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
     os::Guard guard(lock_);
     std::uint32_t count = moved_mappings_ - region_.count(BagMark::moved_first, first, bags) + (moved ? 1 : 0);
-    region_.set(BagMark::moved_first, first, bags, false);
-    region_.set(BagMark::moved, first, bags, moved);
-    if (moved) region_.set(BagMark::moved_first, first, 1, true);
+    set(BagMark::moved_first, first, bags, false);
+    set(BagMark::moved, first, bags, moved);
+    if (moved) set(BagMark::moved_first, first, 1, true);
     const BagIndex next = first + bags;
     if (region_.is_mapped(next) && region_.count(BagMark::moved, next, 1) != 0 &&
         region_.count(BagMark::moved_first, next, 1) == 0) {
-        region_.set(BagMark::moved_first, next, 1, true);
+        set(BagMark::moved_first, next, 1, true);
         ++count;
     }
     __atomic_store_n(&moved_mappings_, count, __ATOMIC_RELAXED);

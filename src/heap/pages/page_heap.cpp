@@ -18,9 +18,10 @@ constexpr std::uint32_t grant_period = 100;  // milliseconds
 
 void PageHeap::start(const PageHeapOptions& options) {
     options_ = options;
-    limit_.start(options.purge_delay);
     if (options.populate) kept_by_kernel_ = os::kept_bytes_of_node(options.os_node);
     start_owning(options.page_owners);
+    os::Guard guard(lock_);
+    limit_.start(options.purge_delay);
     free_.start(region_, together());
     top_ = region_.first_bag();
 }
@@ -149,13 +150,14 @@ void PageHeap::not_used(BagIndex first, std::uint32_t bags, BagState state) {
     if (bag(first).state == BagState::big) --use_.big_objects;
     bag(first).state = BagState::inside;
     for_each_stretch(region_, first, first + bags, [&](BagIndex b, BagIndex end, bool dirty) {
+        lock_.assert_held();
         free_.add(b, end - b, dirty ? Bag::Piece::dirty : Bag::Piece::clean, now, top_);
         return true;
     });
 }
 
 // `kind`: as what it was in use, dirty_limit.h.
-void PageHeap::free_locked(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now) {
+void PageHeap::make_free(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now) {
     limit_.on_give(kind, bags, now);
     bag(first).state = BagState::inside;
     free_.add(first, bags, contents == Contents::any ? Bag::Piece::dirty : Bag::Piece::clean, now, top_);
@@ -171,7 +173,7 @@ void PageHeap::give(BagIndex run, Contents contents) {
         const std::uint32_t bags = bag(run).run;
         bags_of(bag(run).state) -= bags;
         if (bag(run).state == BagState::big) --use_.big_objects;
-        free_locked(run, bags, DirtyLimit::kind_of(ClassId{bag(run).class_id}, bags), contents, now);
+        make_free(run, bags, DirtyLimit::kind_of(ClassId{bag(run).class_id}, bags), contents, now);
         most = most_purged(bags);
         due = pick(most, now);
         trim = contents == Contents::zero && top_is_clean();
@@ -198,7 +200,7 @@ bool PageHeap::resize(BagIndex run, std::uint32_t bags) {
         const std::uint32_t now = os::milliseconds();
         mark(run, bags, state);
         bags_of(state) -= length - bags;
-        free_locked(run + bags, length - bags, DirtyLimit::kind_of(no_class, length - bags), Contents::any, now);
+        make_free(run + bags, length - bags, DirtyLimit::kind_of(no_class, length - bags), Contents::any, now);
         due = pick(most, now);
     }
     if (due.bags > 0) purge_due(due, most);

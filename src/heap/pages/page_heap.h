@@ -54,35 +54,37 @@ public:
     const Region& region() const { return region_; }
 
     // After region().open(). Called once, before any other.
-    void start(const PageHeapOptions& options);
+    void start(const PageHeapOptions& options) NUMALLOC_EXCLUDES(lock_);
 
     // A run of `bags` bags whose first is a multiple of `alignment` bags (a power of two) from
     // address 0. `none` when the node has no room. What of it the region does not mark as dirty is zero;
     // the marks stand until it is given. `c`: the class of the objects that it is for.
-    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c = no_class) {
+    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c = no_class)
+        NUMALLOC_EXCLUDES(growth_lock_, lock_) {
         return take(bags, alignment, state, c, 0);
     }
     // A place for move(): the first `moved` bags will have the pages of another run.
-    BagIndex take_to_move(std::uint32_t bags, std::uint32_t alignment, std::uint32_t moved) {
+    BagIndex take_to_move(std::uint32_t bags, std::uint32_t alignment, std::uint32_t moved)
+        NUMALLOC_EXCLUDES(growth_lock_, lock_) {
         return take(bags, alignment, BagState::big, no_class, moved);
     }
     static constexpr BagIndex none = no_bag;
 
     // The same for bags of objects. With page_owners they are cut from a huge page that only `owner` has.
-    BagIndex take_small(std::uint32_t bags, ClassId c, std::uint32_t owner) {
+    BagIndex take_small(std::uint32_t bags, ClassId c, std::uint32_t owner) NUMALLOC_EXCLUDES(growth_lock_, lock_) {
         return shares_huge_pages() ? take(bags, 1, BagState::small, c) : take_owned(bags, c, owner);
     }
     // The same, of what all share, if it takes no call of the kernel; for callers that hold a lock. `none` says little.
-    BagIndex take_small_at_once(std::uint32_t bags, ClassId c);
+    BagIndex take_small_at_once(std::uint32_t bags, ClassId c) NUMALLOC_EXCLUDES(lock_);
     bool shares_huge_pages() const { return rests_ == nullptr; }
     // What is left of owners' huge pages becomes free.
-    void give_rests();
+    void give_rests() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // Bags of a big object's run that has so many at least: all of its pages.
     static std::uint32_t whole_pages(std::uint32_t bags) { return (bags + page_bags() - 1) & ~(page_bags() - 1); }
 
     // A run that take() returned. Gives back to the OS what is due, in proportion to what is given.
-    void give(BagIndex run) { give(run, Contents::any); }
+    void give(BagIndex run) NUMALLOC_EXCLUDES(growth_lock_, lock_) { give(run, Contents::any); }
 
     // Makes the first bytes of a run zero that was just taken: writes only where it may not be.
     void clear(BagIndex run, Bytes bytes);
@@ -90,7 +92,7 @@ public:
     // The first `bags` bags of big object `from` become those of big object `to`, and `from` is
     // given: by moving pages where the kernel can, else by copying. false: both are allocated
     // still, and `from` is as it was, but what was `to` no longer exists.
-    bool move(BagIndex from, BagIndex to, std::uint32_t bags);
+    bool move(BagIndex from, BagIndex to, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     // Mappings that moved blocks lie in.
     std::uint32_t moved_mappings() const { return __atomic_load_n(&moved_mappings_, __ATOMIC_RELAXED); }
 
@@ -102,7 +104,7 @@ public:
     }
 
     // How many threads it serves now, which says how much is kept for them.
-    void set_threads(std::uint32_t threads) { limit_.set_threads(threads); }
+    void set_threads(std::uint32_t threads) { __atomic_store_n(&threads_, threads, __ATOMIC_RELAXED); }
 
     // How long the big object is that begins at the bag; 0 when none does. Without a lock: exact for an object that
     // nobody else frees, safe for any bag of the region.
@@ -113,13 +115,13 @@ public:
     void set_moved(BagIndex run, NodeId node) { bag(run).taken = static_cast<std::uint16_t>(node.value + 1U); }
 
     // Makes a big object's run shorter or, where its neighbour is free, longer. false leaves it alone.
-    bool resize(BagIndex run, std::uint32_t bags);
+    bool resize(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // Gives back to the OS what is due, a bounded part of it; everything that is free when `all`. The bytes.
-    Bytes purge(bool all);
+    Bytes purge(bool all) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
-    PageHeapUse use();
-    void validate();
+    PageHeapUse use() NUMALLOC_EXCLUDES(lock_);
+    void validate() NUMALLOC_EXCLUDES(lock_);
 
 private:
     enum class Contents { any, zero };
@@ -140,50 +142,54 @@ private:
     static BagIndex page_end(BagIndex b) { return BagIndex{whole_pages(b.value)}; }
     static bool has_whole_pages(BagState state) { return state == BagState::big || state == BagState::bound_big; }
 
-    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved);
-    BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c);
+    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved)
+        NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c) NUMALLOC_EXCLUDES(lock_);
     void start_owning(std::uint32_t owners);
-    BagIndex take_owned(std::uint32_t bags, ClassId c, std::uint32_t owner);
-    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state);
-    bool lengthen(BagIndex run, std::uint32_t bags);
-    void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind);
-    void not_used(BagIndex first, std::uint32_t bags, BagState state);
-    void give(BagIndex run, Contents contents);
-    void free_locked(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now);
-    void mark(BagIndex run, std::uint32_t length, BagState state);
+    BagIndex take_owned(std::uint32_t bags, ClassId c, std::uint32_t owner) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state) NUMALLOC_REQUIRES(lock_);
+    bool lengthen(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) NUMALLOC_REQUIRES(lock_);
+    void not_used(BagIndex first, std::uint32_t bags, BagState state) NUMALLOC_REQUIRES(lock_);
+    void give(BagIndex run, Contents contents) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    void make_free(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now)
+        NUMALLOC_REQUIRES(lock_);
+    void mark(BagIndex run, std::uint32_t length, BagState state) NUMALLOC_REQUIRES(lock_);
+    void set(BagMark mark, BagIndex b, std::uint32_t bags, bool on) NUMALLOC_REQUIRES(lock_) { region_.set(mark, b, bags, on); }
 
-    BagIndex at_top(std::uint32_t alignment) const;
-    BagIndex extend_top(std::uint32_t bags, std::uint32_t alignment);
-    void move_top(BagIndex to);
-    bool grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at);
-    bool grow_over(std::uint64_t bags);
-    bool top_is_clean() const;
-    void trim_top();
+    BagIndex at_top(std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);
+    BagIndex extend_top(std::uint32_t bags, std::uint32_t alignment) NUMALLOC_REQUIRES(lock_);
+    void move_top(BagIndex to) NUMALLOC_REQUIRES(lock_);
+    bool grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    bool grow_over(std::uint64_t bags) NUMALLOC_REQUIRES(growth_lock_) NUMALLOC_EXCLUDES(lock_);
+    bool top_is_clean() const NUMALLOC_REQUIRES(lock_);
+    void trim_top() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
-    bool back(BagIndex run, std::uint32_t bags);
-    bool node_has(Bytes bytes);
+    bool back(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    bool node_has(Bytes bytes) NUMALLOC_REQUIRES(growth_lock_);
 
     // Milliseconds within which two pieces count as freed together.
     std::uint32_t together() const { return static_cast<std::uint32_t>(max_of(options_.purge_delay, 0) / 8); }
-    bool has_rested(BagIndex piece, std::uint32_t now) const;
+    bool has_rested(BagIndex piece, std::uint32_t now) const NUMALLOC_REQUIRES(lock_);
     static std::uint32_t most_purged(std::uint32_t freed);
-    Purging pick(std::uint32_t most, std::uint32_t now);
-    Purging cut_end(BagIndex piece, std::uint32_t bags);
-    Discarded discard(const Purging& range);
-    void finish(const Purging& range, Discarded how, std::uint32_t now);
-    std::uint32_t purge_due(Purging range, std::uint32_t most);
+    Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
+    Purging cut_end(BagIndex piece, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
+    Discarded discard(const Purging& range) NUMALLOC_EXCLUDES(lock_);
+    void finish(const Purging& range, Discarded how, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
+    std::uint32_t purge_due(Purging range, std::uint32_t most) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     bool copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes);
-    Bytes move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last);
-    void note_mapping(BagIndex b, std::uint32_t bags, bool moved);
+    Bytes move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last) NUMALLOC_EXCLUDES(lock_);
+    void note_mapping(BagIndex b, std::uint32_t bags, bool moved) NUMALLOC_EXCLUDES(lock_);
 
-    std::uint64_t& bags_of(BagState state) {
+    std::uint64_t& bags_of(BagState state) NUMALLOC_REQUIRES(lock_) {
         return state == BagState::big ? use_.big_bags : state == BagState::small ? use_.small_bags : use_.bound_bags;
     }
-    std::uint64_t bags_in_use() const { return use_.big_bags + use_.small_bags + use_.bound_bags; }
+    std::uint64_t bags_in_use() const NUMALLOC_REQUIRES(lock_) { return use_.big_bags + use_.small_bags + use_.bound_bags; }
     Bag& bag(BagIndex b) const { return region_.bag(b); }
 
-    // Read without a lock.
+    // Read without a lock: constant, or written under lock_. What the region has of bags is under lock_ too, while they are free;
+    // of bags in use it is their owner's.
     Region region_;
     PageHeapOptions options_;
     std::atomic<BagIndex>* rests_ = nullptr;  // of each owner's huge page, a run, or none. nullptr: all share
@@ -196,17 +202,18 @@ private:
     std::uint32_t gaps_ = 0;
 
     alignas(64) os::Lock<os::LockRank::growth> growth_lock_;
-    Bytes kept_by_kernel_ = 0;        // of the node's free memory, for strict binding
-    Bytes granted_ = 0;               // of it, still ours to populate by the last reading
-    std::uint32_t granted_at_ = 0;    // milliseconds
+    Bytes kept_by_kernel_ = 0;  // of the node's free memory, for strict binding; constant
+    Bytes granted_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;             // of it, still ours to populate by the last reading
+    std::uint32_t granted_at_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;  // milliseconds
 
     alignas(64) os::Lock<os::LockRank::pages> lock_;
-    std::uint32_t refused_at_ = 0;    // milliseconds: when the kernel would not take pages back
-    bool refused_ = false;
-    BagIndex top_;
-    FreeRuns free_;
-    PageHeapUse use_{};
-    DirtyLimit limit_;
+    std::uint32_t threads_ = 1;  // read and written without it
+    std::uint32_t refused_at_ NUMALLOC_GUARDED_BY(lock_) = 0;  // milliseconds: when the kernel would not take pages back
+    bool refused_ NUMALLOC_GUARDED_BY(lock_) = false;
+    BagIndex top_ NUMALLOC_GUARDED_BY(lock_);
+    FreeRuns free_ NUMALLOC_GUARDED_BY(lock_);
+    PageHeapUse use_ NUMALLOC_GUARDED_BY(lock_){};
+    DirtyLimit limit_ NUMALLOC_GUARDED_BY(lock_);
 };
 
 }  // namespace numalloc

@@ -16,7 +16,7 @@ constexpr std::uint32_t trimmed_from = static_cast<std::uint32_t>(2 * MiB / bag_
 
 // Never-used bags up to there are cut.
 void PageHeap::move_top(BagIndex to) {
-    region_.set(BagMark::dirty, top_, to - top_, false);
+    set(BagMark::dirty, top_, to - top_, false);
     top_ = to;
 }
 
