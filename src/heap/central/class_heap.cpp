@@ -143,10 +143,10 @@ Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, B
     {
         os::Guard guard(shard.lock);
         take_from(shard, want, taken);
-        if (or_adopt && taken.nothing() && adopt(number)) take_from(shard, want, taken);
+        if (or_adopt && taken.nothing() && adopt(shard, number)) take_from(shard, want, taken);
         if (or_adopt && taken.nothing()) fresh = pages_.take_small_at_once(shape().bags, class_);
         if (taken.nothing() && fresh != PageHeap::none) {
-            add_bag(number, fresh);
+            add_bag(shard, number, fresh);
             fresh = PageHeap::none;
             take_from(shard, want, taken);
         }
@@ -226,9 +226,10 @@ void ClassHeap::validate() const {
     if constexpr (checks_enabled) {
         for (unsigned i = 0; i < shards_.end(); ++i) {
             if (!shards_.is_open(i)) continue;
-            os::Guard guard(shard(i).lock);
+            Shard& shard = this->shard(i);
+            os::Guard guard(shard.lock);
             BagIndex previous;
-            for (BagIndex b = shard(i).partial; b != no_bag; b = bag(b).small.next) {
+            for (BagIndex b = shard.partial; b != no_bag; b = bag(b).small.next) {
                 const Bag& listed = bag(b);
                 const FreeList freed = FreeList::of(listed);
                 NUMALLOC_ASSERT(listed.state == BagState::small && listed.class_id == class_.value && freed.shard() == i);
@@ -239,7 +240,7 @@ void ClassHeap::validate() const {
                 NUMALLOC_ASSERT(count == freed.count());
                 previous = b;
             }
-            NUMALLOC_ASSERT(shard(i).last_partial == previous);
+            NUMALLOC_ASSERT(shard.last_partial == previous);
         }
     }
 }

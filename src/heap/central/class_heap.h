@@ -114,13 +114,13 @@ private:
         Held(const Held&) = delete;
         Held& operator=(const Held&) = delete;
 
-        Shard* operator->() const { return shard_; }
-        Shard& operator*() const { return *shard_; }
+        Shard& shard() const { return *shard_; }
         unsigned number() const { return number_; }
         bool is_of(const Bag& bag) const { return shard_ != nullptr && shard_of(bag) == number_; }
-        void hold(unsigned shard);
+        // Which lock these are about is known at run time only; who uses the shard says lock.assert_held().
+        void hold(unsigned shard) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;
         void hold_shard_of(const Bag& bag);
-        void release();
+        void release() NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;
 
     private:
         ClassHeap& heap_;
@@ -139,7 +139,7 @@ private:
     bool sparse(const Shard& shard) const;
     bool can_spare(const Shard& shard) const;
     void note_spare(unsigned shard);
-    void count_bags(Shard& shard, std::int32_t more);
+    void count_bags(Shard& shard, std::int32_t more) NUMALLOC_REQUIRES(shard.lock);
     std::uint32_t ring_room(std::uint32_t objects) const;
     std::uint32_t common_room() const;
     void put_in_common(Batch list, Emptied& emptied);
@@ -148,15 +148,15 @@ private:
     Supply take_from_bags(std::uint32_t want, unsigned shard, bool or_add);
     Supply try_bags(std::uint32_t want, unsigned shard, bool or_adopt, BagIndex& fresh);
 
-    // Under the shard's lock.
-    void take_from(Shard& shard, std::uint32_t want, Taken& taken);
-    void take_freed(Shard& shard, std::uint32_t want, Taken& taken);
-    Supply carve(Shard& shard, std::uint32_t want);
-    bool adopt(unsigned shard);
-    void add_bag(unsigned shard, BagIndex fresh);
-    void give_if_empty(Shard& shard, BagIndex b, Emptied& emptied);
-    void enlist(Shard& shard, BagIndex b);
-    void unlist(Shard& shard, BagIndex b);
+    // What small.next, previous, listed of the shard's bags say is under its lock too.
+    void take_from(Shard& shard, std::uint32_t want, Taken& taken) NUMALLOC_REQUIRES(shard.lock);
+    void take_freed(Shard& shard, std::uint32_t want, Taken& taken) NUMALLOC_REQUIRES(shard.lock);
+    Supply carve(Shard& shard, std::uint32_t want) NUMALLOC_REQUIRES(shard.lock);
+    bool adopt(Shard& shard, unsigned number) NUMALLOC_REQUIRES(shard.lock);
+    void add_bag(Shard& shard, unsigned number, BagIndex fresh) NUMALLOC_REQUIRES(shard.lock);
+    void give_if_empty(Shard& shard, BagIndex b, Emptied& emptied) NUMALLOC_REQUIRES(shard.lock);
+    void enlist(Shard& shard, BagIndex b) NUMALLOC_REQUIRES(shard.lock);
+    void unlist(Shard& shard, BagIndex b) NUMALLOC_REQUIRES(shard.lock);
 
     // After it.
     Supply supply_of(const Taken& taken);

@@ -37,9 +37,9 @@ private:
 struct alignas(64) Shard {
     // Under the lock, in its cache line: nobody else looks at it.
     os::Lock<os::LockRank::size_class> lock;
-    BagIndex partial;                     // bags with freed objects, the fullest first
-    BagIndex last_partial;
-    BagIndex carving;                     // the bag whose never-used rest is handed out
+    BagIndex partial NUMALLOC_GUARDED_BY(lock);  // bags with freed objects, the fullest first
+    BagIndex last_partial NUMALLOC_GUARDED_BY(lock);
+    BagIndex carving NUMALLOC_GUARDED_BY(lock);  // the bag whose never-used rest is handed out
 
     // Without the lock.
     alignas(64) Ring ring;

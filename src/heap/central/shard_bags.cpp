@@ -79,8 +79,7 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
     return {nullptr, reinterpret_cast<void*>(first), count, region().is_zero(reinterpret_cast<void*>(first), count * shape().size)};
 }
 
-void ClassHeap::add_bag(unsigned number, BagIndex fresh) {
-    Shard& own = shard(number);
+void ClassHeap::add_bag(Shard& own, unsigned number, BagIndex fresh) {
     own.carving = fresh;
     count_bags(own, 1);
     __atomic_fetch_add(&common().bags, 1, __ATOMIC_RELAXED);
@@ -93,9 +92,8 @@ void ClassHeap::add_bag(unsigned number, BagIndex fresh) {
 
 // A bag of another shard, its emptiest if they were freed in order, becomes one of `number`, which has none
 // to take from. Only of one that is known to have some, and that is not in use just now: nobody waits for two locks.
-bool ClassHeap::adopt(unsigned number) {
+bool ClassHeap::adopt(Shard& own, unsigned number) {
     if (!pages_.shares_huge_pages()) return false;
-    Shard& own = shard(number);
     const unsigned shards = shards_.end();
     for (unsigned k = 1; k < shards; ++k) {
         const unsigned i = (number + k) % shards;
@@ -150,7 +148,9 @@ void ClassHeap::give_carved(unsigned number) {
     {
         Held held(*this);
         held.hold(number);
-        if (held->carving != no_bag) give_if_empty(*held, held->carving, emptied);
+        Shard& own = held.shard();
+        own.lock.assert_held();
+        if (own.carving != no_bag) give_if_empty(own, own.carving, emptied);
     }
     give(emptied);
 }
@@ -178,7 +178,9 @@ void ClassHeap::drain(bool idle_only) {
         const bool sorted_into = !idle_only && shard(i).activity.state() == Activity::used;
         if (!drained.test(i) && !sorted_into) continue;
         held.hold(i);
-        if (held->carving != no_bag) give_if_empty(*held, held->carving, emptied);
+        Shard& own = held.shard();
+        own.lock.assert_held();
+        if (own.carving != no_bag) give_if_empty(own, own.carving, emptied);
     }
     held.release();
     give(emptied);

@@ -135,10 +135,12 @@ private:
             chain.last->next = freed.newest();
         } while (!freed.exchange(home, {chain.first, freed.count() + chain.count, freed.shard()}));
         count(freed.shard(), chain.count);
-        if (!home.small.listed) heap_.enlist(*held, chain.bag);
+        Shard& shard = held.shard();
+        shard.lock.assert_held();
+        if (!home.small.listed) heap_.enlist(shard, chain.bag);
         // The bag being carved is kept while it is short: the next allocation would ask for it
         // again. drain() lets go of it.
-        if (held->carving != chain.bag || heap_.shape().bags > 1) heap_.give_if_empty(*held, chain.bag, emptied_);
+        if (shard.carving != chain.bag || heap_.shape().bags > 1) heap_.give_if_empty(shard, chain.bag, emptied_);
         chain.bag = no_bag;
     }
 
