@@ -232,6 +232,7 @@ void BoundHeap::validate() {
         Bytes used = 0;
         Bytes held = 0;
         const auto walk = [&](BagNumber& list) {
+            lock_.assert_held();
             BagNumber previous;
             for (BagNumber n = list; n != no_number; n = entry_of(n).bound.next) {
                 const Bag& bag = entry_of(n);

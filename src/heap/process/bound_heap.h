@@ -25,14 +25,14 @@ public:
     // nullptr with no memory. The heap's own few hundred bytes lie on the node, too.
     static BoundHeap* create(NodeId node);
     // Frees every object and the heap. Bags go back to their nodes: O(bags), not O(objects).
-    void destroy();
+    void destroy() NUMALLOC_EXCLUDES(lock_);
     // Frees every object.
-    void reset();
+    void reset() NUMALLOC_EXCLUDES(lock_);
 
     NodeId node() const { return node_; }
 
     // `n` bytes, n > 0, aligned to a power of two.
-    Allocation allocate(Bytes n, Bytes alignment);
+    Allocation allocate(Bytes n, Bytes alignment) NUMALLOC_EXCLUDES(lock_);
 
     // These take what locate() found of `p`, a bound heap's. nullptr, or why `p` is no object in use.
     static const char* why_invalid(Location at, const void* p);
@@ -46,26 +46,26 @@ public:
         Bytes used = 0;  // of objects, rounded up to their classes
         Bytes held = 0;  // of bags
     };
-    Use use();
-    void validate();
+    Use use() NUMALLOC_EXCLUDES(lock_);
+    void validate() NUMALLOC_EXCLUDES(lock_);
 
 private:
     explicit BoundHeap(NodeId node);
-    Allocation allocate_small(ClassId c);
-    void* allocate_big(Bytes n, Bytes alignment);
-    void add_bag(ClassId c, void* start);
-    const char* free_small(Location at, Bag& bag, void* p);
-    BagNumber& list_of(const Bag& bag);
-    void enlist(BagNumber& list, BagNumber number);
-    void unlist(BagNumber& list, BagNumber number);
-    void give_all(BagNumber& list);
+    Allocation allocate_small(ClassId c) NUMALLOC_EXCLUDES(lock_);
+    void* allocate_big(Bytes n, Bytes alignment) NUMALLOC_EXCLUDES(lock_);
+    void add_bag(ClassId c, void* start) NUMALLOC_REQUIRES(lock_);
+    const char* free_small(Location at, Bag& bag, void* p) NUMALLOC_EXCLUDES(lock_);
+    BagNumber& list_of(const Bag& bag) NUMALLOC_REQUIRES(lock_);
+    void enlist(BagNumber& list, BagNumber number) NUMALLOC_REQUIRES(lock_);
+    void unlist(BagNumber& list, BagNumber number) NUMALLOC_REQUIRES(lock_);
+    void give_all(BagNumber& list) NUMALLOC_REQUIRES(lock_);
 
     os::Lock<os::LockRank::bound_heap> lock_;
-    NodeId node_;
-    Bytes used_ = 0;
-    Bytes held_ = 0;
-    BagNumber rest_;
-    BagNumber available_[class_count];
+    NodeId node_;  // constant
+    Bytes used_ NUMALLOC_GUARDED_BY(lock_) = 0;
+    Bytes held_ NUMALLOC_GUARDED_BY(lock_) = 0;
+    BagNumber rest_ NUMALLOC_GUARDED_BY(lock_);
+    BagNumber available_[class_count] NUMALLOC_GUARDED_BY(lock_);
 };
 
 }  // namespace numalloc

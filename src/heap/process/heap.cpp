@@ -78,15 +78,17 @@ RegionPages ProcessHeap::pages_of(NodeId n) const {
 
 NodeHeap* ProcessHeap::open(NodeId n) {
     os::Guard guard(lock_);
-    if (NodeHeap* existing = opened(n); existing != nullptr) return existing;
+    NodeHeap* const existing = opened(n);
+    return existing != nullptr ? existing : make(n);
+}
+
+NodeHeap* ProcessHeap::make(NodeId n) {
     const RegionPages pages = pages_of(n);
     const Address place = space_.region(n.value) + space_.node_heap_offset();
     MetadataPages node_pages{place};
     auto* node = reinterpret_cast<NodeHeap*>(place);
     if (!node_pages.map_up_to(node->shards().end_of(0), space_, pages)) return nullptr;
-    new (node) NodeHeap;
-    node->node = n;
-    node->mapped = node_pages;
+    new (node) NodeHeap{.node = n, .mapped = node_pages};
     if (!node->pages.region().open(space_, n.value, pages)) {
         node_pages.give_back(space_);
         return nullptr;

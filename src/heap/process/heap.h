@@ -51,7 +51,7 @@ public:
     NodeId interleaved() const { return os::topology().interleaved(); }
 
     // The node's heap, or nullptr where its metadata found no memory.
-    NodeHeap* node(NodeId n) {
+    NodeHeap* node(NodeId n) NUMALLOC_EXCLUDES(lock_) {
         NodeHeap* heap = opened(n);
         return heap != nullptr ? heap : open(n);
     }
@@ -81,8 +81,8 @@ public:
     // Whether any block is elsewhere than its address says.
     bool any_moved() const { return moved_.load(std::memory_order_relaxed) != 0; }
 
-    // The shard of its node's bags that the n-th thread heap has. Under the node's lock for attaching.
-    unsigned open_shard(NodeHeap* node, std::uint32_t n);
+    // The shard of its node's bags that the n-th thread heap has.
+    unsigned open_shard(NodeHeap* node, std::uint32_t n) NUMALLOC_REQUIRES(node->attaching);
 
     // Thread heaps of ended threads go back, where there are many.
     void give_back_thread_heaps();
@@ -95,9 +95,10 @@ public:
     Bytes purge_all();
 
 private:
-    NodeHeap* open(NodeId n);
+    NodeHeap* open(NodeId n) NUMALLOC_EXCLUDES(lock_);
+    NodeHeap* make(NodeId n) NUMALLOC_REQUIRES(lock_);
     RegionPages pages_of(NodeId n) const;
-    unsigned shards_of(NodeHeap* node) const;
+    unsigned shards_of(NodeHeap* node) const NUMALLOC_REQUIRES(node->attaching);
     bool was_moved(Location at) const;
     bool resize_in_place(Location at, std::uint32_t bags);
     void* grow_elsewhere(Location at, std::uint32_t bags);
@@ -113,7 +114,7 @@ private:
     RegionPages pages_;  // of all nodes, but for their place
     std::atomic<NodeHeap*>* open_ = nullptr;
     std::atomic<std::uint32_t> moved_{0};  // blocks that move_big() moved and that live
-    os::Lock<os::LockRank::thread_pool> lock_;
+    os::Lock<os::LockRank::thread_pool> lock_;  // one node is opened at a time; what open_ points to is read without
 };
 
 extern ProcessHeap process_heap;

@@ -49,8 +49,8 @@ void sign(ThreadHeap* h) {
 
 // A thread can end without a word: its first malloc was in the last round of key destructors, or it was no thread of
 // libc's. Its heap is found when one more is needed: of those in use a few are looked at each time, so that no more
-// are lost than are made. Only of this process: a child of a raw fork still has its parent's numbers. Under home->attaching.
-void find_heaps_of_the_dead(NodeHeap* home) {
+// are lost than are made. Only of this process: a child of a raw fork still has its parent's numbers.
+void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
     constexpr unsigned looks = 4;
     const std::int32_t process = os::process_id();
     const std::int32_t self = os::thread_id();

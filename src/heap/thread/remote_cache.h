@@ -20,18 +20,18 @@ public:
     static constexpr Bytes fetched = 4 * KiB;
 
     // Thread-safe. `p` is an object of class `c` of node `n`.
-    void add(NodeId n, ClassId c, Object* p);
+    void add(NodeId n, ClassId c, Object* p) NUMALLOC_EXCLUDES(lock_);
 
     // An object of class `c` of node `n`, if there is one here. Thread-safe.
-    void* take(NodeId n, ClassId c);
+    void* take(NodeId n, ClassId c) NUMALLOC_EXCLUDES(lock_);
     // The same from the node, with some more to rest here; as ProcessHeap::take_small() says when the node is
     // full.
-    Allocation fetch(NodeId n, ClassId c);
+    Allocation fetch(NodeId n, ClassId c) NUMALLOC_EXCLUDES(lock_);
 
     // Sends everything. Thread-safe.
-    void flush();
+    void flush() NUMALLOC_EXCLUDES(lock_);
     // The same, if it has rested since before `now - age` milliseconds.
-    void flush_if_older(std::uint32_t now, std::uint32_t age);
+    void flush_if_older(std::uint32_t now, std::uint32_t age) NUMALLOC_EXCLUDES(lock_);
     bool empty() const { return __atomic_load_n(&bytes_, __ATOMIC_RELAXED) == 0; }
 
 private:
@@ -49,17 +49,17 @@ private:
     static unsigned set_of(NodeId n, ClassId c) { return (n.value * 3U + c.value) % sets; }
 
     // The slot that has objects of (n, c), or nullptr.
-    Slot* find(NodeId n, ClassId c);
+    Slot* find(NodeId n, ClassId c) NUMALLOC_REQUIRES(lock_);
     // The same, or an empty one of the set, or the fullest, whose objects are sent.
-    Slot& slot_of(NodeId n, ClassId c);
-    void keep(Slot& slot, Object* list, std::uint32_t count);
-    void send(Slot& slot);
-    void send_all();
+    Slot& slot_of(NodeId n, ClassId c) NUMALLOC_REQUIRES(lock_);
+    void keep(Slot& slot, Object* list, std::uint32_t count) NUMALLOC_REQUIRES(lock_);
+    void send(Slot& slot) NUMALLOC_REQUIRES(lock_);
+    void send_all() NUMALLOC_REQUIRES(lock_);
 
     os::Lock<os::LockRank::remote_cache> lock_;
-    std::uint32_t since_ = 0;  // milliseconds: when the oldest object came
-    Bytes bytes_ = 0;
-    Slot slot_[sets][set_slots] = {};
+    std::uint32_t since_ NUMALLOC_GUARDED_BY(lock_) = 0;  // milliseconds: when the oldest object came
+    Bytes bytes_ = 0;                                     // written under the lock, read without
+    Slot slot_[sets][set_slots] NUMALLOC_GUARDED_BY(lock_) = {};
 };
 
 }  // namespace numalloc
