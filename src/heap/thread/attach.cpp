@@ -131,9 +131,15 @@ void detach_thread() {
 }
 
 void rehome_current_thread(NodeId node) {
-    if (attached_heap == &no_heap || attached_heap->home->node == node) return;
-    const bool visited = attached_heap->pointers[0] != nullptr;
-    const os::Signals blocked = attached_heap->blocked_at_start;
+    ThreadHeap* const h = attached_heap;
+    if (h == &no_heap || h->home->node == node) return;
+    bool visited;
+    os::Signals blocked;
+    {
+        os::Guard guard(h->visit);
+        visited = h->pointers[0] != nullptr;
+        blocked = h->blocked_at_start;
+    }
     detach_thread();
     // Without memory on the new node the next malloc tries again.
     if (attach_thread(node) && visited) allow_visits(blocked);

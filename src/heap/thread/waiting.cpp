@@ -44,7 +44,7 @@ bool point(ThreadHeap** pointer, ThreadHeap* from, ThreadHeap* to) {
 enum class Visit { in_vain, unfinished, done };
 
 // As many objects as that, which become fewer.
-Visit give_what_it_holds(ThreadHeap* h, std::uint32_t& objects) {
+Visit give_what_it_holds(ThreadHeap* h, std::uint32_t& objects) NUMALLOC_REQUIRES(h->visit) {
     for (unsigned c = 1; c < class_count; ++c) {
         auto& lists = h->lists[c];
         const std::uint32_t held = length(h, c) + (lists.sealed != nullptr ? lists.sealed_count : 0U);
@@ -57,8 +57,7 @@ Visit give_what_it_holds(ThreadHeap* h, std::uint32_t& objects) {
     return Visit::done;
 }
 
-// Under h->visit.
-Visit give_if_waiting(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t& objects) {
+Visit give_if_waiting(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t& objects) NUMALLOC_REQUIRES(h->visit) {
     if (h->pointers[0] == nullptr || h->pointers[1] == nullptr) return Visit::in_vain;
     if (!os::has_thread_local(h->thread, h->pointers[0], &this_thread_heap)) return Visit::in_vain;
     if (!point(h->pointers[0], h, &no_heap)) return Visit::in_vain;
@@ -69,7 +68,7 @@ Visit give_if_waiting(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t& 
     return visit;
 }
 
-Visit visit(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t now, std::uint32_t& objects) {
+Visit visit(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t now, std::uint32_t& objects) NUMALLOC_EXCLUDES(h->visit) {
     if (!h->visit.try_lock()) return Visit::in_vain;
     Visit result = Visit::in_vain;
     if (may_be_visited(h)) {

@@ -21,7 +21,7 @@ namespace numalloc {
 // The calling thread may be visited from now on. It has to be detached before it ends.
 void allow_visits(os::Signals blocked_at_start);
 // Waits until a visit is over; there will be no more.
-void end_visits(ThreadHeap* h);
+void end_visits(ThreadHeap* h) NUMALLOC_EXCLUDES(h->visit);
 
 // The calling thread's heap, after a visit if there is one; no_heap if it has none.
 ThreadHeap* own_heap();
