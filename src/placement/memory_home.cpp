@@ -30,10 +30,9 @@ constinit Resolved of_process;
 constinit thread_local const Resolved* of_thread __attribute__((tls_model("initial-exec"))) = nullptr;
 
 // What threads asked for, each different placement once and for ever: a thread's pointer stays good.
-// Under process.lock.
-Resolved* known = nullptr;
-Resolved* slab = nullptr;
-unsigned slab_left = 0;
+Resolved* known NUMALLOC_GUARDED_BY(process.lock) = nullptr;
+Resolved* slab NUMALLOC_GUARDED_BY(process.lock) = nullptr;
+unsigned slab_left NUMALLOC_GUARDED_BY(process.lock) = 0;
 
 // 0, or the error of a node.
 int resolve(const MemoryPlacement& said, os::NodeMask& nodes) {
@@ -48,7 +47,7 @@ int resolve(const MemoryPlacement& said, os::NodeMask& nodes) {
     return 0;
 }
 
-Resolved* fresh() {
+Resolved* fresh() NUMALLOC_REQUIRES(process.lock) {
     if (slab_left == 0) {
         const Bytes slab_bytes = os::page_size();
         void* memory = os::map(slab_bytes);
@@ -62,7 +61,7 @@ Resolved* fresh() {
 
 bool alone() {
     if (&__libc_single_threaded != nullptr) return __libc_single_threaded != 0;
-    return process.mode == Mode::active && process.next_number <= 1;
+    return process.mode == Mode::active && process.numbers() <= 1;
 }
 
 NodeId nearest_of(const os::NodeMask& nodes, NodeId from) {

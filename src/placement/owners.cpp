@@ -42,13 +42,15 @@ PlaceId place_in(std::atomic<Answer>* t, unsigned owner) {
     return answer == 0 ? no_place : PlaceId{answer - 1U};
 }
 
-bool is_promise(unsigned owner) { return owner >= process.next_number && owner < process.promised_up_to; }
+bool is_promise(unsigned owner) NUMALLOC_REQUIRES(process.lock) {
+    return owner >= process.numbers() && owner < process.promised_up_to;
+}
 
-void count(PlaceId id, int threads) {
+void count(PlaceId id, int threads) NUMALLOC_REQUIRES(process.lock) {
     if (id != no_place) process.places[id].threads += static_cast<std::uint32_t>(threads);
 }
 
-void answer(std::atomic<Answer>* t, unsigned owner, PlaceId place) {
+void answer(std::atomic<Answer>* t, unsigned owner, PlaceId place) NUMALLOC_REQUIRES(process.lock) {
     if (is_promise(owner)) {
         count(place_in(t, owner), -1);
         count(place, 1);
@@ -57,7 +59,7 @@ void answer(std::atomic<Answer>* t, unsigned owner, PlaceId place) {
 }
 
 // A place of the number's node that the thread may run in; where it is, if that is one.
-PlaceId place_on_same_node(const ThreadRecord* record, PlaceId answered) {
+PlaceId place_on_same_node(const ThreadRecord* record, PlaceId answered) NUMALLOC_REQUIRES(process.lock) {
     const NodeId node = process.places[answered].home;
     if (record->place != no_place && process.places[record->place].home == node) return record->place;
     const PlaceSet allowed = places_of(record);
@@ -68,7 +70,7 @@ PlaceId place_on_same_node(const ThreadRecord* record, PlaceId answered) {
 }
 
 // Main runs alone and unbound until somebody wants to rely on where it is.
-void settle_caller(bool* moved) {
+void settle_caller(bool* moved) NUMALLOC_REQUIRES(process.lock) {
     if (current == nullptr || current->place != no_place) return;
     settle_runner(current);
     *moved = true;
@@ -76,8 +78,8 @@ void settle_caller(bool* moved) {
 
 // A part of the way only, so that threads that begin or end meanwhile need not wait for 65,536 numbers: false until
 // the owner has its promise.
-bool promise_up_to(std::atomic<Answer>* t, unsigned owner) {
-    process.promised_up_to = max_of(process.promised_up_to, process.next_number);
+bool promise_up_to(std::atomic<Answer>* t, unsigned owner) NUMALLOC_REQUIRES(process.lock) {
+    process.promised_up_to = max_of(process.promised_up_to, process.numbers());
     const unsigned end = min_of(owner + 1, process.promised_up_to + promises_at_a_time);
     const PlaceSet allowed = current != nullptr ? places_of(current) : all_places();
     for (; process.promised_up_to < end; ++process.promised_up_to) {
@@ -90,7 +92,7 @@ bool promise_up_to(std::atomic<Answer>* t, unsigned owner) {
     return process.promised_up_to > owner;
 }
 
-ThreadRecord* record_of(int owner) {
+ThreadRecord* record_of(int owner) NUMALLOC_REQUIRES(process.lock) {
     for (ThreadRecord* r = process.records.first(); r != nullptr; r = r->next)
         if (r->owner == owner) return r;
     return nullptr;
@@ -110,7 +112,7 @@ NodeId ask(std::atomic<Answer>* t, int owner, bool* moved) {
         settle_caller(moved);
         const ThreadRecord* const record = record_of(owner);
         if (record != nullptr) answer(t, number, record->place);
-        else if (number >= process.next_number && !promise_up_to(t, number)) continue;
+        else if (number >= process.numbers() && !promise_up_to(t, number)) continue;
         else if (place_in(t, number) == no_place) answer(t, number, choose(number, all_places(), no_place));
         const PlaceId place = place_in(t, number);
         if (place != no_place) return process.places[place].home;
@@ -145,16 +147,16 @@ void owner_was_moved(const ThreadRecord* record) {
 }
 
 void number_thread(ThreadRecord* record) {
-    const unsigned number = process.next_number;
+    const unsigned number = process.numbers();
     if (is_promise(number)) count(answered_place(static_cast<int>(number)), -1);
-    ++process.next_number;
+    process.next_number.store(number + 1, std::memory_order_relaxed);
     record->number = number;
     record->owner = static_cast<int>(number);
 }
 
 void take_number_back(const ThreadRecord* record) {
-    if (record->number + 1 != process.next_number) return;
-    --process.next_number;
+    if (record->number + 1 != process.numbers()) return;
+    process.next_number.store(record->number, std::memory_order_relaxed);
     if (is_promise(record->number)) count(answered_place(static_cast<int>(record->number)), 1);
 }
 

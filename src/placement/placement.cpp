@@ -36,7 +36,7 @@ PlaceId current_place() { return process.places.of_os_node(os::current_os_node()
 PlaceSet places_of(const ThreadRecord* record) {
     PlaceSet result;
     for (unsigned i = 0; i < process.places.count; ++i)
-        for (unsigned w = 0; w < process.records.words(); ++w)
+        for (unsigned w = 0; w < process.words; ++w)
             if ((record->user_mask()[w] & process.mask_of(PlaceId{i})[w]) != 0) {
                 result.add(i);
                 break;
@@ -66,7 +66,7 @@ PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on) {
 
 namespace {
 
-void note_refusal(long result) {
+void note_refusal(long result) NUMALLOC_REQUIRES(process.lock) {
     if (process.refusal_noted || !options().verbose) return;
     process.refusal_noted = true;
     os::Line line;
@@ -78,24 +78,24 @@ void note_refusal(long result) {
 }  // namespace
 
 void set_user_mask(ThreadRecord* record, const os::CpuMask& mask) {
-    for (unsigned w = 0; w < process.records.words(); ++w) record->user_mask()[w] = mask.data()[w];
+    for (unsigned w = 0; w < process.words; ++w) record->user_mask()[w] = mask.data()[w];
 }
 
 os::CpuMask user_mask_of(const ThreadRecord* record) {
     os::CpuMask mask;
-    for (unsigned w = 0; w < process.records.words(); ++w) mask.data()[w] = record->user_mask()[w];
+    for (unsigned w = 0; w < process.words; ++w) mask.data()[w] = record->user_mask()[w];
     return mask;
 }
 
 os::CpuMask bound_mask_of(const ThreadRecord* record) {
     os::CpuMask mask;
-    for (unsigned w = 0; w < process.records.words(); ++w) mask.data()[w] = record->user_mask()[w] & process.mask_of(record->place)[w];
+    for (unsigned w = 0; w < process.words; ++w) mask.data()[w] = record->user_mask()[w] & process.mask_of(record->place)[w];
     return mask;
 }
 
 bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words) {
     if (!record->bound) return false;
-    for (unsigned w = 0; w < process.records.words(); ++w)
+    for (unsigned w = 0; w < process.words; ++w)
         if ((w < words ? mask[w] : 0) != (record->user_mask()[w] & process.mask_of(record->place)[w])) return false;
     return true;
 }
@@ -151,7 +151,7 @@ void move_to(ThreadRecord* record, PlaceId id) {
 namespace {
 
 // A record for a running thread that has none: main, and threads that nobody announced.
-ThreadRecord* take_in(const os::CpuMask& kernel_mask) {
+ThreadRecord* take_in(const os::CpuMask& kernel_mask) NUMALLOC_REQUIRES(process.lock) {
     ThreadRecord* record = process.records.take();
     if (record == nullptr) return nullptr;
     number_thread(record);
@@ -164,10 +164,10 @@ ThreadRecord* take_in(const os::CpuMask& kernel_mask) {
 
 // An unannounced thread has its creator's affinity. If that is what we gave some other thread,
 // then what that thread's user gave is meant.
-bool look_through_ours(ThreadRecord* record) {
+bool look_through_ours(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     for (const ThreadRecord* other = process.records.first(); other != nullptr; other = other->next) {
-        if (other == record || !is_ours(other, record->user_mask(), process.records.words())) continue;
-        for (unsigned w = 0; w < process.records.words(); ++w) record->user_mask()[w] = other->user_mask()[w];
+        if (other == record || !is_ours(other, record->user_mask(), process.words)) continue;
+        for (unsigned w = 0; w < process.words; ++w) record->user_mask()[w] = other->user_mask()[w];
         return true;
     }
     return false;
@@ -238,7 +238,7 @@ bool start_binding() {
     const long mask_bytes = os::get_affinity(0, mine);
     if (mask_bytes <= 0) return false;
     const unsigned words = static_cast<unsigned>(mask_bytes) / 8;
-    process.records.start(words);
+    process.words = words;
     if (!find_places(words, mine)) return false;
     load_rules(process.places);
     if (options().verbose) {
@@ -246,6 +246,8 @@ bool start_binding() {
         line << process.places.count << " nodes with CPUs: threads are bound from the second on";
         os::say(line);
     }
+    os::Guard guard(process.lock);
+    process.records.start(words);
     return take_in(mine) != nullptr;
 }
 

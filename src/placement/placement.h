@@ -15,6 +15,7 @@
 #include <cstddef>
 
 #include "base/ids.h"
+#include "base/thread_safety.h"
 #include "os/affinity.h"
 #include "placement/thread_record.h"
 
@@ -91,6 +92,7 @@ int rehome_thread(pthread_t thread, unsigned os_node);
 // ---- fork(): its handlers call these, while nobody else holds a lock.
 void fork_prepare();  // widens the caller's mask: the kernel places the child anywhere it may run
 void fork_parent();
-void fork_child();    // the child is alone, unbound, and follows its CPU
+// The child is alone, unbound, and follows its CPU. Without the lock: a handler of a signal may have forked, over one of higher rank.
+void fork_child() NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;
 
 }  // namespace numalloc::placement

@@ -22,7 +22,7 @@ void hide(const ThreadRecord* record, void* mask, long got) {
     if (bytes > sizeof seen) return;
     std::memcpy(seen, mask, bytes);
     if (!is_ours(record, seen, bytes / word_bytes)) return;
-    std::memcpy(mask, record->user_mask(), min_of(bytes, process.records.words() * word_bytes));
+    std::memcpy(mask, record->user_mask(), min_of(bytes, process.words * word_bytes));
 }
 
 // The record of a thread that is the caller itself, without the lock. Between vfork and exec
@@ -87,7 +87,7 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
     if (record == nullptr) return unknown_thread;
     if (record->starting) {
         // Its id is not known yet; its mask will be this one.
-        const Bytes whole = process.records.words() * word_bytes;
+        const Bytes whole = process.words * word_bytes;
         if (bytes < whole) return -EINVAL;
         std::memcpy(mask, record->user_mask(), whole);
         return static_cast<long>(whole);
@@ -155,7 +155,7 @@ void fork_child() {
         if (record != current) process.records.give(record);
         record = next;
     }
-    process.next_number = 0;
+    process.next_number.store(0, std::memory_order_relaxed);
     for (unsigned i = 0; i < process.places.count; ++i) process.places[PlaceId{i}].threads = 0;
     process.promised_up_to = 0;
     process.first_place = no_place;

@@ -16,13 +16,17 @@ namespace {
 constinit std::atomic<bool> awake{false};
 constinit os::Lock<os::LockRank::initialise> initialise_lock;
 
-bool wake_once() {
-    os::Guard guard(initialise_lock);
-    if (awake.load(std::memory_order_relaxed)) return false;
+void initialise() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::init_topology();
     placement::init();
     awake.store(true, std::memory_order_release);
+}
+
+bool wake_once() {
+    os::Guard guard(initialise_lock);
+    if (awake.load(std::memory_order_relaxed)) return false;
+    initialise();
     return true;
 }
 

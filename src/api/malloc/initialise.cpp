@@ -26,7 +26,7 @@ namespace {
 enum class Stage : int { nothing, stepped_aside, heap_works, complete };
 std::atomic<Stage> stage{Stage::nothing};
 constinit os::Lock<os::LockRank::initialise> initialise_lock;
-pthread_key_t exit_key;
+pthread_key_t exit_key;  // these two: by the thread that initialises
 bool exit_key_made = false;
 void* const first_round = reinterpret_cast<void*>(1);
 void* const second_round = reinterpret_cast<void*>(2);
@@ -57,7 +57,7 @@ void say_what_was_found() {
     os::say(line);
 }
 
-bool start_heap() {
+bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::init_topology();
     placement::init_memory_home();
@@ -77,7 +77,7 @@ bool start_heap() {
 }
 
 // What the program asks about the machine is answered; nothing else is ours to do.
-void step_aside() {
+void step_aside() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::init_topology();
     os::Line line;
