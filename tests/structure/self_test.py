@@ -4,6 +4,7 @@
     self_test.py LIBNUMALLOC_SO
 """
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,8 @@ from pathlib import Path
 import fast_path
 import layers
 import symbols
-from check import differences, finish, run
+import thread_safety
+from check import SOURCE, differences, finish, run
 
 FAULTY_SOURCES = [
     ("heap/central/x.cpp", '#include "heap/thread/thread_heap.h"\n', "a floor above it"),
@@ -31,6 +33,34 @@ RIGHT_SOURCES = [
     ("os/x.cpp", '#include "base/bits.h"\n#include <sys/mman.h>\ncall(SYS_mmap);\n'),
     ("api/x.cpp", '// mmap(2) is not called here\n#include "numalloc/options.def"\n'),
     ("api/x.cpp", "NUMALLOC_EXPORT int execve(const char* path);\n"),
+]
+
+# What clang is to see of locks, each in a function of this.
+LOCKED = """
+#include "os/lock.h"
+using namespace numalloc;
+struct Counter {
+    os::Lock<os::LockRank::pages> lock_;
+    int count_ NUMALLOC_GUARDED_BY(lock_) = 0;
+    void add() NUMALLOC_REQUIRES(lock_) { ++count_; }
+    void add_one() NUMALLOC_EXCLUDES(lock_) { os::Guard guard(lock_); add(); }
+    void f() { %s }
+};
+"""
+LOCK_FAULTS = [
+    ("++count_;", "requires holding lock 'lock_'"),
+    ("add();", "requires holding lock 'lock_'"),
+    ("os::Guard guard(lock_); add_one();", "while lock 'lock_' is held"),
+    ("lock_.lock(); add();", "still held at the end"),
+    ("if (lock_.try_lock()) add();", "not held on every path"),
+    ("lock_.unlock();", "that was not held"),
+    ("const auto more = [&] { ++count_; }; os::Guard guard(lock_); more();", "requires holding lock 'lock_'"),
+]
+RIGHTLY_LOCKED = [
+    "add_one();",
+    "os::Guard guard(lock_); add();",
+    "if (!lock_.try_lock()) return; add(); lock_.unlock();",
+    "const auto more = [&] { lock_.assert_held(); ++count_; }; os::Guard guard(lock_); more();",
 ]
 
 # A library with every fault that symbols.py looks for.
@@ -88,6 +118,26 @@ def layer_faults() -> list[str]:
     return faults
 
 
+def lock_faults() -> list[str]:
+    faults = []
+    for code, expected in LOCK_FAULTS:
+        got = thread_safety.errors_of_text(LOCKED % code)
+        if not any(expected in error for error in got):
+            faults.append(f"thread_safety.py: {code!r} gave {got}")
+    for code in RIGHTLY_LOCKED:
+        if got := thread_safety.errors_of_text(LOCKED % code):
+            faults.append(f"thread_safety.py: {code!r} is right, but: {got}")
+    # Every file of ours that takes a lock, as if it took none.
+    for path in sorted((SOURCE / "src").rglob("*.cpp")):
+        text, guards = re.subn(r"^ *os::Guard \w+\(.*\n", "\n", path.read_text(), flags=re.M)
+        if guards and not any("-Wthread-safety" in error for error in thread_safety.errors_of_text(text)):
+            faults.append(f"thread_safety.py: {path.name} without its {guards} guards is not seen")
+    unsaid = {"os/x.h": "    os::Lock<os::LockRank::pages> lock_;\n    int a NUMALLOC_GUARDED_BY(other.block_);\n"}
+    if not thread_safety.without_annotation(unsaid):
+        faults.append("thread_safety.py: a lock that guards nothing is not seen")
+    return faults
+
+
 def symbol_faults(folder: Path) -> list[str]:
     library = build(folder, "faulty.cpp", FAULTY_LIBRARY)
     faults = []
@@ -120,7 +170,7 @@ def path_faults(folder: Path, library: str) -> list[str]:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="numalloc-structure-") as name:
         folder = Path(name)
-        faults = layer_faults() + symbol_faults(folder)
+        faults = layer_faults() + lock_faults() + symbol_faults(folder)
         if fast_path.run("uname", "-m").strip() == "x86_64":
             faults += path_faults(folder, sys.argv[1])
     finish(faults, "every fault is seen")
