@@ -71,9 +71,9 @@ TEST_F(RemoteLists, AThreadKeepsFewOfOthers) {
                 if (NodeId{n} != NodeId{1}) objects.push_back(allocate_on(this_thread_heap, NodeId{n}, ClassId{c}).p);
         Bytes in_use = 0;
         for (void* p : objects) in_use += usable_size(p, "test");
-        EXPECT_LE(taken() - in_use, RemoteCache::budget + 24 * KiB);
+        EXPECT_LE(taken() - in_use, policy::remote_budget + 24 * KiB);
         for (void* p : objects) release(p);
-        EXPECT_LE(taken(), RemoteCache::budget + 24 * KiB);
+        EXPECT_LE(taken(), policy::remote_budget + 24 * KiB);
         send_quiet_remote_caches(0);
         EXPECT_EQ(taken(), 0u) << "what has gone quiet goes home";
     });

@@ -167,7 +167,7 @@ TEST_F(ThreadHeapTest, AThreadsFirstFreesOfWhatOthersAllocatedDoNotComeBackToIt)
             void* const given = allocate(c);
             const unsigned shard = this_thread_heap->shard;
             run_on(3, [=] {
-                if (this_thread_heap->shard == shard) this_thread_heap->shard = static_cast<std::uint8_t>((shard + 1) % most_shards);
+                if (this_thread_heap->shard == shard) this_thread_heap->shard = static_cast<std::uint8_t>((shard + 1) % policy::most_shards);
                 if (round > 0) { ASSERT_LT(this_thread_heap->checked_frees, 1000u) << "a heap that was used before"; }
                 release(given);
                 for (int i = 0; i < 1000; ++i) {
@@ -304,7 +304,7 @@ TEST_F(ThreadHeapTest, TheRemoteCacheIsBoundedAndSendsBatches) {
         for (unsigned i = 0; i < all.size(); ++i) {
             EXPECT_EQ(use(0, c).ring, Bytes{i} / shape.batch * shape.batch) << "whole batches only";
             release(all[i]);
-            EXPECT_LE((i + 1 - use(0, c).ring) * shape.size, RemoteCache::budget);
+            EXPECT_LE((i + 1 - use(0, c).ring) * shape.size, policy::remote_budget);
         }
         EXPECT_TRUE(this_thread_heap->remote_cache.empty());
     });
@@ -335,7 +335,7 @@ TEST_F(ThreadHeapTest, TheRemoteCachesBudgetCoversAllItsLists) {
         for (void* p : all) {
             with_program -= usable_size(p, "test");
             release(p);
-            ASSERT_LE(held() - with_program, RemoteCache::budget);
+            ASSERT_LE(held() - with_program, policy::remote_budget);
         }
     });
     EXPECT_EQ(held(), 0u) << "the thread's end sends the rest";

@@ -7,15 +7,6 @@ namespace numalloc {
 
 namespace {
 
-// Of what a large class's bags are, so much may rest.
-constexpr Bytes resting_part = 8;
-// From 4 KiB on a list has so few objects that threads which replace theirs at random would go to the bags at every third
-// hand-over with one list in the ring: .16 locks a malloc and free of 16 threads, with two .10, with four .04.
-constexpr Bytes sizes_with_short_lists = 4 * KiB;
-constexpr unsigned lists_of_few = 4;
-// How many classes above it a large object may come from: at most half as long again.
-constexpr unsigned classes_above = 2;
-
 std::uint64_t bags_of(const Shard& shard) { return __atomic_load_n(&shard.bags, __ATOMIC_RELAXED); }
 std::uint64_t taken_of(const Shard& shard) { return __atomic_load_n(&shard.taken, __ATOMIC_RELAXED); }
 
@@ -38,18 +29,14 @@ const Bag& ClassHeap::home_of(Batch list) const {
     return region().bag(region().head_of(BagIndex{b}));
 }
 
-// Less than half of what the shard's bags hold is in use, beyond a bag of slack.
-bool ClassHeap::sparse(const Shard& shard) const {
+// Less than the part of what the shard's bags hold is in use, beyond a bag of slack.
+bool ClassHeap::has_in_use_below(policy::Fraction part, const Shard& shard) const {
     const std::uint64_t objects = shape().objects;
-    return bags_of(shard) * objects > 2 * taken_of(shard) + objects;
+    return bags_of(shard) * objects * part.of > part.parts * taken_of(shard) + part.of * objects;
 }
 
-// More than an eighth is not in use, beyond a bag of slack: others may have of it before they take
-// new memory.
-bool ClassHeap::can_spare(const Shard& shard) const {
-    const std::uint64_t objects = shape().objects;
-    return bags_of(shard) * objects * 7 > 8 * taken_of(shard) + 7 * objects;
-}
+bool ClassHeap::sparse(const Shard& shard) const { return has_in_use_below(policy::sparse_below, shard); }
+bool ClassHeap::can_spare(const Shard& shard) const { return has_in_use_below(policy::spares_below, shard); }
 
 // So that nobody tries a lock in vain. It may be out of date for a moment.
 void ClassHeap::note_spare(unsigned number) { set_bit(common().spare, number, can_spare(shard(number))); }
@@ -59,9 +46,9 @@ void ClassHeap::note_spare(unsigned number) { set_bit(common().spare, number, ca
 // the shards have in common. Of shorter lists, as many threads of one node have, as many more.
 std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
     if (shape().batch == 1) return 0;
-    const std::uint32_t half = shape().ring / max_of(shards_.count() / 2, 1U);
-    const std::uint32_t room = max_of(half, shape().size >= sizes_with_short_lists ? lists_of_few : 1U);
-    return min_of(room * max_of(shape().batch / max_of(objects, 1U), 1U), ring_slots);
+    const std::uint32_t half = shape().ring / max_of(shards_.count() / policy::whole_rings, 1U);
+    const std::uint32_t room = max_of(half, shape().size >= policy::sizes_with_short_lists ? policy::lists_of_few : 1U);
+    return min_of(room * max_of(shape().batch / max_of(objects, 1U), 1U), policy::ring_slots);
 }
 
 // Large objects that rest for all shards: a part of what the class's bags are, so nothing in a small program. What many threads give
@@ -71,12 +58,13 @@ std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
 std::uint32_t ClassHeap::common_room() const {
     if (shape().batch > 1) return 0;
     const Bytes bytes = Bytes{__atomic_load_n(&common().bags, __ATOMIC_RELAXED)} * shape().bags << bag_shift;
-    return static_cast<std::uint32_t>(min_of<Bytes>(bytes / resting_part / shape().size, ring_slots));
+    return static_cast<std::uint32_t>(min_of<Bytes>(bytes / policy::resting_part / shape().size, policy::ring_slots));
 }
 
-// Looking for an object that was freed twice costs a walk of its own: one list in 32, the first among them.
+// For an object that was freed twice: the first list, and one in so many.
 void ClassHeap::check_some(Shard& shard, Batch list) {
-    if (__atomic_fetch_add(&shard.lists_put, 1, __ATOMIC_RELAXED) % lists_per_walk == 0) check_list(region(), class_, list);
+    const std::uint32_t before = __atomic_fetch_add(&shard.lists_put, 1, __ATOMIC_RELAXED);
+    if (before % policy::lists_per_walk == 0) check_list(region(), class_, list);
 }
 
 // A list that somebody handed over.
@@ -92,7 +80,7 @@ Batch ClassHeap::take_list(Shard& shard) {
 // resting. It must lie as evenly as one of this class would.
 Batch ClassHeap::take_larger() {
     const auto evenness = [](Bytes size) { return min_of(size & (0 - size), bag_bytes); };
-    for (unsigned c = class_.value + 1U; c <= class_.value + classes_above && c < class_count; ++c) {
+    for (unsigned c = class_.value + 1U; c <= class_.value + policy::classes_above && c < class_count; ++c) {
         if (evenness(size_of_class(c)) < evenness(shape().size)) continue;
         const Batch list = shards_.common(ClassId{c}).ring.pop_newest();
         if (list.head == nullptr) continue;
@@ -129,7 +117,7 @@ Supply ClassHeap::take_from_bags(std::uint32_t want, unsigned number, bool or_ad
     BagIndex fresh = PageHeap::none;
     Supply supply = try_bags(want, number, or_add, fresh);
     if (supply.count == 0 && or_add) {
-        fresh = pages_.take_small(shape().bags, class_, class_.value * most_shards + number);
+        fresh = pages_.take_small(shape().bags, class_, class_.value * policy::most_shards + number);
         if (fresh != PageHeap::none) supply = try_bags(want, number, false, fresh);
     }
     if (fresh != PageHeap::none) pages_.give(fresh);
@@ -180,9 +168,9 @@ std::uint32_t ClassHeap::put(Batch list) {
         const std::uint64_t taken = taken_of(home);
         if (taken <= __atomic_load_n(&home.flush_below, __ATOMIC_RELAXED)) {
             while ((list = take_list(home)).head != nullptr) sort(list, emptied);
-            __atomic_store_n(&home.flush_below, taken_of(home) / 4 * 3, __ATOMIC_RELAXED);
+            __atomic_store_n(&home.flush_below, policy::flushed_below.part_of(taken_of(home)), __ATOMIC_RELAXED);
         }
-        keep = static_cast<std::uint32_t>(max_of<std::uint64_t>(1, min_of<std::uint64_t>(keep, taken / 16)));
+        keep = static_cast<std::uint32_t>(max_of<std::uint64_t>(1, min_of<std::uint64_t>(keep, taken / policy::kept_of_sparse)));
     } else {
         __atomic_store_n(&home.flush_below, taken_of(home), __ATOMIC_RELAXED);
         if (shape().batch == 1) put_in_common(list, emptied);

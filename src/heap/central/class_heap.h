@@ -54,7 +54,7 @@ public:
     ClassHeap(Shards& shards, PageHeap& pages, ClassId c) : shards_(shards), pages_(pages), class_(c) {}
 
     // Who may have huge pages of its own: each shard of a class.
-    static constexpr std::uint32_t page_owners = class_count * most_shards;
+    static constexpr std::uint32_t page_owners = class_count * policy::most_shards;
 
     // At least one object, if there is any memory: about `want`, or a whole batch.
     Supply take(std::uint32_t want, unsigned shard = 0);
@@ -136,6 +136,7 @@ private:
     const Bag& home_of(Batch list) const;
 
     void check_some(Shard& shard, Batch list);
+    bool has_in_use_below(policy::Fraction part, const Shard& shard) const;
     bool sparse(const Shard& shard) const;
     bool can_spare(const Shard& shard) const;
     void note_spare(unsigned shard);
@@ -163,8 +164,6 @@ private:
     Object* cut(BagIndex b, std::uint32_t count, Object* before);
     void sort(Batch list, Emptied& emptied);
     void give(const Emptied& emptied);
-
-    static constexpr std::uint32_t lists_per_walk = 32;
 
     Shards& shards_;
     PageHeap& pages_;

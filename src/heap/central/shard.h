@@ -14,11 +14,7 @@
 
 namespace numalloc {
 
-// Into how many shards a class's bags are divided. Threads that are in different phases must not mix their
-// objects, so there are some even where CPUs are few; beyond that one a CPU, so that no two wait for each other.
-constexpr unsigned least_shards = 16;
-constexpr unsigned most_shards = 128;
-constexpr unsigned shard_words = most_shards / 64;
+constexpr unsigned shard_words = policy::most_shards / 64;
 
 // For drain(): resting if nothing came or went since it last came by, drained if nothing is left to
 // be drained. Read without a lock, so that it does not touch what nobody uses.
@@ -95,7 +91,7 @@ private:
     std::uint32_t others_ = 0;
     std::uint32_t last_ = 0;
     Common common_[class_count];
-    Shard of_[most_shards][class_count];
+    Shard of_[policy::most_shards][class_count];
 };
 
 }  // namespace numalloc

@@ -13,7 +13,7 @@ void ClassHeap::Held::release() {
 void ClassHeap::Held::hold(unsigned shard) {
     if (shard_ != nullptr && number_ == shard) return;
     release();
-    NUMALLOC_ASSERT(shard < most_shards && heap_.shards_.is_open(shard));
+    NUMALLOC_ASSERT(shard < policy::most_shards && heap_.shards_.is_open(shard));
     number_ = shard;
     shard_ = &heap_.shard(shard);
     shard_->lock.lock();
@@ -157,7 +157,7 @@ void ClassHeap::give_carved(unsigned number) {
 
 void ClassHeap::drain(bool idle_only) {
     Emptied emptied;
-    BitSet<most_shards> drained;
+    BitSet<policy::most_shards> drained;
     const auto passes_over = [&](Activity& activity) {
         if (activity.state() == Activity::drained) return true;
         const bool used = activity.state() == Activity::used;

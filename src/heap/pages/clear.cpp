@@ -10,13 +10,9 @@ namespace numalloc {
 
 namespace {
 
-// A longer stretch may never have been written to since it was taken: it is looked at in pieces.
-constexpr std::uint32_t long_stretch = static_cast<std::uint32_t>(4 * MiB / bag_bytes);
+constexpr std::uint32_t long_stretch = bags_in(policy::long_stretch);
 
-// To write to a page that is there takes 0.1 of a microsecond, to fault it in 0.9, to give it back 0.1.
-// Who used less than half of it will do so again: then giving all of it back is cheaper. (A page that was only
-// read counts as used.)
-bool better_discarded(void* p, Bytes bytes) { return os::resident_bytes(p, bytes) < bytes / 2; }
+bool better_discarded(void* p, Bytes bytes) { return os::resident_bytes(p, bytes) < bytes / policy::used_part; }
 
 }  // namespace
 

@@ -15,6 +15,8 @@
 //     proven  of kept, since most last grew by a sixteenth
 //     largest run freed within purge_delay
 //
+// The numbers: heap/space/policy.h.
+//
 // A program in phases, each larger than the one before, thus keeps a quarter of what it frees: any of them may
 // be its last, after which nobody calls us. Rounds of the same size keep all.
 //
@@ -34,8 +36,7 @@ namespace numalloc {
 
 class DirtyLimit {
 public:
-    static constexpr std::uint32_t floor = static_cast<std::uint32_t>(4 * MiB / bag_bytes);
-    static constexpr std::uint32_t kept_floor = static_cast<std::uint32_t>(16 * MiB / bag_bytes);
+    static constexpr std::uint32_t floor = bags_in(policy::dirty_floor);
 
     void start(std::int32_t purge_delay) { period_ = static_cast<std::uint32_t>(max_of(purge_delay, 0)); }
 
@@ -49,12 +50,13 @@ public:
 
     // `threads`: how many the heap serves.
     std::uint32_t now_allowed(std::uint64_t in_use, std::uint32_t threads) const {
-        const std::uint64_t most = most_ + min_of(kept_big_, most_ / 8);
+        const std::uint64_t most = most_ + min_of(kept_big_, most_ / policy::slack_part);
         const std::uint64_t room = most > in_use ? most - in_use : 0;
         const std::uint64_t a_block_each = std::uint64_t{threads} * largest_;
-        const std::uint64_t enough = max_of(max_of<std::uint64_t>(proven_, kept_floor), max_of(a_block_each, room / 4));
+        const std::uint64_t proven = max_of<std::uint64_t>(proven_, bags_in(policy::proven_floor));
+        const std::uint64_t enough = max_of(proven, max_of(a_block_each, room / policy::proven_part));
         const std::uint64_t kept = min_of(kept_, min_of(room, enough));
-        return static_cast<std::uint32_t>(max_of(floor + in_use / 4, kept));
+        return static_cast<std::uint32_t>(max_of(floor + in_use / policy::dirty_part, kept));
     }
 
     // A run became free.
@@ -87,14 +89,14 @@ public:
     // A run was taken, of which `clean` bags will fault.
     void on_take(unsigned kind, std::uint32_t bags, std::uint32_t clean, std::uint64_t in_use, std::uint32_t now) {
         most_ = max_of(most_, in_use);
-        if (most_ > level_ + level_ / 16) {
+        if (most_ > level_ + level_ / policy::growth_part) {
             level_ = most_;
             proven_ = 0;
         }
         Freed& freed = freed_[kind];
         if (now - purged_at_ <= period_ && now - freed.at <= period_) {
             const std::uint32_t regretted = min_of(clean, min_of(freed.bags, purged_));
-            const std::uint64_t enough = most_ + most_ / 8;
+            const std::uint64_t enough = most_ + most_ / policy::slack_part;
             kept_ = min_of(kept_ + regretted, enough);
             proven_ = min_of(proven_ + regretted, enough);
             if (kind >= class_count) kept_big_ = min_of(kept_big_ + regretted, enough);

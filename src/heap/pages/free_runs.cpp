@@ -4,14 +4,6 @@
 
 namespace numalloc {
 
-namespace {
-
-// So many runs that are long enough but may lie askew are looked at, lowest first, before one that is sure to hold an
-// aligned range.
-constexpr unsigned aligned_tries = 16;
-
-}  // namespace
-
 void FreeRuns::start(Region& region, std::uint32_t together) {
     region_ = &region;
     together_ = together;
@@ -27,7 +19,7 @@ FreeRuns::Place FreeRuns::find(std::uint32_t bags, std::uint32_t alignment) cons
     BagIndex run = tree_.find(bags);
     for (unsigned i = 0; alignment > 1 && run != no_bag; ++i) {
         if (std::uint64_t{aligned(run, alignment) - run} + bags <= length(run)) break;
-        run = tree_.find(i < aligned_tries ? bags : bags + alignment - 1, run + 1);
+        run = tree_.find(i < policy::aligned_tries ? bags : bags + alignment - 1, run + 1);
     }
     return run == no_bag ? Place{} : Place{run, aligned(run, alignment)};
 }

@@ -12,17 +12,6 @@
 
 namespace numalloc {
 
-namespace {
-
-// Below this a copy is cheaper than asking for the mapping's end and moving it.
-constexpr Bytes shortest_move = 128 * KiB;
-// Under strict binding: a small part of what is left to each node beyond what is promised.
-constexpr Bytes copied_at_once = 1 * MiB;
-
-std::uint32_t bags_in(Bytes bytes) { return static_cast<std::uint32_t>(bytes >> bag_shift); }
-
-}  // namespace
-
 // The bags lie in one mapping that was moved there, or in the natural one again. A moved mapping that
 // had begun before or among them and reaches beyond begins behind them now.
 void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
@@ -50,7 +39,7 @@ Bytes PageHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replace
         const Bytes piece = align_down(os::mapping_length(source + done, bytes - done), Bytes{page_bags()} << bag_shift);
         last = piece == 0 ? os::Replaced::refused : os::Replaced::done;
         if (piece == 0) break;
-        if (piece < shortest_move) {
+        if (piece < policy::shortest_move) {
             memcpy(target + done, source + done, piece);
         } else {
             last = os::move_mapping(source + done, target + done, piece);
@@ -67,7 +56,7 @@ Bytes PageHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replace
 bool PageHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
     char* const source = static_cast<char*>(region_.address(from));
     char* const target = static_cast<char*>(region_.address(to));
-    const Bytes step = options_.populate ? copied_at_once : bytes;
+    const Bytes step = options_.populate ? policy::copied_at_once : bytes;
     // Short pieces of what was moved were copied, and are there still.
     bool given_back = options_.populate && done == 0;
     for (; done < bytes; done += step) {

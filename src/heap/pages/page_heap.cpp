@@ -7,15 +7,6 @@
 
 namespace numalloc {
 
-namespace {
-
-// A node is full, for strict binding, when it has no more than the kernel keeps and this: for what
-// waits on the CPUs' own lists and for what others take meanwhile.
-constexpr Bytes strict_margin = 16 * MiB;
-constexpr std::uint32_t grant_period = 100;  // milliseconds
-
-}  // namespace
-
 void PageHeap::start(const PageHeapOptions& options) {
     options_ = options;
     if (options.populate) kept_by_kernel_ = os::kept_bytes_of_node(options.os_node);
@@ -63,16 +54,14 @@ bool PageHeap::back(BagIndex run, std::uint32_t bags) {
     return false;
 }
 
-// The node's free memory is a text in /sys: read for 8 MiB at a time, half of the margin, so that a
-// reading up to 100 ms old still leaves the other half to everybody else.
 bool PageHeap::node_has(Bytes bytes) {
     const std::uint32_t now = os::milliseconds();
-    if (bytes > granted_ || now - granted_at_ > grant_period) {
+    if (bytes > granted_ || now - granted_at_ > policy::grant_period) {
         const Bytes free = os::free_bytes_of_node(options_.os_node);
-        const Bytes keep = kept_by_kernel_ + strict_margin;
+        const Bytes keep = kept_by_kernel_ + policy::strict_margin;
         granted_ = 0;
         if (free < keep || free - keep < bytes) return false;
-        granted_ = max_of(bytes, min_of(free - keep, strict_margin / 2));
+        granted_ = max_of(bytes, min_of(free - keep, policy::granted_at_once));
         granted_at_ = now;
     }
     granted_ -= bytes;

@@ -35,7 +35,7 @@ struct PageHeapOptions {
     bool populate = false;            // put pages behind bags before they are handed out
     std::uint16_t os_node = 0;        // whose memory must suffice for that
     std::uint32_t page_owners = 0;    // who may have huge pages of their own: see take_small()
-    std::uint32_t most_moved = 8192;  // mappings that moved blocks may lie in
+    std::uint32_t most_moved = policy::most_moved_mappings;  // mappings that moved blocks may lie in
 };
 
 struct PageHeapUse {
@@ -169,7 +169,7 @@ private:
     bool node_has(Bytes bytes) NUMALLOC_REQUIRES(growth_lock_);
 
     // Milliseconds within which two pieces count as freed together.
-    std::uint32_t together() const { return static_cast<std::uint32_t>(max_of(options_.purge_delay, 0) / 8); }
+    std::uint32_t together() const { return static_cast<std::uint32_t>(max_of(options_.purge_delay, 0) / policy::together_part); }
     bool has_rested(BagIndex piece, std::uint32_t now) const NUMALLOC_REQUIRES(lock_);
     static std::uint32_t most_purged(std::uint32_t freed);
     Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);

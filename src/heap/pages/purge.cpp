@@ -13,17 +13,11 @@ namespace numalloc {
 
 namespace {
 
-// What exceeds the limit goes back so many bags at a time: 1 MiB a system call, and no more than that is
-// given up of what the limit allows.
-constexpr std::uint32_t purged_at_once = 32;
-// At most so much a call that frees less than half of it: 8 MiB, some half a millisecond of the kernel's.
-constexpr std::uint32_t purged_a_call = 256;
-// After the kernel has refused (mlockall), it is left alone for so long: milliseconds.
-constexpr std::uint32_t refusal_lasts = 1000;
+constexpr std::uint32_t purged_a_call = bags_in(policy::purged_a_call);
 
 }  // namespace
 
-std::uint32_t PageHeap::most_purged(std::uint32_t freed) { return max_of(purged_a_call, 2 * freed); }
+std::uint32_t PageHeap::most_purged(std::uint32_t freed) { return max_of(purged_a_call, policy::purged_for_freed * freed); }
 
 bool PageHeap::has_rested(BagIndex piece, std::uint32_t now) const {
     return now - free_.piece(piece).since >= static_cast<std::uint32_t>(options_.purge_delay);
@@ -57,14 +51,14 @@ PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
 
 // What is due first, at most `most` bags of it.
 PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
-    if (options_.purge_delay < 0 || (refused_ && now - refused_at_ < refusal_lasts)) return {};
+    if (options_.purge_delay < 0 || (refused_ && now - refused_at_ < policy::refusal_lasts)) return {};
     for (BagIndex oldest; (oldest = free_.oldest()) != none;) {
         std::uint32_t bags = free_.piece(oldest).length;
         const bool rested = has_rested(oldest, now);
         if (!rested) {
             const std::uint32_t allowed = limit_.now_allowed(bags_in_use(), __atomic_load_n(&threads_, __ATOMIC_RELAXED));
             if (free_.dirty() <= allowed) return {};
-            bags = free_.dirty() - allowed + purged_at_once;
+            bags = free_.dirty() - allowed + bags_in(policy::purged_at_once);
         }
         Purging range = cut_end(oldest, min_of(bags, most));
         range.rested = rested;

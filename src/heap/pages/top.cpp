@@ -7,13 +7,6 @@
 
 namespace numalloc {
 
-namespace {
-
-// A clean end of fewer bags stays: it costs nothing but addresses.
-constexpr std::uint32_t trimmed_from = static_cast<std::uint32_t>(2 * MiB / bag_bytes);
-
-}  // namespace
-
 // Never-used bags up to there are cut.
 void PageHeap::move_top(BagIndex to) {
     set(BagMark::dirty, top_, to - top_, false);
@@ -88,7 +81,7 @@ bool PageHeap::top_is_clean() const {
     const BagIndex run = free_.run_before(top_);
     if (run == none) return false;
     const Bag::Free& last = free_.piece(free_.last_piece(run));
-    return last.kind == Bag::Piece::clean && last.length >= trimmed_from;
+    return last.kind == Bag::Piece::clean && last.length >= bags_in(policy::trimmed_from);
 }
 
 // The clean end leaves the address space: limits on it, core dumps and locked memory count what is mapped. One system

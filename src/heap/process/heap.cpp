@@ -13,10 +13,6 @@ constinit __thread const os::NodeMask* thread_spill_limit = nullptr;
 
 namespace {
 
-// Blocks that were moved lie in mappings of their own; the kernel allows a process 65,530, and each
-// of ours may split one more.
-constexpr std::uint32_t most_moved_mappings = 8192;
-
 bool says(const char* path, const char* word) {
     char text[64];
     return os::read_file(path, text, sizeof text) > 0 && strstr(text, word) != nullptr;
@@ -40,7 +36,7 @@ RegionPages huge_pages_of(HugePages option) {
     const Bytes huge_page = os::huge_page_size();
     if (system_says("[always]", huge_page)) return {.huge_by_itself = true, .huge = true};
     if (option == HugePages::system || !system_says("[madvise]", huge_page)) return {};
-    const Bytes normal_first = normal_pages_unless_asked / os::huge_page * huge_page;
+    const Bytes normal_first = policy::normal_pages_unless_asked / os::huge_page * huge_page;
     return {.huge_pages = os::HugePages::on, .normal_first = normal_first, .huge = true};
 }
 
@@ -99,7 +95,7 @@ NodeHeap* ProcessHeap::make(NodeId n) {
     options.populate = pages.place == RegionPages::Place::strict;
     options.os_node = static_cast<std::uint16_t>(pages.os_node);
     options.page_owners = mechanisms_.page_owners();
-    options.most_moved = most_moved_mappings / nodes_;
+    options.most_moved = policy::most_moved_mappings / nodes_;
     node->pages.start(options);
     node->slots.start(options_.thread_slot);
     open_[n.value].store(node, std::memory_order_release);
@@ -118,11 +114,11 @@ unsigned ProcessHeap::shards_of(NodeHeap* node) const {
         node->cpus_seen = max_of<std::uint32_t>(node->cpus_seen, static_cast<std::uint32_t>(max_of(os::current_cpu(), 0)) + 1);
         cpus = node->cpus_seen;
     }
-    return min_of(max_of(cpus, least_shards), most_shards);
+    return min_of(max_of(cpus, policy::least_shards), policy::most_shards);
 }
 
 unsigned ProcessHeap::open_shard(NodeHeap* node, std::uint32_t n) {
-    unsigned shard = n < least_shards ? n : n % shards_of(node);
+    unsigned shard = n < policy::least_shards ? n : n % shards_of(node);
     // With no memory for it the first serves this thread too.
     if (!node->mapped.map_up_to(node->shards().end_of(shard), space_, pages_of(node->node))) shard = 0;
     node->shards().open(shard);

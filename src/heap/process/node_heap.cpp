@@ -6,7 +6,7 @@ namespace numalloc {
 
 void SlotPool::count(std::uint32_t taken) {
     __atomic_store_n(&taken_, taken, __ATOMIC_RELAXED);
-    const unsigned crowding = taken > uncrowded ? log2_floor((taken - 1) / uncrowded) + 1 : 0;
+    const unsigned crowding = taken > policy::uncrowded ? log2_floor((taken - 1) / policy::uncrowded) + 1 : 0;
     __atomic_store_n(&crowding_, static_cast<std::uint8_t>(crowding), __ATOMIC_RELAXED);
 }
 

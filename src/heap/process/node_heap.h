@@ -34,8 +34,8 @@ public:
     void leave_behind(std::uint32_t kept) NUMALLOC_EXCLUDES(lock_);
     // All slots that were taken and shown, and not given back since: for walks over them.
     std::uint32_t made() const { return __atomic_load_n(&made_, __ATOMIC_ACQUIRE); }
-    // How often the threads' batches are halved: not for the first `uncrowded` threads, once up to
-    // twice as many, and so on. What many threads may hold together does not grow with their number.
+    // How often the threads' batches are halved: not for the first policy::uncrowded threads, once up to
+    // twice as many, and so on.
     std::uint32_t taken() const { return __atomic_load_n(&taken_, __ATOMIC_RELAXED); }
     unsigned crowding() const { return __atomic_load_n(&crowding_, __ATOMIC_RELAXED); }
     void* at(const Region& region, std::uint32_t i) const {
@@ -44,8 +44,8 @@ public:
     std::uint32_t number_of(const Region& region, const void* slot) const {
         return static_cast<std::uint32_t>((address_of(slot) - region.thread_heaps()) / slot_bytes_);
     }
+
 private:
-    static constexpr std::uint32_t uncrowded = 128;
     static constexpr std::uint32_t most = 32 * 1024;
     // Free ones above all that are in use: so many stay, and more are given back from so many on.
     static constexpr std::uint32_t kept_unused = 16;

@@ -50,13 +50,6 @@ constexpr std::uint64_t most_bags = longest_region >> bag_shift;
 // largest T: some 23,000 threads a node.
 constexpr Bytes class_reach = 2 * most_bags;
 
-// The first part of a node's bags stays on normal pages even where the system says `always`:
-// a small program is not charged 2 MiB for each page it touches.
-constexpr Bytes normal_pages_first = 8 * MiB;
-// And so much where it leaves huge pages to programs and, with thp=auto, the rest is asked for: a huge
-// page in part used is at most 1/64 of what is there.
-constexpr Bytes normal_pages_unless_asked = 128 * MiB;
-
 struct SpaceOptions {
     Bytes stride = largest_stride;  // at most, a power of two
     Bytes bags = longest_region;    // bytes of bags a region, at most

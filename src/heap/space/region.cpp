@@ -8,20 +8,7 @@ namespace numalloc {
 
 namespace {
 
-// Metadata is mapped for 128 MiB of bags at a time.
-constexpr std::uint64_t metadata_step = 128 * MiB >> bag_shift;
-// free() may ask the class map for a pointer that was never allocated; so far beyond the bags it gets an answer.
-constexpr std::uint64_t class_map_ahead = 2 * GiB >> bag_shift;
-// Bags are mapped a 32nd of the heap at a time, half of it while it is small: few system calls for a large heap, and little
-// slack (mlockall makes it resident, strict overcommit charges it, a limit on address space counts it).
-constexpr Bytes smallest_step = 256 * KiB;
-constexpr Bytes small_heap_step = 2 * MiB;
-constexpr Bytes largest_step = 64 * MiB;
-constexpr Bytes step_after(Bytes used) {
-    const Bytes step = max_of(min_of(used / 2, small_heap_step), min_of(used / 32, largest_step));
-    return max_of(align_down(step, smallest_step), smallest_step);
-}
-constexpr Bytes thread_heaps_step = 64 * KiB;
+constexpr std::uint64_t metadata_step = policy::metadata_step >> bag_shift;
 
 // Where pages are longer than a bag, bags are mapped by the page.
 std::uint64_t whole_pages(std::uint64_t bags) { return align_up(bags, max_of(os::page_size(), bag_bytes) >> bag_shift); }
@@ -109,7 +96,7 @@ bool Region::open(const AddressSpace& space, unsigned region, const RegionPages&
 
 bool Region::map_metadata(std::uint64_t up_to) {
     const std::uint64_t target = min_of<std::uint64_t>(align_up(up_to, metadata_step), end_bag_.value);
-    const std::uint64_t asked = min_of<std::uint64_t>(target + class_map_ahead, most_bags);
+    const std::uint64_t asked = min_of<std::uint64_t>(target + (policy::class_map_ahead >> bag_shift), most_bags);
     return class_map_pages_.map_up_to(start_ + asked, *space_, pages_) &&
            marks_pages_.map_up_to(address_of(marks_) + bag_marks_bytes(target), *space_, pages_) &&
            table_pages_.map_up_to(address_of(bags_ + target), *space_, pages_);
@@ -128,19 +115,18 @@ os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
 }
 
 std::uint64_t Region::unit_at(std::uint64_t bag) const {
-    return (pages_.huge && bag > huge_from_.value ? os::huge_page : smallest_step) >> bag_shift;
+    return (pages_.huge && bag > huge_from_.value ? os::huge_page : policy::smallest_step) >> bag_shift;
 }
 
 std::uint64_t Region::map_up_to(std::uint64_t up_to) {
     if (up_to > end_bag_.value || !map_metadata(up_to)) return 0;
     const Bytes used = (committed_ - first_bag_.value) << bag_shift;
-    const std::uint64_t wished = align_up(max_of(up_to, committed_ + (step_after(used) >> bag_shift)), unit_at(up_to));
+    const std::uint64_t wished = align_up(max_of(up_to, committed_ + (policy::step_after(used) >> bag_shift)), unit_at(up_to));
     // Second, without the slack: it may be what was too much, or what was in the way.
     for (const std::uint64_t target : {min_of<std::uint64_t>(wished, align_up(up_to, metadata_step)), whole_pages(up_to)}) {
         if (target > end_bag_.value) continue;
         os::Mapped result = os::Mapped::taken;
-        // A block that ends here may be asking the kernel how far its mapping goes, and lie in the way for a moment.
-        for (int tries = 0; tries < 3 && result == os::Mapped::taken; ++tries) result = map_bags(committed_, target);
+        for (int i = 0; i < policy::tries_to_map && result == os::Mapped::taken; ++i) result = map_bags(committed_, target);
         in_the_way_ = result == os::Mapped::taken;
         if (result == os::Mapped::done) return target;
     }
@@ -178,7 +164,7 @@ std::uint64_t Region::unmap(std::uint64_t from, std::uint64_t to) {
 }
 
 bool Region::grow_thread_heaps(Bytes bytes) {
-    const Bytes target = min_of(align_up(bytes, thread_heaps_step), thread_heaps_capacity());
+    const Bytes target = min_of(align_up(bytes, policy::thread_heaps_step), thread_heaps_capacity());
     return bytes <= target && thread_heaps_pages_.map_up_to(thread_heaps() + target, *space_, pages_);
 }
 

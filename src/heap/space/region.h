@@ -14,7 +14,7 @@ namespace numalloc {
 // What the kernel is told of a region's pages.
 struct RegionPages {
     os::HugePages huge_pages = os::HugePages::system;  // of all but the first bags
-    Bytes normal_first = normal_pages_first;           // the length of these
+    Bytes normal_first = policy::normal_pages_first;           // the length of these
     bool huge_by_itself = false;  // these too may become huge pages without being asked
     bool huge = false;            // the rest may be huge pages
     enum class Place { first_touch, preferred, within, strict, interleaved };

@@ -12,11 +12,13 @@
 
 #include "base/bits.h"
 #include "base/ids.h"
+#include "heap/space/policy.h"
 
 namespace numalloc {
 
 constexpr unsigned bag_shift = 15;
 constexpr Bytes bag_bytes = Bytes{1} << bag_shift;
+constexpr std::uint32_t bags_in(Bytes bytes) { return static_cast<std::uint32_t>(bytes >> bag_shift); }
 
 constexpr unsigned granule_shift = 4;
 constexpr Bytes granule = Bytes{1} << granule_shift;
@@ -61,27 +63,18 @@ struct ClassShape {
     std::uint16_t ring;       // batches that the node's ring keeps
 };
 
-// Bytes of a batch. A thread keeps at most three of a class, and begins with an eighth of one.
-constexpr Bytes batch_target(Bytes size) { return size <= 512 ? 8 * KiB : 24 * KiB; }
-constexpr Bytes ring_target = 128 * KiB;
-constexpr unsigned ring_slots = 16;
-
 constexpr ClassShape shape_of_class(unsigned c) {
     ClassShape s{};
     if (c == 0) return s;
     const Bytes size = size_of_class(c);
     Bytes bags = divide_up(size, bag_bytes);
-    // A longer bag where the tail of a short one would be more than 1/8 lost; above 32 KiB, where the
-    // class may lose 1/5 by itself, 1/17. So no size loses more than 1/5 in all.
-    const Bytes tails = size > medium_limit ? 17 : 8;
+    const Bytes tails = size > medium_limit ? policy::lost_part_of_large : policy::lost_part;
     while ((bags * bag_bytes) % size * tails > bags * bag_bytes) ++bags;
-    Bytes batch = batch_target(size) / size;
-    if (batch > 512) batch = 512;
+    Bytes batch = min_of(policy::batch_target(size) / size, policy::most_in_batch);
     // A multiple of four keeps what two threads carve from one bag on different cache lines.
     if (batch > 4) batch &= ~Bytes{3};
     if (batch < 2) batch = size <= medium_limit ? 2 : 1;
-    Bytes ring = ring_target / (batch * size);
-    if (ring > ring_slots) ring = ring_slots;
+    const Bytes ring = min_of<Bytes>(policy::ring_target / (batch * size), policy::ring_slots);
     s.size = static_cast<std::uint32_t>(size);
     s.inverse = static_cast<std::uint32_t>(divide_up(Bytes{1} << 31, size / granule));
     s.bags = static_cast<std::uint16_t>(bags);

@@ -10,13 +10,6 @@ namespace numalloc {
 
 namespace {
 
-// Of the first thread's heap; of later ones as many parts less, so that all threads together pay for some
-// thousands.
-constexpr std::uint32_t frees_to_check = 1000;
-// Of a heap that served another thread before; its lists are still short when it is asked whether they
-// hold the object.
-constexpr std::uint32_t frees_to_check_again = 16;
-
 // A slot whose thread is the parent's, or the parent's parent's.
 bool left_behind(const void* slot) {
     const auto* h = static_cast<const ThreadHeap*>(slot);
@@ -51,11 +44,10 @@ void sign(ThreadHeap* h) {
 // libc's. Its heap is found when one more is needed: of those in use a few are looked at each time, so that no more
 // are lost than are made. Only of this process: a child of a raw fork still has its parent's numbers.
 void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
-    constexpr unsigned looks = 4;
     const std::int32_t process = os::process_id();
     const std::int32_t self = os::thread_id();
     const std::uint32_t made = home->slots.made();
-    for (unsigned i = 0; i < min_of(looks, made); ++i) {
+    for (unsigned i = 0; i < min_of(policy::dead_looked_for, made); ++i) {
         auto* const h = static_cast<ThreadHeap*>(home->slots.at(home->pages.region(), home->next_to_ask++ % made));
         if (!is_in_use(h) || h->process != process || (h->thread != self && os::thread_lives(process, h->thread))) continue;
         // It may have let go of the heap and ended since.
@@ -92,7 +84,7 @@ ThreadHeap* take_heap(NodeHeap* home) {
         h->home = home;
         h->fast_bound = home->pages.region().bound_for(address_of(h));
         const std::uint32_t number = home->slots.number_of(home->pages.region(), slot);
-        h->checked_frees = frees_to_check / (number + 1);
+        h->checked_frees = policy::frees_to_check / (number + 1);
         h->shard = static_cast<std::uint8_t>(process_heap.open_shard(home, number));
         for (unsigned i = 0; i < medium_entries; ++i)
             h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
@@ -111,7 +103,7 @@ bool attach_thread(NodeId n) {
     ThreadHeap* const h = home == nullptr ? nullptr : take_heap(home);
     if (h == nullptr) return false;
     if (left_behind(h)) take_over(h);
-    h->checked_frees = max_of(h->checked_frees, frees_to_check_again);
+    h->checked_frees = max_of(h->checked_frees, policy::frees_to_check_again);
     h->bias = home->pages.region().bias_for(address_of(h));  // the pool's list went through this word
     h->bound = 0;
     this_thread_heap = attached_heap = h;

@@ -6,15 +6,6 @@ namespace numalloc {
 
 namespace {
 
-// Once in so many slow paths housekeeping looks at a class and at the clock: a round over the
-// classes is some 250 slow paths.
-constexpr std::uint32_t slow_paths_per_look = 2;
-constexpr std::uint32_t housekeeping_period = 100;  // milliseconds
-// While there is more to give back than one call may: some 1 GiB a second, at a tenth of a CPU.
-constexpr std::uint32_t busy_period = 8;
-
-constexpr std::uint32_t slow_paths_per_count = 4;
-
 std::atomic<std::uint32_t> next_housekeeping{0};
 std::atomic<std::uint32_t> next_purge{0};
 std::atomic<std::uint32_t> next_visits{0};
@@ -69,20 +60,19 @@ void hold_less(ThreadHeap* h, ClassId busy_with) {
 
 void housekeeping(ThreadHeap* h, ClassId busy_with) {
     ++h->slow_paths;
-    if (is_new(h) && h->slow_paths % slow_paths_per_count == 0) hold_less(h, busy_with);
-    if (h->slow_paths % slow_paths_per_look != 0) return;
+    if (is_new(h) && h->slow_paths % policy::slow_paths_per_count == 0) hold_less(h, busy_with);
+    if (h->slow_paths % policy::slow_paths_per_look != 0) return;
     give_idle_class(h);
     const std::uint32_t now = os::milliseconds();
     __atomic_store_n(&h->last_slow_path, now, __ATOMIC_RELAXED);
     // One of the two at a time.
-    if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, busy_period))
+    if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, policy::busy_period))
         return more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);
-    if (more_to_visit.load(std::memory_order_relaxed) && is_due(next_visits, now, busy_period))
+    if (more_to_visit.load(std::memory_order_relaxed) && is_due(next_visits, now, policy::busy_period))
         return more_to_visit.store(visit_some(now), std::memory_order_relaxed);
-    if (!is_due(next_housekeeping, now, housekeeping_period)) return;
-    // A program that only trickles has few slow paths: several classes at once.
-    for (unsigned i = 0; i < class_count / 8; ++i) give_idle_class(h);
-    send_quiet_remote_caches(housekeeping_period);
+    if (!is_due(next_housekeeping, now, policy::housekeeping_period)) return;
+    for (unsigned i = 0; i < class_count / policy::classes_a_period; ++i) give_idle_class(h);
+    send_quiet_remote_caches(policy::housekeeping_period);
     if (process_heap.options().purge_delay >= 0) more_to_visit.store(true, std::memory_order_relaxed);
     process_heap.give_back_thread_heaps();
     process_heap.drain(false);
@@ -91,7 +81,7 @@ void housekeeping(ThreadHeap* h, ClassId busy_with) {
 
 void put_off_housekeeping() {
     const std::uint32_t now = os::milliseconds();
-    next_housekeeping.store(now + housekeeping_period, std::memory_order_relaxed);
+    next_housekeeping.store(now + policy::housekeeping_period, std::memory_order_relaxed);
     more_to_purge.store(false, std::memory_order_relaxed);
     more_to_visit.store(false, std::memory_order_relaxed);
 }

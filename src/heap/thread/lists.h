@@ -18,11 +18,11 @@ inline std::uint32_t length(const ThreadHeap* h, unsigned c) {
     return static_cast<std::uint32_t>(h->lists[c].limit - h->room[c]);
 }
 
-// A new thread's slow start: what it may hold doubles with so many slow paths, until it has shown that it works.
-constexpr std::uint32_t slow_paths_to_double = 64;
-constexpr std::uint32_t slow_start = 6 * slow_paths_to_double;
-inline bool is_new(const ThreadHeap* h) { return h->slow_paths < slow_start; }
-inline Bytes may_hold(const ThreadHeap* h) { return 24 * KiB << (h->slow_paths / slow_paths_to_double); }
+// A new thread's slow start.
+inline bool is_new(const ThreadHeap* h) { return h->slow_paths < policy::slow_start; }
+inline Bytes may_hold(const ThreadHeap* h) {
+    return policy::new_thread_may_hold << (h->slow_paths / policy::slow_paths_to_double);
+}
 
 // Where a list goes: into the ring; into it if it is the only one of its shard, as a thread ends; or past it.
 enum class To { ring, empty_ring, bags };

@@ -54,7 +54,7 @@ void RemoteCache::add(NodeId n, ClassId c, Object* p) {
     p->next = nullptr;
     keep(slot, p, 1);
     if (slot.count >= process_heap.mechanisms().remote_batch(c)) send(slot);
-    if (bytes_ > budget) send_all();
+    if (bytes_ > policy::remote_budget) send_all();
 }
 
 void* RemoteCache::take(NodeId n, ClassId c) {
@@ -71,13 +71,13 @@ void* RemoteCache::take(NodeId n, ClassId c) {
 Allocation RemoteCache::fetch(NodeId n, ClassId c) {
     // Without the lock: a node that is opened now takes an outer one.
     const ClassShape& shape = shape_of(c);
-    const std::uint32_t want = static_cast<std::uint32_t>(min_of<Bytes>(process_heap.batch(c), max_of<Bytes>(1, fetched / shape.size)));
-    const Supply supply = process_heap.take_small(n, c, want);
+    const Bytes want = min_of<Bytes>(process_heap.batch(c), max_of<Bytes>(1, policy::remote_fetched / shape.size));
+    const Supply supply = process_heap.take_small(n, c, static_cast<std::uint32_t>(want));
     if (supply.count == 0) return {};
     Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
     if (supply.count > 1) {
         os::Guard guard(lock_);
-        if (bytes_ + (Bytes{supply.count} - 1) * shape.size > budget) send_all();
+        if (bytes_ + (Bytes{supply.count} - 1) * shape.size > policy::remote_budget) send_all();
         keep(slot_of(n, c), first->next, supply.count - 1);
     }
     return {first, supply.zeroed};

@@ -3,7 +3,7 @@
 // batching that the paper lacked where larson hurt it). What it allocates on another node than its
 // own (psm_alloc and the like) is taken from the same lists, fetched from the node a few at a time.
 //
-// At most `budget` bytes rest here, and one list that was just fetched. The owner works under the lock,
+// At most policy::remote_budget bytes rest here, and one list that was just fetched. The owner works under the lock,
 // which is its own cache line and free: others take it only to empty the remote cache of a thread that has
 // gone quiet.
 #pragma once
@@ -15,10 +15,6 @@ namespace numalloc {
 
 class RemoteCache {
 public:
-    static constexpr Bytes budget = 16 * KiB;
-    // What is fetched of a class at a time, where it is cut for us; lists of the ring come whole.
-    static constexpr Bytes fetched = 4 * KiB;
-
     // Thread-safe. `p` is an object of class `c` of node `n`.
     void add(NodeId n, ClassId c, Object* p) NUMALLOC_EXCLUDES(lock_);
 

@@ -16,15 +16,15 @@ namespace {
 // least where a batch has two: one at a time is a slow path for every other call.
 std::uint32_t batch_limit(const ThreadHeap* h, ClassId c) {
     const std::uint32_t batch = process_heap.batch(c);
-    return max_of(min_of<std::uint32_t>(batch, 2), batch >> h->home->slots.crowding());
+    return max_of(min_of(batch, policy::shortest_list), batch >> h->home->slots.crowding());
 }
 
-// Segments begin small and double with every refill: a thread that uses a class once does not take
-// a page for it.
+// Lists begin small and double with every refill.
 std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
     const std::uint32_t most = batch_limit(h, c);
     const std::uint32_t capacity = h->lists[c.value].capacity;
-    return static_cast<std::uint16_t>(capacity == 0 ? max_of(min_of<std::uint32_t>(most, 2), most / 8) : min_of(2 * capacity, most));
+    return static_cast<std::uint16_t>(
+        capacity == 0 ? max_of(min_of(most, policy::shortest_list), most / policy::first_list_part) : min_of(2 * capacity, most));
 }
 
 bool holds(const Object* list, const void* p) {
@@ -84,7 +84,7 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p, const char* call
     std::uint32_t donated_count = s.sealed_count;
     Object* old = h->head[c];
     std::uint32_t kept = 0;
-    if (count > s.capacity + s.capacity / 2U) {
+    if (count > s.capacity + s.capacity / policy::grown_list_part) {
         // It had grown beyond a batch: the newest stay. The walk is over objects just freed; a thread that
         // goes on freeing has less room next time, and then no such list again.
         kept = min_of<std::uint32_t>(s.capacity, count - s.capacity);
@@ -106,7 +106,7 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p, const char* call
         donated = old;
         donated_count = count - kept;
     }
-    set_current(h, c, p, kept + 1, max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / 2)));
+    set_current(h, c, p, kept + 1, max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / policy::kept_again_part)));
     if (donated == nullptr) return;
     // A thread that frees more than it allocates: its batches grow as those of one that allocates.
     s.capacity = next_capacity(h, ClassId{c});
