@@ -8,13 +8,6 @@
 
 namespace numalloc {
 
-namespace {
-
-// Above this the kernel moves page tables faster than memcpy moves bytes.
-constexpr std::uint32_t move_pages_from = bags_for(4 * MiB);
-
-}  // namespace
-
 // The pages of a moved object, from bag `from_bag` of it on, are given up, and their place is the
 // node's own again.
 void ProcessHeap::bring_back(Location at, std::uint32_t from_bag) {
@@ -52,7 +45,7 @@ bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
 void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
     PageHeap& pages = at.owner->pages;
     const std::uint32_t old_bags = pages.region().bag(at.bag).run;
-    if (old_bags < move_pages_from || bags < old_bags || was_moved(at)) return nullptr;
+    if (old_bags < bags_for(policy::move_pages_from) || bags < old_bags || was_moved(at)) return nullptr;
     // At a huge page's start: then the kernel moves whole page tables, and huge pages unbroken.
     const BagIndex to = pages.take_to_move(bags, static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags);
     return to != PageHeap::none && pages.move(at.bag, to, old_bags) ? pages.region().address(to) : nullptr;

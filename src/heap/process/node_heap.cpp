@@ -63,8 +63,8 @@ void SlotPool::give_back_unused(const Region& region) {
         os::Guard guard(lock_);
         end = kept = made_;
         while (kept > 0 && is_free(kept - 1)) --kept;
-        if (end - kept < most_unused) return;
-        kept += kept_unused;
+        if (end - kept < policy::most_unused) return;
+        kept += policy::kept_unused;
         for (std::uint32_t i = kept; i < end; ++i) free_[i / 64] &= ~bit(i);
         __atomic_store_n(&made_, kept, __ATOMIC_RELEASE);
     }

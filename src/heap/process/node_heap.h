@@ -25,7 +25,7 @@ public:
     // or shows one meanwhile.
     void give_back_unused(const Region& region) NUMALLOC_EXCLUDES(lock_);
     // Whether there may be such.
-    bool has_unused() const { return made() - taken() >= most_unused; }
+    bool has_unused() const { return made() - taken() >= policy::most_unused; }
     // A new slot shows in made() only now that its taker has made something of it. One thread at
     // a time takes and shows.
     void show(const Region& region, const void* slot) NUMALLOC_EXCLUDES(lock_);
@@ -47,9 +47,6 @@ public:
 
 private:
     static constexpr std::uint32_t most = 32 * 1024;
-    // Free ones above all that are in use: so many stay, and more are given back from so many on.
-    static constexpr std::uint32_t kept_unused = 16;
-    static constexpr std::uint32_t most_unused = 64;
 
     void count(std::uint32_t taken) NUMALLOC_REQUIRES(lock_);
     static std::uint64_t bit(std::uint32_t slot) { return std::uint64_t{1} << slot % 64; }

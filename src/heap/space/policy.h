@@ -54,6 +54,10 @@ constexpr std::uint32_t frees_to_check = 1000;
 // Of a heap that served another thread before; its lists are still short when it is asked whether they hold the object.
 constexpr std::uint32_t frees_to_check_again = 16;
 
+// Heaps of ended threads above all that are in use: so many stay, and more are given back from so many on.
+constexpr std::uint32_t kept_unused = 16;
+constexpr std::uint32_t most_unused = 64;
+
 // Heaps of one node that are looked at for each that is made, whether their threads have died: so no more are lost than made.
 constexpr unsigned dead_looked_for = 4;
 
@@ -70,6 +74,16 @@ constexpr std::uint32_t housekeeping_period = 100;  // milliseconds
 constexpr unsigned classes_a_period = 8;
 // While there is more to give back than one call may: some 1 GiB a second, at a tenth of a CPU.
 constexpr std::uint32_t busy_period = 8;
+
+// A thread without a slow path for so long, in milliseconds, may be waiting: others visit it.
+constexpr std::uint32_t long_wait = 1000;
+// In vain: the thread was at work, or cannot be judged. It is left alone for longer and longer.
+constexpr std::uint32_t shortest_pause = 1000;
+constexpr std::uint32_t longest_pause = 64 * 1000;
+// At a time, less than a millisecond: looks at heaps, at the kernel's files, and objects that are sorted into their bags.
+constexpr unsigned heaps_at_a_time = 256;
+constexpr unsigned visits_at_a_time = 8;
+constexpr std::uint32_t objects_at_a_time = 4096;
 
 // ---- Shards.
 
@@ -132,6 +146,8 @@ constexpr unsigned aligned_tries = 16;
 
 // Below this a copy is cheaper than asking for the mapping's end and moving it.
 constexpr Bytes shortest_move = 128 * KiB;
+// A block that grows to another place: from this length on the kernel moves page tables faster than memcpy moves bytes.
+constexpr Bytes move_pages_from = 4 * MiB;
 // Blocks that were moved lie in mappings of their own; the kernel allows a process 65,530, and each of ours may split one more.
 constexpr std::uint32_t most_moved_mappings = 8192;
 

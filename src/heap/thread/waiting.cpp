@@ -10,16 +10,6 @@ namespace numalloc {
 
 namespace {
 
-// Without a slow path for so long, in milliseconds.
-constexpr std::uint32_t long_wait = 1000;
-// In vain: the thread was at work, or cannot be judged. It is left alone for longer and longer.
-constexpr std::uint32_t shortest_pause = 1000;
-constexpr std::uint32_t longest_pause = 64 * 1000;
-// At a time, less than a millisecond: looks at heaps, at the kernel's files, and objects that are sorted into their bags.
-constexpr unsigned heaps_at_a_time = 256;
-constexpr unsigned visits_at_a_time = 8;
-constexpr std::uint32_t objects_at_a_time = 4096;
-
 std::atomic<std::uint32_t> next_node{0};
 std::atomic<std::uint32_t> next_slot{0};
 
@@ -33,7 +23,7 @@ bool may_be_visited(const ThreadHeap* h) {
 
 bool has_waited(const ThreadHeap* h, std::uint32_t now) {
     const std::uint32_t last = __atomic_load_n(&h->last_slow_path, __ATOMIC_RELAXED);
-    return reached(now, last + long_wait) && last != __atomic_load_n(&h->visited_at, __ATOMIC_RELAXED) &&
+    return reached(now, last + policy::long_wait) && last != __atomic_load_n(&h->visited_at, __ATOMIC_RELAXED) &&
            reached(now, __atomic_load_n(&h->next_visit, __ATOMIC_RELAXED));
 }
 
@@ -75,7 +65,7 @@ Visit visit(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t now, std::u
         const std::uint32_t last = __atomic_load_n(&h->last_slow_path, __ATOMIC_RELAXED);
         result = give_if_waiting(h, sight, objects);
         if (result == Visit::in_vain) {
-            h->visit_pause = min_of(max_of(2 * h->visit_pause, shortest_pause), longest_pause);
+            h->visit_pause = min_of(max_of(2 * h->visit_pause, policy::shortest_pause), policy::longest_pause);
             __atomic_store_n(&h->next_visit, now + h->visit_pause, __ATOMIC_RELAXED);
         } else {
             h->visit_pause = 0;
@@ -116,10 +106,10 @@ bool visit_some(std::uint32_t now) {
     std::uint32_t node = next_node.load(std::memory_order_relaxed) % nodes;
     std::uint32_t slot = next_slot.load(std::memory_order_relaxed);
     std::optional<os::WaitSight> sight;
-    std::uint32_t objects = objects_at_a_time;
+    std::uint32_t objects = policy::objects_at_a_time;
     bool more = false;
     unsigned visits = 0;
-    for (unsigned looked = 0, nodes_passed = 0; looked < heaps_at_a_time && nodes_passed <= nodes;) {
+    for (unsigned looked = 0, nodes_passed = 0; looked < policy::heaps_at_a_time && nodes_passed <= nodes;) {
         NodeHeap* const heap = process_heap.opened(NodeId{node});
         if (heap == nullptr || slot >= heap->slots.made()) {
             node = (node + 1) % nodes;
@@ -129,7 +119,7 @@ bool visit_some(std::uint32_t now) {
         }
         auto* const h = static_cast<ThreadHeap*>(heap->slots.at(heap->pages.region(), slot));
         if (may_be_visited(h) && has_waited(h, now)) {
-            more = visits++ == visits_at_a_time;
+            more = visits++ == policy::visits_at_a_time;
             if (more) break;
             if (!sight) sight.emplace();
             if (!sight->sees()) return false;
