@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "base/atomic.h"
 #include "os/syscall.h"
 
 // glibc 2.35 and later register rseq for each thread and say where it lies.
@@ -53,8 +54,8 @@ int current_cpu() {
     // struct rseq: cpu_id is the second word; negative while the thread is not registered. Its
     // node_id is not read: kernels before 6.3 leave it wrong without saying so in __rseq_size.
     if (&__rseq_size != nullptr && __rseq_size >= 8) {
-        const auto* rseq = reinterpret_cast<const volatile int*>(thread_pointer() + __rseq_offset);
-        const int cpu = rseq[1];
+        const auto* rseq = reinterpret_cast<const int*>(thread_pointer() + __rseq_offset);
+        const int cpu = load_relaxed(rseq[1]);  // the kernel writes it
         if (cpu >= 0) return cpu;
     }
     const int kept = errno;

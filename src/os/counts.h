@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/bits.h"
+
 namespace numalloc::os {
 
 enum class Count : unsigned {

@@ -18,6 +18,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/bits.h"
+
 namespace numalloc::os {
 
 // Whether the thread that it belongs to holds locks. Lies where the forking thread finds it.

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 
+#include "base/bits.h"
 #include "base/ids.h"
 #include "base/thread_safety.h"
 #include "os/affinity.h"
@@ -92,7 +93,7 @@ int rehome_thread(pthread_t thread, unsigned os_node);
 // ---- fork(): its handlers call these, while nobody else holds a lock.
 void fork_prepare();  // widens the caller's mask: the kernel places the child anywhere it may run
 void fork_parent();
-// The child is alone, unbound, and follows its CPU. Without the lock: a handler of a signal may have forked, over one of higher rank.
+// The child is alone, unbound, and follows its CPU. Without the lock: a handler of a signal may fork over one of higher rank.
 void fork_child() NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;
 
 }  // namespace numalloc::placement

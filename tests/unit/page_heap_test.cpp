@@ -365,9 +365,9 @@ TEST(PageHeap, AnAlignedRequestTakesTheHoleThatFitsExactly) {
 // Entries that a request for 1 MiB and its free look at.
 std::uint64_t steps_of_a_pair(Node& node) {
     constexpr int pairs = 100;
-    const std::uint64_t before = __atomic_load_n(&steps_taken, __ATOMIC_RELAXED);
+    const std::uint64_t before = steps_taken.load(std::memory_order_relaxed);
     for (int i = 0; i < pairs; ++i) node.pages.give(node.take(32));
-    return (__atomic_load_n(&steps_taken, __ATOMIC_RELAXED) - before) / pairs;
+    return (steps_taken.load(std::memory_order_relaxed) - before) / pairs;
 }
 
 // A past peak leaves a free run below what is in use. It costs nothing, however long it is, resting or clean.

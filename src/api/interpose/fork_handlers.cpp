@@ -30,7 +30,7 @@ constinit std::atomic<bool> registered{false};
 }  // namespace
 
 void register_fork_handlers() {
-    if (registered.load(std::memory_order_relaxed) || registered.exchange(true)) return;
+    if (registered.load(std::memory_order_relaxed) || registered.exchange(true, std::memory_order_acq_rel)) return;
     // Of no object, for an object's go when it is finalised: destructors that run later may fork, too.
     libc_function()(fork_prepare, fork_parent, fork_child, nullptr);
 }

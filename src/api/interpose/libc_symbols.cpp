@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/bits.h"
+#include "base/atomic.h"
 #include "os/memory.h"
 
 namespace numalloc::api {
@@ -107,7 +107,7 @@ bool lead_all() {
     if (writable)
         for_each_of_family(libc, [&](ElfW(Sym)& symbol, void* target) {
             // One aligned word: whoever looks the name up meanwhile finds the one or the other.
-            __atomic_store_n(&symbol.st_value, address_of(target) - libc.base, __ATOMIC_RELAXED);
+            store_relaxed(symbol.st_value, address_of(target) - libc.base);
             return true;
         });
     for_each_of_family(libc, [](ElfW(Sym)& symbol, void*) { return os::forbid_writes(page_of(symbol), os::page_size()), true; });

@@ -7,8 +7,8 @@ namespace numalloc {
 
 namespace {
 
-std::uint64_t bags_of(const Shard& shard) { return __atomic_load_n(&shard.bags, __ATOMIC_RELAXED); }
-std::uint64_t taken_of(const Shard& shard) { return __atomic_load_n(&shard.taken, __ATOMIC_RELAXED); }
+std::uint64_t bags_of(const Shard& shard) { return shard.bags.load(std::memory_order_relaxed); }
+std::uint64_t taken_of(const Shard& shard) { return shard.taken.load(std::memory_order_relaxed); }
 
 }  // namespace
 
@@ -57,13 +57,13 @@ std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
 // threads had a peak of 104 to 120 MiB instead of 81.)
 std::uint32_t ClassHeap::common_room() const {
     if (shape().batch > 1) return 0;
-    const Bytes bytes = Bytes{__atomic_load_n(&common().bags, __ATOMIC_RELAXED)} * shape().bags << bag_shift;
+    const Bytes bytes = Bytes{common().bags.load(std::memory_order_relaxed)} * shape().bags << bag_shift;
     return static_cast<std::uint32_t>(min_of<Bytes>(bytes / policy::resting_part / shape().size, policy::ring_slots));
 }
 
 // For an object that was freed twice: the first list, and one in so many.
 void ClassHeap::check_some(Shard& shard, Batch list) {
-    const std::uint32_t before = __atomic_fetch_add(&shard.lists_put, 1, __ATOMIC_RELAXED);
+    const std::uint32_t before = shard.lists_put.fetch_add(1, std::memory_order_relaxed);
     if (before % policy::lists_per_walk == 0) check_list(region(), class_, list);
 }
 
@@ -166,13 +166,13 @@ std::uint32_t ClassHeap::put(Batch list) {
     if (sparse(home)) {
         sort(list, emptied);
         const std::uint64_t taken = taken_of(home);
-        if (taken <= __atomic_load_n(&home.flush_below, __ATOMIC_RELAXED)) {
+        if (taken <= home.flush_below.load(std::memory_order_relaxed)) {
             while ((list = take_list(home)).head != nullptr) sort(list, emptied);
-            __atomic_store_n(&home.flush_below, policy::flushed_below.part_of(taken_of(home)), __ATOMIC_RELAXED);
+            home.flush_below.store(policy::flushed_below.part_of(taken_of(home)), std::memory_order_relaxed);
         }
         keep = static_cast<std::uint32_t>(max_of<std::uint64_t>(1, min_of<std::uint64_t>(keep, taken / policy::kept_of_sparse)));
     } else {
-        __atomic_store_n(&home.flush_below, taken_of(home), __ATOMIC_RELAXED);
+        home.flush_below.store(taken_of(home), std::memory_order_relaxed);
         if (shape().batch == 1) put_in_common(list, emptied);
         else if (list = home.ring.push(list, ring_room(list.count)); list.head != nullptr) sort(list, emptied);
     }

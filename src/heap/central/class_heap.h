@@ -176,7 +176,7 @@ inline const char* ClassHeap::why_invalid(const Region& region, BagIndex b, Clas
     const unsigned index = object_at(c, offset);
     if (offset != Bytes{index} * shape_of(c).size || index >= shape_of(c).objects)
         return "points inside an object, not at its start";
-    if (index >= __atomic_load_n(&region.bag(head).small.carved, __ATOMIC_RELAXED))
+    if (index >= load_relaxed(region.bag(head).small.carved))
         return "was never allocated";
     return nullptr;
 }

@@ -8,6 +8,7 @@
 // its shard in the same word: whoever gives knows whose the bag was at that moment, and counts it there.
 #pragma once
 
+#include "base/atomic.h"
 #include "heap/space/bag.h"
 #include "heap/space/size_class.h"
 
@@ -17,7 +18,7 @@ class FreeList {
 public:
     FreeList(Object* newest, std::uint32_t count, unsigned shard)
         : word_(address_of(newest) >> granule_shift | std::uint64_t{count} << count_shift | std::uint64_t{shard} << shard_shift) {}
-    static FreeList of(const Bag& bag) { return FreeList(__atomic_load_n(&bag.small.freed, __ATOMIC_ACQUIRE)); }
+    static FreeList of(const Bag& bag) { return FreeList(load_acquire(bag.small.freed)); }
 
     Object* newest() const { return reinterpret_cast<Object*>((word_ & ((std::uint64_t{1} << count_shift) - 1)) << granule_shift); }
     std::uint32_t count() const { return static_cast<std::uint32_t>(word_ >> count_shift) & ((1U << (shard_shift - count_shift)) - 1); }
@@ -25,10 +26,10 @@ public:
 
     // Puts `next` into the bag if this is still there. Else this becomes what is there.
     bool exchange(Bag& bag, FreeList next) {
-        return __atomic_compare_exchange_n(&bag.small.freed, &word_, next.word_, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        return compare_exchange(bag.small.freed, word_, next.word_);
     }
     // Of a bag that nobody else has.
-    void put_into(Bag& bag) const { __atomic_store_n(&bag.small.freed, word_, __ATOMIC_RELEASE); }
+    void put_into(Bag& bag) const { store_release(bag.small.freed, word_); }
 
 private:
     explicit FreeList(std::uint64_t word) : word_(word) {}

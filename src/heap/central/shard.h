@@ -21,13 +21,13 @@ constexpr unsigned shard_words = policy::most_shards / 64;
 class Activity {
 public:
     enum State : std::uint8_t { drained, used, resting };
-    State state() const { return __atomic_load_n(&state_, __ATOMIC_RELAXED); }
+    State state() const { return state_.load(std::memory_order_relaxed); }
     void set(State state) {
-        if (this->state() != state) __atomic_store_n(&state_, state, __ATOMIC_RELAXED);
+        if (this->state() != state) state_.store(state, std::memory_order_relaxed);
     }
 
 private:
-    State state_ = drained;
+    std::atomic<State> state_{drained};
 };
 
 struct alignas(64) Shard {
@@ -40,10 +40,10 @@ struct alignas(64) Shard {
     // Without the lock.
     alignas(64) Ring ring;
     Activity activity;
-    std::uint32_t lists_put = 0;          // one in so many is walked
-    std::uint32_t bags = 0;               // written under the lock
-    std::uint64_t taken = 0;              // objects outside of the shard's bags
-    std::uint64_t flush_below = 0;        // sparse: empty the ring when `taken` falls to this
+    std::atomic<std::uint32_t> lists_put{0};    // one in so many is walked
+    std::atomic<std::uint32_t> bags{0};         // written under the lock
+    std::atomic<std::uint64_t> taken{0};        // objects outside of the shard's bags
+    std::atomic<std::uint64_t> flush_below{0};  // sparse: empty the ring when `taken` falls to this
 };
 static_assert(sizeof(Shard) == 256);
 
@@ -51,17 +51,19 @@ static_assert(sizeof(Shard) == 256);
 struct alignas(64) Common {
     Ring ring;                            // of large objects
     Activity activity;
-    std::uint32_t bags = 0;               // of all shards
-    std::uint64_t spare[shard_words] = {};  // shards that have bags to spare; see ClassHeap::adopt()
+    std::atomic<std::uint32_t> bags{0};   // of all shards
+    std::atomic<std::uint64_t> spare[shard_words] = {};  // shards that have bags to spare; see ClassHeap::adopt()
 };
 
-inline bool test_bit(const std::uint64_t* words, unsigned i) { return (__atomic_load_n(&words[i / 64], __ATOMIC_RELAXED) >> (i % 64) & 1) != 0; }
+inline bool test_bit(const std::atomic<std::uint64_t>* words, unsigned i) {
+    return (words[i / 64].load(std::memory_order_relaxed) >> (i % 64) & 1) != 0;
+}
 // Writes only what changes.
-inline void set_bit(std::uint64_t* words, unsigned i, bool on) {
+inline void set_bit(std::atomic<std::uint64_t>* words, unsigned i, bool on) {
     if (test_bit(words, i) == on) return;
     const std::uint64_t bit = std::uint64_t{1} << (i % 64);
-    if (on) __atomic_fetch_or(&words[i / 64], bit, __ATOMIC_RELEASE);
-    else __atomic_fetch_and(&words[i / 64], ~bit, __ATOMIC_RELEASE);
+    if (on) words[i / 64].fetch_or(bit, std::memory_order_release);
+    else words[i / 64].fetch_and(~bit, std::memory_order_release);
 }
 
 // Of all classes of one node. Only the first of the shards' memory needs to be there when it begins.
@@ -71,15 +73,15 @@ public:
     void open(unsigned shard) {
         if (is_open(shard)) return;
         set_bit(opened_, shard, true);
-        __atomic_fetch_add(&others_, 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&last_, max_of<std::uint32_t>(last_, shard), __ATOMIC_RELAXED);
+        others_.fetch_add(1, std::memory_order_relaxed);
+        last_.store(max_of(end() - 1, shard), std::memory_order_relaxed);
     }
     // Threads without a heap have shard 0.
     bool is_open(unsigned shard) const { return shard == 0 || test_bit(opened_, shard); }
-    unsigned count() const { return 1 + __atomic_load_n(&others_, __ATOMIC_RELAXED); }
+    unsigned count() const { return 1 + others_.load(std::memory_order_relaxed); }
 
     // Behind the last that is open.
-    unsigned end() const { return 1 + __atomic_load_n(&last_, __ATOMIC_RELAXED); }
+    unsigned end() const { return 1 + last_.load(std::memory_order_relaxed); }
 
     Shard& at(unsigned shard, ClassId c) { return of_[shard][c.value]; }
     Common& common(ClassId c) { return common_[c.value]; }
@@ -87,9 +89,9 @@ public:
     Address end_of(unsigned shard) { return address_of(&of_[shard] + 1); }
 
 private:
-    std::uint64_t opened_[shard_words] = {};
-    std::uint32_t others_ = 0;
-    std::uint32_t last_ = 0;
+    std::atomic<std::uint64_t> opened_[shard_words] = {};
+    std::atomic<std::uint32_t> others_{0};
+    std::atomic<std::uint32_t> last_{0};
     Common common_[class_count];
     Shard of_[policy::most_shards][class_count];
 };

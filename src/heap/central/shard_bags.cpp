@@ -43,7 +43,7 @@ void ClassHeap::unlist(Shard& shard, BagIndex b) {
 
 // Written under the lock of the shard, read without.
 void ClassHeap::count_bags(Shard& shard, std::int32_t more) {
-    __atomic_store_n(&shard.bags, shard.bags + static_cast<std::uint32_t>(more), __ATOMIC_RELAXED);
+    shard.bags.store(shard.bags.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(more), std::memory_order_relaxed);
 }
 
 // Freed objects of as many bags as it takes. Of the last the newest are cut off when the lock is no longer held: until then
@@ -52,10 +52,10 @@ void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
     for (BagIndex b = shard.partial, next; b != no_bag && taken.count < want && taken.lists < Taken::most; b = next) {
         Bag& from = bag(b);
         next = from.small.next;
-        if (__atomic_load_n(&from.small.being_cut, __ATOMIC_ACQUIRE)) continue;
+        if (load_acquire(from.small.being_cut)) continue;
         FreeList freed = FreeList::of(from);
         if (freed.count() > want - taken.count) {
-            __atomic_store_n(&from.small.being_cut, true, __ATOMIC_RELAXED);
+            store_relaxed(from.small.being_cut, true);
             taken.cut = b;
             taken.cut_count = want - taken.count;
             return;
@@ -64,7 +64,7 @@ void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
         unlist(shard, b);
         taken.list[taken.lists++] = {freed.newest(), freed.count()};
         taken.count += freed.count();
-        __atomic_fetch_add(&shard.taken, freed.count(), __ATOMIC_RELAXED);
+        shard.taken.fetch_add(freed.count(), std::memory_order_relaxed);
     }
 }
 
@@ -73,8 +73,8 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
     const std::uint32_t left = std::uint32_t{shape().objects} - from.small.carved;
     const std::uint32_t count = min_of(want, left);
     const Address first = address_of(region().address(shard.carving)) + Bytes{from.small.carved} * shape().size;
-    __atomic_store_n(&from.small.carved, static_cast<std::uint16_t>(from.small.carved + count), __ATOMIC_RELAXED);
-    __atomic_fetch_add(&shard.taken, count, __ATOMIC_RELAXED);
+    store_relaxed(from.small.carved, static_cast<std::uint16_t>(from.small.carved + count));
+    shard.taken.fetch_add(count, std::memory_order_relaxed);
     if (count == left) shard.carving = no_bag;
     return {nullptr, reinterpret_cast<void*>(first), count, region().is_zero(reinterpret_cast<void*>(first), count * shape().size)};
 }
@@ -82,7 +82,7 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
 void ClassHeap::add_bag(Shard& own, unsigned number, BagIndex fresh) {
     own.carving = fresh;
     count_bags(own, 1);
-    __atomic_fetch_add(&common().bags, 1, __ATOMIC_RELAXED);
+    common().bags.fetch_add(1, std::memory_order_relaxed);
     Bag& added = region().bag(fresh);
     added.small = {};
     FreeList{nullptr, 0, number}.put_into(added);
@@ -113,8 +113,8 @@ bool ClassHeap::adopt(Shard& own, unsigned number) {
             FreeList freed = FreeList::of(moves);
             while (!freed.exchange(moves, {freed.newest(), freed.count(), number})) {}
             const std::uint32_t in_use = moves.small.carved - freed.count();
-            __atomic_fetch_add(&own.taken, in_use, __ATOMIC_RELAXED);
-            __atomic_fetch_sub(&other.taken, in_use, __ATOMIC_RELAXED);
+            own.taken.fetch_add(in_use, std::memory_order_relaxed);
+            other.taken.fetch_sub(in_use, std::memory_order_relaxed);
             count_bags(other, -1);
             count_bags(own, 1);
             if (listed) enlist(own, b);
@@ -133,12 +133,12 @@ void ClassHeap::take_from(Shard& shard, std::uint32_t want, Taken& taken) {
 
 void ClassHeap::give_if_empty(Shard& shard, BagIndex b, Emptied& emptied) {
     Bag& empty = bag(b);
-    if (FreeList::of(empty).count() != empty.small.carved || __atomic_load_n(&empty.small.being_cut, __ATOMIC_RELAXED)) return;
+    if (FreeList::of(empty).count() != empty.small.carved || load_relaxed(empty.small.being_cut)) return;
     unlist(shard, b);
     if (shard.carving == b) shard.carving = no_bag;
     region().set_class(b, shape().bags, no_class);
     count_bags(shard, -1);
-    __atomic_fetch_sub(&common().bags, 1, __ATOMIC_RELAXED);
+    common().bags.fetch_sub(1, std::memory_order_relaxed);
     empty.small.next = emptied.first;
     emptied.first = b;
 }
@@ -197,14 +197,14 @@ Object* ClassHeap::cut(BagIndex b, std::uint32_t count, Object* before) {
         Object* const first = freed.newest();
         // Counted before anybody can free them.
         const unsigned number = freed.shard();
-        __atomic_fetch_add(&shard(number).taken, count, __ATOMIC_RELAXED);
+        shard(number).taken.fetch_add(count, std::memory_order_relaxed);
         if (!freed.exchange(from, {last->next, freed.count() - count, number})) {
             // Others give objects back meanwhile: the walk begins with those then.
-            __atomic_fetch_sub(&shard(number).taken, count, __ATOMIC_RELAXED);
+            shard(number).taken.fetch_sub(count, std::memory_order_relaxed);
             continue;
         }
         last->next = before;
-        __atomic_store_n(&from.small.being_cut, false, __ATOMIC_RELEASE);
+        store_release(from.small.being_cut, false);
         note_spare(number);
         return first;
     }

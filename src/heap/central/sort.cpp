@@ -67,7 +67,7 @@ private:
     static constexpr unsigned places = 32;  // a bit each in taken_places_
 
     Bag& bag_of(const Chain& chain) const { return heap_.bag(chain.bag); }
-    std::uint32_t carved(const Chain& chain) const { return __atomic_load_n(&bag_of(chain).small.carved, __ATOMIC_RELAXED); }
+    std::uint32_t carved(const Chain& chain) const { return load_relaxed(bag_of(chain).small.carved); }
 
     // What is wrong with the chain, if the bag's freed objects are these.
     const Object* freed_twice(Chain& chain, FreeList freed) const {
@@ -86,7 +86,7 @@ private:
         if (shard != counted_for_ || objects == 0) {
             if (counted_ > 0) {
                 Shard& s = heap_.shard(counted_for_);
-                __atomic_fetch_sub(&s.taken, counted_, __ATOMIC_RELAXED);
+                s.taken.fetch_sub(counted_, std::memory_order_relaxed);
                 s.activity.set(Activity::used);
                 heap_.note_spare(counted_for_);
             }

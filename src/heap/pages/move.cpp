@@ -16,7 +16,7 @@ namespace numalloc {
 // had begun before or among them and reaches beyond begins behind them now.
 void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
     os::Guard guard(lock_);
-    std::uint32_t count = moved_mappings_ - region_.count(BagMark::moved_first, first, bags) + (moved ? 1 : 0);
+    std::uint32_t count = moved_mappings() - region_.count(BagMark::moved_first, first, bags) + (moved ? 1 : 0);
     set(BagMark::moved_first, first, bags, false);
     set(BagMark::moved, first, bags, moved);
     if (moved) set(BagMark::moved_first, first, 1, true);
@@ -26,7 +26,7 @@ void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
         set(BagMark::moved_first, next, 1, true);
         ++count;
     }
-    __atomic_store_n(&moved_mappings_, count, __ATOMIC_RELAXED);
+    moved_mappings_.store(count, std::memory_order_relaxed);
 }
 
 // Moves pieces from the front on, as long as that works. The bytes that are at `to` now.

@@ -94,17 +94,17 @@ public:
     // still, and `from` is as it was, but what was `to` no longer exists.
     bool move(BagIndex from, BagIndex to, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     // Mappings that moved blocks lie in.
-    std::uint32_t moved_mappings() const { return __atomic_load_n(&moved_mappings_, __ATOMIC_RELAXED); }
+    std::uint32_t moved_mappings() const { return moved_mappings_.load(std::memory_order_relaxed); }
 
     // Whether the bag lies in a mapping of others that was stepped over. Of the first few such places; without a lock.
     bool is_of_others(BagIndex b) const {
-        for (std::uint32_t i = 0, n = __atomic_load_n(&gaps_, __ATOMIC_ACQUIRE); i < n; ++i)
+        for (std::uint32_t i = 0, n = gaps_.load(std::memory_order_acquire); i < n; ++i)
             if (b >= gap_[i].first && b < gap_[i].end) return true;
         return false;
     }
 
     // How many threads it serves now, which says how much is kept for them.
-    void set_threads(std::uint32_t threads) { __atomic_store_n(&threads_, threads, __ATOMIC_RELAXED); }
+    void set_threads(std::uint32_t threads) { threads_.store(threads, std::memory_order_relaxed); }
 
     // How long the big object is that begins at the bag; 0 when none does. Without a lock: exact for an object that
     // nobody else frees, safe for any bag of the region.
@@ -193,13 +193,13 @@ private:
     Region region_;
     PageHeapOptions options_;
     std::atomic<BagIndex>* rests_ = nullptr;  // of each owner's huge page, a run, or none. nullptr: all share
-    std::uint32_t moved_mappings_ = 0;
+    std::atomic<std::uint32_t> moved_mappings_{0};
     static constexpr std::uint32_t most_gaps = 16;
     struct Gap {
         BagIndex first, end;
     };
     Gap gap_[most_gaps];
-    std::uint32_t gaps_ = 0;
+    std::atomic<std::uint32_t> gaps_{0};
 
     alignas(64) os::Lock<os::LockRank::growth> growth_lock_;
     Bytes kept_by_kernel_ = 0;  // of the node's free memory, for strict binding; constant
@@ -207,7 +207,7 @@ private:
     std::uint32_t granted_at_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;  // milliseconds
 
     alignas(64) os::Lock<os::LockRank::pages> lock_;
-    std::uint32_t threads_ = 1;  // read and written without it
+    std::atomic<std::uint32_t> threads_{1};  // read and written without it
     std::uint32_t refused_at_ NUMALLOC_GUARDED_BY(lock_) = 0;  // milliseconds: when the kernel would not take pages back
     bool refused_ NUMALLOC_GUARDED_BY(lock_) = false;
     BagIndex top_ NUMALLOC_GUARDED_BY(lock_);

@@ -56,7 +56,7 @@ PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
         std::uint32_t bags = free_.piece(oldest).length;
         const bool rested = has_rested(oldest, now);
         if (!rested) {
-            const std::uint32_t allowed = limit_.now_allowed(bags_in_use(), __atomic_load_n(&threads_, __ATOMIC_RELAXED));
+            const std::uint32_t allowed = limit_.now_allowed(bags_in_use(), threads_.load(std::memory_order_relaxed));
             if (free_.dirty() <= allowed) return {};
             bags = free_.dirty() - allowed + bags_in(policy::purged_at_once);
         }

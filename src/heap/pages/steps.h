@@ -2,13 +2,14 @@
 // against one in a young heap, where time would tell little. Debug builds only.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace numalloc {
 
 #if defined(NUMALLOC_CHECKS)
-inline std::uint64_t steps_taken = 0;
-inline void count_step() { __atomic_fetch_add(&steps_taken, 1, __ATOMIC_RELAXED); }
+inline std::atomic<std::uint64_t> steps_taken{0};
+inline void count_step() { steps_taken.fetch_add(1, std::memory_order_relaxed); }
 #else
 inline void count_step() {}
 #endif

@@ -66,9 +66,9 @@ bool PageHeap::grow_over(std::uint64_t bags) {
     top_ = BagIndex{beyond.first};
     region_.set_committed(beyond.end);
     mark(old_end, top_ - old_end, BagState::small);
-    if (gaps_ < most_gaps) {
-        gap_[gaps_] = {old_end, top_};
-        __atomic_store_n(&gaps_, gaps_ + 1, __ATOMIC_RELEASE);
+    if (const std::uint32_t gaps = gaps_.load(std::memory_order_relaxed); gaps < most_gaps) {
+        gap_[gaps] = {old_end, top_};
+        gaps_.store(gaps + 1, std::memory_order_release);
     }
     if (old_end > old_top) {
         bag(old_top).state = BagState::inside;

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/atomic.h"
 #include "base/check.h"
 
 namespace numalloc {
@@ -121,7 +122,7 @@ Allocation BoundHeap::allocate_small(ClassId c) {
         bag.bound.free = next == nullptr ? no_object : static_cast<std::uint16_t>((address_of(next) - address_of(start)) / granule);
     } else {
         made.p = start + Bytes{bag.bound.carved} * shape.size;
-        __atomic_store_n(&bag.bound.carved, static_cast<std::uint16_t>(bag.bound.carved + 1), __ATOMIC_RELAXED);
+        store_relaxed(bag.bound.carved, static_cast<std::uint16_t>(bag.bound.carved + 1));
         made.zeroed = process_heap.owner(made.p)->pages.region().is_zero(made.p, shape.size);
     }
     used_ += shape.size;
@@ -163,7 +164,7 @@ const char* BoundHeap::why_invalid(Location at, const void* p) {
     const unsigned index = object_at(c, offset);
     if (offset != Bytes{index} * shape_of(c).size || index >= shape_of(c).objects)
         return "points inside an object, not at its start";
-    if (index >= __atomic_load_n(&bag.bound.carved, __ATOMIC_RELAXED)) return "was never allocated";
+    if (index >= load_relaxed(bag.bound.carved)) return "was never allocated";
     return nullptr;
 }
 

@@ -5,54 +5,55 @@
 namespace numalloc {
 
 void SlotPool::count(std::uint32_t taken) {
-    __atomic_store_n(&taken_, taken, __ATOMIC_RELAXED);
+    taken_.store(taken, std::memory_order_relaxed);
     const unsigned crowding = taken > policy::uncrowded ? log2_floor((taken - 1) / policy::uncrowded) + 1 : 0;
-    __atomic_store_n(&crowding_, static_cast<std::uint8_t>(crowding), __ATOMIC_RELAXED);
+    crowding_.store(static_cast<std::uint8_t>(crowding), std::memory_order_relaxed);
 }
 
 void SlotPool::leave_behind(std::uint32_t kept) {
     os::Guard guard(lock_);
     count(kept);
     next_to_ask_ = 0;
-    ask_below_ = made_;
+    ask_below_ = made();
 }
 
-// made_ or more when there is none.
+// made() or more when there is none.
 std::uint32_t SlotPool::lowest_free() const {
-    for (std::uint32_t word = 0; word * 64 < made_; ++word)
+    const std::uint32_t made = this->made();
+    for (std::uint32_t word = 0; word * 64 < made; ++word)
         if (free_[word] != 0) return word * 64 + static_cast<std::uint32_t>(__builtin_ctzll(free_[word]));
-    return made_;
+    return made;
 }
 
 void* SlotPool::take(Region& region, bool (*left_behind)(const void* slot)) {
     os::Guard guard(lock_);
-    if (const std::uint32_t slot = lowest_free(); slot < made_) {
+    if (const std::uint32_t slot = lowest_free(); slot < made()) {
         free_[slot / 64] &= ~bit(slot);
-        count(taken_ + 1);
+        count(taken() + 1);
         return at(region, slot);
     }
     while (next_to_ask_ < ask_below_) {
         void* const slot = at(region, next_to_ask_++);
         if (!left_behind(slot)) continue;
-        count(taken_ + 1);
+        count(taken() + 1);
         return slot;
     }
-    if (made_ == most || !region.grow_thread_heaps((Bytes{made_} + 1) * slot_bytes_)) return nullptr;
-    count(taken_ + 1);
-    return at(region, made_);
+    if (made() == most || !region.grow_thread_heaps((Bytes{made()} + 1) * slot_bytes_)) return nullptr;
+    count(taken() + 1);
+    return at(region, made());
 }
 
 void SlotPool::show(const Region& region, const void* slot) {
     os::Guard guard(lock_);
-    if (slot == at(region, made_)) __atomic_store_n(&made_, made_ + 1, __ATOMIC_RELEASE);
+    if (slot == at(region, made())) made_.store(made() + 1, std::memory_order_release);
 }
 
-void SlotPool::give(const Region& region, void* slot, bool& in_use) {
+void SlotPool::give(const Region& region, void* slot, std::atomic<bool>& in_use) {
     os::Guard guard(lock_);
-    __atomic_store_n(&in_use, false, __ATOMIC_RELEASE);
+    in_use.store(false, std::memory_order_release);
     const std::uint32_t number = number_of(region, slot);
     free_[number / 64] |= bit(number);
-    count(taken_ - 1);
+    count(taken() - 1);
 }
 
 // Nobody takes a slot meanwhile, so the kernel can be asked without the lock that ending threads want.
@@ -61,12 +62,12 @@ void SlotPool::give_back_unused(const Region& region) {
     std::uint32_t kept;
     {
         os::Guard guard(lock_);
-        end = kept = made_;
+        end = kept = made();
         while (kept > 0 && is_free(kept - 1)) --kept;
         if (end - kept < policy::most_unused) return;
         kept += policy::kept_unused;
         for (std::uint32_t i = kept; i < end; ++i) free_[i / 64] &= ~bit(i);
-        __atomic_store_n(&made_, kept, __ATOMIC_RELEASE);
+        made_.store(kept, std::memory_order_release);
     }
     // New slots read as zero.
     char* const from = static_cast<char*>(at(region, kept));

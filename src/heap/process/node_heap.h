@@ -15,11 +15,11 @@ public:
     // given back, or as the fork found them: `left_behind` says whether one is of a thread that a child does not have.
     void* take(Region& region, bool (*left_behind)(const void* slot)) NUMALLOC_EXCLUDES(lock_);
     // One step for a fork: the slot is in use, or here.
-    void give(const Region& region, void* slot, bool& in_use) NUMALLOC_EXCLUDES(lock_);
+    void give(const Region& region, void* slot, std::atomic<bool>& in_use) NUMALLOC_EXCLUDES(lock_);
     // Whether take() would make a new one.
     bool used_up() NUMALLOC_EXCLUDES(lock_) {
         os::Guard guard(lock_);
-        return lowest_free() >= made_ && next_to_ask_ >= ask_below_;
+        return lowest_free() >= made() && next_to_ask_ >= ask_below_;
     }
     // Gives back the pages of slots of threads that have ended, where many are free above all that are in use. Nobody takes
     // or shows one meanwhile.
@@ -33,11 +33,11 @@ public:
     // are wanted: a walk now would copy their pages.
     void leave_behind(std::uint32_t kept) NUMALLOC_EXCLUDES(lock_);
     // All slots that were taken and shown, and not given back since: for walks over them.
-    std::uint32_t made() const { return __atomic_load_n(&made_, __ATOMIC_ACQUIRE); }
+    std::uint32_t made() const { return made_.load(std::memory_order_acquire); }
     // How often the threads' batches are halved: not for the first policy::uncrowded threads, once up to
     // twice as many, and so on.
-    std::uint32_t taken() const { return __atomic_load_n(&taken_, __ATOMIC_RELAXED); }
-    unsigned crowding() const { return __atomic_load_n(&crowding_, __ATOMIC_RELAXED); }
+    std::uint32_t taken() const { return taken_.load(std::memory_order_relaxed); }
+    unsigned crowding() const { return crowding_.load(std::memory_order_relaxed); }
     void* at(const Region& region, std::uint32_t i) const {
         return reinterpret_cast<void*>(region.thread_heaps() + Bytes{i} * slot_bytes_);
     }
@@ -54,12 +54,12 @@ private:
     std::uint32_t lowest_free() const NUMALLOC_REQUIRES(lock_);
 
     os::Lock<os::LockRank::metadata> lock_;
-    Bytes slot_bytes_ = 0;     // constant
-    std::uint32_t made_ = 0;   // written under the lock, read without, and the next one too
-    std::uint32_t taken_ = 0;
+    Bytes slot_bytes_ = 0;  // constant
+    std::atomic<std::uint32_t> made_{0};  // written under the lock, read without, and the next one too
+    std::atomic<std::uint32_t> taken_{0};
     std::uint32_t next_to_ask_ NUMALLOC_GUARDED_BY(lock_) = 0;  // the slots from here to ask_below_ may be left behind
     std::uint32_t ask_below_ NUMALLOC_GUARDED_BY(lock_) = 0;
-    std::uint8_t crowding_ = 0;  // as made_
+    std::atomic<std::uint8_t> crowding_{0};                     // as made_
     std::uint64_t free_[most / 64] NUMALLOC_GUARDED_BY(lock_);  // a bit each; zero pages say none, and are not touched
 };
 

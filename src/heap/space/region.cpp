@@ -77,7 +77,7 @@ bool Region::open(const AddressSpace& space, unsigned region, const RegionPages&
     first_bag_ = BagIndex{space.data_offset() >> bag_shift};
     end_bag_ = BagIndex{space.end_offset() >> bag_shift};
     huge_from_ = BagIndex{min_of(space.data_offset() + pages.normal_first, space.end_offset()) >> bag_shift};
-    committed_ = first_bag_.value;
+    set_committed(first_bag_.value);
     class_map_pages_ = MetadataPages{start_};
     thread_heaps_pages_ = MetadataPages{thread_heaps()};
     // What is before the first bag has no entries.
@@ -120,13 +120,13 @@ std::uint64_t Region::unit_at(std::uint64_t bag) const {
 
 std::uint64_t Region::map_up_to(std::uint64_t up_to) {
     if (up_to > end_bag_.value || !map_metadata(up_to)) return 0;
-    const Bytes used = (committed_ - first_bag_.value) << bag_shift;
-    const std::uint64_t wished = align_up(max_of(up_to, committed_ + (policy::step_after(used) >> bag_shift)), unit_at(up_to));
+    const Bytes used = (committed() - first_bag_.value) << bag_shift;
+    const std::uint64_t wished = align_up(max_of(up_to, committed() + (policy::step_after(used) >> bag_shift)), unit_at(up_to));
     // Second, without the slack: it may be what was too much, or what was in the way.
     for (const std::uint64_t target : {min_of<std::uint64_t>(wished, align_up(up_to, metadata_step)), whole_pages(up_to)}) {
         if (target > end_bag_.value) continue;
         os::Mapped result = os::Mapped::taken;
-        for (int i = 0; i < policy::tries_to_map && result == os::Mapped::taken; ++i) result = map_bags(committed_, target);
+        for (int i = 0; i < policy::tries_to_map && result == os::Mapped::taken; ++i) result = map_bags(committed(), target);
         in_the_way_ = result == os::Mapped::taken;
         if (result == os::Mapped::done) return target;
     }
@@ -137,8 +137,8 @@ Region::Stretch Region::map_beyond(std::uint64_t bags) {
     if (!in_the_way_) return {};
     bags = whole_pages(bags);
     // Twice as far each time: some forty tries at most.
-    for (std::uint64_t skip = os::huge_page >> bag_shift; committed_ + skip + bags <= end_bag_.value; skip *= 2) {
-        const std::uint64_t first = committed_ + skip;
+    for (std::uint64_t skip = os::huge_page >> bag_shift; committed() + skip + bags <= end_bag_.value; skip *= 2) {
+        const std::uint64_t first = committed() + skip;
         // Before there are entries for all that lies between.
         if (os::try_range(address(BagIndex{first}), bags << bag_shift) == os::Mapped::taken) continue;
         if (!map_metadata(first + bags)) return {};
@@ -171,7 +171,7 @@ bool Region::grow_thread_heaps(Bytes bytes) {
 std::uint32_t Region::count(BagMark mark, BagIndex b, Bytes bags) const {
     std::uint32_t count = 0;
     for (std::uint64_t i = b.value, end = b.value + bags; i < end;) {
-        const std::uint64_t word = __atomic_load_n(word_of(mark, i), __ATOMIC_RELAXED);
+        const std::uint64_t word = load_relaxed(*word_of(mark, i));
         if (i % 64 == 0 && end - i >= 64) {
             count += static_cast<std::uint32_t>(__builtin_popcountll(word));
             i += 64;
@@ -187,8 +187,8 @@ void Region::set(BagMark mark, BagIndex b, Bytes bags, bool on) {
     for (std::uint64_t i = b.value, end = b.value + bags; i < end;) {
         const std::uint64_t n = min_of<std::uint64_t>(64 - i % 64, end - i);
         const std::uint64_t bits = (n == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1) << (i % 64);
-        std::uint64_t* const word = word_of(mark, i);
-        __atomic_store_n(word, on ? *word | bits : *word & ~bits, __ATOMIC_RELAXED);
+        std::uint64_t& word = *word_of(mark, i);
+        store_relaxed(word, on ? word | bits : word & ~bits);
         i += n;
     }
 }

@@ -5,6 +5,9 @@
 // lock by free(): a program may only free what it owns, and while it owns it the byte stands.
 #pragma once
 
+#include <atomic>
+
+#include "base/atomic.h"
 #include "heap/space/address_space.h"
 #include "os/mapping.h"
 #include "os/numa_policy.h"
@@ -75,9 +78,9 @@ public:
         }
     }
 
-    ClassId class_at(BagIndex b) const { return ClassId{__atomic_load_n(class_map() + b.value, __ATOMIC_RELAXED)}; }
+    ClassId class_at(BagIndex b) const { return ClassId{load_relaxed(class_map()[b.value])}; }
     void set_class(BagIndex b, Bytes bags, ClassId c) {
-        for (Bytes i = 0; i < bags; ++i) __atomic_store_n(class_map() + b.value + i, c.value, __ATOMIC_RELAXED);
+        for (Bytes i = 0; i < bags; ++i) store_relaxed(class_map()[b.value + i], c.value);
     }
 
     // Marks are set under the page heap's lock; whoever owns a bag may ask without it, while the
@@ -114,9 +117,9 @@ public:
     std::uint64_t trimmed(std::uint64_t from) const { return align_up(from, unit_at(from)); }
     std::uint64_t unmap(std::uint64_t from, std::uint64_t to);
     // The second step.
-    void set_committed(std::uint64_t end) { __atomic_store_n(&committed_, end, __ATOMIC_RELAXED); }
+    void set_committed(std::uint64_t end) { committed_.store(end, std::memory_order_relaxed); }
     // Also read without a lock: what a caller owns lies below.
-    std::uint64_t committed() const { return __atomic_load_n(&committed_, __ATOMIC_RELAXED); }
+    std::uint64_t committed() const { return committed_.load(std::memory_order_relaxed); }
     bool is_mapped(BagIndex b) const { return b.value < committed(); }
 
     // Bags from here on may be huge pages.
@@ -149,7 +152,7 @@ private:
     BagIndex end_bag_;
     BagIndex huge_from_;
     bool in_the_way_ = false;        // another mapping, behind the usable bags
-    std::uint64_t committed_ = 0;    // bags below are usable
+    std::atomic<std::uint64_t> committed_{0};  // bags below are usable
     std::uint64_t reserve_end_ = 0;  // bags below are held
     MetadataPages class_map_pages_;
     MetadataPages marks_pages_;

@@ -13,7 +13,8 @@ namespace {
 // A slot whose thread is the parent's, or the parent's parent's.
 bool left_behind(const void* slot) {
     const auto* h = static_cast<const ThreadHeap*>(slot);
-    return h->in_use && h->generation != os::fork_gate.generation();
+    return h->in_use.load(std::memory_order_relaxed) &&
+           h->generation.load(std::memory_order_relaxed) != os::fork_gate.generation();
 }
 
 // Its lists may have been in the middle of a change; its remote cache was not, that takes a lock.
@@ -25,10 +26,10 @@ void take_over(ThreadHeap* h) {
     h->remote_cache.flush();
     end_visits(h);
     h->lock_mark.inside.store(0, std::memory_order_relaxed);
-    h->generation = os::fork_gate.generation();
+    h->generation.store(os::fork_gate.generation(), std::memory_order_relaxed);
 }
 
-bool is_in_use(const ThreadHeap* h) { return __atomic_load_n(&h->in_use, __ATOMIC_ACQUIRE); }
+bool is_in_use(const ThreadHeap* h) { return h->in_use.load(std::memory_order_acquire); }
 
 void give_back(ThreadHeap* h) {
     h->home->slots.give(h->home->pages.region(), h, h->in_use);
@@ -89,9 +90,9 @@ ThreadHeap* take_heap(NodeHeap* home) {
         for (unsigned i = 0; i < medium_entries; ++i)
             h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
     }
-    h->generation = os::fork_gate.generation();
+    h->generation.store(os::fork_gate.generation(), std::memory_order_relaxed);
     sign(h);
-    __atomic_store_n(&h->in_use, true, __ATOMIC_RELEASE);
+    h->in_use.store(true, std::memory_order_release);
     home->slots.show(home->pages.region(), h);
     return h;
 }
@@ -140,7 +141,7 @@ void rehome_current_thread(NodeId node) {
 void forget_other_threads() {
     ThreadHeap* const own = attached_heap;
     if (own != &no_heap) {
-        own->generation = os::fork_gate.generation();
+        own->generation.store(os::fork_gate.generation(), std::memory_order_relaxed);
         sign(own);
     }
     for (unsigned n = 0; n < process_heap.heaps(); ++n)

@@ -9,7 +9,8 @@ void heap_fork_prepare() {
     os::fork_gate.close();
     const std::uint32_t generation = os::fork_gate.generation();
     for_each_thread_heap([=](ThreadHeap* h) {
-        if (h != attached_heap && h->generation == generation) os::fork_gate.wait_for(h->lock_mark);
+        const bool ours = h->generation.load(std::memory_order_relaxed) == generation;
+        if (ours && h != attached_heap) os::fork_gate.wait_for(h->lock_mark);
     });
 }
 

@@ -64,7 +64,7 @@ void housekeeping(ThreadHeap* h, ClassId busy_with) {
     if (h->slow_paths % policy::slow_paths_per_look != 0) return;
     give_idle_class(h);
     const std::uint32_t now = os::milliseconds();
-    __atomic_store_n(&h->last_slow_path, now, __ATOMIC_RELAXED);
+    h->last_slow_path.store(now, std::memory_order_relaxed);
     // One of the two at a time.
     if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, policy::busy_period))
         return more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);

@@ -6,7 +6,7 @@ namespace numalloc {
 
 void RemoteCache::send(Slot& slot) {
     if (slot.head == nullptr) return;
-    __atomic_store_n(&bytes_, bytes_ - slot.bytes(), __ATOMIC_RELAXED);
+    bytes_.store(bytes() - slot.bytes(), std::memory_order_relaxed);
     NodeHeap* const home = process_heap.opened(slot.node);
     home->of(slot.class_id).put({slot.head, slot.count});
     slot.head = nullptr;
@@ -39,13 +39,13 @@ RemoteCache::Slot& RemoteCache::slot_of(NodeId n, ClassId c) {
 
 // Puts a list of `count` objects in front.
 void RemoteCache::keep(Slot& slot, Object* list, std::uint32_t count) {
-    if (bytes_ == 0) since_ = os::milliseconds();
+    if (bytes() == 0) since_ = os::milliseconds();
     Object* last = list;
     while (last->next != nullptr) last = last->next;
     last->next = slot.head;
     slot.head = list;
     slot.count += count;
-    __atomic_store_n(&bytes_, bytes_ + Bytes{count} * shape_of(slot.class_id).size, __ATOMIC_RELAXED);
+    bytes_.store(bytes() + Bytes{count} * shape_of(slot.class_id).size, std::memory_order_relaxed);
 }
 
 void RemoteCache::add(NodeId n, ClassId c, Object* p) {
@@ -54,7 +54,7 @@ void RemoteCache::add(NodeId n, ClassId c, Object* p) {
     p->next = nullptr;
     keep(slot, p, 1);
     if (slot.count >= process_heap.mechanisms().remote_batch(c)) send(slot);
-    if (bytes_ > policy::remote_budget) send_all();
+    if (bytes() > policy::remote_budget) send_all();
 }
 
 void* RemoteCache::take(NodeId n, ClassId c) {
@@ -64,7 +64,7 @@ void* RemoteCache::take(NodeId n, ClassId c) {
     Object* const object = slot->head;
     slot->head = object->next;
     --slot->count;
-    __atomic_store_n(&bytes_, bytes_ - shape_of(c).size, __ATOMIC_RELAXED);
+    bytes_.store(bytes() - shape_of(c).size, std::memory_order_relaxed);
     return object;
 }
 
@@ -77,7 +77,7 @@ Allocation RemoteCache::fetch(NodeId n, ClassId c) {
     Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
     if (supply.count > 1) {
         os::Guard guard(lock_);
-        if (bytes_ + (Bytes{supply.count} - 1) * shape.size > policy::remote_budget) send_all();
+        if (bytes() + (Bytes{supply.count} - 1) * shape.size > policy::remote_budget) send_all();
         keep(slot_of(n, c), first->next, supply.count - 1);
     }
     return {first, supply.zeroed};
@@ -91,7 +91,7 @@ void RemoteCache::flush() {
 void RemoteCache::flush_if_older(std::uint32_t now, std::uint32_t age) {
     if (empty()) return;
     os::Guard guard(lock_);
-    if (bytes_ > 0 && now - since_ >= age) send_all();
+    if (bytes() > 0 && now - since_ >= age) send_all();
 }
 
 }  // namespace numalloc

@@ -28,7 +28,7 @@ public:
     void flush() NUMALLOC_EXCLUDES(lock_);
     // The same, if it has rested since before `now - age` milliseconds.
     void flush_if_older(std::uint32_t now, std::uint32_t age) NUMALLOC_EXCLUDES(lock_);
-    bool empty() const { return __atomic_load_n(&bytes_, __ATOMIC_RELAXED) == 0; }
+    bool empty() const { return bytes() == 0; }
 
 private:
     struct Slot {
@@ -44,6 +44,7 @@ private:
     static constexpr unsigned sets = 8;
     static unsigned set_of(NodeId n, ClassId c) { return (n.value * 3U + c.value) % sets; }
 
+    Bytes bytes() const { return bytes_.load(std::memory_order_relaxed); }
     // The slot that has objects of (n, c), or nullptr.
     Slot* find(NodeId n, ClassId c) NUMALLOC_REQUIRES(lock_);
     // The same, or an empty one of the set, or the fullest, whose objects are sent.
@@ -54,7 +55,7 @@ private:
 
     os::Lock<os::LockRank::remote_cache> lock_;
     std::uint32_t since_ NUMALLOC_GUARDED_BY(lock_) = 0;  // milliseconds: when the oldest object came
-    Bytes bytes_ = 0;                                     // written under the lock, read without
+    std::atomic<Bytes> bytes_{0};                         // written under the lock, read without
     Slot slot_[sets][set_slots] NUMALLOC_GUARDED_BY(lock_) = {};
 };
 

@@ -25,6 +25,9 @@
 // bug of a small program, nothing to a long-running one.
 #pragma once
 
+#include <atomic>
+
+#include "base/atomic.h"
 #include "base/bit_set.h"
 #include "heap/process/locate.h"
 #include "heap/thread/remote_cache.h"
@@ -64,9 +67,9 @@ struct ThreadHeap {
     BitSet<128> filled;                  // classes that may have objects here: hold_less()
     std::int32_t process = 0;         // the kernel's numbers of the thread that has it
     std::int32_t thread = 0;
-    bool in_use = false;
+    std::atomic<bool> in_use{false};
     std::uint8_t shard = 0;           // of each class's bags: class_heap.h
-    std::uint32_t generation = 0;     // of the process whose thread has it: fork_gate.h
+    std::atomic<std::uint32_t> generation{0};  // of the process whose thread has it: fork_gate.h
     os::LockMark lock_mark;
     RemoteCache remote_cache;
 
@@ -75,10 +78,10 @@ struct ThreadHeap {
     ThreadHeap** pointers[2] NUMALLOC_GUARDED_BY(visit) = {};  // the thread's this_thread_heap and this_thread_operators
     os::Signals blocked_at_start NUMALLOC_GUARDED_BY(visit) = 0;
     std::uint32_t visit_pause NUMALLOC_GUARDED_BY(visit) = 0;  // doubles with each visit in vain
-    std::uint32_t last_slow_path = 0;  // milliseconds; its thread writes it, all others read
+    std::atomic<std::uint32_t> last_slow_path{0};  // milliseconds; its thread writes it, others read it
     // Written under the lock, read without.
-    std::uint32_t visited_at = 0;  // what last_slow_path was then
-    std::uint32_t next_visit = 0;  // milliseconds; not before
+    std::atomic<std::uint32_t> visited_at{0};  // what last_slow_path was then
+    std::atomic<std::uint32_t> next_visit{0};  // milliseconds; not before
 };
 
 static_assert(class_count <= 128);
@@ -140,7 +143,7 @@ NUMALLOC_INLINE Freed push(ThreadHeap* heap, void* p) {
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
     if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Freed::elsewhere;
     const auto* const byte = reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j;
-    const std::size_t c = __atomic_load_n(byte, __ATOMIC_RELAXED);
+    const std::size_t c = load_relaxed(*byte);
     if (NUMALLOC_UNLIKELY(decrement_below_zero(heap->room[c]))) return Freed::full;
     auto* const object = static_cast<Object*>(p);
     object->next = heap->head[c];
@@ -177,7 +180,7 @@ void for_each_thread_heap(Visit visit) {
         const std::uint32_t made = node->slots.made();
         for (std::uint32_t i = 0; i < made; ++i) {
             auto* h = static_cast<ThreadHeap*>(node->slots.at(node->pages.region(), i));
-            if (__atomic_load_n(&h->in_use, __ATOMIC_ACQUIRE)) visit(h);
+            if (h->in_use.load(std::memory_order_acquire)) visit(h);
         }
     }
 }

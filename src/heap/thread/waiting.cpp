@@ -17,18 +17,18 @@ bool reached(std::uint32_t now, std::uint32_t at) { return static_cast<std::int3
 
 // Neither the caller's own, nor of a thread that this process does not have.
 bool may_be_visited(const ThreadHeap* h) {
-    return __atomic_load_n(&h->in_use, __ATOMIC_ACQUIRE) && h != attached_heap &&
-           __atomic_load_n(&h->generation, __ATOMIC_RELAXED) == os::fork_gate.generation();
+    return h->in_use.load(std::memory_order_acquire) && h != attached_heap &&
+           h->generation.load(std::memory_order_relaxed) == os::fork_gate.generation();
 }
 
 bool has_waited(const ThreadHeap* h, std::uint32_t now) {
-    const std::uint32_t last = __atomic_load_n(&h->last_slow_path, __ATOMIC_RELAXED);
-    return reached(now, last + policy::long_wait) && last != __atomic_load_n(&h->visited_at, __ATOMIC_RELAXED) &&
-           reached(now, __atomic_load_n(&h->next_visit, __ATOMIC_RELAXED));
+    const std::uint32_t last = h->last_slow_path.load(std::memory_order_relaxed);
+    return reached(now, last + policy::long_wait) && last != h->visited_at.load(std::memory_order_relaxed) &&
+           reached(now, h->next_visit.load(std::memory_order_relaxed));
 }
 
 bool point(ThreadHeap** pointer, ThreadHeap* from, ThreadHeap* to) {
-    return __atomic_compare_exchange_n(pointer, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    return compare_exchange_in_order(*pointer, from, to);
 }
 
 enum class Visit { in_vain, unfinished, done };
@@ -62,14 +62,14 @@ Visit visit(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t now, std::u
     if (!h->visit.try_lock()) return Visit::in_vain;
     Visit result = Visit::in_vain;
     if (may_be_visited(h)) {
-        const std::uint32_t last = __atomic_load_n(&h->last_slow_path, __ATOMIC_RELAXED);
+        const std::uint32_t last = h->last_slow_path.load(std::memory_order_relaxed);
         result = give_if_waiting(h, sight, objects);
         if (result == Visit::in_vain) {
             h->visit_pause = min_of(max_of(2 * h->visit_pause, policy::shortest_pause), policy::longest_pause);
-            __atomic_store_n(&h->next_visit, now + h->visit_pause, __ATOMIC_RELAXED);
+            h->next_visit.store(now + h->visit_pause, std::memory_order_relaxed);
         } else {
             h->visit_pause = 0;
-            if (result == Visit::done) __atomic_store_n(&h->visited_at, last, __ATOMIC_RELAXED);
+            if (result == Visit::done) h->visited_at.store(last, std::memory_order_relaxed);
         }
     }
     h->visit.unlock();
@@ -85,7 +85,9 @@ void allow_visits(os::Signals blocked_at_start) {
     h->blocked_at_start = blocked_at_start;
     h->pointers[0] = &this_thread_heap;
     h->pointers[1] = &this_thread_operators;
-    h->visited_at = h->last_slow_path = os::milliseconds();
+    const std::uint32_t now = os::milliseconds();
+    h->last_slow_path.store(now, std::memory_order_relaxed);
+    h->visited_at.store(now, std::memory_order_relaxed);
 }
 
 void end_visits(ThreadHeap* h) {

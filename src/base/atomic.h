@@ -1,0 +1,33 @@
+// How threads share a word: as a std::atomic, with the order said at each access. The functions here are for words that cannot be
+// one: in entries that are written as a whole (Bag), in maps of bytes and bits, in what belongs to others. No other way in this
+// library: tests/structure/idioms.py.
+#pragma once
+
+#include <type_traits>
+
+#include "base/bits.h"
+
+namespace numalloc {
+
+template <class T>
+NUMALLOC_INLINE T load_relaxed(const T& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
+template <class T>
+NUMALLOC_INLINE T load_acquire(const T& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
+
+template <class T>
+NUMALLOC_INLINE void store_relaxed(T& word, std::type_identity_t<T> value) { __atomic_store_n(&word, value, __ATOMIC_RELAXED); }
+template <class T>
+NUMALLOC_INLINE void store_release(T& word, std::type_identity_t<T> value) { __atomic_store_n(&word, value, __ATOMIC_RELEASE); }
+
+// Puts `next` there if `expected` still is. Else that becomes what is there.
+template <class T>
+NUMALLOC_INLINE bool compare_exchange(T& word, T& expected, std::type_identity_t<T> next) {
+    return __atomic_compare_exchange_n(&word, &expected, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+// The same, and what the caller reads after it, it reads after others can see it.
+template <class T>
+NUMALLOC_INLINE bool compare_exchange_in_order(T& word, T& expected, std::type_identity_t<T> next) {
+    return __atomic_compare_exchange_n(&word, &expected, next, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+}  // namespace numalloc
