@@ -5,7 +5,7 @@
 namespace numalloc::os {
 
 constinit std::atomic<std::uint64_t> counts[static_cast<unsigned>(Count::count_of_counts)];
-constinit __thread unsigned shared_locks_held = 0;
+NUMALLOC_THREAD_LOCAL unsigned shared_locks_held = 0;
 
 }  // namespace numalloc::os
 

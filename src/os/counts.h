@@ -23,7 +23,7 @@ enum class Count : unsigned {
 
 extern std::atomic<std::uint64_t> counts[static_cast<unsigned>(Count::count_of_counts)];
 // How many shared locks the calling thread holds.
-extern __thread unsigned shared_locks_held __attribute__((tls_model("initial-exec")));
+extern NUMALLOC_THREAD_LOCAL unsigned shared_locks_held;
 
 inline void count(Count what, std::uint64_t n = 1) { counts[static_cast<unsigned>(what)].fetch_add(n, std::memory_order_relaxed); }
 inline bool holds_shared_lock() { return shared_locks_held != 0; }

@@ -10,7 +10,7 @@
 namespace numalloc::os {
 
 constinit ForkGate fork_gate;
-constinit __thread LockHolder lock_holder;
+NUMALLOC_THREAD_LOCAL LockHolder lock_holder;
 
 namespace {
 

@@ -32,7 +32,7 @@ struct LockHolder {
     std::uint32_t depth = 0;   // how many it holds or is about to take
     LockMark* mark = nullptr;  // its own; nullptr: it shares one with all that have none
 };
-extern constinit __thread LockHolder lock_holder __attribute__((tls_model("initial-exec")));
+extern NUMALLOC_THREAD_LOCAL LockHolder lock_holder;
 
 // From now on the calling thread has the mark as its own, or shares one again. It holds no lock.
 inline void use_lock_mark(LockMark* mark) { lock_holder.mark = mark; }

@@ -21,7 +21,7 @@ void relax() {
 
 #if defined(NUMALLOC_CHECKS)
 // How many locks of each rank this thread holds. Several of one rank has only who tried for the second.
-thread_local std::uint16_t held[static_cast<int>(LockRank::count)] __attribute__((tls_model("initial-exec")));
+NUMALLOC_THREAD_LOCAL std::uint16_t held[static_cast<int>(LockRank::count)] = {};
 #endif
 
 }  // namespace

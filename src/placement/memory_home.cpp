@@ -27,7 +27,7 @@ struct Resolved {
 };
 
 constinit Resolved of_process;
-constinit thread_local const Resolved* of_thread __attribute__((tls_model("initial-exec"))) = nullptr;
+NUMALLOC_THREAD_LOCAL const Resolved* of_thread = nullptr;
 
 // What threads asked for, each different placement once and for ever: a thread's pointer stays good.
 Resolved* known NUMALLOC_GUARDED_BY(process.lock) = nullptr;

@@ -17,7 +17,7 @@ using Answer = std::uint16_t;
 std::atomic<std::atomic<Answer>*> answers{nullptr};
 
 // Where threads are not bound: numbers by order of asking.
-constinit thread_local int own_number __attribute__((tls_model("initial-exec"))) = -1;
+NUMALLOC_THREAD_LOCAL int own_number = -1;
 std::atomic<int> next_own_number{1};  // 0 is main's
 
 // Some ten microseconds.

@@ -17,7 +17,7 @@ extern "C" __attribute__((weak)) const bool numalloc_interposes_threads;
 namespace numalloc::placement {
 
 namespace detail {
-constinit thread_local ThreadRecord* current __attribute__((tls_model("initial-exec"))) = nullptr;
+NUMALLOC_THREAD_LOCAL ThreadRecord* current = nullptr;
 }
 constinit Process process;
 using detail::current;
@@ -25,7 +25,7 @@ using detail::current;
 namespace {
 
 // The last home of a thread whose record is gone: its very last frees still ask.
-constinit thread_local std::uint16_t ended_on __attribute__((tls_model("initial-exec"))) = no_node.value;
+NUMALLOC_THREAD_LOCAL std::uint16_t ended_on = no_node.value;
 
 constinit RuleFile rules;  // constant after init()
 

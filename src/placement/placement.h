@@ -26,7 +26,7 @@ namespace numalloc::placement {
 void init();
 
 namespace detail {
-extern constinit thread_local ThreadRecord* current __attribute__((tls_model("initial-exec")));
+extern NUMALLOC_THREAD_LOCAL ThreadRecord* current;
 }
 
 // The node from which the calling thread must allocate now. No system call on the usual path.

@@ -53,7 +53,7 @@ bool affinity_of_new_thread(const pthread_attr_t* attr, os::CpuMask& mask) {
 // last round, so that the program's own destructors still run at home.
 
 constinit std::atomic<std::uint64_t> key_plus_one{0};
-constinit thread_local int rounds __attribute__((tls_model("initial-exec"))) = 0;
+NUMALLOC_THREAD_LOCAL int rounds = 0;
 
 void thread_is_over(void* self) {
     const std::uint64_t key = key_plus_one.load(std::memory_order_relaxed) - 1;

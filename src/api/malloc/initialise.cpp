@@ -33,7 +33,7 @@ void* const second_round = reinterpret_cast<void*>(2);
 
 // Set for good when the thread has let go of its heap: what its last destructors and libc still
 // allocate and free for it goes straight to the node.
-__thread bool thread_ended __attribute__((tls_model("initial-exec"))) = false;
+NUMALLOC_THREAD_LOCAL bool thread_ended = false;
 
 // Other keys' destructors use malloc too: ours comes back once, and lets go in the second of
 // libc's four rounds. A thread whose first malloc of all is in a destructor of the first or

@@ -9,7 +9,7 @@
 namespace numalloc {
 
 constinit ProcessHeap process_heap;
-constinit __thread const os::NodeMask* thread_spill_limit = nullptr;
+NUMALLOC_THREAD_LOCAL const os::NodeMask* thread_spill_limit = nullptr;
 
 namespace {
 

@@ -120,7 +120,7 @@ private:
 extern ProcessHeap process_heap;
 
 // The nodes, by our numbers, that the calling thread's requests may spill to; nullptr for all.
-extern __thread const os::NodeMask* thread_spill_limit __attribute__((tls_model("initial-exec")));
+extern NUMALLOC_THREAD_LOCAL const os::NodeMask* thread_spill_limit;
 
 // Bags for a size; 0 for sizes that no region can hold.
 constexpr std::uint32_t bags_for(Bytes bytes) {

@@ -148,9 +148,9 @@ NUMALLOC_INLINE void free_without_class(Location at, void* p, const char* call) 
 }  // namespace
 
 constinit ThreadHeap no_heap;
-constinit __thread ThreadHeap* this_thread_heap = &no_heap;
-constinit __thread ThreadHeap* this_thread_operators = &no_heap;
-constinit __thread ThreadHeap* attached_heap = &no_heap;
+NUMALLOC_THREAD_LOCAL ThreadHeap* this_thread_heap = &no_heap;
+NUMALLOC_THREAD_LOCAL ThreadHeap* this_thread_operators = &no_heap;
+NUMALLOC_THREAD_LOCAL ThreadHeap* attached_heap = &no_heap;
 constinit bool operators_have_heap = false;
 
 void flush_thread() {

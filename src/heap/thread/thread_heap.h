@@ -89,14 +89,14 @@ static_assert(class_count <= 128);
 // Stands for the heap of a thread that has none: all lists empty, all frees slow.
 extern ThreadHeap no_heap;
 
-extern __thread ThreadHeap* this_thread_heap __attribute__((tls_model("initial-exec")));
+extern NUMALLOC_THREAD_LOCAL ThreadHeap* this_thread_heap;
 
 // What operator new and delete look at: the same heap, or no_heap for good where the process has functions of
 // its own that they must go through. So their fast paths need not ask.
-extern __thread ThreadHeap* this_thread_operators __attribute__((tls_model("initial-exec")));
+extern NUMALLOC_THREAD_LOCAL ThreadHeap* this_thread_operators;
 
 // The calling thread's heap, or no_heap: this_thread_heap is no_heap as well while somebody visits (waiting.h).
-extern __thread ThreadHeap* attached_heap __attribute__((tls_model("initial-exec")));
+extern NUMALLOC_THREAD_LOCAL ThreadHeap* attached_heap;
 
 // Said before the first thread is attached.
 extern bool operators_have_heap;
