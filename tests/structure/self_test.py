@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import fast_path
+import idioms
 import layers
 import symbols
 import thread_safety
@@ -33,6 +34,27 @@ RIGHT_SOURCES = [
     ("os/x.cpp", '#include "base/bits.h"\n#include <sys/mman.h>\ncall(SYS_mmap);\n'),
     ("api/x.cpp", '// mmap(2) is not called here\n#include "numalloc/options.def"\n'),
     ("api/x.cpp", "NUMALLOC_EXPORT int execve(const char* path);\n"),
+]
+
+FAULTY_IDIOMS = [
+    "int n = __atomic_load_n(&word, __ATOMIC_RELAXED);",
+    "__sync_fetch_and_add(&word, 1);",
+    "std::atomic_ref<int>{word}.store(1, std::memory_order_relaxed);",
+    "int n = shared.load();",
+    "shared.store(of(1, 2));",
+    "shared.fetch_add(f(x, y));",
+    "if (shared.exchange(true)) return;",
+    "__thread int mine;",
+    "static thread_local int mine = 0;",
+]
+RIGHT_IDIOMS = [
+    "int n = shared.load(std::memory_order_relaxed);",
+    "shared.store(of(1,\n    2), std::memory_order_release);",
+    "store_relaxed(word, 1);  // as __atomic_store_n",
+    "rules.load(path, places, complain);",
+    "while (!freed.exchange(bag, {newest(), 0, 1})) {}",
+    "extern NUMALLOC_THREAD_LOCAL int mine;",
+    "std::atomic_thread_fence(std::memory_order_seq_cst);",
 ]
 
 # What clang is to see of locks, each in a function of this.
@@ -118,6 +140,14 @@ def layer_faults() -> list[str]:
     return faults
 
 
+def idiom_faults() -> list[str]:
+    faults = [f"idioms.py: {code!r} gave nothing" for code in FAULTY_IDIOMS if not idioms.faults_of_file("os/x.cpp", code)]
+    for code in RIGHT_IDIOMS:
+        if got := idioms.faults_of_file("os/x.cpp", code):
+            faults.append(f"idioms.py: {code!r} is right, but: {got}")
+    return faults
+
+
 def lock_faults() -> list[str]:
     faults = []
     for code, expected in LOCK_FAULTS:
@@ -170,7 +200,7 @@ def path_faults(folder: Path, library: str) -> list[str]:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="numalloc-structure-") as name:
         folder = Path(name)
-        faults = layer_faults() + lock_faults() + symbol_faults(folder)
+        faults = layer_faults() + idiom_faults() + lock_faults() + symbol_faults(folder)
         if fast_path.run("uname", "-m").strip() == "x86_64":
             faults += path_faults(folder, sys.argv[1])
     finish(faults, "every fault is seen")
