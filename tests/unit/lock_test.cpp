@@ -81,6 +81,15 @@ TEST(LockDeathTest, UnlockingWhatIsNotHeldIsSeen) {
     Lock<LockRank::metadata> lock;
     EXPECT_DEATH(lock.unlock(), "assertion failed: held");
 }
+
+TEST(LockDeathTest, SayingThatItIsHeldWhenItIsNotIsSeen) {
+    Lock<LockRank::metadata> lock;
+    {
+        Guard guard(lock);
+        lock.assert_held();
+    }
+    EXPECT_DEATH(lock.assert_held(), "assertion failed: held");
+}
 #endif
 
 }  // namespace
