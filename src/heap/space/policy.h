@@ -65,8 +65,10 @@ constexpr unsigned dead_looked_for = 4;
 constexpr Bytes remote_budget = 16 * KiB;
 constexpr Bytes remote_fetched = 4 * KiB;
 
-// Once in so many slow paths housekeeping looks at a class and at the clock: a round over the classes is some 250 slow paths.
+// Once in so many slow paths housekeeping looks at a class: a round over the classes is some 250 slow paths.
 constexpr std::uint32_t slow_paths_per_look = 2;
+// And once in so many at the clock, which costs as much as the rest of a look.
+constexpr std::uint32_t slow_paths_per_clock = 4;
 // And once in so many what a new thread holds is counted.
 constexpr std::uint32_t slow_paths_per_count = 4;
 constexpr std::uint32_t housekeeping_period = 100;  // milliseconds

@@ -63,6 +63,7 @@ void housekeeping(ThreadHeap* h, ClassId busy_with) {
     if (is_new(h) && h->slow_paths % policy::slow_paths_per_count == 0) hold_less(h, busy_with);
     if (h->slow_paths % policy::slow_paths_per_look != 0) return;
     give_idle_class(h);
+    if (h->slow_paths % policy::slow_paths_per_clock != 0) return;
     const std::uint32_t now = os::milliseconds();
     h->last_slow_path.store(now, std::memory_order_relaxed);
     // One of the two at a time.
