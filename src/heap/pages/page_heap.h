@@ -160,6 +160,7 @@ private:
     BagIndex at_top(std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);
     BagIndex extend_top(std::uint32_t bags, std::uint32_t alignment) NUMALLOC_REQUIRES(lock_);
     void move_top(BagIndex to) NUMALLOC_REQUIRES(lock_);
+    void free_top_page() NUMALLOC_REQUIRES(lock_);
     bool grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     bool grow_over(std::uint64_t bags) NUMALLOC_REQUIRES(growth_lock_) NUMALLOC_EXCLUDES(lock_);
     bool top_is_clean() const NUMALLOC_REQUIRES(lock_);

@@ -29,6 +29,7 @@ bool PageHeap::has_rested(BagIndex piece, std::uint32_t now) const {
 PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
     const std::uint32_t length = free_.piece(piece).length;
     const BagIndex end = piece + length;
+    if (end == top_) free_top_page();
     BagIndex first = end - min_of(bags, length);
     if (options_.huge_pages && end > region_.huge_from()) {
         const BagIndex next = free_.aligned(first, huge_bags);

@@ -13,6 +13,17 @@ void PageHeap::move_top(BagIndex to) {
     top_ = to;
 }
 
+// What of the top's page was never used becomes free, where a page holds several bags: else the page could not go back, nor
+// the address space before it.
+void PageHeap::free_top_page() {
+    const BagIndex from = top_;
+    const BagIndex to = page_end(from);
+    if (to == from) return;
+    move_top(to);
+    bag(from).state = BagState::inside;
+    free_.add(from, to - from, Bag::Piece::clean, 0, top_);
+}
+
 // Where a request would begin that reaches beyond the top: in the free run that ends there, if there is one.
 BagIndex PageHeap::at_top(std::uint32_t alignment) const {
     const BagIndex tail = free_.run_before(top_);
