@@ -211,7 +211,7 @@ TEST(PageHeapPurge, ACallGivesBackABoundedPart) {
     EXPECT_GT(node.pages.use().purged_bags, before);
     EXPECT_LE(node.pages.use().purged_bags, before + 256);
     while (node.pages.purge(false) > 0) EXPECT_LE(node.pages.use().purged_bags, before + rest);
-    EXPECT_EQ(node.pages.use().dirty_bags, 1u);
+    EXPECT_EQ(node.pages.use().dirty_bags, PageHeap::whole_pages(1));
 }
 
 TEST(PageHeapPurge, OtherSizesAreNoLoop) {
