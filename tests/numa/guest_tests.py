@@ -21,6 +21,7 @@ STAY = {
     "survive.setuid": "it compiles a program, and installs it as another user's",
     "real.*": "they run programs that are installed on this machine",
     "structure.*": "they are about sources and files, and run here",
+    "contention.*": "they count how threads of one node meet, and the guest has several",
     "figures.startup": "its figures are times, which a translator does not keep",
 }
 # Translated code. A tenth of the forks takes a minute, all take ten. A signal takes longer to handle than 0.1 ms.
