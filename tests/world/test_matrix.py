@@ -89,6 +89,20 @@ def test_a_server_that_dies_is_told(runner):
     assert "SIGSEGV in sh: 1" in result.faults
 
 
+def test_a_child_that_has_yet_to_become_its_command_weighs_nothing():
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    sampler = tree.Sampler("")
+    try:
+        assert sampler.now() == 0
+    finally:
+        sampler.end()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 def test_what_varies_under_glibc_is_not_held_against_ours(runner):
     assert runner.row(row(command="date +%N; date +%N >&2")).verdict == run.SAME
 
@@ -98,6 +112,9 @@ def test_words_for_what_was_not_compared(runner):
     assert runner.row(row(command="sleep 60", timeout=1)).faults == ["command did not end"]
     assert runner.row(row(command="echo no such thing >&2; exit 77")).verdict == run.NOT_TRIED
     assert runner.row(row(command="true", sysctl={"kernel.no_such_switch": "1"})).verdict == run.NOT_TRIED
+    if os.geteuid() != 0:
+        assert runner.row(row(command="true", root=True)).faults == ["needs root"]
+        assert runner.row(row(command="true", sysctl={"vm.max_map_count": "1000"})).faults == ["needs root to set vm.max_map_count"]
     absent = runner.row(row(command="true", apt=["no-such-package-of-numalloc"]))
     assert (absent.verdict, absent.faults) == (run.NOT_INSTALLABLE, ["not installed: no-such-package-of-numalloc"])
     assert runner.row(row(command=ours("exit 1"), cannot="a reason")).verdict == run.CANNOT

@@ -65,7 +65,7 @@ class Sampler:
         self._watcher = watcher  # a process by this name is no part of what is weighed
         self._images: dict[tuple[int, float, str], tuple[int, bool]] = {}
         self._names: dict[tuple[int, float, str], str] = {}
-        self._own_words = psutil.Process().cmdline()  # a child of ours that has yet to become its command has them, too
+        self._own_words = psutil.Process().cmdline()
         self._stop = threading.Event()
         self._bound = psutil.virtual_memory().total // 2 >> 10
         self.overran = False  # it was ended before it took the machine down
@@ -89,16 +89,17 @@ class Sampler:
         """Kibibytes."""
         total = 0
         for process in members():
-            if self._watches(process):
+            if self._is_ours(process):
                 continue
             total += _pss(process.pid)
             if self._library:
                 self._look(process)
         return total
 
-    def _watches(self, process: psutil.Process) -> bool:
+    def _is_ours(self, process: psutil.Process) -> bool:
+        """The watcher, or a child that has yet to become its command: no part of the program."""
         try:
-            return bool(self._watcher) and process.name() == self._watcher
+            return process.cmdline() == self._own_words or (bool(self._watcher) and process.name() == self._watcher)
         except psutil.Error:
             return False
 
@@ -119,7 +120,7 @@ class Sampler:
             # A process that waits between fork and exec, or for its vfork child, is its parent's image.
             key = (process.pid, process.create_time(), os.readlink(f"/proc/{process.pid}/exe"))
             looks, mapped = self._images.get(key, (0, False))
-            if mapped or process.cmdline() == self._own_words:
+            if mapped:
                 return
             maps = Path(f"/proc/{process.pid}/maps").read_text()
             self._names[key] = process.name()
