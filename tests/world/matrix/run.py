@@ -60,6 +60,8 @@ class Runner:
 
     def row(self, row: Row) -> Result:
         begun = time.monotonic()
+        if row.root and os.geteuid() != 0:
+            return Result(row.name, NOT_TRIED, ["needs root"], commit=self._commit)
         try:
             self._installer.bring(row)
         except install.NotInstallable as error:

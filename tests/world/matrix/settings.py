@@ -1,6 +1,7 @@
 """Switches of the whole machine that a row needs for a moment, put back whatever becomes of it."""
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ class Refused(Exception):
 def changed(wanted: dict[str, str]) -> Iterator[None]:
     """`wanted`: names as sysctl has them. They are set in order, and put back in the opposite order."""
     with ExitStack() as stack:
+        if wanted and os.geteuid() != 0:
+            raise Refused(f"needs root to set {', '.join(wanted)}")
         if wanted:
             lock = stack.enter_context(_LOCK.open("a"))
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -43,6 +43,7 @@ class Row:
     stop: str = ""  # a command, or the name of a signal
     settle: float = 2.0  # seconds between the end of the load and the weighing
     user: str = ""  # for programs that refuse root
+    root: bool = False  # needs it; otherwise it is not tried
     env: dict[str, str] = field(default_factory=dict)
     sysctl: dict[str, str] = field(default_factory=dict)  # the whole machine's, for the length of a run
     preload: bool = True  # false: the command itself says where $LIBRARY goes
