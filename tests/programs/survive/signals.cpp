@@ -1,7 +1,8 @@
 // Signals inside malloc and free: timers strike every thread thousands of times a second while it
 // allocates. Handlers do only what POSIX allows them; where the code they interrupted was not
 // inside the allocator, they may leave it by siglongjmp. NUMALLOC_TEST_INTERVAL: nanoseconds between two of a
-// thread's signals; where handling one takes as long, nothing else gets done.
+// thread's signals; where handling one takes as long, nothing else gets done. NUMALLOC_TEST_STRIKES: how many signals at
+// least, and a hundredth of them jumps. NUMALLOC_TEST_SECONDS: in how long.
 #include <setjmp.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -20,6 +21,7 @@ std::atomic<long> strikes{0}, jumps{0};
 thread_local volatile sig_atomic_t inside_allocator;
 thread_local volatile sig_atomic_t may_jump;
 thread_local sigjmp_buf back;
+long wanted_strikes, wanted_jumps;
 
 void handler(int) {
     const int saved = errno;
@@ -87,7 +89,7 @@ void work(std::uint64_t seed) {
         ++rounds;
         i = 0;
         clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec - start.tv_sec < 4 || strikes <= 5000 || jumps <= 50);  // alarm() is the bound
+    } while (now.tv_sec - start.tv_sec < 4 || strikes <= wanted_strikes || jumps <= wanted_jumps);  // alarm() is the bound
     may_jump = 0;
     timer_delete(timer);
     for (Slot& s : own) free(s.p);
@@ -98,7 +100,9 @@ void work(std::uint64_t seed) {
 
 int main() {
     testing_support::require_library();
-    alarm(100);
+    wanted_strikes = testing_support::number_from_environment("NUMALLOC_TEST_STRIKES", 5000);
+    wanted_jumps = wanted_strikes / 100;
+    alarm(static_cast<unsigned>(testing_support::number_from_environment("NUMALLOC_TEST_SECONDS", 100)));
     struct sigaction action{};
     action.sa_handler = handler;
     action.sa_flags = SA_RESTART;
@@ -108,6 +112,6 @@ int main() {
     work(9);
     for (std::thread& t : threads) t.join();
     std::printf("%ld signals, %ld jumps\n", strikes.load(), jumps.load());
-    CHECK(strikes > 5000);
-    CHECK(jumps > 50);
+    CHECK(strikes > wanted_strikes);
+    CHECK(jumps > wanted_jumps);
 }
