@@ -1,6 +1,8 @@
 // One node's part of the address space: what is committed when, and the map of dirty bags.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <cstdio>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -104,6 +106,32 @@ TEST_F(RegionTest, OutsideOfWhatIsCommittedNothingCanBeTouched) {
 TEST_F(RegionTest, TheClassMapMayBeReadAheadOfTheBags) {
     open(64 * MiB);
     for (std::uint64_t b = 0; b < region_.end_bag().value + (1 * GiB >> bag_shift); ++b) ASSERT_EQ(region_.class_at(BagIndex{b}), no_class);
+}
+
+// Of the metadata's parts the first ones are mapped, and then there is no more: the next try finds the addresses free.
+TEST_F(RegionTest, AnOpeningThatFailedHalfWayIsTriedAgain) {
+    ASSERT_TRUE(space_.choose(2, 64 * KiB, {.stride = smallest_stride, .bags = 64 * MiB}));
+    const auto mapped_pages = [] {
+        unsigned long pages = 0;
+        FILE* file = std::fopen("/proc/self/statm", "r");
+        EXPECT_EQ(std::fscanf(file, "%lu", &pages), 1);
+        std::fclose(file);
+        return pages;
+    };
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+    const unsigned long at_first = mapped_pages();
+    unsigned failed = 0;
+    for (bool opened = false; !opened && failed < 1000; failed += !opened) {
+        ASSERT_EQ(mapped_pages(), at_first) << "after " << failed;
+        const rlimit little{(at_first + failed) * os::page_size(), limit.rlim_max};
+        ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+        opened = region_.open(space_, 1, {});
+        ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    }
+    EXPECT_GT(failed, 2u);
+    EXPECT_LT(failed, 1000u);
+    EXPECT_TRUE(grow(region_.first_bag().value + 1));
 }
 
 TEST_F(RegionTest, WhatLiesInTheWayIsSteppedOver) {
