@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <gnu/libc-version.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -114,7 +115,7 @@ struct Range {
 Range find_libc() {
     Range libc;
     dl_find_object found;
-    if (_dl_find_object == nullptr || _dl_find_object(reinterpret_cast<void*>(&::pause), &found) != 0) return libc;
+    if (_dl_find_object == nullptr || _dl_find_object(reinterpret_cast<void*>(&gnu_get_libc_version), &found) != 0) return libc;
     const Range object{address_of(found.dlfo_map_start), address_of(found.dlfo_map_end)};
     return object.has(address_of(reinterpret_cast<const void*>(&find_libc))) ? libc : object;
 }
@@ -140,9 +141,9 @@ bool is_as_told() {
 constexpr std::uint64_t default_action = 0;
 constexpr std::uint64_t ignored_signal = 1;
 
-constexpr Signals bit_of(int signal) { return Signals{1} << (signal - 1); }
+constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
 // What a thread does to itself: no function of ours raises them. Runtimes' handlers of crashes often leave them unblocked.
-constexpr Signals faults = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) | bit_of(SIGABRT);
+constexpr std::uint64_t faults = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) | bit_of(SIGABRT);
 
 enum class Sight : int { unknown, none, looking, clear };
 std::atomic<Sight> sight{Sight::unknown};
@@ -167,23 +168,21 @@ std::int64_t processor_time(int thread) {
     return std::int64_t{t.tv_sec} * 1000000000 + t.tv_nsec;
 }
 
-bool sleeps_unhandled(int thread, Signals handled) {
-    char text[2048];
+// Asleep, and in no handler.
+bool sleeps_unhandled(int thread) {
+    char text[4096];
     if (read_file(file_of(thread, "status").c_str(), text, sizeof text) <= 0) return false;
     const char* const state = std::strstr(text, "\nState:\t");
     const char* const blocked = std::strstr(text, "\nSigBlk:\t");
     if (state == nullptr || blocked == nullptr || state[8] != 'S') return false;
-    Signals signals = 0;
-    for (const char* at = blocked + 9; digit_of(*at) < 16; ++at) signals = signals << 4 | digit_of(*at);
-    return (signals & handled) == 0;
+    for (const char* at = blocked + 9; digit_of(*at) < 16; ++at)
+        if (*at != '0') return false;
+    return true;
 }
 
 }  // namespace
 
-Signals blocked_signals() {
-    Signals blocked = 0;
-    return failed(call(SYS_rt_sigprocmask, SIG_BLOCK, 0, &blocked, sizeof blocked)) ? 0 : blocked;
-}
+void look_again_who_waits() { sight.store(Sight::unknown, std::memory_order_relaxed); }
 
 WaitSight::WaitSight() : sees_(look_once()) {
 #if defined(__SANITIZE_THREAD__)
@@ -194,19 +193,21 @@ WaitSight::WaitSight() : sees_(look_once()) {
     for (int signal = 1; signal <= 64; ++signal) {
         // As the kernel has it: handler, flags, and two words more.
         std::uint64_t action[4] = {};
-        if (failed(call(SYS_rt_sigaction, signal, 0, action, sizeof(Signals)))) continue;
+        constexpr std::size_t bytes_of_mask = 8;
+        if (failed(call(SYS_rt_sigaction, signal, 0, action, bytes_of_mask))) continue;
         if (action[0] == default_action || action[0] == ignored_signal) continue;
-        caught_ |= bit_of(signal);
         if ((action[1] & SA_NODEFER) != 0 && (bit_of(signal) & faults) == 0) sees_ = false;
     }
 }
 
-bool WaitSight::waits(int thread, Signals ignored) const {
-    if (!sees_) return false;
-    const std::int64_t before = processor_time(thread);
+bool WaitSight::is_in_a_wait(int thread) const {
     Call call;
-    if (before < 0 || !read_call(thread, call) || !only_waits(call) || !libc.has(call.program_counter)) return false;
-    return sleeps_unhandled(thread, caught_ & ~ignored) && processor_time(thread) == before;
+    return sees_ && read_call(thread, call) && only_waits(call) && libc.has(call.program_counter);
+}
+
+bool WaitSight::waits(int thread) const {
+    const std::int64_t before = processor_time(thread);
+    return before >= 0 && is_in_a_wait(thread) && sleeps_unhandled(thread) && processor_time(thread) == before;
 }
 
 bool has_thread_local(int thread, const void* tls, const void* own_tls) {

@@ -3,8 +3,8 @@
 //
 // Soundness. A thread may also sleep while a function of ours is half done, in three ways:
 //   - in a system call of ours: then its program counter is not in libc;
-//   - in a handler of a signal that interrupted us: then the kernel says that the handler's signal is blocked, unless
-//     the handler is of a kind that does not block it. If there is one such handler we never say yes;
+//   - in a handler of a signal that interrupted us: then the kernel says that a signal is blocked, unless the handler is
+//     of a kind that does not block its own. If there is one such handler we never say yes;
 //   - under an emulator or an instrument, which sleeps for reasons of its own: then what the kernel says of the process is
 //     not what the program was told of itself (the auxiliary vector).
 // The kernel says it in two files; the thread has not run between them if its processor time is still the same.
@@ -14,26 +14,23 @@
 
 namespace numalloc::os {
 
-// Signals 1 to 64, a bit each, from bit 0 on.
-using Signals = std::uint64_t;
-
-// The calling thread's blocked signals: a system call.
-Signals blocked_signals();
-
 // What is the same for all threads, as it is now. Some 70 system calls; the first asks the kernel more, once.
 class WaitSight {
 public:
     WaitSight();
     // Whether anything can be told at all.
     bool sees() const { return sees_; }
-    // Whether `thread` waits as above. `ignored`: signals that it had blocked before it used any function of ours.
-    // Some 40 us; in doubt no.
-    bool waits(int thread, Signals ignored) const;
+    // Whether `thread` is in a call of libc's that only waits. Some 20 us.
+    bool is_in_a_wait(int thread) const;
+    // Whether it waits as above, and blocks no signal. Some 40 us; in doubt no.
+    bool waits(int thread) const;
 
 private:
     bool sees_;
-    Signals caught_ = 0;  // signals that have a handler
 };
+
+// In the child of a fork, which may see other processes than its parent.
+void look_again_who_waits();
 
 // Whether `thread` lives and has `tls` among its thread-local memory, where the calling thread has `own_tls`.
 // Reads nothing there.

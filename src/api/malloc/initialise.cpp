@@ -133,7 +133,7 @@ ThreadHeap* thread_heap_slow() {
     if (thread_ended || !attach_thread(placement::memory_home())) return &no_heap;
     thread_spill_limit = placement::thread_spill_limit();
     // May allocate, which works already. A thread that is not told of its end keeps its heap.
-    if (exit_key_made && pthread_setspecific(exit_key, first_round) == 0) allow_visits(os::blocked_signals());
+    if (exit_key_made && pthread_setspecific(exit_key, first_round) == 0) allow_visits();
     return attached_heap;
 }
 

@@ -127,15 +127,13 @@ void rehome_current_thread(NodeId node) {
     ThreadHeap* const h = attached_heap;
     if (h == &no_heap || h->home->node == node) return;
     bool visited;
-    os::Signals blocked;
     {
         os::Guard guard(h->visit);
         visited = h->pointers[0] != nullptr;
-        blocked = h->blocked_at_start;
     }
     detach_thread();
     // Without memory on the new node the next malloc tries again.
-    if (attach_thread(node) && visited) allow_visits(blocked);
+    if (attach_thread(node) && visited) allow_visits();
 }
 
 void forget_other_threads() {

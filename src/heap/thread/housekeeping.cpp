@@ -12,10 +12,10 @@ std::atomic<std::uint32_t> next_visits{0};
 std::atomic<bool> more_to_purge{false};
 std::atomic<bool> more_to_visit{false};
 
-// Whether the time has come, for one thread.
+// Whether the time has come, for one thread. `next` is at most a period ahead, or it is old.
 bool is_due(std::atomic<std::uint32_t>& next, std::uint32_t now, std::uint32_t period) {
     std::uint32_t at = next.load(std::memory_order_relaxed);
-    return static_cast<std::int32_t>(now - at) >= 0 && next.compare_exchange_strong(at, now + period, std::memory_order_relaxed);
+    return at - now - 1 >= period && next.compare_exchange_strong(at, now + period, std::memory_order_relaxed);
 }
 
 // A program that has moved on to other sizes leaves lists behind, and each object in them holds

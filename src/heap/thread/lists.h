@@ -10,6 +10,7 @@ inline void set_current(ThreadHeap* h, unsigned c, Object* list, std::uint32_t c
     h->lists[c].limit = static_cast<std::uint16_t>(limit);
     h->room[c] = static_cast<std::int32_t>(limit - count);
     h->filled.add(c);
+    h->has_worked.store(true, std::memory_order_relaxed);
 }
 
 inline void set_empty(ThreadHeap* h, unsigned c) { set_current(h, c, &end_of_list, 0, 0); }

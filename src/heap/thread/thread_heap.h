@@ -76,11 +76,10 @@ struct ThreadHeap {
     // For waiting.h.
     os::Lock<os::LockRank::visit> visit;
     ThreadHeap** pointers[2] NUMALLOC_GUARDED_BY(visit) = {};  // the thread's this_thread_heap and this_thread_operators
-    os::Signals blocked_at_start NUMALLOC_GUARDED_BY(visit) = 0;
     std::uint32_t visit_pause NUMALLOC_GUARDED_BY(visit) = 0;  // doubles with each visit in vain
     std::atomic<std::uint32_t> last_slow_path{0};  // milliseconds; its thread writes it, others read it
     // Written under the lock, read without.
-    std::atomic<std::uint32_t> visited_at{0};  // what last_slow_path was then
+    std::atomic<bool> has_worked{false};        // its lists have changed since a visit
     std::atomic<std::uint32_t> next_visit{0};  // milliseconds; not before
 };
 

@@ -13,7 +13,16 @@ namespace {
 std::atomic<std::uint32_t> next_node{0};
 std::atomic<std::uint32_t> next_slot{0};
 
-bool reached(std::uint32_t now, std::uint32_t at) { return static_cast<std::int32_t>(now - at) >= 0; }
+// Since when nobody can be judged, and whether that is so.
+std::atomic<std::uint32_t> blind_since{0};
+std::atomic<bool> blind{false};
+
+// Not further ahead than `most`. Right after any time without a look: the clock wraps.
+bool is_ahead(std::uint32_t at, std::uint32_t now, std::uint32_t most) { return at - now - 1 < most; }
+
+bool is_blind(std::uint32_t now) {
+    return blind.load(std::memory_order_relaxed) && now - blind_since.load(std::memory_order_relaxed) < policy::longest_pause;
+}
 
 // Neither the caller's own, nor of a thread that this process does not have.
 bool may_be_visited(const ThreadHeap* h) {
@@ -22,9 +31,8 @@ bool may_be_visited(const ThreadHeap* h) {
 }
 
 bool has_waited(const ThreadHeap* h, std::uint32_t now) {
-    const std::uint32_t last = h->last_slow_path.load(std::memory_order_relaxed);
-    return reached(now, last + policy::long_wait) && last != h->visited_at.load(std::memory_order_relaxed) &&
-           reached(now, h->next_visit.load(std::memory_order_relaxed));
+    return h->has_worked.load(std::memory_order_relaxed) && now - h->last_slow_path.load(std::memory_order_relaxed) >= policy::long_wait &&
+           !is_ahead(h->next_visit.load(std::memory_order_relaxed), now, policy::longest_pause);
 }
 
 bool point(ThreadHeap** pointer, ThreadHeap* from, ThreadHeap* to) {
@@ -48,11 +56,12 @@ Visit give_what_it_holds(ThreadHeap* h, std::uint32_t& objects) NUMALLOC_REQUIRE
 }
 
 Visit give_if_waiting(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t& objects) NUMALLOC_REQUIRES(h->visit) {
-    if (h->pointers[0] == nullptr || h->pointers[1] == nullptr) return Visit::in_vain;
     if (!os::has_thread_local(h->thread, h->pointers[0], &this_thread_heap)) return Visit::in_vain;
+    // Asked before as well: a thread at work need not be sent the slow way.
+    if (!sight.is_in_a_wait(h->thread)) return Visit::in_vain;
     if (!point(h->pointers[0], h, &no_heap)) return Visit::in_vain;
     const bool has_operators = point(h->pointers[1], h, &no_heap);
-    const Visit visit = sight.waits(h->thread, h->blocked_at_start) ? give_what_it_holds(h, objects) : Visit::in_vain;
+    const Visit visit = sight.waits(h->thread) ? give_what_it_holds(h, objects) : Visit::in_vain;
     if (has_operators) point(h->pointers[1], &no_heap, h);
     point(h->pointers[0], &no_heap, h);
     return visit;
@@ -61,15 +70,15 @@ Visit give_if_waiting(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t& 
 Visit visit(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t now, std::uint32_t& objects) NUMALLOC_EXCLUDES(h->visit) {
     if (!h->visit.try_lock()) return Visit::in_vain;
     Visit result = Visit::in_vain;
-    if (may_be_visited(h)) {
-        const std::uint32_t last = h->last_slow_path.load(std::memory_order_relaxed);
+    // While they are set the thread cannot let go of its heap.
+    if (h->pointers[0] != nullptr && h->pointers[1] != nullptr && may_be_visited(h)) {
         result = give_if_waiting(h, sight, objects);
         if (result == Visit::in_vain) {
             h->visit_pause = min_of(max_of(2 * h->visit_pause, policy::shortest_pause), policy::longest_pause);
             h->next_visit.store(now + h->visit_pause, std::memory_order_relaxed);
         } else {
             h->visit_pause = 0;
-            if (result == Visit::done) h->visited_at.store(last, std::memory_order_relaxed);
+            if (result == Visit::done) h->has_worked.store(false, std::memory_order_relaxed);
         }
     }
     h->visit.unlock();
@@ -78,16 +87,13 @@ Visit visit(ThreadHeap* h, const os::WaitSight& sight, std::uint32_t now, std::u
 
 }  // namespace
 
-void allow_visits(os::Signals blocked_at_start) {
+void allow_visits() {
     ThreadHeap* const h = attached_heap;
     if (h == &no_heap) return;
     os::Guard guard(h->visit);
-    h->blocked_at_start = blocked_at_start;
     h->pointers[0] = &this_thread_heap;
     h->pointers[1] = &this_thread_operators;
-    const std::uint32_t now = os::milliseconds();
-    h->last_slow_path.store(now, std::memory_order_relaxed);
-    h->visited_at.store(now, std::memory_order_relaxed);
+    h->last_slow_path.store(os::milliseconds(), std::memory_order_relaxed);
 }
 
 void end_visits(ThreadHeap* h) {
@@ -96,7 +102,8 @@ void end_visits(ThreadHeap* h) {
 }
 
 ThreadHeap* own_heap() {
-    if (this_thread_heap == &no_heap && attached_heap != &no_heap) {
+    // What the visitor did to the lists comes before the pointer.
+    if (load_acquire(this_thread_heap) == &no_heap && attached_heap != &no_heap) {
         attached_heap->visit.lock();
         attached_heap->visit.unlock();
     }
@@ -104,6 +111,7 @@ ThreadHeap* own_heap() {
 }
 
 bool visit_some(std::uint32_t now) {
+    if (is_blind(now)) return false;
     const unsigned nodes = process_heap.heaps();
     std::uint32_t node = next_node.load(std::memory_order_relaxed) % nodes;
     std::uint32_t slot = next_slot.load(std::memory_order_relaxed);
@@ -124,7 +132,11 @@ bool visit_some(std::uint32_t now) {
             more = visits++ == policy::visits_at_a_time;
             if (more) break;
             if (!sight) sight.emplace();
-            if (!sight->sees()) return false;
+            if (!sight->sees()) {
+                blind_since.store(now, std::memory_order_relaxed);
+                blind.store(true, std::memory_order_relaxed);
+                return false;
+            }
             more = visit(h, *sight, now, objects) == Visit::unfinished;
             if (more) break;
         }

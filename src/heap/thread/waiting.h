@@ -19,7 +19,7 @@
 namespace numalloc {
 
 // The calling thread may be visited from now on. It has to be detached before it ends.
-void allow_visits(os::Signals blocked_at_start);
+void allow_visits();
 // Waits until a visit is over; there will be no more.
 void end_visits(ThreadHeap* h) NUMALLOC_EXCLUDES(h->visit);
 
