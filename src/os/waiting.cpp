@@ -5,6 +5,7 @@
 #include <gnu/libc-version.h>
 #include <signal.h>
 #include <sys/auxv.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include "base/bits.h"
 #include "base/text.h"
 #include "os/affinity.h"
+#include "os/memory.h"
 #include "os/syscall.h"
 #include "os/sysfs.h"
 
@@ -120,6 +122,18 @@ Range find_libc() {
     return object.has(address_of(reinterpret_cast<const void*>(&find_libc))) ? libc : object;
 }
 
+// The vDSO, where it has the end of handlers.
+Range find_kernels_page() {
+#if defined(__aarch64__)
+    const int kept = errno;
+    const Address begin = getauxval(AT_SYSINFO_EHDR);
+    errno = kept;
+    return begin == 0 ? Range{} : Range{begin, begin + page_size()};
+#else
+    return {};
+#endif
+}
+
 // What the kernel says of the process is what the program was told of itself. Not under an emulator.
 bool is_as_told() {
     constexpr unsigned most = 64;
@@ -148,11 +162,13 @@ constexpr std::uint64_t faults = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFP
 enum class Sight : int { unknown, none, looking, clear };
 std::atomic<Sight> sight{Sight::unknown};
 Range libc;
+Range kernels_page;
 
 bool look_once() {
     Sight known = sight.load(std::memory_order_acquire);
     if (known == Sight::unknown && sight.compare_exchange_strong(known, Sight::looking, std::memory_order_acquire)) {
         libc = find_libc();
+        kernels_page = find_kernels_page();
         known = libc.end != 0 && is_as_told() ? Sight::clear : Sight::none;
         sight.store(known, std::memory_order_release);
     }
@@ -196,18 +212,55 @@ WaitSight::WaitSight() : sees_(look_once()) {
         constexpr std::size_t bytes_of_mask = 8;
         if (failed(call(SYS_rt_sigaction, signal, 0, action, bytes_of_mask))) continue;
         if (action[0] == default_action || action[0] == ignored_signal) continue;
+        unsigned i = 0;
+        while (i < most_ends && ends_[i] != 0 && ends_[i] != action[2]) ++i;
+        if (i == most_ends) sees_ = false;
+        else ends_[i] = action[2];
         if ((action[1] & SA_NODEFER) != 0 && (bit_of(signal) & faults) == 0) sees_ = false;
     }
 }
 
-bool WaitSight::is_in_a_wait(int thread) const {
+bool WaitSight::is_in_a_wait(int thread, std::uint64_t& stack) const {
     Call call;
-    return sees_ && read_call(thread, call) && only_waits(call) && libc.has(call.program_counter);
+    if (!sees_ || !read_call(thread, call) || !only_waits(call) || !libc.has(call.program_counter)) return false;
+    stack = call.stack;
+    return true;
+}
+
+bool WaitSight::is_in_a_wait(int thread) const {
+    std::uint64_t stack;
+    return is_in_a_wait(thread, stack);
+}
+
+// Without an end of their own (aarch64) they return into the kernel's page.
+bool WaitSight::is_end_of_handlers(std::uint64_t word) const {
+    for (const std::uint64_t end : ends_)
+        if (end != 0 && word == end) return true;
+    return kernels_page.has(word);
+}
+
+// Whether the stack of a thread that sleeps has where a handler returns to, near its end. Read by the kernel: the thread may
+// wake, and its stack go.
+bool WaitSight::returns_from_a_handler(std::uint64_t stack) const {
+    constexpr Bytes looked_at = 32 * KiB;
+    std::uint64_t words[256];
+    for (Bytes at = 0; at < looked_at; at += sizeof words) {
+        iovec here{words, sizeof words};
+        iovec there{reinterpret_cast<void*>(stack + at), sizeof words};
+        const long bytes = call(SYS_process_vm_readv, process_id(), &here, 1, &there, 1, 0);
+        // Its beginning is near. Nothing at all is doubt.
+        if (bytes <= 0) return at == 0;
+        for (long i = 0; i < bytes / static_cast<long>(sizeof words[0]); ++i)
+            if (is_end_of_handlers(words[i])) return true;
+    }
+    return false;
 }
 
 bool WaitSight::waits(int thread) const {
     const std::int64_t before = processor_time(thread);
-    return before >= 0 && is_in_a_wait(thread) && sleeps_unhandled(thread) && processor_time(thread) == before;
+    std::uint64_t stack;
+    return before >= 0 && is_in_a_wait(thread, stack) && sleeps_unhandled(thread) && !returns_from_a_handler(stack) &&
+           processor_time(thread) == before;
 }
 
 bool has_thread_local(int thread, const void* tls, const void* own_tls) {

@@ -140,6 +140,29 @@ TEST_F(Waiting, AThreadInAHandlerThatIsNoLongerThereDoesNot) {
     }
 }
 
+void unblock_and_wait_in_handler(int number) {
+    sigset_t own;
+    sigemptyset(&own);
+    sigaddset(&own, number);
+    pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
+    wait_in_handler(number);
+}
+
+TEST_F(Waiting, AThreadInAHandlerThatUnblocksItsSignalDoesNot) {
+    struct sigaction action {};
+    action.sa_handler = unblock_and_wait_in_handler;
+    ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+    std::atomic<bool> over{false};
+    Other other([&] {
+        while (!over) {}
+    });
+    pthread_kill(other.handle(), SIGUSR1);
+    while (sem_wait(&in_handler) != 0) {}
+    EXPECT_FALSE(other.waits());
+    over = true;
+    sem_post(&go_on);
+}
+
 // It may be in a handler of that signal: nobody can tell.
 TEST_F(Waiting, AThreadThatBlocksASignalDoesNot) {
     Other other([] {

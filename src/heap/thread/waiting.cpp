@@ -31,7 +31,8 @@ bool may_be_visited(const ThreadHeap* h) {
 }
 
 bool has_waited(const ThreadHeap* h, std::uint32_t now) {
-    return h->has_worked.load(std::memory_order_relaxed) && now - h->last_slow_path.load(std::memory_order_relaxed) >= policy::long_wait &&
+    return h->has_worked.load(std::memory_order_relaxed) &&
+           now - h->last_slow_path.load(std::memory_order_relaxed) >= policy::long_wait &&
            !is_ahead(h->next_visit.load(std::memory_order_relaxed), now, policy::longest_pause);
 }
 
