@@ -1,5 +1,6 @@
 // The shards of a class's bags: who takes from which, whose rings hold what, and many threads at once.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -273,6 +274,30 @@ TEST_F(ShardTest, SharesAreSortedIntoByManyThreads) {
     of(c).give_to_bags(list_of(exchanged));
     of(c).drain(false);
     EXPECT_EQ(of(c).use().taken, kept);
+}
+
+// A bag all of whose objects are free, while a thread cuts some of them off: it is not given back under it. Debug builds
+// find that at once, others hardly ever.
+TEST_F(ShardTest, ABagThatIsBeingCutStays) {
+    const ClassId c = class_of(1024);
+    std::atomic<bool> over{false};
+    std::vector<std::thread> running;
+    for (unsigned t = 0; t < 2; ++t)
+        running.emplace_back([&, t] {
+            for (int i = 0; i < 20000; ++i) {
+                const std::vector<void*> mine = objects(c, take(c, 1 + i % 3));
+                for (void* p : mine) std::memset(static_cast<char*>(p) + sizeof(Object), static_cast<int>(t + 1), 64);
+                for (void* p : mine) ASSERT_EQ(static_cast<char*>(p)[sizeof(Object) + 63], static_cast<char>(t + 1));
+                of(c).give_to_bags(list_of(mine));
+            }
+        });
+    std::thread giver([&] {
+        while (!over) of(c).give_carved(0);
+    });
+    for (std::thread& thread : running) thread.join();
+    over = true;
+    giver.join();
+    validate(c);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // end of this file happens under the shard's lock, in steps that depend on no list's length.
 #include "base/check.h"
 #include "heap/central/class_heap.h"
+#include "os/steps.h"
 
 namespace numalloc {
 
@@ -133,7 +134,10 @@ void ClassHeap::take_from(Shard& shard, std::uint32_t want, Taken& taken) {
 
 void ClassHeap::give_if_empty(Shard& shard, BagIndex b, Emptied& emptied) {
     Bag& empty = bag(b);
-    if (FreeList::of(empty).count() != empty.small.carved || load_relaxed(empty.small.being_cut)) return;
+    // In this order: a cut may end between the two, and no other begins while the lock is held.
+    if (load_acquire(empty.small.being_cut)) return;
+    os::between_steps();
+    if (FreeList::of(empty).count() != empty.small.carved) return;
     unlist(shard, b);
     if (shard.carving == b) shard.carving = no_bag;
     region().set_class(b, shape().bags, no_class);
@@ -195,6 +199,7 @@ Object* ClassHeap::cut(BagIndex b, std::uint32_t count, Object* before) {
         for (std::uint32_t i = 1; i < count; ++i) last = last->next;
         os::count_walked(count);
         Object* const first = freed.newest();
+        os::between_steps();
         // Counted before anybody can free them.
         const unsigned number = freed.shard();
         shard(number).taken.fetch_add(count, std::memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "heap/central/class_heap.h"
 #include "heap/central/list_check.h"
+#include "os/steps.h"
 
 namespace numalloc {
 
@@ -104,6 +105,7 @@ private:
             // The bag has to be listed, or to be given back: with the lock.
             if (freed.count() == 0 || freed.count() + chain.count == carved(chain)) break;
             chain.last->next = freed.newest();
+            os::between_steps();
             if (freed.exchange(home, {chain.first, freed.count() + chain.count, freed.shard()})) return count(freed.shard(), chain.count);
         }
         waiting_[waiting_count_++] = chain;
