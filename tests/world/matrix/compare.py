@@ -12,6 +12,8 @@ from matrix.table import Row
 # A tree may take this much more than glibc's before it is a fault.
 MORE = 1.25
 SMALL_KIB = 16 << 10
+# With fewer the peak is chance: a short program may never have been weighed after its start.
+FEW_SAMPLES = 5
 
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
@@ -181,6 +183,8 @@ def _memory(row: Row, base: list[Outcome], ours: Outcome) -> list[str]:
     for what in ("peak", "settled"):
         usual = max(getattr(run, what) for run in base)
         got = getattr(ours, what)
+        if what == "peak" and min(run.samples for run in base) < FEW_SAMPLES:
+            continue
         if usual and got > MORE * usual + SMALL_KIB:
             found.append(f"{what} memory {got >> 10} MiB, glibc's {usual >> 10}")
     return found

@@ -18,7 +18,6 @@ from matrix.table import Row
 SAME, DIFFERS, CANNOT, NO_BASELINE = "same", "differs", "cannot", "no baseline"
 NOT_INSTALLABLE, NOT_TRIED = "not installable", "not tried"
 SKIPPED = 77  # the status of a command that says on stderr what this machine lacks
-FEW_SAMPLES = 5  # with fewer the peak is chance
 
 
 @dataclass
@@ -126,7 +125,7 @@ class Runner:
 
 def _memory(base: Outcome, ours: Outcome) -> dict[str, list[int]]:
     found = {}
-    if min(base.samples, ours.samples) >= FEW_SAMPLES:
+    if min(base.samples, ours.samples) >= compare.FEW_SAMPLES:
         found["peak"] = [base.peak, ours.peak]
     if base.settled and ours.settled:
         found["settled"] = [base.settled, ours.settled]
