@@ -153,12 +153,18 @@ int main() {
     use();
     bool failed = false;
     for (const auto& kind : kinds) {
-        const long before = testing_support::resident_kib();
-        kind.body();
-        const long growth = testing_support::resident_kib() - before;
+        const long limit = 4096L * (numalloc_node_count == nullptr ? 1 : numalloc_node_count());
+        long growth = limit;
+        // Twice at most: on a busy machine a crowd of timer threads lives at once, and takes its memory once. What dead
+        // threads hold is lost each time.
+        for (int i = 0; i < 2 && growth >= limit; ++i) {
+            const long before = testing_support::resident_kib();
+            kind.body();
+            growth = testing_support::resident_kib() - before;
+        }
         // A thread may hold some hundreds of KiB while it lives, and the next one may live on another node; thousands of
         // dead ones hold nothing.
-        const bool good = growth < 4096L * (numalloc_node_count == nullptr ? 1 : numalloc_node_count());
+        const bool good = growth < limit;
         std::printf("%-50s %8ld KiB%s\n", kind.name, growth, good ? "" : "  LOST");
         failed = failed || !good;
     }
