@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -20,8 +19,10 @@
 #include "os/syscall.h"
 #include "os/sysfs.h"
 
+#if defined(DLFO_EH_SEGMENT_TYPE)
 // glibc 2.35 and later find an object by an address in it, without a lock.
-extern "C" int _dl_find_object(void* address, struct dl_find_object* result) __attribute__((weak));
+extern "C" int _dl_find_object(void* address, dl_find_object* result) __attribute__((weak));
+#endif
 
 namespace numalloc::os {
 
@@ -115,11 +116,14 @@ struct Range {
 
 // libc as it is mapped. Nothing where nobody tells, or where we are a part of the same file: a static program.
 Range find_libc() {
-    Range libc;
+#if defined(DLFO_EH_SEGMENT_TYPE)
     dl_find_object found;
-    if (_dl_find_object == nullptr || _dl_find_object(reinterpret_cast<void*>(&gnu_get_libc_version), &found) != 0) return libc;
+    void* const in_libc = reinterpret_cast<void*>(&gnu_get_libc_version);
+    if (_dl_find_object == nullptr || _dl_find_object(in_libc, &found) != 0) return {};
     const Range object{address_of(found.dlfo_map_start), address_of(found.dlfo_map_end)};
-    return object.has(address_of(reinterpret_cast<const void*>(&find_libc))) ? libc : object;
+    if (!object.has(address_of(reinterpret_cast<const void*>(&find_libc)))) return object;
+#endif
+    return {};
 }
 
 // The vDSO, where it has the end of handlers.
@@ -244,10 +248,11 @@ bool WaitSight::is_end_of_handlers(std::uint64_t word) const {
 bool WaitSight::returns_from_a_handler(std::uint64_t stack) const {
     constexpr Bytes looked_at = 32 * KiB;
     std::uint64_t words[256];
+    const int process = process_id();
     for (Bytes at = 0; at < looked_at; at += sizeof words) {
         iovec here{words, sizeof words};
         iovec there{reinterpret_cast<void*>(stack + at), sizeof words};
-        const long bytes = call(SYS_process_vm_readv, process_id(), &here, 1, &there, 1, 0);
+        const long bytes = call(SYS_process_vm_readv, process, &here, 1, &there, 1, 0);
         // Its beginning is near. Nothing at all is doubt.
         if (bytes <= 0) return at == 0;
         for (long i = 0; i < bytes / static_cast<long>(sizeof words[0]); ++i)

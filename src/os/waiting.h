@@ -8,7 +8,7 @@
 //     itself has the end of handlers on the thread's stack, where it returns to;
 //   - under an emulator or an instrument, which sleeps for reasons of its own: then what the kernel says of the process is
 //     not what the program was told of itself (the auxiliary vector).
-// The kernel says it in two files; the thread has not run between them if its processor time is still the same.
+// The kernel says it in two files, and reads the stack; the thread has not run meanwhile if its processor time is still the same.
 #pragma once
 
 #include <cstdint>

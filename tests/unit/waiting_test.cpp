@@ -78,6 +78,21 @@ protected:
     }
 };
 
+// A thread that works is interrupted by SIGUSR1, and its handler waits.
+template <class Meanwhile = void (*)()>
+void interrupt_and_expect_no_wait(Meanwhile meanwhile = [] {}) {
+    std::atomic<bool> over{false};
+    Other other([&] {
+        while (!over) {}
+    });
+    pthread_kill(other.handle(), SIGUSR1);
+    while (sem_wait(&in_handler) != 0) {}
+    meanwhile();
+    EXPECT_FALSE(other.waits());
+    over = true;
+    sem_post(&go_on);
+}
+
 TEST_F(Waiting, AThreadThatSleepsInLibcWaits) {
     Other other(wait_for_go);
     EXPECT_EQ(other.waits(), can_see);
@@ -106,15 +121,7 @@ TEST_F(Waiting, AThreadThatRunsDoesNot) {
 
 TEST_F(Waiting, AThreadInAHandlerDoesNot) {
     handle(0);
-    std::atomic<bool> over{false};
-    Other other([&] {
-        while (!over) {}
-    });
-    pthread_kill(other.handle(), SIGUSR1);
-    while (sem_wait(&in_handler) != 0) {}
-    EXPECT_FALSE(other.waits());
-    over = true;
-    sem_post(&go_on);
+    interrupt_and_expect_no_wait();
 }
 
 TEST_F(Waiting, NobodyDoesWhereAHandlerLeavesItsSignalUnblocked) {
@@ -127,16 +134,9 @@ TEST_F(Waiting, NobodyDoesWhereAHandlerLeavesItsSignalUnblocked) {
 TEST_F(Waiting, AThreadInAHandlerThatIsNoLongerThereDoesNot) {
     for (const bool ignored_meanwhile : {false, true}) {
         handle(ignored_meanwhile ? 0 : static_cast<int>(SA_RESETHAND));
-        std::atomic<bool> over{false};
-        Other other([&] {
-            while (!over) {}
+        interrupt_and_expect_no_wait([=] {
+            if (ignored_meanwhile) signal(SIGUSR1, SIG_IGN);
         });
-        pthread_kill(other.handle(), SIGUSR1);
-        while (sem_wait(&in_handler) != 0) {}
-        if (ignored_meanwhile) signal(SIGUSR1, SIG_IGN);
-        EXPECT_FALSE(other.waits());
-        over = true;
-        sem_post(&go_on);
     }
 }
 
@@ -152,15 +152,7 @@ TEST_F(Waiting, AThreadInAHandlerThatUnblocksItsSignalDoesNot) {
     struct sigaction action {};
     action.sa_handler = unblock_and_wait_in_handler;
     ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
-    std::atomic<bool> over{false};
-    Other other([&] {
-        while (!over) {}
-    });
-    pthread_kill(other.handle(), SIGUSR1);
-    while (sem_wait(&in_handler) != 0) {}
-    EXPECT_FALSE(other.waits());
-    over = true;
-    sem_post(&go_on);
+    interrupt_and_expect_no_wait();
 }
 
 // It may be in a handler of that signal: nobody can tell.

@@ -32,7 +32,7 @@ bool may_be_visited(const ThreadHeap* h) {
 
 bool has_waited(const ThreadHeap* h, std::uint32_t now) {
     return h->has_worked.load(std::memory_order_relaxed) &&
-           now - h->last_slow_path.load(std::memory_order_relaxed) >= policy::long_wait &&
+           !is_ahead(h->last_slow_path.load(std::memory_order_relaxed) + policy::long_wait, now, 2 * policy::long_wait) &&
            !is_ahead(h->next_visit.load(std::memory_order_relaxed), now, policy::longest_pause);
 }
 
@@ -155,7 +155,7 @@ void visit_all() {
     const std::uint32_t now = os::milliseconds();
     for_each_thread_heap([&](ThreadHeap* h) {
         std::uint32_t all = ~std::uint32_t{0};
-        if (h != attached_heap) visit(h, sight, now, all);
+        if (h != attached_heap && h->has_worked.load(std::memory_order_relaxed)) visit(h, sight, now, all);
     });
 }
 
