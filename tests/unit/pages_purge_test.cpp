@@ -1,8 +1,10 @@
 // When free memory goes back to the system, and when it waits for the program to want it again.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -107,6 +109,38 @@ TEST(PageHeapPurge, MuchFreeMemoryDoesNotWait) {
     for (const BagIndex run : runs) node.pages.give(run);
     EXPECT_LE(node.pages.use().dirty_bags, 3 * DirtyLimit::floor);
     EXPECT_GE(node.pages.use().purged_bags, 512u);
+}
+
+// Half as much again is free at times, but it was only replaced by something shorter: nothing goes early.
+TEST(PageHeapPurge, WhatIsReplacedAtRandomStays) {
+    Node node(20000, 1 * GiB);
+    std::mt19937 random(3);
+    std::vector<BagIndex> runs(60);
+    for (BagIndex& run : runs) run = node.take_filled(64);
+    std::uint64_t most_dirty = 0;
+    for (int i = 0; i < 5000; ++i) {
+        BagIndex& run = runs[random() % runs.size()];
+        node.pages.give(run);
+        most_dirty = std::max(most_dirty, node.pages.use().dirty_bags);
+        run = node.take_filled(8U << random() % 5);
+    }
+    EXPECT_GT(most_dirty, DirtyLimit::floor + 60u * 64 / 4) << "nothing that a limit would have sent back";
+    EXPECT_EQ(node.pages.use().purged_bags, 0u);
+}
+
+// A tenth of what goes is replaced: that is a fall.
+TEST(PageHeapPurge, AProgramThatShrinksGivesBackAsItShrinks) {
+    Node node(20000, 1 * GiB);
+    std::vector<BagIndex> runs;
+    for (int i = 0; i < 256; ++i) runs.push_back(node.take_filled(32));
+    while (runs.size() > 16) {
+        for (int i = 0; i < 10; ++i) {
+            node.pages.give(runs.back());
+            runs.pop_back();
+        }
+        runs.push_back(node.take_filled(32));
+    }
+    EXPECT_LE(node.pages.use().dirty_bags, 256u * 32 / 4);
 }
 
 // Takes and gives 16 MiB in runs of one length, with a pause between as a program has that writes to them.

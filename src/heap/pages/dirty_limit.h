@@ -1,17 +1,26 @@
 // How much free but still resident memory a node may keep for quick reuse.
 //
 // There is no background thread: a program that frees everything and then sleeps never calls us
-// again. So free memory beyond a share of what is in use goes back at once, and only the rest
-// waits for purge_delay. A program that frees and allocates the same again must not pay page faults
-// in every round, though. Memory that went back early is *regretted* when requests of the kind that was
-// freed need pages again within purge_delay; from then on as much more may stay:
+// again. So what is freed and not replaced goes back at once, beyond a share of what is in use. What is freed
+// and replaced in turn only waits for purge_delay:
+//
+//   due = min(dirty - allowed, fall - short)      bags to give back early, 0 where negative
+//     fall    bags freed, less twice those taken since, less those that went back
+//     short   in_use / 2; in_use, if within purge_delay any pages were needed again soon after some had gone early
+//
+// A program that replaces blocks at random has no fall, however much in_use swings. One that frees all has
+// one as soon as a third is freed, and by the end all of it went.
+//
+// A program that frees all and allocates the same again must not pay page faults in every round, though. Memory
+// that went back early is *regretted* when requests of the kind that was freed need pages again within purge_delay;
+// from then on as much more may stay:
 //
 //   allowed = max(floor + in_use / 4, min(kept, most + slack - in_use, enough))
 //     kept    bags regretted, less those that then rested unused for purge_delay
 //     most    bags in use at most: what is kept does not make the resident set larger than it was
-//     slack   what of kept was for big objects, at most most / 8: holes too small for the next one
-//             would cost a third more faults
-//     enough  max(proven, 16 MiB, threads * largest, (most + slack - in_use) / 4)
+//     slack   what of kept was for big objects, at most most / 2: holes too small for the next one
+//             would cost twice the faults
+//     enough  max(proven, 16 MiB, threads * largest, (most - in_use) / 4)
 //     proven  of kept, since most last grew by a sixteenth
 //     largest run freed within purge_delay
 //
@@ -48,19 +57,18 @@ public:
         return class_count + 4 * e + quarter;
     }
 
-    // `threads`: how many the heap serves.
-    std::uint32_t now_allowed(std::uint64_t in_use, std::uint32_t threads) const {
-        const std::uint64_t most = most_ + min_of(kept_big_, most_ / policy::slack_part);
-        const std::uint64_t room = most > in_use ? most - in_use : 0;
-        const std::uint64_t a_block_each = std::uint64_t{threads} * largest_;
-        const std::uint64_t proven = max_of<std::uint64_t>(proven_, bags_in(policy::proven_floor));
-        const std::uint64_t enough = max_of(proven, max_of(a_block_each, room / policy::proven_part));
-        const std::uint64_t kept = min_of(kept_, min_of(room, enough));
-        return static_cast<std::uint32_t>(max_of(floor + in_use / policy::dirty_part, kept));
+    // Of `dirty` free bags so many are to go back, whatever their age. `threads`: how many the heap serves.
+    std::uint32_t due(std::uint32_t dirty, std::uint64_t in_use, std::uint32_t threads, std::uint32_t now) const {
+        const std::uint64_t allowed = now_allowed(in_use, threads);
+        const bool comes_back = needed_again_ && now - needed_again_at_ <= period_;
+        const std::uint64_t short_fall = comes_back ? in_use : in_use / policy::short_fall_part;
+        if (dirty <= allowed || fall_ <= short_fall) return 0;
+        return static_cast<std::uint32_t>(min_of(dirty - allowed, fall_ - short_fall));
     }
 
     // A run became free.
     void on_give(unsigned kind, std::uint32_t bags, std::uint32_t now) {
+        fall_ += bags;
         if (bags >= largest_ || now - largest_at_ > period_) {
             largest_ = bags;
             largest_at_ = now;
@@ -71,11 +79,12 @@ public:
         freed.at = now;
     }
 
-    // Memory went back because of the limit.
+    // Memory went back because it was due.
     void on_early_purge(std::uint32_t bags, std::uint32_t now) {
         if (now - purged_at_ > period_) purged_ = 0;
         purged_ += bags;
         purged_at_ = now;
+        lower_fall(bags);
     }
 
     // Memory went back because nobody had wanted it for purge_delay.
@@ -84,17 +93,24 @@ public:
         kept_big_ -= min_of<std::uint64_t>(kept_big_, bags);
         most_ -= min_of<std::uint64_t>(most_, bags);
         level_ = min_of(level_, most_);
+        lower_fall(bags);
     }
 
     // A run was taken, of which `clean` bags will fault.
     void on_take(unsigned kind, std::uint32_t bags, std::uint32_t clean, std::uint64_t in_use, std::uint32_t now) {
+        lower_fall(policy::replaced_for_taken * std::uint64_t{bags});
         most_ = max_of(most_, in_use);
         if (most_ > level_ + level_ / policy::growth_part) {
             level_ = most_;
             proven_ = 0;
         }
+        const bool gone_early = purged_ > 0 && now - purged_at_ <= period_;
+        if (gone_early && clean > 0) {
+            needed_again_ = true;
+            needed_again_at_ = now;
+        }
         Freed& freed = freed_[kind];
-        if (now - purged_at_ <= period_ && now - freed.at <= period_) {
+        if (gone_early && now - freed.at <= period_) {
             const std::uint32_t regretted = min_of(clean, min_of(freed.bags, purged_));
             const std::uint64_t enough = most_ + most_ / policy::slack_part;
             kept_ = min_of(kept_ + regretted, enough);
@@ -106,12 +122,24 @@ public:
     }
 
 private:
+    std::uint64_t now_allowed(std::uint64_t in_use, std::uint32_t threads) const {
+        const std::uint64_t slack = min_of(kept_big_, most_ / policy::slack_part);
+        const std::uint64_t unused = most_ > in_use ? most_ - in_use : 0;
+        const std::uint64_t a_block_each = std::uint64_t{threads} * largest_;
+        const std::uint64_t proven = max_of<std::uint64_t>(proven_, bags_in(policy::proven_floor));
+        const std::uint64_t enough = max_of(proven, max_of(a_block_each, unused / policy::proven_part));
+        const std::uint64_t kept = min_of(kept_, min_of(unused + slack, enough));
+        return max_of(floor + in_use / policy::dirty_part, kept);
+    }
+    void lower_fall(std::uint64_t bags) { fall_ -= min_of(fall_, bags); }
+
     struct Freed {
         std::uint32_t bags;  // freed of this kind and not yet wanted again
         std::uint32_t at;
     };
 
     std::uint32_t period_ = 0;
+    std::uint64_t fall_ = 0;
     std::uint32_t largest_ = 0;  // run freed lately
     std::uint32_t largest_at_ = 0;
     std::uint64_t kept_ = 0;
@@ -121,6 +149,8 @@ private:
     std::uint64_t level_ = 0;   // of most_, when proven_ was nothing
     std::uint32_t purged_ = 0;  // early, and not regretted
     std::uint32_t purged_at_ = 0;
+    std::uint32_t needed_again_at_ = 0;
+    bool needed_again_ = false;
     Freed freed_[class_count + 4 * 32] = {};
 };
 

@@ -57,9 +57,9 @@ PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
         std::uint32_t bags = free_.piece(oldest).length;
         const bool rested = has_rested(oldest, now);
         if (!rested) {
-            const std::uint32_t allowed = limit_.now_allowed(bags_in_use(), threads_.load(std::memory_order_relaxed));
-            if (free_.dirty() <= allowed) return {};
-            bags = free_.dirty() - allowed + bags_in(policy::purged_at_once);
+            const std::uint32_t due = limit_.due(free_.dirty(), bags_in_use(), threads_.load(std::memory_order_relaxed), now);
+            if (due == 0) return {};
+            bags = due + bags_in(policy::purged_at_once);
         }
         Purging range = cut_end(oldest, min_of(bags, most));
         range.rested = rested;
