@@ -140,6 +140,23 @@ TEST(PagesMove, NoMoreMappingsThanAllowed) {
     EXPECT_EQ(node.pages.moved_mappings(), 0u);
 }
 
+// Moving would throw away the pages that are there, and leave a place whose next user faults.
+TEST(PagesMove, ToAPlaceThatIsMostlyResidentIsACopy) {
+    for (const std::uint32_t there : {3 * bags_of_mib, 6 * bags_of_mib}) {
+        Node node(20000);
+        const Block from = take(node, 9 * bags_of_mib, 1), rested = take(node, there, 2);
+        node.pages.give(rested.run);
+        const BagIndex to = node.take(9 * bags_of_mib);
+        ASSERT_EQ(to, rested.run);
+        ASSERT_TRUE(node.pages.move(from.run, to, from.bags));
+        EXPECT_TRUE(intact(node, {to, from.bags, 1}, from.bags));
+        const bool copied = there > from.bags / 2;
+        EXPECT_EQ(node.pages.moved_mappings(), copied ? 0u : 1u);
+        EXPECT_EQ(node.pages.use().dirty_bags > 0, copied) << "of the place that is left";
+        node.pages.validate();
+    }
+}
+
 TEST(PagesMove, LockedMemoryIsCopied) {
     Node node(-1);
     const Block from = take(node, 4 * bags_of_mib, 1);

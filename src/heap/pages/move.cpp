@@ -70,8 +70,11 @@ bool PageHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
 bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     bags = whole_pages(bags);
     const Bytes bytes = Bytes{bags} << bag_shift;
+    // To move pages to where others are would throw these away, and the next user of the place that is left would fault:
+    // a copy is cheaper. Under strict binding no pages were put there.
+    const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::used_part;
     // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves.
-    const bool movable = moved_mappings() < options_.most_moved && os::discard(region_.address(to), Bytes{page_bags()} << bag_shift);
+    const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), Bytes{page_bags()} << bag_shift);
     os::Replaced last = os::Replaced::refused;
     const Bytes done = movable ? move_pieces(from, to, bytes, last) : 0;
     if (last == os::Replaced::lost) {

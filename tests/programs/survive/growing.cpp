@@ -21,7 +21,8 @@ void verify(const char* p, std::size_t n, char mark) {
     for (std::size_t i = 0; i < n; i += 4096) CHECK(p[i] == static_cast<char>(mark + static_cast<char>(i >> 12)));
 }
 
-// A block behind it keeps a growing block from growing where it is.
+// A block behind it keeps a growing block from growing where it is. The advice stays with memory that realloc gives back by
+// copying, with any malloc: so none that a later block would mind.
 void grow(char mark) {
     std::size_t n = 4 * mib;
     char* p = static_cast<char*>(malloc(n));
@@ -30,7 +31,7 @@ void grow(char mark) {
         write(p, 0, n, mark);
         for (void*& wall : walls) {
             wall = malloc(600000);
-            (void)madvise(p + mib, mib, mark % 2 == 0 ? MADV_DONTFORK : MADV_DONTDUMP);
+            (void)madvise(p + mib, mib, mark % 2 == 0 ? MADV_RANDOM : MADV_DONTDUMP);
             errno = 0;
             char* q = static_cast<char*>(realloc(p, n + 2 * mib));
             verify(q != nullptr ? q : p, n, mark);
@@ -42,7 +43,6 @@ void grow(char mark) {
             p = q;
             write(p, n, n + 2 * mib, mark);
             n += 2 * mib;
-            if (mark % 2 == 0) (void)madvise(p, n, MADV_DOFORK);
         }
         verify(p, n, mark);
     } else {
