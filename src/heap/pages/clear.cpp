@@ -11,8 +11,20 @@ namespace numalloc {
 namespace {
 
 constexpr std::uint32_t long_stretch = bags_in(policy::long_stretch);
+constexpr std::uint64_t zero_word = 0;
 
 bool better_discarded(void* p, Bytes bytes) { return os::resident_bytes(p, bytes) < bytes / policy::used_part; }
+
+// A huge page that was only read counts as resident, and is nobody's memory until it is written to. What holds data seldom
+// begins with a bag of zeros, so the look costs little there.
+void clear_what_is_not_zero(char* p, Bytes bytes) {
+    for (Bytes done = 0; done < bytes; done += bag_bytes) {
+        const Bytes n = min_of(bag_bytes, bytes - done);
+        const bool zero = n > sizeof zero_word && memcmp(p + done, &zero_word, sizeof zero_word) == 0 &&
+                          memcmp(p + done, p + done + sizeof zero_word, n - sizeof zero_word) == 0;
+        if (!zero) memset(p + done, 0, n);
+    }
+}
 
 }  // namespace
 
@@ -23,7 +35,9 @@ void PageHeap::clear(BagIndex run, Bytes bytes) {
         const Bytes offset = Bytes{b - run} << bag_shift;
         const Bytes length = Bytes{end - b} << bag_shift;
         if (discard && better_discarded(start + offset, length) && os::discard(start + offset, length)) return;
-        memset(start + offset, 0, min_of(length, bytes - offset));
+        const Bytes wanted = min_of(length, bytes - offset);
+        if (discard) clear_what_is_not_zero(start + offset, wanted);
+        else memset(start + offset, 0, wanted);
     };
     for_each_stretch(region_, run, to, [&](BagIndex b, BagIndex end, bool dirty) {
         if (!dirty) return true;
