@@ -17,7 +17,8 @@ public:
     Node(std::int32_t purge_delay, const SpaceOptions& options_of_space, std::uint32_t most_moved = 8192, bool huge_pages = false,
          bool populate = false) {
         EXPECT_TRUE(space_.choose(1, 64 * KiB, options_of_space));
-        EXPECT_TRUE(pages.region().open(space_, 0, {.huge_pages = os::HugePages::off}));
+        const os::HugePages advice = huge_pages ? os::HugePages::on : os::HugePages::off;
+        EXPECT_TRUE(pages.region().open(space_, 0, {.huge_pages = advice, .huge = huge_pages}));
         PageHeapOptions options;
         options.purge_delay = purge_delay;
         options.most_moved = most_moved;

@@ -255,24 +255,5 @@ TEST(PageHeapPurge, OtherSizesAreNoLoop) {
     EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor);
 }
 
-// What exceeds the limit goes from the end of a run: there in part, and down to a huge page's start.
-TEST(PageHeapPurge, HugePagesGoWhole) {
-    Node node(20000, 512 * MiB, 8192, true);
-    const BagIndex below = node.take_filled(node.pages.region().huge_from().value - node.pages.region().first_bag().value);
-    const BagIndex run = node.take_filled(8 * 64 + 7), wall = node.take_filled(1);
-    ASSERT_EQ(run, node.pages.region().huge_from());
-    node.pages.give(run);
-    const auto dirty = static_cast<std::uint32_t>(node.pages.use().dirty_bags);
-    ASSERT_GT(dirty, 0u);
-    ASSERT_LT(dirty, 8u * 64);
-    EXPECT_EQ(dirty % 64, 0u);
-    EXPECT_EQ(node.at(run)[dirty * bag_bytes - 1], char(0xEE));
-    EXPECT_EQ(node.at(run)[dirty * bag_bytes], 0);
-    EXPECT_EQ(node.at(run)[(8 * 64 + 7) * bag_bytes - 1], 0);
-    (void)below;
-    (void)wall;
-    node.pages.validate();
-}
-
 }  // namespace
 }  // namespace numalloc

@@ -19,6 +19,7 @@ void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
     std::uint32_t count = moved_mappings() - region_.count(BagMark::moved_first, first, bags) + (moved ? 1 : 0);
     set(BagMark::moved_first, first, bags, false);
     set(BagMark::moved, first, bags, moved);
+    set(BagMark::normal, first, bags, false);
     if (moved) set(BagMark::moved_first, first, 1, true);
     const BagIndex next = first + bags;
     if (region_.is_mapped(next) && region_.count(BagMark::moved, next, 1) != 0 &&

@@ -68,8 +68,8 @@ bool PageHeap::node_has(Bytes bytes) {
     return true;
 }
 
-// Of what is mapped.
-BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagState state) {
+// Of what is mapped. `huge`: what the caller is to advise then; nullptr if it may not.
+BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, Range* huge) {
     const FreeRuns::Place place = free_.find(bags, alignment);
     // Where the first fit would have to be faulted in, memory that was freed last and is still resident
     // serves a big object as well: the resident set does not grow. A small bag would break it up.
@@ -83,13 +83,14 @@ BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagSta
         }
     }
     if (place.run == none) return extend_top(bags, alignment);
+    if (huge != nullptr) *huge = whole_stretches(place.run, place.first, bags);
     free_.cut(place, bags);
     return place.first;
 }
 
-BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c) {
+BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, Range* huge) {
     os::Guard guard(lock_);
-    const BagIndex run = take_free(bags, alignment, state);
+    const BagIndex run = take_free(bags, alignment, state, huge);
     if (run == none) return none;
     use_new(run, bags, state, DirtyLimit::kind_of(c, bags));
     bag(run).class_id = c.value;
@@ -102,7 +103,7 @@ BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagS
 }
 
 BagIndex PageHeap::take_small_at_once(std::uint32_t bags, ClassId c) {
-    return options_.populate || !shares_huge_pages() ? none : take_mapped(bags, 1, BagState::small, c);
+    return options_.populate || !shares_huge_pages() ? none : take_mapped(bags, 1, BagState::small, c, nullptr);
 }
 
 BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved) {
@@ -113,11 +114,13 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
     const std::uint64_t end = region_.end_bag().value;
     if (bags > end || alignment > end) return none;
     for (;;) {
-        const BagIndex run = take_mapped(bags, alignment, state, c);
+        Range huge;
+        const BagIndex run = take_mapped(bags, alignment, state, c, &huge);
         if (run == none) {
             if (!grow(bags, alignment, none)) return none;
             continue;
         }
+        huge_again(huge);
         if (back(run + moved, bags - moved)) return run;
         os::Guard guard(lock_);
         not_used(run, bags, state);

@@ -6,6 +6,7 @@
 //   top.cpp       the end of what is mapped: growing, stepping over what others mapped, trimming
 //   purge.cpp     pages go back to the system, dirty_limit.h says how many
 //   move.cpp, clear.cpp   big objects that grow, and calloc's
+//   huge_pages.cpp   which parts may have huge pages
 //   own_pages.cpp what incremental_sharing=0 does instead of sharing huge pages
 //
 // Taking and giving cost O(log n) of n free runs, whatever their length and age; a freed run coalesces with its free
@@ -131,6 +132,11 @@ private:
         std::uint32_t bags = 0;
         std::uint32_t dirty = 0;  // of these, what counts
         bool rested = false;      // for purge_delay; otherwise beyond the limit
+        // Of the huge page that it begins or ends in, others use the rest.
+        bool breaks_first = false, breaks_last = false;
+    };
+    struct Range {
+        BagIndex first{}, end{};
     };
     // What the kernel was asked of a range.
     enum class Discarded { done, refused, lost };
@@ -144,10 +150,11 @@ private:
 
     BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved)
         NUMALLOC_EXCLUDES(growth_lock_, lock_);
-    BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c) NUMALLOC_EXCLUDES(lock_);
+    BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, Range* huge)
+        NUMALLOC_EXCLUDES(lock_);
     void start_owning(std::uint32_t owners);
     BagIndex take_owned(std::uint32_t bags, ClassId c, std::uint32_t owner) NUMALLOC_EXCLUDES(growth_lock_, lock_);
-    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state) NUMALLOC_REQUIRES(lock_);
+    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, Range* huge) NUMALLOC_REQUIRES(lock_);
     bool lengthen(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) NUMALLOC_REQUIRES(lock_);
     void not_used(BagIndex first, std::uint32_t bags, BagState state) NUMALLOC_REQUIRES(lock_);
@@ -174,6 +181,13 @@ private:
     bool has_rested(BagIndex piece, std::uint32_t now) const NUMALLOC_REQUIRES(lock_);
     static std::uint32_t most_purged(std::uint32_t freed);
     Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
+    bool may_be_huge(BagIndex b) const { return options_.huge_pages && b >= region_.huge_from(); }
+    BagIndex aligned_down(BagIndex b, std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);
+    Range stretch_of(BagIndex b) const NUMALLOC_REQUIRES(lock_);
+    Range whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
+    void break_huge_pages(const Purging& range) NUMALLOC_EXCLUDES(lock_);
+    void no_more_huge(BagIndex b) NUMALLOC_EXCLUDES(lock_);
+    void huge_again(Range range) NUMALLOC_EXCLUDES(lock_);
     Purging cut_end(BagIndex piece, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
     Discarded discard(const Purging& range) NUMALLOC_EXCLUDES(lock_);
     void finish(const Purging& range, Discarded how, std::uint32_t now) NUMALLOC_REQUIRES(lock_);

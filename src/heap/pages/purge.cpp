@@ -31,20 +31,29 @@ PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
     const BagIndex end = piece + length;
     if (end == top_) free_top_page();
     BagIndex first = end - min_of(bags, length);
-    if (options_.huge_pages && end > region_.huge_from()) {
-        const BagIndex next = free_.aligned(first, huge_bags);
-        if (next != first) first = next >= piece + huge_bags ? next - huge_bags : piece;
-    }
-    const BagIndex run = free_.run_of(piece);
-    BagIndex near = piece;
     BagIndex to = end;
+    const BagIndex run = free_.run_of(piece);
+    const BagIndex run_end = run + free_.length(run);
+    BagIndex near = piece;
+    if (may_be_huge(end - 1)) {
+        if (first > piece) first = max_of(aligned_down(first, huge_bags), piece);
+        // Who touched a bag of a huge page got all of it: the clean bags beside it, of which nobody knows, go too.
+        if (first == piece && piece > run && free_.piece(free_.piece_before(piece)).kind == Bag::Piece::clean) {
+            near = free_.piece_before(piece);
+            first = max_of(aligned_down(piece, huge_bags), near);
+        }
+        if (end < run_end && free_.piece(end).kind == Bag::Piece::clean)
+            to = min_of(free_.aligned(end, huge_bags), end + free_.piece(end).length);
+    }
     if (page_bags() > 1) {
         first = page_start(first) >= run ? page_start(first) : page_end(first);
-        to = page_end(end) <= run + free_.length(run) ? page_end(end) : page_start(end);
+        to = page_end(to) <= run_end ? page_end(to) : page_start(to);
         if (first >= to) return {};
         while (near > first) near = free_.piece_before(near);
     }
     Purging range{first, to - first};
+    range.breaks_first = first == run && may_be_huge(first) && aligned_down(first, huge_bags) != first;
+    range.breaks_last = to == run_end && to != top_ && may_be_huge(to - 1) && aligned_down(to, huge_bags) != to;
     range.dirty = free_.cut(run, first, range.bags, near);
     mark(first, range.bags, BagState::small);
     return range;
@@ -70,6 +79,7 @@ PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
 }
 
 PageHeap::Discarded PageHeap::discard(const Purging& range) {
+    break_huge_pages(range);
     if (!os::discard(region_.address(range.first), Bytes{range.bags} << bag_shift)) return Discarded::refused;
     if (region_.count(BagMark::moved, range.first, range.bags) == 0) return Discarded::done;
     const os::Replaced renewed = region_.renew(range.first, range.bags);

@@ -14,11 +14,13 @@ void PageHeap::move_top(BagIndex to) {
 }
 
 // What of the top's page was never used becomes free, where a page holds several bags: else the page could not go back, nor
-// the address space before it.
+// the address space before it. Of a huge page too, which is there as a whole.
 void PageHeap::free_top_page() {
     const BagIndex from = top_;
-    const BagIndex to = page_end(from);
-    if (to == from) return;
+    BagIndex to = page_end(from);
+    if (options_.huge_pages && from > region_.huge_from())
+        to = BagIndex{min_of<std::uint64_t>(free_.aligned(from, huge_bags).value, region_.committed())};
+    if (to <= from) return;
     move_top(to);
     bag(from).state = BagState::inside;
     free_.add(from, to - from, Bag::Piece::clean, 0, top_);
@@ -61,6 +63,8 @@ bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) {
     if (up_to > region_.end_bag().value) return false;
     if (const std::uint64_t mapped = region_.map_up_to(up_to); mapped != 0) {
         os::Guard guard(lock_);
+        const BagIndex from{region_.committed()};
+        set(BagMark::normal, from, static_cast<std::uint32_t>(mapped - from.value), false);
         region_.set_committed(mapped);
         return true;
     }
@@ -75,6 +79,7 @@ bool PageHeap::grow_over(std::uint64_t bags) {
     const BagIndex old_top = top_;
     const BagIndex old_end{region_.committed()};
     top_ = BagIndex{beyond.first};
+    set(BagMark::normal, top_, static_cast<std::uint32_t>(beyond.end - beyond.first), false);
     region_.set_committed(beyond.end);
     mark(old_end, top_ - old_end, BagState::small);
     if (const std::uint32_t gaps = gaps_.load(std::memory_order_relaxed); gaps < most_gaps) {

@@ -84,13 +84,14 @@ struct Bag {
 };
 static_assert(sizeof(Bag) == 32);
 
-// Three more bits a bag, in words of 64 bags each, one beside the other.
+// Four more bits a bag, in words of 64 bags each, one beside the other.
 enum class BagMark : unsigned {
     dirty,        // in use: might hold other than zeros when it was taken
     moved,        // lies in a mapping that came from elsewhere, with its own policy and advice
     moved_first,  // such a mapping begins here
+    normal,       // advised against huge pages, see heap/pages/huge_pages.cpp
 };
-constexpr unsigned bag_marks = 3;
+constexpr unsigned bag_marks = 4;
 constexpr Bytes bag_marks_bytes(std::uint64_t bags) { return divide_up(bags, 64) * bag_marks * sizeof(std::uint64_t); }
 
 }  // namespace numalloc

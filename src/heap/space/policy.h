@@ -198,11 +198,13 @@ constexpr Bytes thread_heaps_step = 64 * KiB;
 // free() may ask the class map for a pointer that was never allocated; so far beyond the bags it gets an answer.
 constexpr Bytes class_map_ahead = 2 * GiB;
 
+// Huge pages are advised, and advised against, by stretches of so many: each may be a mapping of its own.
+constexpr Bytes huge_stretch = 64 * MiB;
 // The first part of a node's bags stays on normal pages even where the system says `always`: a small program is not charged
 // 2 MiB for each page it touches.
 constexpr Bytes normal_pages_first = 8 * MiB;
 // And so much where it leaves huge pages to programs and, with thp=auto, the rest is asked for: a huge page in part used is at
 // most 1/64 of what is there.
-constexpr Bytes normal_pages_unless_asked = 128 * MiB;
+constexpr Bytes normal_pages_unless_asked = 64 * MiB;
 
 }  // namespace numalloc::policy

@@ -100,6 +100,7 @@ public:
     os::Replaced renew(BagIndex b, Bytes bags);
     // The binding and the advice alone.
     void settle(BagIndex b, Bytes bags);
+    void advise(BagIndex b, Bytes bags, os::HugePages mode) { os::advise_huge(address(b), bags << bag_shift, mode); }
 
     // The end of the usable bags, in two steps, so that the kernel works without the lock that guards the bags. Of the first
     // steps one thread at a time is in one:

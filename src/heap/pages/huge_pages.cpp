@@ -1,0 +1,69 @@
+// Which parts of a node may have huge pages.
+//
+// The kernel gives a whole huge page to who touches a bag of it, and khugepaged fills one again of which a part went
+// back, as long as the mapping is advised to have them. So what went back would come back by itself, and rest for ever:
+// 16 MiB of objects, one in each of 128 huge pages, would hold 256.
+//
+//   a huge page of which a part went back while others use the rest is broken: its stretch is advised against
+//   huge pages. Whole ones stay what they are, until they go back.
+//   a stretch that is free whole may have huge pages again, when a part of it is taken.
+//
+// By stretches, because each change of advice may cost one more of the 65,530 mappings that a process may have.
+// BagMark::normal says which are advised against; the advice follows outside of the lock, and may be late.
+#include "heap/pages/page_heap.h"
+
+namespace numalloc {
+
+namespace {
+
+constexpr std::uint32_t stretch_bags = bags_in(policy::huge_stretch);
+
+}  // namespace
+
+BagIndex PageHeap::aligned_down(BagIndex b, std::uint32_t alignment) const {
+    const BagIndex next = free_.aligned(b, alignment);
+    return next == b ? b : next - alignment;
+}
+
+// Of what is mapped and may be huge at all.
+PageHeap::Range PageHeap::stretch_of(BagIndex b) const {
+    const std::uint64_t end = min_of<std::uint64_t>(free_.aligned(b + 1, stretch_bags).value, region_.committed());
+    return {max_of(aligned_down(b, stretch_bags), region_.huge_from()), BagIndex{end}};
+}
+
+// The range begins or ends in huge pages that others have parts of.
+void PageHeap::break_huge_pages(const Purging& range) {
+    if (range.breaks_first) no_more_huge(range.first);
+    if (range.breaks_last) no_more_huge(range.first + (range.bags - 1));
+}
+
+void PageHeap::no_more_huge(BagIndex b) {
+    if (region_.count(BagMark::normal, b, 1) != 0) return;
+    Range stretch;
+    {
+        os::Guard guard(lock_);
+        stretch = stretch_of(b);
+        set(BagMark::normal, stretch.first, stretch.end - stretch.first, true);
+    }
+    region_.advise(stretch.first, stretch.end - stretch.first, os::HugePages::off);
+}
+
+// Stretches within the free run that bags of it are in which are about to be taken; empty where there is nothing to advise.
+PageHeap::Range PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) {
+    const BagIndex end = first + bags;
+    if (!may_be_huge(end - 1)) return {};
+    const BagIndex run_end = run + free_.length(run);
+    const BagIndex from = run <= region_.huge_from() && first < free_.aligned(region_.huge_from(), stretch_bags)
+                              ? region_.huge_from()
+                              : max_of(free_.aligned(run, stretch_bags), aligned_down(first, stretch_bags));
+    const BagIndex to = min_of(aligned_down(run_end, stretch_bags), free_.aligned(end, stretch_bags));
+    if (from >= to || region_.count(BagMark::normal, from, to - from) == 0) return {};
+    set(BagMark::normal, from, to - from, false);
+    return {from, to};
+}
+
+void PageHeap::huge_again(Range range) {
+    if (range.first < range.end) region_.advise(range.first, range.end - range.first, os::HugePages::on);
+}
+
+}  // namespace numalloc

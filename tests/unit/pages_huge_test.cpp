@@ -1,0 +1,114 @@
+// Huge pages: they go back whole, or what is left of them stays small.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "made_up_node.h"
+
+namespace numalloc {
+namespace {
+
+using testing::Node;
+
+constexpr std::uint32_t huge_bags = 64;
+constexpr std::uint32_t stretch_bags = 32 * huge_bags;
+
+struct HugeNode : Node {
+    explicit HugeNode(std::int32_t purge_delay) : Node(purge_delay, 1 * GiB, 8192, true) {
+        below = take(pages.region().huge_from().value - pages.region().first_bag().value);
+    }
+    // What the kernel does to the rest of a huge page when a bag of it is touched.
+    void touch(BagIndex b) { *at(b) = 1; }
+    bool is_touched(BagIndex b) { return *at(b) != 0; }
+    // "hg", "nh" or "" of the mapping that the bag lies in.
+    std::string advice(BagIndex b) {
+        const Address address = address_of(at(b));
+        std::ifstream maps("/proc/self/smaps");
+        bool inside = false;
+        for (std::string line; std::getline(maps, line);) {
+            unsigned long from = 0, to = 0;
+            if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2) inside = from <= address && address < to;
+            if (!inside || line.rfind("VmFlags:", 0) != 0) continue;
+            std::istringstream flags(line);
+            for (std::string flag; flags >> flag;)
+                if (flag == "hg" || flag == "nh") return flag;
+        }
+        return "";
+    }
+    BagIndex below;
+};
+
+// What exceeds the limit goes from the end of a run: there in part, and down to a huge page's start.
+TEST(PagesHuge, TheyGoWhole) {
+    HugeNode node(20000);
+    const BagIndex run = node.take_filled(8 * 64 + 7), wall = node.take_filled(1);
+    ASSERT_EQ(run, node.pages.region().huge_from());
+    node.pages.give(run);
+    const auto dirty = static_cast<std::uint32_t>(node.pages.use().dirty_bags);
+    ASSERT_GT(dirty, 0u);
+    ASSERT_LT(dirty, 8u * 64);
+    EXPECT_EQ(dirty % 64, 0u);
+    EXPECT_EQ(node.at(run)[dirty * bag_bytes - 1], char(0xEE));
+    EXPECT_EQ(node.at(run)[dirty * bag_bytes], 0);
+    EXPECT_EQ(node.at(run)[(8 * 64 + 7) * bag_bytes - 1], 0);
+    (void)wall;
+    node.pages.validate();
+}
+
+// Nobody knows whether the clean bags beside it are resident: they may be, with the huge page that it lies in.
+TEST(PagesHuge, WhatTheKernelPutBesideABagGoesWithIt) {
+    HugeNode node(0);
+    const BagIndex all = node.take_filled(2 * huge_bags);
+    (void)node.take(1);
+    node.pages.give(all);
+    ASSERT_FALSE(node.is_touched(all + 1));
+    const BagIndex left = node.take_filled(huge_bags / 2), one = node.take_filled(1);
+    ASSERT_EQ(left, all);
+    node.pages.give(left);
+    for (const BagIndex b : {left, left + 1, one + 1, all + (huge_bags - 1)}) node.touch(b);
+    node.pages.give(one);
+    for (const BagIndex b : {left, left + 1, one + 1, all + (huge_bags - 1)}) EXPECT_FALSE(node.is_touched(b)) << (b - all);
+    node.pages.validate();
+}
+
+// khugepaged would fill it again.
+TEST(PagesHuge, AStretchWithABrokenOneIsAdvisedAgainstThemUntilItIsFreeWhole) {
+    for (const bool second_half : {false, true}) {
+        HugeNode node(0);
+        const BagIndex first = node.take_filled(huge_bags / 2), second = node.take_filled(huge_bags / 2);
+        const BagIndex gone = second_half ? second : first, stays = second_half ? first : second;
+        const BagIndex rest = node.take(3 * stretch_bags), wall = node.take(1);
+        if (node.advice(stays) != "hg") GTEST_SKIP() << "a kernel without huge pages";
+        node.pages.give(gone);
+        EXPECT_EQ(node.advice(stays), "nh");
+        EXPECT_EQ(node.advice(rest + stretch_bags), "hg") << "the next stretch";
+        // A part of the stretch is in use: first the end of it, then the beginning or the middle.
+        const BagIndex again = node.take(1);
+        EXPECT_EQ(again, gone);
+        EXPECT_EQ(node.advice(stays), "nh");
+        node.pages.give(rest);
+        node.pages.give(again);
+        EXPECT_EQ(node.take(1), gone);
+        EXPECT_EQ(node.advice(stays), "nh");
+        node.pages.give(gone);
+        node.pages.give(stays);
+        EXPECT_EQ(node.take(1), first);
+        EXPECT_EQ(node.advice(first), "hg");
+        EXPECT_EQ(node.advice(wall - 1), "hg");
+        node.pages.validate();
+    }
+}
+
+TEST(PagesHuge, AWholeOneBreaksNothing) {
+    HugeNode node(0);
+    const BagIndex before = node.take_filled(huge_bags), whole = node.take_filled(huge_bags), after = node.take_filled(1);
+    if (node.advice(before) != "hg") GTEST_SKIP() << "a kernel without huge pages";
+    node.pages.give(whole);
+    EXPECT_EQ(node.advice(before), "hg");
+    EXPECT_EQ(node.advice(after), "hg");
+}
+
+}  // namespace
+}  // namespace numalloc
