@@ -31,7 +31,7 @@ TEST(Options, DefaultsAreTheTables) {
     EXPECT_EQ(o.memory_binding, MemoryBinding::preferred);
     EXPECT_EQ(o.memory.kind, MemoryPlacement::Kind::local);
     EXPECT_EQ(o.interleave, Interleave::off);
-    EXPECT_EQ(o.thp, HugePages::system);
+    EXPECT_EQ(o.thp, HugePages::automatic);
     EXPECT_EQ(o.purge_delay, 1000);
     EXPECT_EQ(o.reserve, 0u);
     EXPECT_FALSE(o.verbose);

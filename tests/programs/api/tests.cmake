@@ -44,7 +44,7 @@ endif()
 # What asks for huge pages.
 numalloc_program(huge_pages api/huge_pages.cpp)
 if(NOT LIBRARY STREQUAL "none")
-    numalloc_test(api.huge_pages programs 60 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:huge_pages> system)
+    numalloc_test(api.huge_pages programs 60 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:huge_pages> auto)
     foreach(thp system auto on off)
         numalloc_test(api.huge_pages_${thp} programs 60 ${PRELOAD} ${LIBRARY} env NUMALLOC_THP=${thp} $<TARGET_FILE:huge_pages> ${thp})
     endforeach()
