@@ -73,6 +73,22 @@ TEST(PagesHuge, WhatTheKernelPutBesideABagGoesWithIt) {
     node.pages.validate();
 }
 
+// Clean bags that no dirty one lies beside, but used ones.
+TEST(PagesHuge, GivingBackAllTakesWhatLiesBesideUsedBags) {
+    HugeNode node(20000);
+    const BagIndex run = node.take_filled(4 * huge_bags - 1), wall = node.take(1);
+    node.pages.give(run);
+    node.pages.purge(true);
+    const BagIndex one = node.take_filled(1);
+    ASSERT_EQ(one, run);
+    const BagIndex first_end = run + huge_bags, last_begin = run + 3 * huge_bags;
+    for (const BagIndex b : {one + 1, first_end - 1, last_begin, wall - 1}) node.touch(b);
+    node.pages.purge(true);
+    for (const BagIndex b : {one + 1, first_end - 1, last_begin, wall - 1}) EXPECT_FALSE(node.is_touched(b)) << (b - run);
+    EXPECT_TRUE(node.is_touched(one));
+    node.pages.validate();
+}
+
 // khugepaged would fill it again.
 TEST(PagesHuge, AStretchWithABrokenOneIsAdvisedAgainstThemUntilItIsFreeWhole) {
     for (const bool second_half : {false, true}) {

@@ -46,6 +46,8 @@ public:
     // The first bag of the run that ends before `b`, or begins at it; no_bag if that one is not free.
     BagIndex run_before(BagIndex b) const;
     bool begins_at(BagIndex b, BagIndex top) const { return b < top && entry(b).state == BagState::free; }
+    // The first run that begins at the bag or behind it, or no_bag.
+    BagIndex next_run(BagIndex b) const { return tree_.find(1, b); }
     // The run that the free bag lies in.
     BagIndex run_of(BagIndex b) const { return tree_.at_or_below(b); }
     std::uint32_t length(BagIndex run) const { return entry(run).run; }

@@ -11,6 +11,7 @@
 // By stretches, because each change of advice may cost one more of the 65,530 mappings that a process may have.
 // BagMark::normal says which are advised against; the advice follows outside of the lock, and may be late.
 #include "heap/pages/page_heap.h"
+#include "os/clock.h"
 
 namespace numalloc {
 
@@ -64,6 +65,43 @@ PageHeap::Range PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uin
 
 void PageHeap::huge_again(Range range) {
     if (range.first < range.end) region_.advise(range.first, range.end - range.first, os::HugePages::on);
+}
+
+// Of the run's first or last huge page what is free, if others use the rest; empty if not.
+PageHeap::Range PageHeap::shared_huge_page(BagIndex run, bool at_end) const {
+    const BagIndex end = run + free_.length(run);
+    const BagIndex from = max_of(run, region_.huge_from());
+    if (from >= end || (at_end && end == top_)) return {};
+    // Where pages are longer than bags, others may have a part of the page, too.
+    const Range part = at_end ? Range{max_of(page_end(from), aligned_down(end, huge_bags)), page_start(end)}
+                              : Range{page_end(from), min_of(free_.aligned(from, huge_bags), page_start(end))};
+    return part.first < part.end ? part : Range{};
+}
+
+// The clean bags at the ends of free runs may be resident with the bags beside them that others use. Two short system
+// calls a free run: for who gives back everything.
+void PageHeap::purge_beside_used() {
+    for (BagIndex run = region_.first_bag();;) {
+        BagIndex next;
+        for (const bool at_end : {false, true}) {
+            Purging range;
+            {
+                os::Guard guard(lock_);
+                if (!at_end) run = free_.next_run(run);
+                if (run == none) return;
+                // Somebody may have taken it between the two ends.
+                if (at_end && !free_.begins_at(run, top_)) break;
+                next = run + free_.length(run);
+                const Range part = shared_huge_page(run, at_end);
+                if (part.first == part.end) continue;
+                range = cut_range(run, part, run);
+            }
+            const Discarded how = discard(range);
+            os::Guard guard(lock_);
+            finish(range, how, os::milliseconds());
+        }
+        run = next;
+    }
 }
 
 }  // namespace numalloc

@@ -186,8 +186,11 @@ private:
     Range stretch_of(BagIndex b) const NUMALLOC_REQUIRES(lock_);
     Range whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
     void break_huge_pages(const Purging& range) NUMALLOC_EXCLUDES(lock_);
+    Range shared_huge_page(BagIndex run, bool at_end) const NUMALLOC_REQUIRES(lock_);
+    void purge_beside_used() NUMALLOC_EXCLUDES(lock_);
     void no_more_huge(BagIndex b) NUMALLOC_EXCLUDES(lock_);
     void huge_again(Range range) NUMALLOC_EXCLUDES(lock_);
+    Purging cut_range(BagIndex run, Range part, BagIndex near) NUMALLOC_REQUIRES(lock_);
     Purging cut_end(BagIndex piece, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
     Discarded discard(const Purging& range) NUMALLOC_EXCLUDES(lock_);
     void finish(const Purging& range, Discarded how, std::uint32_t now) NUMALLOC_REQUIRES(lock_);

@@ -51,11 +51,18 @@ PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
         if (first >= to) return {};
         while (near > first) near = free_.piece_before(near);
     }
-    Purging range{first, to - first};
-    range.breaks_first = first == run && may_be_huge(first) && aligned_down(first, huge_bags) != first;
-    range.breaks_last = to == run_end && to != top_ && may_be_huge(to - 1) && aligned_down(to, huge_bags) != to;
-    range.dirty = free_.cut(run, first, range.bags, near);
-    mark(first, range.bags, BagState::small);
+    return cut_range(run, {first, to}, near);
+}
+
+// `near`: a piece at or before it.
+PageHeap::Purging PageHeap::cut_range(BagIndex run, Range part, BagIndex near) {
+    const BagIndex run_end = run + free_.length(run);
+    Purging range{part.first, part.end - part.first};
+    range.breaks_first = part.first == run && may_be_huge(part.first) && aligned_down(part.first, huge_bags) != part.first;
+    range.breaks_last =
+        part.end == run_end && part.end != top_ && may_be_huge(part.end - 1) && aligned_down(part.end, huge_bags) != part.end;
+    range.dirty = free_.cut(run, range.first, range.bags, near);
+    mark(range.first, range.bags, BagState::small);
     return range;
 }
 
@@ -147,6 +154,7 @@ Bytes PageHeap::purge(bool all) {
         finish(range, how, os::milliseconds());
     }
     trim_top();
+    if (options_.huge_pages) purge_beside_used();
     return Bytes{went} << bag_shift;
 }
 
