@@ -21,3 +21,8 @@ numalloc_program(threads_waiting threads/waiting.cpp)
 foreach(mode resident busy handlers ends forks)
     numalloc_test(threads.waiting_${mode} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_waiting> ${mode})
 endforeach()
+# Milliseconds since the machine began are more than 31 bits after 25 days, and than 32 after 50.
+foreach(days 30 60)
+    numalloc_test(threads.waiting_resident_after_${days}_days programs 120 ${CMAKE_CURRENT_SOURCE_DIR}/threads/uptime.sh ${days}
+        ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_waiting> resident)
+endforeach()
