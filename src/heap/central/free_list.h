@@ -20,7 +20,13 @@ public:
         : word_(address_of(newest) >> granule_shift | std::uint64_t{count} << count_shift | std::uint64_t{shard} << shard_shift) {}
     static FreeList of(const Bag& bag) { return FreeList(load_acquire(bag.small.freed)); }
 
-    Object* newest() const { return reinterpret_cast<Object*>((word_ & ((std::uint64_t{1} << count_shift) - 1)) << granule_shift); }
+    // `more` objects in front of these, of which `newest` is the first.
+    FreeList with(Object* newest, std::uint32_t more) const {
+        FreeList longer(*this);
+        longer.word_ = (word_ & ~address_mask) + (std::uint64_t{more} << count_shift) + (address_of(newest) >> granule_shift);
+        return longer;
+    }
+    Object* newest() const { return reinterpret_cast<Object*>((word_ & address_mask) << granule_shift); }
     std::uint32_t count() const { return static_cast<std::uint32_t>(word_ >> count_shift) & ((1U << (shard_shift - count_shift)) - 1); }
     unsigned shard() const { return static_cast<unsigned>(word_ >> shard_shift); }
 
@@ -36,6 +42,7 @@ private:
 
     static constexpr unsigned count_shift = 44;
     static constexpr unsigned shard_shift = 56;
+    static constexpr std::uint64_t address_mask = (std::uint64_t{1} << count_shift) - 1;
     static_assert(bag_bytes / granule < 1U << (shard_shift - count_shift));
 
     std::uint64_t word_;

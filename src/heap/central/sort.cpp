@@ -47,21 +47,25 @@ public:
     Sorter(const Sorter&) = delete;
     Sorter& operator=(const Sorter&) = delete;
 
-    // The chain of the bag, to be added to.
+    // The chain of the bag, to be added to. A new one has a count of 0, and neither first nor last.
     Chain& chain_of(BagIndex b) {
         const unsigned place = b.value % places;
         Chain& chain = chains_[place];
-        const bool taken = (taken_places_ >> place & 1) != 0;
-        if (taken && chain.bag == b) return chain;
-        if (taken) send(chain);
-        chain = {nullptr, nullptr, nullptr, b, 0};
-        taken_places_ |= 1U << place;
+        const std::uint32_t bit = 1U << place;
+        if ((taken_places_ & bit) != 0) {
+            if (chain.bag == b) return chain;
+            send(chain);
+        }
+        taken_places_ |= bit;
+        chain.bag = b;
+        chain.count = 0;
+        chain.newest = FreeList::of(heap_.bag(b)).newest();
         return chain;
     }
     void finish() {
         for (; taken_places_ != 0; taken_places_ &= taken_places_ - 1) send(chains_[__builtin_ctz(taken_places_)]);
         send_waiting();
-        count(counted_for_, 0);
+        tell_count();
     }
 
 private:
@@ -84,29 +88,42 @@ private:
 
     // What a shard has less is told it once, not for each chain.
     void count(unsigned shard, std::uint32_t objects) {
-        if (shard != counted_for_ || objects == 0) {
-            if (counted_ > 0) {
-                Shard& s = heap_.shard(counted_for_);
-                s.taken.fetch_sub(counted_, std::memory_order_relaxed);
-                s.activity.set(Activity::used);
-                heap_.note_spare(counted_for_);
-            }
+        if (NUMALLOC_UNLIKELY(shard != counted_for_)) {
+            tell_count();
             counted_for_ = shard;
-            counted_ = 0;
         }
         counted_ += objects;
     }
+    __attribute__((noinline)) void tell_count() {
+        if (counted_ == 0) return;
+        Shard& s = heap_.shard(counted_for_);
+        s.taken.fetch_sub(counted_, std::memory_order_relaxed);
+        s.activity.set(Activity::used);
+        heap_.note_spare(counted_for_);
+        counted_ = 0;
+    }
 
-    void send(Chain& chain) {
+    // Most bags have some objects free and some in use, and are as they were when the chain began.
+    NUMALLOC_INLINE void send(Chain& chain) {
         Bag& home = bag_of(chain);
         FreeList freed = FreeList::of(home);
+        const bool has_some = freed.count() != 0 && freed.count() + chain.count < carved(chain);
+        if (NUMALLOC_LIKELY(has_some && freed.newest() == chain.newest)) {
+            chain.last->next = freed.newest();
+            os::between_steps();
+            if (NUMALLOC_LIKELY(freed.exchange(home, freed.with(chain.first, chain.count)))) return count(freed.shard(), chain.count);
+        }
+        send_in_any_case(chain, home, freed);
+    }
+
+    __attribute__((noinline)) void send_in_any_case(Chain& chain, Bag& home, FreeList freed) {
         for (;;) {
             if (const Object* twice = freed_twice(chain, freed)) die_of_second_free(twice);
             // The bag has to be listed, or to be given back: with the lock.
             if (freed.count() == 0 || freed.count() + chain.count == carved(chain)) break;
             chain.last->next = freed.newest();
             os::between_steps();
-            if (freed.exchange(home, {chain.first, freed.count() + chain.count, freed.shard()})) return count(freed.shard(), chain.count);
+            if (freed.exchange(home, freed.with(chain.first, chain.count))) return count(freed.shard(), chain.count);
         }
         waiting_[waiting_count_++] = chain;
         if (waiting_count_ == places) send_waiting();
@@ -135,7 +152,7 @@ private:
                 die_of_second_free(twice);
             }
             chain.last->next = freed.newest();
-        } while (!freed.exchange(home, {chain.first, freed.count() + chain.count, freed.shard()}));
+        } while (!freed.exchange(home, freed.with(chain.first, chain.count)));
         count(freed.shard(), chain.count);
         Shard& shard = held.shard();
         shard.lock.assert_held();
@@ -165,12 +182,12 @@ private:
 // in the order in which they allocated, or in its reverse.
 void ClassHeap::sort(Batch list, Emptied& emptied) {
     const bool long_bags = shape().bags > 1;
-    const Bytes bytes = Bytes{shape().bags} << bag_shift;
     const Bytes size = shape().size;
-    const Bytes objects_bytes = size * shape().objects;
+    const std::uint32_t most = shape().objects;
+    const Bytes bytes = size * most;
     const ObjectCheck check(region(), class_);
     Sorter sorter(*this, emptied);
-    const Object* before = list.head;
+    Object* before = list.head;
     Object* object = list.head;
     while (object != nullptr) {
         if (NUMALLOC_UNLIKELY(!check.in_class(object))) die_of_damage(before);
@@ -180,30 +197,27 @@ void ClassHeap::sort(Batch list, Emptied& emptied) {
         const Address start = address_of(region().address(b));
         NUMALLOC_ASSERT(home.state == BagState::small && home.class_id == class_.value);
         Chain& chain = sorter.chain_of(b);
-        if (chain.count == 0) chain.newest = FreeList::of(home).newest();
         const Object* const freed = chain.newest;
-        Object* const first = object;
-        Object* last = object;
-        std::uint32_t run = 0;
+        (chain.count == 0 ? chain.first : chain.last->next) = object;
+        std::uint32_t run = chain.count;
         do {
             if (NUMALLOC_UNLIKELY(!check.starts_object(object, start))) die_of_interior(object);
-            if (NUMALLOC_UNLIKELY(object == freed || chain.count + run > shape().objects)) die_of_second_free(object);
+            if (NUMALLOC_UNLIKELY(object == freed || run > most)) die_of_second_free(object);
             ++run;
-            last = object;
+            before = object;
+            object = object->next;
             // Objects in a row of addresses as well, up or down, begin where objects do.
-            const Bytes step = address_of(object->next) - address_of(object);
+            const Bytes step = address_of(object) - address_of(before);
             if (step == size || step == 0 - size) {
-                last = last_in_row(object, step, step == size ? start + objects_bytes : start - size, run);
-                if (NUMALLOC_UNLIKELY(lies_between(freed, object, last))) die_of_second_free(object);
+                Object* const last = last_in_row(before, step, step == size ? start + bytes : start - size, run);
+                if (NUMALLOC_UNLIKELY(lies_between(freed, before, last))) die_of_second_free(before);
+                before = last;
+                object = last->next;
             }
-            object = last->next;
         } while (address_of(object) - start < bytes);
-        os::count_walked(run);
-        before = last;
-        if (chain.count == 0) chain.first = first;
-        else chain.last->next = first;
-        chain.last = last;
-        chain.count += run;
+        os::count_walked(run - chain.count);
+        chain.last = before;
+        chain.count = run;
     }
     sorter.finish();
 }
