@@ -30,4 +30,11 @@ if(NOT NUMALLOC_CHECKS)
     target_link_options(instructions_fixed PRIVATE -no-pie)
     numalloc_test(figures.instructions_fixed programs 300 env NUMALLOC_TEST_ANY=1
         ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/instructions.py ${LIBRARY} $<TARGET_FILE:instructions_fixed> new64 array64)
+
+    # The programs of bench/ are built beside this library only.
+    if(NUMALLOC_BUILD_BENCHMARKS)
+        numalloc_test(figures.counts programs 600
+            ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/counts.py ${LIBRARY} ${CMAKE_BINARY_DIR}/bench
+            ${CMAKE_CURRENT_SOURCE_DIR}/figures/counts.json)
+    endif()
 endif()
