@@ -1,9 +1,12 @@
 // Huge pages: they go back whole, or what is left of them stays small.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "made_up_node.h"
 
@@ -76,17 +79,58 @@ TEST(PagesHuge, WhatTheKernelPutBesideABagGoesWithIt) {
 // Clean bags that no dirty one lies beside, but used ones.
 TEST(PagesHuge, GivingBackAllTakesWhatLiesBesideUsedBags) {
     HugeNode node(20000);
-    const BagIndex run = node.take_filled(4 * huge_bags - 1), wall = node.take(1);
+    const BagIndex run = node.take_filled(4 * huge_bags - 2), wall = node.take(1);
     node.pages.give(run);
     node.pages.purge(true);
-    const BagIndex one = node.take_filled(1);
+    const BagIndex one = node.take_filled(2);
     ASSERT_EQ(one, run);
     const BagIndex first_end = run + huge_bags, last_begin = run + 3 * huge_bags;
-    for (const BagIndex b : {one + 1, first_end - 1, last_begin, wall - 1}) node.touch(b);
+    for (const BagIndex b : {one + 2, first_end - 1, last_begin, wall - 1}) node.touch(b);
     node.pages.purge(true);
-    for (const BagIndex b : {one + 1, first_end - 1, last_begin, wall - 1}) EXPECT_FALSE(node.is_touched(b)) << (b - run);
+    for (const BagIndex b : {one + 2, first_end - 1, last_begin, wall - 1}) EXPECT_FALSE(node.is_touched(b)) << (b - run);
     EXPECT_TRUE(node.is_touched(one));
     node.pages.validate();
+}
+
+// Each time the bags that went before lie beside the next one: they are no progress.
+TEST(PagesHuge, GivingBackAllLeavesNothingOfManyAges) {
+    HugeNode node(-1);
+    std::vector<BagIndex> runs;
+    for (int i = 0; i < 64; ++i) runs.push_back(node.take_filled(2));
+    const BagIndex wall = node.take_filled(2);
+    for (const BagIndex run : runs) {
+        node.pages.give(run);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    node.pages.purge(true);
+    EXPECT_EQ(node.pages.use().dirty_bags, 0u);
+    (void)wall;
+}
+
+// Where a page holds several bags: the half that is free waits for the other, and does not keep what was freed after it.
+TEST(PagesHuge, HalfAPageBesideCleanBagsHoldsNothingUp) {
+    HugeNode node(10);
+    const auto small = [&](std::uint32_t bags) {
+        const BagIndex run = node.pages.take(bags, 1, BagState::small);
+        node.fill(run, bags);
+        return run;
+    };
+    const BagIndex other_half = small(1), half = small(1), behind = small(20), wall = small(2);
+    const BagIndex later = small(640), end = small(2);
+    const auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
+    node.pages.give(behind);
+    wait();
+    node.pages.purge(false);
+    node.pages.give(half);
+    wait();
+    node.pages.give(later);
+    wait();
+    for (int i = 0; i < 4; ++i) node.pages.purge(false);
+    EXPECT_LE(node.pages.use().dirty_bags, 1u);
+    node.pages.validate();
+    (void)other_half;
+    (void)wall;
+    (void)end;
 }
 
 // khugepaged would fill it again.

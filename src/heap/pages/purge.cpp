@@ -48,7 +48,8 @@ PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
     if (page_bags() > 1) {
         first = page_start(first) >= run ? page_start(first) : page_end(first);
         to = page_end(to) <= run_end ? page_end(to) : page_start(to);
-        if (first >= to) return {};
+        // Nothing of the piece, then: what is clean beside it need not go by itself.
+        if (max_of(first, piece) >= min_of(to, end)) return {};
         while (near > first) near = free_.piece_before(near);
     }
     return cut_range(run, {first, to}, near);
@@ -130,7 +131,7 @@ Bytes PageHeap::purge(bool all) {
     std::uint64_t left;
     {
         os::Guard guard(lock_);
-        left = all ? free_.bags() : 0;
+        left = all ? free_.dirty() : 0;
         if (!all) range = pick(purged_a_call, os::milliseconds());
     }
     if (!all) return Bytes{purge_due(range, purged_a_call)} << bag_shift;
@@ -149,7 +150,7 @@ Bytes PageHeap::purge(bool all) {
         }
         const Discarded how = discard(range);
         if (how == Discarded::done) went += range.dirty;
-        left -= min_of<std::uint64_t>(left, range.bags);
+        left -= min_of<std::uint64_t>(left, range.dirty);
         os::Guard guard(lock_);
         finish(range, how, os::milliseconds());
     }
