@@ -26,10 +26,15 @@ BagIndex PageHeap::aligned_down(BagIndex b, std::uint32_t alignment) const {
     return next == b ? b : next - alignment;
 }
 
-// Of what is mapped and may be huge at all.
+// Of what is mapped and may be huge at all. Not of others' mappings, as far as they are known: their advice is theirs.
 PageHeap::Range PageHeap::stretch_of(BagIndex b) const {
     const std::uint64_t end = min_of<std::uint64_t>(free_.aligned(b + 1, stretch_bags).value, region_.committed());
-    return {max_of(aligned_down(b, stretch_bags), region_.huge_from()), BagIndex{end}};
+    Range stretch{max_of(aligned_down(b, stretch_bags), region_.huge_from()), BagIndex{end}};
+    for (std::uint32_t i = 0, n = gaps_.load(std::memory_order_relaxed); i < n; ++i) {
+        if (gap_[i].end <= b) stretch.first = max_of(stretch.first, gap_[i].end);
+        else stretch.end = min_of(stretch.end, gap_[i].first);
+    }
+    return stretch;
 }
 
 // The range begins or ends in huge pages that others have parts of.
