@@ -157,6 +157,18 @@ TEST(PagesMove, ToAPlaceThatIsMostlyResidentIsACopy) {
     }
 }
 
+// A copy would make it resident.
+TEST(PagesMove, WhatWasNeverWrittenToIsMoved) {
+    Node node(20000);
+    const BagIndex from = node.take(9 * bags_of_mib), rested = node.take(9 * bags_of_mib), wall = node.take(1);
+    node.pages.give(rested);
+    const BagIndex to = node.take(9 * bags_of_mib);
+    ASSERT_EQ(to, rested);
+    ASSERT_TRUE(node.pages.move(from, to, 9 * bags_of_mib));
+    EXPECT_EQ(node.pages.moved_mappings(), 1u);
+    (void)wall;
+}
+
 TEST(PagesMove, LockedMemoryIsCopied) {
     Node node(-1);
     const Block from = take(node, 4 * bags_of_mib, 1);

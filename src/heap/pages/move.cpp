@@ -72,8 +72,10 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     bags = whole_pages(bags);
     const Bytes bytes = Bytes{bags} << bag_shift;
     // To move pages to where others are would throw these away, and the next user of the place that is left would fault:
-    // a copy is cheaper. Under strict binding no pages were put there.
-    const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::used_part;
+    // a copy is cheaper. Under strict binding no pages were put there. The marks say what may be resident: what never was,
+    // a copy would make so.
+    const auto mostly_resident = [&](BagIndex b) { return os::resident_bytes(region_.address(b), bytes) > bytes / policy::used_part; };
+    const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::used_part && mostly_resident(to) && mostly_resident(from);
     // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves.
     const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), Bytes{page_bags()} << bag_shift);
     os::Replaced last = os::Replaced::refused;
