@@ -143,6 +143,23 @@ TEST(PageHeapPurge, AProgramThatShrinksGivesBackAsItShrinks) {
     EXPECT_LE(node.pages.use().dirty_bags, 256u * 32 / 4);
 }
 
+// Two go for each that comes: what was taken counts as often as what was given, and nobody may call again.
+TEST(PageHeapPurge, AReductionByPairsKeepsTwiceWhatItUses) {
+    Node node(20000, 1 * GiB);
+    std::vector<BagIndex> runs;
+    for (int i = 0; i < 256; ++i) runs.push_back(node.take_filled(32));
+    while (runs.size() > 1) {
+        std::vector<BagIndex> sums;
+        for (std::size_t i = 0; i + 1 < runs.size(); i += 2) {
+            sums.push_back(node.take_filled(32));
+            node.pages.give(runs[i]);
+            node.pages.give(runs[i + 1]);
+        }
+        runs = sums;
+    }
+    EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor + 2u * 32);
+}
+
 // Takes and gives 16 MiB in runs of one length, with a pause between as a program has that writes to them.
 void take_and_give(Node& node, std::uint32_t length, int pause_ms) {
     std::vector<BagIndex> runs;

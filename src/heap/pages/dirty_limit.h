@@ -4,12 +4,14 @@
 // again. So what is freed and not replaced goes back at once, beyond a share of what is in use. What is freed
 // and replaced in turn only waits for purge_delay:
 //
-//   due = min(dirty - allowed, fall - short)      bags to give back early, 0 where negative
+//   due = max(min(dirty - allowed, fall - short),     bags to give back early, 0 where negative
+//             dirty - max(allowed, 2 * in_use))
 //     fall    bags freed, less twice those taken since, less those that went back
 //     short   in_use / 2; in_use, if within purge_delay any pages were needed again soon after some had gone early
 //
 // A program that replaces blocks at random has no fall, however much in_use swings. One that frees all has
-// one as soon as a third is freed, and by the end all of it went.
+// one as soon as a third is freed, and by the end all of it went. One that frees two blocks for each that it takes (a
+// reduction by pairs) has none: it keeps twice what it uses.
 //
 // A program that frees all and allocates the same again must not pay page faults in every round, though. Memory
 // that went back early is *regretted* when requests of the kind that was freed need pages again within purge_delay;
@@ -62,8 +64,10 @@ public:
         const std::uint64_t allowed = now_allowed(in_use, threads);
         const bool comes_back = needed_again_ && now - needed_again_at_ <= period_;
         const std::uint64_t short_fall = comes_back ? in_use : in_use / policy::short_fall_part;
-        if (dirty <= allowed || fall_ <= short_fall) return 0;
-        return static_cast<std::uint32_t>(min_of(dirty - allowed, fall_ - short_fall));
+        const std::uint64_t most_idle = max_of(allowed, policy::idle_part * in_use);
+        const std::uint64_t idle = dirty > most_idle ? dirty - most_idle : 0;
+        const std::uint64_t fallen = dirty > allowed && fall_ > short_fall ? min_of(dirty - allowed, fall_ - short_fall) : 0;
+        return static_cast<std::uint32_t>(max_of(idle, fallen));
     }
 
     // A run became free.
