@@ -11,7 +11,7 @@
 // A region, from its start R:
 //   | class map |     | thread heaps | bag marks | Bag table | NodeHeap | bags .... |           nothing          |
 //   R             R + reach - T      R + reach                          R + data_offset  R + end_offset    R + stride
-//     1 B/bag             T bytes      3 bits/bag  32 B/bag
+//     1 B/bag             T bytes      4 bits/bag  32 B/bag
 //
 // All before the bags is metadata: on the region's own node, never on huge pages.
 //
