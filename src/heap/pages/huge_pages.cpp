@@ -6,7 +6,8 @@
 //
 //   a huge page of which a part went back while others use the rest is broken: its stretch is advised against
 //   huge pages. Whole ones stay what they are, until they go back.
-//   a stretch that is free whole may have huge pages again, when a part of it is taken.
+//   a stretch that is free whole may have huge pages again, when a part of it is taken; the last one of the heap, when
+//   it is mapped anew.
 //
 // By stretches, because each change of advice may cost one more of the 65,530 mappings that a process may have.
 // BagMark::normal says which are advised against; the advice follows outside of the lock, and may be late.
@@ -99,11 +100,14 @@ void PageHeap::purge_beside_used() {
                 next = run + free_.length(run);
                 const Range part = shared_huge_page(run, at_end);
                 if (part.first == part.end) continue;
-                range = cut_range(run, part, run);
+                BagIndex near = at_end ? free_.last_piece(run) : run;
+                while (near > part.first) near = free_.piece_before(near);
+                range = cut_range(run, part, near);
             }
             const Discarded how = discard(range);
             os::Guard guard(lock_);
             finish(range, how, os::milliseconds());
+            if (how == Discarded::refused) return;
         }
         run = next;
     }

@@ -119,7 +119,7 @@ std::uint32_t PageHeap::purge_due(Purging range, std::uint32_t most) {
         const std::uint32_t now = os::milliseconds();
         finish(range, how, now);
         trim = top_is_clean();
-        most -= min_of(most, range.bags);
+        most -= min_of(most, range.dirty);
         range = most > 0 ? pick(most, now) : Purging{};
     }
     if (trim) trim_top();
