@@ -161,6 +161,21 @@ TEST(PagesHuge, AStretchWithABrokenOneIsAdvisedAgainstThemUntilItIsFreeWhole) {
     }
 }
 
+// A mapping that was changed is advised anew: what breaks there later is seen again.
+TEST(PagesHuge, WhatIsSettledCanBeBrokenAgain) {
+    HugeNode node(0);
+    const BagIndex gone = node.take_filled(huge_bags / 2), stays = node.take_filled(huge_bags / 2);
+    const BagIndex half = node.take_filled(huge_bags / 2), other = node.take_filled(huge_bags / 2);
+    if (node.advice(stays) != "hg") GTEST_SKIP() << "a kernel without huge pages";
+    node.pages.give(gone);
+    ASSERT_EQ(node.advice(half), "nh");
+    node.pages.settle(half, huge_bags);
+    ASSERT_EQ(node.advice(half), "hg");
+    node.pages.give(half);
+    EXPECT_EQ(node.advice(other), "nh");
+    node.pages.validate();
+}
+
 TEST(PagesHuge, AWholeOneBreaksNothing) {
     HugeNode node(0);
     const BagIndex before = node.take_filled(huge_bags), whole = node.take_filled(huge_bags), after = node.take_filled(1);

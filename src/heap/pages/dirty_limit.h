@@ -7,7 +7,7 @@
 //   due = max(min(dirty - allowed, fall - short),     bags to give back early, 0 where negative
 //             dirty - max(allowed, 2 * in_use))
 //     fall    bags freed, less twice those taken since, less those that went back
-//     short   in_use / 2; in_use, if within purge_delay any pages were needed again soon after some had gone early
+//     short   in_use / 2; all of in_use for purge_delay after pages were needed again that had gone early
 //
 // A program that replaces blocks at random has no fall, however much in_use swings. One that frees all has
 // one as soon as a third is freed, and by the end all of it went. One that frees two blocks for each that it takes (a

@@ -73,6 +73,12 @@ void PageHeap::huge_again(Range range) {
     if (range.first < range.end) region_.advise(range.first, range.end - range.first, os::HugePages::on);
 }
 
+void PageHeap::settle(BagIndex first, std::uint32_t bags) {
+    region_.settle(first, bags);
+    os::Guard guard(lock_);
+    set(BagMark::normal, first, bags, false);
+}
+
 // Of the run's first or last huge page what is free, if others use the rest; empty if not.
 PageHeap::Range PageHeap::shared_huge_page(BagIndex run, bool at_end) const {
     const BagIndex end = run + free_.length(run);

@@ -75,7 +75,8 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     // a copy is cheaper. Under strict binding no pages were put there. The marks say what may be resident: what never was,
     // a copy would make so.
     const auto mostly_resident = [&](BagIndex b) { return os::resident_bytes(region_.address(b), bytes) > bytes / policy::used_part; };
-    const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::used_part && mostly_resident(to) && mostly_resident(from);
+    const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::used_part &&
+                        mostly_resident(to) && mostly_resident(from);
     // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves.
     const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), Bytes{page_bags()} << bag_shift);
     os::Replaced last = os::Replaced::refused;
@@ -84,7 +85,7 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
         memcpy(region_.address(from), region_.address(to), done);
         return false;
     }
-    if (movable && last == os::Replaced::refused) region_.settle(to + bags_in(done), bags - bags_in(done));
+    if (movable && last == os::Replaced::refused) settle(to + bags_in(done), bags - bags_in(done));
     const bool given_back = copy(from, to, done, bytes);
 
     os::Replaced renewed = os::Replaced::refused;

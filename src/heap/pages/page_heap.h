@@ -104,6 +104,9 @@ public:
         return false;
     }
 
+    // Binds and advises bags in use as the region's are: their mapping was changed.
+    void settle(BagIndex first, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
+
     // How many threads it serves now, which says how much is kept for them.
     void set_threads(std::uint32_t threads) { threads_.store(threads, std::memory_order_relaxed); }
 

@@ -87,8 +87,8 @@ PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
 }
 
 PageHeap::Discarded PageHeap::discard(const Purging& range) {
-    break_huge_pages(range);
     if (!os::discard(region_.address(range.first), Bytes{range.bags} << bag_shift)) return Discarded::refused;
+    break_huge_pages(range);
     if (region_.count(BagMark::moved, range.first, range.bags) == 0) return Discarded::done;
     const os::Replaced renewed = region_.renew(range.first, range.bags);
     if (renewed == os::Replaced::done) note_mapping(range.first, range.bags, false);

@@ -11,12 +11,13 @@ namespace numalloc {
 // The pages of a moved object, from bag `from_bag` of it on, are given up, and their place is the
 // node's own again.
 void ProcessHeap::bring_back(Location at, std::uint32_t from_bag) {
-    Region& region = at.owner->pages.region();
+    PageHeap& pages = at.owner->pages;
+    const Region& region = pages.region();
     const BagIndex first = at.bag + from_bag;
     const std::uint32_t bags = region.bag(at.bag).run - from_bag;
     os::discard(region.address(first), Bytes{bags} << bag_shift);
     os::unbind(region.address(first), Bytes{bags} << bag_shift);
-    region.settle(first, bags);
+    pages.settle(first, bags);
 }
 
 bool ProcessHeap::was_moved(Location at) const { return any_moved() && at.owner->pages.moved_to(at.bag) != no_node; }
@@ -76,7 +77,7 @@ int ProcessHeap::move_big(Location at, NodeId to) {
     const bool is_home = to == at.owner->node;
     if (is_home) {
         os::unbind(p, bytes);
-        pages.region().settle(at.bag, bytes >> bag_shift);
+        pages.settle(at.bag, static_cast<std::uint32_t>(bytes >> bag_shift));
     } else {
         os::bind(p, bytes, os::topology().os_node(to), os::BindMode::preferred);
     }
