@@ -117,6 +117,19 @@ std::string capitals(std::string text) {
     return text;
 }
 
+// In lines of 110 characters at most.
+std::string wrapped(const std::string& text) {
+    std::istringstream words(text);
+    std::string result;
+    std::size_t column = 0;
+    for (std::string word; words >> word; column += word.size() + 1) {
+        if (column + word.size() > 110) column = 0;
+        if (!result.empty()) result += column == 0 ? '\n' : ' ';
+        result += word;
+    }
+    return result;
+}
+
 std::string reference() {
     std::ostringstream out;
     out << "# Options\n\n"
@@ -127,7 +140,7 @@ std::string reference() {
            "(`NUMALLOC_UPDATE=1 options_test` rewrites it).\n";
 #define NUMALLOC_OPTION(name, Kind, default_text, what)                                    \
     out << "\n## NUMALLOC_" << capitals(#name) << "\n\n"                                  \
-        << static_cast<char>(std::toupper(what[0])) << (what) + 1 << ".\n\n"              \
+        << wrapped(std::string(1, static_cast<char>(std::toupper(what[0]))) + ((what) + 1) + ".") << "\n\n" \
         << "- Accepted: " << kind::Kind##_accepted << "\n- Default: `" << #default_text << "`\n";
 #include "numalloc/options.def"
 #undef NUMALLOC_OPTION
