@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "base/atomic.h"
+#include "os/refusals.h"
 #include "os/syscall.h"
 
 // glibc 2.35 and later register rseq for each thread and say where it lies.
@@ -38,7 +39,10 @@ long get_affinity(int tid, CpuMask& mask) {
 }
 
 long set_affinity(int tid, const CpuMask& mask) {
-    return call(SYS_sched_setaffinity, tid, sizeof(CpuMask), mask.data());
+    const long result = call(SYS_sched_setaffinity, tid, sizeof(CpuMask), mask.data());
+    // A thread that has ended meanwhile is no refusal.
+    if (failed(result) && result != -ESRCH) refused_affinity.note(static_cast<int>(-result));
+    return result;
 }
 
 long get_affinity(int tid, std::size_t bytes, void* mask) { return call(SYS_sched_getaffinity, tid, bytes, mask); }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "os/refusals.h"
 #include "os/syscall.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -97,7 +98,7 @@ bool unmap(void* p, Bytes bytes) { return !failed(call(SYS_munmap, p, bytes)); }
 
 bool discard(void* p, Bytes bytes) {
     // Locked memory (mlockall) refuses: it stays with us, which is what its owner asked for.
-    return !failed(call(SYS_madvise, p, bytes, MADV_DONTNEED));
+    return refused_discards.note(static_cast<int>(-call(SYS_madvise, p, bytes, MADV_DONTNEED))) == 0;
 }
 
 bool populate(void* p, Bytes bytes) {

@@ -1,6 +1,5 @@
 #include "os/numa_policy.h"
 
-#include <fcntl.h>
 #include <linux/mempolicy.h>
 
 #include <atomic>
@@ -11,6 +10,7 @@
 #include "base/text.h"
 #include "os/clock.h"
 #include "os/memory.h"
+#include "os/refusals.h"
 #include "os/sysfs.h"
 #include "os/syscall.h"
 
@@ -47,18 +47,18 @@ Bytes field(const char* text, const char* name) {
 int bind(void* p, Bytes bytes, unsigned os_node, BindMode mode) {
     NodeMask nodes;
     nodes.add(os_node);
-    return set_policy(p, bytes, mode == BindMode::strict ? MPOL_BIND : MPOL_PREFERRED, nodes);
+    return refused_binding.note(set_policy(p, bytes, mode == BindMode::strict ? MPOL_BIND : MPOL_PREFERRED, nodes));
 }
 
 int bind_within(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes) {
-    if (const int error = set_policy(p, bytes, MPOL_BIND, nodes); error != 0) return error;
+    if (const int error = refused_binding.note(set_policy(p, bytes, MPOL_BIND, nodes)); error != 0) return error;
     return static_cast<int>(-call(SYS_set_mempolicy_home_node, p, bytes, os_node, 0));
 }
 
 int interleave(void* p, Bytes bytes, const NodeMask& nodes) {
     // Without weights of its own this policy is the other one, and before Linux 6.9 it is EINVAL.
     if (set_policy(p, bytes, weighted_interleave, nodes) == 0) return 0;
-    return set_policy(p, bytes, MPOL_INTERLEAVE, nodes);
+    return refused_binding.note(set_policy(p, bytes, MPOL_INTERLEAVE, nodes));
 }
 
 int unbind(void* p, Bytes bytes) { return set_policy(p, bytes, MPOL_DEFAULT, {}); }
@@ -67,7 +67,7 @@ int move_to_node(void* p, Bytes bytes, unsigned os_node) {
     NodeMask nodes;
     nodes.add(os_node);
     const int error = set_policy(p, bytes, MPOL_BIND, nodes, MPOL_MF_MOVE | MPOL_MF_STRICT);
-    return error == EIO ? ENOMEM : error;
+    return refused_moves.note(error == EIO ? ENOMEM : error);
 }
 
 int node_of_page(const void* p) {
@@ -168,23 +168,8 @@ private:
 }  // namespace
 
 Bytes kept_bytes_of_node(unsigned os_node) {
-    const long fd = call(SYS_openat, AT_FDCWD, "/proc/zoneinfo", O_RDONLY | O_CLOEXEC, 0);
     KeptByZones kept(os_node);
-    // The file has a few lines a CPU and zone: too long for a buffer, so it is cut into lines.
-    char chunk[1024];
-    char line[160];
-    std::size_t length = 0;
-    for (long n = 0; !failed(fd) && (n = call(SYS_read, fd, chunk, sizeof chunk)) > 0;)
-        for (long i = 0; i < n; ++i) {
-            if (chunk[i] != '\n') {
-                if (length + 1 < sizeof line) line[length++] = chunk[i];
-                continue;
-            }
-            line[length] = '\0';
-            kept.line(line);
-            length = 0;
-        }
-    if (!failed(fd)) call(SYS_close, fd);
+    for_each_line("/proc/zoneinfo", [&](const char* line) { kept.line(line); });
     const std::uint64_t pages = kept.pages();
     return pages == 0 ? 64 * MiB : pages * page_size();
 }

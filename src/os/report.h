@@ -8,8 +8,11 @@ namespace numalloc::os {
 
 using Line = Text<512>;
 
-// Writes "numalloc: LINE\n" to stderr.
+// Writes "numalloc: LINE\n" to stderr, or hands the line to whom set_output() named.
 void say(const Line& line);
+
+using Output = void (*)(const char* line, void* argument);
+void set_output(Output take, void* argument);
 
 // The same, then abort().
 [[noreturn]] void die(const Line& line);

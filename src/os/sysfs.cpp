@@ -21,4 +21,23 @@ long read_file(const char* path, char* buffer, Bytes capacity) {
     return n < 0 ? n : static_cast<long>(size);
 }
 
+void read_lines(const char* path, void (*take)(void* context, const char* line), void* context) {
+    const long fd = call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    if (failed(fd)) return;
+    char chunk[1024];
+    char line[160];
+    std::size_t length = 0;
+    for (long n = 0; (n = call(SYS_read, fd, chunk, sizeof chunk)) > 0;)
+        for (long i = 0; i < n; ++i) {
+            if (chunk[i] != '\n') {
+                if (length + 1 < sizeof line) line[length++] = chunk[i];
+                continue;
+            }
+            line[length] = '\0';
+            take(context, line);
+            length = 0;
+        }
+    call(SYS_close, fd);
+}
+
 }  // namespace numalloc::os

@@ -1,0 +1,78 @@
+#include "os/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "os/sysfs.h"
+#include "os/syscall.h"
+
+namespace numalloc::os {
+
+long open_to_append(const char* path) {
+    return call(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+}
+
+long write_all(long fd, const char* text, Bytes length) {
+    while (length > 0) {
+        const long n = call(SYS_write, fd, text, length);
+        if (n == -EINTR) continue;
+        if (failed(n)) return n;
+        text += n;
+        length -= static_cast<Bytes>(n);
+    }
+    return 0;
+}
+
+long copy_of(long fd) {
+    constexpr int first = 500;
+    const long copy = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first);
+    return failed(copy) ? call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3) : copy;
+}
+
+void close_file(long fd) { call(SYS_close, fd); }
+
+void* share_memory(const char* path, Bytes bytes) {
+    constexpr int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    long fd = call(SYS_openat, AT_FDCWD, path, flags, 0600);
+    if (fd == -EEXIST) {
+        remove_file(path);
+        fd = call(SYS_openat, AT_FDCWD, path, flags, 0600);
+    }
+    if (failed(fd)) return nullptr;
+    // Of a full file system the first touch would be a SIGBUS: the memory is there before, or not at all.
+    long p = call(SYS_fallocate, fd, 0, 0, bytes);
+    if (!failed(p)) p = call(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    call(SYS_close, fd);
+    if (!failed(p)) return reinterpret_cast<void*>(p);
+    remove_file(path);
+    return nullptr;
+}
+
+void remove_file(const char* path) { call(SYS_unlinkat, AT_FDCWD, path, 0); }
+
+unsigned user_id() { return static_cast<unsigned>(call(SYS_geteuid)); }
+
+std::uint64_t process_start() {
+    char text[512];
+    if (read_file("/proc/self/stat", text, sizeof text) <= 0) return 0;
+    // The name may have spaces and brackets of its own: the fields go on behind the last bracket, with the third.
+    const char* p = strrchr(text, ')');
+    if (p == nullptr) return 0;
+    for (int field = 2; *p != '\0' && field < 22; ++p)
+        if (*p == ' ') ++field;
+    std::uint64_t value = 0;
+    for (; *p >= '0' && *p <= '9'; ++p) value = value * 10 + static_cast<std::uint64_t>(*p - '0');
+    return value;
+}
+
+std::uint64_t nanoseconds() {
+    timespec now{};
+    call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace numalloc::os
