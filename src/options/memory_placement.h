@@ -18,6 +18,7 @@ struct MemoryPlacement {
     };
     Kind kind = Kind::local;
     os::NodeMask nodes;  // the kernel's numbers
+    bool operator==(const MemoryPlacement&) const = default;
 };
 
 // Takes the whole text; false leaves `result` alone.

@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
+#include "base/atomic.h"
 #include "options/parse.h"
+#include "os/lock.h"
 #include "os/report.h"
 
 namespace numalloc {
@@ -115,6 +118,53 @@ void parse_options(Options& into, const char* const* environment, void (*complai
 }
 
 const Options& options() { return current; }
+
+namespace {
+
+constexpr char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// The caller's text may go; a reader may still have the one before.
+os::Lock<os::LockRank::initialise> setting;
+const char* kept(const char* path) NUMALLOC_REQUIRES(setting) {
+    constinit static char texts[2][4096];
+    constinit static unsigned last = 0;
+    if (path == nullptr) return nullptr;
+    char* const text = texts[last = 1 - last];
+    const std::size_t length = min_of(strlen(path), sizeof texts[0] - 1);
+    memcpy(text, path, length);
+    text[length] = '\0';
+    return text;
+}
+
+template <class T>
+void set_value(T& value, T to) NUMALLOC_REQUIRES(setting) { store_relaxed(value, to); }
+void set_value(const char*& value, const char* to) NUMALLOC_REQUIRES(setting) { store_release(value, kept(to)); }
+
+}  // namespace
+
+bool is_called(const char* option, const char* name) {
+    const char* rest = name;
+    for (const char* p = prefix; *p != '\0' && capital(*rest) == *p; ++p) ++rest;
+    if (static_cast<std::size_t>(rest - name) != strlen(prefix)) rest = name;
+    while (*option != '\0' && *option == small(*rest)) ++option, ++rest;
+    return *option == *rest;
+}
+
+OptionSet set_option(const char* name, const char* text) {
+    os::Guard guard(setting);
+#define NUMALLOC_OPTION(option, Kind, default_text, what) \
+    if (is_called(#option, name)) return OptionSet::fixed;
+#define NUMALLOC_LIVE_OPTION(option, Kind, default_text, what)                \
+    if (is_called(#option, name)) {                                           \
+        kind::Kind value{};                                                   \
+        if (!parse_##Kind(text, value)) return OptionSet::not_understood;     \
+        set_value(current.option, value);                                     \
+        return OptionSet::done;                                               \
+    }
+#include "numalloc/options.def"
+#undef NUMALLOC_OPTION
+    return OptionSet::unknown;
+}
 
 void init_options() {
     const int kept = errno;

@@ -28,6 +28,7 @@ enum class HugePages : std::uint8_t { system, automatic, on, off };
     KIND(Path, const char*, "a path, or none")                                                 \
     KIND(Milliseconds, std::int32_t, "milliseconds, a number with ms or s, or -1 for never")   \
     KIND(Size, Bytes, "bytes, or a number with K, M, G or T")                                  \
+    KIND(Signal, int, "USR1, USR2, HUP, WINCH, PROF, a number from 1 to 64 but 9 and 19, or none") \
     KIND(Flag, bool, "0, 1, off, on, no, yes")
 
 namespace kind {
@@ -44,13 +45,20 @@ struct Options {
 #undef NUMALLOC_OPTION
 };
 
-// Constant after init_options(); all zero before.
+// Constant after init_options(), but for what set_option() changes; all zero before.
 const Options& options();
 
 // Reads the environment, unless the process runs with raised privileges (AT_SECURE): then its
 // caller does not choose. A bad value is one line on stderr, and the default is used. Called
 // once, before any other thread uses the library; allocates nothing, keeps errno.
 void init_options();
+
+// Whether `name` (as in the table, or as in the environment) names the option of the table.
+bool is_called(const char* option, const char* name);
+
+enum class OptionSet { done, unknown, not_understood, fixed };
+// Of those that may change while the program runs. Thread-safe. What follows from it is the caller's to see to.
+OptionSet set_option(const char* name, const char* text);
 
 // The same for any environment, a list of "NAME=value" that ends in nullptr. Each complaint is
 // one call of `complain`.

@@ -2,6 +2,8 @@
 // that it does not wholly understand; the result is then untouched.
 #pragma once
 
+#include <csignal>
+
 #include "base/number_list.h"
 #include "options/options.h"
 
@@ -27,53 +29,54 @@ constexpr bool parse_word(const char* text, const Word (&words)[N], T& result) {
 template <class E>
 constexpr int number_of(E e) { return static_cast<int>(e); }
 
-constexpr bool parse_Binding(const char* text, Binding& result) {
-    constexpr Word words[] = {{"interleave", number_of(Binding::interleave)},
-                              {"saturate", number_of(Binding::saturate)},
-                              {"file", number_of(Binding::file)},
-                              {"none", number_of(Binding::none)}};
-    return parse_word(text, words, result);
-}
+inline constexpr Word words_of_Binding[] = {{"interleave", number_of(Binding::interleave)},
+    {"saturate", number_of(Binding::saturate)},
+    {"file", number_of(Binding::file)},
+    {"none", number_of(Binding::none)}};
+constexpr bool parse_Binding(const char* text, Binding& result) { return parse_word(text, words_of_Binding, result); }
 
-constexpr bool parse_MemoryBinding(const char* text, MemoryBinding& result) {
-    constexpr Word words[] = {{"preferred", number_of(MemoryBinding::preferred)},
-                              {"strict", number_of(MemoryBinding::strict)},
-                              {"none", number_of(MemoryBinding::none)}};
-    return parse_word(text, words, result);
-}
+inline constexpr Word words_of_MemoryBinding[] = {{"preferred", number_of(MemoryBinding::preferred)},
+    {"strict", number_of(MemoryBinding::strict)},
+    {"none", number_of(MemoryBinding::none)}};
+constexpr bool parse_MemoryBinding(const char* text, MemoryBinding& result) { return parse_word(text, words_of_MemoryBinding, result); }
 
 constexpr bool parse_Memory(const char* text, MemoryPlacement& result) { return parse_memory_placement(text, result); }
 
-constexpr bool parse_Interleave(const char* text, Interleave& result) {
-    constexpr Word words[] = {{"off", number_of(Interleave::off)},
-                              {"serial", number_of(Interleave::serial)},
-                              {"all", number_of(Interleave::all)}};
-    return parse_word(text, words, result);
-}
+inline constexpr Word words_of_Interleave[] = {{"off", number_of(Interleave::off)},
+    {"serial", number_of(Interleave::serial)},
+    {"all", number_of(Interleave::all)}};
+constexpr bool parse_Interleave(const char* text, Interleave& result) { return parse_word(text, words_of_Interleave, result); }
 
-constexpr bool parse_HugePages(const char* text, HugePages& result) {
-    constexpr Word words[] = {{"system", number_of(HugePages::system)},
-                              {"auto", number_of(HugePages::automatic)},
-                              {"on", number_of(HugePages::on)},
-                              {"off", number_of(HugePages::off)}};
-    return parse_word(text, words, result);
-}
+inline constexpr Word words_of_HugePages[] = {{"system", number_of(HugePages::system)},
+    {"auto", number_of(HugePages::automatic)},
+    {"on", number_of(HugePages::on)},
+    {"off", number_of(HugePages::off)}};
+constexpr bool parse_HugePages(const char* text, HugePages& result) { return parse_word(text, words_of_HugePages, result); }
 
-constexpr bool parse_DeepBind(const char* text, DeepBind& result) {
-    constexpr Word words[] = {{"share", number_of(DeepBind::share)}, {"drop", number_of(DeepBind::drop)}, {"keep", number_of(DeepBind::keep)}};
-    return parse_word(text, words, result);
-}
+inline constexpr Word words_of_DeepBind[] = {{"share", number_of(DeepBind::share)}, {"drop", number_of(DeepBind::drop)}, {"keep", number_of(DeepBind::keep)}};
+constexpr bool parse_DeepBind(const char* text, DeepBind& result) { return parse_word(text, words_of_DeepBind, result); }
 
-constexpr bool parse_Flag(const char* text, bool& result) {
-    constexpr Word words[] = {{"0", 0}, {"1", 1}, {"off", 0}, {"on", 1}, {"no", 0}, {"yes", 1}};
-    return parse_word(text, words, result);
-}
+inline constexpr Word words_of_Flag[] = {{"0", 0}, {"1", 1}, {"off", 0}, {"on", 1}, {"no", 0}, {"yes", 1}};
+constexpr bool parse_Flag(const char* text, bool& result) { return parse_word(text, words_of_Flag, result); }
 
 // nullptr says that there is no such file.
 constexpr bool parse_Path(const char* text, const char*& result) {
     if (*text == '\0') return false;
     result = same(text, "none") ? nullptr : text;
     return true;
+}
+
+// By name, with or without SIG, or by number; 0 stands for none.
+inline constexpr Word words_of_Signal[] = {{"none", 0}, {"HUP", SIGHUP}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"WINCH", SIGWINCH}, {"PROF", SIGPROF}};
+constexpr bool parse_Signal(const char* text, int& result) {
+    const char* p = text;
+    if (const long number = take_number(p); number > 0) {
+        if (*p != '\0' || number > 64 || number == SIGKILL || number == SIGSTOP) return false;
+        result = static_cast<int>(number);
+        return true;
+    }
+    if (text[0] == 'S' && text[1] == 'I' && text[2] == 'G') text += 3;
+    return parse_word(text, words_of_Signal, result);
 }
 
 constexpr bool parse_Milliseconds(const char* text, std::int32_t& result) {

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "options/parse.h"
+#include "base/text.h"
+#include "options/print.h"
 
 namespace numalloc {
 namespace {
@@ -135,15 +136,20 @@ std::string reference() {
     out << "# Options\n\n"
            "Each option is an environment variable, read once when the program first allocates. A value that\n"
            "is not understood is reported on stderr and the default is used. Programs with raised privileges\n"
-           "(setuid) read none of them.\n\n"
+           "(setuid) read none of them. `numalloc_option_get()` says what is in force (docs/api.md), and\n"
+           "`numalloc_option_set()` changes those of which it is said below while the program runs.\n\n"
            "This page is made from include/numalloc/options.def; the unit test options_test keeps it so\n"
            "(`NUMALLOC_UPDATE=1 options_test` rewrites it).\n";
-#define NUMALLOC_OPTION(name, Kind, default_text, what)                                    \
+#define NUMALLOC_ENTRY(name, Kind, default_text, what)                                     \
     out << "\n## NUMALLOC_" << capitals(#name) << "\n\n"                                  \
         << wrapped(std::string(1, static_cast<char>(std::toupper(what[0]))) + ((what) + 1) + ".") << "\n\n" \
-        << "- Accepted: " << kind::Kind##_accepted << "\n- Default: `" << #default_text << "`\n";
+        << "- Accepted: " << kind::Kind##_accepted << "\n- Default: `" << #default_text << "`\n"
+#define NUMALLOC_OPTION(name, Kind, default_text, what) NUMALLOC_ENTRY(name, Kind, default_text, what);
+#define NUMALLOC_LIVE_OPTION(name, Kind, default_text, what) \
+    NUMALLOC_ENTRY(name, Kind, default_text, what) << "- May change while the program runs\n";
 #include "numalloc/options.def"
 #undef NUMALLOC_OPTION
+#undef NUMALLOC_ENTRY
     return out.str();
 }
 
@@ -153,6 +159,49 @@ TEST(Options, TheReferenceIsCurrent) {
     std::ostringstream there;
     there << std::ifstream(path).rdbuf();
     EXPECT_EQ(there.str(), reference()) << "run: NUMALLOC_UPDATE=1 options_test";
+}
+
+// What print says, parse understands, and as the same.
+TEST(Options, WhatIsPrintedIsUnderstood) {
+    const auto again = [](auto print, auto parse, auto value, const char* text) {
+        Text<200> printed;
+        print(printed, value);
+        EXPECT_STREQ(printed.c_str(), text);
+        auto read = value;
+        read = {};
+        EXPECT_TRUE(parse(printed.c_str(), read));
+        EXPECT_TRUE(read == value) << text;
+    };
+    again([](auto& t, auto v) { print_Binding(t, v); }, [](auto t, auto& v) { return parse_Binding(t, v); }, Binding::saturate, "saturate");
+    again([](auto& t, auto v) { print_HugePages(t, v); }, [](auto t, auto& v) { return parse_HugePages(t, v); }, HugePages::automatic, "auto");
+    again([](auto& t, auto v) { print_Milliseconds(t, v); }, [](auto t, auto& v) { return parse_Milliseconds(t, v); }, -1, "-1");
+    again([](auto& t, auto v) { print_Size(t, v); }, [](auto t, auto& v) { return parse_Size(t, v); }, 24 * KiB, "24576");
+    again([](auto& t, auto v) { print_Signal(t, v); }, [](auto t, auto& v) { return parse_Signal(t, v); }, 10, "10");
+    again([](auto& t, auto v) { print_Signal(t, v); }, [](auto t, auto& v) { return parse_Signal(t, v); }, 0, "none");
+    MemoryPlacement bind;
+    ASSERT_TRUE(parse_Memory("bind:0-3,8,10-11", bind));
+    again([](auto& t, auto v) { print_Memory(t, v); }, [](auto t, auto& v) { return parse_Memory(t, v); }, bind, "bind:0-3,8,10-11");
+}
+
+TEST(Options, Signals) {
+    int v = 5;
+    EXPECT_TRUE(parse_Signal("SIGUSR2", v) && v == SIGUSR2);
+    for (const char* bad : {"", "9", "19", "65", "KILL", "USR3", "10x", "-1"}) EXPECT_FALSE(parse_Signal(bad, v)) << bad;
+}
+
+TEST(Options, OnlySomeMayChangeWhileTheProgramRuns) {
+    EXPECT_EQ(set_option("purge_delay", "2s"), OptionSet::done);
+    EXPECT_EQ(options().purge_delay, 2000);
+    EXPECT_EQ(set_option("NUMALLOC_PURGE_DELAY", "5"), OptionSet::done);
+    EXPECT_EQ(options().purge_delay, 5);
+    EXPECT_EQ(set_option("purge_delay", "soon"), OptionSet::not_understood);
+    EXPECT_EQ(options().purge_delay, 5);
+    EXPECT_EQ(set_option("thp", "off"), OptionSet::fixed);
+    EXPECT_EQ(set_option("purge", "1"), OptionSet::unknown);
+    char path[] = "/tmp/there";
+    EXPECT_EQ(set_option("statistics", path), OptionSet::done);
+    path[1] = 'x';
+    EXPECT_STREQ(options().statistics, "/tmp/there");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 table, command = sys.argv[1], sys.argv[2:]
-names = re.findall(r"^NUMALLOC_OPTION\((\w+),", open(table).read(), re.M)
+names = re.findall(r"^NUMALLOC_(?:LIVE_)?OPTION\((\w+),", open(table).read(), re.M)
 assert {"binding", "binding_file", "memory_binding", "memory", "interleave", "thp", "purge_delay", "reserve", "deepbind", "verbose"} <= set(names), names
 GOOD = {
     "binding": ["interleave", "saturate", "none"],
@@ -21,6 +21,9 @@ GOOD = {
     "reserve": ["0", "64G", "512M", "8589934592"],
     "deepbind": ["share", "drop", "keep"],
     "verbose": ["0"],
+    "statistics": ["none"],
+    "statistics_signal": ["USR1", "SIGUSR2", "12", "none"],
+    "statistics_page": ["0", "1"],
 }
 BAD = {
     "binding": ["sideways", "INTERLEAVE ", "1"],

@@ -8,7 +8,7 @@ from pathlib import Path
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.problem import Problem
 
-_OPTION = re.compile(r'^NUMALLOC_OPTION\((\w+),\s*(\w+),\s*([^,]+?),\s*"((?:[^"\\]|\\.)*)"\)', re.M)
+_OPTION = re.compile(r'^NUMALLOC_(?:LIVE_)?OPTION\((\w+),\s*(\w+),\s*([^,]+?),\s*"((?:[^"\\]|\\.)*)"\)', re.M)
 # What users set too and the studies changed; further ones say themselves that they show what a mechanism gains.
 _STUDIED = ("binding", "memory_binding", "interleave", "thp")
 _SAYS_SO = re.compile(r"\bshows what\b")
