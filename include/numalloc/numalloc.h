@@ -46,6 +46,65 @@ extern "C" {
 #define NUMALLOC_NOEXCEPT
 #endif
 
+/* ---- The library. */
+
+#define NUMALLOC_VERSION_MAJOR 0
+#define NUMALLOC_VERSION_MINOR 1
+#define NUMALLOC_VERSION_PATCH 0
+#define NUMALLOC_VERSION (NUMALLOC_VERSION_MAJOR * 10000 + NUMALLOC_VERSION_MINOR * 100 + NUMALLOC_VERSION_PATCH)
+
+/* NUMALLOC_VERSION of the library that the program runs with. Does not fail. */
+int numalloc_version(void) NUMALLOC_NOEXCEPT;
+
+/* Where the library's lines go from now on, instead of stderr; NULL: to stderr again. `take` gets each line without its end, on
+ * the thread that it concerns, maybe within a malloc or free of its own: it must not call either. */
+void numalloc_set_output(void (*take)(const char *line, void *argument), void *argument) NUMALLOC_NOEXCEPT;
+
+/* The option (docs/options.md; "purge_delay" or "NUMALLOC_PURGE_DELAY") as the text that would set it, ended with NUL and cut to
+ * `bytes`. Returns the length of the whole text. EINVAL for a name that no option has. */
+int numalloc_option_get(const char *name, char *text, size_t bytes) NUMALLOC_NOEXCEPT;
+/* Sets an option of those that may change while the program runs: docs/options.md says which. Returns 0. EINVAL for a name that no
+ * option has or a text that it does not accept, EPERM for an option that is read only once. */
+int numalloc_option_set(const char *name, const char *text) NUMALLOC_NOEXCEPT;
+
+/* ---- Statistics: what the heaps hold and did. statistics.def says what each is.
+ *
+ * Exact for a process at rest, otherwise a picture of slightly different moments. Each call walks the heaps of all threads.
+ * `bytes` is sizeof of the caller's struct: of a newer library it gets what it knows, of an older one zeros for the rest. */
+
+#define NUMALLOC_ALL_NODES (-1)
+#define NUMALLOC_INTERLEAVED (-2)
+
+struct numalloc_node_statistics {
+#define NUMALLOC_STATISTIC(name, unit, what) unsigned long long name;
+#include "numalloc/statistics.def"
+};
+struct numalloc_class_statistics {
+#define NUMALLOC_CLASS_STATISTIC(name, unit, what) unsigned long long name;
+#include "numalloc/statistics.def"
+};
+struct numalloc_process_statistics {
+#define NUMALLOC_PROCESS_STATISTIC(name, unit, what) unsigned long long name;
+#include "numalloc/statistics.def"
+};
+
+/* Of a node, of all nodes together, or of the interleaved memory. Returns 0; EINVAL and ENXIO for a node as everywhere. */
+int numalloc_statistics(int node, struct numalloc_node_statistics *into, size_t bytes) NUMALLOC_NOEXCEPT;
+/* Of the size class that serves `size` bytes. Returns the size of its objects; EINVAL for more than 512 KiB, which has no class. */
+long long numalloc_statistics_of_class(int node, size_t size, struct numalloc_class_statistics *into, size_t bytes) NUMALLOC_NOEXCEPT;
+int numalloc_statistics_of_process(struct numalloc_process_statistics *into, size_t bytes) NUMALLOC_NOEXCEPT;
+
+enum numalloc_format {
+    NUMALLOC_TEXT, /* to be read */
+    NUMALLOC_JSON  /* one line */
+};
+/* All of it, ended with NUL and cut to `bytes`. Returns the length of the whole, which another call may find changed; EINVAL for
+ * another format. */
+long long numalloc_statistics_text(enum numalloc_format format, char *text, size_t bytes) NUMALLOC_NOEXCEPT;
+/* Appends it to a file, which is made where there is none; "%p" in the name is the process, JSON where the name ends in .json, text
+ * otherwise. "exit" is stderr. Returns 0, or -1 with what open(2) or write(2) say. */
+int numalloc_statistics_write(const char *file) NUMALLOC_NOEXCEPT;
+
 /* ---- The machine, as this process may use it. */
 
 /* How many nodes have memory that this process may use; at least 1. Does not fail. */

@@ -13,7 +13,7 @@ from pathlib import Path
 
 # Lowest first. A file may include files of its own floor and of those before it. os/ implements
 # what base/check.h only declares, which is no include.
-FLOORS = ["base", "os", "options", "heap/space", "heap/pages", "heap/central", "heap/process", "heap/thread", "placement", "api"]
+FLOORS = ["base", "os", "options", "heap/space", "heap/pages", "heap/central", "heap/process", "heap/thread", "placement", "statistics", "api"]
 
 # heap and placement are neighbours that do not know each other; api joins them.
 STRANGERS = {("placement", f"heap/{floor}") for floor in ("space", "pages", "central", "process", "thread")}

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "heap/process/statistics.h"
+#include "statistics/gathering.h"
 #include "made_up_heap.h"
 
 namespace numalloc {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "heap/process/statistics.h"
+#include "statistics/gathering.h"
 #include "made_up_heap.h"
 
 namespace numalloc::testing {

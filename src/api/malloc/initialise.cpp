@@ -10,12 +10,13 @@
 #include "heap/thread/fork.h"
 #include "heap/thread/rehome.h"
 #include "heap/thread/waiting.h"
-#include "options/options.h"
+#include "options/print.h"
 #include "os/lock.h"
 #include "os/report.h"
 #include "os/topology.h"
 #include "placement/memory_home.h"
 #include "placement/placement.h"
+#include "statistics/occasions.h"
 
 namespace numalloc::api {
 
@@ -46,6 +47,16 @@ void on_thread_exit(void* round) {
     placement::thread_ended();
 }
 
+void say_options() {
+    for_each_option([](const char* name, bool by_default, auto print) {
+        os::Line line;
+        line << "option " << name << '=';
+        print(line);
+        if (by_default) line << " (default)";
+        os::say(line);
+    });
+}
+
 // What the option `verbose` is for: what was found, and what could be had.
 void say_what_was_found() {
     os::Line line;
@@ -55,6 +66,7 @@ void say_what_was_found() {
              : process_heap.options().memory_binding == MemoryBinding::strict                  ? "bound strictly"
                                                                                        : "bound by preference");
     os::say(line);
+    say_options();
 }
 
 bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
@@ -100,6 +112,7 @@ bool initialise() {
     }
     exit_key_made = pthread_key_create(&exit_key, on_thread_exit) == 0;
     register_fork_handlers();
+    start_statistics();
     stage.store(Stage::complete, std::memory_order_release);
     return true;
 }
@@ -118,6 +131,7 @@ void fork_parent() {
 void fork_child() {
     heap_fork_child();
     placement::fork_child();
+    fork_child_statistics();
 }
 
 void wake() { (void)initialise(); }

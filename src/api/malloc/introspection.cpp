@@ -10,16 +10,16 @@
 #include "api/export.h"
 #include "api/malloc/initialise.h"
 #include "heap/thread/waiting.h"
-#include "heap/process/statistics.h"
-#include "os/report.h"
+#include "statistics/gathering.h"
+#include "statistics/report.h"
 #include "os/topology.h"
 
 using namespace numalloc;
 
 namespace {
 
-// Of small objects. The numbers are not of one moment: what wandered between two readings must not wrap.
-Bytes in_use_of(const NodeStatistics& s) { return s.small_taken - min_of(s.small_ring, s.small_taken); }
+// Of small objects.
+Bytes in_use_of(const NodeStatistics& s) { return s.small_live + s.small_homeward; }
 
 struct mallinfo2 information() {
     if (const auto next = NUMALLOC_ASIDE(mallinfo2)) return next();
@@ -39,25 +39,11 @@ struct mallinfo2 information() {
 // The heap beside the nodes' own has something to say.
 bool interleaved_in_use() { return process_heap.nodes() > 1 && process_heap.opened(process_heap.interleaved()) != nullptr; }
 
-// What the text line says of each statistic comes from the table.
-void say_statistics(const char* of, std::uint64_t number, const NodeStatistics& s) {
-    os::Line line;
-    line << of;
-    if (number != ~std::uint64_t{0}) line << ' ' << number;
-    const char* separator = ": ";
-#define NUMALLOC_STATISTIC(name, unit, what)                 \
-    line << separator << #name << ' ' << s.name << ' ' << unit; \
-    separator = ", ";
-#include "numalloc/statistics.def"
-#undef NUMALLOC_STATISTIC
-    os::say(line);
-}
-
 // The elements that glibc's readers look for, per heap and in total.
 void write_totals(FILE* stream, const NodeStatistics& s) {
     using Ull = unsigned long long;
     const Ull held = s.small_bags + s.big_bytes + s.heap_bytes + s.free_bytes;
-    const Ull free_small = s.small_bags - min_of(in_use_of(s), s.small_bags);
+    const Ull free_small = s.small_bags - min_of<Bytes>(in_use_of(s), s.small_bags);
     fprintf(stream,
             "<total type=\"fast\" count=\"0\" size=\"%llu\"/>\n"
             "<total type=\"rest\" count=\"0\" size=\"%llu\"/>\n",
@@ -94,10 +80,7 @@ NUMALLOC_EXPORT struct mallinfo mallinfo(void) {
 NUMALLOC_EXPORT void malloc_stats(void) {
     if (const auto next = NUMALLOC_ASIDE(malloc_stats)) return next();
     if (!process_heap.started()) return;
-    for (unsigned n = 0; n < process_heap.nodes(); ++n)
-        say_statistics("node", os::topology().os_node(NodeId{n}), statistics_of(NodeId{n}));
-    if (interleaved_in_use()) say_statistics("interleaved", ~std::uint64_t{0}, statistics_of(process_heap.interleaved()));
-    say_statistics("process", ~std::uint64_t{0}, statistics_of_process());
+    write_statistics("exit");
 }
 
 // 0, or EINVAL for options other than 0, as glibc; one <heap> a node, numbered as the kernel does, and
@@ -106,7 +89,7 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
     if (const auto next = NUMALLOC_ASIDE(malloc_info)) return next(options, stream);
     if (options != 0) return EINVAL;
     fputs("<malloc version=\"1\">\n", stream);
-    NodeStatistics sum;
+    NodeStatistics sum{};
     const unsigned heaps = process_heap.started() ? process_heap.nodes() + (interleaved_in_use() ? 1 : 0) : 0;
     for (unsigned n = 0; n < heaps; ++n) {
         if (n < process_heap.nodes()) fprintf(stream, "<heap nr=\"%u\">\n<sizes>\n", os::topology().os_node(NodeId{n}));

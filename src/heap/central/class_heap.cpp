@@ -94,6 +94,12 @@ Batch ClassHeap::take_larger() {
 }
 
 Supply ClassHeap::take(std::uint32_t want, unsigned number) {
+    const Supply supply = take_any(want, number);
+    shard(number).fetched.fetch_add(supply.count, std::memory_order_relaxed);
+    return supply;
+}
+
+Supply ClassHeap::take_any(std::uint32_t want, unsigned number) {
     os::count(os::Count::refills);
     NUMALLOC_ASSERT(shards_.is_open(number));
     Shard& own = shard(number);
@@ -206,6 +212,7 @@ ClassUse ClassHeap::use() const {
         use.taken += taken_of(s);
         use.ring += s.ring.objects();
         use.bags += bags_of(s);
+        use.fetched += s.fetched.load(std::memory_order_relaxed);
     }
     return use;
 }

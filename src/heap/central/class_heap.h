@@ -46,6 +46,7 @@ struct ClassUse {
     std::uint64_t taken = 0;  // objects outside of bags: with programs, threads and in the ring
     std::uint64_t ring = 0;
     std::uint64_t bags = 0;
+    std::uint64_t fetched = 0;  // since the start
 };
 
 // By value: it says only where the class's things are.
@@ -146,6 +147,7 @@ private:
     void put_in_common(Batch list, Emptied& emptied);
     Batch take_list(Shard& shard);
     Batch take_larger();
+    Supply take_any(std::uint32_t want, unsigned shard);
     Supply take_from_bags(std::uint32_t want, unsigned shard, bool or_add);
     Supply try_bags(std::uint32_t want, unsigned shard, bool or_adopt, BagIndex& fresh);
 

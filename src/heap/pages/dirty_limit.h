@@ -100,8 +100,8 @@ public:
         lower_fall(bags);
     }
 
-    // A run was taken, of which `clean` bags will fault.
-    void on_take(unsigned kind, std::uint32_t bags, std::uint32_t clean, std::uint64_t in_use, std::uint32_t now) {
+    // A run was taken, of which `clean` bags will fault. How many of them are regretted.
+    std::uint32_t on_take(unsigned kind, std::uint32_t bags, std::uint32_t clean, std::uint64_t in_use, std::uint32_t now) {
         lower_fall(policy::replaced_for_taken * std::uint64_t{bags});
         most_ = max_of(most_, in_use);
         if (most_ > level_ + level_ / policy::growth_part) {
@@ -114,8 +114,9 @@ public:
             needed_again_at_ = now;
         }
         Freed& freed = freed_[kind];
+        std::uint32_t regretted = 0;
         if (gone_early && now - freed.at <= period_) {
-            const std::uint32_t regretted = min_of(clean, min_of(freed.bags, purged_));
+            regretted = min_of(clean, min_of(freed.bags, purged_));
             const std::uint64_t enough = most_ + most_ / policy::slack_part;
             kept_ = min_of(kept_ + regretted, enough);
             proven_ = min_of(proven_ + regretted, enough);
@@ -123,6 +124,7 @@ public:
             purged_ -= regretted;
         }
         freed.bags -= min_of(freed.bags, bags);
+        return regretted;
     }
 
 private:

@@ -26,6 +26,7 @@ public:
 
     // Dirty pieces that became free within so many milliseconds of each other become one.
     void start(Region& region, std::uint32_t together);
+    void set_together(std::uint32_t together) { together_ = together; }
 
     // The range lies below `top` and is of no run: its first bag's entry says `inside`.
     void add(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t since, BagIndex top);

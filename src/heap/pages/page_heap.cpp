@@ -17,6 +17,13 @@ void PageHeap::start(const PageHeapOptions& options) {
     top_ = region_.first_bag();
 }
 
+void PageHeap::set_purge_delay(std::int32_t delay) {
+    os::Guard guard(lock_);
+    options_.purge_delay = delay;
+    limit_.start(delay);
+    free_.set_together(together());
+}
+
 // Writes the two entries by which a run in use is known: see bag.h.
 void PageHeap::mark(BagIndex run, std::uint32_t length, BagState state) {
     bag(run).run = length;
@@ -97,6 +104,7 @@ BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagS
     mark(run, bags, state);
     if (state == BagState::big) {
         ++use_.big_objects;
+        ++use_.big_taken;
         set_moved(run, no_node);
     }
     return run;
@@ -131,7 +139,7 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
 // Bags that were cut are in use from now on.
 void PageHeap::use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) {
     const std::uint32_t clean = bags - region_.count_dirty(first, bags);
-    limit_.on_take(kind, bags, clean, bags_in_use() + bags, os::milliseconds());
+    use_.regretted_bags += limit_.on_take(kind, bags, clean, bags_in_use() + bags, os::milliseconds());
     bags_of(state) += bags;
 }
 

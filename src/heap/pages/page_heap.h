@@ -47,6 +47,8 @@ struct PageHeapUse {
     std::uint64_t dirty_bags;      // of these, resident
     std::uint64_t big_objects;
     std::uint64_t purged_bags;     // given back to the OS since start
+    std::uint64_t regretted_bags;  // of these, what made more be kept
+    std::uint64_t big_taken;       // big objects since start
 };
 
 class PageHeap {
@@ -106,6 +108,9 @@ public:
 
     // Binds and advises bags in use as the region's are: their mapping was changed.
     void settle(BagIndex first, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
+
+    // How long free memory may rest from now on: PageHeapOptions::purge_delay.
+    void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_);
 
     // How many threads it serves now, which says how much is kept for them.
     void set_threads(std::uint32_t threads) { threads_.store(threads, std::memory_order_relaxed); }

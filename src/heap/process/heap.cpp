@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/atomic.h"
 #include "base/text.h"
 #include "os/sysfs.h"
 
@@ -140,6 +141,10 @@ unsigned ProcessHeap::candidates(NodeId n) const {
     return n.value < nodes_ ? nodes_ : nodes_ + 1;
 }
 
+void ProcessHeap::note_spill(NodeId n) {
+    if (NodeHeap* const full = opened(n); full != nullptr) full->spills.fetch_add(1, std::memory_order_relaxed);
+}
+
 Supply ProcessHeap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned shard) {
     const unsigned tries = candidates(n);
     for (unsigned k = 0; k < tries; ++k) {
@@ -148,6 +153,7 @@ Supply ProcessHeap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned
         // A spilled object is taken alone: what a thread keeps in its lists is its own node's, and so is its shard.
         const Supply supply = k == 0 ? from->of(c).take(want, shard) : from->of(c).take(1);
         if (supply.count == 0) continue;
+        if (k > 0) note_spill(n);
         if (k > 0 && supply.count > 1) {
             // The ring gives whole lists; all but the first go back.
             from->of(c).give_to_bags({supply.list->next, supply.count - 1});
@@ -167,7 +173,9 @@ void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState sta
         NodeHeap* from = candidate(n, k);
         if (from == nullptr) continue;
         const BagIndex run = from->pages.take(bags, static_cast<std::uint32_t>(alignment_bags), state, c);
-        if (run != PageHeap::none) return from->pages.region().address(run);
+        if (run == PageHeap::none) continue;
+        if (k > 0) note_spill(n);
+        return from->pages.region().address(run);
     }
     return nullptr;
 }
@@ -195,6 +203,13 @@ Bytes ProcessHeap::purge(bool all) {
     for (unsigned n = 0; n < heaps(); ++n)
         if (NodeHeap* const node = opened(NodeId{n}); node != nullptr) bytes += node->pages.purge(all);
     return bytes;
+}
+
+void ProcessHeap::set_purge_delay(std::int32_t delay) {
+    os::Guard guard(lock_);
+    store_relaxed(options_.purge_delay, delay);
+    for (unsigned n = 0; n < heaps(); ++n)
+        if (NodeHeap* const node = opened(NodeId{n}); node != nullptr) node->pages.set_purge_delay(delay);
 }
 
 Bytes ProcessHeap::purge_due() { return purge(false); }

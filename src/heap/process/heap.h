@@ -93,6 +93,8 @@ public:
     Bytes purge_due();
     // Everything that is free.
     Bytes purge_all();
+    // How long free memory may rest from now on: HeapOptions::purge_delay.
+    void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_);
 
 private:
     NodeHeap* open(NodeId n) NUMALLOC_EXCLUDES(lock_);
@@ -105,6 +107,7 @@ private:
     void bring_back(Location at, std::uint32_t from_bag);
     Bytes purge(bool all);
     NodeHeap* candidate(NodeId n, unsigned k);
+    void note_spill(NodeId n);
     unsigned candidates(NodeId n) const;
 
     AddressSpace space_;

@@ -73,6 +73,11 @@ struct alignas(64) NodeHeap {
     MetadataPages mapped NUMALLOC_GUARDED_BY(attaching) = {};      // of what it needs
     std::uint32_t cpus_seen NUMALLOC_GUARDED_BY(attaching) = 0;    // where nobody says which CPUs are the node's
 
+    // For the statistics, since the start.
+    std::atomic<std::uint64_t> remote_frees = {};  // objects that came home
+    std::atomic<std::uint64_t> spills = {};        // requests that a farther node served
+    std::atomic<Bytes> moved_here = {};            // by move_big()
+
     // What it may need in all: the shards come behind it, in pages that are zero until they are used. Those of a shard are mapped
     // when a thread has it.
     static const Bytes bytes;

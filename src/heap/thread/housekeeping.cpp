@@ -4,6 +4,8 @@
 
 namespace numalloc {
 
+constinit std::atomic<void (*)()> at_housekeeping{nullptr};
+
 namespace {
 
 std::atomic<std::uint32_t> next_housekeeping{0};
@@ -74,10 +76,11 @@ void housekeeping(ThreadHeap* h, ClassId busy_with) {
     if (!is_due(next_housekeeping, now, policy::housekeeping_period)) return;
     for (unsigned i = 0; i < class_count / policy::classes_a_period; ++i) give_idle_class(h);
     send_quiet_remote_caches(policy::housekeeping_period);
-    if (process_heap.options().purge_delay >= 0) more_to_visit.store(true, std::memory_order_relaxed);
+    if (load_relaxed(process_heap.options().purge_delay) >= 0) more_to_visit.store(true, std::memory_order_relaxed);
     process_heap.give_back_thread_heaps();
     process_heap.drain(false);
     if (process_heap.purge_due() > 0) more_to_purge.store(true, std::memory_order_relaxed);
+    if (const auto also = at_housekeeping.load(std::memory_order_acquire); also != nullptr) also();
 }
 
 void put_off_housekeeping() {

@@ -8,6 +8,7 @@ void RemoteCache::send(Slot& slot) {
     if (slot.head == nullptr) return;
     bytes_.store(bytes() - slot.bytes(), std::memory_order_relaxed);
     NodeHeap* const home = process_heap.opened(slot.node);
+    home->remote_frees.fetch_add(slot.count, std::memory_order_relaxed);
     home->of(slot.class_id).put({slot.head, slot.count});
     slot.head = nullptr;
     slot.count = 0;

@@ -30,6 +30,16 @@ public:
     void flush_if_older(std::uint32_t now, std::uint32_t age) NUMALLOC_EXCLUDES(lock_);
     bool empty() const { return bytes() == 0; }
 
+    // For each list that rests here: take(node, class, objects). Thread-safe.
+    template <class Take>
+    void for_each_list(Take take) NUMALLOC_EXCLUDES(lock_) {
+        if (empty()) return;
+        os::Guard guard(lock_);
+        for (const auto& set : slot_)
+            for (const Slot& slot : set)
+                if (slot.head != nullptr) take(slot.node, slot.class_id, slot.count);
+    }
+
 private:
     struct Slot {
         Object* head;

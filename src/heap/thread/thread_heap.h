@@ -194,6 +194,9 @@ void free_slow(ThreadHeap* heap, void* p, Freed why, const char* call);
 // The same of what was located.
 void free_located(ThreadHeap* heap, Location at, void* p, Freed why, const char* call);
 
+// What a floor above wants done at each housekeeping, by the thread that does it; it holds no lock.
+extern std::atomic<void (*)()> at_housekeeping;
+
 // The remote frees of threads that have gone quiet.
 void send_quiet_remote_caches(std::uint32_t age);
 

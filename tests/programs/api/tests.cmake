@@ -12,12 +12,12 @@ endforeach()
 # The interface of numalloc.h needs the library at link time too.
 if(TARGET numalloc_shared)
     set(places api/main.cpp api/nodes_test.cpp api/on_node_test.cpp api/partitioned_test.cpp api/memory_placement_test.cpp
-        api/heaps_test.cpp api/containers_test.cpp api/sparse_calloc_test.cpp)
+        api/heaps_test.cpp api/containers_test.cpp api/sparse_calloc_test.cpp api/statistics_test.cpp)
     numalloc_program(program_places ${places})
     target_link_libraries(program_places PRIVATE numalloc_shared GTest::gtest)
     numalloc_program(program_places_static ${places})
     target_link_libraries(program_places_static PRIVATE numalloc_static GTest::gtest)
-    foreach(suite Nodes OnNode Psm ThreadPlacement Move Rehome Heaps Containers Ways/SparseCalloc)
+    foreach(suite Nodes OnNode Psm ThreadPlacement Move Rehome Heaps Containers Ways/SparseCalloc Statistics Options Version)
         numalloc_test(api.${suite} programs 120 $<TARGET_FILE:program_places> --gtest_filter=${suite}.*)
         numalloc_test(api.${suite}.static programs 120
             env NUMALLOC_TEST_ANY=1 $<TARGET_FILE:program_places_static> --gtest_filter=${suite}.*)
@@ -32,6 +32,12 @@ numalloc_program(print_introspection api/print_introspection.cpp)
 numalloc_test(api.introspection_text programs 60
     ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/api/check_introspection.py
     ${PRELOAD} ${LIBRARY} $<TARGET_FILE:print_introspection>)
+
+numalloc_program(statistics_program api/statistics_program.cpp)
+if(NOT LIBRARY STREQUAL "none")
+    numalloc_test(api.statistics_occasions programs 120
+        ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/api/check_statistics.py ${PRELOAD} ${LIBRARY} $<TARGET_FILE:statistics_program>)
+endif()
 
 # Options come from the environment and complain in one line.
 numalloc_program(small_program api/small_program.cpp)

@@ -1,0 +1,172 @@
+#include "statistics/gathering.h"
+
+#include "heap/thread/lists.h"
+#include "os/fork_gate.h"
+#include "os/refusals.h"
+#include "os/sysfs.h"
+#include "os/topology.h"
+
+namespace numalloc {
+
+namespace {
+
+// Between two readings something may have wandered from one place to the other: never less than nothing.
+std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole - min_of(whole, part); }
+
+Bytes mapping_of(unsigned heaps) { return align_up(heaps * sizeof(Gathering::OfNode), os::page_size()); }
+
+// /proc/self/smaps, line by line: a mapping's line, then what is to be said of it.
+class Mappings {
+public:
+    explicit Mappings(Gathering::OfNode* of) : of_(of) {}
+    void line(const char* text) {
+        if (const char* rest = after(text, "Rss:")) add(&NodeStatistics::resident_bytes, rest);
+        else if (const char* huge = after(text, "AnonHugePages:")) add(&NodeStatistics::huge_bytes, huge);
+        else if (is_range(text)) take_range(text);
+    }
+
+private:
+    // The names of what is said begin with a capital, an address does not.
+    static bool is_range(const char* text) { return (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'f'); }
+    static const char* after(const char* text, const char* name) {
+        for (; *name != '\0'; ++text, ++name)
+            if (*text != *name) return nullptr;
+        while (*text == ' ') ++text;
+        return text;
+    }
+    void take_range(const char* text) {
+        Address start = 0;
+        for (; is_range(text); ++text) start = start * 16 + static_cast<Address>(*text <= '9' ? *text - '0' : *text - 'a' + 10);
+        const void* const p = reinterpret_cast<const void*>(start);
+        mine_ = process_heap.contains(p) ? of_ + process_heap.space().region_of(p) : nullptr;
+    }
+    void add(unsigned long long NodeStatistics::*what, const char* text) {
+        if (mine_ == nullptr) return;
+        Bytes kilobytes = 0;
+        for (; *text >= '0' && *text <= '9'; ++text) kilobytes = kilobytes * 10 + static_cast<Bytes>(*text - '0');
+        mine_->node.*what += kilobytes * KiB;
+    }
+
+    Gathering::OfNode* of_;
+    Gathering::OfNode* mine_ = nullptr;  // the heap that the mapping belongs to
+};
+
+void take_node(NodeHeap& node, Gathering::OfNode& into) {
+    NodeStatistics& s = into.node;
+    for (unsigned c = 1; c < class_count; ++c) {
+        const ClassUse use = node.of(ClassId{c}).use();
+        const Bytes size = shape_of(ClassId{c}).size;
+        into.of_class[c] = {.live = use.taken, .lists = 0, .ring = use.ring, .bags = use.bags, .fetched = use.fetched};
+        s.small_taken += use.taken * size;
+        s.small_ring += use.ring * size;
+        s.fetched_objects += use.fetched;
+    }
+    const PageHeapUse use = node.pages.use();
+    s.small_bags = use.small_bags << bag_shift;
+    s.big_objects = use.big_objects;
+    s.big_bytes = use.big_bags << bag_shift;
+    s.heap_bytes = use.bound_bags << bag_shift;
+    s.free_bytes = use.free_bags << bag_shift;
+    s.dirty_bytes = use.dirty_bags << bag_shift;
+    s.purged_bytes = use.purged_bags << bag_shift;
+    s.regretted_bytes = use.regretted_bags << bag_shift;
+    s.big_allocations = use.big_taken;
+    s.thread_heaps = node.slots.made();
+    s.remote_frees = node.remote_frees.load(std::memory_order_relaxed);
+    s.spills = node.spills.load(std::memory_order_relaxed);
+    s.moved_bytes = node.moved_here.load(std::memory_order_relaxed);
+}
+
+// Another thread's list, as it is in passing: the thread writes it meanwhile, and neither waits for the other.
+__attribute__((no_sanitize("thread"))) std::uint32_t objects_in_lists(const ThreadHeap* h, unsigned c) {
+    const std::int32_t current = h->lists[c].limit - h->room[c];
+    const std::uint32_t sealed = h->lists[c].sealed != nullptr ? h->lists[c].sealed_count : 0;
+    return static_cast<std::uint32_t>(max_of(current, 0)) + sealed;
+}
+
+}  // namespace
+
+Gathering::Gathering(Resident resident) {
+    if (!process_heap.started()) return;
+    of_ = static_cast<OfNode*>(os::map(mapping_of(process_heap.heaps())));
+    if (of_ == nullptr) return;
+    heaps_ = process_heap.heaps();
+    take_nodes();
+    take_threads();
+    take_live();
+    if (resident == Resident::asked) take_resident();
+}
+
+Gathering::~Gathering() {
+    if (of_ != nullptr) os::unmap(of_, mapping_of(heaps_));
+}
+
+bool Gathering::in_use(unsigned n) const { return process_heap.opened(NodeId{n}) != nullptr; }
+
+void Gathering::take_nodes() {
+    for (unsigned n = 0; n < heaps_; ++n)
+        if (NodeHeap* const node = process_heap.opened(NodeId{n}); node != nullptr) take_node(*node, of_[n]);
+}
+
+void Gathering::take_threads() {
+    for_each_thread_heap([&](ThreadHeap* h) {
+        OfNode& home = of_[h->home->node.value];
+        for (unsigned c = 1; c < class_count; ++c) home.of_class[c].lists += objects_in_lists(h, c);
+        h->remote_cache.for_each_list([&](NodeId n, ClassId c, std::uint32_t objects) {
+            of_[n.value].node.small_homeward += objects * Bytes{shape_of(c).size};
+        });
+    });
+}
+
+void Gathering::take_live() {
+    for (unsigned n = 0; n < heaps_; ++n) {
+        NodeStatistics& s = of_[n].node;
+        for (unsigned c = 1; c < class_count; ++c) {
+            ClassStatistics& k = of_[n].of_class[c];
+            k.lists = min_of<std::uint64_t>(k.lists, less(k.live, k.ring));
+            k.live = less(k.live, k.ring + k.lists);
+            s.small_lists += k.lists * shape_of(ClassId{c}).size;
+            s.small_live += k.live * shape_of(ClassId{c}).size;
+        }
+        s.small_live = less(s.small_live, s.small_homeward);
+    }
+}
+
+void Gathering::take_resident() {
+    Mappings mappings(of_);
+    os::for_each_line("/proc/self/smaps", [&](const char* text) { mappings.line(text); });
+}
+
+NodeStatistics Gathering::sum() const {
+    NodeStatistics sum{};
+    for (unsigned n = 0; n < heaps_; ++n) {
+#define NUMALLOC_STATISTIC(name, unit, what) sum.name += of_[n].node.name;
+#include "numalloc/statistics.def"
+    }
+    return sum;
+}
+
+NodeStatistics statistics_of(NodeId n) {
+    const Gathering gathered(Gathering::Resident::left_out);
+    return n.value < gathered.heaps() ? gathered.of(n.value).node : NodeStatistics{};
+}
+
+NodeStatistics statistics_of_process() { return Gathering(Gathering::Resident::left_out).sum(); }
+
+ProcessStatistics process_statistics() {
+    ProcessStatistics s{};
+    s.nodes = os::topology().nodes();
+    s.forks = os::fork_gate.generation();
+#define NUMALLOC_REFUSAL(name)                                                                   \
+    s.refused_##name = os::refused_##name.times.load(std::memory_order_relaxed);                 \
+    s.refused_##name##_error = static_cast<unsigned long long>(os::refused_##name.error.load(std::memory_order_relaxed));
+#include "os/refusals.def"
+#undef NUMALLOC_REFUSAL
+    return s;
+}
+
+int outer_number(unsigned n) {
+    return n < process_heap.nodes() ? static_cast<int>(os::topology().os_node(NodeId{n})) : NUMALLOC_INTERLEAVED;
+}
+
+}  // namespace numalloc

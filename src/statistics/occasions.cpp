@@ -1,0 +1,65 @@
+#include "statistics/occasions.h"
+
+#include <atomic>
+
+#include "base/atomic.h"
+#include "heap/thread/thread_heap.h"
+#include "options/parse.h"
+#include "os/fork_gate.h"
+#include "os/report.h"
+#include "os/signal.h"
+#include "statistics/page.h"
+#include "statistics/report.h"
+
+namespace numalloc {
+
+namespace {
+
+// A signal came while its thread held a lock: the next housekeeping sees to it, or the program's end.
+std::atomic<bool> asked_for{false};
+
+const char* destination() { return load_acquire(options().statistics); }
+
+void write(const char* file) {
+    const int error = write_statistics(file);
+    if (error == 0) return;
+    os::Line line;
+    line << "statistics cannot be written to " << file << ": error " << error;
+    os::say(line);
+}
+
+void write_asked_for() {
+    if (!asked_for.load(std::memory_order_relaxed) || !asked_for.exchange(false, std::memory_order_relaxed)) return;
+    const char* const file = destination();
+    write(file != nullptr ? file : "exit");
+}
+
+void on_signal(int) {
+    asked_for.store(true, std::memory_order_relaxed);
+    if (os::lock_holder.depth == 0) write_asked_for();
+}
+
+void every_period() {
+    write_asked_for();
+    if (options().statistics_page) refresh_statistics_page();
+}
+
+}  // namespace
+
+void start_statistics() {
+    if (destination() != nullptr && same(destination(), "exit")) keep_standard_error();
+    if (options().statistics_page) refresh_statistics_page();
+    if (options().statistics_signal != 0) os::handle_signal(options().statistics_signal, on_signal);
+    if (options().statistics_page || options().statistics_signal != 0) at_housekeeping.store(every_period, std::memory_order_release);
+}
+
+void end_statistics() {
+    if (!process_heap.started()) return;
+    write_asked_for();
+    if (destination() != nullptr) write(destination());
+    remove_statistics_page();
+}
+
+void fork_child_statistics() { leave_statistics_page(); }
+
+}  // namespace numalloc

@@ -1,0 +1,128 @@
+#include "statistics/page.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "base/text.h"
+#include "heap/process/heap.h"
+#include "os/affinity.h"
+#include "os/file.h"
+#include "statistics/gathering.h"
+
+namespace numalloc {
+
+namespace {
+
+constexpr char names[] =
+#define NUMALLOC_STATISTIC(name, unit, what) #name "\0"
+#include "numalloc/statistics.def"
+    "\0"
+#define NUMALLOC_CLASS_STATISTIC(name, unit, what) #name "\0"
+#include "numalloc/statistics.def"
+    ;
+
+struct NodeRecord {
+    std::int64_t node;
+    NodeStatistics numbers;
+};
+struct ClassRecord {
+    std::uint32_t node_record;
+    std::uint32_t object_bytes;
+    ClassStatistics numbers;
+};
+
+struct Header {
+    char magic[8];
+    std::uint32_t version;
+    std::uint32_t header_bytes;
+    std::uint32_t node_records;
+    std::uint32_t node_record_bytes;
+    std::uint32_t class_records;
+    std::uint32_t class_record_bytes;
+    std::uint64_t process_start;
+    std::atomic<std::uint64_t> sequence;
+    std::uint64_t updated_at;
+    std::uint64_t unused;
+};
+static_assert(sizeof(Header) == 64);
+
+constexpr Bytes names_at = sizeof(Header) + sizeof(std::uint32_t);
+constexpr Bytes nodes_at = align_up(names_at + sizeof names, 8);
+Bytes classes_at(unsigned heaps) { return nodes_at + heaps * sizeof(NodeRecord); }
+Bytes page_bytes(unsigned heaps) { return align_up(classes_at(heaps) + heaps * (class_count - 1) * sizeof(ClassRecord), os::page_size()); }
+
+constexpr std::uint64_t part_of_time = 100;
+
+std::atomic<bool> writing{false};
+// These are its who writes.
+Header* page = nullptr;
+int owner = 0;
+std::uint64_t not_before = 0;  // nanoseconds
+
+void put_path(Text<64>& path, int process) { path << "/dev/shm/numalloc-" << os::user_id() << '-' << process; }
+
+// false where it cannot be had: that is tried once.
+bool make_page(int process) {
+    owner = process;
+    page = nullptr;
+    Text<64> path;
+    put_path(path, process);
+    const unsigned heaps = process_heap.heaps();
+    page = static_cast<Header*>(os::share_memory(path.c_str(), page_bytes(heaps)));
+    if (page == nullptr) return false;
+    memcpy(page->magic, "NUMASTAT", sizeof page->magic);
+    page->version = 1;
+    page->header_bytes = sizeof(Header);
+    page->node_records = heaps;
+    page->node_record_bytes = sizeof(NodeRecord);
+    page->class_records = heaps * (class_count - 1);
+    page->class_record_bytes = sizeof(ClassRecord);
+    page->process_start = os::process_start();
+    char* const text = reinterpret_cast<char*>(page) + sizeof(Header);
+    const std::uint32_t length = sizeof names;
+    memcpy(text, &length, sizeof length);
+    memcpy(text + sizeof length, names, sizeof names);
+    return true;
+}
+
+void fill(const Gathering& gathered) {
+    char* const start = reinterpret_cast<char*>(page);
+    auto* const nodes = reinterpret_cast<NodeRecord*>(start + nodes_at);
+    auto* of_class = reinterpret_cast<ClassRecord*>(start + classes_at(gathered.heaps()));
+    page->sequence.fetch_add(1, std::memory_order_acq_rel);
+    for (unsigned n = 0; n < gathered.heaps(); ++n) {
+        nodes[n] = {gathered.in_use(n) ? outer_number(n) : -1, gathered.of(n).node};
+        for (unsigned c = 1; c < class_count; ++c, ++of_class)
+            *of_class = {n, static_cast<std::uint32_t>(shape_of(ClassId{c}).size), gathered.of(n).of_class[c]};
+    }
+    page->updated_at = os::nanoseconds();
+    page->sequence.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace
+
+void refresh_statistics_page() {
+    if (writing.exchange(true, std::memory_order_acquire)) return;
+    const std::uint64_t began = os::nanoseconds();
+    const int process = os::process_id();
+    if (began >= not_before && (process == owner ? page != nullptr : make_page(process))) {
+        const Gathering gathered(Gathering::Resident::left_out);
+        if (gathered.heaps() > 0) fill(gathered);
+        not_before = began + part_of_time * (os::nanoseconds() - began);
+    }
+    writing.store(false, std::memory_order_release);
+}
+
+void remove_statistics_page() {
+    if (owner == 0 || owner != os::process_id()) return;
+    Text<64> path;
+    put_path(path, owner);
+    os::remove_file(path.c_str());
+}
+
+void leave_statistics_page() {
+    writing.store(false, std::memory_order_relaxed);
+    not_before = 0;
+}
+
+}  // namespace numalloc

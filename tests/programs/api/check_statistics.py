@@ -1,0 +1,94 @@
+"""check_statistics.py COMMAND...: statistics at exit, on a signal and in the shared page; COMMAND runs statistics_program
+with the library."""
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+COMMAND = sys.argv[1:]
+
+
+def run(what, **options):
+    environment = os.environ | {f"NUMALLOC_{name.upper()}": str(value) for name, value in options.items()}
+    return subprocess.run([*COMMAND, what], env=environment, capture_output=True, text=True, timeout=60)
+
+
+def live(document, size):
+    return sum(c["live"] for n in document["nodes"] for c in n["classes"] if c["object_bytes"] == size)
+
+
+folder = Path(tempfile.mkdtemp(prefix="numalloc-statistics-"))
+
+# Nothing is said that was not asked for.
+done = run("exit")
+assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+
+# At exit, as text: the class of 3,000 bytes has its 1,000 objects.
+text = run("exit", statistics="exit").stderr
+assert re.search(r"^numalloc \d+\.\d+\.\d+, process \d+$", text, re.M), text
+assert re.search(r"^ +3072 +1000 ", text, re.M), text
+assert "option statistics=exit" in text, text
+
+# As JSON, appended: a line a process.
+for _ in range(2):
+    assert run("exit", statistics=folder / "all.json").returncode == 0
+documents = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]
+assert len(documents) == 2 and documents[0]["process"]["id"] != documents[1]["process"]["id"], documents
+assert live(documents[0], 3072) == 1000, documents[0]
+assert documents[0]["options"]["thp"] == "auto" and documents[0]["options"]["statistics"] == str(folder / "all.json")
+
+# A file for each process, the forked one too.
+run("fork", statistics=folder / "one-%p.json")
+ones = {path: json.loads(path.read_text()) for path in folder.glob("one-*.json")}
+assert sorted(live(d, 3072) for d in ones.values()) == [1000, 1500], ones
+assert all(str(d["process"]["id"]) in path.name for path, d in ones.items())
+assert sorted(d["process"]["forks"] for d in ones.values()) == [0, 1]
+
+# What ends otherwise writes nothing, and is not disturbed.
+assert run("_exit", statistics=folder / "none.json").returncode == 0
+assert run("abort", statistics=folder / "none.json").returncode == -6
+assert not (folder / "none.json").exists()
+bad = run("exit", statistics="/no/such/folder/x.json")
+assert bad.returncode == 0 and re.fullmatch(r"numalloc: statistics cannot be written to /no/such/folder/x.json: error 2\n", bad.stderr), bad
+
+# On a signal, any number of times, wherever it meets the program.
+assert run("signal", statistics_signal="USR1").stderr.startswith("numalloc "), "no statistics on a signal"
+burst = run("burst", statistics_signal="SIGUSR1", statistics=folder / "burst.json")
+assert (burst.returncode, burst.stdout) == (0, "done\n"), burst
+written = [json.loads(line) for line in (folder / "burst.json").read_text().splitlines()]
+assert len(written) > 50, len(written)
+
+# The page is there while the program runs, and gone afterwards.
+if os.access("/dev/shm", os.W_OK):
+    process = subprocess.Popen([*COMMAND, "burst"], env=os.environ | {"NUMALLOC_STATISTICS_PAGE": "1", "NUMALLOC_STATISTICS_SIGNAL": "USR1",
+                                                                     "NUMALLOC_STATISTICS": str(folder / "x.json")}, stdout=subprocess.PIPE)
+    path = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}")
+    import time
+    seen = set()
+    for _ in range(100):
+        time.sleep(0.01)
+        if path.exists() and path.stat().st_size > 0:
+            data = path.read_bytes()
+            magic, version, header, nodes, node_bytes, classes, class_bytes, start, sequence, at = struct.unpack_from("<8s6I3Q", data)
+            if magic == b"NUMASTAT" and sequence % 2 == 0 and at:
+                seen.add(at)
+    assert process.wait(60) == 0
+    assert (path_mode := path.exists()) is False, "the page outlives its process"
+    assert 5 <= len(seen) <= 30, f"{len(seen)} refreshes in a second"
+    names = data[header + 4:header + 4 + struct.unpack_from("<I", data, header)[0]].split(b"\0")
+    assert b"small_live" in names and b"" in names, names
+    assert node_bytes == 8 + 8 * names.index(b""), (node_bytes, names)
+    assert start == int(Path("/proc/self/stat").read_text().rsplit(")")[1].split()[19]) or start > 0
+    # Another user's eyes see nothing.
+    process = subprocess.Popen([*COMMAND, "burst"], env=os.environ | {"NUMALLOC_STATISTICS_PAGE": "1"}, stdout=subprocess.DEVNULL)
+    time.sleep(0.3)
+    path = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}")
+    assert path.stat().st_mode & 0o777 == 0o600
+    process.kill()
+    process.wait()
+    path.unlink()
+print("statistics are written when they should be")

@@ -1,0 +1,58 @@
+// Takes part in check_statistics.py: allocates, and does as it is told.
+//   statistics_program exit | _exit | abort | fork | signal | burst
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace {
+
+void allocate(int objects, std::size_t bytes) {
+    for (int i = 0; i < objects; ++i) std::memset(std::malloc(bytes), 1, bytes);
+}
+
+// Signals meet a thread that is always somewhere in malloc or free.
+void burst() {
+    std::thread sender([main = pthread_self()] {
+        for (int i = 0; i < 300; ++i) {
+            pthread_kill(main, SIGUSR1);
+            usleep(1000);
+        }
+    });
+    std::vector<void*> kept(4096);
+    const auto end = time(nullptr) + 2;
+    for (unsigned x = 1; time(nullptr) < end;) {
+        for (int i = 0; i < 10000; ++i) {
+            x = x * 1103515245 + 12345;
+            void*& slot = kept[x >> 16 & 4095];
+            std::free(slot);
+            slot = std::malloc(x >> 8 & 65535);
+        }
+    }
+    sender.join();
+    std::puts("done");
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+    const char* const what = argv[1];
+    allocate(1000, 3000);
+    if (std::strcmp(what, "_exit") == 0) _exit(0);
+    if (std::strcmp(what, "abort") == 0) abort();
+    if (std::strcmp(what, "signal") == 0) std::raise(SIGUSR1);
+    if (std::strcmp(what, "burst") == 0) burst();
+    if (std::strcmp(what, "fork") == 0) {
+        if (fork() == 0) {
+            allocate(500, 3000);
+            return 0;
+        }
+        wait(nullptr);
+    }
+    return 0;
+}
