@@ -1,6 +1,7 @@
 """`numalloc demo`: rounds of one program under each allocator in turn."""
 
 import platform
+import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated, Optional
@@ -9,13 +10,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from numalloc_tools.demo import memory, python, redis, report, sqlite
+from numalloc_tools.demo import lab, memory, python, redis, report, sqlite
 from numalloc_tools.demo.allocators import chosen
 from numalloc_tools.demo.measurement import Run
 from numalloc_tools.problem import Problem
 
 PROGRAMS = {module.NAME: module for module in (redis, python, sqlite)}
 ROUNDS = 5
+LAB_NODES = 8
 TABLE_WIDTH = 110  # narrower, and the figures are cut
 
 
@@ -24,6 +26,8 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
+    in_lab: Annotated[bool, typer.Option("--lab", help="Instead, count where pages lie in a virtual machine with many nodes.")] = False,
+    nodes: Annotated[int, typer.Option(help="Nodes of that machine, 2 to 32.")] = LAB_NODES,
     program: Annotated[str, typer.Option(help=f"The program to run: {', '.join(PROGRAMS)}.")] = redis.NAME,
     rounds: Annotated[int, typer.Option(help="How often each allocator has its turn.")] = ROUNDS,
     requests: Annotated[Optional[int], typer.Option(help="Work of one run: requests of each kind, documents or rows.")] = None,
@@ -33,9 +37,16 @@ def demo(
 ) -> None:
     """Run a real program under glibc's malloc and under numalloc, side by side.
 
-    Shows throughput, peak and settled memory, and how much of it lies on which node. Exits with 1 if
+    Shows throughput, peak and settled memory, and how much of it lies on which node. With --lab: in a virtual
+    machine of eight nodes, which of a program's pages are on the node of the thread that uses them. Exits with 1 if
     the program fails under one of the allocators, with 2 if something is missing or misspelt.
     """  # fmt: skip
+    if json_file and not json_file.absolute().parent.is_dir():
+        raise Problem(f"--json: the folder of {json_file} does not exist; accepted: a file in a folder that does")
+    terminal = Console()
+    terminal.width = max(terminal.width, TABLE_WIDTH)
+    if in_lab:
+        sys.exit(lab.run(nodes, library, json_file, terminal))
     if program not in PROGRAMS:
         raise Problem(f"--program: '{program}' is unknown; accepted: {', '.join(PROGRAMS)}")
     module = PROGRAMS[program]
@@ -44,11 +55,7 @@ def demo(
     requests = module.REQUESTS if requests is None else requests
     if requests < 100:
         raise Problem(f"--requests: {requests} is too few; accepted: 100 or more")
-    if json_file and not json_file.absolute().parent.is_dir():
-        raise Problem(f"--json: the folder of {json_file} does not exist; accepted: a file in a folder that does")
     allocators = chosen(module.program(), library, allocator or [])
-    terminal = Console()
-    terminal.width = max(terminal.width, TABLE_WIDTH)
     runs: list[Run] = []
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -60,6 +67,7 @@ def demo(
             for place in range(len(allocators)):
                 one = allocators[(place + number - 1) % len(allocators)]
                 progress.update(task, description=f"{program} under {one.name}, round {number}")
+                report.say_step(terminal, f"round {number} of {rounds}: {program} under {one.name}")
                 with tempfile.TemporaryDirectory(prefix="numalloc-demo-") as folder:
                     runs.append(module.run(one, number, requests, Path(folder)))
                 progress.advance(task)

@@ -9,8 +9,19 @@ from rich.console import Console
 from rich.table import Table
 
 from numalloc_tools.demo.measurement import CPU, MEMORY, NODES, THROUGHPUT, Figure, Run, Summary, summary
+from numalloc_tools.lab.scenarios import Cell
 
 _TELLING = 0.02  # a ratio nearer to 1 than this is not coloured
+
+
+def say_step(console: Console, text: str) -> None:
+    """A step of a run, where no progress bar can say it."""
+    if not console.is_terminal:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def write_lab_json(path: Path, cells: list[Cell], nodes: int) -> None:
+    path.write_text(json.dumps({"nodes": nodes, "cells": [cell.as_dict() for cell in cells]}, indent=1) + "\n")
 
 
 def print_table(console: Console, runs: list[Run], allocators: list[str], title: str, nodes: int) -> None:
