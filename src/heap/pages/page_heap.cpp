@@ -1,6 +1,7 @@
 #include "heap/pages/page_heap.h"
 
 #include "base/check.h"
+#include "base/tracepoints.h"
 #include "heap/pages/stretches.h"
 #include "os/clock.h"
 #include "os/numa_policy.h"
@@ -139,7 +140,9 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
 // Bags that were cut are in use from now on.
 void PageHeap::use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) {
     const std::uint32_t clean = bags - region_.count_dirty(first, bags);
-    use_.regretted_bags += limit_.on_take(kind, bags, clean, bags_in_use() + bags, os::milliseconds());
+    const std::uint32_t regretted = limit_.on_take(kind, bags, clean, bags_in_use() + bags, os::milliseconds());
+    if (regretted > 0) trace::regret(Bytes{regretted} << bag_shift);
+    use_.regretted_bags += regretted;
     bags_of(state) += bags;
 }
 

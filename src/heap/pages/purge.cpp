@@ -6,6 +6,7 @@
 //   finish    it is free again, and clean
 //
 // Each call does a bounded part of what is due, in proportion to what it frees; the next calls do the rest.
+#include "base/tracepoints.h"
 #include "heap/pages/page_heap.h"
 #include "os/clock.h"
 
@@ -88,6 +89,7 @@ PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
 
 PageHeap::Discarded PageHeap::discard(const Purging& range) {
     if (!os::discard(region_.address(range.first), Bytes{range.bags} << bag_shift)) return Discarded::refused;
+    trace::purge(region_.address(range.first), Bytes{range.bags} << bag_shift, range.rested);
     break_huge_pages(range);
     if (region_.count(BagMark::moved, range.first, range.bags) == 0) return Discarded::done;
     const os::Replaced renewed = region_.renew(range.first, range.bags);

@@ -3,6 +3,7 @@
 //
 //   first_bag ... free and used ...   top_        ...        committed            nothing, or others' mappings
 //                                     never used, or unused since it was trimmed: mapped, zero
+#include "base/tracepoints.h"
 #include "heap/pages/page_heap.h"
 
 namespace numalloc {
@@ -64,6 +65,7 @@ bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) {
     if (const std::uint64_t mapped = region_.map_up_to(up_to); mapped != 0) {
         os::Guard guard(lock_);
         const BagIndex from{region_.committed()};
+        trace::map(region_.address(from), (mapped - from.value) << bag_shift);
         set(BagMark::normal, from, static_cast<std::uint32_t>(mapped - from.value), false);
         region_.set_committed(mapped);
         return true;

@@ -2,6 +2,7 @@
 // have them moved to another node.
 #include <cerrno>
 
+#include "base/tracepoints.h"
 #include "heap/process/bound_heap.h"
 #include "heap/process/locate.h"
 #include "os/numa_policy.h"
@@ -23,6 +24,7 @@ void ProcessHeap::bring_back(Location at, std::uint32_t from_bag) {
 bool ProcessHeap::was_moved(Location at) const { return any_moved() && at.owner->pages.moved_to(at.bag) != no_node; }
 
 void ProcessHeap::give_big(Location at) {
+    trace::big_free(at.owner->node.value, at.owner->pages.region().address(at.bag), size_of(at));
     if (was_moved(at)) {
         bring_back(at, 0);
         at.owner->pages.set_moved(at.bag, no_node);
@@ -72,6 +74,7 @@ int ProcessHeap::move_big(Location at, NodeId to) {
     // Not before the pages are there is it only a preference: a move into a full node fails, it does
     // not wake the OOM killer.
     const int error = os::move_to_node(p, bytes, os::topology().os_node(to));
+    trace::move(p, bytes, to.value, error);
     const bool nothing_happened = error != 0 && error != ENOMEM;
     if (nothing_happened) return error;
     const bool is_home = to == at.owner->node;

@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/text.h"
+#include "base/tracepoints.h"
 #include "os/sysfs.h"
 
 namespace numalloc {
@@ -141,7 +142,8 @@ unsigned ProcessHeap::candidates(NodeId n) const {
     return n.value < nodes_ ? nodes_ : nodes_ + 1;
 }
 
-void ProcessHeap::note_spill(NodeId n) {
+void ProcessHeap::note_spill(NodeId n, NodeId served_by, Bytes bytes) {
+    trace::spill(n.value, served_by.value, bytes);
     if (NodeHeap* const full = opened(n); full != nullptr) full->spills.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -153,7 +155,7 @@ Supply ProcessHeap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned
         // A spilled object is taken alone: what a thread keeps in its lists is its own node's, and so is its shard.
         const Supply supply = k == 0 ? from->of(c).take(want, shard) : from->of(c).take(1);
         if (supply.count == 0) continue;
-        if (k > 0) note_spill(n);
+        if (k > 0) note_spill(n, from->node, shape_of(c).size);
         if (k > 0 && supply.count > 1) {
             // The ring gives whole lists; all but the first go back.
             from->of(c).give_to_bags({supply.list->next, supply.count - 1});
@@ -174,7 +176,8 @@ void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState sta
         if (from == nullptr) continue;
         const BagIndex run = from->pages.take(bags, static_cast<std::uint32_t>(alignment_bags), state, c);
         if (run == PageHeap::none) continue;
-        if (k > 0) note_spill(n);
+        if (k > 0) note_spill(n, from->node, bytes);
+        if (state == BagState::big) trace::big_allocate(from->node.value, from->pages.region().address(run), bytes);
         return from->pages.region().address(run);
     }
     return nullptr;

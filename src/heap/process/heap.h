@@ -107,7 +107,7 @@ private:
     void bring_back(Location at, std::uint32_t from_bag);
     Bytes purge(bool all);
     NodeHeap* candidate(NodeId n, unsigned k);
-    void note_spill(NodeId n);
+    void note_spill(NodeId n, NodeId served_by, Bytes bytes);
     unsigned candidates(NodeId n) const;
 
     AddressSpace space_;

@@ -1,6 +1,7 @@
 // A thread gets its heap, lets go of it, and what becomes of heaps that a fork left behind.
 #include <new>
 
+#include "base/tracepoints.h"
 #include "heap/thread/lists.h"
 #include "heap/thread/rehome.h"
 #include "heap/thread/waiting.h"
@@ -110,12 +111,14 @@ bool attach_thread(NodeId n) {
     this_thread_heap = attached_heap = h;
     if (operators_have_heap) this_thread_operators = h;
     os::use_lock_mark(&h->lock_mark);
+    trace::attach(n.value);
     return true;
 }
 
 void detach_thread() {
     ThreadHeap* h = attached_heap;
     if (h == &no_heap) return;
+    trace::detach(h->home->node.value);
     end_visits(h);
     give_all(h, To::empty_ring);
     this_thread_heap = this_thread_operators = attached_heap = &no_heap;

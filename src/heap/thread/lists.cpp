@@ -1,11 +1,14 @@
 #include "heap/thread/lists.h"
 
+#include "base/tracepoints.h"
+
 namespace numalloc {
 
 std::uint32_t give_batch(const ThreadHeap* h, ClassId c, Batch list, To to) {
     list = process_heap.mechanisms().own_of(list, c, h->home);
     ClassHeap node = h->home->of(c);
     if (list.head == nullptr) return process_heap.batch(c);
+    trace::hand_over(h->home->node.value, static_cast<unsigned>(shape_of(c).size), list.count);
     if (to == To::ring) return node.put(list);
     if (to == To::empty_ring) node.give_last(list);
     else node.give_to_bags(list);

@@ -1,5 +1,6 @@
 #include "heap/thread/remote_cache.h"
 
+#include "base/tracepoints.h"
 #include "os/clock.h"
 
 namespace numalloc {
@@ -8,6 +9,7 @@ void RemoteCache::send(Slot& slot) {
     if (slot.head == nullptr) return;
     bytes_.store(bytes() - slot.bytes(), std::memory_order_relaxed);
     NodeHeap* const home = process_heap.opened(slot.node);
+    trace::send_home(slot.node.value, static_cast<unsigned>(shape_of(slot.class_id).size), slot.count);
     home->remote_frees.fetch_add(slot.count, std::memory_order_relaxed);
     home->of(slot.class_id).put({slot.head, slot.count});
     slot.head = nullptr;

@@ -1,6 +1,7 @@
 #include "heap/thread/thread_heap.h"
 
 #include "base/check.h"
+#include "base/tracepoints.h"
 #include "heap/process/bound_heap.h"
 #include "heap/space/invalid.h"
 #include "heap/thread/lists.h"
@@ -170,6 +171,7 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     const std::uint32_t want = shape.batch > 1 ? s.capacity + std::uint32_t{one} : 1;
     const Supply supply = process_heap.take_small(h->home->node, id, want, h->shard);
     if (supply.count == 0) return {};
+    trace::refill(h->home->node.value, static_cast<unsigned>(shape.size), supply.count);
     housekeeping(h, id);
     Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
     std::uint32_t rest = supply.count;

@@ -63,7 +63,7 @@ TEST(Statistics, BigObjectsAreCountedAndResident) {
     EXPECT_EQ(during.big_objects - before.big_objects, 1u);
     EXPECT_EQ(during.big_allocations - before.big_allocations, 1u);
     EXPECT_EQ(during.big_bytes - before.big_bytes, 64 * mib);
-    EXPECT_GE(during.resident_bytes, before.resident_bytes + 60 * mib);
+    EXPECT_GE(during.resident_bytes, before.resident_bytes - before.dirty_bytes + 60 * mib);
     EXPECT_LE(during.huge_bytes, during.resident_bytes);
     std::free(p);
     const auto after = all();
@@ -162,7 +162,11 @@ TEST(Options, PurgeDelayTakesEffect) {
         return all().purged_bytes - before;
     };
     EXPECT_EQ(given_back("-1"), 0u);
-    EXPECT_GE(given_back("0"), 24 * mib);
+    const auto at_once = given_back("0");
+    numalloc_process_statistics process;
+    ASSERT_EQ(numalloc_statistics_of_process(&process, sizeof process), 0);
+    if (process.refused_discards == 0) EXPECT_GE(at_once, 24 * mib);
+    else EXPECT_NE(process.refused_discards_error, 0u);
     EXPECT_EQ(numalloc_option_set("purge_delay", "1000"), 0);
 }
 

@@ -47,6 +47,13 @@ if(NOT LIBRARY STREQUAL "none")
         ${CMAKE_CURRENT_SOURCE_DIR}/../../include/numalloc/options.def ${PRELOAD} ${LIBRARY} $<TARGET_FILE:small_program>)
 endif()
 
+# Tracers find the tracepoints, and their arguments.
+if(NOT LIBRARY STREQUAL "none")
+    numalloc_test(api.tracepoints programs 60
+        ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/api/check_tracepoints.py ${LIBRARY} $<TARGET_FILE:small_program>)
+    set_tests_properties(api.tracepoints PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
 # What asks for huge pages.
 numalloc_program(huge_pages api/huge_pages.cpp)
 if(NOT LIBRARY STREQUAL "none")
