@@ -1,0 +1,5 @@
+"""Manual pages, made from the commands themselves, the header and the library's tables."""
+
+from numalloc_tools.man.command import register
+
+__all__ = ["register"]

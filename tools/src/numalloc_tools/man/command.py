@@ -1,0 +1,74 @@
+"""`numalloc man`: shows a manual page, or writes all of them."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from numalloc_tools.man import commands, formats, library
+from numalloc_tools.man.roff import Page
+from numalloc_tools.problem import Problem
+
+# Symbolic links into the project, or what a package was built with.
+HEADERS = Path(__file__).parents[1] / "tables"
+
+
+def register(app: typer.Typer) -> None:
+    def man(
+        page: Annotated[str, typer.Argument(help="numalloc, one of its commands (run, tune, lab-run), libnumalloc, or numalloc.5.")] = "numalloc",
+        output: Annotated[Optional[Path], typer.Option(help="Instead, write all pages to this folder, as man1, man3 and man5.", metavar="FOLDER")] = None,
+    ) -> None:
+        """Show a manual page, or write all of them to a folder.
+
+        Without man(1) or a terminal the page's text is written as it is, for man -l.
+        """  # fmt: skip
+        pages = all_pages(app)
+        if output is not None:
+            write(pages, output)
+            print(f"{len(pages)} manual pages are in {output}")
+            return
+        show(_named(page, pages))
+
+    app.command("man")(man)
+
+
+def all_pages(app: typer.Typer) -> list[Page]:
+    return [*commands.pages(typer.main.get_command(app)), library.page(HEADERS), formats.page()]
+
+
+def version() -> str:
+    from importlib.metadata import version as of
+
+    return of("numalloc-tools")
+
+
+def write(pages: list[Page], folder: Path) -> None:
+    for page in pages:
+        place = folder / f"man{page.section}"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / page.file).write_text(page.text(version(), f"{date.today():%Y-%m-%d}"))
+
+
+def _named(name: str, pages: list[Page]) -> Page:
+    for page in pages:
+        if name in (page.file, page.name, page.name.removeprefix("numalloc-")):
+            return page
+    accepted = ", ".join(dict.fromkeys(page.name.removeprefix("numalloc-") for page in pages))
+    raise Problem(f"man: there is no page '{name}'; accepted: {accepted}, numalloc.5")
+
+
+def show(page: Page) -> None:
+    text = page.text(version(), f"{date.today():%Y-%m-%d}")
+    viewer = shutil.which("man")
+    if not viewer or not sys.stdout.isatty():
+        sys.stdout.write(text)
+        return
+    with tempfile.TemporaryDirectory(prefix="numalloc-man-") as folder:
+        path = Path(folder, page.file)
+        path.write_text(text)
+        subprocess.run([viewer, "-l", str(path)])

@@ -1,0 +1,1 @@
+../../../../include/numalloc/numalloc.h
