@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from numalloc_tools import bench, demo, lab, man
+from numalloc_tools import bench, demo, lab, man, topology
 from numalloc_tools.problem import Problem
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app.add_typer(bench.app, name="bench")
 demo.register(app)
 app.add_typer(lab.app, name="lab")
 man.register(app)
+topology.register(app)
 
 
 @app.callback()

@@ -1,0 +1,77 @@
+"""What a process may use and what it is: its CPUs, nodes, limits and privileges, from /proc."""
+
+import re
+from dataclasses import dataclass
+
+from numalloc_tools.machine import cgroups
+from numalloc_tools.machine.files import Files, as_number
+from numalloc_tools.machine.lists import numbers
+from numalloc_tools.machine.nodes import online_cpus
+
+SECCOMP = {0: "off", 1: "strict", 2: "a filter"}
+_LIMITS = {
+    "address_space": "Max address space",
+    "data": "Max data size",
+    "locked": "Max locked memory",
+    "processes": "Max processes",
+    "stack": "Max stack size",
+}
+_SYS_NICE = 23
+
+
+@dataclass(frozen=True)
+class Process:
+    number: int | None
+    name: str
+    threads: int
+    cpus: list[int]  # online ones that it may run on; the kernel lists those that could be plugged in, too
+    mems: list[int]  # nodes that its memory may come from
+    seccomp: int | None
+    seccomp_filters: int | None
+    no_new_privileges: bool
+    may_nice: bool  # CAP_SYS_NICE, by which container run-times let calls about nodes pass
+    locked: int  # bytes
+    swapped: int
+    limits: dict[str, int | None]  # bytes or a count; None: unlimited
+    cgroup: cgroups.Cgroup
+
+
+def read(files: Files, process: str = "self") -> Process:
+    online = set(online_cpus(files))
+    status = files.fields(f"/proc/{process}/status")
+
+    def listed(name: str) -> list[int]:
+        try:
+            return numbers(status.get(name, ""))
+        except ValueError:
+            return []
+
+    def bytes_of(name: str) -> int:
+        return (as_number(status.get(name)) or 0) * 1024
+
+    capabilities = int(status.get("CapEff", "0") or "0", 16)
+    return Process(
+        as_number(status.get("Pid")),
+        status.get("Name", ""),
+        as_number(status.get("Threads")) or 1,
+        [cpu for cpu in listed("Cpus_allowed_list") if cpu in online],
+        listed("Mems_allowed_list"),
+        as_number(status.get("Seccomp")),
+        as_number(status.get("Seccomp_filters")),
+        status.get("NoNewPrivs") == "1",
+        bool(capabilities >> _SYS_NICE & 1),
+        bytes_of("VmLck"),
+        bytes_of("VmSwap"),
+        _limits(files, process),
+        cgroups.read(files, process),
+    )
+
+
+def _limits(files: Files, process: str) -> dict[str, int | None]:
+    """The soft limits."""
+    text = files.text(f"/proc/{process}/limits") or ""
+    found = {}
+    for name, title in _LIMITS.items():
+        match = re.search(rf"^{title}\s+(\S+)", text, re.MULTILINE)
+        found[name] = as_number(match[1]) if match else None
+    return found

@@ -1,0 +1,45 @@
+"""`numalloc topology`: reads the machine and shows it in one of three ways."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from numalloc_tools.machine import facts
+from numalloc_tools.machine.files import rooted
+from numalloc_tools.machine.terminal import console
+from numalloc_tools.problem import Problem
+from numalloc_tools.topology import text
+
+NO_TERMINAL = 120  # columns where nobody said how many there are
+
+
+def register(app: typer.Typer) -> None:
+    app.command("topology")(topology)
+
+
+def topology(
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything that was read as JSON.")] = False,
+    svg: Annotated[
+        Optional[Path], typer.Option(help="Draw the nodes and their distances into this file.", metavar="FILE")
+    ] = None,
+    root: Annotated[
+        Optional[Path], typer.Option(help="Read a copy of another machine's /sys and /proc in this folder.", metavar="FOLDER")
+    ] = None,
+) -> None:
+    """Show memory nodes, CPUs, distances, huge pages, limits, and what is forbidden here."""
+    files = rooted(root)
+    if svg and not svg.absolute().parent.is_dir():
+        raise Problem(f"--svg: the folder of {svg} does not exist; accepted: a file in a folder that does")
+    if svg and svg.is_dir():
+        raise Problem(f"--svg: {svg} is a folder; accepted: a file")
+    machine = facts.read(files)
+    if svg:
+        from numalloc_tools.topology import picture  # only now: matplotlib takes a second to load
+
+        svg.write_text(picture.svg(machine))
+    if as_json:
+        print(json.dumps(machine.as_json(), indent=1))
+    elif not svg:
+        text.show(machine, console(NO_TERMINAL))
