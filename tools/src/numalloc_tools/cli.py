@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from numalloc_tools import bench, demo, lab, man, topology
+from numalloc_tools import bench, demo, doctor, lab, man, topology
 from numalloc_tools.problem import Problem
 
 app = typer.Typer(
@@ -15,6 +15,7 @@ app = typer.Typer(
 )
 app.add_typer(bench.app, name="bench")
 demo.register(app)
+doctor.register(app)
 app.add_typer(lab.app, name="lab")
 man.register(app)
 topology.register(app)

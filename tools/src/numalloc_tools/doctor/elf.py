@@ -1,0 +1,172 @@
+"""What an ELF file says of itself, as far as it decides whose malloc a program gets."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSection, DynamicSegment
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from numalloc_tools.problem import Problem
+
+_PIE = 0x08000000  # DF_1_PIE
+_DF_SYMBOLIC = 2
+_DYNAMIC_NAMES = ("malloc", "free", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign", "_Znwm", "_ZdlPv")
+SANITIZERS = {
+    "__asan_init": "AddressSanitizer",
+    "__tsan_init": "ThreadSanitizer",
+    "__msan_init": "MemorySanitizer",
+    "__lsan_init": "LeakSanitizer",
+    "__hwasan_init": "HWAddressSanitizer",
+    "__memprof_init": "the memory profiler",
+}
+# Allocators with names of their own, and programs that have a pool of their own in front of malloc.
+_OTHERS = {
+    "je_malloc": "jemalloc",
+    "_rjem_malloc": "jemalloc (of Rust)",
+    "mi_malloc": "mimalloc",
+    "tc_malloc": "tcmalloc",
+    "rpmalloc": "rpmalloc",
+    "sn_malloc": "snmalloc",
+    "scalable_malloc": "tbbmalloc",
+    "PyObject_Malloc": "Python",
+    "_emalloc": "PHP",
+    "JLI_Launch": "Java",
+    "ruby_xmalloc": "Ruby",
+    "numalloc_malloc_on_node": "numalloc",
+}
+_OWN = "its own malloc"
+_SANITIZER_LIBRARY = re.compile(r"lib(?:clang_rt\.)?([a-z]*(?:asan|tsan|lsan|msan))\b")
+
+
+@dataclass(frozen=True)
+class Elf:
+    path: Path
+    bits: int
+    machine: str
+    interpreter: str | None
+    is_pie: bool
+    is_library: bool  # neither a program nor a static one
+    needed: list[str]
+    defined: set[str] = field(default_factory=set)  # of the malloc family, for the dynamic linker
+    imported: set[str] = field(default_factory=set)
+    sanitizers: list[str] = field(default_factory=list)
+    brings: list[str] = field(default_factory=list)  # allocators and pools, by their names
+    hides_malloc: bool = False  # has one that the loader does not see
+    go: bool = False
+
+    @property
+    def static(self) -> bool:
+        return self.interpreter is None and not self.is_library
+
+    @property
+    def musl(self) -> bool:
+        return "ld-musl" in (self.interpreter or "")
+
+    @property
+    def kind(self) -> tuple[int, str]:
+        return self.bits, self.machine
+
+
+def sanitizer_libraries(names: Iterable[str]) -> list[str]:
+    return [match[1] for name in names if (match := _SANITIZER_LIBRARY.match(name))]
+
+
+def is_elf(start: bytes) -> bool:
+    return start[:4] == b"\x7fELF"
+
+
+def read(path: Path) -> Elf:
+    try:
+        with path.open("rb") as file:
+            return _read(path, ELFFile(file))
+    except (ELFError, ValueError, KeyError, IndexError, AssertionError) as error:
+        raise Problem(f"{path}: its ELF headers are broken ({error}); accepted: a whole program") from None
+    except UnicodeDecodeError:
+        raise Problem(f"{path}: its ELF headers are broken; accepted: a whole program") from None
+
+
+def keeps_its_malloc(path: str) -> bool:
+    """A library linked with -Bsymbolic: its own calls of what it defines do not go through the loader."""
+    try:
+        with open(path, "rb") as file:
+            dynamic = next((segment for segment in ELFFile(file).iter_segments() if isinstance(segment, DynamicSegment)), None)
+            if dynamic is None or not any(_is_symbolic(tag) for tag in dynamic.iter_tags()):
+                return False
+        return "malloc" in read(Path(path)).defined
+    except (OSError, ELFError):
+        return False
+
+
+def _is_symbolic(tag) -> bool:
+    return tag.entry.d_tag == "DT_SYMBOLIC" or (tag.entry.d_tag == "DT_FLAGS" and bool(tag.entry.d_val & _DF_SYMBOLIC))
+
+
+def _read(path: Path, elf: ELFFile) -> Elf:
+    interpreter, dynamic = None, None
+    for segment in elf.iter_segments():
+        if segment["p_type"] == "PT_INTERP":
+            interpreter = segment.get_interp_name()
+        elif isinstance(segment, DynamicSegment):
+            dynamic = segment
+    needed, is_pie = [], False
+    if dynamic is not None:
+        for tag in dynamic.iter_tags():
+            if tag.entry.d_tag == "DT_NEEDED":
+                needed.append(tag.needed)
+            elif tag.entry.d_tag == "DT_FLAGS_1":
+                is_pie = bool(tag.entry.d_val & _PIE)
+    shared = elf["e_type"] == "ET_DYN"
+    defined, imported, sanitizers, brings = _symbols(elf, dynamic)
+    hides_malloc = _OWN in brings and "malloc" not in defined
+    brings.discard(_OWN)
+    sections = {section.name for section in elf.iter_sections()}
+    return Elf(
+        path,
+        elf.elfclass,
+        elf["e_machine"],
+        interpreter,
+        is_pie,
+        shared and interpreter is None and not is_pie,
+        needed,
+        defined,
+        imported,
+        sorted(sanitizers),
+        sorted(brings),
+        hides_malloc,
+        bool(sections & {".go.buildinfo", ".note.go.buildid"}),
+    )
+
+
+def _symbols(elf: ELFFile, dynamic) -> tuple[set[str], set[str], set[str], set[str]]:
+    defined, imported, sanitizers, brings = set(), set(), set(), set()
+    tables = [section for section in elf.iter_sections() if isinstance(section, SymbolTableSection)]
+    if not any(table.name == ".dynsym" for table in tables) and dynamic is not None and not isinstance(dynamic, DynamicSection):
+        tables.append(dynamic)  # its section headers were stripped
+    for table in tables:
+        for_linker = getattr(table, "name", ".dynsym") == ".dynsym"
+        if not _has_any(elf, table):
+            continue
+        for symbol in table.iter_symbols():
+            name = symbol.name
+            there = symbol["st_shndx"] != "SHN_UNDEF"
+            if for_linker and name in _DYNAMIC_NAMES:
+                (defined if there else imported).add(name)
+            elif there and name == "malloc":
+                brings.add(_OWN)
+            elif name in SANITIZERS:
+                sanitizers.add(SANITIZERS[name])
+            elif there and name in _OTHERS:
+                brings.add(_OTHERS[name])
+    return defined, imported, sanitizers, brings
+
+
+def _has_any(elf: ELFFile, table) -> bool:
+    """Large programs have a million symbols, which take seconds to go through; their names lie in one piece."""
+    if not isinstance(table, SymbolTableSection):
+        return True
+    names = elf.get_section(table["sh_link"]).data()
+    return any(name.encode() + b"\0" in names for name in (*_DYNAMIC_NAMES, *SANITIZERS, *_OTHERS))

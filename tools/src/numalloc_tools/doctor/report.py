@@ -1,0 +1,50 @@
+"""Findings as people read them, and as programs do."""
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from numalloc_tools.doctor.finding import BAD, NOTE, OK, SEVERITIES, WARNING, Finding, worst
+from numalloc_tools.machine.words import count
+
+_STYLES = {OK: "green", NOTE: "cyan", WARNING: "yellow", BAD: "bold red"}
+_INDENT = 9
+
+
+def show(findings: list[Finding], subject: str, console: Console) -> None:
+    console.print(Text(subject, style="bold"))
+    console.print()
+    for finding in sorted(findings, key=lambda one: SEVERITIES.index(one.severity), reverse=True):
+        head = Text(f"{finding.severity:<{_INDENT}}", style=_STYLES[finding.severity])
+        first, *rest = _wrapped(finding.what, console)
+        style = "default" if finding.severity == OK else "bold"
+        console.print(head.append(first, style))
+        for line in rest:
+            console.print(Padding(Text(line, style), (0, 0, 0, _INDENT), expand=False))
+        if finding.why:
+            console.print(Padding(Text(finding.why), (0, 0, 0, _INDENT), expand=False))
+        for mend in finding.mend:
+            console.print(Padding(Text("-> " if console.options.ascii_only else "→ ", "dim").append(mend, "green"), (0, 0, 0, _INDENT), expand=False))
+    console.print()
+    console.print(_sum(findings))
+
+
+def _wrapped(text: str, console: Console) -> list[str]:
+    return [line.plain.rstrip() for line in Text(text).wrap(console, max(20, console.width - _INDENT))]
+
+
+def _sum(findings: list[Finding]) -> str:
+    numbers = [(severity, sum(finding.severity == severity for finding in findings)) for severity in reversed(SEVERITIES)]
+    words = {BAD: "bad", WARNING: "warning", NOTE: "note", OK: "ok"}
+    return ", ".join(
+        count(number, words[severity], words[severity] + ("s" if severity in (WARNING, NOTE) else ""))
+        for severity, number in numbers
+        if number
+    )
+
+
+def as_json(findings: list[Finding], target: dict) -> dict:
+    listed = [
+        {"severity": one.severity, "name": one.name, "what": one.what, "why": one.why, "mend": one.mend} for one in findings
+    ]
+    return {"target": target, "worst": worst(findings), "findings": listed}

@@ -1,0 +1,146 @@
+"""A process that runs: where its threads and its memory are, and whether it may be asked."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from numalloc_tools.doctor import maps, presence
+from numalloc_tools.doctor.finding import NOTE, OK, WARNING, Case, Finding
+from numalloc_tools.machine.files import Files
+from numalloc_tools.machine.lists import numbers, ranges
+from numalloc_tools.machine.words import size
+from numalloc_tools.problem import Problem
+
+_NEARLY = 0.8
+_TELLING_SWAP = 0.1
+_NODE = re.compile(r"\bN(\d+)=(\d+)")
+_PAGE = re.compile(r"kernelpagesize_kB=(\d+)")
+
+
+def require(process: int) -> None:
+    """A process that lives, has a program, and may be looked into."""
+    folder = Path(f"/proc/{process}")
+    if not folder.is_dir():
+        raise Problem(f"{process}: there is no such process; accepted: the number of one that runs, or -- PROGRAM")
+    try:
+        os.readlink(folder / "exe")
+        (folder / "maps").read_text(errors="replace")
+    except PermissionError:
+        raise Problem(f"{process}: this process is another user's; accepted: one of yours, or any as root") from None
+    except FileNotFoundError:
+        raise Problem(f"{process} is the kernel's own or has ended; accepted: a process with a program") from None
+
+
+def environment(process: int) -> dict[str, str]:
+    """As it was when the program started."""
+    try:
+        text = Path(f"/proc/{process}/environ").read_bytes().decode(errors="replace")
+    except OSError:
+        return {}
+    return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
+
+
+def check(case: Case, process: int, files: Files) -> Iterator[Finding]:
+    mappings = maps.read(process)
+    ours = presence.library_of(mappings) is not None
+    yield from presence.check(case, process, mappings)
+    yield from _threads(case, process, files, ours)
+    yield from _memory(case, process, ours)
+    yield from _mappings(case, len(mappings))
+
+
+def _threads(case: Case, process: int, files: Files, ours: bool) -> Iterator[Finding]:
+    masks: Counter[str] = Counter()
+    for thread in files.names(f"/proc/{process}/task"):
+        masks[files.fields(f"/proc/{process}/task/{thread}/status").get("Cpus_allowed_list", "")] += 1
+    total = sum(masks.values())
+    if total < 2 or not case.several_nodes:
+        return
+    places: Counter[str] = Counter()
+    for mask, threads in masks.items():
+        cpus = set(numbers(mask)) if mask else set()
+        nodes = [node.number for node in case.machine.nodes if cpus & set(node.cpus)]
+        places[ranges(nodes)] += threads
+    words = ", ".join(
+        f"{threads} on {'node' if place.isdigit() else 'nodes'} {place or '?'}" for place, threads in sorted(places.items())
+    )
+    bound = sum(threads for place, threads in places.items() if place.isdigit())
+    if ours and not bound and case.option("binding", "interleave") != "none":
+        yield Finding(
+            NOTE,
+            "threads",
+            f"No thread is bound to a node: {words}",
+            "The program or its user has set an affinity, which wins, or setting it was refused.",
+            ["NUMALLOC_VERBOSE=1 says at the start what was refused"],
+        )
+    else:
+        yield Finding(OK, "threads", f"{total} threads: {words}")
+
+
+def _memory(case: Case, process: int, ours: bool) -> Iterator[Finding]:
+    try:
+        text = Path(f"/proc/{process}/numa_maps").read_text()
+    except OSError:
+        return
+    placed: Counter[int] = Counter()
+    policies: Counter[str] = Counter()
+    for line in text.splitlines():
+        words = line.split()
+        if " file=" in line or len(words) < 2:
+            continue
+        page = _PAGE.search(line)
+        held = 0
+        for node, pages in _NODE.findall(line):
+            placed[int(node)] += int(pages) * (int(page[1]) << 10 if page else 4096)
+            held += int(pages) * (int(page[1]) << 10 if page else 4096)
+        policies[words[1].partition(":")[0]] += held
+    if case.several_nodes and placed:
+        where = ", ".join(f"{size(held)} on node {node}" for node, held in sorted(placed.items()))
+        how = ", ".join(f"{size(held)} {policy}" for policy, held in policies.most_common() if held)
+        if ours and set(policies) <= {"default", "local"}:
+            yield Finding(
+                WARNING,
+                "placement",
+                f"No memory is bound to a node: {where}",
+                "mbind was refused, or memory_binding=none: pages are where they were touched first.",
+                ["numalloc doctor, in the same container, says what is refused"],
+            )
+        else:
+            yield Finding(OK, "placement", f"Its own memory: {where}; by policy: {how}")
+    status = case.process
+    if status.locked:
+        yield Finding(
+            NOTE,
+            "locked",
+            f"{size(status.locked)} are locked (mlock)",
+            "Locked memory that is free does not go back to the system.",
+        )
+    resident = sum(placed.values())
+    if status.swapped > _TELLING_SWAP * max(resident, 1):
+        yield Finding(
+            WARNING,
+            "swapped",
+            f"{size(status.swapped)} of the process are swapped out",
+            "Each page comes back by a read from the disk.",
+            ["Give the machine or the cgroup more memory"],
+        )
+
+
+def _mappings(case: Case, held: int) -> Iterator[Finding]:
+    most = case.machine.settings.max_map_count
+    if most and held > _NEARLY * most:
+        yield Finding(
+            WARNING,
+            "mappings",
+            f"{held} of {most} mappings are used up",
+            "Beyond them mmap fails, and with it malloc of large blocks.",
+            [f"sysctl vm.max_map_count={4 * most}"],
+        )
+
+
+def runnable(process: int, files: Files) -> int:
+    """Its threads that want a CPU just now; those that wait take none from anybody."""
+    states = (files.text(f"/proc/{process}/task/{thread}/stat") for thread in files.names(f"/proc/{process}/task"))
+    return sum((state or "").rpartition(")")[2].split()[:1] == ["R"] for state in states)

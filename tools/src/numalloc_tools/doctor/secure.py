@@ -1,0 +1,25 @@
+"""Secure execution: programs that run with more rights than who started them. The loader then reads no LD_PRELOAD
+that names a path, and the library no options."""
+
+import os
+import stat
+from pathlib import Path
+
+_CAPABILITIES = "security.capability"
+
+
+def reason(path: Path, no_new_privileges: bool) -> tuple[str, bool] | None:
+    """Why the program runs so, and whether it does so for this user; nothing if it never does."""
+    facts = path.stat()
+    if no_new_privileges or os.statvfs(path).f_flag & os.ST_NOSUID:
+        return None  # the bits count for nothing here
+    if facts.st_mode & stat.S_ISUID:
+        return f"setuid to user {facts.st_uid}", facts.st_uid != os.getuid()
+    # Without permission for the group to execute, the bit means something else.
+    if facts.st_mode & stat.S_ISGID and facts.st_mode & stat.S_IXGRP:
+        return f"setgid to group {facts.st_gid}", facts.st_gid != os.getgid()
+    try:
+        os.getxattr(path, _CAPABILITIES)
+    except OSError:
+        return None
+    return "given capabilities (setcap)", os.getuid() != 0
