@@ -1,0 +1,114 @@
+"""The library's options, read from the table that the library itself is made from."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from numalloc_tools.problem import Problem
+
+_TABLE = Path(__file__).with_name("tables") / "options.def"
+_ENTRY = re.compile(r'^NUMALLOC_OPTION\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^,\s]+)\s*,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.MULTILINE)
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+# As src/base/number_list.h, src/options/memory_placement.h and os::max_os_nodes have it.
+_MOST_NUMBER = 1_000_000_000
+_MOST_NODES = 1024
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def _words(*accepted: str) -> Callable[[str], bool]:
+    return lambda text: text in accepted
+
+
+def is_node_list(text: str) -> bool:
+    """'0-3,8': no spaces, no range backwards, as the kernel and the library write it."""
+    if not re.fullmatch(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*", text):
+        return False
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if int(last or first) < int(first) or int(last or first) >= _MOST_NODES:
+            return False
+    return True
+
+
+def _memory(text: str) -> bool:
+    word, colon, rest = text.partition(":")
+    if not colon:
+        return word in ("local", "interleave")
+    if word == "preferred":
+        return re.fullmatch("[0-9]+", rest) is not None and int(rest) < _MOST_NODES
+    return word == "bind" and is_node_list(rest)
+
+
+def _milliseconds(text: str) -> bool:
+    if text == "-1":
+        return True
+    match = re.fullmatch("([0-9]+)(s|ms)?", text)
+    if not match or int(match[1]) > _MOST_NUMBER:
+        return False
+    return int(match[1]) * (1000 if match[2] == "s" else 1) < 1 << 31
+
+
+def _size(text: str) -> bool:
+    match = re.fullmatch("([0-9]+)(?:([KMGTkmgt])(?:B|iB)?)?", text)
+    return match is not None and int(match[1]) << _UNITS[(match[2] or "").upper()] < 1 << 64
+
+
+# What src/options/options.h says each kind accepts, and the rule of src/options/parse.h.
+KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
+    "Binding": ("interleave, saturate, file, none", _words("interleave", "saturate", "file", "none")),
+    "MemoryBinding": ("preferred, strict, none", _words("preferred", "strict", "none")),
+    "Memory": ("local, interleave, preferred:NODE, bind:NODES such as 0-3,8", _memory),
+    "Interleave": ("off, serial, all", _words("off", "serial", "all")),
+    "HugePages": ("system, auto, on, off", _words("system", "auto", "on", "off")),
+    "DeepBind": ("share, drop, keep", _words("share", "drop", "keep")),
+    "Path": ("a path, or none", bool),
+    "Milliseconds": ("milliseconds, a number with ms or s, or -1 for never", _milliseconds),
+    "Size": ("bytes, or a number with K, M, G or T", _size),
+    "Flag": ("0, 1, off, on, no, yes", _words("0", "1", "off", "on", "no", "yes")),
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    name: str  # as in options.def: purge_delay
+    kind: str
+    accepted: str  # in words
+    default: str
+    text: str  # what it does
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return f"NUMALLOC_{self.name.upper()}"
+
+    def check(self, value: str, where: str = "") -> str:
+        """The value, if the library would understand it. `where`: what the user wrote, else the flag."""
+        if not KINDS[self.kind][1](value):
+            raise Problem(f"{where or self.flag}: '{value}' is not understood; accepted: {self.accepted}")
+        return value
+
+
+def parsed(table: str) -> tuple[Option, ...]:
+    found = []
+    for name, kind, default, strings in _ENTRY.findall(table):
+        text = "".join(_STRING.findall(strings)).replace('\\"', '"').replace("\\\\", "\\")
+        found.append(Option(name, kind, KINDS[kind][0], default, text))
+    return tuple(found)
+
+
+@cache
+def options() -> tuple[Option, ...]:
+    return parsed(_TABLE.read_text())
+
+
+def option(name: str, where: str = "") -> Option:
+    for one in options():
+        if one.name == name:
+            return one
+    raise Problem(f"{where or name}: numalloc has no option '{name}'; accepted: {', '.join(one.name for one in options())}")

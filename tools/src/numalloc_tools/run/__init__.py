@@ -1,0 +1,5 @@
+"""`numalloc run`: a program under an allocator, with threads and memory where they are wanted."""
+
+from numalloc_tools.run.setting import Setting
+
+__all__ = ["Setting"]
