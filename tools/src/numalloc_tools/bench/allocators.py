@@ -14,7 +14,7 @@ from numalloc_tools.problem import Problem
 
 BASELINE = "glibc"
 BOUND = "+binding"  # behind a name: threads bound by libnumalloc-binding.so
-_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
+FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 NAMES = (OURS, BASELINE, *crates.RECIPES, *DEBIAN)
 
 
@@ -106,7 +106,7 @@ def _made(name: str, library: Path, others: dict[str, Path], say: Callable[[str]
 
 def _installed(name: str) -> Allocator:
     package, library = DEBIAN[name]
-    for folder in _FOLDERS:
+    for folder in FOLDERS:
         path = Path(folder, library)
         if path.is_file():
             return Allocator(name, (path.resolve(),), _package_version(package))

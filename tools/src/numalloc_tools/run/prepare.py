@@ -1,0 +1,196 @@
+"""From a setting to what starts a program with it: changes of the environment, and calls before exec."""
+
+import errno
+import os
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from numalloc_tools.options_table import option, options
+from numalloc_tools.problem import Problem
+from numalloc_tools.run import allocators, nodes
+from numalloc_tools.run.allocators import Allocator
+from numalloc_tools.run.calls import Call, HugePagesDisabled, MemoryPolicy, inherited_policy
+from numalloc_tools.run.setting import DEFAULT, Setting
+
+_BINDING = {"none": "none", "sparse": "interleave", "dense": "saturate"}  # --threads, as the library's option says it
+_BINDING_OPTIONS = ("binding", "binding_file")  # libnumalloc-binding.so reads these
+_HUGE_PAGES_FILE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_AUTONUMA_FILE = Path("/proc/sys/kernel/numa_balancing")
+
+
+@dataclass(frozen=True)
+class Launch:
+    environment: dict[str, str | None]  # what changes in the user's; None takes a variable away
+    calls: tuple[Call, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left undone because it changes nothing here
+
+    def enter(self) -> None:
+        """In the process that becomes the program, before exec."""
+        for call in self.calls:
+            call.make()
+
+    def applied_to(self, environment: Mapping[str, str]) -> dict[str, str]:
+        wanted = {**environment, **self.environment}
+        return {name: value for name, value in wanted.items() if value is not None}
+
+    def also(self, *calls: Call) -> "Launch":
+        return replace(self, calls=(*self.calls, *calls))
+
+
+def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verbose: bool = False) -> Launch:
+    """Raises Problem where this machine cannot do what the setting says; then nothing has been changed."""
+    allocator = allocators.find(setting.allocator)
+    ours = allocator.ours and not setting.binding_only
+    said = dict(setting.options)
+    binding = None if ours else _binding_library(setting, allocator, said)
+    _check_options(said, setting, allocator, ours, binding is not None)
+    if setting.threads in _BINDING and (ours or binding):
+        said["binding"] = _BINDING[setting.threads]
+
+    notes: list[str] = []
+    policy = _policy(setting, ours, said, notes)
+    calls: list[Call] = [policy] if policy else []
+    variables = _huge_pages(setting, allocator, calls, said)
+    variables |= {option(name).variable: value for name, value in said.items()}
+    if ours or binding:
+        if verbose:
+            variables["NUMALLOC_VERBOSE"] = "1"
+        _check_environment(environment, variables)
+    changes: dict[str, str | None] = {
+        name: allocators.joined(name, value, environment.get(name)) for name, value in variables.items()
+    }
+    library = None if setting.binding_only and allocator.ours else allocator.library
+    present = environment.get("LD_PRELOAD", "")
+    # The user's own come first: a sanitizer has to, and operators are asked for only before ours.
+    preload = [*allocators.without_allocators(present), *(str(path) for path in (binding, library) if path)]
+    if ":".join(preload) != present:
+        changes["LD_PRELOAD"] = ":".join(preload) or None
+    return Launch(changes, tuple(calls), tuple(notes))
+
+
+def _binding_library(setting: Setting, allocator: Allocator, said: dict[str, str]) -> Path | None:
+    wanted = setting.binding_only or setting.threads in ("sparse", "dense") or any(name in said for name in _BINDING_OPTIONS)
+    return allocators.binding_library(allocator) if wanted else None
+
+
+def _check_options(said: dict[str, str], setting: Setting, allocator: Allocator, ours: bool, bound: bool) -> None:
+    if setting.threads != DEFAULT and "binding" in said:
+        raise Problem("--threads: --binding says already where threads run; accepted: one of the two")
+    if said.get("binding") == "file" and said.get("binding_file", "none") == "none":
+        raise Problem("--binding: 'file' needs a file of rules; accepted: with --binding-file FILE")
+    if (file := said.get("binding_file", "none")) != "none":
+        said["binding_file"] = str(_readable(Path(file)))
+    if ours:
+        return
+    for name in said:
+        if name not in _BINDING_OPTIONS or not bound:
+            under = "only its binding is used" if setting.binding_only else f"the program runs under {allocator.name}"
+            raise Problem(f"{option(name).flag}: it is an option of numalloc, and {under}; accepted: --binding, --binding-file")
+
+
+def _readable(path: Path) -> Path:
+    """Made absolute: the program may change its folder before its first thread."""
+    try:
+        with open(path):
+            return path.absolute()
+    except OSError as error:
+        raise Problem(f"--binding-file: {path} cannot be read ({error.strerror}); accepted: a file of rules") from None
+
+
+def _check_environment(environment: Mapping[str, str], variables: dict[str, str]) -> None:
+    """The user's own variables reach the library too."""
+    for one in options():
+        value = environment.get(one.variable)
+        if value and one.variable not in variables:
+            one.check(value, one.variable)
+
+
+def _policy(setting: Setting, ours: bool, said: dict[str, str], notes: list[str]) -> MemoryPolicy | None:
+    """The policy for the whole process. Under numalloc its option says it, where it has one, for what malloc gives."""
+    machine = nodes.read()
+    word, _, list_text = setting.memory.partition(":")
+    named = tuple(sorted({machine.with_memory(node, "--memory") for node in nodes.numbers(list_text)}))
+    if ours and word in ("local", "interleave", "preferred", "bind"):
+        said["memory"] = setting.memory
+        policy = MemoryPolicy("MPOL_DEFAULT") if inherited_policy() != "MPOL_DEFAULT" else None
+    elif ours and word == "first-touch":
+        if "memory_binding" in said:
+            raise Problem("--memory: first-touch is memory_binding none; accepted: one of --memory and --memory-binding")
+        said["memory_binding"] = "none"
+        policy = MemoryPolicy("MPOL_DEFAULT")
+    else:
+        policies: dict[str, Callable[[], MemoryPolicy]] = {
+            "first-touch": partial(MemoryPolicy, "MPOL_DEFAULT"),
+            "local": partial(MemoryPolicy, "MPOL_LOCAL"),
+            "interleave": partial(MemoryPolicy, "MPOL_INTERLEAVE", machine.memory),
+            "weighted": partial(MemoryPolicy, "MPOL_WEIGHTED_INTERLEAVE", machine.memory),
+            "preferred": partial(MemoryPolicy, "MPOL_PREFERRED", named),
+            "bind": partial(MemoryPolicy, "MPOL_BIND", named),
+        }
+        policy = policies[word]() if word in policies else None
+    if setting.autonuma == "off":
+        policy = _without_balancing(policy, machine, notes)
+    if policy and machine.one:
+        notes.append("this machine has one node, so its memory is placed already")
+        return None
+    if policy and (error := policy.refusal()):
+        raise _refused(setting, policy, error)
+    return policy
+
+
+def _without_balancing(policy: MemoryPolicy | None, machine: nodes.Nodes, notes: list[str]) -> MemoryPolicy | None:
+    """AutoNUMA leaves alone what any policy but the default covers; local places as the default does."""
+    try:
+        on = _AUTONUMA_FILE.read_text().strip() != "0"
+    except OSError:
+        on = False
+    if machine.one or not on:
+        notes.append("AutoNUMA is off in this kernel")
+        return policy
+    if policy and policy.mode != "MPOL_DEFAULT":
+        return policy
+    return policy if policy is None and inherited_policy() != "MPOL_DEFAULT" else MemoryPolicy("MPOL_LOCAL")
+
+
+def _refused(setting: Setting, policy: MemoryPolicy, error: int) -> Problem:
+    flag = "--autonuma" if policy.mode == "MPOL_LOCAL" and setting.memory != "local" else "--memory"
+    if policy.mode == "MPOL_WEIGHTED_INTERLEAVE" and error == errno.EINVAL:
+        return Problem(f"--memory: weighted needs Linux 6.9, and this is Linux {platform.release()}; accepted: interleave")
+    reason = f"the kernel refuses {policy} ({errno.errorcode.get(error, error)})"
+    if error in (errno.EPERM, errno.ENOSYS, errno.EACCES):
+        reason += "; in a container its seccomp filter must allow set_mempolicy"
+    return Problem(f"{flag}: {reason}")
+
+
+def _huge_pages(setting: Setting, allocator: Allocator, calls: list[Call], said: dict[str, str]) -> dict[str, str]:
+    """The allocator's variables; the process's call goes to `calls`."""
+    if setting.huge_pages == DEFAULT:
+        return {}
+    if "thp" in said:
+        raise Problem("--huge-pages: --thp says already what the heap gets; accepted: one of the two")
+    if setting.huge_pages == "off":
+        calls.append(HugePagesDisabled(True))
+        return {}
+    state = _system_huge_pages()
+    if state == "never":
+        raise Problem(f"--huge-pages: this system gives nobody huge pages; accepted: on, once {_HUGE_PAGES_FILE} says madvise or always")
+    if HugePagesDisabled.now():
+        calls.append(HugePagesDisabled(False))
+    switch = allocators.find(allocators.GLIBC).huge_pages if setting.binding_only and allocator.ours else allocator.huge_pages
+    if not switch and state != "always":
+        raise Problem(
+            f"--huge-pages: {allocator.name} has no switch that asks for them, and this system gives them only to those "
+            f"that ask; accepted: on, once {_HUGE_PAGES_FILE} says always"
+        )
+    return dict(switch)
+
+
+def _system_huge_pages() -> str:
+    try:
+        text = _HUGE_PAGES_FILE.read_text()
+    except OSError:
+        return "never"
+    return text.partition("[")[2].partition("]")[0]
