@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from numalloc_tools import bench, demo, doctor, lab, man, topology
+from numalloc_tools import bench, demo, doctor, lab, man, run, topology
 from numalloc_tools.problem import Problem
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ demo.register(app)
 doctor.register(app)
 app.add_typer(lab.app, name="lab")
 man.register(app)
+run.register(app)
 topology.register(app)
 
 

@@ -104,7 +104,7 @@ def _installed(name: str) -> Path:
         path = Path(folder, file)
         if path.is_file():
             return path.resolve()
-    raise Problem(f"--allocator: {name} is not installed ({file}); install the Debian package {package}: apt-get install {package}")
+    raise Problem(f"--allocator: {name} is not installed ({file}); install the Debian package {package}")
 
 
 def _glibc_version() -> tuple[int, ...]:

@@ -39,6 +39,9 @@ class Launch:
     def also(self, *calls: Call) -> "Launch":
         return replace(self, calls=(*self.calls, *calls))
 
+    def with_environment(self, more: Mapping[str, str | None]) -> "Launch":
+        return replace(self, environment={**self.environment, **more})
+
 
 def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verbose: bool = False) -> Launch:
     """Raises Problem where this machine cannot do what the setting says; then nothing has been changed."""
@@ -115,15 +118,15 @@ def _policy(setting: Setting, ours: bool, said: dict[str, str], notes: list[str]
     named = tuple(sorted({machine.with_memory(node, "--memory") for node in nodes.numbers(list_text)}))
     if ours and word in ("local", "interleave", "preferred", "bind"):
         said["memory"] = setting.memory
-        policy = MemoryPolicy("MPOL_DEFAULT") if inherited_policy() != "MPOL_DEFAULT" else None
+        policy = _default_policy()
     elif ours and word == "first-touch":
         if "memory_binding" in said:
             raise Problem("--memory: first-touch is memory_binding none; accepted: one of --memory and --memory-binding")
         said["memory_binding"] = "none"
-        policy = MemoryPolicy("MPOL_DEFAULT")
+        policy = _default_policy()
     else:
-        policies: dict[str, Callable[[], MemoryPolicy]] = {
-            "first-touch": partial(MemoryPolicy, "MPOL_DEFAULT"),
+        policies: dict[str, Callable[[], MemoryPolicy | None]] = {
+            "first-touch": _default_policy,
             "local": partial(MemoryPolicy, "MPOL_LOCAL"),
             "interleave": partial(MemoryPolicy, "MPOL_INTERLEAVE", machine.memory),
             "weighted": partial(MemoryPolicy, "MPOL_WEIGHTED_INTERLEAVE", machine.memory),
@@ -139,6 +142,11 @@ def _policy(setting: Setting, ours: bool, said: dict[str, str], notes: list[str]
     if policy and (error := policy.refusal()):
         raise _refused(setting, policy, error)
     return policy
+
+
+def _default_policy() -> MemoryPolicy | None:
+    """Only where the user's own, such as numactl's, is to go."""
+    return MemoryPolicy("MPOL_DEFAULT") if inherited_policy() != "MPOL_DEFAULT" else None
 
 
 def _without_balancing(policy: MemoryPolicy | None, machine: nodes.Nodes, notes: list[str]) -> MemoryPolicy | None:
@@ -176,7 +184,7 @@ def _huge_pages(setting: Setting, allocator: Allocator, calls: list[Call], said:
         return {}
     state = _system_huge_pages()
     if state == "never":
-        raise Problem(f"--huge-pages: this system gives nobody huge pages; accepted: on, once {_HUGE_PAGES_FILE} says madvise or always")
+        raise Problem(f"--huge-pages: this system has none to give; accepted: on, once {_HUGE_PAGES_FILE} says madvise or always")
     if HugePagesDisabled.now():
         calls.append(HugePagesDisabled(False))
     switch = allocators.find(allocators.GLIBC).huge_pages if setting.binding_only and allocator.ours else allocator.huge_pages

@@ -1,0 +1,42 @@
+"""The flags of the library's options, made from options.def: a command takes them by a decorator."""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from numalloc_tools.options_table import Option, options
+from numalloc_tools.run.setting import OWN_FLAGS
+
+PANEL = "Options of numalloc"
+
+
+def generated() -> list[Option]:
+    return [one for one in options() if one.name not in OWN_FLAGS]
+
+
+def with_library_options(command: Callable) -> Callable:
+    """`command` gets the values that were given as `library_options`; the table's flags come last in its help."""
+
+    @wraps(command)
+    def wrapped(**arguments):
+        given = tuple((one.name, arguments.pop(one.name)) for one in generated())
+        return command(**arguments, library_options=tuple((name, value) for name, value in given if value is not None))
+
+    signature = inspect.signature(command)
+    own = [parameter for parameter in signature.parameters.values() if parameter.name != "library_options"]
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    made = [inspect.Parameter(one.name, by_name, default=None, annotation=_annotation(one)) for one in generated()]
+    own = [parameter.replace(kind=by_name) for parameter in own]
+    wrapped.__signature__ = signature.replace(parameters=[*own, *made])  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *made]}
+    return wrapped
+
+
+def _annotation(one: Option):
+    about = f"{one.text[0].upper()}{one.text[1:]}. Accepted: {one.accepted}. Else {one.default}."
+    option = typer.Option(one.flag, help=escape(about), metavar=one.kind.upper(), show_default=False, rich_help_panel=PANEL)
+    return Annotated[str | None, option]

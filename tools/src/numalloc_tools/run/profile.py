@@ -1,0 +1,77 @@
+"""Profiles: the settings of a run in a TOML file, as `numalloc run --save-profile` and `numalloc tune` write it."""
+
+import sys
+from pathlib import Path
+
+import tomli_w
+
+from numalloc_tools.problem import Problem
+from numalloc_tools.run.setting import Setting
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_HEAD = "# Levers of a program: numalloc run --profile THIS_FILE -- PROGRAM\n"
+_WORDS = ("allocator", "threads", "memory", "huge_pages", "autonuma")  # underscores are hyphens in the file
+_OPTIONS = "options"
+
+
+def load(path: Path) -> dict:
+    """The fields of Setting that the file names."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise Problem(f"--profile: {path} cannot be read ({error.strerror}); accepted: what --save-profile has written") from None
+    except ValueError as error:
+        raise Problem(f"--profile: {path} is not TOML ({error}); accepted: what --save-profile has written") from None
+    try:
+        return _fields(content)
+    except Problem as problem:
+        raise Problem(f"{path}: {problem}") from None
+
+
+def save(path: Path, setting: Setting) -> None:
+    content: dict = {}
+    for name in _WORDS:
+        if (value := getattr(setting, name)) != getattr(Setting, name) or name == "allocator":
+            content[_in_file(name)] = value
+    if setting.binding_only:
+        content["binding-only"] = True
+    if setting.options:
+        content[_OPTIONS] = dict(setting.options)
+    try:
+        path.write_text(_HEAD + tomli_w.dumps(content))
+    except OSError as error:
+        raise Problem(f"--save-profile: {path} cannot be written ({error.strerror}); accepted: a file that can") from None
+
+
+def _in_file(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _fields(content: dict) -> dict:
+    accepted = [*map(_in_file, _WORDS), "binding-only", _OPTIONS]
+    fields: dict = {}
+    for key, value in content.items():
+        if key not in accepted:
+            raise Problem(f"'{key}' is unknown; accepted: {', '.join(accepted)}")
+        if key == _OPTIONS:
+            if not isinstance(value, dict):
+                raise Problem(f"{key} is no table; accepted: [{_OPTIONS}] with lines such as purge_delay = 0")
+            value = tuple((name, _text(name, one)) for name, one in value.items())
+        elif not isinstance(value, bool if key == "binding-only" else str):
+            kind = "true, false" if key == "binding-only" else "a text in quotes"
+            raise Problem(f"{key}: {value!r} is not understood; accepted: {kind}")
+        fields[key.replace("-", "_")] = value
+    Setting(**fields)  # says what is wrong with the values
+    return fields
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, int | str):
+        return str(value)
+    raise Problem(f"{name}: {value!r} is not understood; accepted: a text, a whole number, true or false")

@@ -1,0 +1,69 @@
+"""Ranks under mpirun and srun: those of one machine take its nodes in turn."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from numalloc_tools.problem import Problem
+from numalloc_tools.run.calls import Affinity, node_text
+from numalloc_tools.run.nodes import Nodes
+
+# What launchers tell each rank: its number among those of its machine, and how many these are.
+_LAUNCHERS = (
+    ("Open MPI", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    ("MPICH's Hydra", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    ("MVAPICH", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"),
+    ("PMI", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"),
+)
+
+
+@dataclass(frozen=True)
+class Rank:
+    launcher: str
+    local: int
+    of: int
+
+
+def rank(environment: Mapping[str, str]) -> Rank | None:
+    for launcher, number, size in _LAUNCHERS:
+        if (found := _number(environment, number)) is not None:
+            return Rank(launcher, found, _number(environment, size) or 0)
+    # A batch script has a SLURM_LOCALID as well, 0; what srun has started belongs to a step.
+    local, step = _number(environment, "SLURM_LOCALID"), _number(environment, "SLURM_STEP_ID")
+    if local is None or step is None:
+        return None
+    return Rank("srun", local, _slurm_tasks(environment))
+
+
+def _number(environment: Mapping[str, str], name: str) -> int | None:
+    text = environment.get(name, "")
+    return int(text) if text.isdecimal() else None
+
+
+def _slurm_tasks(environment: Mapping[str, str]) -> int:
+    """Of this machine: SLURM_STEP_TASKS_PER_NODE is such as 4(x2),3."""
+    counts: list[int] = []
+    for part in environment.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
+        if match := re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part):
+            counts += [int(match[1])] * int(match[2] or 1)
+    machine = _number(environment, "SLURM_NODEID") or 0
+    return counts[machine] if machine < len(counts) else 0
+
+
+def place(environment: Mapping[str, str], machine: Nodes, asked: bool) -> tuple[Affinity | None, str]:
+    """The rank's CPUs, or none, and what to say of it. A launcher that has bound the rank is believed."""
+    found = rank(environment)
+    if found is None:
+        if asked:
+            names = ", ".join(number for _, number, _ in _LAUNCHERS)
+            raise Problem(f"--ranks: none of {names} and SLURM_LOCALID with SLURM_STEP_ID is set; accepted: under mpirun or srun")
+        return None, ""
+    here = f"local rank {found.local} of {found.of} under {found.launcher}"
+    if len(machine.cpus) <= 1:
+        where = "one node" if machine.one else f"node {node_text(machine.cpus)}"
+        return None, f"{here}: it has the CPUs of {where} only, and stays there"
+    if found.of <= 1 and not asked:
+        return None, f"{here}: it has the machine for itself"
+    candidates = sorted(machine.cpus)
+    node = candidates[found.local % len(candidates)]
+    return Affinity(machine.cpus[node]), f"{here}: runs on node {node}"

@@ -1,0 +1,168 @@
+"""Where a program's threads and memory were: looked at now and then while it lives, told by node at its end."""
+
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from numalloc_tools.demo import memory
+from numalloc_tools.run import nodes
+from numalloc_tools.run.calls import node_text
+
+_FIRST, _LONGEST = 0.02, 0.5  # seconds between two looks: short programs are to be seen too
+_SHARE = 20  # a look may take a twentieth of the time
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PROCESSOR, _USER, _SYSTEM = 36, 11, 12  # fields of /proc/PID/stat behind the name
+
+
+@dataclass
+class Watch:
+    """One program with all that it starts."""
+
+    pid: int
+    label: str = ""
+    looks: int = 0
+    source: str = ""
+    peak: dict[int, int] = field(default_factory=dict)  # bytes by node, when there was most of all
+    last: dict[int, int] = field(default_factory=dict)
+    threads: dict[int, int] = field(default_factory=dict)  # by node, when there were most of all
+    seconds: Counter = field(default_factory=Counter)  # of CPU time, by node
+    moves: int = 0  # from a node to another, seen from look to look
+    _ended: float | None = None
+    _begun: float = field(default_factory=time.monotonic)
+    _pause: float = _FIRST
+    _known: dict[int, tuple[int, int]] = field(default_factory=dict)  # thread -> CPU ticks, node
+
+    def look(self) -> float:
+        begun = time.monotonic()
+        if self._ended is None and not os.path.exists(f"/proc/{self.pid}"):
+            self._ended = begun
+        family = _family(self.pid)
+        self._look_at_threads(family)
+        self._look_at_memory(family)
+        self._pause = min(2 * self._pause, _LONGEST)
+        return max(self._pause, _SHARE * (time.monotonic() - begun))
+
+    def _look_at_threads(self, family: list[int]) -> None:
+        here: Counter[int] = Counter()
+        for thread, ticks, cpu in (found for pid in family for found in _threads(pid)):
+            node = _node_of_cpu().get(cpu, 0)
+            before, place = self._known.get(thread, (0, node))
+            self.seconds[node] += (ticks - before) / _TICKS
+            self.moves += place != node
+            self._known[thread] = (ticks, node)
+            here[node] += 1
+        if sum(here.values()) >= sum(self.threads.values()):
+            self.threads = dict(here)
+
+    def _look_at_memory(self, family: list[int]) -> None:
+        total: Counter[int] = Counter()
+        for pid in family:
+            try:
+                found = memory.placement(pid)
+            except (OSError, ValueError):  # it has just ended, or is another user's
+                continue
+            total.update(found.nodes)
+            self.source = found.source
+        if total:
+            self.looks += 1
+            self.last = dict(total)
+            if sum(total.values()) >= sum(self.peak.values()):
+                self.peak = dict(total)
+
+    def told(self, status: int) -> dict:
+        used = {*self.peak, *self.last, *self.threads, *self.seconds, *nodes.read().online}
+        return {
+            "label": self.label, "pid": self.pid,
+            "status": None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
+            "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+            "seconds": (self._ended or time.monotonic()) - self._begun, "looks": self.looks, "source": self.source, "moves": self.moves,
+            "nodes": [
+                {
+                    "node": node, "cpus": node_text(cpu for cpu, on in _node_of_cpu().items() if on == node),
+                    "threads": self.threads.get(node, 0), "cpu_seconds": self.seconds[node],
+                    "peak_bytes": self.peak.get(node, 0), "last_bytes": self.last.get(node, 0),
+                }
+                for node in sorted(used)
+            ],
+        }  # fmt: skip
+
+
+def show(console: Console, told: dict, name: str) -> None:
+    title = f"{name}{': ' if told['label'] else ''}{told['label']}"
+    if not told["looks"]:
+        console.print(f"{title}: it ended before it was looked at", soft_wrap=True)
+        return
+    table = Table(title=title, title_justify="left")
+    for column in ("node", "CPUs"):
+        table.add_column(column)
+    for column in ("CPU time", "threads", "peak", "end"):
+        table.add_column(column, justify="right")
+    totals = [sum(one[key] for one in told["nodes"]) for key in ("cpu_seconds", "peak_bytes", "last_bytes")]
+    for one in told["nodes"]:
+        table.add_row(
+            str(one["node"]), one["cpus"] or "none", _share(one["cpu_seconds"], totals[0], f"{one['cpu_seconds']:.2f} s"),
+            str(one["threads"]), _share(one["peak_bytes"], totals[1], _size(one["peak_bytes"])),
+            _share(one["last_bytes"], totals[2], _size(one["last_bytes"])),
+        )  # fmt: skip
+    console.print(table)
+    ended = f"signal {told['signal']}" if told["signal"] else f"status {told['status']}"
+    console.print(
+        f"{told['seconds']:.2f} s, {ended}; looked at {told['looks']} times ({told['source']}); "
+        f"threads were seen to change their node {told['moves']} times",
+        soft_wrap=True,
+    )
+
+
+def _share(value: float, of: float, text: str) -> str:
+    return f"{text} {100 * value / of:3.0f}%" if of else text
+
+
+def _size(value: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+_nodes_of_cpus: dict[int, int] = {}
+
+
+def _node_of_cpu() -> dict[int, int]:
+    """Of all CPUs, also those that this process may not use."""
+    if not _nodes_of_cpus:
+        for folder in Path("/sys/devices/system/node").glob("node[0-9]*"):
+            for cpu in nodes.numbers((folder / "cpulist").read_text()):
+                _nodes_of_cpus[cpu] = int(folder.name[4:])
+        if not _nodes_of_cpus:
+            _nodes_of_cpus.update(dict.fromkeys(os.sched_getaffinity(0), 0))
+    return _nodes_of_cpus
+
+
+def _family(pid: int) -> list[int]:
+    """The process with its descendants."""
+    family = [pid]
+    for one in family:
+        for children in Path(f"/proc/{one}/task").glob("*/children"):
+            try:
+                family += map(int, children.read_text().split())
+            except OSError:
+                pass
+    return family
+
+
+def _threads(pid: int) -> list[tuple[int, int, int]]:
+    """Each thread's number, CPU time in ticks, and the CPU it last ran on."""
+    found = []
+    for folder in Path(f"/proc/{pid}/task").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        found.append((int(folder.name), int(fields[_USER]) + int(fields[_SYSTEM]), int(fields[_PROCESSOR])))
+    return found

@@ -1,0 +1,125 @@
+"""Shows what is to be started, becomes it, or starts it and stays."""
+
+import json
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from numalloc_tools.problem import Problem
+from numalloc_tools.run import instances, program, report, supervise
+from numalloc_tools.run.prepare import Launch
+
+_WIDTH = 120  # of a report that goes to a file
+
+
+def become(path: str, command: list[str], launch: Launch) -> None:
+    """Does not return."""
+    environment = launch.applied_to(_own_environment())
+    try:
+        launch.enter()
+    except OSError as error:
+        raise Problem(f"{error.filename or 'the program'} is refused: {error.strerror}") from None
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        signal.signal(number, signal.SIG_DFL)
+    program.become(path, command, environment)
+
+
+def without_obstacles(path: str, launch: Launch) -> Launch:
+    """One line where the library does not get into the program: what else was asked for still works."""
+    preload = launch.environment.get("LD_PRELOAD")
+    if not preload:
+        return launch
+    found = program.obstacle(path, Path(preload.rpartition(":")[2]))
+    if found is None:
+        return launch
+    print(f"numalloc: {found.reason}: it runs without {Path(preload.rpartition(':')[2]).name}", file=sys.stderr)
+    return launch.with_environment({"LD_PRELOAD": os.environ.get("LD_PRELOAD")}) if found.drop else launch
+
+
+def _own_environment() -> dict[str, str]:
+    """As this command was given it. Python puts LC_CTYPE there where the locale is C."""
+    environment = dict(os.environ)
+    try:
+        first = Path("/proc/self/environ").read_bytes()
+    except OSError:
+        return environment
+    if not any(entry.startswith(b"LC_CTYPE=") for entry in first.split(b"\0")):
+        environment.pop("LC_CTYPE", None)
+    return environment
+
+
+def line(command: list[str], launch: Launch) -> str:
+    """For a shell."""
+    changes = launch.environment.items()
+    words = [word for name, value in changes if value is None for word in ("-u", name)]
+    words += [f"{name}={value}" for name, value in changes if value is not None]
+    return shlex.join([*(["env", *words] if words else []), *command]) or "the environment is left as it is"
+
+
+def show(command: list[str], jobs: list[tuple[str, Launch]], json_file: str | None) -> None:
+    if json_file:
+        told = [
+            {"label": label, "environment": one.environment, "calls": [str(call) for call in one.calls], "command": command}
+            for label, one in jobs
+        ]  # fmt: skip
+        _write_json(json_file, told)
+        return
+    for label, one in jobs:
+        if label:
+            print(f"# {label}")
+        for call in one.calls:
+            print(f"# before it starts: {call}")
+        print(line(command, one))
+
+
+def _write_json(file: str, content: list[dict]) -> None:
+    text = json.dumps(content, indent=2) + "\n"
+    if file == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(file).write_text(text)
+    except OSError as error:
+        raise Problem(f"--json: {file} cannot be written ({error.strerror}); accepted: a file in a folder that exists") from None
+
+
+def run_and_stay(
+    path: str, command: list[str], jobs: list[tuple[str, Launch]], logs: Path | None, several: bool, reported: bool,
+    json_file: str | None,
+) -> int:  # fmt: skip
+    """The exit status."""
+    environment = _own_environment()
+    starts = []
+    folder = instances.folder_for_logs(logs) if logs else None
+    for number, (_, one) in enumerate(jobs):
+        streams = {f"std{name}": open(folder / f"{number}.{name}", "wb") for name in ("out", "err")} if folder else {}
+        if several:
+            streams["stdin"] = open(os.devnull, "rb")
+        starts.append(supervise.Start(path, command, one.applied_to(environment), one, **streams))
+    family = supervise.Family(starts)
+    watches = [report.Watch(pid, label) for pid, (label, _) in zip(family.pids, jobs, strict=True)]
+    try:
+        statuses = family.run((lambda: max(watch.look() for watch in watches)) if reported else None)
+        told = [watch.told(status) for watch, status in zip(watches, statuses, strict=True)]
+        if reported:
+            console = Console(stderr=True)
+            if not console.is_terminal:
+                console.width = _WIDTH
+            for one in told:
+                report.show(console, one, os.path.basename(path))
+        if json_file:
+            _write_json(json_file, told)
+    finally:
+        family.close()
+    if not several:
+        return supervise.end_as(statuses[0])
+    for (label, _), status in zip(jobs, statuses, strict=True):
+        if os.WIFSIGNALED(status):
+            print(f"numalloc: {label} was ended by {signal.Signals(os.WTERMSIG(status)).name}", file=sys.stderr)
+        elif os.WEXITSTATUS(status):
+            print(f"numalloc: {label} ended with status {os.WEXITSTATUS(status)}", file=sys.stderr)
+    return supervise.worst(statuses)
