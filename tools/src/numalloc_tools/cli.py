@@ -1,6 +1,8 @@
 """The `numalloc` command: a table of subcommands, each of which lives in its own package."""
 
 import sys
+import traceback
+from typing import Annotated
 
 import typer
 
@@ -22,19 +24,44 @@ run.register(app)
 topology.register(app)
 
 
+# Of click, or of typer where that brings its own: what is wrong with the words of a command.
+_WrongWords = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
 @app.callback()
-def numalloc() -> None:
+def numalloc(
+    debug: Annotated[bool, typer.Option("--debug", help="When something goes wrong, show where in this program.")] = False,
+) -> None:
     """Tools around numalloc, the NUMA-aware memory allocator."""
+    Problem.with_traceback = debug
 
 
 def main() -> None:
     try:
-        app()
+        status = app(standalone_mode=False)
+    except _WrongWords as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help, and empty where rich has printed it
+            error.show()
+        else:
+            _say(error.format_message().replace("\n", " "))
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(130)
     except Problem as problem:
-        print(f"numalloc: {problem}", file=sys.stderr)
+        _say(str(problem))
         sys.exit(problem.exit_status)
     except OSError as error:
-        print(f"numalloc: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        _say(f"{error.filename or 'output'}: {error.strerror}")
         sys.exit(125)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:  # a fault of ours
+        _say(f"{type(error).__name__}: {error}; this is a fault of numalloc's tools, and numalloc --debug shows where")
+        sys.exit(125)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _say(line: str) -> None:
+    if Problem.with_traceback:
+        traceback.print_exc()
+    print(f"numalloc: {line}", file=sys.stderr)

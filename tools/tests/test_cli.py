@@ -1,0 +1,36 @@
+"""The command itself: what is wrong with its words is one line, and --debug shows where."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def numalloc(*words: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-c", "from numalloc_tools.cli import main; main()", *words], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nonsense"], "No such command 'nonsense'"),
+        (["run", "--nonsense", "--", "true"], "No such option: --nonsense"),
+        (["run", "--threads"], "Option '--threads' requires an argument"),
+        (["demo", "--rounds", "many"], "Invalid value for '--rounds'"),
+    ],
+)
+def test_wrong_words_are_one_line_and_status_2(words, said):
+    done = numalloc(*words)
+    assert said in done.stderr
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
+
+
+def test_debug_shows_where():
+    done = numalloc("--debug", "run", "--threads", "thick", "--", "true")
+    assert "Traceback" in done.stderr and done.stderr.endswith("accepted: default, none, sparse, dense\n")
+    assert done.returncode == 2
+
+
+def test_no_words_are_answered_with_help():
+    assert "Usage" in numalloc("run").stdout + numalloc("run").stderr
+    assert numalloc("--help").returncode == 0
