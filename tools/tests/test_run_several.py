@@ -92,6 +92,8 @@ def test_ranks_that_stay_where_they_are():
     alone = {"OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}
     assert ranks.place(alone, FOUR, asked=False)[0] is None, "the machine is its own"
     assert ranks.place(alone, FOUR, asked=True)[0] == Affinity((0, 1))
+    unsaid = {"MPI_LOCALRANKID": "2"}
+    assert ranks.place(unsaid, FOUR, asked=False)[0] == Affinity((6, 7)), "who is numbered is not alone"
     bound = {"OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
     assert ranks.place(bound, TWO, asked=False)[0] is None, "its launcher has bound it"
     assert ranks.place({}, FOUR, asked=False) == (None, "")

@@ -50,7 +50,7 @@ def find(name: str) -> Allocator:
             raise Problem(f"--allocator: {name} is not built yet; build it with numalloc bench --build, which takes minutes")
         return _of(name, library)
     if "/" in name or os.path.isfile(name):
-        return _of(name, existing(Path(name), "--allocator"))
+        return _of(name, Path(name))
     raise Problem(f"--allocator: '{name}' is unknown; accepted: {', '.join(NAMES)}, or the path of a library")
 
 
@@ -88,6 +88,7 @@ def without_allocators(preload: str) -> list[str]:
 
 
 def _of(name: str, library: Path) -> Allocator:
+    library = existing(library, "--allocator")
     family = _family(library)
     if library.name.startswith(_BINDING):
         raise Problem(f"--allocator: {library} binds threads and allocates nothing; accepted: --binding-only")

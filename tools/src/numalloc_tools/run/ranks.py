@@ -21,7 +21,7 @@ _LAUNCHERS = (
 class Rank:
     launcher: str
     local: int
-    of: int
+    of: int  # 0: the launcher does not say
 
 
 def rank(environment: Mapping[str, str]) -> Rank | None:
@@ -58,11 +58,11 @@ def place(environment: Mapping[str, str], machine: Nodes, asked: bool) -> tuple[
             names = ", ".join(number for _, number, _ in _LAUNCHERS)
             raise Problem(f"--ranks: none of {names} and SLURM_LOCALID with SLURM_STEP_ID is set; accepted: under mpirun or srun")
         return None, ""
-    here = f"local rank {found.local} of {found.of} under {found.launcher}"
+    here = f"local rank {found.local} of {found.of or 'several'} under {found.launcher}"
     if len(machine.cpus) <= 1:
         where = "one node" if machine.one else f"node {node_text(machine.cpus)}"
         return None, f"{here}: it has the CPUs of {where} only, and stays there"
-    if found.of <= 1 and not asked:
+    if found.of == 1 and not asked:
         return None, f"{here}: it has the machine for itself"
     candidates = sorted(machine.cpus)
     node = candidates[found.local % len(candidates)]

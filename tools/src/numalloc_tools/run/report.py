@@ -14,7 +14,7 @@ from numalloc_tools.run import nodes
 from numalloc_tools.run.calls import node_text
 
 _FIRST, _LONGEST = 0.02, 0.5  # seconds between two looks: short programs are to be seen too
-_SHARE = 20  # a look may take a twentieth of the time
+_SHARE = 20  # looks may take a twentieth of the time; the first few more
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PROCESSOR, _USER, _SYSTEM = 36, 11, 12  # fields of /proc/PID/stat behind the name
 
@@ -35,6 +35,7 @@ class Watch:
     _ended: float | None = None
     _begun: float = field(default_factory=time.monotonic)
     _pause: float = _FIRST
+    _tries: int = 0
     _known: dict[int, tuple[int, int]] = field(default_factory=dict)  # thread -> CPU ticks, node
 
     def look(self) -> float:
@@ -45,7 +46,8 @@ class Watch:
         self._look_at_threads(family)
         self._look_at_memory(family)
         self._pause = min(2 * self._pause, _LONGEST)
-        return max(self._pause, _SHARE * (time.monotonic() - begun))
+        self._tries += 1
+        return max(self._pause, min(_SHARE, 2 * self._tries) * (time.monotonic() - begun))
 
     def _look_at_threads(self, family: list[int]) -> None:
         here: Counter[int] = Counter()

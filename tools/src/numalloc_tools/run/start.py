@@ -106,7 +106,7 @@ def run_and_stay(
         statuses = family.run((lambda: max(watch.look() for watch in watches)) if reported else None)
         told = [watch.told(status) for watch, status in zip(watches, statuses, strict=True)]
         if reported:
-            console = Console(stderr=True)
+            console = Console(stderr=True, highlight=False)
             if not console.is_terminal:
                 console.width = _WIDTH
             for one in told:
