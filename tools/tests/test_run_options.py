@@ -16,7 +16,8 @@ VALUES = [
     "2147483647", "2147483s", "2147484s", "5ms", "5s", "5 s", "5m", "64K", "64k", "64KB", "64KiB", "64Kb", "64B", "8G",
     "16777215T", "16777216T", "18446744073709551615", "18446744073709551616", "x", "/tmp", "preferred:0",
     "preferred:1023", "preferred:1024", "preferred:", "preferred:0-1", "bind:0", "bind:0-3,8", "bind:3-0", "bind:1023",
-    "bind:1024", "bind:0,", "bind:", "bind: 0", "local ", "locally", "interleave:0", "Interleave", "\u00b2", "\u0663",
+    "bind:1024", "bind:0,", "bind:", "bind: 0", "local ", "locally", "interleave:0", "Interleave", "\u00b2",
+    "\u0663", "USR1", "SIGUSR1", "SIGSIGUSR1", "KILL", "9", "19", "64", "65", "01", "PROF", "SIG",
 ]  # fmt: skip
 
 
@@ -29,7 +30,7 @@ def test_kinds_accept_what_the_sources_say():
 def test_every_line_of_the_table_is_read():
     table = (ROOT / "include/numalloc/options.def").read_text()
     found = options_table.parsed(table)
-    assert len(found) == len(re.findall(r"^NUMALLOC_OPTION\(", table, re.MULTILINE)) >= 14
+    assert len(found) == len(re.findall(r"^NUMALLOC_(?:LIVE_)?OPTION\(", table, re.MULTILINE)) >= 14
     assert options_table.options() == found
     for one in found:
         assert one.check(one.default) == one.default
@@ -37,10 +38,11 @@ def test_every_line_of_the_table_is_read():
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_tools_and_library_agree_on_each_value(value):
-    """The library is preloaded into a real program with every option set to the value, and says which it refuses."""
+def test_tools_and_library_agree_on_each_value(value, tmp_path):
+    """The library is preloaded into a real program with every option set to the value, and says which it refuses. Files
+    that a value may name are made in a folder of their own."""
     variables = {one.variable: value for one in options_table.options()}
     environment = {**variables, "PATH": "/usr/bin:/bin", "LD_PRELOAD": LIBRARY}
-    done = subprocess.run(["ls", "/dev/null"], env=environment, capture_output=True, text=True)
+    done = subprocess.run(["ls", "/dev/null"], env=environment, cwd=tmp_path, capture_output=True, text=True)
     refused = {one.name for one in options_table.options() if f"{one.variable}={value} is not understood" in done.stderr}
     assert refused == {one.name for one in options_table.options() if not options_table.KINDS[one.kind][1](value)}

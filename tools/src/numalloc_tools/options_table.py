@@ -9,7 +9,7 @@ from pathlib import Path
 from numalloc_tools.problem import Problem
 
 _TABLE = Path(__file__).with_name("tables") / "options.def"
-_ENTRY = re.compile(r'^NUMALLOC_OPTION\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^,\s]+)\s*,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.MULTILINE)
+_ENTRY = re.compile(r'^NUMALLOC_(?:LIVE_)?OPTION\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^,\s]+)\s*,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.MULTILINE)
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 # As src/base/number_list.h, src/options/memory_placement.h and os::max_os_nodes have it.
@@ -56,6 +56,12 @@ def _size(text: str) -> bool:
     return match is not None and int(match[1]) << _UNITS[(match[2] or "").upper()] < 1 << 64
 
 
+def _signal(text: str) -> bool:
+    if re.fullmatch("[0-9]+", text):
+        return 1 <= int(text) <= 64 and int(text) not in (9, 19)
+    return text.removeprefix("SIG") in ("USR1", "USR2", "HUP", "WINCH", "PROF", "none")
+
+
 # What src/options/options.h says each kind accepts, and the rule of src/options/parse.h.
 KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "Binding": ("interleave, saturate, file, none", _words("interleave", "saturate", "file", "none")),
@@ -67,6 +73,7 @@ KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "Path": ("a path, or none", bool),
     "Milliseconds": ("milliseconds, a number with ms or s, or -1 for never", _milliseconds),
     "Size": ("bytes, or a number with K, M, G or T", _size),
+    "Signal": ("USR1, USR2, HUP, WINCH, PROF, a number from 1 to 64 but 9 and 19, or none", _signal),
     "Flag": ("0, 1, off, on, no, yes", _words("0", "1", "off", "on", "no", "yes")),
 }
 
