@@ -36,7 +36,7 @@ def run_job(name: str, flags: list[str], program: str, *arguments, setup: str = 
 @pytest.fixture(scope="module")
 def report(library):
     machine = build_machine(nodes=NODES, cpus_per_node="2", memory_per_node="512M", distance="ladder")
-    jobs = [run_job(name, flags, "spread", THREADS, 32 if name == "report" else 2) for name, flags in LEVERS.items()]
+    jobs = [run_job(name, flags, "spread", THREADS, 12 if name == "report" else 2) for name, flags in LEVERS.items()]
     ranked = {"OMPI_COMM_WORLD_LOCAL_RANK": "3", "OMPI_COMM_WORLD_LOCAL_SIZE": "8"}
     jobs += [
         run_job("inherited", ["--memory", "local"], "spread", THREADS, 2, around=["numactl", "--interleave=all"]),
