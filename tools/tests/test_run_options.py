@@ -37,6 +37,14 @@ def test_every_line_of_the_table_is_read():
         assert len(one.text) > 30 and '"' not in one.text
 
 
+def test_options_of_a_newer_table():
+    """A kind that the tools do not know is the library's to judge; names that commands have taken have another flag."""
+    table = 'NUMALLOC_OPTION(profile, Sampling, off,\n    "one \\"text\\" "\n    "in two parts")\n'
+    (found,) = options_table.parsed(table)
+    assert (found.flag, found.variable, found.text) == ("--heap-profile", "NUMALLOC_PROFILE", 'one "text" in two parts')
+    assert found.check("64K") == "64K"
+
+
 @pytest.mark.parametrize("value", VALUES)
 def test_tools_and_library_agree_on_each_value(value, tmp_path):
     """The library is preloaded into a real program with every option set to the value, and says which it refuses. Files

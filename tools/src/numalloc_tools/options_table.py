@@ -9,7 +9,9 @@ from pathlib import Path
 from numalloc_tools.problem import Problem
 
 _TABLE = Path(__file__).with_name("tables") / "options.def"
-_ENTRY = re.compile(r'^NUMALLOC_(?:LIVE_)?OPTION\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^,\s]+)\s*,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.MULTILINE)
+_ENTRY = re.compile(
+    r'^NUMALLOC_(?:LIVE_)?OPTION\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^,\s]+)\s*,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.MULTILINE
+)
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 # As src/base/number_list.h, src/options/memory_placement.h and os::max_os_nodes have it.
@@ -76,6 +78,9 @@ KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "Signal": ("USR1, USR2, HUP, WINCH, PROF, a number from 1 to 64 but 9 and 19, or none", _signal),
     "Flag": ("0, 1, off, on, no, yes", _words("0", "1", "off", "on", "no", "yes")),
 }
+_ANY = ("a text", bool)  # of a kind that is not in the list yet: the library says what it does not understand
+# The commands' own --profile reads settings.
+_FLAGS = {"profile": "--heap-profile", "profile_file": "--heap-profile-file"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ class Option:
 
     @property
     def flag(self) -> str:
-        return "--" + self.name.replace("_", "-")
+        return _FLAGS.get(self.name) or "--" + self.name.replace("_", "-")
 
     @property
     def variable(self) -> str:
@@ -96,7 +101,7 @@ class Option:
 
     def check(self, value: str, where: str = "") -> str:
         """The value, if the library would understand it. `where`: what the user wrote, else the flag."""
-        if not KINDS[self.kind][1](value):
+        if not KINDS.get(self.kind, _ANY)[1](value):
             raise Problem(f"{where or self.flag}: '{value}' is not understood; accepted: {self.accepted}")
         return value
 
@@ -105,7 +110,7 @@ def parsed(table: str) -> tuple[Option, ...]:
     found = []
     for name, kind, default, strings in _ENTRY.findall(table):
         text = "".join(_STRING.findall(strings)).replace('\\"', '"').replace("\\\\", "\\")
-        found.append(Option(name, kind, KINDS[kind][0], default, text))
+        found.append(Option(name, kind, KINDS.get(kind, _ANY)[0], default, text))
     return tuple(found)
 
 

@@ -23,17 +23,22 @@ def with_library_options(command: Callable) -> Callable:
 
     @wraps(command)
     def wrapped(**arguments):
-        given = tuple((one.name, arguments.pop(one.name)) for one in generated())
+        given = tuple((one.name, arguments.pop(_parameter(one))) for one in generated())
         return command(**arguments, library_options=tuple((name, value) for name, value in given if value is not None))
 
     signature = inspect.signature(command)
     own = [parameter for parameter in signature.parameters.values() if parameter.name != "library_options"]
     by_name = inspect.Parameter.KEYWORD_ONLY
-    made = [inspect.Parameter(one.name, by_name, default=None, annotation=_annotation(one)) for one in generated()]
+    made = [inspect.Parameter(_parameter(one), by_name, default=None, annotation=_annotation(one)) for one in generated()]
     own = [parameter.replace(kind=by_name) for parameter in own]
     wrapped.__signature__ = signature.replace(parameters=[*own, *made])  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *made]}
     return wrapped
+
+
+def _parameter(one: Option) -> str:
+    """Apart from the command's own."""
+    return f"numalloc_{one.name}"
 
 
 def _annotation(one: Option):
