@@ -2,6 +2,7 @@
 
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -35,11 +36,11 @@ sys.exit(5)
 class Terminal:
     """A command that leads a session on a terminal of its own."""
 
-    def __init__(self, *words: str):
+    def __init__(self, *words: str, command: list[str] = COMMAND):
         self.ours, theirs = os.openpty()
         self.before = termios.tcgetattr(theirs)
         self.process = subprocess.Popen(
-            [*COMMAND, *words], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            [*command, *words], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
             preexec_fn=lambda: (signal.signal(signal.SIGINT, signal.SIG_DFL), ioctl(0, termios.TIOCSCTTY, 0)),
         )  # fmt: skip
         os.close(theirs)
@@ -139,6 +140,25 @@ def test_stop_key_and_going_on(stays):
     terminal.type(b"on it goes\n")
     terminal.wait_for(b"read on it goes")
     assert terminal.end() == 6
+
+
+@STAYS
+def test_job_control_of_a_real_shell(stays):
+    """Ctrl-Z, fg, and the status afterwards. What is typed is shown too, and is written otherwise than what is waited for."""
+    shell = Terminal("--norc", "--noprofile", "-i", command=["bash"])
+    line = shlex.join([*COMMAND, *stays, "--", "sh", "-c", 'echo re""ady; read line; echo has $line; exit 7'])
+    shell.type(f"{line}\n".encode())
+    shell.wait_for(b"ready")
+    shell.type(b"\x1a")
+    shell.wait_for(b"Stopped")
+    shell.type(b"fg\n")
+    shell.type(b"a line\n")
+    shell.wait_for(b"has a line")
+    shell.type(b'echo sta""tus $?\n')
+    shell.wait_for(b"status 7")
+    shell.type(b"exit\n")
+    shell.read_all()
+    shell.process.wait(timeout=PATIENCE)
 
 
 def test_stop_of_the_program_alone_is_seen_by_who_waits():
