@@ -1,0 +1,49 @@
+"""How far a measured difference can be trusted: a centre, and an interval around it that assumes little."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+LEVEL = 0.95
+_ALL_SUBSETS = 12  # up to so many differences every subset is looked at, beyond that a drawn choice of them
+_DRAWN = 4095
+
+
+def centre(differences: Sequence[float]) -> float:
+    """Hodges and Lehmann's: the median of the means of all pairs. One run that was disturbed moves it little."""
+    values = np.asarray(differences, float)
+    first, second = np.triu_indices(len(values))
+    return float(np.median((values[first] + values[second]) / 2))
+
+
+def fewest(level: float = LEVEL) -> int:
+    """So many differences an interval of this level needs at least: 6 for 95 %."""
+    return math.ceil(math.log2(2 / (1 - level)) - 1e-9)
+
+
+def interval(differences: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
+    """Hartigan's typical values: the true centre is as likely to lie between any two neighbours among the means of all
+    subsets. It holds for few differences and for noise of any shape, as long as it is symmetric, which the
+    difference of two runs is that nothing but chance tells apart. None: too few for this level."""
+    values = np.asarray(differences, float)
+    if len(values) < fewest(level):
+        return None
+    subsets = _subsets(len(values))
+    means = np.sort(subsets @ values)
+    outside = int((1 - level) / 2 * (len(means) + 1) + 1e-9)
+    return float(means[outside - 1]), float(means[len(means) - outside])
+
+
+@cache
+def _subsets(count: int) -> np.ndarray:
+    """A row a subset, whose product with the differences is the subset's mean."""
+    if count <= _ALL_SUBSETS:
+        numbers = np.arange(1, 2**count)[:, None]
+        chosen = (numbers >> np.arange(count)) & 1
+    else:
+        drawn = np.random.default_rng(count).integers(0, 2, (2 * _DRAWN, count))
+        chosen = np.unique(drawn[drawn.any(axis=1)], axis=0)
+        chosen = np.random.default_rng(1).permutation(chosen)[:_DRAWN]
+    return chosen / chosen.sum(axis=1, keepdims=True)
