@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from numalloc_tools import bench, demo, doctor, lab, man, run, topology
+from numalloc_tools import bench, demo, doctor, lab, man, run, topology, tune
 from numalloc_tools.problem import Problem
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.add_typer(lab.app, name="lab")
 man.register(app)
 run.register(app)
 topology.register(app)
+tune.register(app)
 
 
 # Of click, or of typer where that brings its own: what is wrong with the words of a command.

@@ -1,0 +1,124 @@
+"""Gives the search what it asks for: from the journal where it is known, else by running the program."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from numalloc_tools.problem import Problem
+from numalloc_tools.run import Launch, Setting, prepared
+from numalloc_tools.tune import tree
+from numalloc_tools.tune.command import HERE
+from numalloc_tools.tune.journal import Journal
+from numalloc_tools.tune.measure import Program, Run
+from numalloc_tools.tune.progress import Shown
+from numalloc_tools.tune.records import WARM_UP, Answer, Request
+from numalloc_tools.tune.search import BaselineFailed, Search
+from numalloc_tools.tune.wording import clock, named, placed
+
+FAILED = 1  # exit status
+_LIMIT, _LEAST_LIMIT = 10, 10.0  # a run may take so many times what the first took, and so many seconds in any case
+_NOTHING = Launch({})
+
+
+def own_command() -> list[str]:
+    """How this very tool is called."""
+    path = Path(sys.argv[0])
+    if path.name == "numalloc" and path.is_file():
+        return [str(path.resolve())]
+    return [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
+
+
+class Launches:
+    """How each setting is started, and which of them this machine cannot do or has already."""
+
+    def __init__(self, command: list[str], environment: Mapping[str, str]):
+        self._command, self._environment = command, environment
+        self._elsewhere = HERE in command
+        self._known: dict[Setting, Launch] = {}
+        self._first: dict[tuple, Setting] = {}
+
+    def refused(self, setting: Setting) -> str:
+        """Why it is not tried."""
+        if self._elsewhere:
+            return ""  # what is possible there, this machine does not know
+        try:
+            launch = self._launch(setting)
+        except Problem as reason:
+            return str(reason)
+        key = (tuple(sorted(launch.environment.items(), key=str)), launch.calls)
+        first = self._first.setdefault(key, setting)
+        return "" if first == setting else f"here the same as {named(first)}"
+
+    def command(self, setting: Setting) -> tuple[Launch, list[str]]:
+        if not self._elsewhere:
+            return self._launch(setting), self._command
+        return _NOTHING, placed([*own_command(), "run", *setting.flags(), "--"], self._command)
+
+    def _launch(self, setting: Setting) -> Launch:
+        if setting not in self._known:
+            self._known[setting] = prepared(setting, self._environment)
+        return self._known[setting]
+
+
+@dataclass
+class Tuning:
+    program: Program
+    search: Search
+    journal: Journal
+    launches: Launches
+    runs: dict[Setting, dict[int, Run]] = field(default_factory=dict)  # that count, by block
+
+    def go(self, shown: Shown) -> None:
+        requests = self.search.runs()
+        try:
+            request = next(requests)
+            while True:
+                run = self.journal.known(request)
+                if run is None:
+                    shown.running(request)
+                    launch, command = self.launches.command(request.setting)
+                    run = self.program.run(launch, command, limit=self._limit(request))
+                    self.journal.add(request, run)
+                self._keep(request, run)
+                answer = Answer(self._values(run), run.seconds, run.failure)
+                request = requests.send(answer)
+                shown.ended()
+        except StopIteration:
+            shown.ended()
+        except BaselineFailed as reason:
+            raise Problem(f"the program fails under {named(self.search.reference)}, the baseline: {reason}", FAILED) from None
+
+    def _limit(self, request: Request) -> float | None:
+        """Of the first run nothing is known but how much time there is for all of them."""
+        return self.program.limit or (self.search.budget.seconds if request.phase == WARM_UP else None)
+
+    def _keep(self, request: Request, run: Run) -> None:
+        if request.phase == WARM_UP:
+            self._learn(run)
+        elif not run.failure:
+            self.runs.setdefault(request.setting, {})[request.block] = run
+
+    def _learn(self, first: Run) -> None:
+        """The first run tells how long others may take, and whether there is time enough."""
+        if self.program.limit is None:
+            self.program.limit = max(_LIMIT * first.seconds, _LEAST_LIMIT)
+        seconds, needed = self.search.budget.seconds, self.search.fewest_runs()
+        if not first.failure and seconds is not None and needed * first.seconds > seconds:
+            raise Problem(
+                f"--budget: {clock(seconds)} has room for {seconds / first.seconds:.0f} runs of {first.seconds:.2g} s; "
+                f"accepted: {clock(needed * first.seconds + 1)} or more, for {needed} runs, or fewer --allocators"
+            )
+
+    def _values(self, run: Run) -> tuple[float, ...]:
+        if run.failure:
+            return ()
+        first = run.seconds if self.program.metric is None else run.value
+        return (first, run.peak_bytes)[: len(self.search.aims)]
+
+    def looked_at(self, setting: Setting, node_of_cpu: dict[int, int]) -> list[tree.Places]:
+        """A run of its own, whose time does not count: looking at a program's pages disturbs it."""
+        launch, command = self.launches.command(setting)
+        looks: list[tree.Places] = []
+        self.program.run(launch, command, lambda pids: looks.append(tree.places(pids, node_of_cpu)), self.program.limit)
+        return looks

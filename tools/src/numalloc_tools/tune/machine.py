@@ -1,0 +1,48 @@
+"""What this machine can do, and which allocators it has."""
+
+from pathlib import Path
+
+from numalloc_tools.lab.allocators import DEBIAN, OURS
+from numalloc_tools.problem import Problem
+from numalloc_tools.run import Setting, allocators, nodes, prepared
+from numalloc_tools.run.calls import inherited_policy
+
+SYSTEMS_OWN = (OURS, allocators.GLIBC, *DEBIAN)
+_AUTONUMA = Path("/proc/sys/kernel/numa_balancing")
+
+
+def node_count() -> int:
+    return len(nodes.read().memory)
+
+
+def node_of_cpu() -> dict[int, int]:
+    return {cpu: node for node, cpus in nodes.read().cpus.items() for cpu in cpus}
+
+
+def autonuma_is_on() -> bool:
+    try:
+        return _AUTONUMA.read_text().strip() != "0"
+    except OSError:
+        return False
+
+
+def policy_is_inherited() -> bool:
+    """Whoever started this, such as numactl, has said already where memory comes from."""
+    return inherited_policy() != "MPOL_DEFAULT"
+
+
+def present_allocators() -> tuple[list[str], dict[str, str]]:
+    """Those of this system, and why others do not run. What `numalloc bench` has built takes part when it is named."""
+    present, missing = [], {}
+    for name in SYSTEMS_OWN:
+        try:
+            prepared(Setting(name))
+            present.append(name)
+        except Problem as reason:
+            missing[name] = str(reason).removeprefix("--allocator: ")
+    return present, missing
+
+
+def require(name: str) -> None:
+    """Raises Problem where this machine does not have the allocator."""
+    prepared(Setting(name))

@@ -1,0 +1,167 @@
+"""One run of the program under one setting: how long it took, what it used, and how it ended."""
+
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from numalloc_tools.problem import Problem
+from numalloc_tools.run import Launch
+from numalloc_tools.tune import tree
+from numalloc_tools.tune.metric import Metric, NoMetric
+
+_OFTEN, _SELDOM = 0.001, 0.05  # seconds between looks at /proc
+_MISSED = 0.02  # what is not seen of a run's end, as a part of it, where looks are so often
+_LOOKS_COST = 20  # a look is followed by a pause of so many times the processor time that it took
+_GRACE = 2.0  # seconds to end in order after SIGTERM
+_KEPT = 4_000_000  # bytes of output, from its end
+
+
+@dataclass
+class Run:
+    """What one run used. Times in seconds, of the whole process tree as far as it has been waited for."""
+
+    seconds: float
+    user: float = 0.0
+    system: float = 0.0
+    minor_faults: int = 0
+    major_faults: int = 0
+    waits: int = 0  # voluntary context switches
+    preemptions: int = 0
+    peak_bytes: int = 0
+    value: float | None = None  # the program's own metric
+    failure: str = ""
+
+    def as_data(self) -> dict:
+        return {name: value for name, value in asdict(self).items() if value not in (None, "")}
+
+
+@dataclass
+class Program:
+    command: list[str]
+    metric: Metric | None = None
+    limit: float | None = None  # seconds for one run, as far as it is known
+    stdin: Path | None = None
+    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def run(
+        self, launch: Launch, command: list[str], look: Callable[[list[int]], None] | None = None, limit: float | None = None
+    ) -> Run:
+        """`look` hears of the processes from time to time. After `limit` seconds they are stopped."""
+        with tempfile.TemporaryFile() as output, open(self.stdin or os.devnull, "rb") as stdin:
+            try:
+                child = subprocess.Popen(
+                    command, env=launch.applied_to(self.environment), stdin=stdin, stdout=output, stderr=output,
+                    start_new_session=True, preexec_fn=launch.enter,
+                )  # fmt: skip
+            except FileNotFoundError:
+                raise Problem(f"{command[0]}: no such program", 127) from None
+            except (OSError, subprocess.SubprocessError) as error:
+                raise Problem(f"{command[0]} cannot be started: {error}", 126) from None
+            begun = time.monotonic()  # the program is there: Popen waits for exec
+            watched = _Watched(child.pid, look)
+            try:
+                status, used, in_time = watched.wait(begun + limit if limit else None)
+                seconds = time.monotonic() - begun
+            finally:
+                watched.end(child)
+            return self._result(command, output, status, used, in_time, seconds, watched.peak)
+
+    def _result(self, command, output, status, used, in_time: bool, seconds: float, peak: int) -> Run:
+        # The kernel counts what this process held when it made the child, so only more than that tells something.
+        most = used.ru_maxrss * 1024
+        if most > tree.resident([os.getpid()]):
+            peak = max(peak, most)
+        run = Run(
+            seconds, used.ru_utime, used.ru_stime, used.ru_minflt, used.ru_majflt, used.ru_nvcsw, used.ru_nivcsw, peak,
+        )  # fmt: skip
+        text = _end_of(output)
+        code = os.waitstatus_to_exitcode(status)
+        name = os.path.basename(command[0])
+        if not in_time:
+            run.failure = f"{name} was stopped after {seconds:.1f} s"
+        elif code < 0:
+            run.failure = f"{name} was ended by {signal.Signals(-code).name}"
+        elif code:
+            run.failure = f"{name} ended with status {code}"
+        elif self.metric:
+            try:
+                run.value = self.metric.read(text)
+            except NoMetric as reason:
+                run.failure = str(reason)
+                return run
+        if run.failure and (said := text.strip().splitlines()):
+            run.failure += f"; it last said: {said[-1].strip()[:200]}"
+        return run
+
+
+class _Watched:
+    """Waits for a process and looks at what it holds."""
+
+    def __init__(self, pid: int, look: Callable[[list[int]], None] | None):
+        self.pid, self._look = pid, look
+        self.peak = 0
+        self._gone = False
+
+    def wait(self, deadline: float | None) -> tuple[int, object, bool]:
+        ended = select.poll()
+        descriptor = os.pidfd_open(self.pid)
+        try:
+            ended.register(descriptor, select.POLLIN)
+            started, pause = time.monotonic(), _OFTEN
+            while not ended.poll(1000 * (pause if deadline is None else max(min(pause, deadline - time.monotonic()), 0))):
+                if deadline is not None and time.monotonic() >= deadline:
+                    self._stop(ended)
+                    return *self._reap(), False
+                begun = time.thread_time()
+                pids = tree.processes(self.pid)
+                self.peak = max(self.peak, tree.resident(pids))
+                if self._look:
+                    self._look(pids)
+                pause = min(max(_MISSED * (time.monotonic() - started), _OFTEN), _SELDOM)
+                cost = 1 if self._look else _LOOKS_COST  # who wants to see does not care for the time
+                pause = max(pause, cost * (time.thread_time() - begun))
+            return *self._reap(), True
+        finally:
+            os.close(descriptor)
+
+    def _stop(self, ended: select.poll) -> None:
+        self._signal(signal.SIGTERM)
+        if not ended.poll(1000 * _GRACE):
+            self._signal(signal.SIGKILL)
+
+    def _reap(self) -> tuple[int, object]:
+        _, status, used = os.wait4(self.pid, 0)
+        self._gone = True
+        return status, used
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def end(self, child: subprocess.Popen) -> None:
+        """Nothing is left behind, also where we are interrupted while we wait."""
+        try:
+            if not self._gone:
+                self._signal(signal.SIGTERM)
+                until = time.monotonic() + _GRACE
+                while os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and time.monotonic() < until:
+                    time.sleep(0.01)
+        finally:  # a second Ctrl-C does not wait
+            self._signal(signal.SIGKILL)  # the program, or what it has started and left
+            if not self._gone:
+                self._reap()
+            child.returncode = 0  # it has been waited for
+
+
+def _end_of(output) -> str:
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(size - _KEPT, 0))
+    return output.read().decode(errors="replace")

@@ -1,0 +1,74 @@
+"""What a program and the processes that it has started hold, as /proc tells while they run."""
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from numalloc_tools.demo.memory import from_numa_maps
+
+_LAST_CPU = 36  # field of /proc/PID/stat, counted behind the name
+
+
+def processes(root: int) -> list[int]:
+    """The process and all below it."""
+    found = [root]
+    for pid in found:
+        try:
+            for task in os.listdir(f"/proc/{pid}/task"):
+                found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+        except OSError:  # it has ended, or this kernel does not say
+            continue
+    return list(dict.fromkeys(found))
+
+
+def _fields(pid: int, name: str, wanted: tuple[str, ...]) -> dict[str, int]:
+    found = dict.fromkeys(wanted, 0)
+    try:
+        with open(f"/proc/{pid}/{name}") as file:
+            for line in file:
+                field, colon, value = line.partition(":")
+                if colon and field in found:
+                    found[field] = int(value.split()[0]) * 1024
+    except (OSError, IndexError, ValueError):  # gone, or gone while it was read
+        pass
+    return found
+
+
+def resident(pids: list[int]) -> int:
+    """One process: the most that it has held so far. Several: what they hold now, shared pages once."""
+    held = [_fields(pid, "status", ("VmHWM", "RssAnon", "RssFile", "RssShmem")) for pid in pids]
+    if len(held) == 1:
+        return held[0]["VmHWM"]
+    return sum(one["RssAnon"] for one in held) + max(one["RssFile"] for one in held) + max(one["RssShmem"] for one in held)
+
+
+@dataclass
+class Places:
+    """A look at where memory and threads are. Who uses which page nobody can tell from outside."""
+
+    pages: Counter[int]  # bytes on each node
+    threads: Counter[int]  # threads that last ran there
+    huge: int  # bytes on huge pages
+
+    def fullest(self) -> float:
+        return max(self.pages.values()) / total if (total := sum(self.pages.values())) else 0.0
+
+    def unattended(self) -> float:
+        """The part of memory on nodes where no thread ran: all of that is remote."""
+        total = sum(self.pages.values())
+        return sum(held for node, held in self.pages.items() if not self.threads[node]) / total if total else 0.0
+
+
+def places(pids: list[int], node_of_cpu: dict[int, int]) -> Places:
+    found = Places(Counter(), Counter(), 0)
+    for pid in pids:
+        found.huge += _fields(pid, "smaps_rollup", ("AnonHugePages",))["AnonHugePages"]
+        try:
+            found.pages.update(from_numa_maps(Path(f"/proc/{pid}/numa_maps").read_text()))
+            for task in os.listdir(f"/proc/{pid}/task"):
+                fields = Path(f"/proc/{pid}/task/{task}/stat").read_text().rpartition(")")[2].split()
+                found.threads[node_of_cpu.get(int(fields[_LAST_CPU]), 0)] += 1
+        except (OSError, IndexError):
+            continue
+    return found

@@ -1,0 +1,64 @@
+"""Settings, values and times in words."""
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from numalloc_tools.problem import Problem
+from numalloc_tools.run import Setting
+from numalloc_tools.tune.aims import Aim
+from numalloc_tools.tune.changes import LEVERS
+from numalloc_tools.tune.command import HERE
+from numalloc_tools.tune.records import Comparison
+
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def named(setting: Setting) -> str:
+    changed = [(name, getattr(setting, name)) for name in LEVERS if getattr(setting, name) != getattr(Setting, name)]
+    words = [f"{name.replace('_', '-')}={value}" if value is not True else "binding-only" for name, value in changed]
+    return " ".join([setting.allocator, *words, *(f"{name}={value}" for name, value in setting.options)])
+
+
+def command_line(setting: Setting, command: Sequence[str]) -> str:
+    return shlex.join(placed(["numalloc", "run", *setting.flags(), "--"], command))
+
+
+def placed(start: Sequence[str], command: Sequence[str]) -> list[str]:
+    """`start` before the program, or where the program's words have a place for it."""
+    if HERE not in command:
+        return [*start, *command]
+    return [word for one in command for word in (start if one == HERE else [one])]
+
+
+def value(number: float, aim: Aim) -> str:
+    if aim.unit == "B":
+        return f"{number / 2**20:,.1f} MiB"
+    if aim.unit == "s":
+        return f"{number:.3f} s" if number < 100 else f"{number:.1f} s"
+    return f"{number:,.6g}"
+
+
+def percent(ratio: float) -> str:
+    return f"{abs(ratio - 1) * 100:.1f} %"
+
+
+def difference(found: Comparison) -> str:
+    """A ratio, or how much more where values are no ratios, with its interval."""
+    form = "{:.3f}" if found.scale.ratios else "{:+.4g}"
+    text = form.format(found.ratio())
+    bounds = found.bounds()
+    return f"{text} ({form.format(bounds[0])} to {form.format(bounds[1])})" if bounds else text
+
+
+def duration(text: str, flag: str) -> float:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", text)
+    if not match or not float(match[1]):
+        raise Problem(f"{flag}: '{text}' is not a time; accepted: seconds, or a number with s, m or h such as 10m")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
