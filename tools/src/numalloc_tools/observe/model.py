@@ -1,0 +1,100 @@
+"""What is seen of one process at one moment. The readers fill it, and every view shows the same."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes, as the kernel counts them."""
+
+    resident: int
+    peak: int
+    anonymous: int
+    files: int
+    shared: int
+    hugetlb: int  # pages of hugetlbfs, which are in none of the above
+    swapped: int
+    huge: int | None  # of anonymous and shared memory, on transparent huge pages; None: the kernel does not say
+
+    @property
+    def huge_share(self) -> float | None:
+        """Of all memory that could be on huge pages."""
+        own = self.anonymous + self.shared + self.hugetlb
+        return (self.huge + self.hugetlb) / own if own and self.huge is not None else None
+
+
+@dataclass(frozen=True)
+class NodeMemory:
+    """Resident bytes of a process on one node."""
+
+    own: int = 0  # anonymous and shared memory
+    files: int = 0  # mapped files: programs, libraries, data
+    off_policy: int = 0  # of both, in mappings whose policy names other nodes only
+
+
+@dataclass(frozen=True)
+class Thread:
+    tid: int
+    name: str
+    cpu: int  # on which it ran last
+    node: int
+    cpu_seconds: float
+    migrations: int | None  # from CPU to CPU; None: the kernel does not say
+
+
+@dataclass(frozen=True)
+class NodeRecord:
+    node: int  # the kernel's number; -1: interleaved memory
+    values: dict[str, int]
+
+
+@dataclass(frozen=True)
+class ClassRecord:
+    node: int
+    size: int  # bytes of an object
+    values: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the library says of itself."""
+
+    updated_at: float  # seconds of the monotonic clock
+    nodes: tuple[NodeRecord, ...]
+    classes: tuple[ClassRecord, ...]
+
+
+@dataclass(frozen=True)
+class Moment:
+    pid: int
+    name: str
+    started: int  # ticks after the machine started: with the PID, it names a process for good
+    age: float  # seconds since then
+    at: float  # seconds of the monotonic clock
+    under_numalloc: bool
+    memory: Memory
+    nodes: dict[int, NodeMemory] | None  # None: the kernel does not say where memory lies
+    policies: dict[str, int]  # memory policy of mappings -> resident bytes
+    threads: tuple[Thread, ...]
+    cpu_seconds: float  # of all threads, those that have ended too
+    minor_faults: int
+    major_faults: int
+    page: Page | None
+
+    @cached_property
+    def threads_on(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for thread in self.threads:
+            found[thread.node] = found.get(thread.node, 0) + 1
+        return dict(sorted(found.items()))
+
+    @property
+    def migrations(self) -> int | None:
+        counts = [thread.migrations for thread in self.threads]
+        return None if None in counts else sum(counts)
+
+    @property
+    def shown_nodes(self) -> list[int]:
+        """Every node on which it has memory or a thread."""
+        return sorted({node for node, held in (self.nodes or {}).items() if held.own or held.files} | set(self.threads_on))

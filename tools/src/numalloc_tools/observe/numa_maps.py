@@ -1,0 +1,51 @@
+"""/proc/PID/numa_maps: where the pages of a process are, and what policy its mappings have."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from numalloc_tools.observe.machine import numbers
+from numalloc_tools.observe.model import NodeMemory
+
+_POLICY = re.compile(r"\S+ ((?:prefer \(many\)|weighted interleave|[a-z]+)(?:=[a-z|]+)?(?::([\d,-]*))?)")
+_NODE = re.compile(r"\bN(\d+)=(\d+)")
+_KILOBYTES = re.compile(r"\bkernelpagesize_kB=(\d+)")
+_FILE = re.compile(r"\bfile=(\S+)")
+# Memory that has a name only because processes share it.
+_SHARED = re.compile(r"/dev/shm/|/dev/zero|/memfd:|/SYSV|/anon_hugepage")
+_LIBRARY = re.compile(r"/libnumalloc\.so[.\d]*$")
+
+
+@dataclass(frozen=True)
+class NumaMaps:
+    nodes: dict[int, NodeMemory]
+    policies: dict[str, int]
+    under_numalloc: bool
+
+
+def parse(text: str, page_size: int) -> NumaMaps:
+    own: Counter[int] = Counter()
+    files: Counter[int] = Counter()
+    off_policy: Counter[int] = Counter()
+    policies: Counter[str] = Counter()
+    under_numalloc = False
+    for line in text.splitlines():
+        file = _FILE.search(line)
+        if file and _LIBRARY.search(file[1]):
+            under_numalloc = True
+        pages = _NODE.findall(line)
+        if not pages:
+            continue
+        size = _KILOBYTES.search(line)
+        unit = int(size[1]) * 1024 if size else page_size
+        policy = _POLICY.match(line)
+        named = numbers(policy[2]) if policy and policy[2] else set()
+        held = files if file and not _SHARED.match(file[1]) else own
+        for number, count in pages:
+            node, found = int(number), int(count) * unit
+            held[node] += found
+            if named and node not in named:
+                off_policy[node] += found
+            policies[policy[1] if policy else "unknown"] += found
+    nodes = {node: NodeMemory(own[node], files[node], off_policy[node]) for node in sorted(own.keys() | files.keys())}
+    return NumaMaps(nodes, dict(policies.most_common()), under_numalloc)

@@ -1,0 +1,121 @@
+"""The library's page of statistics in shared memory: found, checked and read.
+
+    header          64 bytes: magic, version, sizes and counts, the process's start, sequence, time of update
+    names           u32 length, then names with a NUL after each: those of a node record, an empty one, those of a class's
+    node records    i64 node, u64 for each name; they begin at a multiple of 8
+    class records   u32 index of the node record, u32 bytes of an object, u64 for each name
+
+All are in the machine's own byte order. `sequence` is odd while the library writes."""
+
+import os
+import re
+import stat
+import struct
+import time
+from pathlib import Path
+
+from numalloc_tools.observe.model import ClassRecord, NodeRecord, Page
+
+FOLDER = Path("/dev/shm")
+MAGIC = b"NUMASTAT"
+VERSION = 1
+HEADER = struct.Struct("=8sIIIIIIQQQ")
+_SEQUENCE = struct.Struct("=Q")
+_SEQUENCE_AT = 40
+_MOST = 64 << 20  # bytes; more is no page of ours
+_ATTEMPTS = 100
+_PAUSE = 0.0005
+_NAME = re.compile(r"numalloc-\d+-(\d+)")
+_INNERMOST = re.compile(r"^NSpid:.*?(\d+)$", re.MULTILINE)
+
+
+def of(pid: int, folder: Path, started: int) -> Page | None:
+    """The page of a process: `folder` is its own in /proc. It is looked for where the process itself sees
+    /dev/shm, by the PID that it has there: a container may have another view of both."""
+    innermost = _INNERMOST.search((folder / "status").read_text(errors="replace"))
+    number = innermost[1] if innermost else str(pid)
+    owner = folder.stat().st_uid
+    try:
+        candidates = list((folder / "root" / FOLDER.relative_to("/")).glob(f"numalloc-*-{number}"))
+    except PermissionError:
+        return None
+    for path in candidates:
+        if (content := _content(path, owner)) and (page := _parsed(content, started)):
+            return page
+    return None
+
+
+def remove_stale(folder: Path = FOLDER, proc: Path = Path("/proc")) -> None:
+    """Removes your own pages of processes that were killed before they could."""
+    left = [path for path in folder.glob(f"numalloc-{os.geteuid()}-*") if _NAME.fullmatch(path.name)]
+    if not left:
+        return
+    # Not by PID: a process of a container that shares /dev/shm has another PID here, but the same start.
+    starts = _starts(proc)
+    for path in left:
+        content = _content(path, os.geteuid())
+        if content and _header(content)[7] not in starts:
+            path.unlink(missing_ok=True)
+
+
+def _starts(proc: Path) -> set[int]:
+    found = set()
+    for path in proc.glob("[0-9]*/stat"):
+        try:
+            found.add(int(path.read_text(errors="replace").rpartition(")")[2].split()[19]))
+        except (FileNotFoundError, ProcessLookupError, IndexError):
+            continue
+    return found
+
+
+def _content(path: Path, owner: int) -> bytes | None:
+    """All of it at a moment when nobody wrote; None if it is no page of that owner's."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        about = os.fstat(file)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != owner or not HEADER.size <= about.st_size <= _MOST:
+            return None
+        for _ in range(_ATTEMPTS):
+            content = os.pread(file, about.st_size, 0)
+            if len(content) < HEADER.size or content[:8] != MAGIC:
+                return None
+            (before,) = _SEQUENCE.unpack_from(content, _SEQUENCE_AT)
+            (after,) = _SEQUENCE.unpack(os.pread(file, _SEQUENCE.size, _SEQUENCE_AT))
+            if before == after and before % 2 == 0:
+                return content
+            time.sleep(_PAUSE)
+    finally:
+        os.close(file)
+    return None  # its writer died in the middle
+
+
+def _header(content: bytes) -> tuple:
+    return HEADER.unpack_from(content)
+
+
+def _parsed(content: bytes, started: int) -> Page | None:
+    _, version, header_bytes, nodes, node_bytes, classes, class_bytes, process_start, _, updated_at = _header(content)
+    if version != VERSION or process_start != started:
+        return None
+    try:
+        (length,) = struct.unpack_from("=I", content, header_bytes)
+        text = content[header_bytes + 4 : header_bytes + 4 + length].decode()
+        of_nodes, _, of_classes = text.partition("\0\0")
+        node_names, class_names = ([name for name in names.split("\0") if name] for names in (of_nodes, of_classes))
+        offset = (header_bytes + 4 + length + 7) & ~7
+        node_record, class_record = struct.Struct(f"=q{len(node_names)}Q"), struct.Struct(f"=II{len(class_names)}Q")
+        found = []
+        for index in range(nodes):
+            node, *values = node_record.unpack_from(content, offset + index * node_bytes)
+            found.append(NodeRecord(node, dict(zip(node_names, values))))
+        offset += nodes * node_bytes
+        of_class = []
+        for index in range(classes):
+            place, size, *values = class_record.unpack_from(content, offset + index * class_bytes)
+            of_class.append(ClassRecord(found[place].node, size, dict(zip(class_names, values))))
+    except (struct.error, UnicodeDecodeError, IndexError):
+        return None
+    return Page(updated_at / 1e9, tuple(found), tuple(of_class))

@@ -1,0 +1,152 @@
+"""Reads one moment of a process from /proc."""
+
+import os
+import pwd
+import re
+import time
+from pathlib import Path
+
+from numalloc_tools.observe import numa_maps, page
+from numalloc_tools.observe.machine import Machine
+from numalloc_tools.observe.model import Memory, Moment, NodeMemory, Thread
+
+PROC = Path("/proc")
+TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+_KILOBYTES = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
+_MIGRATIONS = re.compile(r"^se\.nr_migrations\s*:\s*(\d+)$", re.MULTILINE)
+_HUGE = ("AnonHugePages", "ShmemPmdMapped")
+# Fields of /proc/PID/stat, counted from the state, which is the first after the name.
+_STATE, _MINOR, _MAJOR, _USER, _SYSTEM, _START, _CPU = 0, 7, 9, 11, 12, 19, 36
+
+
+class Unseen(Exception):
+    """A process that cannot be looked at."""
+
+    def __init__(self, pid: int, reason: str):
+        super().__init__(f"process {pid} {reason}")
+
+
+class Gone(Unseen):
+    """It has ended, or never was."""
+
+    def __init__(self, pid: int):
+        super().__init__(pid, "does not exist, or has ended")
+
+
+def moment(pid: int, machine: Machine, proc: Path = PROC) -> Moment:
+    folder = proc / str(pid)
+    try:
+        return _moment(pid, folder, machine)
+    except (FileNotFoundError, ProcessLookupError):
+        raise Gone(pid) from None
+    except PermissionError:
+        raise Unseen(pid, _refusal(folder)) from None
+
+
+def _moment(pid: int, folder: Path, machine: Machine) -> Moment:
+    name, first = stat_of(folder)
+    at, up = time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
+    status = _kilobytes(_text(folder / "status"))
+    if first[_STATE] in "ZX":
+        raise Gone(pid)
+    if "VmRSS" not in status:
+        raise Unseen(pid, "is a part of the kernel, which has no memory of its own to show; accepted: a program's PID")
+    maps_text = _text_if_any(folder / "numa_maps")
+    maps = numa_maps.parse(maps_text, _PAGE_SIZE) if maps_text is not None else None
+    threads = _threads(folder, machine)
+    memory = _memory(folder, status)
+    library = page.of(pid, folder, int(first[_START]))
+    _, last = stat_of(folder)
+    if last[_STATE] in "ZX" or last[_START] != first[_START]:  # its memory went while it was read
+        raise Gone(pid)
+    return Moment(
+        pid=pid,
+        name=name,
+        started=int(first[_START]),
+        age=max(0.0, up - int(first[_START]) / TICKS),
+        at=at,
+        under_numalloc=library is not None or (maps is not None and maps.under_numalloc),
+        memory=memory,
+        nodes=maps.nodes if maps else _on_the_only_node(memory, machine),
+        policies=maps.policies if maps else {},
+        threads=threads,
+        cpu_seconds=(int(last[_USER]) + int(last[_SYSTEM])) / TICKS,
+        minor_faults=int(last[_MINOR]),
+        major_faults=int(last[_MAJOR]),
+        page=library,
+    )
+
+
+def stat_of(folder: Path) -> tuple[str, list[str]]:
+    """The name, which may have any character in it, and the fields that follow it."""
+    before, _, after = _text(folder / "stat").rpartition(")")
+    return before.partition("(")[2], after.split()
+
+
+def _memory(folder: Path, status: dict[str, int]) -> Memory:
+    # Where the kernel has no sum over all mappings it may still have them one by one.
+    mappings = _text_if_any(folder / "smaps_rollup") or _text_if_any(folder / "smaps")
+    huge = _kilobytes(mappings) if mappings else {}
+    return Memory(
+        resident=status["VmRSS"],
+        peak=status.get("VmHWM", status["VmRSS"]),
+        anonymous=status.get("RssAnon", status["VmRSS"]),
+        files=status.get("RssFile", 0),
+        shared=status.get("RssShmem", 0),
+        hugetlb=status.get("HugetlbPages", 0),
+        swapped=status.get("VmSwap", 0),
+        huge=sum(huge.get(name, 0) for name in _HUGE) if _HUGE[0] in huge else None,
+    )
+
+
+def _on_the_only_node(memory: Memory, machine: Machine) -> dict[int, NodeMemory] | None:
+    """A kernel without numa_maps: there is nothing to tell apart on one node, and nothing known on several."""
+    if len(machine.nodes) > 1:
+        return None
+    return {machine.nodes[0]: NodeMemory(memory.anonymous + memory.shared, memory.files)}
+
+
+def _threads(folder: Path, machine: Machine) -> tuple[Thread, ...]:
+    found = []
+    for task in sorted((folder / "task").iterdir(), key=lambda path: int(path.name)):
+        try:
+            name, fields = stat_of(task)
+            schedule = _text_if_any(task / "sched") or ""
+            ran = (_text_if_any(task / "schedstat") or "0").split()[0]
+        except (FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            continue
+        ticks = int(fields[_USER]) + int(fields[_SYSTEM])
+        moves = _MIGRATIONS.search(schedule)
+        cpu = int(fields[_CPU])
+        seconds = int(ran) / 1e9 if int(ran) else ticks / TICKS
+        found.append(Thread(int(task.name), name, cpu, machine.node_of(cpu), seconds, int(moves[1]) if moves else None))
+    return tuple(found)
+
+
+def _kilobytes(text: str) -> dict[str, int]:
+    """Lines such as 'VmRSS: 12 kB', in bytes; those of one name are added up."""
+    found: dict[str, int] = {}
+    for name, count in _KILOBYTES.findall(text):
+        found[name] = found.get(name, 0) + int(count) * 1024
+    return found
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace")
+
+
+def _text_if_any(path: Path) -> str | None:
+    try:
+        return _text(path)
+    except FileNotFoundError:
+        return None
+
+
+def _refusal(folder: Path) -> str:
+    owner = folder.stat().st_uid
+    try:
+        owner = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        pass
+    return f"belongs to {owner}, and the kernel does not show you its memory; accepted: your own processes, or any as root"

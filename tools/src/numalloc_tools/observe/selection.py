@@ -1,0 +1,96 @@
+"""Which processes are looked at: those named, or all of your own."""
+
+import fnmatch
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from numalloc_tools.observe import process
+from numalloc_tools.observe.machine import Machine
+from numalloc_tools.observe.model import Moment
+from numalloc_tools.observe.process import PROC, Gone, Unseen
+from numalloc_tools.problem import Problem
+
+MOST = 40  # of your own processes; the largest, because asking where memory lies takes the kernel time
+
+
+def pid_of(text: str, what: str = "PID") -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise Problem(f"{what}: '{text}' is no process; accepted: the number of a process, as ps shows it")
+    return int(text)
+
+
+@dataclass
+class Selection:
+    """PIDs and names (with * and ?); without any, all processes of yours. Never this one itself."""
+
+    pids: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    all_of_them: bool = False  # not the largest only
+
+    def check(self, machine: Machine) -> None:
+        """A PID that cannot be looked at is said at once."""
+        for pid in self.pids:
+            try:
+                process.moment(pid, machine)
+            except Unseen as reason:
+                raise Problem(str(reason)) from None
+
+    def moments(self, machine: Machine) -> list[Moment]:
+        found = []
+        for pid in dict.fromkeys((*self.pids, *self._others())):
+            try:
+                found.append(process.moment(pid, machine))
+            except Unseen:  # it has ended, or is one that the kernel does not show
+                continue
+        return found
+
+    @property
+    def over(self) -> bool:
+        """Nothing more will come: all processes that it names by number have ended."""
+        return bool(self.pids) and not self.names and not any(_runs(pid) for pid in self.pids)
+
+    def _others(self) -> Iterable[int]:
+        if self.names:
+            return [pid for pid in _processes() if any(fnmatch.fnmatchcase(name, wanted) for name in _names(pid) for wanted in self.names)]
+        if self.pids:
+            return []
+        own = [(_resident_pages(pid), pid) for pid in _processes(os.geteuid())]
+        largest = sorted((found for found in own if found[0]), reverse=True)
+        return [pid for _, pid in (largest if self.all_of_them else largest[:MOST])]
+
+
+def _processes(owner: int | None = None) -> list[int]:
+    found = []
+    for folder in PROC.glob("[0-9]*"):
+        try:
+            if owner in (None, folder.stat().st_uid) and int(folder.name) != os.getpid():
+                found.append(int(folder.name))
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _names(pid: int) -> set[str]:
+    """The kernel's name, which is cut to 15 characters, and that of the program's file."""
+    folder = PROC / str(pid)
+    try:
+        command = (folder / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
+        return {process.stat_of(folder)[0], Path(command).name}
+    except OSError:
+        return set()
+
+
+def _resident_pages(pid: int) -> int:
+    try:
+        return int((PROC / str(pid) / "statm").read_text().split()[1])
+    except OSError:
+        return 0
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return process.stat_of(PROC / str(pid))[1][0] not in "ZX"
+    except OSError:
+        return False
