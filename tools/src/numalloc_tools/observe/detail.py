@@ -1,0 +1,141 @@
+"""One process in full, as text: `stat` prints it, and `top` shows it of a single process."""
+
+from rich.box import SIMPLE
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from numalloc_tools import statistics_table as table_of
+from numalloc_tools.observe.model import ClassRecord, Moment, Page
+from numalloc_tools.observe.rates import Rates
+from numalloc_tools.observe.remote import node_seconds, remote_share
+from numalloc_tools.observe.words import count, duration, figure, percent, size, things
+
+_MOST_NODES = 8  # with a column each; beyond, the least and the most
+_MOST_CLASSES = 12
+_MOST_POLICIES = 4
+
+
+def detail(moment: Moment, earlier: Moment | None = None, rates: Rates | None = None) -> RenderableType:
+    parts: list[RenderableType] = [_facts(moment, earlier, rates), _nodes(moment, earlier, rates)]
+    if moment.page:
+        parts += [_library(moment.page, moment.at, rates), _classes(moment.page)]
+    return Group(*parts)
+
+
+def _facts(moment: Moment, earlier: Moment | None, rates: Rates | None) -> RenderableType:
+    memory = moment.memory
+    head = f"{moment.name}, process {moment.pid}: {things(len(moment.threads), 'thread')}, {duration(moment.age)} old"
+    if moment.page:
+        head += ", under numalloc"
+    elif moment.under_numalloc:
+        head += ", under numalloc without its page of statistics (NUMALLOC_STATISTICS_PAGE=1)"
+    rows = [
+        ("resident", f"{size(memory.resident)} (peak {size(memory.peak)}): anonymous {size(memory.anonymous)}, "
+                     f"files {size(memory.files)}, shared {size(memory.shared)}; swapped out {size(memory.swapped)}"),
+        ("huge pages", f"{percent(memory.huge_share)} of anonymous and shared memory"),
+        ("remote", _remote(moment, earlier)),
+        ("policies", _policies(moment)),
+    ]  # fmt: skip
+    if rates:
+        moves = f", {count(rates.migrations)} moves of threads between CPUs" if rates.migrations is not None else ""
+        rows.append(("a second", f"{count(rates.minor_faults)} minor and {count(rates.major_faults)} major page faults{moves}; "
+                                 f"{rates.cpus:.2f} CPUs busy"))  # fmt: skip
+    else:
+        moves = f", {count(moment.migrations)} moves of threads between CPUs" if moment.migrations is not None else ""
+        rows.append(("so far", f"{count(moment.minor_faults)} minor and {count(moment.major_faults)} major page faults{moves}; "
+                               f"{moment.cpu_seconds:.2f} s of CPU time"))  # fmt: skip
+    grid = Table.grid(padding=(0, 2))
+    for name, text in rows:
+        grid.add_row(f"  {name}", Text(text))
+    return Group(Text(head, style="bold"), grid)
+
+
+def _remote(moment: Moment, earlier: Moment | None) -> str:
+    share = remote_share(moment, earlier)
+    if share is None:
+        return "not known: this kernel does not say where memory lies"
+    text = f"at least {percent(share.least)} (on nodes without a thread)"
+    return f"{text}; {percent(share.alike)} if all threads used all memory alike, an estimate"
+
+
+def _policies(moment: Moment) -> str:
+    policies = [f"{policy} {size(held)}" for policy, held in moment.policies.items()]
+    more = len(policies) - _MOST_POLICIES
+    return ", ".join(policies[:_MOST_POLICIES]) + (f", and {things(more, 'other')}" if more > 0 else "") or "-"
+
+
+def _nodes(moment: Moment, earlier: Moment | None, rates: Rates | None) -> RenderableType:
+    table = Table(box=SIMPLE, pad_edge=False)
+    for name in ("node", "own memory", "share", "files", "off policy", "threads", "CPUs busy" if rates else "CPU time, s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    held = moment.nodes or {}
+    total = sum(one.own for one in held.values())
+    seconds = rates.node_cpus if rates else node_seconds(moment, earlier)
+    for node in moment.shown_nodes:
+        one = held.get(node)
+        table.add_row(
+            str(node),
+            size(one.own) if one else "-",
+            percent(one.own / total) if one and total else "-",
+            size(one.files) if one else "-",
+            size(one.off_policy) if one else "-",
+            str(moment.threads_on.get(node, 0)),
+            f"{seconds.get(node, 0.0):.2f}",
+        )
+    return table
+
+
+def _library(page: Page, at: float, rates: Rates | None) -> RenderableType:
+    """A line for each statistic: of all nodes, then of each."""
+    nodes = list(page.nodes)
+    each = len(nodes) <= _MOST_NODES
+    table = Table(box=SIMPLE, pad_edge=False, title=f"numalloc, {max(0.0, at - page.updated_at):.1f} s ago", title_justify="left")
+    table.add_column("")
+    columns = ["all nodes"]
+    if len(nodes) > 1:
+        columns += [_node_name(record.node) for record in nodes] if each else ["least", "most"]
+    for name in [*columns, *(["a second"] if rates else [])]:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in nodes[0].values if nodes else []:
+        known = table_of.statistic(table_of.NODE, name)
+        values = [record.values[name] for record in nodes]
+        shown = [sum(values)]
+        if len(nodes) > 1:
+            shown += values if each else [min(values), max(values)]
+        row = [figure(value, known.unit) for value in shown]
+        if rates:
+            change = sum(one.get(name, 0.0) for one in rates.statistics.values())
+            row.append(figure(change, known.unit) if known.grows else "")
+        table.add_row(name.replace("_", " "), *row)
+    return table
+
+
+def _node_name(node: int) -> str:
+    return "spread" if node < 0 else f"node {node}"
+
+
+def _classes(page: Page) -> RenderableType:
+    """The classes with the most bytes, on all nodes together."""
+    sums: dict[int, dict[str, int]] = {}
+    for record in page.classes:
+        one = sums.setdefault(record.size, dict.fromkeys(record.values, 0))
+        for name, value in record.values.items():
+            one[name] += value
+    largest = sorted(sums, key=lambda bytes_each: _held(ClassRecord(0, bytes_each, sums[bytes_each])), reverse=True)
+    shown = [one for one in largest if any(sums[one].values())][:_MOST_CLASSES]
+    if not shown:
+        return Text("no small objects")
+    table = Table(box=SIMPLE, pad_edge=False, title=f"size classes, the largest {len(shown)} of {len(sums)}", title_justify="left")
+    names = list(sums[shown[0]])
+    for name in ("object", "live bytes", "resting bytes", *names):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in sorted(shown):
+        values = sums[one]
+        resting = one * (values.get("lists", 0) + values.get("ring", 0))
+        table.add_row(size(one), size(one * values.get("live", 0)), size(resting), *(count(values[name]) for name in names))
+    return table
+
+
+def _held(record: ClassRecord) -> int:
+    return record.size * sum(record.values.get(name, 0) for name in ("live", "lists", "ring"))

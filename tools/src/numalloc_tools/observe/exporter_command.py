@@ -1,0 +1,54 @@
+"""`numalloc exporter`: the same figures for Prometheus, over HTTP."""
+
+import sys
+import time
+from typing import Annotated, Optional
+
+import typer
+
+from numalloc_tools.observe import keys, page
+from numalloc_tools.observe.machine import machine
+from numalloc_tools.observe.selection import Selection, pid_of
+from numalloc_tools.problem import Problem
+
+PORT = 9648
+_LOOK = 0.5  # seconds between looks whether the processes still run
+
+
+def exporter(
+    pid: Annotated[Optional[list[str]], typer.Option(help="A process. Repeatable.", metavar="PID")] = None,
+    name: Annotated[Optional[list[str]], typer.Option(help="Processes with this name, also those to come; * and ? stand for other letters. Repeatable.", metavar="NAME")] = None,
+    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free one.")] = PORT,
+    address: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 is every one of this machine.")] = "127.0.0.1",
+) -> None:
+    """Serve what `stat` shows as metrics for Prometheus (OpenMetrics), at /metrics.
+
+    Of all your processes, unless some are chosen. They are read anew for each scrape. It runs until it is
+    interrupted, or until all the processes that were named by number have ended.
+    """  # fmt: skip
+    # Here, because every other command would wait for it.
+    from prometheus_client import CollectorRegistry, start_http_server
+
+    from numalloc_tools.observe.metrics import Collector
+
+    if not 0 <= port <= 65535:
+        raise Problem(f"--port: {port} is no port; accepted: 0 to 65535")
+    selection = Selection(tuple(pid_of(one, "--pid") for one in pid or []), tuple(name or []), all_of_them=True)
+    here = machine()
+    selection.check(here)
+    page.remove_stale()
+    registry = CollectorRegistry()
+    registry.register(Collector(selection, here))
+    try:
+        server, _ = start_http_server(port, address, registry)
+    except OSError as error:
+        raise Problem(f"--port, --address: cannot listen on {address}, port {port} ({error.strerror})") from None
+    try:
+        with keys.ended_in_order():
+            print(f"numalloc exporter: http://{address}:{server.server_port}/metrics", file=sys.stderr, flush=True)
+            while not selection.over:
+                time.sleep(_LOOK)
+        print("numalloc exporter: all of the processes have ended", file=sys.stderr)
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,40 @@
+"""Output that others read: whole tables where nobody looks, and an ordinary end when the reader goes."""
+
+import json
+import signal
+import sys
+
+from rich.console import Console
+
+from numalloc_tools.problem import Problem
+
+_WIDTH = 120  # where there is no terminal; narrower, and figures are cut
+
+
+def console() -> Console:
+    found = Console()
+    if not found.is_terminal:
+        found = Console(width=max(found.width, _WIDTH))
+    return found
+
+
+def line_of_json(data: dict) -> None:
+    sys.stdout.write(json.dumps(data) + "\n")
+    sys.stdout.flush()
+
+
+def end_with_the_reader() -> None:
+    """`numalloc top | head` ends as any other command does there."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+def seconds_of(value: float, option: str) -> float:
+    if not 0.05 <= value <= 86400:
+        raise Problem(f"{option}: {value:g} is no such time; accepted: seconds, 0.05 to 86400")
+    return value
+
+
+def times_of(value: int | None, option: str) -> int | None:
+    if value is not None and value < 1:
+        raise Problem(f"{option}: {value} is too few; accepted: 1 or more")
+    return value

@@ -1,0 +1,66 @@
+"""`numalloc stat PID`: one process, once or again and again."""
+
+import sys
+import time
+from typing import Annotated, Optional
+
+import typer
+
+from numalloc_tools.observe import output, page, process
+from numalloc_tools.observe.as_json import as_json
+from numalloc_tools.observe.detail import detail
+from numalloc_tools.observe.machine import machine
+from numalloc_tools.observe.model import Moment
+from numalloc_tools.observe.process import Gone, Unseen
+from numalloc_tools.observe.rates import rates
+from numalloc_tools.observe.selection import pid_of
+from numalloc_tools.problem import Problem
+
+
+def stat(
+    pid: Annotated[str, typer.Argument(help="The process.", metavar="PID", show_default=False)],
+    json: Annotated[bool, typer.Option("--json", help="One line of JSON each time.")] = False,
+    watch: Annotated[Optional[float], typer.Option(help="Look again after so many seconds, and show what happened a second, until the process ends.", metavar="SECONDS")] = None,
+    times: Annotated[Optional[int], typer.Option("--count", help="With --watch: look so many times.", metavar="N")] = None,
+) -> None:
+    """Show where the memory and the threads of a process are, and what the library in it says.
+
+    Works for any program. One that numalloc serves tells more if it was started with
+    NUMALLOC_STATISTICS_PAGE=1. With --watch, the end of the process is an ordinary end.
+    """  # fmt: skip
+    number = pid_of(pid)
+    if watch is not None:
+        output.seconds_of(watch, "--watch")
+    elif times is not None:
+        raise Problem("--count: there is nothing to count; accepted: together with --watch SECONDS")
+    output.times_of(times, "--count")
+    output.end_with_the_reader()
+    page.remove_stale()
+    here = machine()
+    console = output.console()
+    earlier: Moment | None = None
+    looked = 0
+    while True:
+        due = time.monotonic() + (watch or 0)
+        try:
+            now = process.moment(number, here)
+        except Unseen as reason:
+            if earlier is None or not isinstance(reason, Gone):
+                raise Problem(str(reason)) from None
+            return _ended(number)
+        if earlier is not None and earlier.started != now.started:  # another process with its number
+            return _ended(number)
+        happened = rates(earlier, now) if earlier else None
+        if json:
+            output.line_of_json(as_json(now, earlier, happened))
+        else:
+            console.print(detail(now, earlier, happened))
+        looked += 1
+        if watch is None or looked == times:
+            return
+        earlier = now
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _ended(pid: int) -> None:
+    print(f"numalloc: process {pid} has ended", file=sys.stderr)

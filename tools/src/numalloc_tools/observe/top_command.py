@@ -1,0 +1,116 @@
+"""`numalloc top`: many processes, as long as somebody looks."""
+
+import os
+import signal
+import sys
+import time
+from typing import Annotated, Optional
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from numalloc_tools.observe import keys, output, page
+from numalloc_tools.observe.as_json import as_json
+from numalloc_tools.observe.machine import Machine, machine
+from numalloc_tools.observe.model import Moment
+from numalloc_tools.observe.rates import rates
+from numalloc_tools.observe.selection import MOST, Selection, pid_of
+from numalloc_tools.observe.top_view import KEYS, ORDERS, Row, ordered, view
+from numalloc_tools.problem import Problem
+
+_FIRST_WAIT = 0.5  # the first rates come soon
+
+
+def top(
+    pids: Annotated[Optional[list[str]], typer.Argument(help=f"The processes; else the {MOST} largest of yours. A single one is shown in full.", metavar="[PID]...", show_default=False)] = None,
+    name: Annotated[Optional[list[str]], typer.Option(help="Processes with this name; * and ? stand for other letters. Repeatable.", metavar="NAME")] = None,
+    interval: Annotated[float, typer.Option(help="Seconds from one look to the next.", metavar="SECONDS")] = 2.0,
+    times: Annotated[Optional[int], typer.Option("--count", help="End after so many looks.", metavar="N")] = None,
+    sort: Annotated[str, typer.Option(help=f"What comes first: {', '.join(ORDERS)}.")] = "memory",
+    json: Annotated[bool, typer.Option("--json", help="One line of JSON each time.")] = False,
+) -> None:
+    """Show your processes side by side: memory on each node, remote share, huge pages, page faults.
+
+    In a terminal the view refreshes; elsewhere each look is printed. It ends when all the processes that
+    were named by number have ended.
+    """  # fmt: skip
+    output.seconds_of(interval, "--interval")
+    output.times_of(times, "--count")
+    if sort not in ORDERS:
+        raise Problem(f"--sort: '{sort}' is unknown; accepted: {', '.join(ORDERS)}")
+    selection = Selection(tuple(pid_of(pid) for pid in pids or []), tuple(name or []))
+    here = machine()
+    selection.check(here)
+    page.remove_stale()
+    watcher = _Watcher(selection, here, sort)
+    console = output.console()
+    if sys.stdout.isatty() and not console.is_dumb_terminal and not json:
+        _live(watcher, console, interval, times)
+    else:
+        output.end_with_the_reader()
+        _plain(watcher, console, interval, times, json)
+
+
+class _Watcher:
+    """The processes, and what they were like at the look before."""
+
+    def __init__(self, selection: Selection, here: Machine, order: str):
+        self.selection, self.machine, self.order = selection, here, order
+        self._before: dict[tuple[int, int], Moment] = {}
+
+    def look(self) -> list[Row]:
+        now = self.selection.moments(self.machine)
+        rows = []
+        for moment in now:
+            earlier = self._before.get((moment.pid, moment.started))
+            rows.append(Row(moment, earlier, rates(earlier, moment) if earlier else None))
+        self._before = {(moment.pid, moment.started): moment for moment in now}
+        return rows
+
+    def shown(self, rows: list[Row], console: Console, live: bool):
+        return view(rows, self.order, self.machine.nodes, console, live)
+
+
+def _plain(watcher: _Watcher, console: Console, interval: float, times: int | None, json: bool) -> None:
+    looked = 0
+    while True:
+        due = time.monotonic() + interval
+        rows = watcher.look()
+        if not rows and watcher.selection.over:
+            return
+        if json:
+            found = [as_json(row.moment, row.earlier, row.rates) for row in ordered(rows, watcher.order)]
+            output.line_of_json({"time": round(time.time(), 3), "processes": found})
+        else:
+            console.print(watcher.shown(rows, console, live=False))
+            console.print()
+        looked += 1
+        if looked == times:
+            return
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _live(watcher: _Watcher, console: Console, interval: float, times: int | None) -> None:
+    with keys.ended_in_order():
+        while _screen(watcher, console, interval, times) == keys.SUSPEND:
+            os.kill(os.getpid(), signal.SIGSTOP)  # the terminal is as it was; the shell goes on, and fg comes back here
+
+
+def _screen(watcher: _Watcher, console: Console, interval: float, times: int | None) -> str:
+    """Refreshes until the key that ends it, or until there is nothing more to see."""
+    looked = 0
+    with keys.keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
+        while looked != times:
+            rows = watcher.look()
+            if not rows and watcher.selection.over:
+                break
+            looked += 1
+            due = time.monotonic() + (min(interval, _FIRST_WAIT) if looked == 1 else interval)
+            while (left := due - time.monotonic()) > 0:
+                live.update(watcher.shown(rows, console, live=True), refresh=True)
+                for key in pressed(left):
+                    if key in (keys.QUIT, keys.SUSPEND):
+                        return key
+                    watcher.order = KEYS.get(key, watcher.order)
+    return keys.QUIT
