@@ -42,11 +42,14 @@ class WrittenPage:
 
     pid: int
     start: int
-    nodes: dict[int, list[int]] = field(default_factory=lambda: {0: [4096, 7, 8192], -1: [0, 0, 0]})
-    classes: list[tuple[int, int, list[int]]] = field(default_factory=lambda: [(0, 64, [64, 3, 5]), (1, 32768, [0, 0, 0])])
+    nodes: dict[int, list[int]] = field(default_factory=lambda: {0: [4096, 7, 8192], -1: [9, 9, 9], -2: [0, 0, 0]})
+    classes: list[tuple[int, int, list[int]]] = field(
+        default_factory=lambda: [(0, 64, [64, 3, 5]), (1, 64, [9, 9, 9]), (2, 32768, [0, 0, 0])]
+    )
     sequence: int = 2
     version: int = 1
     magic: bytes = b"NUMASTAT"
+    updated_at: int = 5
     extra: int = 0  # bytes that a later version may have at the end of each record
 
     @property
@@ -58,8 +61,9 @@ class WrittenPage:
         names += b"".join(name.encode() + b"\0" for name in CLASS_NAMES)
         node_bytes, class_bytes = 8 + 8 * len(NODE_NAMES) + self.extra, 8 + 8 * len(CLASS_NAMES) + self.extra
         content = self.magic + struct.pack(
-            "=IIIIIIQQQ", self.version, 64, len(self.nodes), node_bytes, len(self.classes), class_bytes, self.start, self.sequence, 5
-        )
+            "=IIIIIIQQQ", self.version, 64, len(self.nodes), node_bytes, len(self.classes), class_bytes,
+            self.start, self.sequence, self.updated_at,
+        )  # fmt: skip
         content = content.ljust(64, b"\0") + struct.pack("=I", len(names)) + names
         content += b"\0" * (-len(content) % 8)
         for node, values in self.nodes.items():

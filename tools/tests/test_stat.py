@@ -273,11 +273,11 @@ def test_page_is_read():
     assert seen["under_numalloc"] is True
     assert seen["numalloc"]["nodes"] == [
         {"node": 0, "small_live": 4096, "remote_frees": 7, "free_bytes": 8192},
-        {"node": -1, "small_live": 0, "remote_frees": 0, "free_bytes": 0},
+        {"node": -2, "small_live": 0, "remote_frees": 0, "free_bytes": 0},
     ]
     assert seen["numalloc"]["classes"] == [
         {"node": 0, "class_bytes": 64, "live": 64, "lists": 3, "ring": 5},
-        {"node": -1, "class_bytes": 32768, "live": 0, "lists": 0, "ring": 0},
+        {"node": -2, "class_bytes": 32768, "live": 0, "lists": 0, "ring": 0},
     ]
     assert ", under numalloc" in text
     assert "remote frees" in text and "4.0 KiB" in text
@@ -286,7 +286,7 @@ def test_page_is_read():
 
 @pytest.mark.parametrize(
     "change",
-    [{"start": 1}, {"magic": b"NUMASTAX"}, {"version": 2}, {"sequence": 3}, {"classes": [(9, 64, [1, 1, 1])]}],
+    [{"start": 1}, {"magic": b"NUMASTAX"}, {"version": 2}, {"sequence": 3}, {"updated_at": 0}, {"classes": [(9, 64, [1, 1, 1])]}],
     ids=lambda change: next(iter(change)),
 )
 def test_page_that_does_not_fit_is_ignored(change):

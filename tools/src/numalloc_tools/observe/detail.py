@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from numalloc_tools import statistics_table as table_of
-from numalloc_tools.observe.model import ClassRecord, Moment, Page
+from numalloc_tools.observe.model import INTERLEAVED, ClassRecord, Moment, Page
 from numalloc_tools.observe.rates import Rates
 from numalloc_tools.observe.remote import node_seconds, remote_share
 from numalloc_tools.observe.words import count, duration, figure, percent, size, things
@@ -37,18 +37,32 @@ def _facts(moment: Moment, earlier: Moment | None, rates: Rates | None) -> Rende
         ("remote", _remote(moment, earlier)),
         ("policies", _policies(moment)),
     ]  # fmt: skip
+    if moment.page:
+        rows.append(("heap", _heap(moment.page)))
     if rates:
-        moves = f", {count(rates.migrations)} moves of threads between CPUs" if rates.migrations is not None else ""
-        rows.append(("a second", f"{count(rates.minor_faults)} minor and {count(rates.major_faults)} major page faults{moves}; "
-                                 f"{rates.cpus:.2f} CPUs busy"))  # fmt: skip
+        rows.append(("a second", f"{_events(rates.minor_faults, rates.major_faults, rates.migrations)}; {rates.cpus:.2f} CPUs busy"))
     else:
-        moves = f", {count(moment.migrations)} moves of threads between CPUs" if moment.migrations is not None else ""
-        rows.append(("so far", f"{count(moment.minor_faults)} minor and {count(moment.major_faults)} major page faults{moves}; "
-                               f"{moment.cpu_seconds:.2f} s of CPU time"))  # fmt: skip
+        events = _events(moment.minor_faults, moment.major_faults, moment.migrations)
+        rows.append(("so far", f"{events}; {moment.cpu_seconds:.2f} s of CPU time"))
     grid = Table.grid(padding=(0, 2))
     for name, text in rows:
         grid.add_row(f"  {name}", Text(text))
     return Group(Text(head, style="bold"), grid)
+
+
+def _events(minor: float, major: float, moves: float | None) -> str:
+    text = f"{count(minor)} minor and {count(major)} major page faults"
+    return text if moves is None else f"{text}, {count(moves)} moves of threads from CPU to CPU"
+
+
+def _heap(page: Page) -> str:
+    def of(*names: str) -> int:
+        return sum(record.values.get(name, 0) for record in page.nodes for name in names)
+
+    text = f"{size(of('small_live', 'big_bytes', 'heap_bytes'))} live, "
+    text += f"{size(of('small_lists', 'small_homeward', 'small_ring'))} resting, {size(of('dirty_bytes'))} free and not yet given back"
+    fetched = of("fetched_objects")
+    return text + (f"; {percent(min(1.0, of('remote_frees') / fetched))} came home from other nodes" if fetched else "")
 
 
 def _remote(moment: Moment, earlier: Moment | None) -> str:
@@ -112,7 +126,7 @@ def _library(page: Page, at: float, rates: Rates | None) -> RenderableType:
 
 
 def _node_name(node: int) -> str:
-    return "spread" if node < 0 else f"node {node}"
+    return "interleaved" if node == INTERLEAVED else f"node {node}"
 
 
 def _classes(page: Page) -> RenderableType:

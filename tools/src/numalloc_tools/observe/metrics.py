@@ -7,7 +7,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from numalloc_tools import statistics_table as table_of
 from numalloc_tools.observe.machine import Machine
-from numalloc_tools.observe.model import Moment
+from numalloc_tools.observe.model import INTERLEAVED, Moment
 from numalloc_tools.observe.remote import remote_share
 from numalloc_tools.observe.selection import Selection
 
@@ -130,4 +130,4 @@ def _statistic(families: _Families, known: table_of.Statistic, prefix: str, labe
 
 
 def _node_name(node: int) -> str:
-    return "interleaved" if node < 0 else str(node)
+    return "interleaved" if node == INTERLEAVED else str(node)

@@ -43,9 +43,12 @@ class Thread:
     migrations: int | None  # from CPU to CPU; None: the kernel does not say
 
 
+INTERLEAVED = -2
+
+
 @dataclass(frozen=True)
 class NodeRecord:
-    node: int  # the kernel's number; -1: interleaved memory
+    node: int  # the kernel's number, or INTERLEAVED
     values: dict[str, int]
 
 

@@ -4,7 +4,7 @@ import json
 import signal
 import sys
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from numalloc_tools.problem import Problem
 
@@ -16,6 +16,14 @@ def console() -> Console:
     if not found.is_terminal:
         found = Console(width=max(found.width, _WIDTH))
     return found
+
+
+def show(console: Console, what: RenderableType) -> None:
+    """Without the blanks that fill up a table's lines: they are in the way of whoever copies or compares."""
+    with console.capture() as captured:
+        console.print(what)
+    sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+    sys.stdout.flush()
 
 
 def line_of_json(data: dict) -> None:

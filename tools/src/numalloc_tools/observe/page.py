@@ -2,7 +2,7 @@
 
     header          64 bytes: magic, version, sizes and counts, the process's start, sequence, time of update
     names           u32 length, then names with a NUL after each: those of a node record, an empty one, those of a class's
-    node records    i64 node, u64 for each name; they begin at a multiple of 8
+    node records    i64 node (-1: not in use, -2: interleaved), u64 for each name; they begin at a multiple of 8
     class records   u32 index of the node record, u32 bytes of an object, u64 for each name
 
 All are in the machine's own byte order. `sequence` is odd while the library writes."""
@@ -25,6 +25,9 @@ _SEQUENCE_AT = 40
 _MOST = 64 << 20  # bytes; more is no page of ours
 _ATTEMPTS = 100
 _PAUSE = 0.0005
+NOT_IN_USE = -1
+# The library would have to ask the kernel for these, and leaves them at 0. We ask it ourselves.
+_LEFT_OUT = {"resident_bytes", "huge_bytes"}
 _NAME = re.compile(r"numalloc-\d+-(\d+)")
 _INNERMOST = re.compile(r"^NSpid:.*?(\d+)$", re.MULTILINE)
 
@@ -98,7 +101,7 @@ def _header(content: bytes) -> tuple:
 
 def _parsed(content: bytes, started: int) -> Page | None:
     _, version, header_bytes, nodes, node_bytes, classes, class_bytes, process_start, _, updated_at = _header(content)
-    if version != VERSION or process_start != started:
+    if version != VERSION or process_start != started or updated_at == 0:
         return None
     try:
         (length,) = struct.unpack_from("=I", content, header_bytes)
@@ -110,7 +113,7 @@ def _parsed(content: bytes, started: int) -> Page | None:
         found = []
         for index in range(nodes):
             node, *values = node_record.unpack_from(content, offset + index * node_bytes)
-            found.append(NodeRecord(node, dict(zip(node_names, values))))
+            found.append(NodeRecord(node, {name: value for name, value in zip(node_names, values) if name not in _LEFT_OUT}))
         offset += nodes * node_bytes
         of_class = []
         for index in range(classes):
@@ -118,4 +121,8 @@ def _parsed(content: bytes, started: int) -> Page | None:
             of_class.append(ClassRecord(found[place].node, size, dict(zip(class_names, values))))
     except (struct.error, UnicodeDecodeError, IndexError):
         return None
-    return Page(updated_at / 1e9, tuple(found), tuple(of_class))
+    return Page(
+        updated_at / 1e9,
+        tuple(record for record in found if record.node != NOT_IN_USE),
+        tuple(record for record in of_class if record.node != NOT_IN_USE),
+    )

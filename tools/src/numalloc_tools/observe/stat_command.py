@@ -54,7 +54,7 @@ def stat(
         if json:
             output.line_of_json(as_json(now, earlier, happened))
         else:
-            console.print(detail(now, earlier, happened))
+            output.show(console, detail(now, earlier, happened))
         looked += 1
         if watch is None or looked == times:
             return
