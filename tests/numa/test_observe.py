@@ -8,11 +8,12 @@ from conftest import Jobs, passed
 
 MIB = 1 << 20
 NODES = 8
-STAT = ("stat", "PID", "--json", "--watch", "1", "--count", "2")
+STAT = ("stat", "PID", "--json", "--watch", "3", "--count", "2")
 WATCHED = guest_python.command(*STAT)
+CHANCE = 0.1  # threads that do the same have different CPU times in an emulator; one of eight nodes is 0.125
 JOBS = Jobs(nodes=NODES)
 
-JOBS.add("local", "observed", "local", NODES, 8, *WATCHED)
+JOBS.add("local", "observed", "local", NODES, 8, *WATCHED, options={"statistics_page": "1"})
 JOBS.add("first-touch", "observed", "shared", NODES, 32, *WATCHED, options={"binding": "none"}, around=["numactl", "--membind=2"])
 JOBS.add("interleaved", "observed", "shared", NODES, 32, *WATCHED, options={"binding": "none"}, around=["numactl", "--interleave=all"])
 JOBS.add("far", "observed", "shared", 2, 32, *WATCHED, options={"binding": "none"},
@@ -46,13 +47,13 @@ def test_memory_of_each_node_is_what_the_program_counts(report, name):
 @pytest.mark.parametrize("name", JOBS.names)
 def test_remote_share_is_between_the_two_figures(report, name):
     counted, seen = counted_and_seen(report, name)
-    assert seen["remote_share"]["least"] - 0.05 <= counted["remote"] <= seen["remote_share"]["if_used_alike"] + 0.05
+    assert seen["remote_share"]["least"] - CHANCE <= counted["remote"] <= seen["remote_share"]["if_used_alike"] + CHANCE
 
 
 @pytest.mark.parametrize("name", ["first-touch", "interleaved", "far", "near"])
 def test_estimate_is_right_where_all_memory_is_used_alike(report, name):
     counted, seen = counted_and_seen(report, name)
-    assert seen["remote_share"]["if_used_alike"] == pytest.approx(counted["remote"], abs=0.06)
+    assert seen["remote_share"]["if_used_alike"] == pytest.approx(counted["remote"], abs=CHANCE)
 
 
 def test_what_is_certain_is_seen_as_certain(report):
@@ -60,6 +61,15 @@ def test_what_is_certain_is_seen_as_certain(report):
     assert least["local"] < 0.01
     assert least["near"] < 0.05
     assert least["far"] > 0.95
+
+
+def test_page_of_the_library_has_the_blocks_of_each_node(report):
+    counted, seen = counted_and_seen(report, "local")
+    page = seen["numalloc"]
+    assert {one["node"]: one["big_bytes"] for one in page["nodes"] if one["node"] >= 0} == dict(enumerate(counted["bytes"]))
+    assert 0 <= page["age_seconds"] < 60
+    assert any(one["fetched"] for one in page["classes"])
+    assert counted_and_seen(report, "near")[1]["numalloc"] is None
 
 
 def test_threads_and_policies_are_seen(report):

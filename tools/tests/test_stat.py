@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from numalloc_tools.observe import numa_maps
@@ -13,6 +14,8 @@ from numalloc_tools.observe.model import NodeMemory
 from numalloc_tools.observe.process import Gone, moment
 from numalloc_tools.observe.rates import rates
 from numalloc_tools.observe.remote import remote_share
+from numalloc_tools.preload import our_library
+from numalloc_tools.problem import Problem
 from observed import COMMAND, MIB, WrittenPage, numalloc, program, start_of
 
 ONE_NODE = Machine((0,), {})
@@ -351,6 +354,45 @@ for turn in range(1, 1 << 40):
     if turn > 1000:
         for _ in range(2000): pass
 """
+
+
+_ALLOCATING = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+held = [bytes(3000) for _ in range(20000)]
+big = bytearray(10 << 20)
+print(flush=True)
+while True:
+    more = [bytes(2000 + size) for size in range(2000)]
+    time.sleep(0.02)
+"""
+
+
+def test_page_of_the_real_library_is_read_and_goes_with_the_program():
+    try:
+        library = our_library(None)
+    except Problem as problem:
+        pytest.skip(str(problem))
+    environment = os.environ | {"LD_PRELOAD": str(library), "NUMALLOC_STATISTICS_PAGE": "1"}
+    process = subprocess.Popen([COMMAND[0], "-c", _ALLOCATING], stdout=subprocess.PIPE, env=environment)
+    try:
+        process.stdout.readline()
+        page = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}")
+        watched = numalloc("stat", process.pid, "--json", "--watch", "1", "--count", "2")
+        seen = json.loads(watched.stdout.splitlines()[1])
+        assert page.exists()
+        process.terminate()  # which it takes for its exit
+        process.wait(timeout=30)
+        assert not page.exists()
+    finally:
+        process.kill()
+        process.communicate()
+    nodes = seen["numalloc"]["nodes"]
+    assert sum(node["small_live"] for node in nodes) > 20000 * 3000
+    assert sum(node["big_bytes"] for node in nodes) >= 10 * MIB
+    assert max(seen["numalloc"]["classes"], key=lambda one: one["live"] * one["class_bytes"])["class_bytes"] in range(3000, 3600)
+    assert seen["numalloc"]["age_seconds"] < 5
+    assert seen["rates"]["nodes"][0]["fetched_objects_per_second"] > 0
 
 
 def test_pages_of_processes_that_were_killed_are_removed_and_others_stay():

@@ -8,7 +8,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
-enum { MOST = 64, WAIT_MICROSECONDS = 50000 };
+enum { MOST = 64, WAIT_MICROSECONDS = 50000, ROW = 20, ROW_SIZE = 40000 };
 static int threads;
 static size_t bytes;
 static volatile char *common; /* NULL: each thread has its own */
@@ -28,6 +28,7 @@ static void pin_to_share(int number) {
 static void *work(void *argument) {
     int number = (int)(intptr_t)argument;
     volatile char *mine = common;
+    void *row[ROW];
     if (common) {
         pin_to_share(number);
     } else {
@@ -38,6 +39,8 @@ static void *work(void *argument) {
     pthread_barrier_wait(&counted);
     for (;;) { /* a little, so that the others have their turn in an emulator too */
         for (size_t at = 0; at < bytes; at += PAGE) mine[at]++;
+        for (int i = 0; i < ROW; i++) row[i] = malloc(ROW_SIZE); /* the library has work, and writes its statistics */
+        for (int i = 0; i < ROW; i++) free(row[i]);
         usleep(WAIT_MICROSECONDS);
     }
     return NULL;
