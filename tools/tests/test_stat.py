@@ -300,6 +300,12 @@ def test_page_that_does_not_fit_is_ignored(change):
             assert page.path.exists() == ("start" not in change)
 
 
+def test_page_with_the_start_of_another_living_process_is_ignored_and_left():
+    with program() as process, WrittenPage(process.pid, start_of(os.getpid())).written() as page:
+        assert stat(process.pid)["numalloc"] is None
+        assert page.path.exists()
+
+
 def test_page_is_cut_short():
     with program() as process, WrittenPage(process.pid, start_of(process.pid)).written() as page:
         whole = page.content()

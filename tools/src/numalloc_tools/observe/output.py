@@ -1,7 +1,6 @@
-"""Output that others read: whole tables where nobody looks, and an ordinary end when the reader goes."""
+"""Output that is whole where nobody looks, and what the commands accept alike."""
 
 import json
-import signal
 import sys
 
 from rich.console import Console, RenderableType
@@ -29,11 +28,6 @@ def show(console: Console, what: RenderableType) -> None:
 def line_of_json(data: dict) -> None:
     sys.stdout.write(json.dumps(data) + "\n")
     sys.stdout.flush()
-
-
-def end_with_the_reader() -> None:
-    """`numalloc top | head` ends as any other command does there."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
 def seconds_of(value: float, option: str) -> float:

@@ -34,7 +34,6 @@ def stat(
     elif times is not None:
         raise Problem("--count: there is nothing to count; accepted: together with --watch SECONDS")
     output.times_of(times, "--count")
-    output.end_with_the_reader()
     page.remove_stale()
     here = machine()
     console = output.console()

@@ -48,7 +48,6 @@ def top(
     if sys.stdout.isatty() and not console.is_dumb_terminal and not json:
         _live(watcher, console, interval, times)
     else:
-        output.end_with_the_reader()
         _plain(watcher, console, interval, times, json)
 
 
