@@ -61,7 +61,8 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-S", "-c", _START.format(paths=[*paths, str(_SOURCE.parent)]), *arguments]
 def files(*arguments: str) -> tuple[str, ...]:
     """The files that the command loads here, it will load there. PID stands for a process."""
-    done = subprocess.run([sys.executable, "-c", _LOADED, *arguments], capture_output=True, text=True)
+    environment = os.environ | {"PYTHONPATH": str(_SOURCE.parent)}
+    done = subprocess.run([sys.executable, "-c", _LOADED, *arguments], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     settings = Path(sys.executable).parent.with_name("pyvenv.cfg")
     found = [path for path in done.stderr.splitlines() if os.path.isabs(path)]

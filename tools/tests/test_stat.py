@@ -17,6 +17,7 @@ from numalloc_tools.observe.remote import remote_share
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 from observed import COMMAND, MIB, WrittenPage, numalloc, program, start_of
+from terminal import Terminal, plain
 
 ONE_NODE = Machine((0,), {})
 
@@ -298,6 +299,22 @@ def test_page_that_does_not_fit_is_ignored(change):
         with WrittenPage(process.pid, **({"start": start_of(process.pid)} | change)).written() as page:
             assert stat(process.pid)["numalloc"] is None
             assert page.path.exists() == ("start" not in change)
+
+
+@pytest.mark.parametrize(("width", "shown"), [(80, ["least", "most"]), (160, [f"node {node}" for node in range(8)])])
+def test_nodes_have_a_column_each_where_there_is_room(width, shown):
+    nodes = {node: [node << 20, 10_000_000 * node, 1023 << 40] for node in range(8)}
+    with program() as process, WrittenPage(process.pid, start_of(process.pid), nodes=nodes, classes=[]).written():
+        terminal = Terminal([*COMMAND, "stat", str(process.pid), "--watch", "0.1", "--count", "2"], rows=90, columns=width)
+        try:
+            assert terminal.ended() == 0
+            text = plain(terminal.said)
+        finally:
+            terminal.close()
+    columns = next(line for line in text.splitlines()[::-1] if "all nodes" in line)
+    assert [" ".join(column.split()) for column in columns.split("  ") if column.strip()] == ["all nodes", *shown, "a second"]
+    frees = next(line for line in text.splitlines()[::-1] if "remote frees" in line)
+    assert "…" not in text and "280,000,000" in frees
 
 
 def test_page_with_the_start_of_another_living_process_is_ignored_and_left():

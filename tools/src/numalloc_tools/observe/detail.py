@@ -11,15 +11,16 @@ from numalloc_tools.observe.rates import Rates
 from numalloc_tools.observe.remote import node_seconds, remote_share
 from numalloc_tools.observe.words import count, duration, figure, percent, size, things
 
-_MOST_NODES = 8  # with a column each; beyond, the least and the most
+_COLUMN = 12  # letters for a node; where they have no room, the least and the most are shown
+_OTHER_COLUMNS = 42
 _MOST_CLASSES = 12
 _MOST_POLICIES = 4
 
 
-def detail(moment: Moment, earlier: Moment | None = None, rates: Rates | None = None) -> RenderableType:
+def detail(moment: Moment, earlier: Moment | None, rates: Rates | None, width: int) -> RenderableType:
     parts: list[RenderableType] = [_facts(moment, earlier, rates), _nodes(moment, earlier, rates)]
     if moment.page:
-        parts += [_library(moment.page, moment.at, rates), _classes(moment.page)]
+        parts += [_library(moment.page, moment.at, rates, (width - _OTHER_COLUMNS) // _COLUMN), _classes(moment.page)]
     return Group(*parts)
 
 
@@ -60,9 +61,10 @@ def _heap(page: Page) -> str:
         return sum(record.values.get(name, 0) for record in page.nodes for name in names)
 
     text = f"{size(of('small_live', 'big_bytes', 'heap_bytes'))} live, "
-    text += f"{size(of('small_lists', 'small_homeward', 'small_ring'))} resting, {size(of('dirty_bytes'))} free and not yet given back"
+    text += f"{size(of('small_lists', 'small_homeward', 'small_ring'))} resting, {size(of('dirty_bytes'))} free but not yet given back"
     fetched = of("fetched_objects")
-    return text + (f"; {percent(min(1.0, of('remote_frees') / fetched))} came home from other nodes" if fetched else "")
+    share = min(1.0, of("remote_frees") / fetched) if fetched else 0.0
+    return f"{text}; {percent(share)} of the objects that threads fetched came home from other nodes"
 
 
 def _remote(moment: Moment, earlier: Moment | None) -> str:
@@ -100,12 +102,12 @@ def _nodes(moment: Moment, earlier: Moment | None, rates: Rates | None) -> Rende
     return table
 
 
-def _library(page: Page, at: float, rates: Rates | None) -> RenderableType:
-    """A line for each statistic: of all nodes, then of each."""
+def _library(page: Page, at: float, rates: Rates | None, room: int) -> RenderableType:
+    """A line for each statistic: of all nodes, then of each if there is room for so many."""
     nodes = list(page.nodes)
-    each = len(nodes) <= _MOST_NODES
+    each = len(nodes) <= room
     table = Table(box=SIMPLE, pad_edge=False, title=f"numalloc, {max(0.0, at - page.updated_at):.1f} s ago", title_justify="left")
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     columns = ["all nodes"]
     if len(nodes) > 1:
         columns += [_node_name(record.node) for record in nodes] if each else ["least", "most"]

@@ -44,7 +44,7 @@ def ordered(rows: list[Row], order: str) -> list[Row]:
 
 def view(rows: list[Row], order: str, nodes: tuple[int, ...], console: Console, live: bool) -> RenderableType:
     if len(rows) == 1:
-        body = detail(rows[0].moment, rows[0].earlier, rows[0].rates)
+        body = detail(rows[0].moment, rows[0].earlier, rows[0].rates, console.width)
         return Group(Text("q quit", style="dim"), body) if live else body
     room = max(1, console.size.height - _FRAME) if live else len(rows)
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")

@@ -4,8 +4,8 @@
 def size(count: float | None) -> str:
     if count is None:
         return "-"
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(count) < 1024 or unit == "GiB":
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(count) < 1024 or unit == "TiB":
             break
         count /= 1024
     return f"{count:,.0f} {unit}" if unit == "B" or abs(count) >= 100 else f"{count:.1f} {unit}"
