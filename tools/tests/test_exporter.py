@@ -56,6 +56,7 @@ def test_scrape_has_the_memory_of_each_node_and_the_librarys_page():
     with program(64) as process, WrittenPage(process.pid, start_of(process.pid)).written():
         with exporting("--pid", process.pid) as (_, address):
             samples = scraped(address)
+            again = scraped(address)
     labels = {"pid": str(process.pid), "name": samples["numalloc_process_anonymous_bytes"][0].labels["name"]}
     assert 64 * MIB < samples["numalloc_process_anonymous_bytes"][0].value < 110 * MIB
     on_nodes = samples["numalloc_process_node_own_bytes"]
@@ -64,6 +65,7 @@ def test_scrape_has_the_memory_of_each_node_and_the_librarys_page():
     assert {sample.labels["kind"] for sample in samples["numalloc_process_page_faults_total"]} == {"minor", "major"}
     assert samples["numalloc_process_cpu_seconds_total"][0].value > 0
     assert abs(samples["numalloc_process_start_time_seconds"][0].value - time.time()) < 300
+    assert again["numalloc_process_start_time_seconds"] == samples["numalloc_process_start_time_seconds"]
     assert 0 <= samples["numalloc_process_remote_least_ratio"][0].value <= 1
     assert samples["numalloc_processes"][0].value == 1
     live = samples["numalloc_class_live_objects"]

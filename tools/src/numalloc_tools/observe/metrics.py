@@ -8,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from numalloc_tools import statistics_table as table_of
 from numalloc_tools.observe.machine import Machine
 from numalloc_tools.observe.model import INTERLEAVED, Moment
+from numalloc_tools.observe.process import TICKS
 from numalloc_tools.observe.remote import remote_share
 from numalloc_tools.observe.selection import Selection
 
@@ -19,6 +20,8 @@ _CLASS = [*_NODE, "class"]
 class Collector:
     def __init__(self, selection: Selection, machine: Machine):
         self._selection, self._machine = selection, machine
+        # Once: a start that moved a little with each scrape would look like another process.
+        self._boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def describe(self) -> list[Metric]:
         """Nothing: whoever registers us must not read all processes for it."""
@@ -29,7 +32,7 @@ class Collector:
         moments = self._selection.moments(self._machine)
         families.gauge("numalloc_processes", "Processes that the exporter sees", []).add_metric([], len(moments))
         for moment in moments:
-            _process(families, moment)
+            _process(families, moment, self._boot + moment.started / TICKS)
             _library(families, moment)
         return iter(families.found.values())
 
@@ -54,7 +57,7 @@ class _Families:
         return self.found[name]
 
 
-def _process(families: _Families, moment: Moment) -> None:
+def _process(families: _Families, moment: Moment, started: float) -> None:
     labels = [str(moment.pid), moment.name]
     memory = moment.memory
     for name, text, value in (
@@ -68,7 +71,7 @@ def _process(families: _Families, moment: Moment) -> None:
         if value is not None:
             families.gauge(name, text, _PROCESS, "bytes").add_metric(labels, value)
     families.gauge("numalloc_process_start_time", "When it started, since 1970", _PROCESS, "seconds").add_metric(
-        labels, round(time.time() - moment.age, 2)
+        labels, round(started, 2)
     )
     families.counter("numalloc_process_cpu", "CPU time of all its threads", _PROCESS, "seconds").add_metric(labels, moment.cpu_seconds)
     faults = families.counter("numalloc_process_page_faults", "Page faults; major ones wait for a disk", [*_PROCESS, "kind"])
