@@ -7,10 +7,12 @@ import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from numalloc_tools.observe import numa_maps
 from numalloc_tools.observe.machine import Machine, machine, numbers
 from numalloc_tools.observe.model import NodeMemory
+from numalloc_tools.observe.page import sees_all_processes
 from numalloc_tools.observe.process import Gone, moment
 from numalloc_tools.observe.rates import rates
 from numalloc_tools.observe.remote import remote_share
@@ -298,7 +300,7 @@ def test_page_that_does_not_fit_is_ignored(change):
         # Of another start it is a page that an earlier process left; it is also removed.
         with WrittenPage(process.pid, **({"start": start_of(process.pid)} | change)).written() as page:
             assert stat(process.pid)["numalloc"] is None
-            assert page.path.exists() == ("start" not in change)
+            assert page.path.exists() == ("start" not in change or not sees_all_processes())
 
 
 @pytest.mark.parametrize(("width", "shown"), [(80, ["least", "most"]), (160, [f"node {node}" for node in range(8)])])
@@ -315,6 +317,37 @@ def test_nodes_have_a_column_each_where_there_is_room(width, shown):
     assert [" ".join(column.split()) for column in columns.split("  ") if column.strip()] == ["all nodes", *shown, "a second"]
     frees = next(line for line in text.splitlines()[::-1] if "remote frees" in line)
     assert "…" not in text and "280,000,000" in frees
+
+
+@pytest.fixture
+def container() -> list[str]:
+    """Words that run a command in a PID namespace of its own, with the same /dev/shm."""
+    unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if subprocess.run([*unshare, "true"], capture_output=True).returncode:
+        pytest.skip("no PID namespace can be made here")
+    return unshare
+
+
+def test_page_of_a_process_in_a_container_has_the_number_that_it_has_there(container):
+    waiting = subprocess.Popen([*container, "sleep", "60"])
+    try:
+        while not (children := psutil.Process(waiting.pid).children()) or children[0].name() != "sleep":
+            time.sleep(0.05)
+        pid = children[0].pid
+        with WrittenPage(1, start_of(pid)).written():
+            assert stat(pid)["numalloc"]["nodes"][0]["small_live"] == 4096
+    finally:
+        waiting.kill()
+        waiting.wait()
+
+
+def test_container_leaves_pages_alone(container):
+    """It cannot see that the process lives."""
+    with WrittenPage(2147483646, 1).written() as page:
+        shell = f'{COMMAND[0]} -c "{COMMAND[2]}" stat $$ --json'
+        done = subprocess.run([*container, "sh", "-c", f"{shell}; exit $?"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert page.path.exists()
 
 
 def test_page_with_the_start_of_another_living_process_is_ignored_and_left():
@@ -424,5 +457,5 @@ def test_pages_of_processes_that_were_killed_are_removed_and_others_stay():
         living = WrittenPage(2147483645, start_of(process.pid))  # as a container's process looks that shares /dev/shm
         with gone.written(), living.written():
             stat(process.pid)
-            assert not gone.path.exists()
+            assert gone.path.exists() == (not sees_all_processes())
             assert living.path.exists()

@@ -17,11 +17,12 @@ def console() -> Console:
     return found
 
 
-def show(console: Console, what: RenderableType) -> None:
+def show(console: Console, what: RenderableType, again: bool) -> None:
     """Without the blanks that fill up a table's lines: they are in the way of whoever copies or compares."""
     with console.capture() as captured:
         console.print(what)
-    sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+    lines = "\n".join(line.rstrip() for line in captured.get().splitlines())
+    sys.stdout.write(("\n" if again else "") + lines.strip("\n") + "\n")
     sys.stdout.flush()
 
 

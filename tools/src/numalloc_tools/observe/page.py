@@ -22,6 +22,7 @@ VERSION = 1
 HEADER = struct.Struct("=8sIIIIIIQQQ")
 _SEQUENCE = struct.Struct("=Q")
 _SEQUENCE_AT = 40
+_FIRST_PID_NAMESPACE = 0xEFFFFFFC  # its number in every kernel
 _MOST = 64 << 20  # bytes; more is no page of ours
 _ATTEMPTS = 100
 _PAUSE = 0.0005
@@ -48,8 +49,15 @@ def of(pid: int, folder: Path, started: int) -> Page | None:
     return None
 
 
+def sees_all_processes() -> bool:
+    """Not in a container, which may share /dev/shm with processes that it does not see."""
+    return os.stat("/proc/self/ns/pid").st_ino == _FIRST_PID_NAMESPACE
+
+
 def remove_stale(folder: Path = FOLDER, proc: Path = Path("/proc")) -> None:
     """Removes your own pages of processes that were killed before they could."""
+    if not sees_all_processes():
+        return
     left = [path for path in folder.glob(f"numalloc-{os.geteuid()}-*") if _NAME.fullmatch(path.name)]
     if not left:
         return

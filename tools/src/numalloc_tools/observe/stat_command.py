@@ -53,7 +53,7 @@ def stat(
         if json:
             output.line_of_json(as_json(now, earlier, happened))
         else:
-            output.show(console, detail(now, earlier, happened, console.width))
+            output.show(console, detail(now, earlier, happened, console.width), again=looked > 0)
         looked += 1
         if watch is None or looked == times:
             return

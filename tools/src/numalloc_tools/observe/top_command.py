@@ -7,7 +7,7 @@ import time
 from typing import Annotated, Optional
 
 import typer
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 
 from numalloc_tools.observe import keys, output, page
@@ -82,7 +82,7 @@ def _plain(watcher: _Watcher, console: Console, interval: float, times: int | No
             found = [as_json(row.moment, row.earlier, row.rates) for row in ordered(rows, watcher.order)]
             output.line_of_json({"time": round(time.time(), 3), "processes": found})
         else:
-            output.show(console, Group(watcher.shown(rows, console, live=False), ""))
+            output.show(console, watcher.shown(rows, console, live=False), again=looked > 0)
         looked += 1
         if looked == times:
             return
