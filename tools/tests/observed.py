@@ -1,6 +1,7 @@
 """For the tests of stat, top and exporter: programs to look at, the command, and a writer of the library's page."""
 
 import contextlib
+import json
 import os
 import struct
 import subprocess
@@ -17,6 +18,12 @@ MIB = 1 << 20
 
 def numalloc(*arguments, **options) -> subprocess.CompletedProcess:
     return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=60, **options)
+
+
+def stat(pid: int, *arguments) -> dict:
+    done = numalloc("stat", pid, "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 @contextlib.contextmanager

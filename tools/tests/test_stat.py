@@ -1,33 +1,21 @@
-"""`numalloc stat`: what it says of real programs, and what it makes of the kernel's texts and the library's page."""
+"""`numalloc stat`: what it says of real programs, and what it makes of the kernel's texts."""
 
 import json
 import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 
-import psutil
 import pytest
 from numalloc_tools.observe import numa_maps
 from numalloc_tools.observe.machine import Machine, machine, numbers
 from numalloc_tools.observe.model import NodeMemory
-from numalloc_tools.observe.page import sees_all_processes
 from numalloc_tools.observe.process import Gone, moment
 from numalloc_tools.observe.rates import rates
 from numalloc_tools.observe.remote import remote_share
-from numalloc_tools.preload import our_library
-from numalloc_tools.problem import Problem
-from observed import COMMAND, MIB, WrittenPage, numalloc, program, start_of
-from terminal import Terminal, plain
+from observed import COMMAND, MIB, numalloc, program, stat
 
 ONE_NODE = Machine((0,), {})
-
-
-def stat(pid: int, *arguments) -> dict:
-    done = numalloc("stat", pid, "--json", *arguments)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_memory_of_a_program_is_seen_on_its_nodes():
@@ -47,8 +35,8 @@ def test_memory_of_a_program_is_seen_on_its_nodes():
 def test_huge_pages_are_seen():
     if "[never]" in open("/sys/kernel/mm/transparent_hugepage/enabled").read():
         pytest.skip("the kernel has no huge pages to give")
-    advised = "import mmap; huge = mmap.mmap(-1, 64 << 20, mmap.MAP_PRIVATE); huge.madvise(mmap.MADV_HUGEPAGE); huge[::4096] = b'x' * len(huge[::4096]); "
-    with program(0, advised + "print(1, flush=True); input()") as process:
+    advised = "import mmap; huge = mmap.mmap(-1, 64 << 20, mmap.MAP_PRIVATE); huge.madvise(mmap.MADV_HUGEPAGE); "
+    with program(0, advised + "huge[::4096] = b'x' * (16 << 10); print(1, flush=True); input()") as process:
         process.stdout.readline()
         seen = stat(process.pid)
     assert seen["huge_bytes"] >= 48 * MIB
@@ -71,8 +59,9 @@ def test_watch_counts_what_happens_a_second_and_ends_with_the_program():
     process = subprocess.Popen([COMMAND[0], "-c", faulting])
     try:
         watching = subprocess.Popen(
-            [*COMMAND, "stat", str(process.pid), "--json", "--watch", "0.3"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+            [*COMMAND, "stat", str(process.pid), "--json", "--watch", "0.3"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
         lines = [json.loads(watching.stdout.readline()) for _ in range(3)]
     finally:
         process.kill()
@@ -97,8 +86,9 @@ def test_watch_ends_after_its_count():
 def test_interrupt_ends_it_without_a_word():
     with program() as process:
         watching = subprocess.Popen(
-            [*COMMAND, "stat", str(process.pid), "--json", "--watch", "10"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # ignored where tests run in the background
+            [*COMMAND, "stat", str(process.pid), "--json", "--watch", "10"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # ignored in the background
         )  # fmt: skip
         watching.stdout.readline()
         watching.send_signal(signal.SIGINT)
@@ -267,195 +257,3 @@ def test_kernel_without_numa_maps_says_nothing_of_several_nodes(tmp_path):
     (proc / "77" / "numa_maps").unlink()
     assert moment(77, TWO_PER_NODE, proc).nodes is None
     assert moment(77, ONE_NODE, proc).nodes == {0: NodeMemory(300 * 1024, 100 * 1024)}
-
-
-# ---- The library's page
-
-
-def test_page_is_read():
-    with program() as process, WrittenPage(process.pid, start_of(process.pid), extra=16).written():
-        seen = stat(process.pid)
-        text = numalloc("stat", process.pid).stdout
-    assert seen["under_numalloc"] is True
-    assert seen["numalloc"]["nodes"] == [
-        {"node": 0, "small_live": 4096, "remote_frees": 7, "free_bytes": 8192},
-        {"node": -2, "small_live": 0, "remote_frees": 0, "free_bytes": 0},
-    ]
-    assert seen["numalloc"]["classes"] == [
-        {"node": 0, "class_bytes": 64, "live": 64, "lists": 3, "ring": 5},
-        {"node": -2, "class_bytes": 32768, "live": 0, "lists": 0, "ring": 0},
-    ]
-    assert ", under numalloc" in text
-    assert "remote frees" in text and "4.0 KiB" in text
-    assert "size classes" in text
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"start": 1}, {"magic": b"NUMASTAX"}, {"version": 2}, {"sequence": 3}, {"updated_at": 0}, {"classes": [(9, 64, [1, 1, 1])]}],
-    ids=lambda change: next(iter(change)),
-)
-def test_page_that_does_not_fit_is_ignored(change):
-    with program() as process:
-        # Of another start it is a page that an earlier process left; it is also removed.
-        with WrittenPage(process.pid, **({"start": start_of(process.pid)} | change)).written() as page:
-            assert stat(process.pid)["numalloc"] is None
-            assert page.path.exists() == ("start" not in change or not sees_all_processes())
-
-
-@pytest.mark.parametrize(("width", "shown"), [(80, ["least", "most"]), (160, [f"node {node}" for node in range(8)])])
-def test_nodes_have_a_column_each_where_there_is_room(width, shown):
-    nodes = {node: [node << 20, 10_000_000 * node, 1023 << 40] for node in range(8)}
-    with program() as process, WrittenPage(process.pid, start_of(process.pid), nodes=nodes, classes=[]).written():
-        terminal = Terminal([*COMMAND, "stat", str(process.pid), "--watch", "0.1", "--count", "2"], rows=90, columns=width)
-        try:
-            assert terminal.ended() == 0
-            text = plain(terminal.said)
-        finally:
-            terminal.close()
-    columns = next(line for line in text.splitlines()[::-1] if "all nodes" in line)
-    assert [" ".join(column.split()) for column in columns.split("  ") if column.strip()] == ["all nodes", *shown, "a second"]
-    frees = next(line for line in text.splitlines()[::-1] if "remote frees" in line)
-    assert "…" not in text and "280,000,000" in frees
-
-
-@pytest.fixture
-def container() -> list[str]:
-    """Words that run a command in a PID namespace of its own, with the same /dev/shm."""
-    unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if subprocess.run([*unshare, "true"], capture_output=True).returncode:
-        pytest.skip("no PID namespace can be made here")
-    return unshare
-
-
-def test_page_of_a_process_in_a_container_has_the_number_that_it_has_there(container):
-    waiting = subprocess.Popen([*container, "sleep", "60"])
-    try:
-        while not (children := psutil.Process(waiting.pid).children()) or children[0].name() != "sleep":
-            time.sleep(0.05)
-        pid = children[0].pid
-        with WrittenPage(1, start_of(pid)).written():
-            assert stat(pid)["numalloc"]["nodes"][0]["small_live"] == 4096
-    finally:
-        waiting.kill()
-        waiting.wait()
-
-
-def test_container_leaves_pages_alone(container):
-    """It cannot see that the process lives."""
-    with WrittenPage(2147483646, 1).written() as page:
-        shell = f'{COMMAND[0]} -c "{COMMAND[2]}" stat $$ --json'
-        done = subprocess.run([*container, "sh", "-c", f"{shell}; exit $?"], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        assert page.path.exists()
-
-
-def test_page_with_the_start_of_another_living_process_is_ignored_and_left():
-    with program() as process, WrittenPage(process.pid, start_of(os.getpid())).written() as page:
-        assert stat(process.pid)["numalloc"] is None
-        assert page.path.exists()
-
-
-def test_page_is_cut_short():
-    with program() as process, WrittenPage(process.pid, start_of(process.pid)).written() as page:
-        whole = page.content()
-        for length in (0, 8, 63, 66, 90, len(whole) - 1):
-            page.path.write_bytes(whole[:length])
-            assert stat(process.pid)["numalloc"] is None, length
-
-
-def test_page_behind_a_link_or_of_another_user_is_ignored(tmp_path):
-    with program() as process:
-        page = WrittenPage(process.pid, start_of(process.pid))
-        (tmp_path / "page").write_bytes(page.content())
-        page.path.symlink_to(tmp_path / "page")
-        try:
-            assert stat(process.pid)["numalloc"] is None
-        finally:
-            page.path.unlink()
-        if os.geteuid() == 0:
-            with page.written():
-                os.chown(page.path, 65534, 65534)
-                assert stat(process.pid)["numalloc"] is None
-
-
-def test_page_that_is_being_written_is_waited_for():
-    with program() as process:
-        page = WrittenPage(process.pid, start_of(process.pid))
-        with page.written():
-            writer = subprocess.Popen([COMMAND[0], "-c", _WRITER, str(page.path)], stdout=subprocess.PIPE)
-            try:
-                writer.stdout.readline()
-                for _ in range(3):
-                    values = stat(process.pid)["numalloc"]["nodes"][0]
-                    assert values["small_live"] == values["remote_frees"] == values["free_bytes"]
-            finally:
-                writer.kill()
-                writer.communicate()
-
-
-# Writes the first record's figures one by one, all to the same value, with the sequence odd meanwhile.
-_WRITER = """
-import mmap, struct, sys
-with open(sys.argv[1], 'r+b') as file:
-    page = mmap.mmap(file.fileno(), 0)
-names = struct.unpack_from('=I', page, 64)[0]
-at = (68 + names + 7 & ~7) + 8
-for turn in range(1, 1 << 40):
-    struct.pack_into('=Q', page, 40, 2 * turn + 1)
-    for place in range(3):
-        struct.pack_into('=Q', page, at + 8 * place, turn)
-    struct.pack_into('=Q', page, 40, 2 * turn + 2)
-    if turn == 1000: print(flush=True)
-    if turn > 1000:
-        for _ in range(2000): pass
-"""
-
-
-_ALLOCATING = """
-import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-held = [bytes(3000) for _ in range(20000)]
-big = bytearray(10 << 20)
-print(flush=True)
-while True:
-    more = [bytes(2000 + size) for size in range(2000)]
-    time.sleep(0.02)
-"""
-
-
-def test_page_of_the_real_library_is_read_and_goes_with_the_program():
-    try:
-        library = our_library(None)
-    except Problem as problem:
-        pytest.skip(str(problem))
-    environment = os.environ | {"LD_PRELOAD": str(library), "NUMALLOC_STATISTICS_PAGE": "1"}
-    process = subprocess.Popen([COMMAND[0], "-c", _ALLOCATING], stdout=subprocess.PIPE, env=environment)
-    try:
-        process.stdout.readline()
-        page = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}")
-        watched = numalloc("stat", process.pid, "--json", "--watch", "1", "--count", "2")
-        seen = json.loads(watched.stdout.splitlines()[1])
-        assert page.exists()
-        process.terminate()  # which it takes for its exit
-        process.wait(timeout=30)
-        assert not page.exists()
-    finally:
-        process.kill()
-        process.communicate()
-    nodes = seen["numalloc"]["nodes"]
-    assert sum(node["small_live"] for node in nodes) > 20000 * 3000
-    assert sum(node["big_bytes"] for node in nodes) >= 10 * MIB
-    assert max(seen["numalloc"]["classes"], key=lambda one: one["live"] * one["class_bytes"])["class_bytes"] in range(3000, 3600)
-    assert seen["numalloc"]["age_seconds"] < 5
-    assert seen["rates"]["nodes"][0]["fetched_objects_per_second"] > 0
-
-
-def test_pages_of_processes_that_were_killed_are_removed_and_others_stay():
-    with program() as process:
-        gone = WrittenPage(2147483646, 1)
-        living = WrittenPage(2147483645, start_of(process.pid))  # as a container's process looks that shares /dev/shm
-        with gone.written(), living.written():
-            stat(process.pid)
-            assert gone.path.exists() == (not sees_all_processes())
-            assert living.path.exists()

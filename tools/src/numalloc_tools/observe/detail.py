@@ -41,7 +41,8 @@ def _facts(moment: Moment, earlier: Moment | None, rates: Rates | None) -> Rende
     if moment.page:
         rows.append(("heap", _heap(moment.page)))
     if rates:
-        rows.append(("a second", f"{_events(rates.minor_faults, rates.major_faults, rates.migrations)}; {rates.cpus:.2f} CPUs busy"))
+        events = _events(rates.minor_faults, rates.major_faults, rates.migrations)
+        rows.append(("a second", f"{events}; {rates.cpus:.2f} CPUs busy"))
     else:
         events = _events(moment.minor_faults, moment.major_faults, moment.migrations)
         rows.append(("so far", f"{events}; {moment.cpu_seconds:.2f} s of CPU time"))
@@ -61,7 +62,8 @@ def _heap(page: Page) -> str:
         return sum(record.values.get(name, 0) for record in page.nodes for name in names)
 
     text = f"{size(of('small_live', 'big_bytes', 'heap_bytes'))} live, "
-    text += f"{size(of('small_lists', 'small_homeward', 'small_ring'))} resting, {size(of('dirty_bytes'))} free but not yet given back"
+    text += f"{size(of('small_lists', 'small_homeward', 'small_ring'))} resting, "
+    text += f"{size(of('dirty_bytes'))} free but not yet given back"
     fetched = of("fetched_objects")
     share = min(1.0, of("remote_frees") / fetched) if fetched else 0.0
     return f"{text}; {percent(share)} of the objects that threads fetched came home from other nodes"
@@ -142,7 +144,8 @@ def _classes(page: Page) -> RenderableType:
     shown = [one for one in largest if any(sums[one].values())][:_MOST_CLASSES]
     if not shown:
         return Text("no small objects")
-    table = Table(box=SIMPLE, pad_edge=False, title=f"size classes, the largest {len(shown)} of {len(sums)}", title_justify="left")
+    title = f"size classes, the largest {len(shown)} of {len(sums)}"
+    table = Table(box=SIMPLE, pad_edge=False, title=title, title_justify="left")
     names = list(sums[shown[0]])
     for name in ("object", "live bytes", "resting bytes", *names):
         table.add_column(name, justify="right", no_wrap=True)

@@ -73,22 +73,22 @@ def _process(families: _Families, moment: Moment, started: float) -> None:
     families.gauge("numalloc_process_start_time", "When it started, since 1970", _PROCESS, "seconds").add_metric(
         labels, round(started, 2)
     )
-    families.counter("numalloc_process_cpu", "CPU time of all its threads", _PROCESS, "seconds").add_metric(labels, moment.cpu_seconds)
+    families.counter("numalloc_process_cpu", "CPU time of all its threads", _PROCESS, "seconds").add_metric(
+        labels, moment.cpu_seconds
+    )
     faults = families.counter("numalloc_process_page_faults", "Page faults; major ones wait for a disk", [*_PROCESS, "kind"])
     faults.add_metric([*labels, "minor"], moment.minor_faults)
     faults.add_metric([*labels, "major"], moment.major_faults)
     if moment.migrations is not None:
         # The counts of threads that end are lost, so the sum may fall: it is no counter.
-        families.gauge("numalloc_process_thread_migrations", "Moves between CPUs of the threads that are alive", _PROCESS).add_metric(
-            labels, moment.migrations
-        )
+        text = "Moves from CPU to CPU of the threads that are alive"
+        families.gauge("numalloc_process_thread_migrations", text, _PROCESS).add_metric(labels, moment.migrations)
     if share := remote_share(moment):
-        families.gauge(
-            "numalloc_process_remote_least", "Share of memory on nodes on which none of its threads ran last", _PROCESS, "ratio"
-        ).add_metric(labels, share.least)
-        families.gauge(
-            "numalloc_process_remote_if_used_alike", "Remote share, an estimate: if all threads used all memory alike", _PROCESS, "ratio"
-        ).add_metric(labels, share.alike)
+        for name, text, value in (
+            ("numalloc_process_remote_least", "Share of memory on nodes on which none of its threads ran last", share.least),
+            ("numalloc_process_remote_if_used_alike", "Estimate: if all threads used all memory alike", share.alike),
+        ):
+            families.gauge(name, text, _PROCESS, "ratio").add_metric(labels, value)
     _nodes(families, moment, labels)
 
 

@@ -51,9 +51,12 @@ class Selection:
         """Nothing more will come: all processes that it names by number have ended."""
         return bool(self.pids) and not self.names and not any(_runs(pid) for pid in self.pids)
 
+    def _is_wanted(self, names: set[str]) -> bool:
+        return any(fnmatch.fnmatchcase(name, wanted) for name in names for wanted in self.names)
+
     def _others(self) -> Iterable[int]:
         if self.names:
-            return [pid for pid in _processes() if any(fnmatch.fnmatchcase(name, wanted) for name in _names(pid) for wanted in self.names)]
+            return [pid for pid in _processes() if self._is_wanted(_names(pid))]
         if self.pids:
             return []
         own = [(_resident_pages(pid), pid) for pid in _processes(os.geteuid())]
