@@ -2,14 +2,14 @@
 
 import json
 
-import guest_python
+import guest_loaded
 import pytest
 from conftest import Jobs, passed
 
 MIB = 1 << 20
 NODES = 8
 STAT = ("stat", "PID", "--json", "--watch", "3", "--count", "2")
-WATCHED = guest_python.command(*STAT)
+WATCHED = guest_loaded.command(*STAT)
 CHANCE = 0.1  # threads that do the same have different CPU times in an emulator; one of eight nodes is 0.125
 JOBS = Jobs(nodes=NODES)
 
@@ -25,7 +25,7 @@ JOBS.add("near", "observed", "shared", 2, 32, *WATCHED, options={"binding": "non
 
 @pytest.fixture(scope="module")
 def report(library):
-    return JOBS.run(library, files=list(guest_python.files(*STAT)))
+    return JOBS.run(library, files=list(guest_loaded.files(*STAT)))
 
 
 def counted_and_seen(report, name) -> tuple[dict, dict]:
