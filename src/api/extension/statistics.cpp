@@ -1,4 +1,4 @@
-// What the program may ask about the heaps, and the end at which it is told without asking.
+// What the program may ask about the heaps.
 #include <cerrno>
 #include <cstring>
 
@@ -8,7 +8,6 @@
 #include "heap/process/heap.h"
 #include "numalloc/numalloc.h"
 #include "statistics/gathering.h"
-#include "statistics/occasions.h"
 #include "statistics/report.h"
 
 using namespace numalloc;
@@ -54,8 +53,6 @@ struct Buffer {
     size_t bytes;
     size_t length;
 };
-
-__attribute__((destructor)) void at_end() { end_statistics(); }
 
 }  // namespace
 

@@ -117,6 +117,9 @@ bool initialise() {
     return true;
 }
 
+// Here, in a file that every program has, also one that is linked with the archive.
+__attribute__((destructor)) void at_end() { end_statistics(); }
+
 }  // namespace
 
 // The initialise lock, and all that are taken under it, are the heap's to wait for: os/fork_gate.h.

@@ -75,5 +75,7 @@ if(TARGET numalloc_static)
         endif()
         numalloc_test(api.archive_${kind} programs 60
             ${CMAKE_CURRENT_SOURCE_DIR}/expect.sh "linked in" $<TARGET_FILE:api_archive_${kind}>)
+        numalloc_test(api.archive_${kind}_statistics programs 60
+            env NUMALLOC_STATISTICS=exit sh -c "\"$0\" 2>&1 | grep '^numalloc .*process'" $<TARGET_FILE:api_archive_${kind}>)
     endforeach()
 endif()
