@@ -125,20 +125,23 @@ constexpr char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c
 
 // The caller's text may go; a reader may still have the one before.
 os::Lock<os::LockRank::initialise> setting;
+constexpr std::size_t path_room = 4096;  // the kernel's, with the NUL
 const char* kept(const char* path) NUMALLOC_REQUIRES(setting) {
-    constinit static char texts[2][4096];
+    constinit static char texts[2][path_room];
     constinit static unsigned last = 0;
     if (path == nullptr) return nullptr;
     char* const text = texts[last = 1 - last];
-    const std::size_t length = min_of(strlen(path), sizeof texts[0] - 1);
-    memcpy(text, path, length);
-    text[length] = '\0';
+    memcpy(text, path, strlen(path) + 1);
     return text;
 }
 
 template <class T>
 void set_value(T& value, T to) NUMALLOC_REQUIRES(setting) { store_relaxed(value, to); }
 void set_value(const char*& value, const char* to) NUMALLOC_REQUIRES(setting) { store_release(value, kept(to)); }
+
+template <class T>
+bool has_room(T) { return true; }
+bool has_room(const char* path) { return path == nullptr || strlen(path) < path_room; }
 
 }  // namespace
 
@@ -157,7 +160,7 @@ OptionSet set_option(const char* name, const char* text) {
 #define NUMALLOC_LIVE_OPTION(option, Kind, default_text, what)                \
     if (is_called(#option, name)) {                                           \
         kind::Kind value{};                                                   \
-        if (!parse_##Kind(text, value)) return OptionSet::not_understood;     \
+        if (!parse_##Kind(text, value) || !has_room(value)) return OptionSet::not_understood; \
         set_value(current.option, value);                                     \
         return OptionSet::done;                                               \
     }

@@ -28,7 +28,7 @@ enum class HugePages : std::uint8_t { system, automatic, on, off };
     KIND(Path, const char*, "a path, or none")                                                 \
     KIND(Milliseconds, std::int32_t, "milliseconds, a number with ms or s, or -1 for never")   \
     KIND(Size, Bytes, "bytes, or a number with K, M, G or T")                                  \
-    KIND(Signal, int, "USR1, USR2, HUP, WINCH, PROF, a number from 1 to 64 but 9 and 19, or none") \
+    KIND(Signal, int, "USR1, USR2, HUP, WINCH, PROF, another signal's number, or none") \
     KIND(Flag, bool, "0, 1, off, on, no, yes")
 
 namespace kind {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <csignal>
+#include <initializer_list>
 
 #include "base/number_list.h"
 #include "options/options.h"
@@ -66,12 +67,19 @@ constexpr bool parse_Path(const char* text, const char*& result) {
     return true;
 }
 
+// Neither those that the kernel or libc keep, nor those of faults: the program would meet the same fault for ever.
+constexpr bool may_be_handled(long number) {
+    for (const long not_this : {SIGKILL, SIGSTOP, 32, 33, SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS})
+        if (number == not_this) return false;
+    return true;
+}
+
 // By name, with or without SIG, or by number; 0 stands for none.
 inline constexpr Word words_of_Signal[] = {{"none", 0}, {"HUP", SIGHUP}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"WINCH", SIGWINCH}, {"PROF", SIGPROF}};
 constexpr bool parse_Signal(const char* text, int& result) {
     const char* p = text;
     if (const long number = take_number(p); number > 0) {
-        if (*p != '\0' || number > 64 || number == SIGKILL || number == SIGSTOP) return false;
+        if (*p != '\0' || number > 64 || !may_be_handled(number)) return false;
         result = static_cast<int>(number);
         return true;
     }

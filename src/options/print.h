@@ -1,6 +1,7 @@
 // An option's value as the text that sets it: what parse.h understands, the other way round.
 #pragma once
 
+#include "base/atomic.h"
 #include "base/text.h"
 #include "options/parse.h"
 
@@ -66,6 +67,13 @@ void print_Memory(Out& text, const MemoryPlacement& value) {
     }
 }
 
+// Some may be set meanwhile.
+inline const char* value_now(const char* const& value) { return load_acquire(value); }
+inline bool value_now(const bool& value) { return load_relaxed(value); }
+inline std::int32_t value_now(const std::int32_t& value) { return load_relaxed(value); }
+template <class T>
+const T& value_now(const T& value) { return value; }
+
 // Each option in the table's order: each(name, whether it has its default, print), where print(text) writes its value.
 template <class Each>
 void for_each_option(Each each) {
@@ -73,7 +81,7 @@ void for_each_option(Each each) {
     {                                                                                                 \
         kind::Kind by_default{};                                                                      \
         parse_##Kind(#default_text, by_default);                                                      \
-        const kind::Kind now = options().name;                                  \
+        const kind::Kind now = value_now(options().name);                                             \
         each(#name, now == by_default, [&](auto& text) { print_##Kind(text, now); });                 \
     }
 #include "numalloc/options.def"

@@ -18,16 +18,21 @@ constinit std::atomic<void*> output_argument{nullptr};
 
 }  // namespace
 
-// Between the two a line may come: it finds nobody, or the old one's.
+// Between the two a line may come: it finds nobody, or takes both as they were.
 void set_output(Output take, void* argument) {
     output.store(nullptr, std::memory_order_release);
-    output_argument.store(argument, std::memory_order_relaxed);
+    output_argument.store(argument, std::memory_order_release);
     output.store(take, std::memory_order_release);
 }
 
 void say(const Line& line) {
-    if (const Output take = output.load(std::memory_order_acquire); take != nullptr)
-        return take(line.c_str(), output_argument.load(std::memory_order_relaxed));
+    void* argument = output_argument.load(std::memory_order_acquire);
+    Output take = output.load(std::memory_order_acquire);
+    for (void* now; (now = output_argument.load(std::memory_order_relaxed)) != argument;) {
+        argument = now;
+        take = output.load(std::memory_order_acquire);
+    }
+    if (take != nullptr) return take(line.c_str(), argument);
     Text<540> whole;
     whole << "numalloc: " << line.c_str() << '\n';
     const char* p = whole.c_str();

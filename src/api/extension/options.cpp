@@ -4,6 +4,7 @@
 
 #include "api/export.h"
 #include "api/malloc/initialise.h"
+#include "base/atomic.h"
 #include "heap/process/heap.h"
 #include "numalloc/numalloc.h"
 #include "options/print.h"
@@ -70,7 +71,7 @@ NUMALLOC_EXPORT int numalloc_option_set(const char* name, const char* text) noex
         case OptionSet::fixed: return fail(EPERM);
         case OptionSet::done: break;
     }
-    if (is_called("purge_delay", name) && process_heap.started()) process_heap.set_purge_delay(options().purge_delay);
+    if (is_called("purge_delay", name) && process_heap.started()) process_heap.set_purge_delay(load_relaxed(options().purge_delay));
     return 0;
 }
 
