@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "os/signal.h"
 #include "os/sysfs.h"
 #include "os/syscall.h"
 
@@ -17,6 +19,7 @@ long open_to_append(const char* path) {
 }
 
 long write_all(long fd, const char* text, Bytes length) {
+    const WritesAreHarmless meanwhile;
     while (length > 0) {
         const long n = call(SYS_write, fd, text, length);
         if (n == -EINTR) continue;
@@ -33,6 +36,12 @@ long copy_of(long fd) {
     return failed(copy) ? call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3) : copy;
 }
 
+FileIdentity identity_of(long fd) {
+    struct stat s {};
+    if (failed(call(SYS_fstat, fd, &s))) return {};
+    return {.found = true, .device = s.st_dev, .inode = s.st_ino};
+}
+
 void close_file(long fd) { call(SYS_close, fd); }
 
 void* share_memory(const char* path, Bytes bytes) {
@@ -44,7 +53,10 @@ void* share_memory(const char* path, Bytes bytes) {
     }
     if (failed(fd)) return nullptr;
     // Of a full file system the first touch would be a SIGBUS: the memory is there before, or not at all.
-    long p = call(SYS_fallocate, fd, 0, 0, bytes);
+    const WritesAreHarmless meanwhile;
+    long p = 0;
+    do p = call(SYS_fallocate, fd, 0, 0, bytes);
+    while (p == -EINTR);
     if (!failed(p)) p = call(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     call(SYS_close, fd);
     if (!failed(p)) return reinterpret_cast<void*>(p);

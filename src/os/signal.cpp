@@ -3,7 +3,35 @@
 #include <cerrno>
 #include <csignal>
 
+#include "os/syscall.h"
+
 namespace numalloc::os {
+
+namespace {
+
+constexpr std::uint64_t bit(int signal) { return std::uint64_t{1} << (signal - 1); }
+constexpr std::uint64_t of_writes = bit(SIGPIPE) | bit(SIGXFSZ);
+
+std::uint64_t pending() {
+    std::uint64_t set = 0;
+    call(SYS_rt_sigpending, &set, sizeof set);
+    return set & of_writes;
+}
+
+}  // namespace
+
+WritesAreHarmless::WritesAreHarmless() {
+    call(SYS_rt_sigprocmask, SIG_BLOCK, &of_writes, &mask_before_, sizeof mask_before_);
+    pending_before_ = pending();
+}
+
+// What our own writes sent goes; what was waiting before stays.
+WritesAreHarmless::~WritesAreHarmless() {
+    const timespec at_once{};
+    for (std::uint64_t sent; (sent = pending() & ~pending_before_) != 0;)
+        if (failed(call(SYS_rt_sigtimedwait, &sent, 0, &at_once, sizeof sent))) break;
+    call(SYS_rt_sigprocmask, SIG_SETMASK, &mask_before_, 0, sizeof mask_before_);
+}
 
 void handle_signal(int number, void (*handler)(int)) {
     const int kept = errno;

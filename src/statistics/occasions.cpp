@@ -1,6 +1,7 @@
 #include "statistics/occasions.h"
 
 #include <atomic>
+#include <cerrno>
 
 #include "base/atomic.h"
 #include "heap/thread/thread_heap.h"
@@ -21,8 +22,10 @@ std::atomic<bool> asked_for{false};
 const char* destination() { return load_acquire(options().statistics); }
 
 void write(const char* file) {
+    const os::WritesAreHarmless also_the_line_below;
     const int error = write_statistics(file);
-    if (error == 0) return;
+    // Without a stderr there is nobody to complain to.
+    if (error == 0 || error == EBADF) return;
     os::Line line;
     line << "statistics cannot be written to " << file << ": error " << error;
     os::say(line);
@@ -55,9 +58,11 @@ void start_statistics() {
 
 void end_statistics() {
     if (!process_heap.started()) return;
+    remove_statistics_page();
+    // The handler of a signal may end the program in the middle of malloc or free: nobody will ever give that lock back.
+    if (os::lock_holder.depth > 0) return;
     write_asked_for();
     if (destination() != nullptr) write(destination());
-    remove_statistics_page();
 }
 
 void fork_child_statistics() { leave_statistics_page(); }

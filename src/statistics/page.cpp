@@ -59,16 +59,18 @@ Header* page = nullptr;
 int owner = 0;
 std::uint64_t not_before = 0;  // nanoseconds
 
-void put_path(Text<64>& path, int process) { path << "/dev/shm/numalloc-" << os::user_id() << '-' << process; }
+// As it was made: the user may be another by now.
+char path[64] = {};
 
 // false where it cannot be had: that is tried once.
 bool make_page(int process) {
     owner = process;
     page = nullptr;
-    Text<64> path;
-    put_path(path, process);
+    Text<sizeof path> name;
+    name << "/dev/shm/numalloc-" << os::user_id() << '-' << process;
+    memcpy(path, name.c_str(), name.size() + 1);
     const unsigned heaps = process_heap.heaps();
-    page = static_cast<Header*>(os::share_memory(path.c_str(), page_bytes(heaps)));
+    page = static_cast<Header*>(os::share_memory(path, page_bytes(heaps)));
     if (page == nullptr) return false;
     memcpy(page->magic, "NUMASTAT", sizeof page->magic);
     page->version = 1;
@@ -89,7 +91,8 @@ void fill(const Gathering& gathered) {
     char* const start = reinterpret_cast<char*>(page);
     auto* const nodes = reinterpret_cast<NodeRecord*>(start + nodes_at);
     auto* of_class = reinterpret_cast<ClassRecord*>(start + classes_at(gathered.heaps()));
-    page->sequence.fetch_add(1, std::memory_order_acq_rel);
+    page->sequence.fetch_add(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
     for (unsigned n = 0; n < gathered.heaps(); ++n) {
         nodes[n] = {gathered.in_use(n) ? outer_number(n) : -1, gathered.of(n).node};
         for (unsigned c = 1; c < class_count; ++c, ++of_class)
@@ -115,9 +118,7 @@ void refresh_statistics_page() {
 
 void remove_statistics_page() {
     if (owner == 0 || owner != os::process_id()) return;
-    Text<64> path;
-    put_path(path, owner);
-    os::remove_file(path.c_str());
+    os::remove_file(path);
 }
 
 void leave_statistics_page() {

@@ -39,6 +39,20 @@ bool any(const ClassStatistics& c) {
     return false;
 }
 
+// Of the character that begins here, in bytes; 0 where it is none: paths are any bytes, JSON is UTF-8.
+unsigned utf8_length(const char* s) {
+    const auto byte = [&](unsigned i) { return static_cast<unsigned char>(s[i]); };
+    const unsigned first = byte(0);
+    if (first < 0x80) return 1;
+    const unsigned length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4) return 0;
+    for (unsigned i = 1; i < length; ++i)
+        if ((byte(i) & 0xc0) != 0x80) return 0;
+    const bool too_long = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+    const bool none = (first == 0xed && byte(1) > 0x9f) || (first == 0xf4 && byte(1) > 0x8f);
+    return too_long || none ? 0 : length;
+}
+
 class Json {
 public:
     explicit Json(Output& out) : out_(out) {}
@@ -86,14 +100,15 @@ private:
             return *this << piece.c_str();
         }
         Escaped& operator<<(const char* s) {
-            for (; *s != '\0'; ++s) {
+            while (*s != '\0') {
                 const auto c = static_cast<unsigned char>(*s);
-                if (c < 0x20) {
-                    out << "\\u00" << "0123456789abcdef"[c >> 4] << "0123456789abcdef"[c & 15];
-                    continue;
-                }
-                if (c == '"' || c == '\\') out << '\\';
-                out << *s;
+                const unsigned length = utf8_length(s);
+                if (length == 0) out << "\\ufffd";
+                else if (c < 0x20) out << "\\u00" << "0123456789abcdef"[c >> 4] << "0123456789abcdef"[c & 15];
+                else if (c == '"' || c == '\\') out << '\\' << *s;
+                else
+                    for (unsigned i = 0; i < length; ++i) out << s[i];
+                s += length > 0 ? length : 1;
             }
             return *this;
         }
@@ -243,37 +258,61 @@ bool expand_path(const char* pattern, const Pages& path) {
     return true;
 }
 
-// In one write, so that the lines of several processes do not mix.
-long write_report(long fd, numalloc_format format) {
-    const Gathering gathered(Gathering::Resident::asked);
-    Bytes length = 0;
-    {
-        Output measured([](void* bytes, const char*, std::size_t n) { *static_cast<Bytes*>(bytes) += n; }, &length);
-        report(measured, format, gathered);
-    }
-    const Pages text(length);
-    if (text.start() == nullptr) return -ENOMEM;
-    char* end = text.start();
-    {
-        Output out([](void* at, const char* piece, std::size_t n) { *static_cast<char**>(at) = static_cast<char*>(memcpy(*static_cast<char**>(at), piece, n)) + n; }, &end);
-        report(out, format, gathered);
-    }
-    return os::write_all(fd, text.start(), length);
+struct Room {
+    const Pages& pages;
+    Bytes length = 0;  // of the whole text, also where that is more than the room
+};
+void put_in(void* context, const char* piece, std::size_t n) {
+    Room& room = *static_cast<Room*>(context);
+    if (room.length + n <= room.pages.bytes()) memcpy(room.pages.start() + room.length, piece, n);
+    room.length += n;
 }
 
+// In one write, so that the lines of several processes do not mix. Options and counts may change meanwhile, so the length is
+// known only when the text is there: where the room was too little, it is made once more.
+long write_report(long fd, numalloc_format format) {
+    const Gathering gathered(Gathering::Resident::asked);
+    for (Bytes bytes = 64 * KiB;;) {
+        const Pages text(bytes);
+        if (text.start() == nullptr) return -ENOMEM;
+        Room room{text};
+        {
+            Output out(put_in, &room);
+            report(out, format, gathered);
+        }
+        if (room.length <= text.bytes()) return os::write_all(fd, text.start(), room.length);
+        bytes = 2 * room.length;
+    }
+}
+
+// What "exit" writes to.
 long kept_error = -1;
+os::FileIdentity error_at_start;
+bool error_is_kept = false;
+
+// The copy of the first stderr; where the program has closed that, what stderr is by now. -EBADF where the program began without a
+// stderr: what has its number then is another file.
+long standard_error() {
+    if (!error_is_kept) return os::standard_error;
+    if (!error_at_start.found) return -EBADF;
+    return os::identity_of(kept_error) == error_at_start ? kept_error : os::standard_error;
+}
 
 }  // namespace
 
-void keep_standard_error() { kept_error = os::copy_of(os::standard_error); }
+void keep_standard_error() {
+    error_at_start = os::identity_of(os::standard_error);
+    kept_error = os::copy_of(os::standard_error);
+    error_is_kept = true;
+}
 
 void report_statistics(Output& out, numalloc_format format) { report(out, format, Gathering(Gathering::Resident::asked)); }
 
 int write_statistics(const char* file) {
     const numalloc_format format = ends_in(file, ".json") ? NUMALLOC_JSON : NUMALLOC_TEXT;
     if (same(file, "exit")) {
-        const long error = kept_error >= 0 ? write_report(kept_error, NUMALLOC_TEXT) : -EBADF;
-        return static_cast<int>(-(error == -EBADF ? write_report(os::standard_error, NUMALLOC_TEXT) : error));
+        const long fd = standard_error();
+        return fd < 0 ? static_cast<int>(-fd) : static_cast<int>(-write_report(fd, NUMALLOC_TEXT));
     }
     const Pages path(os::longest_path);
     if (path.start() == nullptr) return ENOMEM;

@@ -55,6 +55,35 @@ assert not (folder / "none.json").exists()
 bad = run("exit", statistics="/no/such/folder/x.json")
 assert bad.returncode == 0 and re.fullmatch(r"numalloc: statistics cannot be written to /no/such/folder/x.json: error 2\n", bad.stderr), bad
 
+# A program that ends in the handler of a signal, in the middle of malloc, ends all the same.
+for _ in range(12):
+    assert run("exit_in_handler", statistics=folder / "handler.json").returncode == 3
+
+# A path is any bytes, JSON is UTF-8.
+odd = os.fsencode(folder) + b'/\xff \xc3\xa4 \xed\xa0\x80 "\\ \x01%.json'
+subprocess.run([*COMMAND, "exit"], env=os.environb | {b"NUMALLOC_STATISTICS": odd}, check=True, timeout=60)
+with open(odd, "rb") as stream:
+    option = json.loads(stream.read().decode())["options"]["statistics"]
+assert option.endswith('/\ufffd \u00e4 \ufffd\ufffd\ufffd "\\ \x01%.json'), option
+
+# Nobody reads stderr, and a file may not grow: neither ends the program by a signal, at its start or at its end.
+reader, writer = os.pipe()
+os.close(reader)
+done = subprocess.run([*COMMAND, "exit"], env=os.environ | {"NUMALLOC_STATISTICS": "exit"}, stderr=writer, timeout=60)
+os.close(writer)
+assert done.returncode == 0, done
+done = subprocess.run(["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *COMMAND, "exit"], timeout=60, env=os.environ |
+                      {"NUMALLOC_STATISTICS": str(folder / "limited.json"), "NUMALLOC_STATISTICS_PAGE": "1"})
+assert done.returncode == 0, done
+
+# stderr is what it was at the start. A program's own files get nothing, whatever their descriptors are.
+own = folder / "own"
+done = subprocess.run([*COMMAND, "reuse", own], env=os.environ | {"NUMALLOC_STATISTICS": "exit"}, capture_output=True, text=True, timeout=60)
+assert done.stderr.startswith("numalloc ") and own.stat().st_size == 0, (done, own.stat())
+done = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *COMMAND, "open", own], env=os.environ | {"NUMALLOC_STATISTICS": "exit"},
+                      stdout=subprocess.PIPE, timeout=60)
+assert done.returncode == 0 and done.stdout == b"2" and own.stat().st_size == 0, (done, own.stat())
+
 # On a signal, any number of times, wherever it meets the program.
 assert run("signal", statistics_signal="USR1").stderr.startswith("numalloc "), "no statistics on a signal"
 burst = run("burst", statistics_signal="SIGUSR1", statistics=folder / "burst.json")
@@ -69,7 +98,7 @@ if os.access("/dev/shm", os.W_OK):
     path = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}")
     import time
     seen = set()
-    for _ in range(100):
+    for _ in range(150):
         time.sleep(0.01)
         if path.exists() and path.stat().st_size > 0:
             data = path.read_bytes()
@@ -78,7 +107,8 @@ if os.access("/dev/shm", os.W_OK):
                 seen.add(at)
     assert process.wait(60) == 0
     assert (path_mode := path.exists()) is False, "the page outlives its process"
-    assert 5 <= len(seen) <= 30, f"{len(seen)} refreshes in a second"
+    # Where others have the CPU too, a refresh takes long, and the next may come a hundred times as long after it.
+    assert 1 <= len(seen) <= 30, f"{len(seen)} refreshes in a second"
     names = data[header + 4:header + 4 + struct.unpack_from("<I", data, header)[0]].split(b"\0")
     assert b"small_live" in names and b"" in names, names
     assert node_bytes == 8 + 8 * names.index(b""), (node_bytes, names)

@@ -1,5 +1,6 @@
 // Takes part in check_statistics.py: allocates, and does as it is told.
-//   statistics_program exit | _exit | abort | fork | signal | burst
+//   statistics_program exit | _exit | abort | fork | signal | burst | exit_in_handler | reuse FILE | open FILE
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +39,26 @@ void burst() {
     std::puts("done");
 }
 
+// The handler meets malloc or free, for there is nothing else.
+void exit_in_handler() {
+    std::signal(SIGALRM, [](int) { std::exit(3); });
+    ualarm(static_cast<useconds_t>(20000 + getpid() % 64 * 500), 0);
+    std::vector<void*> kept(512);
+    for (unsigned x = 1;;) {
+        x = x * 1103515245 + 12345;
+        void*& slot = kept[x >> 16 & 511];
+        std::free(slot);
+        slot = std::malloc(600000 + (x >> 8 & 15) * 65536);
+    }
+}
+
+// Closes all that it did not open, and has a file of its own at every number.
+void reuse(const char* file) {
+    for (int fd = 3; fd < 1024; ++fd) close(fd);
+    const int own = open(file, O_WRONLY | O_CREAT, 0666);
+    for (int fd = 3; fd < 1024; ++fd) dup2(own, fd);
+}
+
 }  // namespace
 
 int main(int, char** argv) {
@@ -47,6 +68,9 @@ int main(int, char** argv) {
     if (std::strcmp(what, "abort") == 0) abort();
     if (std::strcmp(what, "signal") == 0) std::raise(SIGUSR1);
     if (std::strcmp(what, "burst") == 0) burst();
+    if (std::strcmp(what, "exit_in_handler") == 0) exit_in_handler();
+    if (std::strcmp(what, "reuse") == 0) reuse(argv[2]);
+    if (std::strcmp(what, "open") == 0) std::printf("%d", open(argv[2], O_WRONLY | O_CREAT, 0666));
     if (std::strcmp(what, "fork") == 0) {
         if (fork() == 0) {
             allocate(500, 3000);

@@ -1,6 +1,7 @@
 // numalloc_statistics() and its kin, options and output while the program runs.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -168,6 +169,28 @@ TEST(Options, PurgeDelayTakesEffect) {
     if (process.refused_discards == 0) EXPECT_GE(at_once, 24 * mib);
     else EXPECT_NE(process.refused_discards_error, 0u);
     EXPECT_EQ(numalloc_option_set("purge_delay", "1000"), 0);
+}
+
+TEST(Options, PathsThatAreTooLongAreRefused) {
+    errno = 0;
+    EXPECT_EQ(numalloc_option_set("statistics", std::string(5000, 'x').c_str()), -1);
+    EXPECT_EQ(errno, EINVAL);
+}
+
+// What is written may become longer while it is.
+TEST(Options, MayBeSetWhileStatisticsAreWritten) {
+    std::atomic<bool> stop{false};
+    std::thread setter([&] {
+        const std::string longer = std::string(4000, '/') + "dev/null";
+        while (!stop) {
+            EXPECT_EQ(numalloc_option_set("statistics", "/dev/null"), 0);
+            EXPECT_EQ(numalloc_option_set("statistics", longer.c_str()), 0);
+        }
+    });
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(numalloc_statistics_write("/dev/null"), 0);
+    stop = true;
+    setter.join();
+    EXPECT_EQ(numalloc_option_set("statistics", "none"), 0);
 }
 
 // A program's own log has the last words, too.
