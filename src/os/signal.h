@@ -8,8 +8,8 @@ namespace numalloc::os {
 // Unless the program has a handler already. On the thread's alternative stack where it has one.
 void handle_signal(int number, void (*handler)(int));
 
-// While it lives, a pipe without a reader (SIGPIPE) and a file at the limit of its size (SIGXFSZ) are errors of the calling thread's
-// writes, and end no program.
+// While it lives, a write of the calling thread to a pipe without a reader (SIGPIPE) or to a file at the limit of its size (SIGXFSZ)
+// fails with an error and sends no signal.
 class WritesAreHarmless {
 public:
     WritesAreHarmless();

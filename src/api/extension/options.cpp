@@ -71,7 +71,8 @@ NUMALLOC_EXPORT int numalloc_option_set(const char* name, const char* text) noex
         case OptionSet::fixed: return fail(EPERM);
         case OptionSet::done: break;
     }
-    if (is_called("purge_delay", name) && process_heap.started()) process_heap.set_purge_delay(load_relaxed(options().purge_delay));
+    if (is_called("purge_delay", name) && process_heap.started())
+        process_heap.set_purge_delay(load_relaxed(options().purge_delay));
     return 0;
 }
 

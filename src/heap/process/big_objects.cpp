@@ -71,6 +71,7 @@ int ProcessHeap::move_big(Location at, NodeId to) {
     void* const p = pages.region().address(at.bag);
     const Bytes bytes = size_of(at);
     const bool was_elsewhere = was_moved(at);
+    const bool was_there = node_of(at) == to;
     // Not before the pages are there is it only a preference: a move into a full node fails, it does
     // not wake the OOM killer.
     const int error = os::move_to_node(p, bytes, os::topology().os_node(to));
@@ -85,7 +86,7 @@ int ProcessHeap::move_big(Location at, NodeId to) {
         os::bind(p, bytes, os::topology().os_node(to), os::BindMode::preferred);
     }
     pages.set_moved(at.bag, is_home ? no_node : to);
-    if (NodeHeap* const there = node(to); error == 0 && there != nullptr) there->moved_here.fetch_add(bytes, std::memory_order_relaxed);
+    if (NodeHeap* const there = node(to); error == 0 && !was_there && there != nullptr) there->moved_here.fetch_add(bytes, std::memory_order_relaxed);
     if (!was_elsewhere && !is_home) moved_.fetch_add(1, std::memory_order_relaxed);
     if (was_elsewhere && is_home) moved_.fetch_sub(1, std::memory_order_relaxed);
     return error;

