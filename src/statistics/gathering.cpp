@@ -114,6 +114,8 @@ void Gathering::take_threads() {
         for (unsigned c = 1; c < class_count; ++c) home.of_class[c].lists += objects_in_lists(h, c);
         h->remote_cache.for_each_list([&](NodeId n, ClassId c, std::uint32_t objects) {
             of_[n.value].node.small_homeward += objects * Bytes{shape_of(c).size};
+            auto& live = of_[n.value].of_class[c.value].live;
+            live = less(live, objects);
         });
     });
 }
@@ -128,7 +130,6 @@ void Gathering::take_live() {
             s.small_lists += k.lists * shape_of(ClassId{c}).size;
             s.small_live += k.live * shape_of(ClassId{c}).size;
         }
-        s.small_live = less(s.small_live, s.small_homeward);
     }
 }
 
