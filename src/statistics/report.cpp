@@ -290,8 +290,8 @@ long kept_error = -1;
 os::FileIdentity error_at_start;
 bool error_is_kept = false;
 
-// The copy of the first stderr; where the program has closed that, what stderr is by now. -EBADF where the program began without a
-// stderr: what has its number then is another file.
+// The copy of the first stderr; where the program has closed that, what stderr is by now. -EBADF where the program began
+// without one: what has its number by now is another file.
 long standard_error() {
     if (!error_is_kept) return os::standard_error;
     if (!error_at_start.found) return -EBADF;

@@ -186,7 +186,8 @@ TEST(Options, WhatIsPrintedIsUnderstood) {
 TEST(Options, Signals) {
     int v = 5;
     EXPECT_TRUE(parse_Signal("SIGUSR2", v) && v == SIGUSR2);
-    for (const char* bad : {"", "9", "11", "19", "32", "65", "KILL", "USR3", "10x", "-1"}) EXPECT_FALSE(parse_Signal(bad, v)) << bad;
+    for (const char* bad : {"", "9", "11", "19", "32", "65", "KILL", "USR3", "10x", "-1"})
+        EXPECT_FALSE(parse_Signal(bad, v)) << bad;
 }
 
 TEST(Options, OnlySomeMayChangeWhileTheProgramRuns) {

@@ -86,7 +86,8 @@ int ProcessHeap::move_big(Location at, NodeId to) {
         os::bind(p, bytes, os::topology().os_node(to), os::BindMode::preferred);
     }
     pages.set_moved(at.bag, is_home ? no_node : to);
-    if (NodeHeap* const there = node(to); error == 0 && !was_there && there != nullptr) there->moved_here.fetch_add(bytes, std::memory_order_relaxed);
+    if (NodeHeap* const there = node(to); error == 0 && !was_there && there != nullptr)
+        there->moved_here.fetch_add(bytes, std::memory_order_relaxed);
     if (!was_elsewhere && !is_home) moved_.fetch_add(1, std::memory_order_relaxed);
     if (was_elsewhere && is_home) moved_.fetch_sub(1, std::memory_order_relaxed);
     return error;
