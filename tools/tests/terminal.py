@@ -29,7 +29,8 @@ class Terminal:
 
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, preexec_fn=take_the_terminal,
-            env=os.environ | {"TERM": "xterm-256color"} | environment,
+            # Not the size that the tests' own runner has told everybody.
+            env={name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")} | {"TERM": "xterm-256color"} | environment,
         )  # fmt: skip
 
     def resize(self, rows: int, columns: int) -> None:

@@ -20,6 +20,9 @@ from numalloc_tools.problem import Problem
 from observed import COMMAND, MIB, WrittenPage, numalloc, program, start_of
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+# Each of them removes pages that others left behind, and makes some: one after the other.
+pytestmark = pytest.mark.xdist_group("statistics-pages")
+
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 

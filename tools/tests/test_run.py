@@ -14,8 +14,13 @@ from numalloc_tools.run.flags import generated
 from numalloc_tools.run.setting import Setting
 
 LIBRARY = str(our_library())
+NAME = Path(LIBRARY).name  # with its version, where the name without it is a link
 COMMAND = [sys.executable, "-c", "from numalloc_tools.cli import main; main()", "run"]
 LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "MPI_", "MV2_")
+
+
+def beside(name: str) -> str:
+    return str(Path(LIBRARY).with_name(name))
 
 
 def run(*words: object, **options) -> subprocess.CompletedProcess:
@@ -35,7 +40,7 @@ def test_library_is_in_the_program():
 
 
 def test_another_allocator_is_in_the_program():
-    found = maps_of("--allocator", LIBRARY.replace("libnumalloc.so", "libnumalloc-counted.so"))
+    found = maps_of("--allocator", beside("libnumalloc-counted.so"))
     assert "libnumalloc-counted.so" in found and LIBRARY not in found
 
 
@@ -44,7 +49,7 @@ def test_glibc_preloads_nothing():
 
 
 def test_users_own_libraries_stay_and_other_allocators_go():
-    binding = LIBRARY.replace("libnumalloc.so", "libnumalloc-binding.so")
+    binding = beside("libnumalloc-binding.so")
     done = run("--show", "--", "true", env={"LD_PRELOAD": f"/lib/libmine.so {binding} /lib/libjemalloc.so.2"})
     assert f"LD_PRELOAD=/lib/libmine.so:{LIBRARY} " in done.stdout
     done = run("--allocator", "glibc", "--show", "--", "true", env={"LD_PRELOAD": LIBRARY})
@@ -128,7 +133,7 @@ def test_script_without_a_first_line_is_a_shells(stays, tmp_path):
     [
         (["--allocator", "nomalloc"], "--allocator: 'nomalloc' is unknown; accepted: numalloc, glibc, "),
         (["--allocator", "/no/such.so"], "/no/such.so is not a file"),
-        (["--allocator", LIBRARY.replace("libnumalloc.so", "libnumalloc-binding.so")], "accepted: --binding-only"),
+        (["--allocator", beside("libnumalloc-binding.so")], "accepted: --binding-only"),
         (["--threads", "thick"], "--threads: 'thick' is unknown; accepted: default, none, sparse, dense"),
         (["--memory", "everywhere"], "--memory: 'everywhere' is not understood; accepted: default, first-touch"),
         (["--memory", "preferred:77"], "this machine has no node 77; accepted: 0"),
@@ -220,7 +225,7 @@ def test_switches_join_what_the_user_has_set():
 def test_static_program_runs_and_is_told():
     done = run("--", "busybox", "echo", "ran")
     assert (done.returncode, done.stdout) == (0, "ran\n")
-    assert done.stderr == "numalloc: busybox is linked statically: it runs without libnumalloc.so\n"
+    assert done.stderr == f"numalloc: busybox is linked statically: it runs without {NAME}\n"
     # Its children may be linked otherwise.
     assert "libnumalloc" in run("--", "busybox", "sh", "-c", "exec /bin/cat /proc/self/maps").stdout
 
@@ -236,7 +241,7 @@ def test_setuid_program_runs_and_is_told(tmp_path):
     if "libnumalloc" in done.stdout:
         pytest.skip("this file system is mounted nosuid")
     assert done.returncode == 0
-    said = "numalloc: true changes its user (setuid), so the loader preloads nothing: it runs without libnumalloc.so\n"
+    said = f"numalloc: true changes its user (setuid), so the loader preloads nothing: it runs without {NAME}\n"
     assert done.stderr == said
 
 

@@ -15,6 +15,9 @@ from numalloc_tools.observe.rates import rates
 from numalloc_tools.observe.remote import remote_share
 from observed import COMMAND, MIB, numalloc, program, stat
 
+# Each of them removes pages that others left behind, and makes some: one after the other.
+pytestmark = pytest.mark.xdist_group("statistics-pages")
+
 ONE_NODE = Machine((0,), {})
 
 
@@ -135,6 +138,7 @@ def test_part_of_the_kernel_is_refused():
 _AS_SOMEBODY_ELSE = """
 import os, sys
 from numalloc_tools.cli import main
+
 for pid in os.getpid(), sys.argv[1]:
     sys.argv = ["numalloc", "stat", str(pid)]
     try:

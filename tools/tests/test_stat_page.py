@@ -15,6 +15,9 @@ from observed import COMMAND, MIB, WrittenPage, numalloc, program, start_of, sta
 from terminal import Terminal, plain
 
 
+# Each of them removes pages that others left behind, and makes some: one after the other.
+pytestmark = pytest.mark.xdist_group("statistics-pages")
+
 def test_page_is_read():
     with program() as process, WrittenPage(process.pid, start_of(process.pid), extra=16).written():
         seen = stat(process.pid)
@@ -157,6 +160,7 @@ for turn in range(1, 1 << 40):
 
 _ALLOCATING = """
 import signal, sys, time
+
 signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 held = [bytes(3000) for _ in range(20000)]
 big = bytearray(10 << 20)

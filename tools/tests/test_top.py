@@ -12,6 +12,9 @@ from numalloc_tools.observe.model import Memory, Moment, NodeMemory
 from observed import COMMAND, WrittenPage, numalloc, program, start_of
 from terminal import ENTERED, LEFT, Terminal, plain
 
+# Each of them removes pages that others left behind, and makes some: one after the other.
+pytestmark = pytest.mark.xdist_group("statistics-pages")
+
 
 @pytest.fixture
 def two_programs():

@@ -1,6 +1,7 @@
 """The library's options, read from the table that the library itself is made from."""
 
 import re
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -58,9 +59,13 @@ def _size(text: str) -> bool:
     return match is not None and int(match[1]) << _UNITS[(match[2] or "").upper()] < 1 << 64
 
 
+# The kernel's own, libc's, and those of faults.
+_NOT_HANDLED = (9, 19, 32, 33, *map(int, (signal.SIGILL, signal.SIGTRAP, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)))
+
+
 def _signal(text: str) -> bool:
     if re.fullmatch("[0-9]+", text):
-        return 1 <= int(text) <= 64 and int(text) not in (9, 19)
+        return 1 <= int(text) <= 64 and int(text) not in _NOT_HANDLED
     return text.removeprefix("SIG") in ("USR1", "USR2", "HUP", "WINCH", "PROF", "none")
 
 
@@ -75,7 +80,7 @@ KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "Path": ("a path, or none", bool),
     "Milliseconds": ("milliseconds, a number with ms or s, or -1 for never", _milliseconds),
     "Size": ("bytes, or a number with K, M, G or T", _size),
-    "Signal": ("USR1, USR2, HUP, WINCH, PROF, a number from 1 to 64 but 9 and 19, or none", _signal),
+    "Signal": ("USR1, USR2, HUP, WINCH, PROF, another signal's number, or none", _signal),
     "Flag": ("0, 1, off, on, no, yes", _words("0", "1", "off", "on", "no", "yes")),
 }
 _ANY = ("a text", bool)  # of a kind that is not in the list yet: the library says what it does not understand
