@@ -250,6 +250,13 @@ int numalloc_move(void *p, int node) NUMALLOC_NOEXCEPT;
  * others). ESRCH for a thread that is not known. Returns 0. */
 int numalloc_rehome_thread(pthread_t thread, int node) NUMALLOC_NOEXCEPT;
 
+/* ---- The heap profile (NUMALLOC_PROFILE). */
+
+/* Writes what it has recorded since the start of the process into the file, in pprof's format; NULL: where
+ * NUMALLOC_PROFILE_FILE says. Returns 0; ENOTSUP when the profile is off, EINVAL when no file is named or its name is
+ * too long, ENOMEM, or the kernel's error for the file. Takes some 16 KiB of the caller's stack. */
+int numalloc_profile_dump(const char *path) NUMALLOC_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

@@ -123,6 +123,17 @@ constexpr bool parse_Size(const char* text, Bytes& result) {
     return true;
 }
 
+// Bytes between two samples; 0 for none.
+constexpr Bytes usual_sampling = 512 * KiB;
+constexpr bool parse_Sampling(const char* text, Bytes& result) {
+    if (same(text, "off")) return result = 0, true;
+    if (same(text, "on")) return result = usual_sampling, true;
+    Bytes bytes = 0;
+    if (!parse_Size(text, bytes) || bytes > GiB) return false;
+    result = bytes;
+    return true;
+}
+
 // A default that its own kind does not accept does not compile.
 #define NUMALLOC_OPTION(name, Kind, default_text, what)       \
     static_assert([] {                                        \

@@ -77,4 +77,10 @@ std::uint32_t milliseconds() {
                                       static_cast<std::uint64_t>(t.tv_nsec) / 1000000);
 }
 
+std::uint64_t time_of_day() {
+    timespec t{};
+    by_system_call(CLOCK_REALTIME, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1000000000 + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
 }  // namespace numalloc::os

@@ -9,4 +9,7 @@ namespace numalloc::os {
 // Milliseconds since boot; wraps after 49 days, so compare differences only.
 std::uint32_t milliseconds();
 
+// Nanoseconds since 1970. A system call.
+std::uint64_t time_of_day();
+
 }  // namespace numalloc::os

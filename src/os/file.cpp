@@ -18,6 +18,10 @@ long open_to_append(const char* path) {
     return call(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
 }
 
+long create_file(const char* path) {
+    return call(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+}
+
 long write_all(long fd, const char* text, Bytes length) {
     const WritesAreHarmless meanwhile;
     while (length > 0) {

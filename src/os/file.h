@@ -9,6 +9,8 @@ constexpr Bytes longest_path = 4096;
 
 // For appending; made with mode 0666 less the umask where there is none. A descriptor, or -errno.
 long open_to_append(const char* path);
+// The same, and what was in it is gone.
+long create_file(const char* path);
 // Writes all of it. 0 or -errno; no signal comes of it.
 long write_all(long fd, const char* text, Bytes length);
 void close_file(long fd);

@@ -27,6 +27,7 @@ enum class LockRank : std::uint8_t {
     growth,       // the end of what a node has mapped
     pages,        // a node's free bags
     metadata,     // a node's thread heaps
+    profile,      // what the heap profile has recorded
     count
 };
 

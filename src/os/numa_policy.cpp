@@ -77,6 +77,10 @@ int node_of_page(const void* p) {
     return failed(result) ? static_cast<int>(result) : status;
 }
 
+bool nodes_of_pages(const void* const* page, int* node, unsigned count) {
+    return !failed(call(SYS_move_pages, 0, count, page, 0, node, 0));
+}
+
 int ask_for_page(const void* p) {
     unsigned char present = 0;
     const long result = call(SYS_mincore, address_of(p) & ~(page_size() - 1), page_size(), &present);

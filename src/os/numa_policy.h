@@ -33,6 +33,8 @@ int move_to_node(void* p, Bytes bytes, unsigned os_node);
 // The node on which the page of `p` lies, or -errno: -ENOENT or -EFAULT where it was never
 // written, by the kernel's version.
 int node_of_page(const void* p);
+// The same of many pages, by one call. false where the kernel does not tell of any.
+bool nodes_of_pages(const void* const* page, int* node, unsigned count);
 
 // 0 where the page of `p` is in memory, or -errno: -ENOENT where it is not, -EFAULT where nothing is mapped. No call
 // that has to do with nodes.

@@ -30,7 +30,7 @@ inline void start_heap(unsigned nodes, HeapOptions options = {}) {
 // What malloc does with a size up to small_limit, by class.
 inline Allocation allocate_object(ClassId c) {
     if (void* p = pop(this_thread_heap, c.value)) return {p};
-    return refill(this_thread_heap, c);
+    return refill(this_thread_heap, c, shape_of(c).size);
 }
 inline void* allocate(ClassId c) { return allocate_object(c).p; }
 inline void* allocate(Bytes n) { return allocate(class_of(n)); }

@@ -52,7 +52,7 @@ TEST_F(RemoteLists, ObjectsComeFromTheirNode) {
             for (Bytes size = 1; size <= small_limit; size = size * 3 + 1) {
                 const ClassId c = class_of(size);
                 for (int i = 0; i < 20; ++i) {
-                    void* p = allocate_on(this_thread_heap, NodeId{n}, c).p;
+                    void* p = allocate_on(this_thread_heap, NodeId{n}, c, shape_of(c).size).p;
                     ASSERT_NE(p, nullptr);
                     ASSERT_EQ(process_heap.owner(p)->node, NodeId{n});
                     std::memset(p, 0xAB, size);
@@ -68,7 +68,7 @@ TEST_F(RemoteLists, AThreadKeepsFewOfOthers) {
         std::vector<void*> objects;
         for (unsigned n = 0; n <= nodes; ++n)
             for (unsigned c = 1; c < class_count; ++c)
-                if (NodeId{n} != NodeId{1}) objects.push_back(allocate_on(this_thread_heap, NodeId{n}, ClassId{c}).p);
+                if (NodeId{n} != NodeId{1}) objects.push_back(allocate_on(this_thread_heap, NodeId{n}, ClassId{c}, shape_of(ClassId{c}).size).p);
         Bytes in_use = 0;
         for (void* p : objects) in_use += usable_size(p, "test");
         EXPECT_LE(taken() - in_use, policy::remote_budget + 24 * KiB);
@@ -84,7 +84,7 @@ TEST_F(RemoteLists, FreshObjectsSayThatTheyAreZero) {
         unsigned zeroed_ones = 0;
         std::vector<char*> objects;
         for (int i = 0; i < 4000; ++i) {
-            const Allocation object = allocate_on(this_thread_heap, NodeId{2}, class_of(2000));
+            const Allocation object = allocate_on(this_thread_heap, NodeId{2}, class_of(2000), 2000);
             auto* p = static_cast<char*>(object.p);
             ASSERT_NE(p, nullptr);
             if (object.zeroed) {
@@ -199,7 +199,7 @@ TEST_F(RemoteLists, NoListSendsAnotherAway) {
                 return objects;
             };
             const auto one_of_each = [&] {
-                for (const List& list : turn) all.push_back(allocate_on(this_thread_heap, NodeId{list.node}, ClassId{list.c}).p);
+                for (const List& list : turn) all.push_back(allocate_on(this_thread_heap, NodeId{list.node}, ClassId{list.c}, shape_of(ClassId{list.c}).size).p);
             };
             one_of_each();
             const std::uint64_t before = out();

@@ -382,7 +382,7 @@ TEST_F(ThreadHeapTest, ThreadsWithoutAHeapAreServed) {
     EXPECT_EQ(pop(this_thread_heap, 5), nullptr);
     std::vector<void*> all;
     for (int i = 0; i < 100; ++i) {
-        all.push_back(allocate_without_heap(NodeId{i % 2 == 0 ? 1u : 2u}, class_of(80)).p);
+        all.push_back(allocate_without_heap(NodeId{i % 2 == 0 ? 1u : 2u}, class_of(80), 80).p);
         ASSERT_NE(all.back(), nullptr);
         EXPECT_EQ(process_heap.space().region_of(all.back()), i % 2 == 0 ? 1u : 2u);
     }

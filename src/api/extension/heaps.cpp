@@ -16,7 +16,7 @@ BoundHeap* inner(numalloc_heap* h) { return reinterpret_cast<BoundHeap*>(h); }
 
 Allocation allocate(numalloc_heap* h, Bytes n, Bytes alignment) {
     if (n > largest_request || alignment > largest_request) return {no_memory()};
-    const Allocation object = inner(h)->allocate(max_of<Bytes>(n, 1), alignment);
+    const Allocation object = allocate_in(inner(h), max_of<Bytes>(n, 1), alignment);
     if (object.p == nullptr) no_memory();
     return object;
 }
@@ -33,10 +33,15 @@ NUMALLOC_EXPORT numalloc_heap* numalloc_heap_create(int node) noexcept {
 }
 
 NUMALLOC_EXPORT void numalloc_heap_destroy(numalloc_heap* h) noexcept {
-    if (h != nullptr) inner(h)->destroy();
+    if (h == nullptr) return;
+    if (profile::on()) profile::freeing_all(inner(h));
+    inner(h)->destroy();
 }
 
-NUMALLOC_EXPORT void numalloc_heap_reset(numalloc_heap* h) noexcept { inner(h)->reset(); }
+NUMALLOC_EXPORT void numalloc_heap_reset(numalloc_heap* h) noexcept {
+    if (profile::on()) profile::freeing_all(inner(h));
+    inner(h)->reset();
+}
 
 NUMALLOC_EXPORT void* numalloc_heap_malloc(numalloc_heap* h, size_t size) noexcept {
     return allocate(h, size, 1).p;

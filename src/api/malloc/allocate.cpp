@@ -14,7 +14,12 @@ namespace {
 
 NodeId node_of(const ThreadHeap* h) { return h == &no_heap ? node_without_heap() : h->home->node; }
 
-void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return process_heap.take_big(node_of(h), n, alignment); }
+void* take_big(const ThreadHeap* h, NodeId node, Bytes n, Bytes alignment) {
+    void* const p = process_heap.take_big(node, n, alignment);
+    if (profile::on() && p != nullptr) profile::allocated(h->profile, p, n);
+    return p;
+}
+void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return take_big(h, node_of(h), n, alignment); }
 
 }  // namespace
 
@@ -24,10 +29,10 @@ Allocation allocate_slow(Bytes n) {
     if (h == nullptr) return {};
     if (n > small_limit) return {take_big(h, n, 1)};
     const ClassId c = class_of(max_of<Bytes>(n, 1));
-    if (h == &no_heap) return allocate_without_heap(node_of(h), c);
+    if (h == &no_heap) return allocate_without_heap(node_of(h), c, n);
     // A thread's first call, and sizes above the fast path's, may find an object in the list.
     if (void* p = pop(h, c.value)) return {p};
-    return refill(h, c);
+    return refill(h, c, n);
 }
 
 namespace {
@@ -70,8 +75,14 @@ Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     // See size_class.h: the class of the rounded size is aligned by itself.
     n = max_of<Bytes>(n, 1);
     const Bytes rounded = alignment <= bag_bytes ? align_up(n, alignment) : ~Bytes{0};
-    if (rounded <= small_limit) return allocate_on(h, node, class_of(rounded));
-    return {process_heap.take_big(node, n, alignment)};
+    if (rounded <= small_limit) return allocate_on(h, node, class_of(rounded), n);
+    return {take_big(h, node, n, alignment)};
+}
+
+Allocation allocate_in(BoundHeap* heap, Bytes n, Bytes alignment) {
+    const Allocation object = heap->allocate(n, alignment);
+    if (profile::on() && object.p != nullptr) profile::allocated(attached_heap->profile, object.p, n, heap);
+    return object;
 }
 
 namespace {
@@ -85,10 +96,15 @@ ThreadHeap* heap_to_free_with() {
 // An object in use, so the library is awake. `take(bytes)` finds a new place, in the heap `there` or anywhere for no_node.
 template <class Take>
 void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_stay, NodeId there, Take take) {
-    if (may_stay && fits(at, n)) return p;
+    if (may_stay && fits(at, n)) {
+        if (profile::on() && at.found != Found::small) profile::resized(p, n);
+        return p;
+    }
     if (n > largest_request) return nullptr;
-    if (at.found != Found::small)
-        if (void* const q = process_heap.resize(at, n, may_stay, there)) return q;
+    if (at.found != Found::small) {
+        void* const q = profile::on() ? profile::resize(attached_heap->profile, at, n, may_stay, there) : process_heap.resize(at, n, may_stay, there);
+        if (q != nullptr) return q;
+    }
     const Bytes old_bytes = size_of(at);
     void* const q = take(n);
     if (q == nullptr) return may_stay && n <= old_bytes ? p : nullptr;  // shrinking never fails
@@ -101,15 +117,18 @@ void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_
 // `at` may be of another bound heap, or of none.
 void* reallocate_bound(BoundHeap* into, Location at, void* p, Bytes n, const char* call) {
     const bool may_stay = at.found == Found::bound && BoundHeap::of(at) == into;
-    return reallocate_with(at, p, n, call, may_stay, no_node, [=](Bytes bytes) { return into->allocate(bytes, 1).p; });
+    return reallocate_with(at, p, n, call, may_stay, no_node, [=](Bytes bytes) { return allocate_in(into, bytes, 1).p; });
 }
+
+// Of a heap that the program made for itself.
+bool is_in_bound_heap(Location at) { return at.found == Found::bound && !(profile::on() && profile::owns(BoundHeap::of(at))); }
 
 }  // namespace
 
 void* reallocate(void* p, Bytes n, const char* call) {
     if (const auto next = NUMALLOC_ASIDE(realloc)) return next(p, n);
     const Location at = locate_object(p, call);
-    if (at.found == Found::bound) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
+    if (is_in_bound_heap(at)) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
     return reallocate_with(at, p, n, call, true, node_of(attached_heap), [](Bytes bytes) {
         void* q = allocate_fast(bytes);
         return q != nullptr ? q : allocate_slow(bytes).p;
@@ -121,7 +140,7 @@ void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
     const Location at = locate_object(p, call);
     const NodeId now = process_heap.node_of(at);
     const NodeId to = node == no_node ? now : node;
-    if (at.found == Found::bound && now == to) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
+    if (is_in_bound_heap(at) && now == to) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
     return reallocate_with(at, p, n, call, now == to, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
 }
 

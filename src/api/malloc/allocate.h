@@ -22,6 +22,9 @@ void* allocate_aligned(Bytes n, Bytes alignment);
 // The same on a node: exactly there, unless it is full and spilling is allowed. `alignment` 1 for none.
 Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node);
 
+// The same in a heap that the program made for itself; n > 0.
+Allocation allocate_in(BoundHeap* heap, Bytes n, Bytes alignment);
+
 // As realloc(p, n) for n > 0 and p of ours; `call` is named if p is invalid.
 void* reallocate(void* p, Bytes n, const char* call);
 // The same, and the result lies on the node; `no_node`: where the pages of `p` are meant to be.

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "api/malloc/aside.h"
+#include "api/malloc/profile.h"
 #include "api/interpose/fork_handlers.h"
 #include "api/malloc/replaced.h"
 #include "heap/thread/fork.h"
@@ -83,6 +84,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     o.thread_slot = align_up(sizeof(ThreadHeap), 64);
     if (!process_heap.start(o)) return false;
     operators_have_heap = !operators_replaced();
+    if (options().profile != 0) start_profile();
     if (options().verbose) say_what_was_found();
     placement::init();
     return true;

@@ -33,6 +33,8 @@ void take_over(ThreadHeap* h) {
 bool is_in_use(const ThreadHeap* h) { return h->in_use.load(std::memory_order_acquire); }
 
 void give_back(ThreadHeap* h) {
+    profile::end_thread(h->profile);
+    h->profile = nullptr;
     h->home->slots.give(h->home->pages.region(), h, h->in_use);
     h->home->pages.set_threads(h->home->slots.taken());
 }
@@ -105,6 +107,7 @@ bool attach_thread(NodeId n) {
     ThreadHeap* const h = home == nullptr ? nullptr : take_heap(home);
     if (h == nullptr) return false;
     if (left_behind(h)) take_over(h);
+    h->profile = profile::begin_thread(h->profile);
     h->checked_frees = max_of(h->checked_frees, policy::frees_to_check_again);
     h->bias = home->pages.region().bias_for(address_of(h));  // the pool's list went through this word
     h->bound = 0;

@@ -19,6 +19,15 @@ inline std::uint32_t length(const ThreadHeap* h, unsigned c) {
     return static_cast<std::uint32_t>(h->lists[c].limit - h->room[c]);
 }
 
+// Of a thread that the heap profile watches: its mallocs of the class before the next that is recorded. What changes the lists
+// leaves it as it is.
+inline std::int32_t before_record(const ThreadHeap* h, unsigned c) {
+    return h->profile->left[c] + static_cast<std::int32_t>(length(h, c));
+}
+inline void set_before_record(ThreadHeap* h, unsigned c, std::int32_t mallocs) {
+    h->profile->left[c] = mallocs - static_cast<std::int32_t>(length(h, c));
+}
+
 // A new thread's slow start.
 inline bool is_new(const ThreadHeap* h) { return h->slow_paths < policy::slow_start; }
 inline Bytes may_hold(const ThreadHeap* h) {

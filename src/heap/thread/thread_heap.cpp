@@ -126,21 +126,78 @@ bool send_to_its_shard(const ThreadHeap* h, Location at, Object* p) {
     return true;
 }
 
+// The malloc after those that the current list serves is to be recorded: what is freed meanwhile joins the sealed list.
+void free_beside_list(ThreadHeap* h, Location at, Object* p, const char* call) {
+    const unsigned c = at.class_id.value;
+    ThreadHeap::Lists& s = h->lists[c];
+    check_object(h, at, p, call);
+    if (p == s.sealed) die_of_invalid_pointer(call, p, "was freed already");
+    if (shape_of(at.class_id).batch == 1) {
+        p->next = nullptr;
+        give_batch(h, at.class_id, {p, 1}, To::ring);
+        return housekeeping(h, at.class_id);
+    }
+    if (s.sealed != nullptr && s.sealed_count >= batch_limit(h, at.class_id)) {
+        give_batch(h, at.class_id, {s.sealed, s.sealed_count}, To::ring);
+        s.sealed = nullptr;
+        housekeeping(h, at.class_id);
+    }
+    if (s.sealed == nullptr) s.sealed_count = 0;
+    p->next = s.sealed;
+    s.sealed = p;
+    ++s.sealed_count;
+    h->filled.add(c);
+    h->has_worked.store(true, std::memory_order_relaxed);
+}
+
+// A thread that the heap profile watches: so many objects come into the current list as serve the mallocs before the next that is
+// recorded.
+NUMALLOC_COLD void free_counted(ThreadHeap* h, Location at, Object* p, const char* call) {
+    const unsigned c = at.class_id.value;
+    if (h->profile->left[c] <= 0) return free_beside_list(h, at, p, call);
+    const std::int32_t mallocs = before_record(h, c);
+    if (--h->room[c] < 0) {
+        free_into_full_list(h, at, p, call);
+    } else {
+        p->next = h->head[c];
+        h->head[c] = p;
+    }
+    set_before_record(h, c, mallocs);
+}
+
 // What push() would have done, had fast frees been on, or other nodes' objects been its too.
 void free_checked(ThreadHeap* h, Location at, Object* p, const char* call) {
     const unsigned c = at.class_id.value;
     if (h->checked_frees > 0) {
         check_object(h, at, p, call);
         if (holds(h->head[c], p) || holds(h->lists[c].sealed, p)) die_of_invalid_pointer(call, p, "was freed already");
-        if (--h->checked_frees == 0) h->bound = h->fast_bound;
+        if (--h->checked_frees == 0) (h->profile != nullptr ? h->profile->bound : h->bound) = h->fast_bound;
         if (send_to_its_shard(h, at, p)) return;
     }
+    if (h->profile != nullptr) return free_counted(h, at, p, call);
     if (--h->room[c] < 0) return free_into_full_list(h, at, p, call);
     p->next = h->head[c];
     h->head[c] = p;
 }
 
+// push() of a thread that the heap profile watches: so many come into the list as may before the next recorded malloc.
+NUMALLOC_INLINE bool push_counted(ThreadHeap* h, void* p) {
+    profile::ThreadProfile& counts = *h->profile;
+    const std::uint64_t j = (address_of(p) + h->bias) >> bag_shift;
+    if (NUMALLOC_UNLIKELY(j >= counts.bound)) return false;
+    const std::size_t c = load_relaxed(*(reinterpret_cast<const std::uint8_t*>(h) - class_reach + j));
+    if (NUMALLOC_UNLIKELY(h->room[c] <= 0 || counts.left[c] <= 0)) return false;
+    --h->room[c];
+    --counts.left[c];
+    auto* const object = static_cast<Object*>(p);
+    object->next = h->head[c];
+    h->head[c] = object;
+    return true;
+}
+
 NUMALLOC_INLINE void free_without_class(Location at, void* p, const char* call) {
+    if (profile::on())
+        if (const char* const why = profile::freeing(at, p)) die_of_invalid_pointer(call, p, why);
     if (at.found == Found::big) return process_heap.give_big(at);
     const char* const why = at.found == Found::bound ? BoundHeap::free(at, p) : why_invalid(at, p);
     if (why != nullptr) die_of_invalid_pointer(call, p, why);
@@ -186,9 +243,7 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     return {first, supply.zeroed};
 }
 
-}  // namespace
-
-Allocation refill(ThreadHeap* h, ClassId id) {
+NUMALLOC_INLINE Allocation refill_any(ThreadHeap* h, ClassId id) {
     const unsigned c = id.value;
     ThreadHeap::Lists& s = h->lists[c];
     if (h->head[c] == &end_of_list) return take_batch(h, id, true);
@@ -205,18 +260,68 @@ Allocation refill(ThreadHeap* h, ClassId id) {
     return {last};
 }
 
-Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c) {
-    if (h == &no_heap || process_heap.mechanisms().keeps_others()) return allocate_without_heap(n, c);
+// What is longer goes back to sealed, which is empty.
+void keep_at_most(ThreadHeap* h, unsigned c, std::uint32_t count) {
+    ThreadHeap::Lists& s = h->lists[c];
+    const std::uint32_t held = length(h, c);
+    if (held <= count) return;
+    Object* const list = h->head[c];
+    s.sealed = list;
+    s.sealed_count = static_cast<std::uint16_t>(held - count);
+    if (count == 0) return set_empty(h, c);
+    Object* last = list;
+    for (std::uint32_t i = 1; i < count; ++i) last = last->next;
+    s.sealed = last->next;
+    last->next = nullptr;
+    set_current(h, c, list, count, count + s.capacity);
+}
+
+// Of a thread that the heap profile watches. The malloc that is recorded has its object from elsewhere.
+NUMALLOC_COLD Allocation refill_counted(ThreadHeap* h, ClassId id, Bytes asked) {
+    const unsigned c = id.value;
+    ThreadHeap::Lists& s = h->lists[c];
+    std::int32_t mallocs = before_record(h, c);
+    if (mallocs <= 0) {
+        mallocs = profile::draw(*h->profile, id);
+        set_before_record(h, c, mallocs);
+        if (const Allocation object = profile::allocate(h->home->node, id, asked); object.p != nullptr) return object;
+        ++mallocs;  // with no memory for it another one takes its place
+    }
+    if (h->head[c] == &end_of_list && s.sealed != nullptr) {
+        set_current(h, c, s.sealed, s.sealed_count, s.sealed_count + std::uint32_t{s.capacity});
+        s.sealed = nullptr;
+    }
+    Allocation object{pop(h, c)};
+    if (object.p == nullptr) object = refill_any(h, id);
+    if (object.p != nullptr) --mallocs;
+    keep_at_most(h, c, static_cast<std::uint32_t>(mallocs));
+    set_before_record(h, c, mallocs);
+    return object;
+}
+
+}  // namespace
+
+Allocation refill(ThreadHeap* h, ClassId id, Bytes asked) {
+    if (NUMALLOC_UNLIKELY(h->profile != nullptr)) return refill_counted(h, id, asked);
+    return refill_any(h, id);
+}
+
+Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c, Bytes asked) {
+    if (h == &no_heap || process_heap.mechanisms().keeps_others()) return allocate_without_heap(n, c, asked);
     if (h->home->node == n) {
         void* p = pop(h, c.value);
-        return p != nullptr ? Allocation{p} : refill(h, c);
+        return p != nullptr ? Allocation{p} : refill(h, c, asked);
     }
+    if (profile::on() && profile::chooses(h->profile, shape_of(c).size))
+        if (const Allocation object = profile::allocate(n, c, asked); object.p != nullptr) return object;
     if (void* p = h->remote_cache.take(n, c)) return {p};
     housekeeping(h, no_class);
     return h->remote_cache.fetch(n, c);
 }
 
-Allocation allocate_without_heap(NodeId n, ClassId c) {
+Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked) {
+    if (profile::on() && profile::chooses(nullptr, shape_of(c).size))
+        if (const Allocation object = profile::allocate(n, c, asked); object.p != nullptr) return object;
     const Supply supply = process_heap.take_small(n, c, 1);
     if (supply.fresh != nullptr || supply.count == 0) return {supply.fresh, supply.zeroed};
     if (supply.count > 1) {
@@ -247,6 +352,7 @@ NUMALLOC_INLINE void free_at(ThreadHeap* h, Location at, void* p, Freed why, con
 }
 
 void free_slow(ThreadHeap* h, void* p, Freed why, const char* call) {
+    if (why != Freed::full && NUMALLOC_UNLIKELY(h->profile != nullptr) && push_counted(h, p)) return;
     if (p != nullptr) free_at(h, locate(p), p, why, call);
 }
 

@@ -22,7 +22,7 @@
 // free() adds `bias` (address_space.h has the equation): one unsigned comparison with `bound`, or
 // class 0, sends NULL, foreign pointers, other nodes' objects, and threads without a heap (whose bound is 0) to
 // the slow path. A new heap's first frees take it too, and are checked in full: enough to catch the
-// bug of a small program, nothing to a long-running one.
+// bug of a small program, nothing to a long-running one. While the heap profile is on all frees take it (heap/profile/profile.h).
 #pragma once
 
 #include <atomic>
@@ -30,6 +30,7 @@
 #include "base/atomic.h"
 #include "base/bit_set.h"
 #include "heap/process/locate.h"
+#include "heap/profile/profile.h"
 #include "heap/thread/remote_cache.h"
 #include "os/waiting.h"
 
@@ -59,6 +60,7 @@ struct ThreadHeap {
     };
     Lists lists[class_count] = {};
     NodeHeap* home = nullptr;
+    profile::ThreadProfile* profile = nullptr;  // of a thread that the heap profile watches; then no free is fast
     std::uint64_t fast_bound = 0;     // what `bound` is once fast frees are on
     std::uint32_t checked_frees = 0;  // still to come before that: each is checked in full
     std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping
@@ -160,11 +162,12 @@ void detach_thread();
 // Hands over what the calling thread holds, but leaves it its heap.
 void flush_thread();
 
-// An object of the class from any node. Where the node is full as take_small() says; `h` may be &no_heap.
-Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c);
+// An object of the class from any node, for a request of `asked` bytes. Where the node is full as take_small() says; `h` may
+// be &no_heap.
+Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c, Bytes asked);
 
 // An object of the class, when pop() had none.
-Allocation refill(ThreadHeap* heap, ClassId c);
+Allocation refill(ThreadHeap* heap, ClassId c, Bytes asked);
 
 // After a fork, in the child: the heaps of threads that the child does not have may serve new threads, once they
 // are wanted. What those threads held is lost to the child, but for their remote caches: housekeeping finds them.
@@ -185,7 +188,7 @@ void for_each_thread_heap(Visit visit) {
 }
 
 // One object for a thread without a heap.
-Allocation allocate_without_heap(NodeId n, ClassId c);
+Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked);
 
 // Frees what push() did not: `call` names the caller's function in the message that ends the
 // program when `p` is not an object in use.

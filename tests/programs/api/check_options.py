@@ -20,6 +20,7 @@ GOOD = {
     "purge_delay": ["0", "-1", "1000", "50ms", "2s"],
     "reserve": ["0", "64G", "512M", "8589934592"],
     "deepbind": ["share", "drop", "keep"],
+    "profile": ["off", "0"],
     "verbose": ["0"],
     "statistics": ["none"],
     "statistics_signal": ["USR1", "SIGUSR2", "12", "none"],
@@ -35,9 +36,10 @@ BAD = {
     "purge_delay": ["soon", "-5", "10 minutes", "99999999999999999999"],
     "reserve": ["lots", "-1", "5Q"],
     "deepbind": ["dropped", "1"],
+    "profile": ["often", "2G", "-1", "512 K"],
     "verbose": ["2", "yes please"],
 }
-ACCEPTED = {"binding": "saturate", "memory_binding": "strict", "memory": "bind:NODES", "interleave": "serial", "thp": "off", "purge_delay": "ms", "reserve": "G", "deepbind": "keep", "verbose": "1"}
+ACCEPTED = {"binding": "saturate", "memory_binding": "strict", "memory": "bind:NODES", "interleave": "serial", "thp": "off", "purge_delay": "ms", "reserve": "G", "deepbind": "keep", "profile": "512K", "verbose": "1"}
 failures = []
 
 

@@ -1,0 +1,89 @@
+#include "api/malloc/profile.h"
+
+#include <atomic>
+#include <cerrno>
+
+#include "api/export.h"
+#include "heap/profile/busy.h"
+#include "heap/profile/profile.h"
+#include "heap/profile/stack.h"
+#include "heap/profile/write.h"
+#include "numalloc/numalloc.h"
+#include "options/options.h"
+#include "os/affinity.h"
+#include "os/ending_signals.h"
+#include "os/report.h"
+
+namespace numalloc::api {
+
+namespace {
+
+int first_process = 0;
+
+void complain(const char* path, long error) {
+    os::Line line;
+    line << "the heap profile could not be written to " << path << ": error " << static_cast<int>(-error);
+    os::say(line);
+}
+
+// A child of fork() has a profile of its own, which begins with what its parent had.
+void write_as_the_option_says(const char* why) {
+    if (!profile::on() || options().profile_file == nullptr) return;
+    const char* const pattern = options().profile_file;
+    if (os::process_id() != first_process && !profile::names_process(pattern)) return;
+    profile::Path path;
+    if (!profile::make_path(pattern, path)) return complain(pattern, -ENAMETOOLONG);
+    if (const long error = profile::write(path.text, why); error != 0) complain(path.text, error);
+}
+
+// Not after _exit(), exec or another signal than those below.
+__attribute__((destructor)) void write_at_exit() { write_as_the_option_says("at exit"); }
+
+constinit std::atomic<int> ending_by{0};
+
+void write_and_end() {
+    const int signal = ending_by.load(std::memory_order_relaxed);
+    write_as_the_option_says("at the end by a signal");
+    os::end_by(signal);
+}
+
+// A thread that is just at work on the profile ends the process when it is done.
+bool write_before_end(int signal) {
+    ending_by.store(signal, std::memory_order_relaxed);
+    if (profile::put_off(write_and_end)) return false;
+    write_as_the_option_says("at the end by a signal");
+    return true;
+}
+
+}  // namespace
+
+void start_profile() {
+    first_process = os::process_id();
+    os::Line line;
+    if (!profile::start(options().profile)) {
+        line << "no memory for the heap profile";
+        os::say(line);
+        return;
+    }
+    os::before_ending_signals(write_before_end);
+    if (profile::has_unwinder()) return;
+    line << "the heap profile has no stacks: preload libgcc_s.so.1 as well";
+    os::say(line);
+}
+
+}  // namespace numalloc::api
+
+using namespace numalloc;
+
+extern "C" NUMALLOC_EXPORT int numalloc_profile_dump(const char* path) noexcept {
+    long error = -ENOTSUP;
+    if (profile::on()) {
+        profile::Path by_option;
+        error = -EINVAL;
+        if (path == nullptr && options().profile_file != nullptr && profile::make_path(options().profile_file, by_option)) path = by_option.text;
+        if (path != nullptr) error = profile::write(path, "when the program asked");
+    }
+    if (error == 0) return 0;
+    errno = static_cast<int>(-error);
+    return -1;
+}

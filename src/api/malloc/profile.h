@@ -1,0 +1,9 @@
+// The heap profile of the process: begun with the heap, written when the process ends.
+#pragma once
+
+namespace numalloc::api {
+
+// As the options say; before the first thread has its heap.
+void start_profile();
+
+}  // namespace numalloc::api

@@ -1,0 +1,50 @@
+// Which allocations are recorded: each byte that a program asks for with the same small probability, one in `period`, and an
+// object if one of its bytes is (a Poisson process over all bytes). So an object of n bytes is recorded with probability
+// 1 - exp(-n / period), and a recorded one stands for as many as the inverse of that: no size is over- or underestimated.
+//
+// The process has no memory. So each class of each thread can draw for itself how many objects come before the next recorded one,
+// and may draw anew at any time; and what is allocated one by one is asked one by one.
+#pragma once
+
+#include "base/bits.h"
+
+namespace numalloc::profile {
+
+class Random {
+public:
+    explicit Random(std::uint64_t seed) : state_(seed) {}
+    // Any of 2^64, all equally likely (splitmix64).
+    std::uint64_t next() { return mixed(state_ += step); }
+
+    static constexpr std::uint64_t step = 0x9E3779B97F4A7C15U;
+    static constexpr std::uint64_t mixed(std::uint64_t x) {
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+        return x ^ (x >> 31);
+    }
+
+private:
+    std::uint64_t state_;
+};
+
+// The exponential distribution with mean 1, from a number that is any of 2^64.
+double exponential(std::uint64_t random);
+
+// 1 - exp(-x), x >= 0: exact for small x, too.
+double one_minus_exp(double x);
+
+struct Sampling {
+    static constexpr Bytes largest_period = GiB;
+    Bytes period = largest_period;
+
+    // How likely an object of so many bytes is recorded, and for how many it then stands.
+    double chance(Bytes size) const { return one_minus_exp(static_cast<double>(size) / static_cast<double>(period)); }
+    double weight(Bytes size) const { return 1.0 / chance(size); }
+
+    // Objects of that size before the next that is recorded.
+    std::int32_t distance(Bytes size, std::uint64_t random) const;
+    // Whether one object is recorded.
+    bool chooses(Bytes size, std::uint64_t random) const;
+};
+
+}  // namespace numalloc::profile

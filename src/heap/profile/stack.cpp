@@ -1,0 +1,66 @@
+#include "heap/profile/stack.h"
+
+#include <elf.h>
+#include <link.h>
+#include <unwind.h>
+
+#pragma weak _Unwind_Backtrace
+#pragma weak _Unwind_GetIPInfo
+
+extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
+
+namespace numalloc::profile {
+
+namespace {
+
+struct Range {
+    Address begin = 0, end = 0;
+    bool contains(Address a) const { return a - begin < end - begin; }
+};
+
+// Our own code. In a program that the library is linked into (libnumalloc.a) it cannot be told from the rest: nothing.
+Range own_code() {
+    const auto base = reinterpret_cast<Address>(&__ehdr_start);
+    const auto* const header = reinterpret_cast<const ElfW(Phdr)*>(base + __ehdr_start.e_phoff);
+    Range own{base, base};
+    if (__ehdr_start.e_type != ET_DYN) return {};
+    for (unsigned i = 0; i < __ehdr_start.e_phnum; ++i) {
+        const ElfW(Phdr)& segment = header[i];
+        if (segment.p_type == PT_INTERP) return {};
+        if (segment.p_type == PT_LOAD) own.end = max_of(own.end, base + segment.p_vaddr + segment.p_memsz);
+        if (segment.p_type != PT_DYNAMIC) continue;
+        for (auto* d = reinterpret_cast<const ElfW(Dyn)*>(base + segment.p_vaddr); d->d_tag != DT_NULL; ++d)
+            if (d->d_tag == DT_FLAGS_1 && (d->d_un.d_val & DF_1_PIE) != 0) return {};
+    }
+    return own;
+}
+
+struct Walk {
+    Stack& stack;
+    Range own;
+};
+
+_Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
+    Walk& walk = *static_cast<Walk*>(argument);
+    int at_the_instruction = 0;
+    Address address = static_cast<Address>(_Unwind_GetIPInfo(context, &at_the_instruction));
+    if (address == 0) return _URC_END_OF_STACK;
+    // A return address is behind the call, maybe in another line or function.
+    if (at_the_instruction == 0) --address;
+    if (walk.stack.depth == 0 && walk.own.contains(address)) return _URC_NO_REASON;
+    walk.stack.frame[walk.stack.depth++] = address;
+    return walk.stack.depth < deepest_stack ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+}  // namespace
+
+bool has_unwinder() { return _Unwind_Backtrace != nullptr && _Unwind_GetIPInfo != nullptr; }
+
+void capture(Stack& stack) {
+    stack.depth = 0;
+    if (!has_unwinder()) return;
+    Walk walk{stack, own_code()};
+    _Unwind_Backtrace(take_frame, &walk);
+}
+
+}  // namespace numalloc::profile

@@ -1,0 +1,92 @@
+// What was recorded: the blocks that live, each for itself, and those that were freed, summed up by stack and nodes.
+//
+// Nothing is left out in silence: what found no memory for its record is counted.
+#pragma once
+
+#include <atomic>
+
+#include "heap/profile/stack_table.h"
+#include "os/lock.h"
+
+namespace numalloc::profile {
+
+// The kernel's number of a node.
+using OsNode = std::int16_t;
+constexpr OsNode unknown_node = -1;  // nobody told; of pages: there are none yet
+constexpr OsNode not_freed = -2;
+
+// A recorded block.
+struct Block {
+    const void* address = nullptr;
+    const void* heap = nullptr;        // the program's own heap that it is of
+    const KeptStack* stack = nullptr;
+    Bytes size = 0;                    // as it was asked for
+    double objects = 0;                // so many does it stand for
+    OsNode allocated_on = unknown_node;
+
+    const void* key() const { return address; }
+    bool used() const { return address != nullptr; }
+    static std::uint64_t hash(const void* p);
+};
+
+// Where blocks of one stack were.
+struct Site {
+    const KeptStack* stack = nullptr;
+    OsNode allocated_on = unknown_node;  // the thread
+    OsNode pages_on = unknown_node;
+    OsNode freed_on = not_freed;         // the thread
+
+    bool operator==(const Site&) const = default;
+};
+
+struct Amount {
+    double objects = 0;
+    double bytes = 0;
+    void add(double more, Bytes size) {
+        objects += more;
+        bytes += more * static_cast<double>(size);
+    }
+};
+
+struct SiteUse {
+    Site site;
+    Amount allocated;
+    Amount in_use;
+
+    const Site& key() const { return site; }
+    bool used() const { return site.stack != nullptr; }
+    static std::uint64_t hash(const Site& site);
+};
+
+// Thread-safe.
+class Store {
+public:
+    // Fills in block.stack. false with no memory, which is counted.
+    bool add(Block block, const Stack& stack) NUMALLOC_EXCLUDES(lock_);
+    // As it was taken out.
+    void put_back(const Block& block) NUMALLOC_EXCLUDES(lock_);
+    // An unused block if there is none at `p`.
+    Block take_out(const void* p) NUMALLOC_EXCLUDES(lock_);
+    // Some block of the heap; an unused one if there are no more.
+    Block take_out_of(const void* heap) NUMALLOC_EXCLUDES(lock_);
+    void set_size(const void* p, Bytes size) NUMALLOC_EXCLUDES(lock_);
+    // A block that was taken out is freed.
+    void add_freed(const Block& block, OsNode pages_on, OsNode freed_on) NUMALLOC_EXCLUDES(lock_);
+
+    void count_lost() { lost_.fetch_add(1, std::memory_order_relaxed); }
+    std::uint64_t lost() const { return lost_.load(std::memory_order_relaxed); }
+    std::size_t live() NUMALLOC_EXCLUDES(lock_);
+
+    // Adds up everything by site. `pages_of(block)` says where a living block's pages are. false with no memory.
+    using PagesOf = OsNode (*)(const Block& block);
+    bool sum_up(Table<SiteUse>& into, PagesOf pages_of) NUMALLOC_EXCLUDES(lock_);
+
+private:
+    os::Lock<os::LockRank::profile> lock_;
+    StackTable stacks_ NUMALLOC_GUARDED_BY(lock_);
+    Table<Block> live_ NUMALLOC_GUARDED_BY(lock_);
+    Table<SiteUse> freed_ NUMALLOC_GUARDED_BY(lock_);
+    std::atomic<std::uint64_t> lost_{0};
+};
+
+}  // namespace numalloc::profile
