@@ -90,6 +90,7 @@ __attribute__((noinline)) void capture_deeper(Stack& stack, int deeper) {
 }
 
 TEST(ProfileStacks, AreKeptOnce) {
+    allow_stacks();
     StackTable table;
     Stack a;
     Stack b;

@@ -39,6 +39,12 @@ void write_as_the_option_says(const char* why) {
 // Not after _exit(), exec or another signal than those below.
 __attribute__((destructor)) void write_at_exit() { write_as_the_option_says("at exit"); }
 
+#if defined(NUMALLOC_STATIC)
+__attribute__((constructor)) void begin_stacks() {
+    if (profile::on()) profile::allow_stacks();
+}
+#endif
+
 constinit std::atomic<int> ending_by{0};
 
 void write_and_end() {
@@ -66,7 +72,10 @@ void start_profile() {
         return;
     }
     os::before_ending_signals(write_before_end);
-    if (profile::has_unwinder()) return;
+#if !defined(NUMALLOC_STATIC)
+    profile::allow_stacks();
+#endif
+    if (profile::has_unwinder() || !options().verbose) return;
     line << "the heap profile has no stacks: preload libgcc_s.so.1 as well";
     os::say(line);
 }

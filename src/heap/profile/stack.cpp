@@ -4,8 +4,18 @@
 #include <link.h>
 #include <unwind.h>
 
+#include <atomic>
+
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetIPInfo
+
+// Where the unwinder looks itself up before all else; and ends the program if it finds nothing.
+struct dwarf_eh_bases {
+    void* tbase;
+    void* dbase;
+    void* func;
+};
+extern "C" __attribute__((weak)) const void* _Unwind_Find_FDE(void* address, dwarf_eh_bases* bases);
 
 extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
 
@@ -54,11 +64,19 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
 
 }  // namespace
 
-bool has_unwinder() { return _Unwind_Backtrace != nullptr && _Unwind_GetIPInfo != nullptr; }
+bool has_unwinder() { return _Unwind_Backtrace != nullptr && _Unwind_GetIPInfo != nullptr && _Unwind_Find_FDE != nullptr; }
+
+static constinit std::atomic<bool> can_unwind{false};
+
+void allow_stacks() {
+    dwarf_eh_bases bases{};
+    if (!has_unwinder() || _Unwind_Find_FDE(reinterpret_cast<char*>(&_Unwind_Backtrace) + 1, &bases) == nullptr) return;
+    can_unwind.store(true, std::memory_order_relaxed);
+}
 
 void capture(Stack& stack) {
     stack.depth = 0;
-    if (!has_unwinder()) return;
+    if (!can_unwind.load(std::memory_order_relaxed)) return;
     Walk walk{stack, own_code()};
     _Unwind_Backtrace(take_frame, &walk);
 }

@@ -18,7 +18,10 @@ struct Stack {
 // Whether stacks can be had at all.
 bool has_unwinder();
 
-// Without an unwinder it stays empty.
+// From now on the unwinder may be called: in a static program its tables are made shortly before main, by code that allocates.
+void allow_stacks();
+
+// Without an unwinder, or before it may be called, it stays empty.
 void capture(Stack& stack);
 
 }  // namespace numalloc::profile
