@@ -24,7 +24,7 @@ SYSTEM_CALLS = set(
 # What every link adds for tools that are not there, and what older glibcs do not have.
 WEAK = {"_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__gmon_start__", "__rseq_offset", "__rseq_size",
         # The heap profile's stacks: libgcc_s, in a process that has it.
-        "_Unwind_Backtrace", "_Unwind_Find_FDE", "_Unwind_GetIPInfo",
+        "_Unwind_Backtrace", "_Unwind_Find_FDE", "_Unwind_GetCFA", "_Unwind_GetIPInfo",
         # Sanitizers: the library steps aside where there is one.
         "__asan_init", "__hwasan_init", "__lsan_init", "__memprof_init", "__msan_init", "__tsan_init"}
 

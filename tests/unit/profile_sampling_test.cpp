@@ -84,7 +84,7 @@ TEST(ProfileTable, DoesWhatAMapDoes) {
 }
 
 __attribute__((noinline)) void capture_deeper(Stack& stack, int deeper) {
-    if (deeper == 0) capture(stack);
+    if (deeper == 0) capture(stack, nullptr);
     else capture_deeper(stack, deeper - 1);
     __asm__ volatile("" : : "r"(&stack) : "memory");
 }
@@ -106,6 +106,36 @@ TEST(ProfileStacks, AreKeptOnce) {
     Stack c;
     capture_deeper(c, 1000);
     EXPECT_EQ(c.depth, deepest_stack);
+}
+
+// What is known from the last stack is what the unwinder says.
+__attribute__((noinline)) void walk_at_random(std::mt19937& random, Trail& trail, int deep, int& walks) {
+    char* const moves = static_cast<char*>(__builtin_alloca(random() % 300 + 1));
+    __asm__ volatile("" : : "r"(moves) : "memory");
+    for (int i = 0; i < 3 && walks < 3000; ++i) {
+        if (deep > 0 && random() % 2 == 0) walk_at_random(random, trail, deep - 1, walks);
+        Stack known;
+        Stack asked;
+        const auto captured = [](Stack& stack, Trail* t) __attribute__((noinline)) { capture(stack, t); };
+        captured(known, &trail);
+        captured(asked, nullptr);
+        // The two calls here are at different places.
+        ASSERT_EQ(known.depth, asked.depth);
+        for (std::uint32_t f = 2; f < asked.depth; ++f) ASSERT_EQ(known.frame[f], asked.frame[f]) << f;
+        ++walks;
+    }
+    __asm__ volatile("" : : "r"(moves) : "memory");
+}
+
+TEST(ProfileStacks, AreKnownAgain) {
+    allow_stacks();
+    Trail trail;
+    int walks = 0;
+    std::mt19937 random(5);
+    while (walks < 3000) walk_at_random(random, trail, 25, walks);
+#if defined(__x86_64__)
+    EXPECT_GT(trail.length, 4u);
+#endif
 }
 
 TEST(ProfileFile, PathsNameTheProcess) {

@@ -110,7 +110,7 @@ void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_
     if (q == nullptr) return may_stay && n <= old_bytes ? p : nullptr;  // shrinking never fails
     memcpy(q, p, min_of(old_bytes, n));
     const Freed freed = push(this_thread_heap, p);
-    if (freed != Freed::done) free_located(heap_to_free_with(), at, p, freed, call);
+    if (freed != Freed::done && !(this_thread_heap->profile != nullptr && push_counted(this_thread_heap, p))) free_located(heap_to_free_with(), at, p, freed, call);
     return q;
 }
 
@@ -163,6 +163,7 @@ NUMALLOC_COLD void free_first(void* p, Freed why, const char* call) {
 
 void free_slow_path(void* p, Freed why, const char* call) {
     ThreadHeap* const h = this_thread_heap;
+    if (NUMALLOC_UNLIKELY(h->profile != nullptr) && push_counted(h, p)) return;
     if (h != &no_heap) return free_slow(h, p, why, call);
     if (p != nullptr) free_first(p, why, call);
 }

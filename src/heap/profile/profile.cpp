@@ -32,9 +32,9 @@ BoundHeap* heap_of(NodeId node) {
 }
 
 // `size` decided that it is recorded.
-bool record(const void* p, Bytes size, Bytes asked, const BoundHeap* heap) {
+bool record(ThreadProfile* thread, const void* p, Bytes size, Bytes asked, const BoundHeap* heap) {
     Stack stack;
-    capture(stack);
+    capture(stack, thread != nullptr ? &thread->trail : nullptr);
     return recorded->store.add({.address = p, .heap = heap, .size = asked, .objects = recorded->sampling.weight(size), .allocated_on = here()}, stack);
 }
 
@@ -67,7 +67,7 @@ bool chooses(ThreadProfile* thread, Bytes size) {
     return recorded->sampling.chooses(size, thread != nullptr ? thread->random.next() : shared_random());
 }
 
-Allocation allocate(NodeId node, ClassId c, Bytes asked) {
+Allocation allocate(ThreadProfile* thread, NodeId node, ClassId c, Bytes asked) {
     const Busy self;
     BoundHeap* const heap = self.first() ? heap_of(node) : nullptr;
     const Allocation object = heap != nullptr ? heap->allocate(class_size(c), 1) : Allocation{};
@@ -75,7 +75,7 @@ Allocation allocate(NodeId node, ClassId c, Bytes asked) {
         recorded->store.count_lost();
         return {};
     }
-    if (record(object.p, class_size(c), asked, heap)) return object;
+    if (record(thread, object.p, class_size(c), asked, heap)) return object;
     BoundHeap::free(locate(object.p), object.p);
     return {};
 }
@@ -83,7 +83,7 @@ Allocation allocate(NodeId node, ClassId c, Bytes asked) {
 void allocated(ThreadProfile* thread, const void* p, Bytes asked, const BoundHeap* heap) {
     if (!chooses(thread, asked)) return;
     const Busy self;
-    if (self.first()) record(p, asked, asked, heap);
+    if (self.first()) record(thread, p, asked, asked, heap);
     else recorded->store.count_lost();
 }
 

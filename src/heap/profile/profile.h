@@ -29,7 +29,7 @@ bool chooses(ThreadProfile* thread, Bytes size);
 
 // A small object that is recorded, on the node; `asked` bytes were asked for. Nothing with no memory, or while the thread is
 // recording another: the caller takes another one.
-Allocation allocate(NodeId node, ClassId c, Bytes asked);
+Allocation allocate(ThreadProfile* thread, NodeId node, ClassId c, Bytes asked);
 // Decides about, and records, a big object or one of the program's own heap.
 void allocated(ThreadProfile* thread, const void* p, Bytes asked, const BoundHeap* heap = nullptr);
 

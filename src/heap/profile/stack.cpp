@@ -5,9 +5,11 @@
 #include <unwind.h>
 
 #include <atomic>
+#include <cstring>
 
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetIPInfo
+#pragma weak _Unwind_GetCFA
 
 // Where the unwinder looks itself up before all else; and ends the program if it finds nothing.
 struct dwarf_eh_bases {
@@ -46,25 +48,66 @@ Range own_code() {
 }
 
 struct Walk {
+    Walk(Stack& s, Range code, const Trail* t) : stack(s), own(code), last(t) {}
     Stack& stack;
     Range own;
+    const Trail* last;  // nullptr: there is none
+    std::uint32_t seen = 0;  // of it, that lie further in
+    Trail now;
 };
+
+#if defined(__x86_64__)
+Address word_below(Address stack) { return reinterpret_cast<const Address*>(stack)[-1]; }
+
+// The rest of the last stack, if this call is in it and nothing has changed outside of it: what lies there is in use, as it
+// was then. Whatever else it may say, it is memory of this stack.
+bool take_rest(Walk& walk, Trail::Call here) {
+    const Trail& last = *walk.last;
+    while (walk.seen < last.length && last.call[walk.seen].stack < here.stack) ++walk.seen;
+    if (walk.seen == last.length) return false;
+    const Trail::Call& same = last.call[walk.seen];
+    if (same.stack != here.stack || same.returns_to != here.returns_to) return false;
+    for (std::uint32_t i = walk.seen + 1; i < last.length; ++i)
+        if (word_below(last.call[i].stack) != last.call[i].returns_to) return false;
+    for (std::uint32_t i = walk.seen; i < last.length && walk.stack.depth < deepest_stack; ++i) {
+        walk.stack.frame[walk.stack.depth++] = last.call[i].returns_to - 1;
+        if (walk.now.length < deepest_stack) walk.now.call[walk.now.length++] = last.call[i];
+    }
+    return true;
+}
+#else
+// Elsewhere return addresses do not lie at one place of each frame.
+bool take_rest(Walk&, Trail::Call) { return false; }
+#endif
+
+// Only what goes outwards by ordinary calls can be known again.
+void remember(Walk& walk, Trail::Call call) {
+    Trail& now = walk.now;
+    if (now.length > 0 && call.stack <= now.call[now.length - 1].stack) walk.last = nullptr;
+    if (now.length < deepest_stack) now.call[now.length++] = call;
+}
 
 _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
     Walk& walk = *static_cast<Walk*>(argument);
     int at_the_instruction = 0;
     Address address = static_cast<Address>(_Unwind_GetIPInfo(context, &at_the_instruction));
     if (address == 0) return _URC_END_OF_STACK;
+    const Trail::Call call{address, static_cast<Address>(_Unwind_GetCFA(context))};
     // A return address is behind the call, maybe in another line or function.
     if (at_the_instruction == 0) --address;
     if (walk.stack.depth == 0 && walk.own.contains(address)) return _URC_NO_REASON;
+    if (walk.last != nullptr) {
+        if (at_the_instruction != 0) walk.last = nullptr;
+        else if (take_rest(walk, call)) return _URC_END_OF_STACK;
+        else remember(walk, call);
+    }
     walk.stack.frame[walk.stack.depth++] = address;
     return walk.stack.depth < deepest_stack ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
 }  // namespace
 
-bool has_unwinder() { return _Unwind_Backtrace != nullptr && _Unwind_GetIPInfo != nullptr && _Unwind_Find_FDE != nullptr; }
+bool has_unwinder() { return _Unwind_Backtrace != nullptr && _Unwind_GetIPInfo != nullptr && _Unwind_GetCFA != nullptr && _Unwind_Find_FDE != nullptr; }
 
 static constinit std::atomic<bool> can_unwind{false};
 
@@ -74,11 +117,16 @@ void allow_stacks() {
     can_unwind.store(true, std::memory_order_relaxed);
 }
 
-void capture(Stack& stack) {
+void capture(Stack& stack, Trail* trail) {
     stack.depth = 0;
     if (!can_unwind.load(std::memory_order_relaxed)) return;
-    Walk walk{stack, own_code()};
+    Walk walk{stack, own_code(), trail};
     _Unwind_Backtrace(take_frame, &walk);
+    if (trail == nullptr) return;
+    // A stack that was cut says nothing of what is further out than its end.
+    const bool whole = walk.last != nullptr && stack.depth < deepest_stack;
+    trail->length = whole ? walk.now.length : 0;
+    std::memcpy(trail->call, walk.now.call, trail->length * sizeof *trail->call);
 }
 
 }  // namespace numalloc::profile

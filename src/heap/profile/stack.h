@@ -15,6 +15,16 @@ struct Stack {
     Address frame[deepest_stack];
 };
 
+// Where the calls of a thread's last stack were on it, innermost first. Unwinding takes some 1,000 instructions a call; but most
+// outer calls are the same again: where the return addresses still lie where they lay, they are taken from here.
+struct Trail {
+    std::uint32_t length = 0;
+    struct Call {
+        Address returns_to;
+        Address stack;  // the return address is right below
+    } call[deepest_stack];
+};
+
 // Whether stacks can be had at all.
 bool has_unwinder();
 
@@ -22,6 +32,7 @@ bool has_unwinder();
 void allow_stacks();
 
 // Without an unwinder, or before it may be called, it stays empty.
-void capture(Stack& stack);
+// `trail`: the calling thread's, or nullptr.
+void capture(Stack& stack, Trail* trail);
 
 }  // namespace numalloc::profile

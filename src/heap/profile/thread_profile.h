@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heap/profile/sampling.h"
+#include "heap/profile/stack.h"
 #include "heap/space/size_class.h"
 
 namespace numalloc::profile {
@@ -12,6 +13,7 @@ struct ThreadProfile {
     //   left[c] + length(current) == mallocs before that one
     std::int32_t left[class_count] = {};
     Random random{0};
+    Trail trail;
     ThreadProfile* next_free = nullptr;
 };
 

@@ -180,21 +180,6 @@ void free_checked(ThreadHeap* h, Location at, Object* p, const char* call) {
     h->head[c] = p;
 }
 
-// push() of a thread that the heap profile watches: so many come into the list as may before the next recorded malloc.
-NUMALLOC_INLINE bool push_counted(ThreadHeap* h, void* p) {
-    profile::ThreadProfile& counts = *h->profile;
-    const std::uint64_t j = (address_of(p) + h->bias) >> bag_shift;
-    if (NUMALLOC_UNLIKELY(j >= counts.bound)) return false;
-    const std::size_t c = load_relaxed(*(reinterpret_cast<const std::uint8_t*>(h) - class_reach + j));
-    if (NUMALLOC_UNLIKELY(h->room[c] <= 0 || counts.left[c] <= 0)) return false;
-    --h->room[c];
-    --counts.left[c];
-    auto* const object = static_cast<Object*>(p);
-    object->next = h->head[c];
-    h->head[c] = object;
-    return true;
-}
-
 NUMALLOC_INLINE void free_without_class(Location at, void* p, const char* call) {
     if (profile::on())
         if (const char* const why = profile::freeing(at, p)) die_of_invalid_pointer(call, p, why);
@@ -284,7 +269,7 @@ NUMALLOC_COLD Allocation refill_counted(ThreadHeap* h, ClassId id, Bytes asked) 
     if (mallocs <= 0) {
         mallocs = profile::draw(*h->profile, id);
         set_before_record(h, c, mallocs);
-        if (const Allocation object = profile::allocate(h->home->node, id, asked); object.p != nullptr) return object;
+        if (const Allocation object = profile::allocate(h->profile, h->home->node, id, asked); object.p != nullptr) return object;
         ++mallocs;  // with no memory for it another one takes its place
     }
     if (h->head[c] == &end_of_list && s.sealed != nullptr) {
@@ -313,7 +298,7 @@ Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c, Bytes asked) {
         return p != nullptr ? Allocation{p} : refill(h, c, asked);
     }
     if (profile::on() && profile::chooses(h->profile, shape_of(c).size))
-        if (const Allocation object = profile::allocate(n, c, asked); object.p != nullptr) return object;
+        if (const Allocation object = profile::allocate(h->profile, n, c, asked); object.p != nullptr) return object;
     if (void* p = h->remote_cache.take(n, c)) return {p};
     housekeeping(h, no_class);
     return h->remote_cache.fetch(n, c);
@@ -321,7 +306,7 @@ Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c, Bytes asked) {
 
 Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked) {
     if (profile::on() && profile::chooses(nullptr, shape_of(c).size))
-        if (const Allocation object = profile::allocate(n, c, asked); object.p != nullptr) return object;
+        if (const Allocation object = profile::allocate(nullptr, n, c, asked); object.p != nullptr) return object;
     const Supply supply = process_heap.take_small(n, c, 1);
     if (supply.fresh != nullptr || supply.count == 0) return {supply.fresh, supply.zeroed};
     if (supply.count > 1) {
@@ -352,7 +337,6 @@ NUMALLOC_INLINE void free_at(ThreadHeap* h, Location at, void* p, Freed why, con
 }
 
 void free_slow(ThreadHeap* h, void* p, Freed why, const char* call) {
-    if (why != Freed::full && NUMALLOC_UNLIKELY(h->profile != nullptr) && push_counted(h, p)) return;
     if (p != nullptr) free_at(h, locate(p), p, why, call);
 }
 

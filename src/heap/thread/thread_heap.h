@@ -152,6 +152,20 @@ NUMALLOC_INLINE Freed push(ThreadHeap* heap, void* p) {
     return Freed::done;
 }
 
+// The same of a thread that the heap profile watches: so many objects come into the list as may before the next recorded malloc.
+NUMALLOC_INLINE bool push_counted(ThreadHeap* heap, void* p) {
+    profile::ThreadProfile& counts = *heap->profile;
+    const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
+    if (NUMALLOC_UNLIKELY(j >= counts.bound)) return false;
+    const std::size_t c = load_relaxed(*(reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j));
+    if (NUMALLOC_UNLIKELY(decrement_below_zero(counts.left[c]))) return ++counts.left[c], false;
+    if (NUMALLOC_UNLIKELY(decrement_below_zero(heap->room[c]))) return ++heap->room[c], ++counts.left[c], false;
+    auto* const object = static_cast<Object*>(p);
+    object->next = heap->head[c];
+    heap->head[c] = object;
+    return true;
+}
+
 // Creates the calling thread's heap on the node. false with no memory for it.
 bool attach_thread(NodeId n);
 
