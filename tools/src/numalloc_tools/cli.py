@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from numalloc_tools import bench, demo, doctor, lab, man, observe, run, topology, tune
+from numalloc_tools import bench, demo, doctor, lab, man, observe, profile, run, topology, tune
 from numalloc_tools.problem import Problem
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ doctor.register(app)
 app.add_typer(lab.app, name="lab")
 man.register(app)
 observe.register(app)
+profile.register(app)
 run.register(app)
 topology.register(app)
 tune.register(app)

@@ -1,0 +1,114 @@
+"""`numalloc profile`: runs a program and shows its heap profile, or shows one that is there."""
+
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from rich.console import Console
+
+from numalloc_tools.preload import our_library
+from numalloc_tools.problem import Problem
+from numalloc_tools.profile import files, flame, report
+from numalloc_tools.profile.recording import record
+from numalloc_tools.profile.samples import VIEWS, View, lost_records, samples, without_stacks
+from numalloc_tools.profile.symbols import add_names
+
+TABLE_WIDTH = 110  # where the output is no terminal
+BY = ("function", "stack", "place")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("profile", context_settings={"allow_interspersed_args": False})(profile)
+
+
+def profile(
+    command: Annotated[Optional[list[str]], typer.Argument(help="The program and its arguments, behind --.", metavar="-- PROGRAM ARGS")] = None,
+    sample: Annotated[str, typer.Option(help="Bytes for each record, on average; 1 records every allocation.", metavar="SIZE")] = "512K",
+    live: Annotated[bool, typer.Option("--live", help="Show what was in use when the profile was written.")] = False,
+    allocated: Annotated[bool, typer.Option("--allocated", help="Show all that was allocated. This is the default.")] = False,
+    leaked: Annotated[bool, typer.Option("--leaked", help="Show what was still in use when the program ended.")] = False,
+    by: Annotated[str, typer.Option(help=f"What a line of the table is: {', '.join(BY)} (of nodes).")] = "function",
+    rows: Annotated[int, typer.Option(help="Lines of each table.")] = 20,
+    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="Keep the profile here, with its names; pprof opens it.", metavar="FILE")] = None,
+    flame_file: Annotated[Optional[Path], typer.Option("--flame", help="Draw a flame graph (SVG) for a browser.", metavar="FILE")] = None,
+    show: Annotated[Optional[Path], typer.Option(help="Show the profile in this file; nothing is run.", metavar="FILE")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; a program's own output goes to standard error then.")] = False,
+    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to run with; else build/release's.")] = None,
+) -> None:
+    """Run a program and show which functions allocate how much, on which nodes, and whose memory is remote.
+
+    The report goes to standard error, so that the program's own output stays what it is. Ends with the program's
+    exit status; with 2 if something is missing or misspelt, and 127 if there is no such program.
+    """  # fmt: skip
+    view = _view(live, allocated, leaked)
+    _check(command, sample, by, rows, show)
+    for option, path in (("--output", output), ("--flame", flame_file)):
+        if path and not path.absolute().parent.is_dir():
+            raise Problem(f"{option}: the folder of {path} does not exist; accepted: a file in a folder that does")
+    if show:
+        if not show.is_file():
+            raise Problem(f"--show: {show} is not a file; accepted: a profile such as `numalloc profile -o FILE` writes")
+        _report([show], view, by, rows, output, flame_file, as_json, sys.stdout)
+        return
+    with tempfile.TemporaryDirectory(prefix="numalloc-profile-") as folder:
+        recording = record(command, our_library(library), sample, Path(folder), sys.stderr if as_json else None)
+        if not recording.files:
+            raise Problem(
+                f"{command[0]} left no profile (exit status {recording.exit_status}): it is static or setuid, ran no malloc, or did not "
+                "end by exit(); accepted: a dynamic program that does", recording.exit_status or 2
+            )  # fmt: skip
+        _report(recording.files, view, by, rows, output, flame_file, as_json, sys.stdout if as_json else sys.stderr)
+    raise typer.Exit(recording.exit_status)
+
+
+def _view(live: bool, allocated: bool, leaked: bool) -> View:
+    if live + allocated + leaked > 1:
+        raise Problem("--live, --allocated, --leaked: only one of them at a time is accepted")
+    return VIEWS["live" if live else "leaked" if leaked else "allocated"]
+
+
+def _check(command: list[str] | None, sample: str, by: str, rows: int, show: Path | None) -> None:
+    if bool(command) == bool(show):
+        what = "both a program and --show are given" if command else "no program is given"
+        raise Problem(f"{what}; accepted: `numalloc profile -- PROGRAM ARGS`, or `numalloc profile --show FILE`")
+    number = re.fullmatch(r"(\d+)([KkMmGg]?)(B|iB)?", sample)
+    amount = int(number[1]) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[number[2].upper()] if number else 0
+    if not 1 <= amount <= 2**30:
+        raise Problem(f"--sample: '{sample}' is not understood; accepted: 1 to 1G bytes, such as 64K, 512K or 4M")
+    if by not in BY:
+        raise Problem(f"--by: '{by}' is unknown; accepted: {', '.join(BY)}")
+    if rows < 1:
+        raise Problem(f"--rows: {rows} is too few; accepted: 1 or more")
+
+
+def _report(paths: list[Path], view: View, by: str, rows: int, output: Path | None, flame_file: Path | None, as_json: bool, stream) -> None:
+    profiles = [files.read(path) for path in paths]
+    for one in profiles:
+        add_names(one)
+    whole = files.merged(profiles)
+    found = samples(whole, view)
+    notes = []
+    if len(paths) > 1:
+        notes.append(f"{len(paths)} processes together")
+    if lost := lost_records(whole):
+        notes.append(f"{lost} records were lost: there was no memory for them")
+    if without_stacks(whole):
+        notes.append("there are no stacks: libgcc_s.so.1 was not in the process")
+    if output:
+        files.write(whole, output)
+        notes.append(f"the profile is in {output}: pprof {output}")
+    if flame_file:
+        flame_file.write_text(flame.svg(found, f"{view.title}"))
+        notes.append(f"the flame graph is in {flame_file}")
+    if as_json:
+        json.dump(report.as_data(found, view, rows, notes), stream, indent=2)
+        stream.write("\n")
+        return
+    terminal = Console(file=stream)
+    if not stream.isatty():
+        terminal.width = max(terminal.width, TABLE_WIDTH)
+    report.print_report(terminal, found, view, by, rows, notes)

@@ -1,0 +1,156 @@
+"""Names for the addresses of a profile: by llvm-symbolizer or addr2line where there is one, else by the file's own symbols."""
+
+import shutil
+import subprocess
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from numalloc_tools.profile.proto import Profile
+
+UNKNOWN = "??"
+
+
+@dataclass(frozen=True)
+class Name:
+    """A function, and where the address is in it."""
+
+    function: str
+    file: str = ""
+    line: int = 0
+
+
+# For each address the functions that it is in, the innermost inlined one first.
+Names = dict[int, list[Name]]
+Symbolizer = Callable[[str, list[int]], Names]
+
+
+def add_names(profile: Profile) -> None:
+    """Every location gets its functions, as far as the files are still there and say so."""
+    texts = {text: number for number, text in enumerate(profile.string_table)}
+    functions: dict[tuple[str, str], int] = {}
+    mappings = {mapping.id: mapping for mapping in profile.mapping}
+    wanted = defaultdict(list)
+    for location in profile.location:
+        if not location.line and location.mapping_id:
+            wanted[location.mapping_id].append(location)
+
+    def text(value: str) -> int:
+        if value not in texts:
+            texts[value] = len(profile.string_table)
+            profile.string_table.append(value)
+        return texts[value]
+
+    def function(name: Name) -> int:
+        key = name.function, name.file
+        if key not in functions:
+            functions[key] = max((f.id for f in profile.function[-1:]), default=0) + 1
+            profile.function.add(id=functions[key], name=text(name.function), system_name=text(name.function), filename=text(name.file))
+        return functions[key]
+
+    profile.function.sort(key=lambda f: f.id)
+    functions.update({(profile.string_table[f.name], profile.string_table[f.filename]): f.id for f in profile.function})
+    for mapping_id, locations in wanted.items():
+        mapping = mappings[mapping_id]
+        path = profile.string_table[mapping.filename]
+        in_file = {location.address: location.address - mapping.memory_start + mapping.file_offset for location in locations}
+        names = names_in(path, list(in_file.values()))
+        for location in locations:
+            for name in names.get(in_file[location.address], []):
+                location.line.add(function_id=function(name), line=name.line)
+        mapping.has_functions = mapping.has_functions or bool(names)
+
+
+def names_in(path: str, offsets: list[int]) -> Names:
+    """For places in a file, counted from its start."""
+    try:
+        with open(path, "rb") as stream:
+            elf = ELFFile(stream)
+            segments = [s.header for s in elf.iter_segments() if s.header.p_type == "PT_LOAD"]
+            symbols = _symbols(elf)
+    except (OSError, ELFError):
+        return {}
+    addresses = {}
+    for offset in offsets:
+        for segment in segments:
+            if segment.p_offset <= offset < segment.p_offset + segment.p_filesz:
+                addresses[offset] = offset - segment.p_offset + segment.p_vaddr
+    by_tool = _tool()(path, sorted(set(addresses.values())))
+    by_table = demangled({name for name in (_nearest(symbols, address) for address in addresses.values()) if name})
+    names = {}
+    for offset, address in addresses.items():
+        own = _nearest(symbols, address)
+        found = [name for name in by_tool.get(address, []) if name.function != UNKNOWN]
+        if found or own:
+            names[offset] = found or [Name(by_table[own])]
+    return names
+
+
+def _symbols(elf: ELFFile) -> list[tuple[int, int, str]]:
+    """The functions of the larger of its two tables, by address: address, length, name."""
+    functions = set()
+    for table in (".symtab", ".dynsym"):
+        section = elf.get_section_by_name(table)
+        for symbol in section.iter_symbols() if section else ():
+            if symbol.entry.st_info.type in ("STT_FUNC", "STT_LOOS") and symbol.entry.st_shndx != "SHN_UNDEF" and symbol.entry.st_value:
+                functions.add((symbol.entry.st_value, symbol.entry.st_size, symbol.name))
+    return sorted(functions)
+
+
+def _nearest(symbols: list[tuple[int, int, str]], address: int) -> str | None:
+    place = bisect_right(symbols, (address, 1 << 64, "")) - 1
+    if place < 0:
+        return None
+    start, length, name = symbols[place]
+    return name if address < start + max(length, 1) else None
+
+
+def demangled(names: set[str]) -> dict[str, str]:
+    """C++ names as people write them, where binutils' c++filt is there."""
+    ordered = sorted(names)
+    program = shutil.which("c++filt")
+    if not program or not ordered:
+        return {name: name for name in ordered}
+    result = subprocess.run([program], input="\n".join(ordered), capture_output=True, text=True)
+    lines = result.stdout.splitlines()
+    return dict(zip(ordered, lines)) if len(lines) == len(ordered) else {name: name for name in ordered}
+
+
+def _tool() -> Symbolizer:
+    if shutil.which("llvm-symbolizer"):
+        return _by_llvm
+    return _by_binutils if shutil.which("addr2line") else lambda path, addresses: {}
+
+
+def _by_llvm(path: str, addresses: list[int]) -> Names:
+    command = ["llvm-symbolizer", f"--obj={path}", "--output-style=GNU", "--addresses", "--demangle", "--inlines", "--functions"]
+    return _asked(command, addresses)
+
+
+def _by_binutils(path: str, addresses: list[int]) -> Names:
+    return _asked(["addr2line", "-e", path, "-a", "-f", "-C", "-i"], addresses)
+
+
+def _asked(command: list[str], addresses: list[int]) -> Names:
+    """Both answer in one form: the address, then for each function its name and FILE:LINE."""
+    result = subprocess.run(command, input="".join(f"{address:#x}\n" for address in addresses), capture_output=True, text=True)
+    names: Names = {}
+    lines = iter(result.stdout.splitlines())
+    current: list[Name] = []
+    for line in lines:
+        if line.startswith("0x") and ":" not in line:
+            current = names.setdefault(int(line, 16), [])
+            continue
+        place = next(lines, "").split(" (discriminator")[0]
+        file, _, number = place.rpartition(":")
+        current.append(Name(line, "" if file.startswith(UNKNOWN) else file, int(number) if number.isdigit() else 0))
+    return names
+
+
+def file_name(path: str) -> str:
+    return Path(path).name or path
