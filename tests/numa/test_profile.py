@@ -1,6 +1,8 @@
 """The heap profile on a machine of several nodes: who allocates where, and the stacks whose memory is remote."""
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import Jobs, passed
@@ -11,8 +13,10 @@ from numalloc_tools.profile.symbols import add_names
 JOBS = Jobs(nodes=4, memory_per_node="256M")
 PROFILE = "/tmp/profile.pb"
 KEPT, BYTES = 300, 20000
-# The file comes out of the machine as text, behind a line of its own.
-BY_HAND = ["sh", "-c", f'"$@" {PROFILE} && echo PROFILE && od -An -v -tx1 {PROFILE}', "sh"]
+UNWINDER = subprocess.run(["gcc", "-print-file-name=libgcc_s.so.1"], capture_output=True, text=True, check=True).stdout.strip()
+# A C program does not bring the unwinder. The file comes out of the machine as text, behind a line of its own.
+STEPS = f'export LD_PRELOAD="$LD_PRELOAD:$1"; shift; "$@" {PROFILE} && echo PROFILE && od -An -v -tx1 {PROFILE}'
+BY_HAND = ["sh", "-c", STEPS, "sh", str(Path(UNWINDER).resolve())]
 JOBS.add("every", "profiled", options={"profile": "1", "profile_file": "none"}, around=BY_HAND)
 JOBS.add("some", "profiled", options={"profile": "64K", "profile_file": "none"}, around=BY_HAND)
 
