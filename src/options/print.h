@@ -33,6 +33,11 @@ void print_Path(Out& text, const char* value) { text << (value == nullptr ? "non
 template <class Out>
 void print_Size(Out& text, Bytes value) { text << std::uint64_t{value}; }
 template <class Out>
+void print_Sampling(Out& text, Bytes value) {
+    if (value == 0) text << "off";
+    else print_Size(text, value);
+}
+template <class Out>
 void print_Milliseconds(Out& text, std::int32_t value) { text << value; }
 template <class Out>
 void print_Signal(Out& text, int value) {
