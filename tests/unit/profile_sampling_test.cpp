@@ -138,6 +138,33 @@ TEST(ProfileStacks, AreKnownAgain) {
 #endif
 }
 
+// Two callers at the same place of the stack: what they call is where it was, and they are not.
+__attribute__((noinline)) void called_by_both(Stack& stack, Trail* trail) {
+    capture(stack, trail);
+    __asm__ volatile("" : : "r"(&stack) : "memory");
+}
+template <int Which>
+__attribute__((noinline)) void caller(Stack& stack, Trail* trail) {
+    called_by_both(stack, trail);
+    __asm__ volatile("" : : "r"(&stack), "i"(Which) : "memory");
+}
+
+TEST(ProfileStacks, OfOtherCallersAreNotTakenForTheLast) {
+    allow_stacks();
+    Trail trail;
+    Trail* const with_and_without[] = {&trail, nullptr};
+    void (*const callers[])(Stack&, Trail*) = {caller<1>, caller<2>};
+    Stack seen[2][2];
+    for (int which = 0; which < 2; ++which)
+        for (int known = 0; known < 2; ++known) callers[which](seen[which][known], with_and_without[known]);
+    for (int which = 0; which < 2; ++which) {
+        ASSERT_EQ(seen[which][0].depth, seen[which][1].depth);
+        // Up to the callers; this function has one place for each call if the loops are unrolled.
+        for (std::uint32_t f = 0; f < 3; ++f) EXPECT_EQ(seen[which][0].frame[f], seen[which][1].frame[f]) << which << ' ' << f;
+    }
+    EXPECT_NE(seen[0][0].frame[2], seen[1][0].frame[2]);
+}
+
 TEST(ProfileFile, PathsNameTheProcess) {
     Path path;
     const std::string pid = std::to_string(getpid());
