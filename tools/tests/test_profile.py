@@ -165,7 +165,7 @@ def test_names_come_without_the_tools_too(recorded, monkeypatch):
 def test_interrupt_ends_the_program_and_shows_its_profile(leaky):
     main, other = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, "--sample", "1", "--", str(leaky), "wait"], cwd=ROOT, stdin=other, stdout=other, stderr=other, start_new_session=True,
+        [*COMMAND, "--sample", "1", "--on-signal", "--", str(leaky), "wait"], cwd=ROOT, stdin=other, stdout=other, stderr=other, start_new_session=True,
         preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
     )  # fmt: skip
     os.close(other)

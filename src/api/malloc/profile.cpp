@@ -71,7 +71,7 @@ void start_profile() {
         os::say(line);
         return;
     }
-    os::before_ending_signals(write_before_end);
+    if (options().profile_signals) os::before_ending_signals(write_before_end);
 #if !defined(NUMALLOC_STATIC)
     profile::allow_stacks();
 #endif

@@ -30,7 +30,7 @@ def expect(right, text):
 def profiles_of(arguments, folder, sample, end=None, pattern="%p.pb"):
     """{number of the process: its profile}, and the first process's number."""
     environment = os.environ | {
-        "LD_PRELOAD": f"{library}:libgcc_s.so.1", "NUMALLOC_PROFILE": str(sample), "NUMALLOC_PROFILE_FILE": f"{folder}/{pattern}",
+        "LD_PRELOAD": f"{library}:libgcc_s.so.1", "NUMALLOC_PROFILE": str(sample), "NUMALLOC_PROFILE_SIGNALS": "1" if end else "0", "NUMALLOC_PROFILE_FILE": f"{folder}/{pattern}",
     }
     process = subprocess.Popen([program, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if end:

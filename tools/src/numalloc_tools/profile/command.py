@@ -35,6 +35,7 @@ def profile(
     rows: Annotated[int, typer.Option(help="Lines of each table.")] = 20,
     output: Annotated[Optional[Path], typer.Option("--output", "-o", help="Keep the profile here, with its names; pprof opens it.", metavar="FILE")] = None,
     flame_file: Annotated[Optional[Path], typer.Option("--flame", help="Draw a flame graph (SVG) for a browser.", metavar="FILE")] = None,
+    on_signal: Annotated[bool, typer.Option("--on-signal", help="Show it also if Ctrl-C, SIGTERM or SIGHUP ends the program.")] = False,
     show: Annotated[Optional[Path], typer.Option(help="Show the profile in this file; nothing is run.", metavar="FILE")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; a program's own output goes to standard error then.")] = False,
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to run with; else build/release's.")] = None,
@@ -55,11 +56,11 @@ def profile(
         _report([show], view, by, rows, output, flame_file, as_json, sys.stdout)
         return
     with tempfile.TemporaryDirectory(prefix="numalloc-profile-") as folder:
-        recording = record(command, our_library(library), sample, Path(folder), sys.stderr if as_json else None)
+        recording = record(command, our_library(library), sample, Path(folder), sys.stderr if as_json else None, on_signal)
         if not recording.files:
             raise Problem(
                 f"{command[0]} left no profile (exit status {recording.exit_status}): it is static or setuid, ran no malloc, or did not "
-                "end by exit(); accepted: a dynamic program that does", recording.exit_status or 2
+                "end by exit(); accepted: a dynamic program that does (--on-signal: one that a signal ends)", recording.exit_status or 2
             )  # fmt: skip
         _report(recording.files, view, by, rows, output, flame_file, as_json, sys.stdout if as_json else sys.stderr)
     raise typer.Exit(recording.exit_status)

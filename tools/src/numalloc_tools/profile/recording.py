@@ -26,13 +26,14 @@ def found(program: str) -> str:
     return path
 
 
-def record(command: list[str], library: Path, sample: str, folder: Path, stdout=None) -> Recording:
+def record(command: list[str], library: Path, sample: str, folder: Path, stdout=None, on_signal: bool = False) -> Recording:
     """`folder` is empty; `stdout` is where the program's own output goes, None for ours."""
     program = found(command[0])
     preloaded = [str(library), UNWINDER, *filter(None, [os.environ.get("LD_PRELOAD")])]
     environment = os.environ | {
         "LD_PRELOAD": ":".join(preloaded),
         "NUMALLOC_PROFILE": sample,
+        "NUMALLOC_PROFILE_SIGNALS": "1" if on_signal else "0",
         "NUMALLOC_PROFILE_FILE": str(folder).replace("%", "%%") + "/%p.pb",
     }
     # The terminal sends an interrupt to the program as well: what it makes of it is the program's to say.
