@@ -34,6 +34,8 @@ NEEDED = (
     "pydantic_core",
     "typing_inspection",
     "annotated_types",
+    "tomli_w",
+    "google",
 )
 LEFT_OUT = (
     "test",

@@ -54,9 +54,19 @@ def _milliseconds(text: str) -> bool:
     return int(match[1]) * (1000 if match[2] == "s" else 1) < 1 << 31
 
 
-def _size(text: str) -> bool:
+def _bytes(text: str) -> int | None:
     match = re.fullmatch("([0-9]+)(?:([KMGTkmgt])(?:B|iB)?)?", text)
-    return match is not None and int(match[1]) << _UNITS[(match[2] or "").upper()] < 1 << 64
+    return int(match[1]) << _UNITS[(match[2] or "").upper()] if match else None
+
+
+def _size(text: str) -> bool:
+    found = _bytes(text)
+    return found is not None and found < 1 << 64
+
+
+def _sampling(text: str) -> bool:
+    found = _bytes(text)
+    return text in ("off", "on") or (found is not None and found <= 1 << 30)
 
 
 # The kernel's own, libc's, and those of faults.
@@ -80,6 +90,7 @@ KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "Path": ("a path, or none", bool),
     "Milliseconds": ("milliseconds, a number with ms or s, or -1 for never", _milliseconds),
     "Size": ("bytes, or a number with K, M, G or T", _size),
+    "Sampling": ("off, on (512K), or bytes up to 1G: a number, or one with K, M or G", _sampling),
     "Signal": ("USR1, USR2, HUP, WINCH, PROF, another signal's number, or none", _signal),
     "Flag": ("0, 1, off, on, no, yes", _words("0", "1", "off", "on", "no", "yes")),
 }
