@@ -162,10 +162,11 @@ NUMALLOC_COLD void free_first(void* p, Freed why, const char* call) {
 }  // namespace
 
 void free_slow_path(void* p, Freed why, const char* call) {
+    if (p == nullptr) return;
     ThreadHeap* const h = this_thread_heap;
     if (NUMALLOC_UNLIKELY(h->profile != nullptr) && push_counted(h, p)) return;
     if (h != &no_heap) return free_slow(h, p, why, call);
-    if (p != nullptr) free_first(p, why, call);
+    free_first(p, why, call);
 }
 
 }  // namespace numalloc::api
