@@ -91,8 +91,11 @@ void fill(const Gathering& gathered) {
     char* const start = reinterpret_cast<char*>(page);
     auto* const nodes = reinterpret_cast<NodeRecord*>(start + nodes_at);
     auto* of_class = reinterpret_cast<ClassRecord*>(start + classes_at(gathered.heaps()));
-    page->sequence.fetch_add(1, std::memory_order_relaxed);
+    page->sequence.fetch_add(1, std::memory_order_acq_rel);
+#if !defined(__x86_64__)
+    // Elsewhere the atomic keeps later reads behind it, but not later writes.
     std::atomic_thread_fence(std::memory_order_release);
+#endif
     for (unsigned n = 0; n < gathered.heaps(); ++n) {
         nodes[n] = {gathered.in_use(n) ? outer_number(n) : -1, gathered.of(n).node};
         for (unsigned c = 1; c < class_count; ++c, ++of_class)
