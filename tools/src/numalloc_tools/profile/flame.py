@@ -6,7 +6,7 @@ makes it as wide as the picture; a click on the lowest one shows all again.
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from xml.sax.saxutils import escape, quoteattr
+from html import escape
 
 from numalloc_tools.profile.report import percent, size
 from numalloc_tools.profile.samples import Sample
@@ -88,7 +88,7 @@ def _draw(parts: list[str], name: str, frame: Frame, x: float, depth: int, botto
     shown = "" if fits < 3 else name if len(name) <= fits else name[: fits - 2] + ".."
     hover = f"{name}: {size(frame.bytes)}, {percent(part)} of all, {percent(remote)} of it remote"
     parts.append(
-        f'<g class="frame" data-x="{x:.9f}" data-w="{part:.9f}" data-y="{depth}" data-name={quoteattr(name)}>'
+        f'<g class="frame" data-x="{x:.9f}" data-w="{part:.9f}" data-y="{depth}" data-name="{escape(name)}">'
         f"<title>{escape(hover)}</title>"
         f'<rect x="{left:.2f}" y="{top}" width="{max(width - 0.5, 0.1):.2f}" height="{ROW - 1}" rx="2" fill="{colour}"/>'
         f'<text x="{left + 3:.2f}" y="{top + ROW - 5}" pointer-events="none">{escape(shown)}</text></g>'
