@@ -86,15 +86,15 @@ __attribute__((no_sanitize("thread"))) std::uint32_t objects_in_lists(const Thre
 
 }  // namespace
 
-Gathering::Gathering(Resident resident) {
+Gathering::Gathering(Depth depth) {
     if (!process_heap.started()) return;
     of_ = static_cast<OfNode*>(os::map(mapping_of(process_heap.heaps())));
     if (of_ == nullptr) return;
     heaps_ = process_heap.heaps();
     take_nodes();
-    take_threads();
+    if (depth >= Depth::threads) take_threads();
     take_live();
-    if (resident == Resident::asked) take_resident();
+    if (depth >= Depth::resident) take_resident();
 }
 
 Gathering::~Gathering() {
@@ -146,13 +146,6 @@ NodeStatistics Gathering::sum() const {
     }
     return sum;
 }
-
-NodeStatistics statistics_of(NodeId n) {
-    const Gathering gathered(Gathering::Resident::left_out);
-    return n.value < gathered.heaps() ? gathered.of(n.value).node : NodeStatistics{};
-}
-
-NodeStatistics statistics_of_process() { return Gathering(Gathering::Resident::left_out).sum(); }
 
 ProcessStatistics process_statistics() {
     ProcessStatistics s{};

@@ -1,6 +1,5 @@
 // What the heaps hold, gathered node by node and class by class: exact for a process at rest, otherwise a picture of slightly
-// different moments. Takes locks one at a time and walks the threads' heaps, so it costs the more the more threads there are: some
-// 0.2 us for each that ever ran at a time, and a look at each mapping of the process where the resident set is asked for.
+// different moments. Takes locks one at a time.
 #pragma once
 
 #include "heap/space/size_class.h"
@@ -18,11 +17,14 @@ public:
         NodeStatistics node;
         ClassStatistics of_class[class_count];
     };
-    // What the kernel says of the address space: asked for or not, it costs a read of /proc/self/smaps.
-    enum class Resident { asked, left_out };
+    // How much is asked; each includes those before it.
+    //   heaps      what nodes hold: a walk over the shards of all classes. Objects in threads' lists count as live
+    //   threads    what threads hold: a walk over all thread heaps, .6 us for each that ever ran at a time
+    //   resident   what is in memory: the kernel walks its page tables for /proc/self/smaps
+    enum class Depth { heaps, threads, resident };
 
     // Memory of its own, mapped meanwhile: safe in a signal handler of a thread that holds no lock.
-    explicit Gathering(Resident resident);
+    explicit Gathering(Depth depth);
     ~Gathering();
     Gathering(const Gathering&) = delete;
     Gathering& operator=(const Gathering&) = delete;
@@ -43,10 +45,6 @@ private:
     OfNode* of_ = nullptr;
     unsigned heaps_ = 0;
 };
-
-// Of one heap, without what the kernel says. Zero where it is not in use.
-NodeStatistics statistics_of(NodeId n);
-NodeStatistics statistics_of_process();
 
 ProcessStatistics process_statistics();
 

@@ -112,7 +112,7 @@ void refresh_statistics_page() {
     const std::uint64_t began = os::nanoseconds();
     const int process = os::process_id();
     if (began >= not_before && (process == owner ? page != nullptr : make_page(process))) {
-        const Gathering gathered(Gathering::Resident::left_out);
+        const Gathering gathered(Gathering::Depth::threads);
         if (gathered.heaps() > 0) fill(gathered);
         not_before = began + part_of_time * (os::nanoseconds() - began);
     }

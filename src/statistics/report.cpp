@@ -271,7 +271,7 @@ void put_in(void* context, const char* piece, std::size_t n) {
 // In one write, so that the lines of several processes do not mix. Options and counts may change meanwhile, so the length is
 // known only when the text is there: where the room was too little, it is made once more.
 long write_report(long fd, numalloc_format format) {
-    const Gathering gathered(Gathering::Resident::asked);
+    const Gathering gathered(Gathering::Depth::resident);
     for (Bytes bytes = 64 * KiB;;) {
         const Pages text(bytes);
         if (text.start() == nullptr) return -ENOMEM;
@@ -306,7 +306,7 @@ void keep_standard_error() {
     error_is_kept = true;
 }
 
-void report_statistics(Output& out, numalloc_format format) { report(out, format, Gathering(Gathering::Resident::asked)); }
+void report_statistics(Output& out, numalloc_format format) { report(out, format, Gathering(Gathering::Depth::resident)); }
 
 int write_statistics(const char* file) {
     const numalloc_format format = ends_in(file, ".json") ? NUMALLOC_JSON : NUMALLOC_TEXT;

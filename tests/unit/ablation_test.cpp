@@ -29,7 +29,7 @@ void in_child(HeapOptions options, Body body) {
                     NodeHeap* const node = process_heap.node(NodeId{n});
                     node->of(ClassId{c}).drain(false);
                 }
-                EXPECT_EQ(statistics_of(NodeId{n}).small_taken, 0u) << "all is home again";
+                EXPECT_EQ(Gathering(Gathering::Depth::heaps).of(n).node.small_taken, 0u) << "all is home again";
             }
             std::exit(::testing::Test::HasFailure() ? 1 : 0);
         },

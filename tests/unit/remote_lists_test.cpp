@@ -34,7 +34,10 @@ protected:
     void TearDown() override { validate_heap(); }
 };
 
-std::uint64_t taken() { return statistics_of_process().small_taken - statistics_of_process().small_ring; }
+std::uint64_t taken() {
+    const auto s = Gathering(Gathering::Depth::heaps).sum();
+    return s.small_taken - s.small_ring;
+}
 
 TEST_F(RemoteLists, TheMachineIsWhatItSays) {
     const os::Topology& t = os::topology();
@@ -116,7 +119,7 @@ TEST_F(RemoteLists, AThreadCanLiveOnTheInterleavedHeap) {
         release(big);
     });
     EXPECT_EQ(taken(), 0u);
-    EXPECT_GT(statistics_of(process_heap.interleaved()).thread_heaps, 0u);
+    EXPECT_GT(Gathering(Gathering::Depth::heaps).of(process_heap.interleaved().value).node.thread_heaps, 0u);
 }
 
 TEST_F(RemoteLists, SpillingStaysWithinTheThreadsLimit) {

@@ -61,7 +61,7 @@ extern "C" {
 NUMALLOC_EXPORT int numalloc_statistics(int node, struct numalloc_node_statistics* into, size_t bytes) noexcept {
     Heaps heaps;
     if (!heaps_of(node, heaps)) return -1;
-    const Gathering gathered(Gathering::Resident::asked);
+    const Gathering gathered(Gathering::Depth::resident);
     NodeStatistics sum{};
     for (unsigned n = heaps.first; n < min_of(heaps.end, gathered.heaps()); ++n) add(sum, gathered.of(n).node);
     give(sum, into, bytes);
@@ -74,7 +74,7 @@ NUMALLOC_EXPORT long long numalloc_statistics_of_class(int node, size_t size, st
     if (size > small_limit) return fail(EINVAL);
     if (!heaps_of(node, heaps)) return -1;
     const ClassId c = class_of(max_of<Bytes>(size, 1));
-    const Gathering gathered(Gathering::Resident::left_out);
+    const Gathering gathered(Gathering::Depth::threads);
     ClassStatistics sum{};
     for (unsigned n = heaps.first; n < min_of(heaps.end, gathered.heaps()); ++n) add(sum, gathered.of(n).of_class[c.value]);
     give(sum, into, bytes);

@@ -12,7 +12,6 @@
 #include "heap/thread/waiting.h"
 #include "statistics/gathering.h"
 #include "statistics/report.h"
-#include "os/topology.h"
 
 using namespace numalloc;
 
@@ -25,7 +24,7 @@ struct mallinfo2 information() {
     if (const auto next = NUMALLOC_ASIDE(mallinfo2)) return next();
     struct mallinfo2 info {};
     if (!process_heap.started()) return info;
-    const NodeStatistics s = statistics_of_process();
+    const NodeStatistics s = Gathering(Gathering::Depth::heaps).sum();
     info.arena = s.small_bags + s.heap_bytes + s.free_bytes;
     info.ordblks = 1;
     info.hblks = s.big_objects;
@@ -35,9 +34,6 @@ struct mallinfo2 information() {
     info.keepcost = s.dirty_bytes;
     return info;
 }
-
-// The heap beside the nodes' own has something to say.
-bool interleaved_in_use() { return process_heap.nodes() > 1 && process_heap.opened(process_heap.interleaved()) != nullptr; }
 
 // The elements that glibc's readers look for, per heap and in total.
 void write_totals(FILE* stream, const NodeStatistics& s) {
@@ -89,26 +85,24 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
     if (const auto next = NUMALLOC_ASIDE(malloc_info)) return next(options, stream);
     if (options != 0) return EINVAL;
     fputs("<malloc version=\"1\">\n", stream);
-    NodeStatistics sum{};
-    const unsigned heaps = process_heap.started() ? process_heap.nodes() + (interleaved_in_use() ? 1 : 0) : 0;
-    for (unsigned n = 0; n < heaps; ++n) {
-        if (n < process_heap.nodes()) fprintf(stream, "<heap nr=\"%u\">\n<sizes>\n", os::topology().os_node(NodeId{n}));
+    const Gathering gathered(Gathering::Depth::heaps);
+    for (unsigned n = 0; n < gathered.heaps(); ++n) {
+        const int number = outer_number(n);
+        if (number == NUMALLOC_INTERLEAVED && !gathered.in_use(n)) continue;
+        if (number != NUMALLOC_INTERLEAVED) fprintf(stream, "<heap nr=\"%d\">\n<sizes>\n", number);
         else fputs("<heap nr=\"interleaved\">\n<sizes>\n", stream);
-        NodeHeap* const node = process_heap.opened(NodeId{n});
-        for (unsigned c = 1; node != nullptr && c < class_count; ++c) {
-            const ClassUse use = node->of(ClassId{c}).use();
-            if (use.ring == 0) continue;
+        for (unsigned c = 1; c < class_count; ++c) {
+            const unsigned long long objects = gathered.of(n).of_class[c].ring;
+            if (objects == 0) continue;
             const unsigned size = shape_of(ClassId{c}).size;
             fprintf(stream, "<size from=\"%u\" to=\"%u\" total=\"%llu\" count=\"%llu\"/>\n",
-                    c == 1 ? 1 : shape_of(ClassId{c - 1}).size + 1, size,
-                    static_cast<unsigned long long>(use.ring * size), static_cast<unsigned long long>(use.ring));
+                    c == 1 ? 1 : shape_of(ClassId{c - 1}).size + 1, size, objects * size, objects);
         }
         fputs("</sizes>\n", stream);
-        write_totals(stream, statistics_of(NodeId{n}));
+        write_totals(stream, gathered.of(n).node);
         fputs("</heap>\n", stream);
     }
-    if (process_heap.started()) sum = statistics_of_process();
-    write_totals(stream, sum);
+    write_totals(stream, gathered.sum());
     fputs("</malloc>\n", stream);
     return 0;
 }
