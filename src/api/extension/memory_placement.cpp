@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "api/export.h"
+#include "api/extension/error.h"
 #include "api/malloc/initialise.h"
 #include "api/extension/nodes.h"
 #include "heap/process/locate.h"
@@ -15,11 +16,7 @@ using namespace numalloc::api;
 
 namespace {
 
-int result_of(int error) {
-    if (error == 0) return 0;
-    errno = error;
-    return -1;
-}
+int result_of(int error) { return error == 0 ? 0 : fail(error); }
 
 }  // namespace
 

@@ -2,11 +2,11 @@
 // pointer is. All thread-safe; numalloc.h has the contract of each.
 #include "api/extension/nodes.h"
 
-#include <cerrno>
 #include <climits>
 #include <cstring>
 
 #include "api/export.h"
+#include "api/extension/error.h"
 #include "api/malloc/initialise.h"
 #include "heap/process/locate.h"
 #include "numalloc/numalloc.h"
@@ -27,11 +27,6 @@ NodeId usable_node(int os_node) {
 }
 
 namespace {
-
-int fail(int error) {
-    errno = error;
-    return -1;
-}
 
 int os_number(NodeId n) { return static_cast<int>(os::topology().os_node(n)); }
 

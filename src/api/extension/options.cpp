@@ -1,8 +1,8 @@
 // The library itself: its version, its options while the program runs, where its lines go.
-#include <cerrno>
 #include <cstring>
 
 #include "api/export.h"
+#include "api/extension/error.h"
 #include "api/malloc/initialise.h"
 #include "base/atomic.h"
 #include "heap/process/heap.h"
@@ -14,11 +14,6 @@ using namespace numalloc;
 using namespace numalloc::api;
 
 namespace {
-
-int fail(int error) {
-    errno = error;
-    return -1;
-}
 
 // Cut where it is too long; `length` says how long it would be.
 struct Cut {

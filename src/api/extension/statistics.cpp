@@ -1,8 +1,8 @@
 // What the program may ask about the heaps.
-#include <cerrno>
 #include <cstring>
 
 #include "api/export.h"
+#include "api/extension/error.h"
 #include "api/malloc/initialise.h"
 #include "api/extension/nodes.h"
 #include "heap/process/heap.h"
@@ -14,11 +14,6 @@ using namespace numalloc;
 using namespace numalloc::api;
 
 namespace {
-
-int fail(int error) {
-    errno = error;
-    return -1;
-}
 
 // The caller's struct may be of another version: shorter, or longer.
 template <class Struct>
