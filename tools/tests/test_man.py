@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from numalloc_tools.cli import app
-from numalloc_tools.man import command
+from numalloc_tools.man import command, formats
 
 PROJECT = Path(__file__).parents[2]
 
@@ -68,6 +68,14 @@ def test_a_page_without_a_terminal_is_its_text(folder):
     done = numalloc("man", "lab-run")
     assert done.stdout.startswith('.TH "NUMALLOC\\-LAB\\-RUN" "1"')
     assert numalloc("man", "numalloc.5").stdout.startswith('.TH "NUMALLOC" "5"')
+
+
+def test_the_profile_that_the_page_shows_is_one(tmp_path):
+    profile = tmp_path / "profile.toml"
+    profile.write_text(formats.PROFILE)
+    shown = numalloc("run", "--profile", str(profile), "--show", "--", "true")
+    assert shown.returncode == 0, shown.stderr
+    assert "NUMALLOC_PURGE_DELAY=-1" in shown.stdout and "NUMALLOC_MEMORY=interleave" in shown.stdout
 
 
 def test_an_unknown_page_is_one_line():

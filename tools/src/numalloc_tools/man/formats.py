@@ -3,6 +3,17 @@
 from numalloc_tools.man.roff import Page, bold, italic
 
 
+PROFILE = """\
+allocator = "numalloc"
+threads = "sparse"
+memory = "interleave"
+huge-pages = "on"
+
+[options]
+purge_delay = "-1"
+"""
+
+
 def page() -> Page:
     made = Page("numalloc", 5, "files of numalloc: binding rules, profiles of settings, statistics")
     made.heading("Binding rules")
@@ -19,17 +30,15 @@ def page() -> Page:
         "What numalloc-tune(1) writes and numalloc-run(1) takes with --profile, in TOML. A name that is left out keeps its default; "
         "flags of the command line count more than the file."
     )
-    made.verbatim(
-        'allocator = "numalloc"\nthreads = "sparse"\nmemory = "interleave"\nhuge_pages = "on"\n\n[options]\npurge_delay = "-1"'
-    )
+    made.verbatim(PROFILE)
     for name, what in (
         ("allocator", "numalloc, glibc, another that numalloc-run(1) knows, or the path of a library."),
         ("threads", "default, none, sparse (each next thread on the next node) or dense (a node is filled first)."),
         ("memory", "default, first-touch, local, interleave, preferred:N, bind:LIST or weighted."),
-        ("huge_pages", "default, on or off."),
+        ("huge-pages", "default, on or off."),
         ("autonuma", "default or off."),
-        ("binding_only", "true binds threads and leaves the program's own malloc alone."),
-        ("[options]", "options of the library, libnumalloc(3), without NUMALLOC_ and in small letters; values are strings."),
+        ("binding-only", "true binds threads and leaves the program's own malloc alone."),
+        ("[options]", "options of the library, libnumalloc(3), without NUMALLOC_ and in small letters; values are texts, whole numbers, true or false."),
     ):
         made.item(bold(name), what)
     made.heading("Statistics")
