@@ -1,17 +1,12 @@
 """Profiles: the settings of a run in a TOML file, as `numalloc run --save-profile` and `numalloc tune` write it."""
 
-import sys
 from pathlib import Path
 
 import tomli_w
 
 from numalloc_tools.problem import Problem
 from numalloc_tools.run.setting import Setting
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from numalloc_tools.toml_file import content_of
 
 _HEAD = "# Levers of a program: numalloc run --profile THIS_FILE -- PROGRAM\n"
 _WORDS = ("allocator", "threads", "memory", "huge_pages", "autonuma")  # underscores are hyphens in the file
@@ -20,12 +15,7 @@ _OPTIONS = "options"
 
 def load(path: Path) -> dict:
     """The fields of Setting that the file names."""
-    try:
-        content = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise Problem(f"--profile: {path} cannot be read ({error.strerror}); accepted: what --save-profile has written") from None
-    except ValueError as error:
-        raise Problem(f"--profile: {path} is not TOML ({error}); accepted: what --save-profile has written") from None
+    content = content_of(path, "--profile", "what --save-profile has written")
     try:
         return _fields(content)
     except Problem as problem:

@@ -1,7 +1,6 @@
 """What is searched: the values of each lever, and in which order levers are tried."""
 
 import itertools
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,12 +10,8 @@ from numalloc_tools.options_table import option, options
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import Setting
 from numalloc_tools.run.setting import AUTONUMA, DEFAULT, HUGE_PAGES, OWN_FLAGS, THREADS
+from numalloc_tools.toml_file import content_of
 from numalloc_tools.tune.search import Stage
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MOST_IN_GRID = 200
 LEVERS = ("threads", "memory", "huge_pages", "autonuma")
@@ -61,12 +56,7 @@ def usual(allocators: Sequence[str], nodes: int, autonuma: bool = False, policy:
 
 def from_file(path: Path, otherwise: Space) -> Space:
     """Each lever that the file names has the file's values, and no other than these."""
-    try:
-        content = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise Problem(f"--space: {path} cannot be read ({error.strerror}); accepted: a TOML file {_SUCH}") from None
-    except ValueError as error:
-        raise Problem(f"--space: {path} is not TOML ({error}); accepted: a file {_SUCH}") from None
+    content = content_of(path, "--space", f"a TOML file {_SUCH}")
     where = f"--space: {path}: "
     changes: dict = {}
     for name, values in content.items():

@@ -1,0 +1,21 @@
+"""Files of settings that people write, in TOML."""
+
+import sys
+from pathlib import Path
+
+from numalloc_tools.problem import Problem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def content_of(path: Path, flag: str, accepted: str) -> dict:
+    """`flag`: the option that named the file; `accepted`: what it should have been."""
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise Problem(f"{flag}: {path} cannot be read ({error.strerror}); accepted: {accepted}") from None
+    except ValueError as error:
+        raise Problem(f"{flag}: {path} is not TOML ({error}); accepted: {accepted}") from None
