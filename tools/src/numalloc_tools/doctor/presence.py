@@ -52,7 +52,7 @@ def _present(process: int, mappings: list[Mapping], library: str, program: Elf) 
         what = f"{library} is mapped, but the program {os.readlink(f'/proc/{process}/exe')} has a malloc of its own"
         return Finding(BAD, "own-malloc", what, "Its own calls go there.", ["Build it without, or link it with numalloc instead"])
     leads = {
-        file: {name: target for name, target in targets.items() if not _is_stub(process, name, target, program)}
+        file: {name: target for name, target in targets.items() if not _is_plt_entry(process, name, target, program)}
         for file, targets in maps.leads(process, mappings).items()
         if file != library
     }
@@ -77,8 +77,8 @@ def _present(process: int, mappings: list[Mapping], library: str, program: Elf) 
     return Finding(NOTE, "library", what, "/proc/PID/mem is closed to us, or nothing was called yet.", ["Ask as root"])
 
 
-def _is_stub(process: int, name: str, target: str, program: Elf) -> bool:
-    """A program at a fixed address that takes the address of free has a stub of that name, which leads on to the real one."""
+def _is_plt_entry(process: int, name: str, target: str, program: Elf) -> bool:
+    """A program at a fixed address that takes the address of free has an entry of that name in its PLT, which leads on to the real one."""
     return name not in program.defined and target == os.readlink(f"/proc/{process}/exe")
 
 
