@@ -25,6 +25,12 @@ struct HugeNode : Node {
     // What the kernel does to the rest of a huge page when a bag of it is touched.
     void touch(BagIndex b) { *at(b) = 1; }
     bool is_touched(BagIndex b) { return *at(b) != 0; }
+    // What is taken next begins a stretch. Where the kernel put the region, that may be up to a stretch further on.
+    void take_to_stretch() {
+        const Address next = address_of(at(pages.region().huge_from()));
+        const auto bags = static_cast<std::uint32_t>((0 - next) % (stretch_bags * bag_bytes) / bag_bytes);
+        if (bags > 0) take(bags);
+    }
     // "hg", "nh" or "" of the mapping that the bag lies in.
     std::string advice(BagIndex b) {
         const Address address = address_of(at(b));
@@ -164,6 +170,7 @@ TEST(PagesHuge, AStretchWithABrokenOneIsAdvisedAgainstThemUntilItIsFreeWhole) {
 // A mapping that was changed is advised anew: what breaks there later is seen again.
 TEST(PagesHuge, WhatIsSettledCanBeBrokenAgain) {
     HugeNode node(0);
+    node.take_to_stretch();
     const BagIndex gone = node.take_filled(huge_bags / 2), stays = node.take_filled(huge_bags / 2);
     const BagIndex half = node.take_filled(huge_bags / 2), other = node.take_filled(huge_bags / 2);
     if (node.advice(stays) != "hg") GTEST_SKIP() << "a kernel without huge pages";
