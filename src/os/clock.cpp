@@ -56,6 +56,12 @@ Clock in_vdso() {
 
 int by_system_call(clockid_t which, timespec* t) { return static_cast<int>(call(SYS_clock_gettime, which, t)); }
 
+std::uint64_t exactly(clockid_t which) {
+    timespec t{};
+    by_system_call(which, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
 int look_first(clockid_t which, timespec* t);
 
 // Threads that look at the same time find the same.
@@ -77,10 +83,7 @@ std::uint32_t milliseconds() {
                                       static_cast<std::uint64_t>(t.tv_nsec) / 1000000);
 }
 
-std::uint64_t time_of_day() {
-    timespec t{};
-    by_system_call(CLOCK_REALTIME, &t);
-    return static_cast<std::uint64_t>(t.tv_sec) * 1000000000 + static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t nanoseconds() { return exactly(CLOCK_MONOTONIC); }
+std::uint64_t time_of_day() { return exactly(CLOCK_REALTIME); }
 
 }  // namespace numalloc::os

@@ -9,7 +9,8 @@ namespace numalloc::os {
 // Milliseconds since boot; wraps after 49 days, so compare differences only.
 std::uint32_t milliseconds();
 
-// Nanoseconds since 1970. A system call.
+// Nanoseconds since boot, and since 1970. A system call each.
+std::uint64_t nanoseconds();
 std::uint64_t time_of_day();
 
 }  // namespace numalloc::os

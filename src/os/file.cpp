@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <cerrno>
 #include <cstring>
@@ -83,12 +82,6 @@ std::uint64_t process_start() {
     std::uint64_t value = 0;
     for (; *p >= '0' && *p <= '9'; ++p) value = value * 10 + static_cast<std::uint64_t>(*p - '0');
     return value;
-}
-
-std::uint64_t nanoseconds() {
-    timespec now{};
-    call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 }  // namespace numalloc::os

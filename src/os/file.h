@@ -36,7 +36,5 @@ void remove_file(const char* path);
 unsigned user_id();
 // When the process began, as /proc/self/stat says (its field 22: clock ticks since boot); 0 where it does not.
 std::uint64_t process_start();
-// Of CLOCK_MONOTONIC.
-std::uint64_t nanoseconds();
 
 }  // namespace numalloc::os

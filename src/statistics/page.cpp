@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "heap/process/heap.h"
 #include "os/affinity.h"
+#include "os/clock.h"
 #include "os/file.h"
 #include "statistics/gathering.h"
 
