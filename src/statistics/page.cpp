@@ -20,6 +20,9 @@ constexpr char names[] =
     "\0"
 #define NUMALLOC_CLASS_STATISTIC(name, unit, what) #name "\0"
 #include "numalloc/statistics.def"
+    "\0"
+#define NUMALLOC_PROCESS_STATISTIC(name, unit, what) #name "\0"
+#include "numalloc/statistics.def"
     ;
 
 struct NodeRecord {
@@ -43,21 +46,23 @@ struct Header {
     std::uint64_t process_start;
     std::atomic<std::uint64_t> sequence;
     std::uint64_t updated_at;
-    std::uint64_t unused;
+    std::uint32_t process_record_bytes;
+    std::uint32_t unused;
 };
 static_assert(sizeof(Header) == 64);
 
 constexpr Bytes names_at = sizeof(Header) + sizeof(std::uint32_t);
-constexpr Bytes nodes_at = align_up(names_at + sizeof names, 8);
+constexpr Bytes process_at = align_up(names_at + sizeof names, 8);
+constexpr Bytes nodes_at = process_at + sizeof(ProcessStatistics);
 Bytes classes_at(unsigned heaps) { return nodes_at + heaps * sizeof(NodeRecord); }
 Bytes page_bytes(unsigned heaps) { return align_up(classes_at(heaps) + heaps * (class_count - 1) * sizeof(ClassRecord), os::page_size()); }
 
 constexpr std::uint64_t part_of_time = 100;
 
 std::atomic<bool> writing{false};
+std::atomic<int> owner{0};  // the process that has made the page, or tried to
 // These are its who writes.
 Header* page = nullptr;
-int owner = 0;
 std::uint64_t not_before = 0;  // nanoseconds
 
 // As it was made: the user may be another by now.
@@ -65,21 +70,23 @@ char path[64] = {};
 
 // false where it cannot be had: that is tried once.
 bool make_page(int process) {
-    owner = process;
-    page = nullptr;
+    owner.store(process, std::memory_order_relaxed);
+    const unsigned heaps = process_heap.heaps();
+    // The parent's, or one that went for an exec that failed.
+    if (page != nullptr) os::unmap(page, page_bytes(heaps));
     Text<sizeof path> name;
     name << "/dev/shm/numalloc-" << os::user_id() << '-' << process;
     memcpy(path, name.c_str(), name.size() + 1);
-    const unsigned heaps = process_heap.heaps();
     page = static_cast<Header*>(os::share_memory(path, page_bytes(heaps)));
     if (page == nullptr) return false;
     memcpy(page->magic, "NUMASTAT", sizeof page->magic);
-    page->version = 1;
+    page->version = 2;
     page->header_bytes = sizeof(Header);
     page->node_records = heaps;
     page->node_record_bytes = sizeof(NodeRecord);
     page->class_records = heaps * (class_count - 1);
     page->class_record_bytes = sizeof(ClassRecord);
+    page->process_record_bytes = sizeof(ProcessStatistics);
     page->process_start = os::process_start();
     char* const text = reinterpret_cast<char*>(page) + sizeof(Header);
     const std::uint32_t length = sizeof names;
@@ -90,6 +97,7 @@ bool make_page(int process) {
 
 void fill(const Gathering& gathered) {
     char* const start = reinterpret_cast<char*>(page);
+    auto* const process = reinterpret_cast<ProcessStatistics*>(start + process_at);
     auto* const nodes = reinterpret_cast<NodeRecord*>(start + nodes_at);
     auto* of_class = reinterpret_cast<ClassRecord*>(start + classes_at(gathered.heaps()));
     page->sequence.fetch_add(1, std::memory_order_acq_rel);
@@ -97,6 +105,7 @@ void fill(const Gathering& gathered) {
     // Elsewhere the atomic keeps later reads behind it, but not later writes.
     std::atomic_thread_fence(std::memory_order_release);
 #endif
+    *process = process_statistics();
     for (unsigned n = 0; n < gathered.heaps(); ++n) {
         nodes[n] = {gathered.in_use(n) ? outer_number(n) : -1, gathered.of(n).node};
         for (unsigned c = 1; c < class_count; ++c, ++of_class)
@@ -112,7 +121,7 @@ void refresh_statistics_page() {
     if (writing.exchange(true, std::memory_order_acquire)) return;
     const std::uint64_t began = os::nanoseconds();
     const int process = os::process_id();
-    if (began >= not_before && (process == owner ? page != nullptr : make_page(process))) {
+    if (began >= not_before && (process == owner.load(std::memory_order_relaxed) ? page != nullptr : make_page(process))) {
         const Gathering gathered(Gathering::Depth::threads);
         if (gathered.heaps() > 0) fill(gathered);
         not_before = began + part_of_time * (os::nanoseconds() - began);
@@ -121,8 +130,12 @@ void refresh_statistics_page() {
 }
 
 void remove_statistics_page() {
-    if (owner == 0 || owner != os::process_id()) return;
-    os::remove_file(path);
+    if (const int made = owner.load(std::memory_order_relaxed); made != 0 && made == os::process_id()) os::remove_file(path);
+}
+
+void remake_statistics_page() {
+    int process = os::process_id();
+    owner.compare_exchange_strong(process, 0, std::memory_order_relaxed);
 }
 
 void leave_statistics_page() {

@@ -9,8 +9,10 @@
 //   32   process start                       of /proc/PID/stat: whether the file is that process's, or one's before it
 //   40   sequence                            odd while it is written: read it, copy, read it again
 //   48   updated at                          nanoseconds of CLOCK_MONOTONIC
-//   56   0
-//   64   bytes of names, then names          of a node record's numbers, an empty one, of a class record's; each ended by NUL
+//   56   bytes of the process record, 0
+//   64   bytes of names, then names          of a node record's numbers, an empty one, of a class record's, an empty one, of the
+//                                            process record's; each ended by NUL
+//        process record                      a u64 for each name; it begins at a multiple of 8
 //        node records                        i64 node (-1: not in use, -2: interleaved), a u64 for each name
 //        class records                       u32 place of the node's record, u32 object bytes, a u64 for each name
 //
@@ -22,6 +24,8 @@ namespace numalloc {
 // Makes the page where the process has none, and writes it anew if it is time. Without /dev/shm nothing happens.
 void refresh_statistics_page();
 void remove_statistics_page();
+// After an exec that failed, for which it was removed: there is one again at the next housekeeping.
+void remake_statistics_page();
 // In the child of a fork: it gets a page of its own at its first housekeeping.
 void leave_statistics_page();
 

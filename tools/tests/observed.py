@@ -13,6 +13,7 @@ from pathlib import Path
 COMMAND = [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
 NODE_NAMES = ["small_live", "remote_frees", "free_bytes"]
 CLASS_NAMES = ["live", "lists", "ring"]
+PROCESS_NAMES = ["nodes", "refused_binding", "refused_binding_error"]
 MIB = 1 << 20
 
 
@@ -53,8 +54,10 @@ class WrittenPage:
     classes: list[tuple[int, int, list[int]]] = field(
         default_factory=lambda: [(0, 64, [64, 3, 5]), (1, 64, [9, 9, 9]), (2, 32768, [0, 0, 0])]
     )
+    process: list[int] = field(default_factory=lambda: [2, 0, 0])
+    names: tuple[list[str], list[str], list[str]] = (NODE_NAMES, CLASS_NAMES, PROCESS_NAMES)
     sequence: int = 2
-    version: int = 1
+    version: int = 2
     magic: bytes = b"NUMASTAT"
     updated_at: int = 5
     extra: int = 0  # bytes that a later version may have at the end of each record
@@ -64,15 +67,17 @@ class WrittenPage:
         return Path(f"/dev/shm/numalloc-{os.geteuid()}-{self.pid}")
 
     def content(self) -> bytes:
-        names = b"".join(name.encode() + b"\0" for name in NODE_NAMES) + b"\0"
-        names += b"".join(name.encode() + b"\0" for name in CLASS_NAMES)
-        node_bytes, class_bytes = 8 + 8 * len(NODE_NAMES) + self.extra, 8 + 8 * len(CLASS_NAMES) + self.extra
+        names = b"\0".join(b"".join(name.encode() + b"\0" for name in part) for part in self.names)
+        node_bytes, class_bytes, process_bytes = (
+            beside + 8 * len(part) + self.extra for beside, part in zip((8, 8, 0), self.names)
+        )
         content = self.magic + struct.pack(
-            "=IIIIIIQQQ", self.version, 64, len(self.nodes), node_bytes, len(self.classes), class_bytes,
-            self.start, self.sequence, self.updated_at,
+            "=IIIIIIQQQII", self.version, 64, len(self.nodes), node_bytes, len(self.classes), class_bytes,
+            self.start, self.sequence, self.updated_at, process_bytes, 0,
         )  # fmt: skip
-        content = content.ljust(64, b"\0") + struct.pack("=I", len(names)) + names
+        content += struct.pack("=I", len(names)) + names
         content += b"\0" * (-len(content) % 8)
+        content += struct.pack(f"={len(self.process)}Q", *self.process) + b"\xff" * self.extra
         for node, values in self.nodes.items():
             content += struct.pack(f"=q{len(values)}Q", node, *values) + b"\xff" * self.extra
         for index, size, values in self.classes:

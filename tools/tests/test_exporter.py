@@ -78,6 +78,15 @@ def test_scrape_has_the_memory_of_each_node_and_the_librarys_page():
     assert samples["numalloc_node_free_bytes"][0].value == 8192
 
 
+def test_refused_calls_are_counters_and_their_reason_a_number():
+    with program() as process, WrittenPage(process.pid, start_of(process.pid), process=[2, 7, 38]).written():
+        with exporting("--pid", process.pid) as (_, address):
+            samples = scraped(address)
+    assert [sample.value for sample in samples["numalloc_process_refused_binding_calls_total"]] == [7]
+    assert [sample.value for sample in samples["numalloc_process_refused_binding_error"]] == [38]
+    assert [sample.value for sample in samples["numalloc_process_nodes"]] == [2]
+
+
 def test_each_scrape_is_new_and_processes_that_ended_are_not_in_it(tmp_path):
     named = tmp_path / "comes-and-goes"
     named.symlink_to(os.path.realpath("/bin/sleep"))

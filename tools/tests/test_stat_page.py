@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from numalloc_tools.observe.page import sees_all_processes
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
-from observed import COMMAND, MIB, WrittenPage, numalloc, program, start_of, stat
+from observed import CLASS_NAMES, COMMAND, MIB, NODE_NAMES, PROCESS_NAMES, WrittenPage, numalloc, program, start_of, stat
 from terminal import Terminal, plain
 
 
@@ -38,15 +39,42 @@ def test_page_is_read():
 
 @pytest.mark.parametrize(
     "change",
-    [{"start": 1}, {"magic": b"NUMASTAX"}, {"version": 2}, {"sequence": 3}, {"updated_at": 0}, {"classes": [(9, 64, [1, 1, 1])]}],
+    [
+        {"start": 1}, {"magic": b"NUMASTAX"}, {"version": 1}, {"version": 3}, {"sequence": 3}, {"updated_at": 0},
+        {"classes": [(9, 64, [1, 1, 1])]}, {"classes": [(0, 64, [1, 1, 1])] * 2}, {"extra": -8},
+        {"names": (["small_live", "small_live", "spills"], CLASS_NAMES, PROCESS_NAMES)},
+        {"names": (["\x1b[2Jx", "small live", "spills"], CLASS_NAMES, PROCESS_NAMES)},
+        {"names": (["x" * 65, "small_live", "spills"], CLASS_NAMES, PROCESS_NAMES)},
+    ],
     ids=lambda change: next(iter(change)),
-)
+)  # fmt: skip
 def test_page_that_does_not_fit_is_ignored(change):
     with program() as process:
         # Of another start it is a page that an earlier process left; it is also removed.
         with WrittenPage(process.pid, **({"start": start_of(process.pid)} | change)).written() as page:
             assert stat(process.pid)["numalloc"] is None
             assert page.path.exists() == ("start" not in change or not sees_all_processes())
+
+
+def test_page_with_absurd_counts_is_ignored_at_once():
+    """It may be anybody's work, and root looks at everybody's."""
+    with program() as process, WrittenPage(process.pid, start_of(process.pid)).written() as page:
+        whole = bytearray(page.content())
+        for records_at in (16, 24):
+            for count, size in ((0xFFFFFFFF, 0), (0xFFFFFFFF, 0xFFFFFFFF), (3, 0xFFFFFFF8)):
+                hostile = whole.copy()
+                struct.pack_into("=II", hostile, records_at, count, size)
+                page.path.write_bytes(hostile)
+                assert stat(process.pid)["numalloc"] is None, (records_at, count, size)
+
+
+def test_refused_calls_are_shown_with_their_reason():
+    names = (NODE_NAMES, CLASS_NAMES, ["nodes", "refused_binding", "refused_binding_error", "refused_moves", "refused_moves_error"])
+    with program() as process, WrittenPage(process.pid, start_of(process.pid), names=names, process=[2, 1234, 1, 0, 0]).written():
+        text = numalloc("stat", process.pid).stdout
+        seen = stat(process.pid)["numalloc"]["process"]
+    assert "  refused     binding 1,234 times (EPERM)\n" in text
+    assert seen == dict(zip(names[2], [2, 1234, 1, 0, 0]))
 
 
 @pytest.mark.parametrize(("width", "shown"), [(80, ["least", "most"]), (160, [f"node {node}" for node in range(8)])])
@@ -146,7 +174,7 @@ import mmap, struct, sys
 with open(sys.argv[1], 'r+b') as file:
     page = mmap.mmap(file.fileno(), 0)
 names = struct.unpack_from('=I', page, 64)[0]
-at = (68 + names + 7 & ~7) + 8
+at = (68 + names + 7 & ~7) + struct.unpack_from('=I', page, 56)[0] + 8
 for turn in range(1, 1 << 40):
     struct.pack_into('=Q', page, 40, 2 * turn + 1)
     for place in range(3):
@@ -190,6 +218,7 @@ def test_page_of_the_real_library_is_read_and_goes_with_the_program():
     finally:
         process.kill()
         process.communicate()
+    assert seen["numalloc"]["process"]["nodes"] >= 1 and seen["numalloc"]["process"]["refused_discards_error"] == 0
     nodes = seen["numalloc"]["nodes"]
     assert sum(node["small_live"] for node in nodes) > 20000 * 3000
     assert sum(node["big_bytes"] for node in nodes) >= 10 * MIB

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "api/export.h"
+#include "api/interpose/library.h"
 #include "base/text.h"
 #include "os/process.h"
 #include "placement/placement.h"
@@ -25,10 +26,15 @@ int fail(long result) {
     return -1;
 }
 
-long exec(const char* path, char* const argv[], char* const env[]) {
+long exec_at(int directory, const char* path, char* const argv[], char* const env[], int flags) {
     const placement::AsTheUserSetIt widened;
-    return os::execute(AT_FDCWD, path, argv, env, 0);
+    api::before_exec();
+    const long result = os::execute(directory, path, argv, env, flags);
+    api::after_exec();
+    return result;
 }
+
+long exec(const char* path, char* const argv[], char* const env[]) { return exec_at(AT_FDCWD, path, argv, env, 0); }
 
 // A file that is no program is a shell's, says POSIX of execvp.
 long exec_or_shell(const char* path, char* const argv[], char* const env[]) {
@@ -90,8 +96,7 @@ extern "C" NUMALLOC_EXPORT int execvpe(const char* file, char* const argv[], cha
 }
 
 extern "C" NUMALLOC_EXPORT int execveat(int directory, const char* path, char* const argv[], char* const env[], int flags) noexcept {
-    const placement::AsTheUserSetIt widened;
-    return fail(os::execute(directory, path, argv, env, flags));
+    return fail(exec_at(directory, path, argv, env, flags));
 }
 
 extern "C" NUMALLOC_EXPORT int fexecve(int fd, char* const argv[], char* const env[]) noexcept {

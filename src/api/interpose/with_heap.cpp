@@ -3,6 +3,7 @@
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
 #include "api/interpose/library.h"
+#include "statistics/page.h"
 
 namespace numalloc::api {
 
@@ -15,5 +16,8 @@ void wake_library() {
 }
 
 void thread_moved() { settle_heap(); }
+
+void before_exec() { remove_statistics_page(); }
+void after_exec() { remake_statistics_page(); }
 
 }  // namespace numalloc::api

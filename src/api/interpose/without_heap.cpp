@@ -55,4 +55,8 @@ void wake_library() {
 // The allocator beside us takes memory where the thread runs, or where it likes.
 void thread_moved() {}
 
+// It says nothing of itself.
+void before_exec() {}
+void after_exec() {}
+
 }  // namespace numalloc::api

@@ -94,8 +94,9 @@ assert len(written) > 10, len(written)
 
 # The page is there while the program runs, and gone afterwards.
 if os.access("/dev/shm", os.W_OK):
-    process = subprocess.Popen([*COMMAND, "burst"], env=os.environ | {"NUMALLOC_STATISTICS_PAGE": "1", "NUMALLOC_STATISTICS_SIGNAL": "USR1",
-                                                                     "NUMALLOC_STATISTICS": str(folder / "x.json")}, stdout=subprocess.PIPE)
+    paged = os.environ | {"NUMALLOC_STATISTICS_PAGE": "1", "NUMALLOC_STATISTICS_SIGNAL": "USR1",
+                          "NUMALLOC_STATISTICS": str(folder / "x.json")}
+    process = subprocess.Popen([*COMMAND, "burst"], env=paged, stdout=subprocess.PIPE)
     path = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}")
     import time
     seen = set()
@@ -110,10 +111,33 @@ if os.access("/dev/shm", os.W_OK):
     assert (path_mode := path.exists()) is False, "the page outlives its process"
     # Where others have the CPU too, a refresh takes long, and the next may come a hundred times as long after it.
     assert 1 <= len(seen) <= 30, f"{len(seen)} refreshes in a second"
-    names = data[header + 4:header + 4 + struct.unpack_from("<I", data, header)[0]].split(b"\0")
-    assert b"small_live" in names and b"" in names, names
-    assert node_bytes == 8 + 8 * names.index(b""), (node_bytes, names)
+    length = struct.unpack_from("<I", data, header)[0]
+    tables = data[header + 4:header + 4 + length].rstrip(b"\0").split(b"\0\0")
+    of_nodes, of_classes, of_process = (names.split(b"\0") for names in tables)
+    assert version == 2 and b"small_live" in of_nodes and b"fetched" in of_classes, (version, of_nodes, of_classes)
+    assert (node_bytes, class_bytes) == (8 + 8 * len(of_nodes), 8 + 8 * len(of_classes)), (node_bytes, class_bytes)
+    assert of_process[:4] == [b"nodes", b"forks", b"refused_binding", b"refused_binding_error"], of_process
+    assert struct.unpack_from("<I", data, 56) == (8 * len(of_process),)
     assert start == int(Path("/proc/self/stat").read_text().rsplit(")")[1].split()[19]) or start > 0
+    # It says what the kernel refused: here to take locked pages back.
+    process = subprocess.Popen([*COMMAND, "locked"], env=paged | {"NUMALLOC_PURGE_DELAY": "0"}, stdout=subprocess.DEVNULL)
+    time.sleep(1.5)
+    data = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}").read_bytes()
+    length = struct.unpack_from("<I", data, header)[0]
+    figures = dict(zip(of_process, struct.unpack_from(f"<{len(of_process)}Q", data, header + 4 + length + 7 & ~7)))
+    assert process.wait(60) == 0
+    assert figures[b"nodes"] >= 1 and figures[b"refused_discards"] > 0 and figures[b"refused_discards_error"] == 22, figures
+    # The program that an exec starts is another one. Where none was started there is a page again.
+    process = subprocess.Popen([*COMMAND, "exec"], env=paged, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdin.write(b"here\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"here\n"
+    assert not Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}").exists(), "the page of the program before"
+    process.communicate()
+    process = subprocess.Popen([*COMMAND, "failed_exec"], env=paged, stdout=subprocess.DEVNULL)
+    time.sleep(1.5)
+    assert Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}").exists(), "no page after an exec that failed"
+    assert process.wait(60) == 0
     # Another user's eyes see nothing.
     process = subprocess.Popen([*COMMAND, "burst"], env=os.environ | {"NUMALLOC_STATISTICS_PAGE": "1"}, stdout=subprocess.DEVNULL)
     time.sleep(0.3)

@@ -1,6 +1,8 @@
 // Takes part in check_statistics.py: allocates, and does as it is told.
-//   statistics_program exit | _exit | abort | fork | signal | burst | exit_in_handler | reuse FILE | open FILE
+//   statistics_program exit | _exit | abort | fork | signal | burst | locked | exec | failed_exec | exit_in_handler | reuse FILE
+//                      | open FILE
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,7 +69,13 @@ int main(int, char** argv) {
     if (std::strcmp(what, "_exit") == 0) _exit(0);
     if (std::strcmp(what, "abort") == 0) abort();
     if (std::strcmp(what, "signal") == 0) std::raise(SIGUSR1);
-    if (std::strcmp(what, "burst") == 0) burst();
+    if (std::strcmp(what, "locked") == 0) mlockall(MCL_CURRENT | MCL_FUTURE);
+    if (std::strcmp(what, "exec") == 0) {
+        char* const without_library[] = {nullptr};
+        execle("/bin/cat", "cat", nullptr, without_library);
+    }
+    if (std::strcmp(what, "failed_exec") == 0) execlp("no-such-program", "no-such-program", nullptr);
+    if (std::strcmp(what, "burst") == 0 || std::strcmp(what, "locked") == 0 || std::strcmp(what, "failed_exec") == 0) burst();
     if (std::strcmp(what, "exit_in_handler") == 0) exit_in_handler();
     if (std::strcmp(what, "reuse") == 0) reuse(argv[2]);
     if (std::strcmp(what, "open") == 0) std::printf("%d", open(argv[2], O_WRONLY | O_CREAT, 0666));

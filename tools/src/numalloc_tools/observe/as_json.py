@@ -77,6 +77,7 @@ def _rates(rates: Rates) -> dict:
 def _page(page: Page, at: float) -> dict:
     return {
         "age_seconds": round(max(0.0, at - page.updated_at), 3),
+        "process": page.process,
         "nodes": [{"node": record.node, **record.values} for record in page.nodes],
         "classes": [{"node": record.node, "class_bytes": record.size, **record.values} for record in page.classes],
     }

@@ -1,5 +1,7 @@
 """One process in full, as text: `stat` prints it, and `top` shows it of a single process."""
 
+import errno
+
 from rich.box import SIMPLE
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -30,7 +32,7 @@ def _facts(moment: Moment, earlier: Moment | None, rates: Rates | None) -> Rende
     if moment.page:
         head += ", under numalloc"
     elif moment.under_numalloc:
-        head += ", under numalloc without its page of statistics (NUMALLOC_STATISTICS_PAGE=1)"
+        head += ", under numalloc without a page of statistics of this version (NUMALLOC_STATISTICS_PAGE=1)"
     rows = [
         ("resident", f"{size(memory.resident)} (peak {size(memory.peak)}): anonymous {size(memory.anonymous)}, "
                      f"files {size(memory.files)}, shared {size(memory.shared)}; swapped out {size(memory.swapped)}"),
@@ -40,6 +42,8 @@ def _facts(moment: Moment, earlier: Moment | None, rates: Rates | None) -> Rende
     ]  # fmt: skip
     if moment.page:
         rows.append(("heap", _heap(moment.page)))
+        if refused := _refused(moment.page):
+            rows.append(("refused", refused))
     if rates:
         events = _events(rates.minor_faults, rates.major_faults, rates.migrations)
         rows.append(("a second", f"{events}; {rates.cpus:.2f} CPUs busy"))
@@ -67,6 +71,17 @@ def _heap(page: Page) -> str:
     fetched = of("fetched_objects")
     share = min(1.0, of("remote_frees") / fetched) if fetched else 0.0
     return f"{text}; {percent(share)} of the objects that threads fetched came home from other nodes"
+
+
+def _refused(page: Page) -> str:
+    """What the kernel would not do for the library, and why."""
+    found = []
+    for name, times in page.process.items():
+        if name.startswith("refused_") and not name.endswith("_error") and times:
+            number = page.process.get(f"{name}_error", 0)
+            why = errno.errorcode.get(number, f"error {number}")
+            found.append(f"{name.removeprefix('refused_').replace('_', ' ')} {count(times)} times ({why})")
+    return ", ".join(found)
 
 
 def _remote(moment: Moment, earlier: Moment | None) -> str:

@@ -115,6 +115,10 @@ def _library(families: _Families, moment: Moment) -> None:
     )
     if moment.page is None:
         return
+    for name, value in moment.page.process.items():
+        _statistic(families, table_of.statistic(table_of.PROCESS, name), "numalloc_process", _PROCESS).add_metric(
+            [str(moment.pid), moment.name], value
+        )
     for record in moment.page.nodes:
         labels = [str(moment.pid), moment.name, _node_name(record.node)]
         for name, value in record.values.items():
@@ -129,7 +133,7 @@ def _library(families: _Families, moment: Moment) -> None:
 
 def _statistic(families: _Families, known: table_of.Statistic, prefix: str, labels: list[str]):
     make = families.counter if known.grows else families.gauge
-    return make(f"{prefix}_{known.name}", known.text, labels, known.unit)
+    return make(f"{prefix}_{known.name}", known.text, labels, "" if known.unit == "errno" else known.unit)
 
 
 def _node_name(node: int) -> str:

@@ -64,6 +64,7 @@ class Page:
     """What the library says of itself."""
 
     updated_at: float  # seconds of the monotonic clock
+    process: dict[str, int]
     nodes: tuple[NodeRecord, ...]
     classes: tuple[ClassRecord, ...]
 

@@ -1,11 +1,14 @@
 """The library's page of statistics in shared memory: found, checked and read.
 
     header          64 bytes: magic, version, sizes and counts, the process's start, sequence, time of update
-    names           u32 length, then names with a NUL after each: those of a node record, an empty one, those of a class's
-    node records    i64 node (-1: not in use, -2: interleaved), u64 for each name; they begin at a multiple of 8
+    names           u32 length, then names with a NUL after each: those of a node record, an empty one, those of a class's,
+                    an empty one, those of the process's
+    process record  u64 for each name; it begins at a multiple of 8
+    node records    i64 node (-1: not in use, -2: interleaved), u64 for each name
     class records   u32 index of the node record, u32 bytes of an object, u64 for each name
 
-All are in the machine's own byte order. `sequence` is odd while the library writes."""
+All are in the machine's own byte order. `sequence` is odd while the library writes. A page may be anybody's work: what
+does not fit in any way makes it no page of the library's."""
 
 import os
 import re
@@ -18,18 +21,19 @@ from numalloc_tools.observe.model import ClassRecord, NodeRecord, Page
 
 FOLDER = Path("/dev/shm")
 MAGIC = b"NUMASTAT"
-VERSION = 1
-HEADER = struct.Struct("=8sIIIIIIQQQ")
+VERSION = 2
+HEADER = struct.Struct("=8sIIIIIIQQQI4x")
 _SEQUENCE = struct.Struct("=Q")
 _SEQUENCE_AT = 40
 _FIRST_PID_NAMESPACE = 0xEFFFFFFC  # its number in every kernel
-_MOST = 64 << 20  # bytes; more is no page of ours
+_MOST = 16 << 20  # bytes; a page of a thousand nodes has 4 MiB
 _ATTEMPTS = 100
 _PAUSE = 0.0005
 NOT_IN_USE = -1
 # The library would have to ask the kernel for these, and leaves them at 0. We ask it ourselves.
 _LEFT_OUT = {"resident_bytes", "huge_bytes"}
 _NAME = re.compile(r"numalloc-\d+-(\d+)")
+_STATISTIC = re.compile("[a-z][a-z0-9_]{0,63}")
 _INNERMOST = re.compile(r"^NSpid:.*?(\d+)$", re.MULTILINE)
 
 
@@ -108,29 +112,45 @@ def _header(content: bytes) -> tuple:
 
 
 def _parsed(content: bytes, started: int) -> Page | None:
-    _, version, header_bytes, nodes, node_bytes, classes, class_bytes, process_start, _, updated_at = _header(content)
+    header = _header(content)
+    _, version, header_bytes, nodes, node_bytes, classes, class_bytes, process_start, _, updated_at, process_bytes = header
     if version != VERSION or process_start != started or updated_at == 0:
         return None
     try:
         (length,) = struct.unpack_from("=I", content, header_bytes)
-        text = content[header_bytes + 4 : header_bytes + 4 + length].decode()
-        of_nodes, _, of_classes = text.partition("\0\0")
-        node_names, class_names = ([name for name in names.split("\0") if name] for names in (of_nodes, of_classes))
-        offset = (header_bytes + 4 + length + 7) & ~7
+        names = content[header_bytes + 4 : header_bytes + 4 + length].decode().rstrip("\0").split("\0\0")
+        node_names, class_names, process_names = (_names(part) for part in names)
         node_record, class_record = struct.Struct(f"=q{len(node_names)}Q"), struct.Struct(f"=II{len(class_names)}Q")
+        process_record = struct.Struct(f"={len(process_names)}Q")
+        process_at = (header_bytes + 4 + length + 7) & ~7
+        nodes_at = process_at + process_bytes
+        classes_at = nodes_at + nodes * node_bytes
+        if header_bytes < HEADER.size or classes_at + classes * class_bytes > len(content):
+            return None
+        for record, size in ((process_record, process_bytes), (node_record, node_bytes), (class_record, class_bytes)):
+            if record.size > size:
+                return None
         found = []
         for index in range(nodes):
-            node, *values = node_record.unpack_from(content, offset + index * node_bytes)
+            node, *values = node_record.unpack_from(content, nodes_at + index * node_bytes)
             found.append(NodeRecord(node, {name: value for name, value in zip(node_names, values) if name not in _LEFT_OUT}))
-        offset += nodes * node_bytes
         of_class = []
         for index in range(classes):
-            place, size, *values = class_record.unpack_from(content, offset + index * class_bytes)
+            place, size, *values = class_record.unpack_from(content, classes_at + index * class_bytes)
             of_class.append(ClassRecord(found[place].node, size, dict(zip(class_names, values))))
-    except (struct.error, UnicodeDecodeError, IndexError):
+        of_process = dict(zip(process_names, process_record.unpack_from(content, process_at)))
+    except (struct.error, ValueError, IndexError):
         return None
-    return Page(
-        updated_at / 1e9,
-        tuple(record for record in found if record.node != NOT_IN_USE),
-        tuple(record for record in of_class if record.node != NOT_IN_USE),
-    )
+    used = tuple(record for record in found if record.node != NOT_IN_USE)
+    of_used = tuple(record for record in of_class if record.node != NOT_IN_USE)
+    if len({record.node for record in used}) < len(used) or len({(one.node, one.size) for one in of_used}) < len(of_used):
+        return None
+    return Page(updated_at / 1e9, of_process, used, of_used)
+
+
+def _names(text: str) -> list[str]:
+    """They become names of metrics, and come to a terminal."""
+    names = text.split("\0")
+    if len(set(names)) < len(names) or not all(_STATISTIC.fullmatch(name) for name in names):
+        raise ValueError(text)
+    return names
