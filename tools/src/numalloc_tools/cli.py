@@ -1,5 +1,6 @@
 """The `numalloc` command: a table of subcommands, each of which lives in its own package."""
 
+import os
 import sys
 import traceback
 from typing import Annotated
@@ -7,6 +8,7 @@ from typing import Annotated
 import typer
 
 from numalloc_tools import bench, demo, doctor, lab, man, observe, profile, run, topology, tune
+from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 
 app = typer.Typer(
@@ -40,8 +42,10 @@ def numalloc(
 
 
 def main() -> None:
+    _fill_closed_streams()
     try:
         status = app(standalone_mode=False)
+        sys.stdout.flush()
     except _WrongWords as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help, and empty where rich has printed it
             error.show()
@@ -53,8 +57,12 @@ def main() -> None:
     except Problem as problem:
         _say(str(problem))
         sys.exit(problem.exit_status)
+    except BrokenPipeError:  # who reads has enough
+        _leave_output()
+        sys.exit(1)
     except OSError as error:
         _say(f"{error.filename or 'output'}: {error.strerror}")
+        _leave_output()
         sys.exit(125)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -64,7 +72,28 @@ def main() -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
+def _fill_closed_streams() -> None:
+    """Python has None for a stream that was closed. Whoever reads gets nothing, whoever writes an error, and programs that
+    are started still find it closed."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is not None:
+            continue
+        file = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+        if file != number:
+            os.dup2(file, number, inheritable=False)
+            os.close(file)
+        setattr(sys, name, open(number, mode, closefd=False))
+
+
+def _leave_output() -> None:
+    """What cannot be written would be tried once more at the end, with a complaint of Python's own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _say(line: str) -> None:
     if Problem.with_traceback:
         traceback.print_exc()
-    print(f"numalloc: {line}", file=sys.stderr)
+    print(f"numalloc: {printable(line)}", file=sys.stderr)

@@ -13,6 +13,11 @@ def size(number: float) -> str:
     return f"{number:.{digits}f} {_UNITS[unit]}"
 
 
+def printable(text: str) -> str:
+    """As one line that does nothing to a terminal: names of processes and files may have any character in them."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 def count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
