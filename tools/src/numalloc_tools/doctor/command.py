@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +54,7 @@ def doctor(
         raise Problem(f"--threads: {threads} is too few; accepted: 1 or more")
     if target and root:
         raise Problem("--root: another machine's files tell nothing of a program here; accepted: --root alone")
-    number = int(target[0]) if target and len(target) == 1 and target[0].isdigit() else None
+    number = int(target[0]) if target and len(target) == 1 and re.fullmatch("[0-9]+", target[0]) else None
     if number is not None:
         findings, subject, about = _of_process(number, files, threads)
     else:
@@ -83,6 +84,14 @@ def _of_machine(case: Case) -> list[Finding]:
 
 def _of_process(number: int, files: Files, threads: int | None) -> tuple[list[Finding], str, dict]:
     running.require(number)
+    try:
+        return _of_living(number, files, threads)
+    except (FileNotFoundError, ProcessLookupError):
+        running.require(number)
+        raise Problem(f"{number} has ended while it was looked at; accepted: a process that runs") from None
+
+
+def _of_living(number: int, files: Files, threads: int | None) -> tuple[list[Finding], str, dict]:
     machine = facts.read(files)
     own = process.read(files, str(number))
     # Its limits are asked of the kernel; what its filter forbids can be tried by itself alone.

@@ -1,36 +1,36 @@
 """Findings as people read them, and as programs do."""
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from numalloc_tools.doctor.finding import BAD, NOTE, OK, SEVERITIES, WARNING, Finding, worst
-from numalloc_tools.machine.words import count
+from numalloc_tools.machine.words import count, printable
 
 _STYLES = {OK: "green", NOTE: "cyan", WARNING: "yellow", BAD: "bold red"}
 _INDENT = 9
 
 
 def show(findings: list[Finding], subject: str, console: Console) -> None:
-    console.print(Text(subject, style="bold"))
+    console.print(Text(printable(subject), style="bold"))
     console.print()
     for finding in sorted(findings, key=lambda one: SEVERITIES.index(one.severity), reverse=True):
         head = Text(f"{finding.severity:<{_INDENT}}", style=_STYLES[finding.severity])
-        first, *rest = _wrapped(finding.what, console)
         style = "default" if finding.severity == OK else "bold"
-        console.print(head.append(first, style))
-        for line in rest:
-            console.print(Padding(Text(line, style), (0, 0, 0, _INDENT), expand=False))
-        if finding.why:
-            console.print(Padding(Text(finding.why), (0, 0, 0, _INDENT), expand=False))
+        arrow = "-> " if console.options.ascii_only else "→ "
+        lines = [Text(line, style) for line in _wrapped(finding.what, console)]
+        lines += [Text(line) for line in _wrapped(finding.why, console) if finding.why]
         for mend in finding.mend:
-            console.print(Padding(Text("-> " if console.options.ascii_only else "→ ", "dim").append(mend, "green"), (0, 0, 0, _INDENT), expand=False))
+            first, *rest = _wrapped(arrow + mend, console)
+            lines += [Text(arrow, "dim").append(first.removeprefix(arrow), "green"), *(Text(line, "green") for line in rest)]
+        for line in lines:
+            console.print(head + line)
+            head = Text(" " * _INDENT)
     console.print()
     console.print(_sum(findings))
 
 
 def _wrapped(text: str, console: Console) -> list[str]:
-    return [line.plain.rstrip() for line in Text(text).wrap(console, max(20, console.width - _INDENT))]
+    return [line.plain.rstrip() for line in Text(printable(text)).wrap(console, max(20, console.width - _INDENT))]
 
 
 def _sum(findings: list[Finding]) -> str:

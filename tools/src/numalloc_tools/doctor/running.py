@@ -29,8 +29,16 @@ def require(process: int) -> None:
         (folder / "maps").read_text(errors="replace")
     except PermissionError:
         raise Problem(f"{process}: this process is another user's; accepted: one of yours, or any as root") from None
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
+        if living := _living_thread(folder):
+            what = f"{process}: its first thread has ended, and with it what the kernel shows of the process"
+            raise Problem(f"{what}; accepted: the number of a thread that lives, here {living}") from None
         raise Problem(f"{process} is the kernel's own or has ended; accepted: a process with a program") from None
+
+
+def _living_thread(folder: Path) -> str | None:
+    tasks = (folder / "task").glob("*/exe")
+    return next((task.parent.name for task in tasks if task.is_symlink() and task.exists()), None)
 
 
 def environment(process: int) -> dict[str, str]:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from numalloc_tools import statistics_table as table_of
+from numalloc_tools.machine.words import printable
 from numalloc_tools.observe.model import INTERLEAVED, ClassRecord, Moment, Page
 from numalloc_tools.observe.rates import Rates
 from numalloc_tools.observe.remote import node_seconds, remote_share
@@ -28,7 +29,7 @@ def detail(moment: Moment, earlier: Moment | None, rates: Rates | None, width: i
 
 def _facts(moment: Moment, earlier: Moment | None, rates: Rates | None) -> RenderableType:
     memory = moment.memory
-    head = f"{moment.name}, process {moment.pid}: {things(len(moment.threads), 'thread')}, {duration(moment.age)} old"
+    head = f"{printable(moment.name)}, process {moment.pid}: {things(len(moment.threads), 'thread')}, {duration(moment.age)} old"
     if moment.page:
         head += ", under numalloc"
     elif moment.under_numalloc:

@@ -34,12 +34,12 @@ NOT_IN_USE = -1
 _LEFT_OUT = {"resident_bytes", "huge_bytes"}
 _NAME = re.compile(r"numalloc-\d+-(\d+)")
 _STATISTIC = re.compile("[a-z][a-z0-9_]{0,63}")
-_INNERMOST = re.compile(r"^NSpid:.*?(\d+)$", re.MULTILINE)
+_INNERMOST = re.compile(r"^NStgid:.*?(\d+)$", re.MULTILINE)
 
 
 def of(pid: int, folder: Path, started: int) -> Page | None:
-    """The page of a process: `folder` is its own in /proc. It is looked for where the process itself sees
-    /dev/shm, by the PID that it has there: a container may have another view of both."""
+    """The page of a process: `folder` is that of one of its threads in /proc. It is looked for where the process itself
+    sees /dev/shm, by the PID that it has there: a container may have another view of both."""
     innermost = _INNERMOST.search((folder / "status").read_text(errors="replace"))
     number = innermost[1] if innermost else str(pid)
     owner = folder.stat().st_uid

@@ -15,6 +15,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 _KILOBYTES = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 _MIGRATIONS = re.compile(r"^se\.nr_migrations\s*:\s*(\d+)$", re.MULTILINE)
+_GROUP = re.compile(r"^Tgid:\s+(\d+)$", re.MULTILINE)
 _HUGE = ("AnonHugePages", "ShmemPmdMapped")
 # Fields of /proc/PID/stat, counted from the state, which is the first after the name.
 _STATE, _MINOR, _MAJOR, _USER, _SYSTEM, _START, _CPU = 0, 7, 9, 11, 12, 19, 36
@@ -47,18 +48,20 @@ def moment(pid: int, machine: Machine, proc: Path = PROC) -> Moment:
 def _moment(pid: int, folder: Path, machine: Machine) -> Moment:
     name, first = stat_of(folder)
     at, up = time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
-    status = _kilobytes(_text(folder / "status"))
-    if first[_STATE] in "ZX":
-        raise Gone(pid)
+    shown = _with_memory(pid, folder, first)
+    status_text = _text(shown / "status")
+    if (group := _GROUP.search(status_text)) and int(group[1]) != pid:
+        raise Unseen(pid, f"is a thread of process {group[1]}; accepted: the PID of a process")
+    status = _kilobytes(status_text)
     if "VmRSS" not in status:
         raise Unseen(pid, "is a part of the kernel, which has no memory of its own to show; accepted: a program's PID")
-    maps_text = _text_if_any(folder / "numa_maps")
+    maps_text = _text_if_any(shown / "numa_maps")
     maps = numa_maps.parse(maps_text, _PAGE_SIZE) if maps_text is not None else None
     threads = _threads(folder, machine)
-    memory = _memory(folder, status)
-    library = page.of(pid, folder, int(first[_START]))
+    memory = _memory(shown, status)
+    library = page.of(pid, shown, int(first[_START]))
     _, last = stat_of(folder)
-    if last[_STATE] in "ZX" or last[_START] != first[_START]:  # its memory went while it was read
+    if stat_of(shown)[1][_STATE] in "ZX" or last[_START] != first[_START]:  # its memory went while it was read
         raise Gone(pid)
     return Moment(
         pid=pid,
@@ -82,6 +85,30 @@ def stat_of(folder: Path) -> tuple[str, list[str]]:
     """The name, which may have any character in it, and the fields that follow it."""
     before, _, after = _text(folder / "stat").rpartition(")")
     return before.partition("(")[2], after.split()
+
+
+def started(pid: int) -> int | None:
+    """The start of a process that has not ended: with the PID, it names a process for good."""
+    folder = PROC / str(pid)
+    try:
+        _, fields = stat_of(folder)
+        _with_memory(pid, folder, fields)
+        return int(fields[_START])
+    except (OSError, Gone):
+        return None
+
+
+def _with_memory(pid: int, folder: Path, fields: list[str]) -> Path:
+    """Where the kernel shows its memory: with its first thread, or where that has ended, with one of the others."""
+    if fields[_STATE] not in "ZX":
+        return folder
+    for task in (folder / "task").iterdir():
+        try:
+            if stat_of(task)[1][_STATE] not in "ZX":
+                return task
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    raise Gone(pid)
 
 
 def _memory(folder: Path, status: dict[str, int]) -> Memory:

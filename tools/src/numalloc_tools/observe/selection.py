@@ -3,7 +3,7 @@
 import fnmatch
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from numalloc_tools.observe import process
@@ -28,18 +28,19 @@ class Selection:
     pids: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     all_of_them: bool = False  # not the largest only
+    started: dict[int, int] = field(default_factory=dict)  # by PID, of those named so: another process may get the number
 
     def check(self, machine: Machine) -> None:
         """A PID that cannot be looked at is said at once."""
         for pid in self.pids:
             try:
-                process.moment(pid, machine)
+                self.started[pid] = process.moment(pid, machine).started
             except Unseen as reason:
                 raise Problem(str(reason)) from None
 
     def moments(self, machine: Machine) -> list[Moment]:
         found = []
-        for pid in dict.fromkeys((*self.pids, *self._others())):
+        for pid in dict.fromkeys((*filter(self._is_the_same, self.pids), *self._others())):
             try:
                 found.append(process.moment(pid, machine))
             except Unseen:  # it has ended, or is one that the kernel does not show
@@ -49,7 +50,12 @@ class Selection:
     @property
     def over(self) -> bool:
         """Nothing more will come: all processes that it names by number have ended."""
-        return bool(self.pids) and not self.names and not any(_runs(pid) for pid in self.pids)
+        return bool(self.pids) and not self.names and not any(map(self._is_the_same, self.pids))
+
+    def _is_the_same(self, pid: int) -> bool:
+        """It has not ended, and nor is it another one with its number."""
+        start = process.started(pid)
+        return start is not None and start == self.started.get(pid, start)
 
     def _is_wanted(self, names: set[str]) -> bool:
         return any(fnmatch.fnmatchcase(name, wanted) for name in names for wanted in self.names)
@@ -90,10 +96,3 @@ def _resident_pages(pid: int) -> int:
         return int((PROC / str(pid) / "statm").read_text().split()[1])
     except OSError:
         return 0
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return process.stat_of(PROC / str(pid))[1][0] not in "ZX"
-    except OSError:
-        return False

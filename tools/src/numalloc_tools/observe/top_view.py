@@ -6,6 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from numalloc_tools.machine.words import printable
 from numalloc_tools.observe.detail import detail
 from numalloc_tools.observe.model import Moment
 from numalloc_tools.observe.rates import Rates
@@ -66,7 +67,7 @@ def _cells(row: Row, nodes: tuple[int, ...], console: Console) -> list[str | Tex
     moment, remote = row.moment, row.remote
     return [
         str(moment.pid),
-        Text(moment.name),
+        Text(printable(moment.name)),
         "numalloc" if moment.under_numalloc else "-",
         str(len(moment.threads)),
         f"{row.rates.cpus:.2f}" if row.rates else "-",

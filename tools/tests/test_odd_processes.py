@@ -1,0 +1,105 @@
+"""Processes that few people have and everybody meets once, as `stat` and `top` see them."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from doctor_command import LIBRARY, build
+from numalloc_tools.observe.machine import machine
+from numalloc_tools.observe.selection import Selection
+from observed import MIB, numalloc, program, stat
+
+CONTROLS = "\x1b[2J\n\x07"
+SHOWN = "\\x1b[2J\\n\\x07"
+
+
+@contextlib.contextmanager
+def started(*command: object, **environment: str) -> Iterator[subprocess.Popen]:
+    """A program that says 'up' and goes on."""
+    process = subprocess.Popen([*map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | environment)
+    try:
+        assert process.stdout.readline() == b"up\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+_FIRST_THREAD_ENDS = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static pthread_t first;
+static void* rest(void* unused) {
+    pthread_join(first, 0);
+    memset(malloc(32 << 20), 1, 32 << 20);
+    puts("up");
+    fflush(stdout);
+    for (;;) pause();
+    return unused;
+}
+int main(void) { pthread_t one; first = pthread_self(); pthread_create(&one, 0, rest, 0); pthread_exit(0); }
+"""
+
+
+def test_process_whose_first_thread_has_ended_is_seen(tmp_path):
+    with started(build(tmp_path, _FIRST_THREAD_ENDS, "-pthread")) as process:
+        seen = stat(process.pid)
+        side_by_side = numalloc("top", "--name", "program", "--count", "2", "--interval", "0.1")
+        doctor = numalloc("doctor", process.pid)
+        living = next(task for task in os.listdir(f"/proc/{process.pid}/task") if int(task) != process.pid)
+    assert seen["anonymous_bytes"] > 32 * MIB
+    assert str(process.pid) in side_by_side.stdout
+    assert doctor.returncode == 2 and doctor.stderr.count("\n") == 1
+    assert "its first thread has ended" in doctor.stderr and doctor.stderr.rstrip().endswith(f"here {living}")
+
+
+def test_thread_is_no_process():
+    with program(then="import threading; threading.Thread(target=input).start()") as process:
+        tasks = f"/proc/{process.pid}/task"
+        while len(os.listdir(tasks)) < 2:
+            pass
+        thread = max(map(int, os.listdir(tasks)))
+        done = numalloc("stat", thread)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"numalloc: process {thread} is a thread of process {process.pid}; accepted: the PID of a process\n"
+
+
+def test_name_does_nothing_to_a_terminal():
+    """Any process may give itself any name, and others look at it."""
+    naming = f"import ctypes; ctypes.CDLL(None).prctl(15, {CONTROLS.encode()!r}, 0, 0, 0); input()"
+    with program(then="input()") as other, program(then=naming) as process:
+        while Path(f"/proc/{process.pid}/comm").read_text(errors="replace") != CONTROLS + "\n":
+            pass
+        shown = numalloc("stat", process.pid).stdout
+        listed = numalloc("top", process.pid, other.pid, "--count", "1").stdout
+        judged = numalloc("doctor", process.pid).stdout
+        assert stat(process.pid)["name"] == CONTROLS
+    for text in (shown, listed, judged):
+        assert "\x1b" not in text and "\x07" not in text and "\\x1b[2J" in text
+    assert shown.startswith(f"{SHOWN}, process {process.pid}: ")
+
+
+def test_library_that_was_replaced_on_disk_is_still_in_the_process(tmp_path):
+    if not LIBRARY.is_file():
+        pytest.skip("the library is not built")
+    copy = tmp_path / "libnumalloc.so"
+    shutil.copy(LIBRARY, copy)
+    with started("sh", "-c", "echo up; read line", LD_PRELOAD=str(copy)) as process:
+        copy.unlink()
+        assert stat(process.pid)["under_numalloc"] is True
+
+
+def test_another_process_with_the_number_is_not_looked_at():
+    with program() as process:
+        selection = Selection((process.pid,))
+        selection.check(machine())
+        assert len(selection.moments(machine())) == 1 and not selection.over
+        selection.started[process.pid] -= 1  # as if the one that was named had been an earlier one
+        assert selection.moments(machine()) == [] and selection.over
