@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
@@ -35,7 +36,7 @@ def exporting(*arguments):
     )  # fmt: skip
     try:
         said = process.stderr.readline()
-        assert said.startswith("numalloc exporter: http://127.0.0.1:"), said
+        assert said.startswith("numalloc exporter: http://"), said
         yield process, said.split()[-1]
     finally:
         process.kill()
@@ -132,6 +133,7 @@ def test_signal_ends_it_without_a_word(number, status):
         (["--pid", "x"], "--pid: 'x' is no process"),
         (["--pid", "2147483646"], "process 2147483646 does not exist"),
         (["--address", "192.0.2.1", "--port", "0"], "cannot listen on 192.0.2.1"),
+        (["--address", ""], "--address: '' is no address; accepted: "),
         (["--address", "no.such.name.invalid"], "cannot listen on no.such.name.invalid"),
     ],
 )
@@ -155,10 +157,50 @@ def test_every_counter_is_in_the_librarys_table():
         assert names <= statistics_table.statistics(kind).keys()
 
 
-def prometheus() -> str:
+def test_address_of_ip_version_6_can_be_followed():
+    with program() as process, exporting("--pid", process.pid, "--address", "::1") as (_, address):
+        assert address.startswith("http://[::1]:")
+        assert scraped(address)["numalloc_processes"][0].value == 1
+
+
+def test_clients_that_say_nothing_are_not_waited_for_long():
+    """Each of them holds a thread. Others are served meanwhile, and those that go away are not complained of."""
+    with program() as process, exporting("--pid", process.pid) as (exporter, address):
+        port = int(address.split(":")[-1].removesuffix("/metrics"))
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
+        for one in silent[25:]:
+            one.send(b"GET /metrics HTTP/1.1\r\n")
+        assert scraped(address)["numalloc_processes"][0].value == 1
+        deadline = time.monotonic() + 60
+        while psutil.Process(exporter.pid).num_threads() > 2:
+            assert time.monotonic() < deadline, "it waits for them for ever"
+            time.sleep(0.2)
+        for one in silent:
+            one.close()
+        exporter.terminate()
+        exporter.wait(timeout=30)
+        assert exporter.stderr.read() == ""
+
+
+def test_names_are_as_prometheus_wants_them(tmp_path):
+    """With every statistic of the library's table, by Prometheus's own checker of names and units."""
+    kinds = (statistics_table.NODE, statistics_table.CLASS, statistics_table.PROCESS)
+    names = tuple(list(statistics_table.statistics(kind)) for kind in kinds)
+    ones = [[1] * len(part) for part in names]
+    with program() as process:
+        whole = {"nodes": {0: ones[0]}, "classes": [(0, 64, ones[1])], "process": ones[2]}
+        page = WrittenPage(process.pid, start_of(process.pid), names=names, **whole)
+        with page.written(), exporting("--pid", process.pid) as (_, address):
+            text = urllib.request.urlopen(address, timeout=30).read()
+    assert b"numalloc_process_refused_moves_calls_total{" in text and b"numalloc_class_bags{" in text
+    done = subprocess.run([prometheus("promtool"), "check", "metrics"], input=text, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
+
+
+def prometheus(program: str = "prometheus") -> str:
     """Debian's: installed, or unpacked into the cache, which starts no server."""
     try:
-        return shutil.which("prometheus") or str(packages.unpacked("prometheus") / "usr/bin/prometheus")
+        return shutil.which(program) or str(packages.unpacked("prometheus") / "usr/bin" / program)
     except Problem as problem:
         pytest.skip(str(problem))
 

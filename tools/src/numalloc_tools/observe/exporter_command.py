@@ -13,6 +13,7 @@ from numalloc_tools.problem import Problem
 
 PORT = 9648
 _LOOK = 0.5  # seconds between looks whether the processes still run
+_PATIENCE = 10.0  # seconds for a client to say what it wants: each has a thread meanwhile
 
 
 def exporter(
@@ -33,6 +34,8 @@ def exporter(
 
     if not 0 <= port <= 65535:
         raise Problem(f"--port: {port} is no port; accepted: 0 to 65535")
+    if not address:
+        raise Problem("--address: '' is no address; accepted: such as 127.0.0.1, ::1 or a name of this machine")
     selection = Selection(tuple(pid_of(one, "--pid") for one in pid or []), tuple(name or []), all_of_them=True)
     here = machine()
     selection.check(here)
@@ -43,12 +46,21 @@ def exporter(
         server, _ = start_http_server(port, address, registry)
     except OSError as error:
         raise Problem(f"--port, --address: cannot listen on {address}, port {port} ({error.strerror})") from None
+    server.RequestHandlerClass = type("Handler", (server.RequestHandlerClass,), {"timeout": _PATIENCE})
+    server.handle_error = _said_unless_the_client_left
+    host = f"[{address}]" if ":" in address else address
     try:
         with keys.ended_in_order():
-            print(f"numalloc exporter: http://{address}:{server.server_port}/metrics", file=sys.stderr, flush=True)
+            print(f"numalloc exporter: http://{host}:{server.server_port}/metrics", file=sys.stderr, flush=True)
             while not selection.over:
                 time.sleep(_LOOK)
         print("numalloc exporter: all of the processes have ended", file=sys.stderr)
     finally:
         server.shutdown()
         server.server_close()
+
+
+def _said_unless_the_client_left(request, address) -> None:
+    error = sys.exc_info()[1]
+    if not isinstance(error, (TimeoutError, ConnectionError)):
+        print(f"numalloc exporter: a request of {address[0]} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
