@@ -9,6 +9,7 @@ from pathlib import Path
 
 from numalloc_tools.problem import Problem
 
+PREFIX = "NUMALLOC_"
 _TABLE = Path(__file__).with_name("tables") / "options.def"
 _ENTRY = re.compile(
     r'^NUMALLOC_(?:LIVE_)?OPTION\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^,\s]+)\s*,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.MULTILINE
@@ -54,18 +55,19 @@ def _milliseconds(text: str) -> bool:
     return int(match[1]) * (1000 if match[2] == "s" else 1) < 1 << 31
 
 
-def _bytes(text: str) -> int | None:
+def bytes_of(text: str) -> int | None:
+    """As the library reads a size; nothing where it would not."""
     match = re.fullmatch("([0-9]+)(?:([KMGTkmgt])(?:B|iB)?)?", text)
     return int(match[1]) << _UNITS[(match[2] or "").upper()] if match else None
 
 
 def _size(text: str) -> bool:
-    found = _bytes(text)
+    found = bytes_of(text)
     return found is not None and found < 1 << 64
 
 
 def _sampling(text: str) -> bool:
-    found = _bytes(text)
+    found = bytes_of(text)
     return text in ("off", "on") or (found is not None and found <= 1 << 30)
 
 
@@ -113,11 +115,14 @@ class Option:
 
     @property
     def variable(self) -> str:
-        return f"NUMALLOC_{self.name.upper()}"
+        return PREFIX + self.name.upper()
+
+    def understands(self, value: str) -> bool:
+        return KINDS.get(self.kind, _ANY)[1](value)
 
     def check(self, value: str, where: str = "") -> str:
         """The value, if the library would understand it. `where`: what the user wrote, else the flag."""
-        if not KINDS.get(self.kind, _ANY)[1](value):
+        if not self.understands(value):
             raise Problem(f"{where or self.flag}: '{value}' is not understood; accepted: {self.accepted}")
         return value
 

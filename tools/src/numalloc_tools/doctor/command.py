@@ -10,7 +10,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from numalloc_tools.doctor import invocation, limit_checks, memory_checks, node_checks, program, report, running
+from numalloc_tools.doctor import invocation, limit_checks, memory_checks, node_checks, option_checks, program, report, running
 from numalloc_tools.doctor.finding import BAD, Case, Finding, worst
 from numalloc_tools.machine import facts, process
 from numalloc_tools.machine.files import Files, rooted
@@ -18,6 +18,7 @@ from numalloc_tools.machine.terminal import console
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 
+_CHECKS = (option_checks, node_checks, memory_checks, limit_checks)
 NO_TERMINAL = 110  # columns where nobody said how many there are
 
 
@@ -79,7 +80,7 @@ def doctor(
 
 
 def _of_machine(case: Case) -> list[Finding]:
-    return [*node_checks.check(case), *memory_checks.check(case), *limit_checks.check(case)]
+    return [finding for checks in _CHECKS for finding in checks.check(case)]
 
 
 def _of_process(number: int, files: Files, threads: int | None) -> tuple[list[Finding], str, dict]:

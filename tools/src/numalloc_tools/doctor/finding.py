@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from numalloc_tools import options_table
 from numalloc_tools.machine.facts import Machine
 from numalloc_tools.machine.process import Process
 
@@ -38,8 +39,11 @@ class Case:
         allowed = [number for number in with_memory if number in self.process.mems]
         return allowed or with_memory
 
-    def option(self, name: str, default: str) -> str:
-        return self.environment.get(f"NUMALLOC_{name.upper()}") or default
+    def option(self, name: str) -> str:
+        """As the library goes by it: what it does not understand is the default."""
+        known = options_table.option(name)
+        value = self.environment.get(known.variable)
+        return value if value and known.understands(value) else known.default
 
 
 def worst(findings: list[Finding]) -> str:

@@ -17,6 +17,7 @@ from numalloc_tools.machine.permissions import (
     Permission,
 )
 from numalloc_tools.machine.words import count, size
+from numalloc_tools.options_table import bytes_of
 
 _NEARLY = 0.8
 _ALMOST_GONE = 0.95
@@ -181,7 +182,7 @@ def _address_space(case: Case) -> Iterator[Finding]:
         limit = limits.get(name)
         if limit is None:
             continue
-        held = _bytes(case.option("reserve", "0")) * len(case.usable_nodes) if name == "address_space" else 0
+        held = (bytes_of(case.option("reserve")) or 0) * len(case.usable_nodes) if name == "address_space" else 0
         if held > limit / 2:
             yield Finding(
                 BAD if held >= limit else WARNING,
@@ -198,13 +199,6 @@ def _address_space(case: Case) -> Iterator[Finding]:
                 "At it malloc fails, as any malloc does: the library maps what it uses, and little more.",
                 [command],
             )
-
-
-def _bytes(text: str) -> int:
-    """As the library reads a size; what it would not understand counts as nothing."""
-    digits = text.rstrip("KMGTkmgtiB")
-    unit = text[len(digits) :][:1].upper()
-    return int(digits) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}.get(unit, 0) if digits.isdigit() else 0
 
 
 def _overcommit(case: Case) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ def binds(case: Case) -> bool:
     """Whether the library's memory is bound to its nodes in this process."""
     return (
         of(case.machine.permissions, BIND).answer not in (REFUSED, KILLED)
-        and case.option("memory_binding", "preferred") != "none"
+        and case.option("memory_binding") != "none"
     )
 
 
@@ -54,7 +54,7 @@ def _autonuma(case: Case) -> Iterator[Finding]:
 
 
 def _huge_pages(case: Case) -> Iterator[Finding]:
-    pages, option = case.machine.settings.huge_pages, case.option("thp", "auto")
+    pages, option = case.machine.settings.huge_pages, case.option("thp")
     if option == "off":
         yield Finding(
             NOTE, "huge-pages", "NUMALLOC_THP=off: the library refuses huge pages", "More misses of the TLB, less memory.", []

@@ -118,7 +118,7 @@ def _full(case: Case) -> Iterator[Finding]:
     for node in case.machine.nodes.with_memory:
         left = node.free + node.file_cache
         if node.number in case.usable_nodes and left < _FULL * node.memory:
-            strict = case.option("memory_binding", "preferred") == "strict"
+            strict = case.option("memory_binding") == "strict"
             then = (
                 "malloc fails for threads there (memory_binding=strict)"
                 if strict

@@ -249,7 +249,7 @@ def _notes(case: Case, program: Elf, bound: loader.Bound) -> Iterator[Finding]:
             f"{program.path} is a Go program",
             "Go has its own allocator; the library serves C code that it calls (cgo).",
         )
-    if case.option("deepbind", "share") == "keep" and program.interpreter:
+    if case.option("deepbind") == "keep" and program.interpreter:
         yield Finding(
             WARNING,
             "deepbind",

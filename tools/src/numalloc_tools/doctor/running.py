@@ -75,7 +75,7 @@ def _threads(case: Case, process: int, files: Files, ours: bool) -> Iterator[Fin
         f"{threads} on {'node' if place.isdigit() else 'nodes'} {place or '?'}" for place, threads in sorted(places.items())
     )
     bound = sum(threads for place, threads in places.items() if place.isdigit())
-    if ours and not bound and case.option("binding", "interleave") != "none":
+    if ours and not bound and case.option("binding") != "none":
         yield Finding(
             NOTE,
             "threads",

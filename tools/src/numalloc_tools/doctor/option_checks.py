@@ -1,0 +1,52 @@
+"""Options of the library in the environment: names that are none, and values that it does not understand."""
+
+import difflib
+from collections.abc import Iterator
+
+from numalloc_tools.doctor.finding import NOTE, OK, WARNING, Case, Finding
+from numalloc_tools.machine.words import listed
+from numalloc_tools.options_table import PREFIX, Option, options
+
+_LIKE = 0.75  # difflib's measure: one or two letters of a name
+
+
+def check(case: Case) -> Iterator[Finding]:
+    known = {option.variable: option for option in options()}
+    ours = {name: value for name, value in sorted(case.environment.items()) if name.upper().startswith(PREFIX)}
+    for name, value in ours.items():
+        if name not in known:
+            yield _unknown(name, value, list(known))
+        elif value and not known[name].understands(value):
+            yield _not_understood(known[name], value)
+    in_force = [f"{name}={value}" for name, value in ours.items() if name in known and value and known[name].understands(value)]
+    if in_force:
+        yield Finding(OK, "options", f"Options in the environment: {listed(in_force)}")
+
+
+def _unknown(name: str, value: str, known: list[str]) -> Finding:
+    finding = _named(name.upper().removeprefix(PREFIX))
+    like = difflib.get_close_matches(name.upper(), known, 1, _like(name))
+    if not like:
+        return Finding(NOTE, finding, f"{name} is no option of the library", "It goes by unread.")
+    why = f"It does nothing: the library goes by {like[0]}."
+    return Finding(WARNING, finding, f"{name} is no option of the library", why, [f"{like[0]}={value}"])
+
+
+def _named(name: str) -> str:
+    return f"option-{name.lower().replace('_', '-')}"
+
+
+def _like(name: str) -> float:
+    """What all names begin with must not make them alike."""
+    own = max(1, len(name) - len(PREFIX))
+    return (len(PREFIX) + _LIKE * own) / (len(PREFIX) + own)
+
+
+def _not_understood(option: Option, value: str) -> Finding:
+    return Finding(
+        WARNING,
+        _named(option.name),
+        f"{option.variable}={value} is not understood",
+        f"The library goes by {option.default} instead, and says so at its start on standard error.",
+        [f"Accepted: {option.accepted}"],
+    )
