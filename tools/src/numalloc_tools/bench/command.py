@@ -13,6 +13,7 @@ from numalloc_tools.bench.progress import run_plan
 from numalloc_tools.bench.results import Results
 from numalloc_tools.bench.schedule import Plan
 from numalloc_tools.bench.table import print_tables
+from numalloc_tools.completion import some_of
 from numalloc_tools.lab.run_command import build_machine
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
@@ -32,7 +33,7 @@ report.register(app)
 def bench(
     context: typer.Context,
     only: Annotated[Optional[str], typer.Option(help="Programs, families, 'own' or 'real'; several with commas.")] = None,
-    names: Annotated[Optional[str], typer.Option("--allocators", help=f"Some of {', '.join(allocators.NAMES)}; with {allocators.BOUND} behind a name, its threads are bound.")] = None,
+    names: Annotated[Optional[str], typer.Option("--allocators", help=f"Some of {', '.join(allocators.NAMES)}; with {allocators.BOUND} behind a name, its threads are bound.", autocompletion=some_of(*allocators.NAMES))] = None,
     allocator: Annotated[Optional[list[str]], typer.Option(help="Another library to measure. Repeatable.", metavar="NAME=PATH")] = None,
     binding: Annotated[Optional[bool], typer.Option("--binding/--no-binding", help="Each peer with bound threads as well; else only where there are several nodes.")] = None,
     rounds: Annotated[int, typer.Option(help="Rounds whose time counts, after one that warms up.")] = ROUNDS,

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from numalloc_tools.completion import one_of
 from numalloc_tools.demo import lab, memory, python, redis, report, sqlite
 from numalloc_tools.demo.allocators import chosen
 from numalloc_tools.demo.measurement import Run
@@ -28,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def demo(
     in_lab: Annotated[bool, typer.Option("--lab", help="Instead, count where pages lie in a virtual machine with many nodes.")] = False,
     nodes: Annotated[int, typer.Option(help="Nodes of that machine, 2 to 32.")] = LAB_NODES,
-    program: Annotated[str, typer.Option(help=f"The program to run: {', '.join(PROGRAMS)}.")] = redis.NAME,
+    program: Annotated[str, typer.Option(help=f"The program to run: {', '.join(PROGRAMS)}.", autocompletion=one_of(*PROGRAMS))] = redis.NAME,
     rounds: Annotated[int, typer.Option(help="How often each allocator has its turn.")] = ROUNDS,
     requests: Annotated[Optional[int], typer.Option(help="Work of one run: requests of each kind, documents or rows.")] = None,
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to show; else build/release's.")] = None,

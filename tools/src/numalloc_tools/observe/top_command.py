@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
+from numalloc_tools.completion import one_of
 from numalloc_tools.observe import keys, output, page
 from numalloc_tools.observe.as_json import as_json
 from numalloc_tools.observe.machine import Machine, machine
@@ -27,7 +28,7 @@ def top(
     name: Annotated[Optional[list[str]], typer.Option(help="Processes with this name; * and ? stand for other letters. Repeatable.", metavar="NAME")] = None,
     interval: Annotated[float, typer.Option(help="Seconds from one look to the next.", metavar="SECONDS")] = 2.0,
     times: Annotated[Optional[int], typer.Option("--count", help="End after so many looks.", metavar="N")] = None,
-    sort: Annotated[str, typer.Option(help=f"What comes first: {', '.join(ORDERS)}.")] = "memory",
+    sort: Annotated[str, typer.Option(help=f"What comes first: {', '.join(ORDERS)}.", autocompletion=one_of(*ORDERS))] = "memory",
     json: Annotated[bool, typer.Option("--json", help="One line of JSON each time.")] = False,
 ) -> None:
     """Show your processes side by side: memory on each node, remote share, huge pages, page faults.

@@ -10,6 +10,7 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
+from numalloc_tools.completion import one_of
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 from numalloc_tools.profile import files, flame, report
@@ -31,7 +32,7 @@ def profile(
     live: Annotated[bool, typer.Option("--live", help="Show what was in use when the profile was written.")] = False,
     allocated: Annotated[bool, typer.Option("--allocated", help="Show all that was allocated. This is the default.")] = False,
     leaked: Annotated[bool, typer.Option("--leaked", help="Show what was still in use when the program ended.")] = False,
-    by: Annotated[str, typer.Option(help=f"What a line of the table is: {', '.join(BY)} (of nodes).")] = "function",
+    by: Annotated[str, typer.Option(help=f"What a line of the table is: {', '.join(BY)} (of nodes).", autocompletion=one_of(*BY))] = "function",
     rows: Annotated[int, typer.Option(help="Lines of each table.")] = 20,
     output: Annotated[Optional[Path], typer.Option("--output", "-o", help="Keep the profile here, with its names; pprof opens it.", metavar="FILE")] = None,
     flame_file: Annotated[Optional[Path], typer.Option("--flame", help="Draw a flame graph (SVG) for a browser.", metavar="FILE")] = None,

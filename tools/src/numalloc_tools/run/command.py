@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
+from numalloc_tools.completion import one_of
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import instances, nodes, profile, program, ranks, start
 from numalloc_tools.run.allocators import NAMES
 from numalloc_tools.run.flags import with_library_options
 from numalloc_tools.run.prepare import Launch, prepared
-from numalloc_tools.run.setting import Setting
+from numalloc_tools.run.setting import HUGE_PAGES, MEMORY_WORDS, THREADS, Setting
 
 LEVERS = "Levers, for any program under any allocator"
 SEVERAL = "Several processes"
@@ -32,7 +33,7 @@ def run(
     )] = None,
     allocator: Annotated[str | None, typer.Option(
         help=f"{', '.join(NAMES)}, or the path of a library. Else numalloc.",
-        metavar="NAME|PATH", rich_help_panel=LEVERS,
+        metavar="NAME|PATH", rich_help_panel=LEVERS, autocompletion=one_of(*NAMES),
     )] = None,
     binding_only: Annotated[bool | None, typer.Option(
         "--binding-only/--no-binding-only",
@@ -42,17 +43,17 @@ def run(
     threads: Annotated[str | None, typer.Option(
         help="Where threads run: none (where the kernel likes), sparse (each next one on the next node), dense (a "
         "node's CPUs, then the next).",
-        metavar="WHERE", rich_help_panel=LEVERS,
+        metavar="WHERE", rich_help_panel=LEVERS, autocompletion=one_of(*THREADS),
     )] = None,
     memory: Annotated[str | None, typer.Option(
         help="Where memory comes from: first-touch, local, interleave, preferred:NODE, bind:NODES (such as 0-3,8), "
         "weighted (interleaved by the kernel's weights; Linux 6.9). What numalloc gives goes by its option where "
         "it has one; else the policy of the whole process is set.",
-        metavar="WHERE", rich_help_panel=LEVERS,
+        metavar="WHERE", rich_help_panel=LEVERS, autocompletion=one_of(*MEMORY_WORDS, "preferred:", "bind:"),
     )] = None,
     huge_pages: Annotated[str | None, typer.Option(
         help="Transparent huge pages: off for the whole process; on by the allocator's own switch.",
-        metavar="on|off", rich_help_panel=LEVERS,
+        metavar="on|off", rich_help_panel=LEVERS, autocompletion=one_of(*HUGE_PAGES),
     )] = None,
     autonuma: Annotated[str | None, typer.Option(
         help="off keeps the kernel from moving the process's pages and threads to each other (automatic NUMA "

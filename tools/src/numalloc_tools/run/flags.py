@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from numalloc_tools.completion import of_option
 from numalloc_tools.options_table import Option, options
 from numalloc_tools.run.setting import OWN_FLAGS
 
@@ -43,5 +44,8 @@ def _parameter(one: Option) -> str:
 
 def _annotation(one: Option):
     about = f"{one.text[0].upper()}{one.text[1:]}. Accepted: {one.accepted}. Else {one.default}."
-    option = typer.Option(one.flag, help=escape(about), metavar=one.kind.upper(), show_default=False, rich_help_panel=PANEL)
+    option = typer.Option(
+        one.flag, help=escape(about), metavar=one.kind.upper(), show_default=False, rich_help_panel=PANEL,
+        autocompletion=of_option(one),
+    )  # fmt: skip
     return Annotated[str | None, option]

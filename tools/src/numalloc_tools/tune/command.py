@@ -5,6 +5,9 @@ from typing import Annotated, Optional
 
 import typer
 
+from numalloc_tools.completion import some_of
+from numalloc_tools.run.allocators import NAMES
+
 HERE = "{}"  # in the program's words: where the setting takes hold, such as behind mpirun and its options
 GLIBC = "glibc"
 RUNS = 100
@@ -23,7 +26,7 @@ def tune(
     memory: Annotated[bool, typer.Option("--memory", help="Less peak memory is a second aim: the result is a front, from the fastest to the leanest.", rich_help_panel=WHAT)] = False,
     least: Annotated[float, typer.Option(help="A gain of less is not worth a change.", metavar="PERCENT", rich_help_panel=WHAT)] = 1.0,
     baseline: Annotated[str, typer.Option(help="What the rest is compared with: glibc, as the program would run without numalloc, or numalloc with its defaults. Both take part.", rich_help_panel=WHAT)] = GLIBC,
-    names: Annotated[Optional[str], typer.Option("--allocators", help="These, with commas: names or paths as `numalloc run --allocator` takes them; else numalloc, glibc and the packages that are installed.", metavar="NAMES", rich_help_panel=SEARCHED)] = None,
+    names: Annotated[Optional[str], typer.Option("--allocators", help="These, with commas: names or paths as `numalloc run --allocator` takes them; else numalloc, glibc and the packages that are installed.", metavar="NAMES", rich_help_panel=SEARCHED, autocompletion=some_of(*NAMES))] = None,
     fix: Annotated[Optional[list[str]], typer.Option(help="A lever or option that keeps this value. Repeatable.", metavar="NAME=VALUE", rich_help_panel=SEARCHED)] = None,
     space_file: Annotated[Optional[Path], typer.Option("--space", help="A TOML file with the values of levers and options to try.", metavar="FILE", rich_help_panel=SEARCHED)] = None,
     whole_grid: Annotated[bool, typer.Option("--grid", help="Race all combinations at once, instead of one lever after the other.", rich_help_panel=SEARCHED)] = False,
