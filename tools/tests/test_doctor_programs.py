@@ -37,6 +37,20 @@ def test_nothing_of_the_program_runs(tmp_path):
     assert trace.exists()
 
 
+def test_neither_its_own_loader_nor_its_auditor_runs(tmp_path):
+    """Both would, by asking the loader: a program from anywhere is judged before anybody trusts it."""
+    trace = tmp_path / "trace"
+    leaves = f'#include <fcntl.h>\n#define RUN open("{trace}", O_CREAT | O_WRONLY, 0600)\n'
+    own = build(tmp_path, leaves + "int main(void) { return RUN < 0; }\n", "-static", name="ld-linux-x86-64.so.2")
+    found = of_program(build(tmp_path, USUAL, f"-Wl,--dynamic-linker={own}", name="brings"))
+    assert found["loader"]["severity"] == "warning" and f"a loader of its own, {own}" in found["loader"]["what"]
+    source = leaves + "unsigned la_version(unsigned version) { RUN; return version; }\n"
+    auditor = build(tmp_path, source, "-shared", "-fPIC", name="auditor.so")
+    found = of_program(build(tmp_path, USUAL, f"-Wl,--audit={auditor}", name="audited"))
+    assert found["loader"]["severity"] == "warning" and str(auditor) in found["loader"]["what"]
+    assert not trace.exists()
+
+
 def test_stub_of_a_program_at_a_fixed_address_is_no_malloc(tmp_path):
     source = "#include <stdlib.h>\nvoid use(void (*)(void*));\nint main(void) { use(free); free(malloc(1)); return 0; }\n"
     build(

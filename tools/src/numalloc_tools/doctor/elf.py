@@ -51,6 +51,7 @@ class Elf:
     is_pie: bool
     is_library: bool  # neither a program nor a static one
     needed: list[str]
+    auditors: list[str]  # libraries that the loader itself runs
     defined: set[str] = field(default_factory=set)  # of the malloc family, for the dynamic linker
     imported: set[str] = field(default_factory=set)
     sanitizers: list[str] = field(default_factory=list)
@@ -112,11 +113,13 @@ def _read(path: Path, elf: ELFFile) -> Elf:
             interpreter = segment.get_interp_name()
         elif isinstance(segment, DynamicSegment):
             dynamic = segment
-    needed, is_pie = [], False
+    needed, auditors, is_pie = [], [], False
     if dynamic is not None:
         for tag in dynamic.iter_tags():
             if tag.entry.d_tag == "DT_NEEDED":
                 needed.append(tag.needed)
+            elif tag.entry.d_tag in ("DT_AUDIT", "DT_DEPAUDIT"):
+                auditors += dynamic._get_stringtable().get_string(tag.entry.d_val).split(":")
             elif tag.entry.d_tag == "DT_FLAGS_1":
                 is_pie = bool(tag.entry.d_val & _PIE)
     shared = elf["e_type"] == "ET_DYN"
@@ -132,6 +135,7 @@ def _read(path: Path, elf: ELFFile) -> Elf:
         is_pie,
         shared and interpreter is None and not is_pie,
         needed,
+        auditors,
         defined,
         imported,
         sorted(sanitizers),

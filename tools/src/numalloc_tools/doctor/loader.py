@@ -18,6 +18,14 @@ OPERATORS = ("_Znwm", "_ZdlPv")
 GLIBC = re.compile(r"ld-linux[-\w]*\.so\.\d+|ld64\.so\.\d+")
 
 
+# Where only root puts loaders. Another one is a program like any other, and would be run by being asked.
+_SYSTEM = ("/lib", "/usr/", "/nix/store/", "/gnu/store/")
+
+
+def is_the_systems(interpreter: str) -> bool:
+    return os.path.realpath(interpreter).startswith(_SYSTEM)
+
+
 @dataclass(frozen=True)
 class Bound:
     loaded: list[str]

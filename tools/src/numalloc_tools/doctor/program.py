@@ -51,10 +51,26 @@ def check(case: Case, invocation: Invocation, library: Path) -> Iterator[Finding
             "For other users the loader preloads nothing into it.",
             [_LINK],
         )
+    if runs := _would_run(program):
+        yield Finding(
+            WARNING,
+            "loader",
+            f"{path} {runs}: its loader is not asked, so that nothing of it runs",
+            "Whether the library would be in it is not known.",
+            ["Start it with the library, and ask numalloc doctor PID"],
+        )
+        return
     preload = preload_of(case, library)
     bound = loader.asked(program.interpreter, path, preload, case.environment)
     yield from _bound(program, bound, library, preload)
     yield from _notes(case, program, bound)
+
+
+def _would_run(program: Elf) -> str:
+    """What asking the loader would run."""
+    if not loader.is_the_systems(program.interpreter):
+        return f"brings a loader of its own, {program.interpreter}"
+    return f"has the loader run {listed(program.auditors)}, which audits it" if program.auditors else ""
 
 
 _LINK = "Link the program with the library: cc ... -lnumalloc, or libnumalloc.a for a static one"
