@@ -225,7 +225,18 @@ def test_errors_are_one_line(arguments, status, named):
     assert named in done.stderr and done.stdout == ""
 
 
-@pytest.mark.parametrize("content", [b"\x7fELF", b"\x7fELF" + bytes(60), b"\x7fELF\x02\x01\x01" + b"\xff" * 200, b"plain words"])
+def changed(at: int, words: bytes) -> bytes:
+    content = bytearray(Path(os.path.realpath("/bin/sh")).read_bytes())
+    content[at : at + len(words)] = words
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x7fELF", b"\x7fELF" + bytes(60), b"\x7fELF\x02\x01\x01" + b"\xff" * 200, b"plain words",
+     changed(32, b"\xff" * 8), changed(32, b"\x40" + bytes(5) + b"\x5e\x00"), changed(40, b"\xff" * 8)],
+    ids=["magic", "zeros", "ones", "text", "segments", "far segments", "sections"],
+)  # fmt: skip
 def test_broken_programs_are_one_line(tmp_path, content):
     program = tmp_path / "broken"
     program.write_bytes(content)

@@ -1,6 +1,7 @@
 """What an ELF file says of itself, as far as it decides whose malloc a program gets."""
 
 import re
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,8 @@ _OTHERS = {
     "ruby_xmalloc": "Ruby",
     "numalloc_malloc_on_node": "numalloc",
 }
+# What the reader of ELF files raises at nonsense, such as a table beyond the end of the world.
+BROKEN = (ELFError, OSError, ValueError, LookupError, AssertionError, OverflowError, MemoryError, TypeError, struct.error)
 _OWN = "its own malloc"
 _SANITIZER_LIBRARY = re.compile(r"lib(?:clang_rt\.)?([a-z]*(?:asan|tsan|lsan|msan))\b")
 
@@ -84,10 +87,12 @@ def read(path: Path) -> Elf:
     try:
         with path.open("rb") as file:
             return _read(path, ELFFile(file))
-    except (ELFError, ValueError, KeyError, IndexError, AssertionError) as error:
-        raise Problem(f"{path}: its ELF headers are broken ({error}); accepted: a whole program") from None
-    except UnicodeDecodeError:
-        raise Problem(f"{path}: its ELF headers are broken; accepted: a whole program") from None
+    except (FileNotFoundError, ProcessLookupError):  # of a process that has ended
+        raise
+    except PermissionError as error:
+        raise Problem(f"{path} cannot be read ({error.strerror}); accepted: a program that may be read") from None
+    except BROKEN as error:
+        raise Problem(f"{path}: its ELF headers are broken ({error or type(error).__name__}); accepted: a whole program") from None
 
 
 def keeps_its_malloc(path: str) -> bool:
@@ -98,7 +103,7 @@ def keeps_its_malloc(path: str) -> bool:
             if dynamic is None or not any(_is_symbolic(tag) for tag in dynamic.iter_tags()):
                 return False
         return "malloc" in read(Path(path)).defined
-    except (OSError, ELFError):
+    except (Problem, *BROKEN):
         return False
 
 

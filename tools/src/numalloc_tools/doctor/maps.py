@@ -5,9 +5,10 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
+
+from numalloc_tools.doctor.elf import BROKEN
 
 _CALLS = ("malloc", "free")
 _MOST_FILES = 200
@@ -79,7 +80,7 @@ def _slots(process: int, file: str):
             if stream.read(4) != b"\x7fELF":
                 return []
             return _of_elf(ELFFile(stream))
-    except (OSError, ELFError, ValueError, AssertionError):
+    except BROKEN:
         return []
 
 
