@@ -162,6 +162,11 @@ def test_cpuset_of_the_real_machine_counts():
     assert "3 threads" in doctor(OMP_NUM_THREADS="3", around=("taskset", "-c", "0"))["cpuset"]["what"]
 
 
+@pytest.mark.parametrize("threads", ["\u00b2", "", "many", "2,x"])
+def test_number_of_threads_that_is_none_counts_for_nothing(threads):
+    assert doctor(OMP_NUM_THREADS=threads)["cpuset"]["severity"] in ("ok", "note")
+
+
 def test_limit_on_address_space_is_found():
     found = doctor(around=("prlimit", f"--as={8 << 30}"), NUMALLOC_RESERVE="64G")
     assert found["address-space-limit"]["severity"] == "bad" and "64 GiB" in found["address-space-limit"]["what"]

@@ -331,6 +331,18 @@ def test_process_with_a_stub_at_a_fixed_address_is_served(tmp_path):
         assert doctor(process.pid)["library"]["severity"] == "ok"
 
 
+def test_process_of_32_bits_is_known(tmp_path):
+    source = "void _start(void) { for (;;) __asm__ volatile(\"int $0x80\" : : \"a\"(29)); }\n"  # pause
+    program = build(tmp_path, source, "-m32", "-nostdlib", "-static", "-ffreestanding")
+    process = subprocess.Popen([program])
+    try:
+        found = doctor(process.pid)["library"]
+    finally:
+        process.kill()
+        process.wait()
+    assert found["severity"] == "bad" and "of 32 bits" in found["why"]
+
+
 def test_static_process_is_known(tmp_path):
     with running(build(tmp_path, WAITS, "-static"), LD_PRELOAD=str(LIBRARY)) as process:
         assert "static" in doctor(process.pid)["library"]["why"]

@@ -11,7 +11,7 @@ import pytest
 from doctor_command import LIBRARY, build
 from numalloc_tools.observe.machine import machine
 from numalloc_tools.observe.selection import Selection
-from observed import MIB, numalloc, program, stat
+from observed import COMMAND, MIB, numalloc, program, stat
 
 CONTROLS = "\x1b[2J\n\x07"
 SHOWN = "\\x1b[2J\\n\\x07"
@@ -94,6 +94,16 @@ def test_library_that_was_replaced_on_disk_is_still_in_the_process(tmp_path):
     with started("sh", "-c", "echo up; read line", LD_PRELOAD=str(copy)) as process:
         copy.unlink()
         assert stat(process.pid)["under_numalloc"] is True
+
+
+@pytest.mark.parametrize("command", [("stat", "1"), ("top", "--count", "1"), ("exporter", "--port", "0")], ids=lambda one: one[0])
+def test_without_proc_there_is_nothing_to_see(command):
+    without = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if subprocess.run([*without, "true"], capture_output=True).returncode:
+        pytest.skip("no mount namespace can be made here")
+    done = subprocess.run([*without, *COMMAND, *command], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("numalloc: /proc is not to be seen here")
 
 
 def test_another_process_with_the_number_is_not_looked_at():

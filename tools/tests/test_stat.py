@@ -8,7 +8,8 @@ import time
 
 import pytest
 from numalloc_tools.observe import numa_maps
-from numalloc_tools.observe.machine import Machine, machine, numbers
+from numalloc_tools.machine.lists import numbers
+from numalloc_tools.observe.machine import Machine, machine
 from numalloc_tools.observe.model import NodeMemory
 from numalloc_tools.observe.process import Gone, moment
 from numalloc_tools.observe.rates import rates
@@ -207,8 +208,8 @@ def test_library_of_another_name_is_not_numalloc():
 
 
 def test_lists_of_the_kernel():
-    assert numbers("0-2,5\n") == {0, 1, 2, 5}
-    assert numbers("\n") == set()
+    assert numbers("0-2,5\n") == [0, 1, 2, 5]
+    assert numbers("\n") == []
 
 
 def made_up(folder, nodes_of_threads: dict[int, tuple[int, int]], numa_maps_text: str):

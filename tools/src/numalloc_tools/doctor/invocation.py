@@ -48,7 +48,7 @@ def find(name: str) -> Path:
     if "/" not in name:
         found = shutil.which(name)
         if not found:
-            raise Problem(f"{name}: there is no such program in PATH", 127)
+            raise Problem(f"{name or '(no name)'}: there is no such program in PATH", 127)
         return Path(found)
     path = Path(name)
     if not path.exists():

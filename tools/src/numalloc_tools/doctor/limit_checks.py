@@ -254,4 +254,4 @@ def _age(case: Case) -> Iterator[Finding]:
 def threads_of(environment) -> int | None:
     """What OpenMP programs are told."""
     first = (environment.get("OMP_NUM_THREADS") or "").split(",")[0].strip()
-    return int(first) if first.isdigit() else None
+    return int(first) if first.isdecimal() else None

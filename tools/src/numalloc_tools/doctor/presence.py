@@ -12,6 +12,7 @@ from numalloc_tools.doctor.finding import BAD, NOTE, OK, WARNING, Case, Finding
 from numalloc_tools.doctor.maps import Mapping
 from numalloc_tools.machine.words import count, listed
 
+_BITS = 64  # of the library
 _SECURE = 23  # AT_SECURE
 _LIBRARY = re.compile(r"libnumalloc(-counted)?\.so[\d.]*")
 _BINDING_ONLY = re.compile(r"libnumalloc-binding\.so[\d.]*")
@@ -97,6 +98,9 @@ def _why_absent(case: Case, process: int, program: Elf, path: str) -> tuple[str,
     """And what mends it."""
     preload = case.environment.get("LD_PRELOAD", "")
     named = [word for word in preload.replace(":", " ").split() if "libnumalloc" in word]
+    if program.bits != _BITS:
+        what = f"The program is of {program.bits} bits, the library of {_BITS}: the loader ignores it."
+        return what, f"Take a program of {_BITS} bits, or build the library for this one"
     if program.static:
         return "The program is static: it has no loader that could preload anything.", "Link the program with libnumalloc.a"
     if program.musl:

@@ -72,9 +72,9 @@ def _threads(case: Case, process: int, files: Files, ours: bool) -> Iterator[Fin
         nodes = [node.number for node in case.machine.nodes if cpus & set(node.cpus)]
         places[ranges(nodes)] += threads
     words = ", ".join(
-        f"{threads} on {'node' if place.isdigit() else 'nodes'} {place or '?'}" for place, threads in sorted(places.items())
+        f"{threads} on {'node' if place.isdecimal() else 'nodes'} {place or '?'}" for place, threads in sorted(places.items())
     )
-    bound = sum(threads for place, threads in places.items() if place.isdigit())
+    bound = sum(threads for place, threads in places.items() if place.isdecimal())
     if ours and not bound and case.option("binding") != "none":
         yield Finding(
             NOTE,

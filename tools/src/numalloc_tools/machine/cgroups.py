@@ -123,7 +123,7 @@ def _first_version(files: Files, paths: dict[str, str], places: dict[str, _Place
 
 
 def _quota(quota: str = "", period: str = "") -> float | None:
-    if not quota.isdigit() or not period.isdigit() or not int(period):
+    if not quota.isdecimal() or not period.isdecimal() or not int(period):
         return None
     return int(quota) / int(period)
 
@@ -134,7 +134,7 @@ def _without_idle(files: Files, used: int | None, folder: str) -> int | None:
         return None
     for line in (files.text(f"{folder}/memory.stat") or "").splitlines():
         name, _, value = line.partition(" ")
-        if name == "inactive_file" and value.isdigit():
+        if name == "inactive_file" and value.isdecimal():
             return max(0, used - int(value))
     return used
 

@@ -133,7 +133,7 @@ def _huge_pages(files: Files, folder: str) -> list[HugePages]:
 def _row(files: Files, number: int, order: list[int], online: list[int]) -> list[int]:
     """A node's file lists its distance to each online node, in order of number."""
     words = (files.text(f"{NODES}/node{number}/distance") or "").split()
-    said = dict(zip(online, (int(word) for word in words if word.isdigit())))
+    said = dict(zip(online, (int(word) for word in words if word.isdecimal())))
     return [said.get(other) or (LOCAL if other == number else REMOTE) for other in order]
 
 

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from numalloc_tools.machine.lists import numbers
+from numalloc_tools.problem import Problem
+
 _FOLDER = Path("/sys/devices/system/node")
 
 
@@ -16,19 +19,11 @@ class Machine:
 
 
 def machine(folder: Path = _FOLDER) -> Machine:
+    if not Path("/proc/self").exists():
+        raise Problem("/proc is not to be seen here, and says what processes do; accepted: a place where it is mounted")
     nodes, cpus = [], {}
     for path in folder.glob("node[0-9]*"):
         node = int(path.name.removeprefix("node"))
         nodes.append(node)
         cpus |= dict.fromkeys(numbers((path / "cpulist").read_text()), node)
     return Machine(tuple(sorted(nodes)) or (0,), cpus)
-
-
-def numbers(text: str) -> set[int]:
-    """The kernel's lists: '0-2,5' -> {0, 1, 2, 5}."""
-    found: set[int] = set()
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        if first:
-            found.update(range(int(first), int(last or first) + 1))
-    return found

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from numalloc_tools.observe.machine import numbers
+from numalloc_tools.machine.lists import numbers
 from numalloc_tools.observe.model import NodeMemory
 
 _POLICY = re.compile(r"\S+ ((?:prefer \(many\)|weighted interleave|[a-z]+)(?:=[a-z|]+)?(?::([\d,-]*))?)")
@@ -39,7 +39,7 @@ def parse(text: str, page_size: int) -> NumaMaps:
         size = _KILOBYTES.search(line)
         unit = int(size[1]) * 1024 if size else page_size
         policy = _POLICY.match(line)
-        named = numbers(policy[2]) if policy and policy[2] else set()
+        named = numbers(policy[2]) if policy and policy[2] else []
         held = files if file and not _SHARED.match(file[1]) else own
         for number, count in pages:
             node, found = int(number), int(count) * unit

@@ -16,7 +16,7 @@ MOST = 40  # of your own processes; the largest, because asking where memory lie
 
 
 def pid_of(text: str, what: str = "PID") -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise Problem(f"{what}: '{text}' is no process; accepted: the number of a process, as ps shows it")
     return int(text)
 

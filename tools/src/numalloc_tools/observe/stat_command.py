@@ -34,8 +34,8 @@ def stat(
     elif times is not None:
         raise Problem("--count: there is nothing to count; accepted: together with --watch SECONDS")
     output.times_of(times, "--count")
-    page.remove_stale()
     here = machine()
+    page.remove_stale()
     console = output.console()
     earlier: Moment | None = None
     looked = 0
