@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 COMMAND = sys.argv[1:]
@@ -15,6 +16,29 @@ COMMAND = sys.argv[1:]
 def run(what, **options):
     environment = os.environ | {f"NUMALLOC_{name.upper()}": str(value) for name, value in options.items()}
     return subprocess.run([*COMMAND, what], env=environment, capture_output=True, text=True, timeout=60)
+
+
+def path_of(process):
+    return Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}")
+
+
+def page_of(process):
+    """The statistics page of a running program, empty where it has none."""
+    try:
+        return path_of(process).read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def seen_of(process, look):
+    """What look() says at last, when it has something to say; then the process is killed, and its page goes."""
+    until = time.monotonic() + 30
+    while not (seen := look()) and time.monotonic() < until and process.poll() is None:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    path_of(process).unlink(missing_ok=True)
+    return seen
 
 
 def live(document, size):
@@ -97,8 +121,7 @@ if os.access("/dev/shm", os.W_OK):
     paged = os.environ | {"NUMALLOC_STATISTICS_PAGE": "1", "NUMALLOC_STATISTICS_SIGNAL": "USR1",
                           "NUMALLOC_STATISTICS": str(folder / "x.json")}
     process = subprocess.Popen([*COMMAND, "burst"], env=paged, stdout=subprocess.PIPE)
-    path = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}")
-    import time
+    path = path_of(process)
     seen = set()
     for _ in range(150):
         time.sleep(0.01)
@@ -120,30 +143,28 @@ if os.access("/dev/shm", os.W_OK):
     assert struct.unpack_from("<I", data, 56) == (8 * len(of_process),)
     assert start == int(Path("/proc/self/stat").read_text().rsplit(")")[1].split()[19]) or start > 0
     # It says what the kernel refused: here to take locked pages back.
+    def refused():
+        data = page_of(process)
+        if not data:
+            return None
+        length = struct.unpack_from("<I", data, header)[0]
+        figures = dict(zip(of_process, struct.unpack_from(f"<{len(of_process)}Q", data, header + 4 + length + 7 & ~7)))
+        return figures if figures[b"refused_discards"] > 0 else None
+
     process = subprocess.Popen([*COMMAND, "locked"], env=paged | {"NUMALLOC_PURGE_DELAY": "0"}, stdout=subprocess.DEVNULL)
-    time.sleep(1.5)
-    data = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}").read_bytes()
-    length = struct.unpack_from("<I", data, header)[0]
-    figures = dict(zip(of_process, struct.unpack_from(f"<{len(of_process)}Q", data, header + 4 + length + 7 & ~7)))
-    assert process.wait(60) == 0
-    assert figures[b"nodes"] >= 1 and figures[b"refused_discards"] > 0 and figures[b"refused_discards_error"] == 22, figures
+    figures = seen_of(process, refused)
+    assert figures and figures[b"nodes"] >= 1 and figures[b"refused_discards_error"] == 22, figures
     # The program that an exec starts is another one. Where none was started there is a page again.
     process = subprocess.Popen([*COMMAND, "exec"], env=paged, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdin.write(b"here\n")
     process.stdin.flush()
     assert process.stdout.readline() == b"here\n"
-    assert not Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}").exists(), "the page of the program before"
+    assert not path_of(process).exists(), "the page of the program before"
     process.communicate()
     process = subprocess.Popen([*COMMAND, "failed_exec"], env=paged, stdout=subprocess.DEVNULL)
-    time.sleep(1.5)
-    assert Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}").exists(), "no page after an exec that failed"
-    assert process.wait(60) == 0
+    assert seen_of(process, lambda: page_of(process)), "no page after an exec that failed"
     # Another user's eyes see nothing.
-    process = subprocess.Popen([*COMMAND, "burst"], env=os.environ | {"NUMALLOC_STATISTICS_PAGE": "1"}, stdout=subprocess.DEVNULL)
-    time.sleep(0.3)
-    path = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}")
-    assert path.stat().st_mode & 0o777 == 0o600
-    process.kill()
-    process.wait()
-    path.unlink()
+    process = subprocess.Popen([*COMMAND, "failed_exec"], env=paged, stdout=subprocess.DEVNULL)
+    mode = seen_of(process, lambda: page_of(process) and path_of(process).stat().st_mode)
+    assert mode and mode & 0o777 == 0o600, mode
 print("statistics are written when they should be")

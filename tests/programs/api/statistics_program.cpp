@@ -20,7 +20,7 @@ void allocate(int objects, std::size_t bytes) {
 }
 
 // Signals meet a thread that is always somewhere in malloc or free.
-void burst() {
+void burst(int seconds) {
     std::thread sender([main = pthread_self()] {
         for (int i = 0; i < 300; ++i) {
             pthread_kill(main, SIGUSR1);
@@ -28,7 +28,7 @@ void burst() {
         }
     });
     std::vector<void*> kept(4096);
-    const auto end = time(nullptr) + 2;
+    const auto end = time(nullptr) + seconds;
     for (unsigned x = 1; time(nullptr) < end;) {
         for (int i = 0; i < 10000; ++i) {
             x = x * 1103515245 + 12345;
@@ -75,7 +75,9 @@ int main(int, char** argv) {
         execle("/bin/cat", "cat", nullptr, without_library);
     }
     if (std::strcmp(what, "failed_exec") == 0) execlp("no-such-program", "no-such-program", nullptr);
-    if (std::strcmp(what, "burst") == 0 || std::strcmp(what, "locked") == 0 || std::strcmp(what, "failed_exec") == 0) burst();
+    if (std::strcmp(what, "burst") == 0) burst(2);
+    // Until they are killed.
+    if (std::strcmp(what, "locked") == 0 || std::strcmp(what, "failed_exec") == 0) burst(60);
     if (std::strcmp(what, "exit_in_handler") == 0) exit_in_handler();
     if (std::strcmp(what, "reuse") == 0) reuse(argv[2]);
     if (std::strcmp(what, "open") == 0) std::printf("%d", open(argv[2], O_WRONLY | O_CREAT, 0666));
