@@ -8,6 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from numalloc_tools import processes
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.compiler import compiler
 from numalloc_tools.lab import cache
@@ -106,7 +107,7 @@ class Running:
         if _NOT_PRELOADED in ended.stderr or figures.get("preloaded") == 0:
             return "not loaded", f"the loader did not load {self.allocator.preload}"
         if figures["signal"]:
-            return "crash", f"{name} was ended by {signal.Signals(int(figures['signal'])).name}{last}"
+            return "crash", f"{name} was ended by {processes.signal_name(int(figures['signal']))}{last}"
         if figures["status"] not in expected:
             if figures["status"] == _NOT_FOUND:
                 return "missing", f"{name}: no such program"

@@ -9,6 +9,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from numalloc_tools import processes
+
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MOVE_PAGES = {"x86_64": 279, "aarch64": 239}  # the C library has no function for it
 _PRESENT = 1 << 63
@@ -27,7 +29,7 @@ class Placement:
 
 def status(pid: int, field: str) -> int:
     """A field of /proc/PID/status in bytes, such as VmHWM, the largest resident set there has been."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+    for line in processes.text(pid, "status").splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
     raise ProcessLookupError(f"process {pid} has no {field}: it has ended")
@@ -35,7 +37,7 @@ def status(pid: int, field: str) -> int:
 
 def cpu_seconds(pid: int) -> float:
     """User and system time of all its threads so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = processes.stat(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -45,7 +47,7 @@ def online_nodes() -> int:
 
 def placement(pid: int) -> Placement:
     try:
-        text = Path(f"/proc/{pid}/numa_maps").read_text()
+        text = processes.text(pid, "numa_maps")
     except FileNotFoundError:
         return _asked(pid)
     return Placement(from_numa_maps(text), "numa_maps")
@@ -86,7 +88,7 @@ def _asked(pid: int) -> Placement:
 def _resident_pages(pid: int) -> list[int]:
     resident = []
     with open(f"/proc/{pid}/pagemap", "rb") as pagemap:
-        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        for line in processes.text(pid, "maps").splitlines():
             fields = line.split(maxsplit=5)
             if fields[4] != "0" or (len(fields) == 6 and fields[5] in ("[vvar]", "[vdso]", "[vsyscall]")):
                 continue

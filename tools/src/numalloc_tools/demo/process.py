@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from numalloc_tools import processes
 from numalloc_tools.demo.allocators import Allocator
 from numalloc_tools.problem import Problem
 
@@ -41,7 +42,7 @@ def require_library(process: subprocess.Popen, allocator: Allocator) -> None:
     """A preload that the loader could not honour must not pass for a measurement."""
     if allocator.library is None:
         return
-    maps = Path(f"/proc/{process.pid}/maps").read_text()
+    maps = processes.text(process.pid, "maps")
     if str(allocator.library.resolve()) not in maps:
         raise Problem(f"{allocator.name}: {allocator.library} is not loaded in {process.args[0]}; is it for this machine?", FAILED)
 
@@ -53,7 +54,7 @@ def failure(process: subprocess.Popen, allocator: Allocator, log: Path) -> Probl
     except subprocess.TimeoutExpired:
         ending = "does not answer"
     else:
-        ending = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        ending = f"was ended by {processes.signal_name(-code)}" if code < 0 else f"ended with status {code}"
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     last = f"; it last said: {lines[-1].strip()}" if lines else ""
     return Problem(f"{Path(process.args[0]).name} {ending} under {allocator.name}{last}", FAILED)

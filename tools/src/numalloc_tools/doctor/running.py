@@ -89,7 +89,7 @@ def _threads(case: Case, process: int, files: Files, ours: bool) -> Iterator[Fin
 
 def _memory(case: Case, process: int, ours: bool) -> Iterator[Finding]:
     try:
-        text = Path(f"/proc/{process}/numa_maps").read_text()
+        text = Path(f"/proc/{process}/numa_maps").read_text(errors="replace")
     except OSError:
         return
     placed: Counter[int] = Counter()

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from numalloc_tools import processes
 from numalloc_tools.demo import memory
 from numalloc_tools.run import nodes
 from numalloc_tools.run.calls import node_text
@@ -16,7 +17,7 @@ from numalloc_tools.run.calls import node_text
 _FIRST, _LONGEST = 0.02, 0.5  # seconds between two looks: short programs are to be seen too
 _SHARE = 20  # looks may take a twentieth of the time; the first few more
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PROCESSOR, _USER, _SYSTEM = 36, 11, 12  # fields of /proc/PID/stat behind the name
+_PROCESSOR, _USER, _SYSTEM, _START = 36, 11, 12, 19  # fields of /proc/PID/stat behind the name
 
 
 @dataclass
@@ -32,17 +33,18 @@ class Watch:
     threads: dict[int, int] = field(default_factory=dict)  # by node, when there were most of all
     seconds: Counter = field(default_factory=Counter)  # of CPU time, by node
     moves: int = 0  # from a node to another, seen from look to look
+    refused: bool = False  # to look at its memory
     _ended: float | None = None
     _begun: float = field(default_factory=time.monotonic)
     _pause: float = _FIRST
     _tries: int = 0
-    _known: dict[int, tuple[int, int]] = field(default_factory=dict)  # thread -> CPU ticks, node
+    _known: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)  # thread -> CPU ticks, node
 
     def look(self) -> float:
         begun = time.monotonic()
         if self._ended is None and not os.path.exists(f"/proc/{self.pid}"):
             self._ended = begun
-        family = _family(self.pid)
+        family = processes.family(self.pid)
         self._look_at_threads(family)
         self._look_at_memory(family)
         self._pause = min(2 * self._pause, _LONGEST)
@@ -66,7 +68,10 @@ class Watch:
         for pid in family:
             try:
                 found = memory.placement(pid)
-            except (OSError, ValueError):  # it has just ended, or is another user's
+            except PermissionError:
+                self.refused = True
+                continue
+            except (OSError, ValueError):  # it has just ended
                 continue
             total.update(found.nodes)
             self.source = found.source
@@ -82,7 +87,8 @@ class Watch:
             "label": self.label, "pid": self.pid,
             "status": None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
-            "seconds": (self._ended or time.monotonic()) - self._begun, "looks": self.looks, "source": self.source, "moves": self.moves,
+            "seconds": (self._ended or time.monotonic()) - self._begun, "looks": self.looks, "source": self.source,
+            "moves": self.moves, "refused": self.refused,
             "nodes": [
                 {
                     "node": node, "cpus": node_text(cpu for cpu, on in _node_of_cpu().items() if on == node),
@@ -96,7 +102,7 @@ class Watch:
 
 def show(console: Console, told: dict, name: str) -> None:
     title = f"{name}{': ' if told['label'] else ''}{told['label']}"
-    if not told["looks"]:
+    if not told["looks"] and not told["refused"]:
         console.print(f"{title}: it ended before it was looked at", soft_wrap=True)
         return
     table = Table(title=title, title_justify="left")
@@ -112,9 +118,14 @@ def show(console: Console, told: dict, name: str) -> None:
             _share(one["last_bytes"], totals[2], _size(one["last_bytes"])),
         )  # fmt: skip
     console.print(table)
+    if told["refused"]:
+        console.print(
+            "memory is missing there of programs that may not be looked at: another user's, setuid, or not to be read", soft_wrap=True
+        )
     ended = f"signal {told['signal']}" if told["signal"] else f"status {told['status']}"
+    looked = f"looked at {told['looks']} times ({told['source']})" if told["looks"] else "not looked at"
     console.print(
-        f"{told['seconds']:.2f} s, {ended}; looked at {told['looks']} times ({told['source']}); "
+        f"{told['seconds']:.2f} s, {ended}; {looked}; "
         f"threads were seen to change their node {told['moves']} times",
         soft_wrap=True,
     )
@@ -146,25 +157,9 @@ def _node_of_cpu() -> dict[int, int]:
     return _nodes_of_cpus
 
 
-def _family(pid: int) -> list[int]:
-    """The process with its descendants."""
-    family = [pid]
-    for one in family:
-        for children in Path(f"/proc/{one}/task").glob("*/children"):
-            try:
-                family += map(int, children.read_text().split())
-            except OSError:
-                pass
-    return family
-
-
-def _threads(pid: int) -> list[tuple[int, int, int]]:
-    """Each thread's number, CPU time in ticks, and the CPU it last ran on."""
-    found = []
-    for folder in Path(f"/proc/{pid}/task").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        found.append((int(folder.name), int(fields[_USER]) + int(fields[_SYSTEM]), int(fields[_PROCESSOR])))
-    return found
+def _threads(pid: int) -> list[tuple[tuple[int, str], int, int]]:
+    """Each thread's number with when it began, for numbers come again; its CPU time in ticks, and the CPU it last ran on."""
+    return [
+        ((thread, fields[_START]), int(fields[_USER]) + int(fields[_SYSTEM]), int(fields[_PROCESSOR]))
+        for thread, fields in processes.threads(pid).items()
+    ]

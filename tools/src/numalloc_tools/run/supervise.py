@@ -11,12 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
 
+from numalloc_tools import processes
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import program
 from numalloc_tools.run.prepare import Launch
 
-# What a process may be sent to make it do something. Job control and the window's size reach the whole group by themselves.
-_PASSED = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGTERM]
+# What goes wrong in this process itself, what nobody can catch, and job control, which reaches the whole group by itself.
+_OWN = {
+    signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS, signal.SIGPIPE, signal.SIGXFSZ,
+    signal.SIGXCPU, signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU,
+}  # fmt: skip
+_PASSED = signal.valid_signals() - _OWN
 _FROM_KERNEL = 0x80  # si_code: the terminal has sent it to the whole group
 _SET_PDEATHSIG = 1
 _SETTLING = 0.05  # seconds until a stop that the terminal has sent has reached everybody

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from numalloc_tools import processes
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import Launch
 from numalloc_tools.tune import tree
@@ -86,7 +87,7 @@ class Program:
         if not in_time:
             run.failure = f"{name} was stopped after {seconds:.1f} s"
         elif code < 0:
-            run.failure = f"{name} was ended by {signal.Signals(-code).name}"
+            run.failure = f"{name} was ended by {processes.signal_name(-code)}"
         elif code:
             run.failure = f"{name} ended with status {code}"
         elif self.metric:
@@ -119,7 +120,7 @@ class _Watched:
                     self._stop(ended)
                     return *self._reap(), False
                 begun = time.thread_time()
-                pids = tree.processes(self.pid)
+                pids = processes.family(self.pid)
                 self.peak = max(self.peak, tree.resident(pids))
                 if self._look:
                     self._look(pids)

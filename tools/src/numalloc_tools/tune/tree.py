@@ -1,35 +1,21 @@
 """What a program and the processes that it has started hold, as /proc tells while they run."""
 
-import os
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
+from numalloc_tools import processes
 from numalloc_tools.demo.memory import from_numa_maps
 
 _LAST_CPU = 36  # field of /proc/PID/stat, counted behind the name
 
 
-def processes(root: int) -> list[int]:
-    """The process and all below it."""
-    found = [root]
-    for pid in found:
-        try:
-            for task in os.listdir(f"/proc/{pid}/task"):
-                found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
-        except OSError:  # it has ended, or this kernel does not say
-            continue
-    return list(dict.fromkeys(found))
-
-
 def _fields(pid: int, name: str, wanted: tuple[str, ...]) -> dict[str, int]:
     found = dict.fromkeys(wanted, 0)
     try:
-        with open(f"/proc/{pid}/{name}") as file:
-            for line in file:
-                field, colon, value = line.partition(":")
-                if colon and field in found:
-                    found[field] = int(value.split()[0]) * 1024
+        for line in processes.text(pid, name).splitlines():
+            field, colon, value = line.partition(":")
+            if colon and field in found:
+                found[field] = int(value.split()[0]) * 1024
     except (OSError, IndexError, ValueError):  # gone, or gone while it was read
         pass
     return found
@@ -65,10 +51,9 @@ def places(pids: list[int], node_of_cpu: dict[int, int]) -> Places:
     for pid in pids:
         found.huge += _fields(pid, "smaps_rollup", ("AnonHugePages",))["AnonHugePages"]
         try:
-            found.pages.update(from_numa_maps(Path(f"/proc/{pid}/numa_maps").read_text()))
-            for task in os.listdir(f"/proc/{pid}/task"):
-                fields = Path(f"/proc/{pid}/task/{task}/stat").read_text().rpartition(")")[2].split()
-                found.threads[node_of_cpu.get(int(fields[_LAST_CPU]), 0)] += 1
-        except (OSError, IndexError):
-            continue
+            found.pages.update(from_numa_maps(processes.text(pid, "numa_maps")))
+        except OSError:
+            pass
+        for fields in processes.threads(pid).values():
+            found.threads[node_of_cpu.get(int(fields[_LAST_CPU]), 0)] += 1
     return found

@@ -1,0 +1,53 @@
+"""Other processes, as /proc and the kernel's numbers tell of them."""
+
+import os
+import signal
+from pathlib import Path
+
+
+def text(pid: int, file: str) -> str:
+    """Names and paths in it may have any bytes. OSError where the process has ended, or is another user's."""
+    return Path(f"/proc/{pid}/{file}").read_text(errors="replace")
+
+
+def stat(pid: int, thread: int | None = None) -> list[str]:
+    """The fields behind the name, of the process or of one of its threads; the state is number 0."""
+    return text(pid, "stat" if thread is None else f"task/{thread}/stat").rpartition(")")[2].split()
+
+
+def threads(pid: int) -> dict[int, list[str]]:
+    """The fields of each of its threads that lives; none of a process that has ended."""
+    found = {}
+    for thread in _thread_numbers(pid):
+        try:
+            found[thread] = stat(pid, thread)
+        except OSError:
+            continue
+    return found
+
+
+def family(pid: int) -> list[int]:
+    """The process and all below it."""
+    found = [pid]
+    for one in found:
+        for thread in _thread_numbers(one):
+            try:
+                found += map(int, text(one, f"task/{thread}/children").split())
+            except OSError:  # it has ended, or this kernel does not say
+                continue
+    return list(dict.fromkeys(found))
+
+
+def _thread_numbers(pid: int) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+
+
+def signal_name(number: int) -> str:
+    """SIGTERM, or "signal 40", which has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
