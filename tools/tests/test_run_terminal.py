@@ -104,7 +104,7 @@ def test_program_has_the_terminal(stays):
 
 @STAYS
 def test_interrupt_key_ends_it_as_the_shell_expects(stays):
-    terminal = Terminal(*stays, "--", "sh", "-c", "echo ready; exec sleep 100")
+    terminal = Terminal(*stays, "--", "sh", "-c", "sleep 0.3; echo ready; exec sleep 100")
     terminal.wait_for(b"ready")
     terminal.type(b"\x03")
     assert terminal.end() == -signal.SIGINT
@@ -171,11 +171,12 @@ def test_stop_of_the_program_alone_is_seen_by_who_waits():
     assert terminal.end() == 8
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT, signal.SIGPROF, signal.SIGWINCH, 40])
 def test_signals_to_the_parent_reach_the_program(number):
+    # Not sh, which may know no more than the names of old.
     script = f"trap 'echo got it; exit 9' {int(number)}; echo ready; while :; do sleep 0.05; done"
     process = subprocess.Popen(
-        [*COMMAND, "--report", "--", "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*COMMAND, "--report", "--", "bash", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert process.stdout.readline() == "ready\n"

@@ -142,8 +142,7 @@ class Family:
 
 def _stopped(pid: int) -> bool:
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] == "T"
+        return processes.stat(pid)[0] == "T"
     except OSError:
         return False
 
