@@ -3,6 +3,7 @@
 import os
 import sys
 import traceback
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -96,4 +97,5 @@ def _leave_output() -> None:
 def _say(line: str) -> None:
     if Problem.with_traceback:
         traceback.print_exc()
-    print(f"numalloc: {printable(line)}", file=sys.stderr)
+    with suppress(OSError):  # nobody can be told; the status says enough
+        print(f"numalloc: {printable(line)}", file=sys.stderr, flush=True)

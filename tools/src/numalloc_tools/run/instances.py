@@ -4,6 +4,7 @@ import errno
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from numalloc_tools.problem import Problem
 from numalloc_tools.run.calls import Affinity, Call, MemoryPolicy
@@ -57,6 +58,14 @@ def _require_policy(instance: Instance) -> None:
         if isinstance(call, MemoryPolicy) and (error := call.refusal()):
             name = errno.errorcode.get(error, error)
             raise Problem(f"--instances: the kernel refuses {call} ({name}); in a container its seccomp filter must allow it")
+
+
+def log_files(folder: Path, number: int) -> dict[str, IO]:
+    """What Popen takes."""
+    try:
+        return {f"std{name}": open(folder / f"{number}.{name}", "wb") for name in ("out", "err")}
+    except OSError as error:
+        raise Problem(f"--logs: {error.filename} cannot be written ({error.strerror}); accepted: a folder that may be filled") from None
 
 
 def folder_for_logs(path: Path) -> Path:

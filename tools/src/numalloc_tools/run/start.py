@@ -5,10 +5,12 @@ import os
 import shlex
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
 
+from numalloc_tools import processes
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import instances, program, report, supervise
 from numalloc_tools.run.prepare import Launch
@@ -78,13 +80,41 @@ def show(command: list[str], jobs: list[tuple[str, Launch]], json_file: str | No
 
 def _write_json(file: str, content: list[dict]) -> None:
     text = json.dumps(content, indent=2) + "\n"
-    if file == "-":
-        sys.stdout.write(text)
-        return
     try:
-        Path(file).write_text(text)
+        if file == "-":
+            print(text, end="", flush=True)
+        else:
+            Path(file).write_text(text)
     except OSError as error:
-        raise Problem(f"--json: {file} cannot be written ({error.strerror}); accepted: a file in a folder that exists") from None
+        raise _not_written(file, error) from None
+
+
+def _require_writable(file: str) -> None:
+    """Before anything runs whose report would be lost."""
+    try:
+        if file != "-":
+            open(file, "a").close()
+    except OSError as error:
+        raise _not_written(file, error) from None
+
+
+def _not_written(file: str, error: OSError) -> Problem:
+    return Problem(f"--json: {file} cannot be written ({error.strerror}); accepted: a file that can, or - for standard output")
+
+
+def _tell(told: list[dict], name: str, json_file: str | None) -> None:
+    """The program has run, and its exit status is what counts, also where nobody hears this."""
+    with suppress(OSError):
+        console = Console(stderr=True, highlight=False)
+        if not console.is_terminal:
+            console.width = _WIDTH
+        for one in told:
+            report.show(console, one, name)
+    if json_file:
+        try:
+            _write_json(json_file, told)
+        except Problem as problem:
+            print(f"numalloc: {problem}", file=sys.stderr)
 
 
 def run_and_stay(
@@ -93,10 +123,12 @@ def run_and_stay(
 ) -> int:  # fmt: skip
     """The exit status."""
     environment = _own_environment()
+    if json_file:
+        _require_writable(json_file)
     starts = []
     folder = instances.folder_for_logs(logs) if logs else None
     for number, (_, one) in enumerate(jobs):
-        streams = {f"std{name}": open(folder / f"{number}.{name}", "wb") for name in ("out", "err")} if folder else {}
+        streams = instances.log_files(folder, number) if folder else {}
         if several:
             streams["stdin"] = open(os.devnull, "rb")
         starts.append(supervise.Start(path, command, one.applied_to(environment), one, **streams))
@@ -106,20 +138,14 @@ def run_and_stay(
         statuses = family.run((lambda: max(watch.look() for watch in watches)) if reported else None)
         told = [watch.told(status) for watch, status in zip(watches, statuses, strict=True)]
         if reported:
-            console = Console(stderr=True, highlight=False)
-            if not console.is_terminal:
-                console.width = _WIDTH
-            for one in told:
-                report.show(console, one, os.path.basename(path))
-        if json_file:
-            _write_json(json_file, told)
+            _tell(told, os.path.basename(path), json_file)
     finally:
         family.close()
     if not several:
         return supervise.end_as(statuses[0])
     for (label, _), status in zip(jobs, statuses, strict=True):
         if os.WIFSIGNALED(status):
-            print(f"numalloc: {label} was ended by {signal.Signals(os.WTERMSIG(status)).name}", file=sys.stderr)
+            print(f"numalloc: {label} was ended by {processes.signal_name(os.WTERMSIG(status))}", file=sys.stderr)
         elif os.WEXITSTATUS(status):
             print(f"numalloc: {label} ended with status {os.WEXITSTATUS(status)}", file=sys.stderr)
     return supervise.worst(statuses)
