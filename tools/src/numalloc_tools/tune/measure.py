@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import IO
 
 from numalloc_tools import processes
 from numalloc_tools.problem import Problem
@@ -21,6 +22,27 @@ _MISSED = 0.02  # what is not seen of a run's end, as a part of it, where looks 
 _LOOKS_COST = 20  # a look is followed by a pause of so many times the processor time that it took
 _GRACE = 2.0  # seconds to end in order after SIGTERM
 _KEPT = 4_000_000  # bytes of output, from its end
+
+
+class _Held:
+    """Who is interrupted while it starts a program never hears its number, and leaves it behind. So what asks this
+    process to end is heard afterwards. Blocking the signals does not do: a thread of a library would take them."""
+
+    def __enter__(self) -> "_Held":
+        self._came: list[int] = []
+        held = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        self._before = {number: signal.signal(number, lambda number, _: self._came.append(number)) for number in held}
+        return self
+
+    def release(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+        while self._came:
+            signal.raise_signal(self._came.pop())
+
+    def __exit__(self, *_) -> None:
+        self.release()
 
 
 @dataclass
@@ -54,24 +76,28 @@ class Program:
         self, launch: Launch, command: list[str], look: Callable[[list[int]], None] | None = None, limit: float | None = None
     ) -> Run:
         """`look` hears of the processes from time to time. After `limit` seconds they are stopped."""
-        with tempfile.TemporaryFile() as output, open(self.stdin or os.devnull, "rb") as stdin:
-            try:
-                child = subprocess.Popen(
-                    command, env=launch.applied_to(self.environment), stdin=stdin, stdout=output, stderr=output,
-                    start_new_session=True, preexec_fn=launch.enter,
-                )  # fmt: skip
-            except FileNotFoundError:
-                raise Problem(f"{command[0]}: no such program", 127) from None
-            except (OSError, subprocess.SubprocessError) as error:
-                raise Problem(f"{command[0]} cannot be started: {error}", 126) from None
+        with tempfile.TemporaryFile() as output, open(self.stdin or os.devnull, "rb") as stdin, _Held() as held:
+            child = self._started(launch, command, stdin, output)
             begun = time.monotonic()  # the program is there: Popen waits for exec
             watched = _Watched(child.pid, look)
             try:
+                held.release()
                 status, used, in_time = watched.wait(begun + limit if limit else None)
                 seconds = time.monotonic() - begun
             finally:
                 watched.end(child)
             return self._result(command, output, status, used, in_time, seconds, watched.peak)
+
+    def _started(self, launch: Launch, command: list[str], stdin: IO, output: IO) -> subprocess.Popen:
+        try:
+            return subprocess.Popen(
+                command, env=launch.applied_to(self.environment), stdin=stdin, stdout=output, stderr=output,
+                start_new_session=True, preexec_fn=launch.enter,
+            )  # fmt: skip
+        except FileNotFoundError:
+            raise Problem(f"{command[0]}: no such program", 127) from None
+        except (OSError, subprocess.SubprocessError) as error:
+            raise Problem(f"{command[0]} cannot be started: {error}", 126) from None
 
     def _result(self, command, output, status, used, in_time: bool, seconds: float, peak: int) -> Run:
         # The kernel counts what this process held when it made the child, so only more than that tells something.
