@@ -22,7 +22,7 @@ def load(path: Path) -> dict:
         raise Problem(f"{path}: {problem}") from None
 
 
-def save(path: Path, setting: Setting) -> None:
+def save(path: Path, setting: Setting, flag: str = "--save-profile") -> None:
     content: dict = {}
     for name in _WORDS:
         if (value := getattr(setting, name)) != getattr(Setting, name) or name == "allocator":
@@ -34,7 +34,7 @@ def save(path: Path, setting: Setting) -> None:
     try:
         path.write_text(_HEAD + tomli_w.dumps(content))
     except OSError as error:
-        raise Problem(f"--save-profile: {path} cannot be written ({error.strerror}); accepted: a file that can") from None
+        raise Problem(f"{flag}: {path} cannot be written ({error.strerror}); accepted: a file that can") from None
 
 
 def _in_file(name: str) -> str:

@@ -79,7 +79,8 @@ class Tuning:
                     shown.running(request)
                     launch, command = self.launches.command(request.setting)
                     run = self.program.run(launch, command, limit=self._limit(request))
-                    self.journal.add(request, run)
+                    if not (run.failure and request.setting == self.search.reference):  # which ends the search, and may be tried again
+                        self.journal.add(request, run)
                 self._keep(request, run)
                 answer = Answer(self._values(run), run.seconds, run.failure)
                 request = requests.send(answer)
@@ -87,7 +88,11 @@ class Tuning:
         except StopIteration:
             shown.ended()
         except BaselineFailed as reason:
-            raise Problem(f"the program fails under {named(self.search.reference)}, the baseline: {reason}", FAILED) from None
+            again = f"; {done} runs went well before: with --resume {self.journal.path} it is tried again" if (done := self._went_well()) else ""
+            raise Problem(f"the program fails under {named(self.search.reference)}, the baseline: {reason}{again}", FAILED) from None
+
+    def _went_well(self) -> int:
+        return sum(map(len, self.runs.values()))
 
     def _limit(self, request: Request) -> float | None:
         """Of the first run nothing is known but how much time there is for all of them."""
@@ -113,6 +118,8 @@ class Tuning:
     def _values(self, run: Run) -> tuple[float, ...]:
         if run.failure:
             return ()
+        if len(self.search.aims) > 1 and not run.peak_bytes:
+            raise Problem("--memory: the program ends before its memory can be looked at; accepted: a program that runs longer")
         first = run.seconds if self.program.metric is None else run.value
         return (first, run.peak_bytes)[: len(self.search.aims)]
 

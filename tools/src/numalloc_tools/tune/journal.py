@@ -89,7 +89,13 @@ class Journal:
         })  # fmt: skip
 
     def _write(self, line: dict) -> None:
-        os.write(self._file.fileno(), json.dumps(line).encode() + b"\n")
+        text = json.dumps(line).encode() + b"\n"
+        try:
+            while text:  # a disk that is nearly full takes a part
+                text = text[os.write(self._file.fileno(), text) :]
+        except OSError as error:
+            reason = f"{self.path} cannot be written ({error.strerror}); what is in it is kept"
+            raise Problem(f"--output: {reason}, and --resume {self.path} goes on once it can") from None
 
     def close(self) -> None:
         self._file.close()

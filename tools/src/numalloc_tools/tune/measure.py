@@ -140,6 +140,7 @@ class _Watched:
         descriptor = os.pidfd_open(self.pid)
         try:
             ended.register(descriptor, select.POLLIN)
+            self.peak = tree.resident([self.pid])  # of a short run there may be no other look
             started, pause = time.monotonic(), _OFTEN
             while not ended.poll(1000 * (pause if deadline is None else max(min(pause, deadline - time.monotonic()), 0))):
                 if deadline is not None and time.monotonic() >= deadline:

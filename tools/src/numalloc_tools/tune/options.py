@@ -67,7 +67,10 @@ class Asked:
         found = space.usual(present, nodes, here and machine.autonuma_is_on(), here and machine.policy_is_inherited())
         if options.space:
             found = space.from_file(options.space, found)
-        if names := [word.strip() for word in (options.allocators or "").split(",") if word.strip()]:
+        if options.allocators is not None:
+            names = [word.strip() for word in options.allocators.split(",") if word.strip()]
+            if not names:
+                raise Problem(f"--allocators: '{options.allocators}' names none; accepted: names with commas, such as numalloc,glibc")
             found = replace(found, allocators=tuple(dict.fromkeys(names)))
         for text in options.fix:
             found = space.with_fixed(found, text)

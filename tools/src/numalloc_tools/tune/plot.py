@@ -7,7 +7,7 @@ from numalloc_tools.problem import Problem
 from numalloc_tools.run import Setting
 from numalloc_tools.tune.aims import Aim
 from numalloc_tools.tune.result import Result
-from numalloc_tools.tune.wording import named
+from numalloc_tools.tune.wording import named, printable
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def draw(result: Result, path: Path) -> None:
 
     search = result.search
     aim = search.records.aims[0]
-    some = [point for point in points(result) if point.setting not in search.fallen]
+    some = [point for point in points(result) if point.setting not in search.fallen and point.memory]
     best = front(some, aim)
     names = list(dict.fromkeys(point.setting.allocator for point in some))
     colour = colours(names)
@@ -66,12 +66,13 @@ def draw(result: Result, path: Path) -> None:
     axes.set_xlabel("peak memory, MiB")
     between = "/" if search.records.scale(0).ratios else "less that of"
     axes.set_ylabel(f"{aim.name} {between} {named(search.reference)} ({'more' if aim.higher else 'less'} is better)")
-    axes.set_title(Path(result.tuning.program.command[0]).name)
+    axes.set_title(printable(Path(result.tuning.program.command[0]).name))
     axes.margins(x=0.15)
     axes.legend(fontsize=8)
     try:
         figure.savefig(path, bbox_inches="tight")
     except OSError as error:
+        path.unlink(missing_ok=True)
         raise Problem(f"--output: {path} cannot be written ({error.strerror}); accepted: a folder that may be filled") from None
     finally:
         plt.close(figure)

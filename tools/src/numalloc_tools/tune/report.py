@@ -7,7 +7,7 @@ from rich.table import Table
 from numalloc_tools.run import Setting
 from numalloc_tools.tune.result import Result, Row, pairs
 from numalloc_tools.tune.why import Finding
-from numalloc_tools.tune.wording import command_line, difference, named, percent, value
+from numalloc_tools.tune.wording import command_line, difference, named, peak, percent, value
 
 _STYLES = {"chosen": "green", "failed": "red", "the baseline": "bold"}
 
@@ -45,7 +45,7 @@ def _beside(result: Result, aim: int) -> str:
 
 def _figures(row: Row, result: Result) -> tuple[str, str, str]:
     aim = result.search.records.aims[0]
-    return value(row.median, aim), difference(row.comparison) if row.comparison else "", f"{row.peak / 2**20:,.1f} MiB"
+    return value(row.median, aim), difference(row.comparison) if row.comparison else "", peak(row.peak)
 
 
 def _say_what_was_not_measured(console: Console, result: Result) -> None:

@@ -38,9 +38,11 @@ def rows(tuning: Tuning) -> list[Row]:
     search = tuning.search
     found = []
     for setting, by_block in tuning.runs.items():
-        values = [values[0] for values in search.records.values[setting].values()]
+        values = [values[0] for values in search.records.values.get(setting, {}).values()]
+        if not values:  # interrupted before the search heard of its first run
+            continue
         compared = None if setting == search.reference else search.records.compared(setting, search.reference, 0, RACE)
-        peak = median(run.peak_bytes for run in by_block.values())
+        peak = median([run.peak_bytes for run in by_block.values() if run.peak_bytes] or [0])  # 0: not seen
         found.append(Row(setting, len(by_block), median(values), peak, compared, _remark(tuning, setting)))
     return sorted(found, key=lambda row: row.comparison.difference if row.comparison else 0.0)
 

@@ -47,7 +47,7 @@ def run(command: list[str], options: Options, as_data: bool) -> None:
     result = Result(tuning, rows(tuning), [], {})
     if finished and search.found.chosen:
         _explain(result, search.found.chosen, asked.elsewhere)
-    files = _write(result, journal.path)
+    files, missing = _write(result, journal.path)
     if as_data:
         print(json.dumps(as_json(result, files), indent=1))
     else:
@@ -56,10 +56,14 @@ def run(command: list[str], options: Options, as_data: bool) -> None:
         report.show(console, result)
         for what, file in files.items():
             report.line(console, f"{what}: {file}")
+    for problem in missing:
+        print(f"numalloc: {problem}", file=sys.stderr)
     if not finished:
         again = f"the same command with --resume {journal.path} goes on"
         print(f"numalloc: interrupted after {search.budget.done} runs; {again}", file=sys.stderr)
         sys.exit(INTERRUPTED)
+    if missing:
+        sys.exit(missing[0].exit_status)
 
 
 def _say_what_takes_no_part(terminal: Console, asked: Asked, path: str | None) -> None:
@@ -117,13 +121,19 @@ def _explain(result: Result, chosen: Setting, elsewhere: bool) -> None:
         pass
 
 
-def _write(result: Result, journal: Path) -> dict[str, str]:
-    """What lies beside the runs now."""
-    files = {"runs": str(journal)}
-    if result.rows:
-        plot.draw(result, journal.with_name(_PICTURE))
-        files["picture"] = str(journal.with_name(_PICTURE))
-    if result.search.found.chosen:
-        profile.save(journal.with_name(_PROFILE), result.search.found.chosen)
-        files["profile"] = str(journal.with_name(_PROFILE))
-    return files
+def _write(result: Result, journal: Path) -> tuple[dict[str, str], list[Problem]]:
+    """What lies beside the runs now, and what could not be written: the result is shown all the same."""
+    files, missing = {"runs": str(journal)}, []
+    chosen = result.search.found.chosen
+    for what, name, wanted, write in (
+        ("picture", _PICTURE, bool(result.rows), lambda path: plot.draw(result, path)),
+        ("profile", _PROFILE, chosen is not None, lambda path: profile.save(path, chosen, "--output")),
+    ):
+        if not wanted:
+            continue
+        try:
+            write(journal.with_name(name))
+            files[what] = str(journal.with_name(name))
+        except Problem as problem:
+            missing.append(problem)
+    return files, missing

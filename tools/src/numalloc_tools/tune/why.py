@@ -40,6 +40,8 @@ def findings(ours: Mapping[int, Run], theirs: Mapping[int, Run]) -> list[Finding
     found = []
     for name, (words, unit) in COUNTERS.items():
         pairs = [(getattr(ours[block], name), getattr(theirs[block], name)) for block in blocks]
+        if name == "peak_bytes":
+            pairs = [pair for pair in pairs if all(pair)]  # 0: not seen
         if not pairs or not any(one or other for one, other in pairs):
             continue
         aim = Aim(words, unit)

@@ -39,6 +39,16 @@ def value(number: float, aim: Aim) -> str:
     return f"{number:,.6g}"
 
 
+def peak(held: float) -> str:
+    """A program may end before anybody has looked."""
+    return value(held, Aim("", "B")) if held else "not seen"
+
+
+def printable(text: str) -> str:
+    """Names of files may have bytes that are no text."""
+    return text.encode(errors="replace").decode()
+
+
 def percent(ratio: float) -> str:
     return f"{abs(ratio - 1) * 100:.1f} %"
 
