@@ -48,6 +48,22 @@ private:
     char buffer_[Capacity];
 };
 
+// The bytes of the character that begins at `p`, or 0 where that is no UTF-8. Neither is a longer form than a character
+// needs, a surrogate, or what is beyond the last character.
+inline Bytes utf8_length(const char* p, Bytes bytes) {
+    const auto first = static_cast<unsigned char>(p[0]);
+    if (first < 0x80) return 1;
+    if (first < 0xC2 || first > 0xF4) return 0;
+    const Bytes length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (length > bytes) return 0;
+    for (Bytes i = 1; i < length; ++i)
+        if ((static_cast<unsigned char>(p[i]) & 0xC0U) != 0x80) return 0;
+    const auto second = static_cast<unsigned char>(p[1]);
+    const bool too_long = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+    const bool no_character = (first == 0xED && second >= 0xA0) || (first == 0xF4 && second >= 0x90);
+    return too_long || no_character ? 0 : length;
+}
+
 // The outermost message, on its way into a file.
 class MessageFile {
 public:
@@ -64,11 +80,17 @@ public:
         append(one.data(), one.size());
     }
     void text(unsigned field, const char* p, Bytes bytes) {
-        Message<24> head;
-        head.varint(field << 3U | 2U);
-        head.varint(bytes);
-        append(head.data(), head.size());
+        begin_text(field, bytes);
         append(p, bytes);
+    }
+    // A text of somebody else's: readers refuse a whole file with one that is no UTF-8.
+    void foreign_text(unsigned field, const char* p, Bytes bytes) {
+        begin_text(field, bytes);
+        for (Bytes at = 0; at < bytes;) {
+            const Bytes length = utf8_length(p + at, bytes - at);
+            append(length != 0 ? p + at : "?", max_of(length, Bytes{1}));
+            at += max_of(length, Bytes{1});
+        }
     }
     template <Bytes Inner>
     void message(unsigned field, const Message<Inner>& inner) { text(field, inner.data(), inner.size()); }
@@ -80,6 +102,12 @@ public:
     }
 
 private:
+    void begin_text(unsigned field, Bytes bytes) {
+        Message<24> head;
+        head.varint(field << 3U | 2U);
+        head.varint(bytes);
+        append(head.data(), head.size());
+    }
     void flush() {
         if (error_ == 0) error_ = os::write_all(file_, buffer_, size_);
         size_ = 0;

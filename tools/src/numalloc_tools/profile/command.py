@@ -1,6 +1,7 @@
 """`numalloc profile`: runs a program and shows its heap profile, or shows one that is there."""
 
 import json
+import os
 import re
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from numalloc_tools.profile import files, flame, report
 from numalloc_tools.profile.recording import record
 from numalloc_tools.profile.samples import VIEWS, View, lost_records, samples, without_stacks
 from numalloc_tools.profile.symbols import add_names
+from numalloc_tools.run import program
 
 TABLE_WIDTH = 110  # where the output is no terminal
 BY = ("function", "stack", "place")
@@ -49,8 +51,7 @@ def profile(
     view = _view(live, allocated, leaked)
     _check(command, sample, by, rows, show)
     for option, path in (("--output", output), ("--flame", flame_file)):
-        if path and not path.absolute().parent.is_dir():
-            raise Problem(f"{option}: the folder of {path} does not exist; accepted: a file in a folder that does")
+        _require_room(option, path)
     if show:
         if not show.is_file():
             raise Problem(f"--show: {show} is not a file; accepted: a profile such as `numalloc profile -o FILE` writes")
@@ -59,9 +60,11 @@ def profile(
     with tempfile.TemporaryDirectory(prefix="numalloc-profile-") as folder:
         recording = record(command, our_library(library), sample, Path(folder), sys.stderr if as_json else None, on_signal)
         if not recording.files:
+            found = program.obstacle(program.find(command[0]), our_library(library))
+            reason = found.reason if found else "it ran no malloc, or did not end by exit()"
             raise Problem(
-                f"{command[0]} left no profile (exit status {recording.exit_status}): it is static or setuid, ran no malloc, or did not "
-                "end by exit(); accepted: a dynamic program that does (--on-signal: one that a signal ends)", recording.exit_status or 2
+                f"{command[0]} left no profile (exit status {recording.exit_status}): {reason}; accepted: a dynamic program that ends by "
+                "exit() (--on-signal: or by a signal)", recording.exit_status or 2
             )  # fmt: skip
         _report(recording.files, view, by, rows, output, flame_file, as_json, sys.stdout if as_json else sys.stderr)
     raise typer.Exit(recording.exit_status)
@@ -77,7 +80,7 @@ def _check(command: list[str] | None, sample: str, by: str, rows: int, show: Pat
     if bool(command) == bool(show):
         what = "both a program and --show are given" if command else "no program is given"
         raise Problem(f"{what}; accepted: `numalloc profile -- PROGRAM ARGS`, or `numalloc profile --show FILE`")
-    number = re.fullmatch(r"(\d+)([KkMmGg]?)(B|iB)?", sample)
+    number = re.fullmatch(r"([0-9]+)([KkMmGg]?)(B|iB)?", sample)
     amount = int(number[1]) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[number[2].upper()] if number else 0
     if not 1 <= amount <= 2**30:
         raise Problem(f"--sample: '{sample}' is not understood; accepted: 1 to 1G bytes, such as 64K, 512K or 4M")
@@ -87,30 +90,47 @@ def _check(command: list[str] | None, sample: str, by: str, rows: int, show: Pat
         raise Problem(f"--rows: {rows} is too few; accepted: 1 or more")
 
 
+def _require_room(option: str, path: Path | None) -> None:
+    """Before the program runs."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise Problem(f"{option}: the folder of {path} does not exist; accepted: a file in a folder that does")
+    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise Problem(f"{option}: {path} cannot be written; accepted: a file that can")
+
+
 def _report(paths: list[Path], view: View, by: str, rows: int, output: Path | None, flame_file: Path | None, as_json: bool, stream) -> None:
-    profiles = [files.read(path) for path in paths]
-    for one in profiles:
-        add_names(one)
-    whole = files.merged(profiles)
+    whole = files.merged([files.read(path) for path in paths])
+    changed = add_names(whole)
     found = samples(whole, view)
-    notes = []
+    notes = [f"{path} is not what ran then: its functions have no names" for path in changed]
     if len(paths) > 1:
         notes.append(f"{len(paths)} processes together")
     if lost := lost_records(whole):
         notes.append(f"{lost} records were lost: there was no memory for them")
     if without_stacks(whole):
         notes.append("there are no stacks: libgcc_s.so.1 was not in the process")
-    if output:
-        files.write(whole, output)
-        notes.append(f"the profile is in {output}: pprof {output}")
-    if flame_file:
-        flame_file.write_text(flame.svg(found, f"{view.title}"))
-        notes.append(f"the flame graph is in {flame_file}")
+    missing = []
+    for option, path, write, note in (
+        ("--output", output, lambda: files.write(whole, output), f"the profile is in {output}: pprof {output}"),
+        ("--flame", flame_file, lambda: flame_file.write_text(flame.svg(found, view.title)), f"the flame graph is in {flame_file}"),
+    ):
+        if path is None:
+            continue
+        try:
+            write()
+            notes.append(note)
+        except OSError as error:  # the report is shown all the same
+            missing.append(Problem(f"{option}: {path} cannot be written ({error.strerror}); accepted: a file that can"))
     if as_json:
         json.dump(report.as_data(found, view, rows, notes), stream, indent=2)
         stream.write("\n")
-        return
-    terminal = Console(file=stream)
-    if not stream.isatty():
-        terminal.width = max(terminal.width, TABLE_WIDTH)
-    report.print_report(terminal, found, view, by, rows, notes)
+    else:
+        terminal = Console(file=stream)
+        if not stream.isatty():
+            terminal.width = max(terminal.width, TABLE_WIDTH)
+        report.print_report(terminal, found, view, by, rows, notes)
+    if missing:
+        raise missing[0]

@@ -44,9 +44,6 @@ class Frame:
     remote: int = 0
     callees: dict[str, "Frame"] = field(default_factory=lambda: defaultdict(Frame))
 
-    def depth(self) -> int:
-        return 1 + max((callee.depth() for callee in self.callees.values()), default=0)
-
 
 def tree(samples: list[Sample]) -> Frame:
     root = Frame()
@@ -64,35 +61,39 @@ def tree(samples: list[Sample]) -> Frame:
 
 def svg(samples: list[Sample], title: str) -> str:
     root = tree(samples)
-    height = HEADER + ROW * root.depth() + 10
+    height = HEADER + ROW * (1 + max((len(sample.stack) for sample in samples), default=0)) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="100%" font-family="monospace" font-size="12">',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
         f'<text x="{WIDTH / 2}" y="24" font-size="16" text-anchor="middle">{escape(title)}</text>',
     ]
-    _draw(parts, "all", root, 0.0, 0, height - 10, root.bytes or 1)
+    whole = root.bytes or 1
+    to_draw = [("all", root, 0.0, 0)]  # no recursion: other tools' stacks may be thousands deep
+    while to_draw:
+        name, frame, x, depth = to_draw.pop()
+        if frame.bytes / whole * WIDTH < NARROWEST:
+            continue
+        parts.append(_drawn(name, frame, x, depth, height - 10, whole))
+        for callee_name, callee in sorted(frame.callees.items()):
+            to_draw.append((callee_name, callee, x, depth + 1))
+            x += callee.bytes / whole
     script = SCRIPT.replace("WIDTH", str(WIDTH)).replace("LETTER", str(LETTER))
     parts += [f"<script><![CDATA[{script}]]></script>", "</svg>"]
     return "\n".join(parts) + "\n"
 
 
-def _draw(parts: list[str], name: str, frame: Frame, x: float, depth: int, bottom: int, whole: int) -> None:
+def _drawn(name: str, frame: Frame, x: float, depth: int, bottom: int, whole: int) -> str:
     """`x` and the width are parts of the whole picture."""
     part = frame.bytes / whole
-    if part * WIDTH < NARROWEST:
-        return
     remote = frame.remote / frame.bytes if frame.bytes else 0
     colour = f"hsl({50 - 50 * remote:.0f},90%,{68 - 8 * remote:.0f}%)"
     left, width, top = x * WIDTH, part * WIDTH, bottom - (depth + 1) * ROW
     fits = int((width - 6) / LETTER)
     shown = "" if fits < 3 else name if len(name) <= fits else name[: fits - 2] + ".."
     hover = f"{name}: {size(frame.bytes)}, {percent(part)} of all, {percent(remote)} of it remote"
-    parts.append(
+    return (
         f'<g class="frame" data-x="{x:.9f}" data-w="{part:.9f}" data-y="{depth}" data-name="{escape(name)}">'
         f"<title>{escape(hover)}</title>"
         f'<rect x="{left:.2f}" y="{top}" width="{max(width - 0.5, 0.1):.2f}" height="{ROW - 1}" rx="2" fill="{colour}"/>'
         f'<text x="{left + 3:.2f}" y="{top + ROW - 5}" pointer-events="none">{escape(shown)}</text></g>'
     )
-    for callee_name, callee in sorted(frame.callees.items()):
-        _draw(parts, callee_name, callee, x, depth + 1, bottom, whole)
-        x += callee.bytes / whole

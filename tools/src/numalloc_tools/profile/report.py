@@ -67,7 +67,7 @@ def print_report(terminal: Console, samples: list[Sample], view: View, by: str, 
     whole = totals.total(samples)
     terminal.print(f"[bold]{size(whole.flat.bytes)}[/bold] in {whole.flat.objects} objects: {view.title}", highlight=False)
     for note in notes:
-        terminal.print(note, highlight=False, markup=False)
+        terminal.print(note, highlight=False, markup=False, soft_wrap=True)
     if not samples:
         return
     terminal.print({"function": _functions, "stack": _stacks, "place": _places}[by](samples, whole, rows))

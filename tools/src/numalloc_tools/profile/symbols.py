@@ -1,5 +1,6 @@
 """Names for the addresses of a profile: by llvm-symbolizer or addr2line where there is one, else by the file's own symbols."""
 
+import os
 import shutil
 import subprocess
 from bisect import bisect_right
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
+from elftools.elf.segments import NoteSegment
 
 from numalloc_tools.profile.proto import Profile
 
@@ -30,15 +32,17 @@ Names = dict[int, list[Name]]
 Symbolizer = Callable[[str, list[int]], Names]
 
 
-def add_names(profile: Profile) -> None:
-    """Every location gets its functions, as far as the files are still there and say so."""
+def add_names(profile: Profile) -> list[str]:
+    """Every location gets its functions, as far as the files are still there and say so. Gives the files that are others
+    by now: what lies at a place in them says nothing of the program that ran."""
     texts = {text: number for number, text in enumerate(profile.string_table)}
     functions: dict[tuple[str, str], int] = {}
     mappings = {mapping.id: mapping for mapping in profile.mapping}
-    wanted = defaultdict(list)
+    wanted = defaultdict(list)  # of each file, once for all processes that have it: locations with their places in it
     for location in profile.location:
-        if not location.line and location.mapping_id:
-            wanted[location.mapping_id].append(location)
+        if not location.line and (mapping := mappings.get(location.mapping_id)):
+            file = profile.string_table[mapping.filename], profile.string_table[mapping.build_id]
+            wanted[file].append((location, location.address - mapping.memory_start + mapping.file_offset, mapping))
 
     def text(value: str) -> int:
         if value not in texts:
@@ -55,22 +59,33 @@ def add_names(profile: Profile) -> None:
 
     profile.function.sort(key=lambda f: f.id)
     functions.update({(profile.string_table[f.name], profile.string_table[f.filename]): f.id for f in profile.function})
-    for mapping_id, locations in wanted.items():
-        mapping = mappings[mapping_id]
-        path = profile.string_table[mapping.filename]
-        in_file = {location.address: location.address - mapping.memory_start + mapping.file_offset for location in locations}
-        names = names_in(path, list(in_file.values()))
-        for location in locations:
-            for name in names.get(in_file[location.address], []):
+    changed = []
+    for (path, build_id), places in wanted.items():
+        try:
+            names = names_in(path, [offset for _, offset, _ in places], build_id)
+        except AnotherFile:
+            changed.append(path)
+            continue
+        for location, offset, mapping in places:
+            for name in names.get(offset, []):
                 location.line.add(function_id=function(name), line=name.line)
-        mapping.has_functions = mapping.has_functions or bool(names)
+            mapping.has_functions = mapping.has_functions or bool(names)
+    return sorted(changed)
 
 
-def names_in(path: str, offsets: list[int]) -> Names:
-    """For places in a file, counted from its start."""
+class AnotherFile(Exception):
+    """Not the one that was in the program."""
+
+
+def names_in(path: str, offsets: list[int], build_id: str = "") -> Names:
+    """For places in a file, counted from its start. `build_id`: the file's own, where it is known."""
+    if not os.path.isfile(path):  # what a pipe has to say never comes
+        return {}
     try:
         with open(path, "rb") as stream:
             elf = ELFFile(stream)
+            if build_id and (own := _build_id(elf)) and own != build_id:
+                raise AnotherFile
             segments = [s.header for s in elf.iter_segments() if s.header.p_type == "PT_LOAD"]
             symbols = _symbols(elf)
     except (OSError, ELFError):
@@ -89,6 +104,14 @@ def names_in(path: str, offsets: list[int]) -> Names:
         if found or own:
             names[offset] = found or [Name(by_table[own])]
     return names
+
+
+def _build_id(elf: ELFFile) -> str:
+    for segment in elf.iter_segments():
+        for note in segment.iter_notes() if isinstance(segment, NoteSegment) else ():
+            if note["n_type"] == "NT_GNU_BUILD_ID":
+                return note["n_desc"]
+    return ""
 
 
 def _symbols(elf: ELFFile) -> list[tuple[int, int, str]]:
