@@ -82,3 +82,9 @@ def test_an_unknown_page_is_one_line():
     done = numalloc("man", "emacs")
     assert done.returncode == 2
     assert re.fullmatch(r"numalloc: man: there is no page 'emacs'; accepted: numalloc, .*numalloc\.5\n", done.stderr)
+
+
+def test_a_folder_that_cannot_be_filled_is_named():
+    result = numalloc("man", "--output", "/etc/passwd")
+    assert result.returncode == 2 and result.stderr.count("\n") == 1
+    assert "--output: /etc/passwd/man1 cannot be filled (Not a directory); accepted:" in result.stderr

@@ -133,6 +133,7 @@ def test_script_without_a_first_line_is_a_shells(stays, tmp_path):
     [
         (["--allocator", "nomalloc"], "--allocator: 'nomalloc' is unknown; accepted: numalloc, glibc, "),
         (["--allocator", "/no/such.so"], "/no/such.so is not a file"),
+        (["--allocator", "/etc/passwd"], "--allocator: /etc/passwd is no library; accepted: a shared library"),
         (["--allocator", beside("libnumalloc-binding.so")], "accepted: --binding-only"),
         (["--threads", "thick"], "--threads: 'thick' is unknown; accepted: default, none, sparse, dense"),
         (["--memory", "everywhere"], "--memory: 'everywhere' is not understood; accepted: default, first-touch"),

@@ -1,8 +1,11 @@
 """Libraries to preload: ours as it was built here, and those that the user names."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from numalloc_tools.problem import Problem
+
+_ELF = b"\x7fELF"
 
 
 def built_here(preset: str = "release") -> Path:
@@ -19,7 +22,7 @@ def built_here(preset: str = "release") -> Path:
 
 
 def our_library(given: Path | None) -> Path:
-    return existing(given, "--library") if given else built_here()
+    return existing(given or built_here(), "--library")
 
 
 def existing(path: Path, what: str) -> Path:
@@ -29,4 +32,8 @@ def existing(path: Path, what: str) -> Path:
         raise Problem(f"{what}: {path} is not a file; accepted: a shared library such as build/release/libnumalloc.so")
     if " " in str(resolved) or ":" in str(resolved):
         raise Problem(f"{what}: {path} has a space or colon, which LD_PRELOAD cannot name; accepted: a path without them")
+    with suppress(OSError):
+        with open(resolved, "rb") as file:
+            if file.read(len(_ELF)) != _ELF:
+                raise Problem(f"{what}: {path} is no library; accepted: a shared library such as build/release/libnumalloc.so")
     return resolved

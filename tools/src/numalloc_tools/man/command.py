@@ -50,8 +50,11 @@ def version() -> str:
 def write(pages: list[Page], folder: Path) -> None:
     for page in pages:
         place = folder / f"man{page.section}"
-        place.mkdir(parents=True, exist_ok=True)
-        (place / page.file).write_text(page.text(version(), f"{date.today():%Y-%m-%d}"))
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            (place / page.file).write_text(page.text(version(), f"{date.today():%Y-%m-%d}"))
+        except OSError as error:
+            raise Problem(f"--output: {place} cannot be filled ({error.strerror}); accepted: a folder that may be written") from None
 
 
 def _named(name: str, pages: list[Page]) -> Page:

@@ -72,7 +72,7 @@ def binding_library(allocator: Allocator) -> Path:
     path = beside.with_name(_BINDING)
     if not path.is_file():
         raise Problem(f"--threads: {_BINDING} is not beside {beside}; it is built and installed with it")
-    return path
+    return existing(path, "--threads")
 
 
 def joined(variable: str, value: str, present: str | None) -> str:
