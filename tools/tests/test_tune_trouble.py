@@ -90,6 +90,15 @@ def test_memory_that_nobody_has_seen_is_no_aim():
         tuning._values(Run(0.5))
 
 
+def test_a_container_that_forbids_to_wait_for_a_process_is_named(tmp_path):
+    forbidden = [sys.executable, str(Path(__file__).with_name("forbidden.py")), "EPERM", "pidfd_open"]
+    words = [*forbidden, *NUMALLOC, "tune", "--runs", "26", *TWO, "--", "sleep", "324"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "the kernel refuses pidfd_open (EPERM); accepted: Linux 5.3" in done.stderr.splitlines()[-1]
+    assert "sleep 324" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+
+
 def test_allocators_without_a_name_are_refused(tmp_path):
     done = tune("--allocators", ",", "--", "true", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

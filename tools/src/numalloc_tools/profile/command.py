@@ -63,8 +63,8 @@ def profile(
             found = program.obstacle(program.find(command[0]), our_library(library))
             reason = found.reason if found else "it ran no malloc, or did not end by exit()"
             raise Problem(
-                f"{command[0]} left no profile (exit status {recording.exit_status}): {reason}; accepted: a dynamic program that ends by "
-                "exit() (--on-signal: or by a signal)", recording.exit_status or 2
+                f"{command[0]} left no profile (exit status {recording.exit_status}): {reason}; accepted: a dynamic program that ends "
+                "by exit() (--on-signal: or by a signal)", recording.exit_status or 2
             )  # fmt: skip
         _report(recording.files, view, by, rows, output, flame_file, as_json, sys.stdout if as_json else sys.stderr)
     raise typer.Exit(recording.exit_status)
@@ -113,14 +113,15 @@ def _report(paths: list[Path], view: View, by: str, rows: int, output: Path | No
     if without_stacks(whole):
         notes.append("there are no stacks: libgcc_s.so.1 was not in the process")
     missing = []
+    drawn = flame.svg(found, view.title) if flame_file else ""
     for option, path, write, note in (
-        ("--output", output, lambda: files.write(whole, output), f"the profile is in {output}: pprof {output}"),
-        ("--flame", flame_file, lambda: flame_file.write_text(flame.svg(found, view.title)), f"the flame graph is in {flame_file}"),
+        ("--output", output, lambda path: files.write(whole, path), f"the profile is in {output}: pprof {output}"),
+        ("--flame", flame_file, lambda path: path.write_text(drawn), f"the flame graph is in {flame_file}"),
     ):
         if path is None:
             continue
         try:
-            write()
+            write(path)
             notes.append(note)
         except OSError as error:  # the report is shown all the same
             missing.append(Problem(f"{option}: {path} cannot be written ({error.strerror}); accepted: a file that can"))

@@ -1,5 +1,6 @@
 """One run of the program under one setting: how long it took, what it used, and how it ended."""
 
+import errno
 import os
 import select
 import signal
@@ -137,7 +138,7 @@ class _Watched:
 
     def wait(self, deadline: float | None) -> tuple[int, object, bool]:
         ended = select.poll()
-        descriptor = os.pidfd_open(self.pid)
+        descriptor = _end_of_process(self.pid)
         try:
             ended.register(descriptor, select.POLLIN)
             self.peak = tree.resident([self.pid])  # of a short run there may be no other look
@@ -187,6 +188,16 @@ class _Watched:
             if not self._gone:
                 self._reap()
             child.returncode = 0  # it has been waited for
+
+
+def _end_of_process(pid: int) -> int:
+    """A descriptor that can be read once the process has ended."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError as error:
+        name = errno.errorcode.get(error.errno, error.errno)
+        accepted = "Linux 5.3, and in a container a seccomp filter that allows it"
+        raise Problem(f"the kernel refuses pidfd_open ({name}); accepted: {accepted}") from None
 
 
 def _end_of(output) -> str:
