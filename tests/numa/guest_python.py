@@ -1,40 +1,47 @@
-"""The tools themselves in the guest: the interpreter, and the modules that commands of `numalloc` load."""
+"""The tools themselves in the guest: this Python, and of its libraries what commands of `numalloc` load."""
 
 import os
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 import numalloc_tools
 
-CODE = "from numalloc_tools.cli import main; main()"
 SOURCES = str(Path(numalloc_tools.__file__).parents[1])
+CODE = f"import sys; sys.path.insert(0, {SOURCES!r}); sys.dont_write_bytecode = True; from numalloc_tools.cli import main; main()"
 _LOADED = re.compile(rb"(/[^\s'\"]+\.(?:py|so))\b")
+_ALWAYS = ("rich",)  # which goes by its terminal, and the guest has another
 
 
 def command(*words: str) -> list[str]:
     return [sys.executable, "-c", CODE, *words]
 
 
-def environment(**more: str) -> dict[str, str]:
-    return {"PYTHONPATH": SOURCES, "PYTHONDONTWRITEBYTECODE": "1", **more}
+def files(*commands: Sequence[str], packages: Sequence[str] = ()) -> list[str]:
+    """What Python says it loads for these commands here, each file with its compiled form: far less than all of Python.
+    A module that only the guest would load is missing there, and its test fails. `packages` go whole: they have data, or
+    load what they need when they need it."""
+    found = {path for words in commands for path in _loaded(tuple(words))}
+    found.update(map(str, Path(numalloc_tools.__file__).with_name("tables").iterdir()))
+    found.update(str(path) for path in (Path(sys.prefix, "pyvenv.cfg"), Path(os.__file__)))
+    for name in (*_ALWAYS, *packages):
+        found.update(str(file.locate()) for file in metadata.files(name) or [] if "tests" not in file.parts)
+    found.update(_compiled(path) for path in list(found))
+    return sorted(path for path in found if os.path.isfile(path))
 
 
 @cache
-def files() -> list[str]:
-    """What Python says it loads for `numalloc run` here, each with its compiled form: far less than all of Python.
-    A module that only the guest would load is missing there, and its test fails."""
-    found: set[str] = set()
-    for words in (["run", "--report", "--", "sleep", "0.2"], ["run", "--nonsense"], ["run", "--show", "--json", "-"]):
-        told = os.environ | {"PYTHONPATH": SOURCES, "PYTHONVERBOSE": "1"}
-        done = subprocess.run(command(*words), env=told, stdin=subprocess.DEVNULL, capture_output=True)
-        found.update(os.fsdecode(path) for path in _LOADED.findall(done.stderr))
-    found.update(map(str, Path(numalloc_tools.__file__).with_name("tables").glob("*.def")))
-    found.update(str(path) for path in (Path(sys.prefix, "pyvenv.cfg"), Path(os.__file__)))
-    found.update(_compiled(path) for path in list(found))
-    return sorted(path for path in found if os.path.isfile(path))
+def _loaded(words: tuple[str, ...]) -> frozenset[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        # With a cache that is as empty as the guest's.
+        told = os.environ | {"PYTHONVERBOSE": "1", "MPLCONFIGDIR": folder}
+        done = subprocess.run(command(*words), cwd=folder, env=told, stdin=subprocess.DEVNULL, capture_output=True)
+    return frozenset(os.fsdecode(path) for path in _LOADED.findall(done.stderr))
 
 
 def _compiled(source: str) -> str:

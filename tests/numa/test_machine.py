@@ -6,55 +6,20 @@ import os
 import re
 import shlex
 import sys
-import sysconfig
 from pathlib import Path
 
+import guest_python
 import pytest
 from conftest import passed
 from numalloc_tools.lab import batch
 from numalloc_tools.lab.run_command import build_machine
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ROOT / "tools/src"
 PYTHON = os.path.realpath(sys.executable)
-STANDARD, PACKAGES = Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("purelib"))
-# What the tools import there; numpy and matplotlib, which only draw, stay here.
-NEEDED = (
-    "typer",
-    "rich",
-    "click",
-    "elftools",
-    "shellingham",
-    "pygments",
-    "markdown_it",
-    "mdurl",
-    "typing_extensions.py",
-    "annotated_doc",
-    "pydantic",
-    "pydantic_core",
-    "typing_inspection",
-    "annotated_types",
-    "tomli_w",
-    "google",
-)
-LEFT_OUT = (
-    "test",
-    "idlelib",
-    "tkinter",
-    "lib2to3",
-    "ensurepip",
-    "site-packages",
-    "turtledemo",
-    "pydoc_data",
-    "__pycache__",
-    "config-*",
-    "dist-packages",
-)
 MEMORY_ONLY, CPU_ONLY = 5, 6
 FORBIDDEN = ROOT / "tools/tests/forbidden.py"  # a command under a seccomp filter
 SECCOMP = "/usr/lib/x86_64-linux-gnu/libseccomp.so.2"
-MAIN = "from numalloc_tools.cli import main; main()"
-ENVIRONMENT = {"PYTHONPATH": f"{TOOLS}:{PACKAGES}", "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "COLUMNS": "120"}
+ENVIRONMENT = {"NO_COLOR": "1", "COLUMNS": "120"}
 # Threads that hold memory and wait.
 HOLDS = (
     "import threading, time\n"
@@ -64,14 +29,8 @@ HOLDS = (
 )
 
 
-def files() -> list[str]:
-    found = [str(path) for path in STANDARD.iterdir() if not any(path.match(pattern) for pattern in LEFT_OUT)]
-    found += [str(PACKAGES / name) for name in NEEDED if (PACKAGES / name).exists()]
-    return [*found, str(TOOLS / "numalloc_tools")]
-
-
 def job(name: str, *words: str, environment: dict[str, str] | None = None, setup: str = "") -> batch.Job:
-    return batch.Job(name, [PYTHON, "-c", MAIN, *words], ENVIRONMENT | (environment or {}), setup)
+    return batch.Job(name, guest_python.command(*words), ENVIRONMENT | (environment or {}), setup)
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +39,17 @@ def report(library) -> batch.Report:
     holds = (
         f"LD_PRELOAD={library} PYTHONMALLOC=malloc {PYTHON} -I -S -c {shlex.quote(HOLDS)} & echo $! > /tmp/pid; /lab/bin/sleep 20"
     )
-    looks = f"exec {PYTHON} -c '{MAIN}' doctor --json $(/lab/bin/cat /tmp/pid)"
+    looks = f"exec {shlex.join(guest_python.command('doctor', '--json'))} $(/lab/bin/cat /tmp/pid)"
     jobs = [
         job("topology", "topology", "--json"),
         job("text", "topology"),
         job("autonuma", "doctor", "--json", setup="echo 1 > /proc/sys/kernel/numa_balancing"),
-        batch.Job("forbidden", [PYTHON, str(FORBIDDEN), "EPERM", "mbind", PYTHON, "-c", MAIN, "doctor", "--json"], ENVIRONMENT),
+        batch.Job("forbidden", [PYTHON, str(FORBIDDEN), "EPERM", "mbind", *guest_python.command("doctor", "--json")], ENVIRONMENT),
         job("unbound", "doctor", "--json", environment={"NUMALLOC_MEMORY_BINDING": "none"}),
         batch.Job("process", ["/bin/sh", "-c", f"{holds}; {looks}"], ENVIRONMENT, "echo 0 > /proc/sys/kernel/numa_balancing"),
     ]
-    return batch.run(machine, jobs, [*files(), library, PYTHON, *([SECCOMP] if os.path.exists(SECCOMP) else [])])
+    loaded = guest_python.files(["topology", "--json"], ["topology"], ["doctor", "--json"], ["doctor", "--json", str(os.getpid())])
+    return batch.run(machine, jobs, [*loaded, library, PYTHON, *([SECCOMP] if os.path.exists(SECCOMP) else [])])
 
 
 def findings(report: batch.Report, name: str, status: int = 0) -> dict[str, dict]:

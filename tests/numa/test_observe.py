@@ -1,15 +1,16 @@
 """`numalloc stat` on eight nodes: what it sees from outside is what the programs count themselves."""
 
 import json
+import os
 
-import guest_loaded
+import guest_python
 import pytest
 from conftest import Jobs, passed
 
 MIB = 1 << 20
 NODES = 8
 STAT = ("stat", "PID", "--json", "--watch", "3", "--count", "2")
-WATCHED = guest_loaded.command(*STAT)
+WATCHED = guest_python.command(*STAT)
 CHANCE = 0.1  # threads that do the same have different CPU times in an emulator; one of eight nodes is 0.125
 JOBS = Jobs(nodes=NODES)
 
@@ -25,7 +26,7 @@ JOBS.add("near", "observed", "shared", 2, 32, *WATCHED, options={"binding": "non
 
 @pytest.fixture(scope="module")
 def report(library):
-    return JOBS.run(library, files=list(guest_loaded.files(*STAT)))
+    return JOBS.run(library, files=guest_python.files([str(os.getpid()) if word == "PID" else word for word in STAT]))
 
 
 def counted_and_seen(report, name) -> tuple[dict, dict]:

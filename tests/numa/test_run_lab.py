@@ -28,9 +28,13 @@ LEVERS = {
 BALANCED = {"autonuma-default": (GLIBC, 300), "autonuma-off": ([*GLIBC, "--autonuma", "off"], 40)}  # and seconds at most
 
 
+# What they load here, they will load there.
+LOADING = (["run", "--report", "--", "sleep", "0.2"], ["run", "--nonsense"], ["run", "--show", "--json", "-"])
+
+
 def run_job(name: str, flags: list[str], program: str, *arguments, setup: str = "", around=(), **more) -> batch.Job:
     words = guest_python.command("run", *flags, "--", str(programs.built(program, PROGRAMS)), *map(str, arguments))
-    return batch.Job(name, [*around, *words], guest_python.environment(**more), setup)
+    return batch.Job(name, [*around, *words], more, setup)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +53,7 @@ def report(library):
         run_job("bound-rank", ["-v"], "spread", 2, 2, around=["taskset", "-c", "12"], **ranked),
     ]  # fmt: skip
     binding = str(Path(library).with_name("libnumalloc-binding.so"))
-    files = [*guest_python.files(), library, binding, str(programs.built("spread", PROGRAMS))]
+    files = [*guest_python.files(*LOADING), library, binding, str(programs.built("spread", PROGRAMS))]
     return batch.run(machine, jobs, files, commands=["numactl", "taskset"])
 
 
@@ -200,7 +204,7 @@ def balanced():
     """A machine whose kernel balances pages; two nodes are enough."""
     machine = build_machine(nodes=2, cpus_per_node="1", memory_per_node="512M", distance="full")
     jobs = [run_job(name, flags, "drift", 0, 1, 32, limit) for name, (flags, limit) in BALANCED.items()]
-    files = [*guest_python.files(), str(programs.built("drift", PROGRAMS))]
+    files = [*guest_python.files(*LOADING), str(programs.built("drift", PROGRAMS))]
     return batch.run(machine, jobs, files, autonuma=True, thp="never")
 
 
@@ -221,9 +225,9 @@ def test_ranks_of_a_real_mpirun_take_a_node_each(library):
     ]  # fmt: skip
     libraries = "/usr/lib/x86_64-linux-gnu"
     own = [f"{libraries}/openmpi", f"{libraries}/pmix2", "/usr/share/openmpi", "/usr/share/pmix", "/etc/openmpi"]
-    files = [*guest_python.files(), library, spread, *filter(os.path.exists, own), "/etc/passwd", "/etc/hosts"]
+    files = [*guest_python.files(*LOADING), library, spread, *filter(os.path.exists, own), "/etc/passwd", "/etc/hosts"]
     machine = build_machine(nodes=ranks, cpus_per_node="1", memory_per_node="512M", distance="ladder")
-    job = batch.Job("mpirun", words, guest_python.environment(OMPI_MCA_plm="isolated", TMPDIR="/tmp"), "hostname guest; ip link set lo up")
+    job = batch.Job("mpirun", words, {"OMPI_MCA_plm": "isolated", "TMPDIR": "/tmp"}, "hostname guest; ip link set lo up")
     done = batch.run(machine, [job], files).results["mpirun"]
     assert done.status == 0, f"{done.stdout}\n{done.stderr}"
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -3,58 +3,25 @@ its programs print a score of where the kernel has put their pages, and that is 
 
 import json
 import sys
-import sysconfig
-from importlib import metadata
 from pathlib import Path
 
-import numalloc_tools
+import guest_python
 import pytest
-from conftest import PROGRAMS, ROOT, passed
+from conftest import PROGRAMS, passed
 from numalloc_tools.lab import batch, programs
 from numalloc_tools.lab.run_command import build_machine
-from packaging.requirements import Requirement
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 NODES = 8
-UNUSED = ("site-packages", "test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "pydoc_data")
-NUMALLOC = [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
-
-
-def needed_packages() -> list[metadata.Distribution]:
-    """What pyproject.toml asks for, and what these ask for in turn."""
-    project = tomllib.loads((ROOT / "tools/pyproject.toml").read_text())["project"]
-    pending, found = list(project["dependencies"]), {}
-    for text in pending:
-        wanted = Requirement(text)
-        if wanted.name not in found and (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
-            found[wanted.name] = metadata.distribution(wanted.name)
-            pending += found[wanted.name].requires or []
-    return list(found.values())
-
-
-def python_files() -> list[str]:
-    """This interpreter's library, the tools and what they need: all that makes `numalloc` run in the guest."""
-    found = [Path(numalloc_tools.__file__).parent, Path(sys.prefix) / "pyvenv.cfg"]
-    stdlib = Path(sysconfig.get_path("stdlib"))
-    found += [path for path in stdlib.iterdir() if path.name not in UNUSED and not path.name.startswith("config-")]
-    for package in needed_packages():
-        files = [file for file in package.files or [] if "tests" not in file.parts and file.suffix not in (".pyi", ".h", ".pxd")]
-        found += [Path(package.locate_file(file)) for file in files]
-    return [str(path) for path in found if path.exists()]
+SCORE = ["--metric", "score: ([0-9.]+)", "--higher"]
 
 
 def tuned(program: str, *words: str, around=()) -> batch.Job:
     command = [
-        *around, *NUMALLOC, "tune", "--metric", "score: ([0-9.]+)", "--higher", "--seed", "1", "--json",
+        *around, *guest_python.command("tune", *SCORE, "--seed", "1", "--json"),
         "--output", f"/tmp/{program}", "--fix", "huge-pages=default", *words,
         "--", str(programs.built("tuned", PROGRAMS)), program, f"/tmp/count-{program}",
     ]  # fmt: skip
-    environment = {"PYTHONPATH": str(Path(numalloc_tools.__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
-    return batch.Job("-".join([program, *(word for word in around if "/" not in word)]), command, environment, timeout=1800)
+    return batch.Job("-".join([program, *(word for word in around if "/" not in word)]), command, timeout=1800)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +34,8 @@ def report(library):
         tuned("own", "--runs", "50", "--allocators", "glibc", around=interleaved),
         tuned("same", "--runs", "60"),
     ]
-    files = [*python_files(), library, *([str(beside)] if beside.is_file() else [])]
+    loaded = guest_python.files(["tune", *SCORE, "--runs", "40", "--", "echo", "score: 1"], packages=["matplotlib", "numpy"])
+    files = [*loaded, library, *([str(beside)] if beside.is_file() else [])]
     return batch.run(machine, jobs, files, commands=[sys.executable])
 
 
