@@ -44,11 +44,6 @@ def peak(held: float) -> str:
     return value(held, Aim("", "B")) if held else "not seen"
 
 
-def printable(text: str) -> str:
-    """Names of files may have bytes that are no text."""
-    return text.encode(errors="replace").decode()
-
-
 def percent(ratio: float) -> str:
     return f"{abs(ratio - 1) * 100:.1f} %"
 
