@@ -172,14 +172,21 @@ def test_limit_on_address_space_is_found():
     assert found["address-space-limit"]["severity"] == "bad" and "64 GiB" in found["address-space-limit"]["what"]
 
 
+def forbidding(action: str, calls: str) -> tuple[str, ...]:
+    """Without the capability that the profiles of containers look at."""
+    without = ("setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice") if os.getuid() == 0 else ()
+    return (*without, sys.executable, str(FORBIDDEN), action, calls)
+
+
 @pytest.mark.skipif(not (LIBRARIES / "libseccomp.so.2").exists(), reason="no libseccomp here")
 @pytest.mark.parametrize(("action", "answer"), [("EPERM", "is refused (EPERM)"), ("KILL", "ends the caller (SIGSYS)")])
 def test_seccomp_that_refuses_mbind_is_found(action, answer):
     """As Docker's own profile does it, and as one that kills."""
-    around = (sys.executable, str(FORBIDDEN), action, "mbind,get_mempolicy,set_mempolicy")
+    around = forbidding(action, "mbind,get_mempolicy,set_mempolicy")
     found = doctor(around=around)
     assert answer in found["call-mbind"]["what"] and "seccomp" in found["call-mbind"]["what"]
-    assert "docker run --cap-add SYS_NICE ..." in found["call-mbind"]["mend"]
+    advice = "docker run --cap-add SYS_NICE ..." if action == "EPERM" else "SystemCallErrorNumber=EPERM"
+    assert advice in " ".join(found["call-mbind"]["mend"])
     assert "call-sched_setaffinity" not in found
     several = len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) > 1
     assert found["call-mbind"]["severity"] == ("bad" if several else "note")
@@ -187,6 +194,12 @@ def test_seccomp_that_refuses_mbind_is_found(action, answer):
         one["call"]: one["answer"] for one in json.loads(numalloc("topology", "--json", around=around).stdout)["permissions"]
     }
     assert shown["mbind"] == ("killed" if action == "KILL" else "refused") and shown["move_pages"] == "allowed"
+
+
+@pytest.mark.skipif(not (LIBRARIES / "libseccomp.so.2").exists(), reason="no libseccomp here")
+def test_no_capability_opens_what_docker_shuts_for_all():
+    found = doctor(around=forbidding("EPERM", "move_pages"))["call-move_pages"]
+    assert "SYS_NICE" not in found["what"] + " ".join(found["mend"]) and "seccomp=FILE" in found["mend"][0]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")

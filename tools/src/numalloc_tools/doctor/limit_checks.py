@@ -9,6 +9,7 @@ from numalloc_tools.machine.permissions import (
     ASK_PAGES,
     ASK_POLICY,
     BIND,
+    CAPABILITY,
     HOME,
     KILLED,
     NOT_ASKED,
@@ -74,7 +75,9 @@ def _allow(one: Permission) -> list[str]:
             if "built without" in one.by
             else "See what the security module logs: dmesg, or journalctl -k"
         ]
-    if one.call in (BIND, ASK_POLICY, SET_POLICY, HOME):
+    if one.answer == KILLED:
+        return [f"A filter that allows {one.call}, or refuses it with EPERM (systemd: SystemCallErrorNumber=EPERM)"]
+    if CAPABILITY in one.by:
         return ["docker run --cap-add SYS_NICE ...", "Kubernetes: securityContext: capabilities: add: [SYS_NICE]"]
     return [
         f"docker run --security-opt seccomp=FILE ... with a profile that allows {one.call}; what the library calls is in"

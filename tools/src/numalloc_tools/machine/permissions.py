@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from numalloc_tools.machine.files import Files
 from numalloc_tools.machine.process import Process
 
+CAPABILITY = "CAP_SYS_NICE"
 ALLOWED, REFUSED, KILLED, NOT_ASKED = "allowed", "refused", "killed", "not asked"
 BIND, AFFINITY, ASK_POLICY, SET_POLICY, ASK_PAGES, HOME, WEIGHTED = (
     "mbind",
@@ -82,7 +83,9 @@ def _judged(name: str, code: int, process: Process, files: Files) -> Permission:
     elif code == errno.ENOSYS and not files.path("/proc/self/numa_maps").exists():
         by = "a kernel that was built without memory nodes"
     elif process.seccomp:
-        by = "a seccomp filter" + ("" if process.may_nice else ", which such profiles lift for CAP_SYS_NICE")
+        # Docker's own profile keeps move_pages shut for everyone.
+        lifted = name != ASK_PAGES and not process.may_nice
+        by = "a seccomp filter" + (f", which such profiles lift for {CAPABILITY}" if lifted else "")
     else:
         by = "the kernel or a security module"
     return Permission(name, REFUSED, error, by)
