@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from numalloc_tools.problem import Problem
+from numalloc_tools.run import allocators
 from numalloc_tools.run.allocators import our_library
 from numalloc_tools.run.flags import generated
 from numalloc_tools.run.setting import Setting
@@ -93,6 +96,18 @@ def test_signals_environment_and_limits_are_as_without_us(stays):
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGTERM, signal.SIGKILL])
 def test_end_by_a_signal(stays, number):
     assert run(*stays, "--", "sh", "-c", f"kill -{number} $$").returncode == -number
+
+
+def test_library_that_is_nowhere(tmp_path, monkeypatch):
+    """The line that says so names only flags that there are."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(allocators, "__file__", str(tmp_path / "numalloc_tools/run/allocators.py"))
+    monkeypatch.setattr(allocators, "FOLDERS", ())
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(Problem, match="neither built here nor installed") as told:
+        allocators.our_library()
+    flags = set(re.findall(r"--[a-z]+", str(told.value))) - {"--preset", "--build"}  # CMake's
+    assert flags == {"--allocator"} and run("--allocator", LIBRARY, "--show", "--", "true").returncode == 0
 
 
 def test_broken_pipe_ends_the_program():

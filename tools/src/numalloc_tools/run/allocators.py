@@ -58,13 +58,16 @@ def our_library() -> Path:
     """As built in the working tree around the current folder or around this program, or as installed."""
     try:
         return built_here()
-    except Problem as reason:
+    except Problem:
         beside = [folder / "build/release" for folder in Path(__file__).resolve().parents]
         for folder in (*beside, Path(sys.prefix, "lib"), *map(Path, FOLDERS)):
             library = folder / "libnumalloc.so"
             if library.is_file():
                 return library.resolve()
-        raise Problem("--allocator: numalloc is neither built here nor installed; " + str(reason).partition("; ")[2]) from None
+        raise Problem(
+            "--allocator: numalloc is neither built here nor installed; build it with cmake --preset release && cmake --build"
+            " --preset release, or give its path to --allocator"
+        ) from None
 
 
 def binding_library(allocator: Allocator) -> Path:
