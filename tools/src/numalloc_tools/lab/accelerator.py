@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from numalloc_tools.lab import cache
@@ -22,6 +22,8 @@ _PROBE_SECONDS = 6  # with KVM a kernel is up in one
 class Accelerator:
     arguments: tuple[str, ...]
     cpu: str  # QEMU's -cpu: a model and its flags
+    program: str = ""  # another QEMU than the system's
+    environment: dict[str, str] = field(default_factory=dict, hash=False)  # that this one needs
 
 
 def qemu(architecture: Architecture) -> str:

@@ -53,6 +53,8 @@ def run(
     kernel_image: Path | None = None,
     tcg_threads: str = "auto",
     commands: list[str] | None = None,
+    acceleration: accelerator.Accelerator | None = None,
+    kernel_arguments: tuple[str, ...] = (),
 ) -> Report:
     """Runs the jobs one after the other; `commands` are what their scripts call. `on_end` hears of each as it ends.
     The machine is given up when a job has not ended by its time-out, and then not a while later either."""
@@ -86,9 +88,9 @@ def run(
     outcome = vm.run(
         machine,
         image,
-        vm.Guest(_script(jobs, programs), thp=thp, autonuma=autonuma),
+        vm.Guest(_script(jobs, programs), thp=thp, autonuma=autonuma, kernel_arguments=list(kernel_arguments)),
         kernel_path,
-        accelerator.choose("auto", tcg_threads, machine.cpus, kernel_path, machine.architecture),
+        acceleration or accelerator.choose("auto", tcg_threads, machine.cpus, kernel_path, machine.architecture),
         deadline,
         lambda chunk: take("stdout", chunk),
         lambda chunk: take("stderr", chunk),

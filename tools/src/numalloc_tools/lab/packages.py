@@ -4,13 +4,14 @@ architecture come by lists of their own, so that this machine's apt knows nothin
 import fcntl
 import os
 import platform
+import re
 import shutil
 import tempfile
 from functools import cache as cache_result
 from pathlib import Path
 
 from numalloc_tools.lab import apt, cache
-from numalloc_tools.lab.architecture import Architecture
+from numalloc_tools.lab.architecture import Architecture, named
 from numalloc_tools.problem import Problem
 
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -37,6 +38,22 @@ def unpacked(package: str, architecture: Architecture | None = None) -> Path:
             if not kept.is_dir():
                 raise
     return kept
+
+
+def unpack_backports(names: tuple[str, ...], folder: Path) -> None:
+    """Debian's backports of these packages, and what they need beside what is installed here, into one folder."""
+    for tool in ("apt-get", "dpkg-deb"):
+        if not shutil.which(tool):
+            raise Problem(f"the backport of {names[0]} is not in the cache and {tool} is missing; packages can be fetched on Debian", 125)
+    suite = platform.freedesktop_os_release()["VERSION_CODENAME"] + "-backports"
+    apt_get = ["apt-get", "-q", *_lists_with_backports()]
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        plan = _call([*apt_get, "--simulate", "--no-install-recommends", "-t", suite, "install", *names], names[0], work)
+        missing = re.findall(r"^Inst (\S+) \(", plan, re.MULTILINE)  # what is installed has its version next
+        needed = [f"{name}/{suite}" for name in names] + [name for name in missing if name not in names]
+        _call([*apt_get, "download", *needed], names[0], work)
+        for archive in sorted(Path(work).glob("*.deb")):
+            _call(["dpkg-deb", "-x", str(archive), str(folder)], archive.name, work)
 
 
 def real_package(metapackage: str, prefix: str, architecture: Architecture | None = None) -> str:
@@ -71,29 +88,41 @@ def _mirror(suite: str) -> str:
 @cache_result
 def _lists_of(architecture: Architecture) -> list[str]:
     """What tells apt to work with another architecture's lists, which are brought up to date once a run."""
+    folder = cache.directory("apt", architecture.debian)
+    status = folder / "status"
+    status.touch()
+    return _own_lists(architecture.debian, folder, status)
+
+
+@cache_result
+def _lists_with_backports() -> list[str]:
+    """The same for this machine's architecture, where backports may be missing in its own lists."""
+    return _own_lists(named("").debian, cache.directory("apt", "backports"), Path("/var/lib/dpkg/status"))
+
+
+def _own_lists(debian: str, folder: Path, status: Path) -> list[str]:
     release = platform.freedesktop_os_release()
     if release.get("ID") != "debian" or not os.path.exists(_KEYRING):
-        raise Problem(f"packages of {architecture.debian} can be fetched on Debian with its keyring {_KEYRING}", 125)
-    folder = cache.directory("apt", architecture.debian)
+        raise Problem(f"packages of {debian} can be fetched on Debian with its keyring {_KEYRING}", 125)
     (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
     suite = release["VERSION_CODENAME"]
-    lines = [f"deb [arch={architecture.debian} signed-by={_KEYRING}] {_mirror(suite)} {name} main" for name in (suite, f"{suite}-backports")]
+    lines = [f"deb [arch={debian} signed-by={_KEYRING}] {_mirror(suite)} {name} main" for name in (suite, f"{suite}-backports")]
     (folder / "sources").write_text("\n".join(lines) + "\n")
-    (folder / "status").touch()
     settings = {
-        "APT::Architecture": architecture.debian, "APT::Architectures": architecture.debian, "APT::Sandbox::User": "root",
-        "Dir::State::Lists": folder / "lists", "Dir::State::status": folder / "status", "Dir::Cache": folder,
+        "APT::Architecture": debian, "APT::Architectures": debian, "APT::Sandbox::User": "root",
+        "Dir::State::Lists": folder / "lists", "Dir::State::status": status, "Dir::Cache": folder,
         "Dir::Etc::SourceList": folder / "sources", "Dir::Etc::SourceParts": "/dev/null",
     }  # fmt: skip
     options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
     with (folder / "refreshing").open("w") as lock:  # apt does not wait for another one, and several labs may be here
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _call(["apt-get", "-q", *options, "update"], f"the lists of {architecture.debian}", str(folder))
+        _call(["apt-get", "-q", *options, "update"], f"the lists of {debian}", str(folder))
     return options
 
 
-def _call(command: list[str], package: str, work: str) -> None:
+def _call(command: list[str], package: str, work: str) -> str:
     done = apt.asked(command, cwd=work)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise Problem(f"{command[0]} could not fetch {package}: {reason} (if the package is too old, run apt-get update)", 125)
+    return done.stdout

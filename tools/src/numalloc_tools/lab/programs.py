@@ -16,9 +16,9 @@ SOURCES = Path(__file__).with_name("programs")
 _FLAGS = ["-std=gnu11", "-O2", "-fno-builtin", "-pthread", "-Wall", "-Wextra"]
 
 
-def built(name: str, folder: Path = SOURCES, architecture: Architecture | None = None) -> Path:
-    """The path of the program that `folder`/`name`.c makes; it may include the headers of `folder` and of
-    the proof programs."""
+def built(name: str, folder: Path = SOURCES, architecture: Architecture | None = None, flags: tuple[str, ...] = ()) -> Path:
+    """The path of the program that `folder`/`name`.c makes with these `flags` more; it may include the headers of
+    `folder` and of the proof programs."""
     if architecture is not None and architecture.foreign:
         compiler, package = shutil.which(f"{architecture.triplet}-gcc"), f"gcc-{architecture.triplet.replace('_', '-')}"
     else:
@@ -28,11 +28,11 @@ def built(name: str, folder: Path = SOURCES, architecture: Architecture | None =
     source = folder / f"{name}.c"
     headers = sorted({*SOURCES.glob("*.h"), *folder.glob("*.h")})
     texts = b"".join(path.read_bytes() for path in [source, *headers])
-    key = hashlib.sha256(texts + repr((compiler, _FLAGS)).encode()).hexdigest()[:16]
+    key = hashlib.sha256(texts + repr((compiler, _FLAGS, *flags)).encode()).hexdigest()[:16]
     program = cache.directory("programs", key) / name
     if not program.exists():
         with tempfile.NamedTemporaryFile(dir=program.parent, delete=False) as output:
-            command = [compiler, *_FLAGS, f"-I{SOURCES}", str(source), "-o", output.name]
+            command = [compiler, *_FLAGS, *flags, f"-I{SOURCES}", str(source), "-o", output.name]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 os.unlink(output.name)

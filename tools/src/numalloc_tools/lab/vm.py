@@ -151,7 +151,7 @@ def _boot(machine, archive, guest, kernel, acceleration, deadline, stdout, stder
         append[3:3] = [f"possible_cpus={machine.possible_cpus}", *clock.kernel_arguments()]
     pipes = {name: os.pipe() for name in ("console", "stdout", "stderr")}
     command = [
-        accelerator.qemu(architecture), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        acceleration.program or accelerator.qemu(architecture), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-machine", architecture.board, *acceleration.arguments, *machine.qemu_arguments(acceleration.cpu),
         "-kernel", str(kernel), "-initrd", str(archive), "-append", " ".join(append),
         *_serial_lines({name: write for name, (_, write) in pipes.items()}),
@@ -165,6 +165,7 @@ def _boot(machine, archive, guest, kernel, acceleration, deadline, stdout, stder
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=complaints,
+        env={**os.environ, **acceleration.environment},
         pass_fds=[write for _, write in pipes.values()],
         start_new_session=True,  # Ctrl-C comes to us, and we end QEMU
     )

@@ -1,0 +1,136 @@
+/* What numascope has to count exactly: scoped walk BYTES NODE|interleave PASSES | stride BYTES always|never PASSES |
+   list BYTES PASSES | pingpong ROUNDS | words ROUNDS OFFSET. The window is between the markers. */
+#define _GNU_SOURCE
+#include <linux/mempolicy.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "scope_markers.h"
+
+enum { LINE = 64, PAGE = 4096, HUGE_PAGE = 2 << 20 };
+
+static void run_on(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set)) abort();
+    sched_yield();
+}
+
+static char* mapped(size_t bytes, int mode, unsigned long nodes, int advice) {
+    char* const all = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED) abort();
+    char* const memory = (char*)(((uintptr_t)all + HUGE_PAGE - 1) & -(uintptr_t)HUGE_PAGE);
+    if (mode && syscall(SYS_mbind, memory, bytes, mode, &nodes, 64, 0)) abort();
+    if (advice && madvise(memory, bytes, advice)) abort();
+    memset(memory, 1, bytes);
+    return memory;
+}
+
+static unsigned long walked(const char* memory, size_t bytes, size_t step, int passes) {
+    unsigned long sum = 0;
+    for (int pass = 0; pass < passes; ++pass)
+        for (size_t at = 0; at < bytes; at += step) sum += *(volatile const char*)(memory + at);
+    return sum;
+}
+
+/* Through lines in a random order, so that each is a place of its own. */
+static unsigned long followed(char* memory, size_t bytes, int passes) {
+    const size_t lines = bytes / LINE;
+    size_t* const order = malloc(lines * sizeof *order);
+    for (size_t i = 0; i < lines; ++i) order[i] = i;
+    srand(1);
+    for (size_t i = lines - 1; i > 0; --i) {
+        const size_t other = (size_t)rand() % (i + 1), kept = order[i];
+        order[i] = order[other];
+        order[other] = kept;
+    }
+    for (size_t i = 0; i < lines; ++i) *(void**)(memory + order[i] * LINE) = memory + order[(i + 1) % lines] * LINE;
+    SCOPE_MARK(SCOPE_MARK_START, 0ul, 0ul);
+    void* volatile* at = (void* volatile*)memory;
+    for (size_t step = 0; step < lines * (size_t)passes; ++step) at = *at;
+    SCOPE_MARK(SCOPE_MARK_STOP, 0ul, 0ul);
+    return (unsigned long)at;
+}
+
+static struct {
+    _Alignas(LINE) volatile long turn;
+    _Alignas(LINE) volatile int lines[LINE / sizeof(int)];
+    long rounds;
+    int offset;
+    pthread_barrier_t ready;
+} shared;
+
+static void* play(void* cpu) {
+    run_on((int)(intptr_t)cpu);
+    const long mine = (intptr_t)cpu != 0;
+    pthread_barrier_wait(&shared.ready);
+    for (long round = 0; round < shared.rounds; ++round) {
+        while ((shared.turn & 1) != mine) __builtin_ia32_pause();
+        shared.turn = shared.turn + 1;
+    }
+    return NULL;
+}
+
+static void* scribble(void* cpu) {
+    run_on((int)(intptr_t)cpu);
+    const long mine = (intptr_t)cpu != 0;
+    volatile int* const word = &shared.lines[mine ? shared.offset : 0];
+    pthread_barrier_wait(&shared.ready);
+    for (long round = 0; round < shared.rounds; ++round) {
+        while ((shared.turn & 1) != mine) __builtin_ia32_pause();
+        *word = *word + 1;
+        shared.turn = shared.turn + 1;
+    }
+    return NULL;
+}
+
+static void together(void* (*what)(void*), int cpus) {
+    pthread_t threads[2];
+    pthread_barrier_init(&shared.ready, NULL, 3);
+    for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, what, (void*)(intptr_t)(i * (cpus - 1)));
+    SCOPE_MARK(SCOPE_MARK_START, 0ul, 0ul);
+    pthread_barrier_wait(&shared.ready);
+    for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
+    SCOPE_MARK(SCOPE_MARK_STOP, 0ul, 0ul);
+}
+
+int main(int count, char** arguments) {
+    if (count < 3) return 2;
+    const char* const what = arguments[1];
+    const long number = atol(arguments[2]);
+    const int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned long sum = 0;
+    if (!strcmp(what, "walk") || !strcmp(what, "stride")) {
+        const int walk = !strcmp(what, "walk"), passes = atoi(arguments[4]);
+        run_on(0);
+        const int interleave = walk && !strcmp(arguments[3], "interleave");
+        const int advice = walk ? MADV_NOHUGEPAGE : !strcmp(arguments[3], "always") ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
+        const unsigned long nodes = !walk ? 1 : interleave ? (1ul << atoi(arguments[5])) - 1 : 1ul << atoi(arguments[3]);
+        char* const memory = mapped((size_t)number, interleave ? MPOL_INTERLEAVE : MPOL_BIND, nodes, advice);
+        SCOPE_MARK(SCOPE_MARK_START, 0ul, 0ul);
+        sum = walked(memory, (size_t)number, walk ? LINE : PAGE, passes);
+        SCOPE_MARK(SCOPE_MARK_STOP, 0ul, 0ul);
+    } else if (!strcmp(what, "list")) {
+        run_on(0);
+        sum = followed(mapped((size_t)number, 0, 0, MADV_HUGEPAGE), (size_t)number, atoi(arguments[3]));
+    } else if (!strcmp(what, "pingpong")) {
+        shared.rounds = number;
+        together(play, cpus);
+    } else if (!strcmp(what, "words")) {
+        shared.rounds = number;
+        shared.offset = atoi(arguments[3]);
+        together(scribble, cpus);
+    } else {
+        return 2;
+    }
+    printf("%lu\n", sum);
+    return 0;
+}

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// QEMU's side of numascope: which code is watched, which process and thread a CPU is in, and when counting begins
+// and ends. QEMU has a host thread for each CPU (with tcg,thread=single its plugins would not learn which CPU is
+// meant); of those that are in user mode one runs at a time, and it alone touches what is counted.
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+
+#include "qemu_plugin.h"
+#include "report.h"
+#include "scope_markers.h"
+#include "turns.h"
+#include "walker.h"
+
+#define SCOPE_EXPORT extern "C" __attribute__((visibility("default")))
+
+SCOPE_EXPORT int qemu_plugin_version;
+int qemu_plugin_version = 4;
+
+namespace scope {
+namespace {
+
+// Words of a CPU that the translated code itself adds to.
+struct Ticks {
+    uint64_t events;  // instructions of user mode since the last look at it; KERNEL for each block of the kernel's
+    uint64_t block;   // the Block that ran last
+    uint64_t turn;    // whether it has the turn
+};
+constexpr uint64_t KERNEL = 1 << 24;  // more than a CPU's turn has instructions
+constexpr uint64_t KERNEL_HALF = uint64_t{1} << 63;
+constexpr uint64_t DIRECT_MAP = 0xffff888000000000;  // of all memory, in a kernel that is told nokaslr and no5lvl
+constexpr unsigned BLOCKS_OF_BOARD = 1024;
+
+struct Block {
+    uint64_t start, end;
+    std::vector<uint64_t> instructions;
+    qemu_plugin_scoreboard* board;  // where the CPUs count how often it ran
+    unsigned index;
+    uint64_t undone = 0;  // instructions that were counted, but met a page fault first
+};
+
+struct Registers {
+    qemu_plugin_register *rax, *rdi, *rsi, *cr2, *cr3, *fs_base;
+};
+
+struct Vcpu {
+    Vcpu(unsigned number, const TlbGeometry& geometry) : number(number), tlb(geometry) {}
+
+    unsigned number;
+    bool counting = false;
+    uint64_t page = ~uint64_t{0};  // the last one that was touched
+    L1* l1 = nullptr;
+    uint64_t loads = 0, stores = 0, instructions = 0;  // that its thread has not got yet
+    uint64_t turn = 0;                                 // instructions since other CPUs had theirs
+    Thread* thread = nullptr;
+    uint64_t process = 0, fault = 0;                   // CR3 and CR2, as they were last
+    Registers registers{};
+    GByteArray* bytes = g_byte_array_new();
+    Tlb tlb;
+    Walker walker;
+};
+
+Settings settings;
+std::unique_ptr<Caches> caches;
+std::vector<std::unique_ptr<Vcpu>> vcpus;
+Totals totals;
+uint32_t unsampled;  // bits of a line's number that are zero in the sets that are looked at
+
+qemu_plugin_scoreboard* ticks;
+std::deque<Block> blocks;
+qemu_plugin_scoreboard* board;
+std::mutex translating;  // for what on_translation makes: several CPUs may be at it
+Turns turns;
+
+// Where we are: a launcher has said what comes, the program runs, it is in the window.
+std::atomic<bool> armed;
+bool opened, cleared;
+uint64_t launcher, child, program, main_address, run;
+std::unordered_set<uint64_t> mains;
+std::unordered_map<uint64_t, Thread*> threads;  // by what their FS register points to
+std::chrono::steady_clock::time_point since;
+double seconds;
+std::string maps;
+
+uint64_t read(Vcpu& cpu, qemu_plugin_register* Registers::*name) {
+    g_byte_array_set_size(cpu.bytes, 0);
+    uint64_t value = 0;
+    const int size = qemu_plugin_read_register(cpu.registers.*name, cpu.bytes);
+    if (size > 0) memcpy(&value, cpu.bytes->data, static_cast<size_t>(size) < sizeof value ? static_cast<size_t>(size) : sizeof value);
+    return value;
+}
+
+uint64_t read_physical(Vcpu& cpu, uint64_t address) {
+    uint64_t value = 0;
+    g_byte_array_set_size(cpu.bytes, sizeof value);
+    if (qemu_plugin_read_memory_vaddr(DIRECT_MAP + address, cpu.bytes, sizeof value)) memcpy(&value, cpu.bytes->data, sizeof value);
+    return value;
+}
+
+Ticks& ticks_of(unsigned cpu) { return *static_cast<Ticks*>(qemu_plugin_scoreboard_find(ticks, cpu)); }
+uint64_t& runs_of(const Block& block, unsigned cpu) {
+    return static_cast<uint64_t*>(qemu_plugin_scoreboard_find(block.board, cpu))[block.index];
+}
+
+Who who(Vcpu& cpu, Site& site) {
+    return {&totals.cpus[cpu.number], cpu.thread ? &cpu.thread->counts : &totals.nobody, &totals.of(site)};
+}
+
+// Hands what the CPU has done to the thread that it is in.
+void settle(Vcpu& cpu) {
+    Counts& mine = totals.cpus[cpu.number];
+    Counts& theirs = cpu.thread ? cpu.thread->counts : totals.nobody;
+    for (Counts* counts : {&mine, &theirs}) {
+        counts->instructions += cpu.instructions;
+        counts->loads += cpu.loads;
+        counts->stores += cpu.stores;
+    }
+    if (cpu.thread) cpu.thread->instructions_on[settings.topology.node_of_cpu[cpu.number]] += cpu.instructions;
+    cpu.instructions = cpu.loads = cpu.stores = 0;
+}
+
+void collect(Vcpu& cpu) {
+    Ticks& words = ticks_of(cpu.number);
+    const uint64_t instructions = words.events & (KERNEL - 1);
+    cpu.turn += instructions;
+    if (cpu.counting) cpu.instructions += instructions;
+    words.events &= ~(KERNEL - 1);
+}
+
+bool is_watched(const Vcpu& cpu) { return opened && cpu.process == program; }
+
+void set_open(Vcpu& here, bool open) {
+    collect(here);
+    settle(here);
+    if (open && !cleared) {
+        cleared = true;
+        caches->clear();
+        threads.clear();
+        const std::lock_guard lock(translating);
+        totals.clear();
+        for (Block& block : blocks) {
+            block.undone = 0;
+            for (auto& cpu : vcpus) runs_of(block, cpu->number) = 0;
+        }
+        for (auto& cpu : vcpus) {
+            cpu->thread = nullptr;
+            cpu->loads = cpu->stores = cpu->instructions = 0;
+            cpu->tlb = Tlb(settings.tlb);
+            cpu->walker = Walker();
+            cpu->page = ~uint64_t{0};
+            cpu->l1 = &caches->l1(cpu->number);
+        }
+        seconds = 0;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (opened) seconds += std::chrono::duration<double>(now - since).count();
+    since = now;
+    opened = open;
+    for (auto& cpu : vcpus) cpu->counting = is_watched(*cpu);  // those without the turn have nothing left to settle
+}
+
+void set_thread(Vcpu& cpu, uint64_t pointer) {
+    Thread*& thread = threads[pointer ^ cpu.process << 1];
+    if (!thread) {
+        // A program's first thread has no pointer before its C library gives it one.
+        auto first = threads.find(cpu.process << 1);
+        if (pointer && first != threads.end() && first->second) thread = first->second, first->second = nullptr;
+        else thread = &totals.threads.emplace_back();
+    }
+    cpu.thread = thread;
+}
+
+// A page fault: the instructions from it on were counted with their block, but come again. The page that was
+// missed may be another one now.
+void undo_fault(Vcpu& cpu, uint64_t at) {
+    const uint64_t address = read(cpu, &Registers::cr2);
+    const bool changed = address != cpu.fault;
+    cpu.fault = address;
+    auto* const block = reinterpret_cast<Block*>(ticks_of(cpu.number).block);
+    if (!block || !cpu.counting) return;
+    if (at >= block->start && at < block->end && (at > block->start || changed)) {
+        uint64_t undone = 0;
+        for (const uint64_t instruction : block->instructions) undone += instruction >= at;
+        block->undone += undone;
+        cpu.instructions -= undone;
+    } else if (!changed) {
+        return;
+    }
+    cpu.tlb.forget(address);
+    caches->forget_page(cpu.number, address);
+    cpu.page = ~uint64_t{0};
+}
+
+void enter_user(Vcpu& cpu, uint64_t at) {
+    undo_fault(cpu, at);
+    const uint64_t process = read(cpu, &Registers::cr3) & ~uint64_t{0xfff};
+    settle(cpu);
+    if (process != cpu.process) {
+        cpu.process = process;
+        cpu.page = ~uint64_t{0};
+    }
+    const bool from_first = settings.window == Window::WHOLE || (settings.window == Window::MAIN && !main_address);
+    if (armed && !program && from_first && process != launcher && process != child) {
+        program = process;
+        set_open(cpu, true);
+    }
+    cpu.counting = is_watched(cpu);
+    if (cpu.counting) set_thread(cpu, read(cpu, &Registers::fs_base));
+}
+
+// Waits for the CPU's turn; without it nothing is counted, and the next block asks again.
+bool take_turn(Vcpu& cpu) {
+    Ticks& words = ticks_of(cpu.number);
+    words.turn = turns.take(cpu.number);
+    if (words.turn) return true;
+    cpu.counting = false;
+    words.events |= KERNEL;
+    return false;
+}
+
+void give_turn(Vcpu& cpu) {
+    collect(cpu);
+    settle(cpu);
+    ticks_of(cpu.number).turn = 0;
+    cpu.turn = 0;
+    turns.give();
+}
+
+// In user mode, where the CPU comes from the kernel or has done as many instructions as it may in a turn.
+void on_event(unsigned number, void* data) {
+    Vcpu& cpu = *vcpus[number];
+    Ticks& words = ticks_of(number);
+    const bool from_kernel = words.events >= KERNEL;
+    collect(cpu);
+    words.events = 0;
+    if (cpu.turn >= settings.quantum && words.turn) {
+        if (turns.wanted()) {
+            give_turn(cpu);
+            if (!take_turn(cpu)) return;
+        }
+        cpu.turn = 0;
+    }
+    if (!from_kernel) return;
+    if (!words.turn && armed && !take_turn(cpu)) return;
+    enter_user(cpu, static_cast<Block*>(data)->start);
+}
+
+// In the kernel's mode, with the turn still taken.
+void on_leave(unsigned number, void*) { give_turn(*vcpus[number]); }
+
+// Whoever spins for another CPU lets it run.
+void on_pause(unsigned number, void*) {
+    Vcpu& cpu = *vcpus[number];
+    if (ticks_of(number).turn && turns.wanted()) {
+        give_turn(cpu);
+        take_turn(cpu);
+    }
+}
+
+void on_kernel_pause(unsigned, void*) { sched_yield(); }
+
+void translate_page(Vcpu& cpu, uint64_t address, Site& site) {
+    cpu.page = address >> 12;
+    cpu.tlb.translate(address, who(cpu, site), [&] {
+        return cpu.walker.walk(cpu.process, address, settings.topology.node_of_cpu[cpu.number], settings.topology, [&](uint64_t at) { return read_physical(cpu, at); });
+    });
+}
+
+[[gnu::noinline]] void access_slowly(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Words words, bool store, Site& site) {
+    if (address >> 12 != cpu.page) translate_page(cpu, address, site);
+    if (const uint64_t line = address >> LINE_BITS; !(line & unsampled))
+        caches->access(cpu.number, line, words, store, who(cpu, site), [&] {
+            const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, address);
+            if (!where || qemu_plugin_hwaddr_is_io(where)) return NO_LINE;
+            return settings.topology.line_of(qemu_plugin_hwaddr_phys_addr(where));
+        });
+}
+
+// Over the end of a line: in two parts.
+[[gnu::noinline]] void access_two_lines(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, bool store, Site& site) {
+    const uint64_t next = (address | ((1 << LINE_BITS) - 1)) + 1;
+    const Words left = (1u << ((address + site.bytes - next + 3) >> 2)) - 1;
+    access_slowly(cpu, info, address, 0xffffu << ((address & 63) >> 2) & 0xffff, store, site);
+    access_slowly(cpu, info, next, left, store, site);
+}
+
+template <bool STORE> inline void access(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Site& site) {
+    ++(STORE ? cpu.stores : cpu.loads);
+    ++(STORE ? site.stores : site.loads);
+    if (!site.bytes) [[unlikely]] site.bytes = 1u << qemu_plugin_mem_size_shift(info);
+    const unsigned offset = address & 63;
+    if (offset + site.bytes > 64) [[unlikely]] return access_two_lines(cpu, info, address, STORE, site);
+    const Words words = ((1u << ((site.bytes + 3) >> 2)) - 1) << (offset >> 2);
+    if (address >> 12 == cpu.page && cpu.l1->hit<STORE>(address >> LINE_BITS, words & 0xffff)) [[likely]] return;
+    access_slowly(cpu, info, address, words & 0xffff, STORE, site);
+}
+
+template <bool STORE> void on_access(unsigned number, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
+    Vcpu& cpu = *vcpus[number];
+    if (cpu.counting) access<STORE>(cpu, info, address, *static_cast<Site*>(data));
+}
+
+void write_report(int status) {
+    caches->settle();
+    const std::lock_guard lock(translating);
+    std::vector<Executed> executed;
+    for (const Block& block : blocks) {
+        uint64_t instructions = 0;
+        for (auto& cpu : vcpus) instructions += runs_of(block, cpu->number);
+        instructions = instructions * block.instructions.size() - block.undone;
+        if (instructions) executed.push_back({block.start, instructions});
+    }
+    const std::string text = json(settings, totals, executed, *caches, {run, status, seconds, maps});
+    FILE* const file = fopen(settings.out.c_str(), "a");
+    if (!file || fwrite(text.data(), 1, text.size(), file) != text.size() || fclose(file))
+        fprintf(stderr, "numascope: %s cannot be written\n", settings.out.c_str());
+}
+
+void on_marker(unsigned number, void* data) {
+    Vcpu& cpu = *vcpus[number];
+    const uint64_t first = read(cpu, &Registers::rdi), second = read(cpu, &Registers::rsi);
+    switch (reinterpret_cast<uintptr_t>(data)) {
+    case SCOPE_MARK_LAUNCHER:
+        launcher = cpu.process;
+        break;
+    case SCOPE_MARK_ARM: {
+        const std::lock_guard lock(translating);
+        child = cpu.process;
+        program = 0;
+        main_address = first;
+        run = second;
+        mains.insert(first);
+        opened = cleared = false;
+        maps.clear();
+        armed = true;
+        break;
+    }
+    case SCOPE_MARK_START:
+        if (settings.window == Window::MARKERS && armed && (!program || program == cpu.process)) {
+            program = cpu.process;
+            set_open(cpu, true);
+            set_thread(cpu, read(cpu, &Registers::fs_base));
+        }
+        break;
+    case SCOPE_MARK_STOP:
+        if (cpu.counting && settings.window == Window::MARKERS) set_open(cpu, false);
+        break;
+    case SCOPE_MARK_MAPS:
+        g_byte_array_set_size(cpu.bytes, static_cast<unsigned>(second));
+        if (second && qemu_plugin_read_memory_vaddr(first, cpu.bytes, second)) maps.assign(reinterpret_cast<char*>(cpu.bytes->data), second);
+        break;
+    case SCOPE_MARK_END:
+        if (!armed) break;
+        set_open(cpu, false);
+        write_report(static_cast<int>(first));
+        armed = false;
+        break;
+    }
+}
+
+void on_main(unsigned number, void* data) {
+    Vcpu& cpu = *vcpus[number];
+    if (!armed || program || settings.window != Window::MAIN || static_cast<Site*>(data)->address != main_address) return;
+    program = cpu.process;
+    set_open(cpu, true);
+    set_thread(cpu, read(cpu, &Registers::fs_base));
+}
+
+// A thread that ends leaves its place in memory to one that is another thread.
+void on_system_call(unsigned number, void*) {
+    Vcpu& cpu = *vcpus[number];
+    constexpr uint64_t EXIT = 60;
+    if (cpu.counting && read(cpu, &Registers::rax) == EXIT) threads.erase(read(cpu, &Registers::fs_base) ^ cpu.process << 1);
+}
+
+bool is_pause(const uint8_t* code, size_t size) { return size == 2 && code[0] == 0xf3 && code[1] == 0x90; }
+
+void watch(qemu_plugin_insn* instruction) {
+    const uint64_t address = qemu_plugin_insn_vaddr(instruction);
+    Site& site = totals.sites[address];
+    site.address = address;
+    qemu_plugin_register_vcpu_mem_cb(instruction, on_access<false>, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R, &site);
+    qemu_plugin_register_vcpu_mem_cb(instruction, on_access<true>, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, &site);
+    const auto call = [&](qemu_plugin_vcpu_udata_cb_t what, void* data) { qemu_plugin_register_vcpu_insn_exec_cb(instruction, what, QEMU_PLUGIN_CB_R_REGS, data); };
+    if (mains.contains(address)) call(on_main, &site);
+    uint8_t code[7];
+    const size_t size = qemu_plugin_insn_data(instruction, code, sizeof code);
+    if (size == 2 && code[0] == 0x0f && code[1] == 0x05) call(on_system_call, nullptr);
+    if (is_pause(code, size)) call(on_pause, nullptr);
+    if (size == sizeof code && code[0] == 0x0f && code[1] == 0x1f && code[2] == 0x80) {
+        uint32_t what;
+        memcpy(&what, code + 3, sizeof what);
+        if (what >= SCOPE_MARK_LAUNCHER && what <= SCOPE_MARK_END) call(on_marker, reinterpret_cast<void*>(uintptr_t{what}));
+    }
+}
+
+Block& new_block(qemu_plugin_tb* tb, size_t count) {
+    Block& block = blocks.emplace_back();
+    block.start = qemu_plugin_tb_vaddr(tb);
+    for (size_t index = 0; index < count; ++index) block.instructions.push_back(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, index)));
+    block.end = block.instructions.back() + qemu_plugin_insn_size(qemu_plugin_tb_get_insn(tb, count - 1));
+    block.index = static_cast<unsigned>((blocks.size() - 1) % BLOCKS_OF_BOARD);
+    if (block.index == 0) board = qemu_plugin_scoreboard_new(BLOCKS_OF_BOARD * sizeof(uint64_t));
+    block.board = board;
+    return block;
+}
+
+// The kernel is not watched, but for where it is entered, and where it spins.
+void translate_kernel(qemu_plugin_tb* tb, size_t count) {
+    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_leave, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_COND_NE, {ticks, offsetof(Ticks, turn)}, 0, nullptr);
+    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, {ticks, offsetof(Ticks, events)}, KERNEL);
+    for (size_t index = 0; index < count; ++index) {
+        qemu_plugin_insn* const instruction = qemu_plugin_tb_get_insn(tb, index);
+        uint8_t code[2];
+        const size_t size = qemu_plugin_insn_size(instruction);
+        if (size == sizeof code && qemu_plugin_insn_data(instruction, code, size) == size && is_pause(code, size))
+            qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_kernel_pause, QEMU_PLUGIN_CB_NO_REGS, nullptr);
+    }
+}
+
+void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
+    const size_t count = qemu_plugin_tb_n_insns(tb);
+    if (qemu_plugin_tb_vaddr(tb) & KERNEL_HALF) return translate_kernel(tb, count);
+    const std::lock_guard lock(translating);
+    Block& block = new_block(tb, count);
+    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_event, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_COND_GE, {ticks, offsetof(Ticks, events)},
+                                              settings.quantum, &block);
+    const auto inlined = [&](qemu_plugin_op what, qemu_plugin_scoreboard* to, size_t offset, uint64_t number) {
+        qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, what, {to, offset}, number);
+    };
+    inlined(QEMU_PLUGIN_INLINE_ADD_U64, ticks, offsetof(Ticks, events), count);
+    inlined(QEMU_PLUGIN_INLINE_STORE_U64, ticks, offsetof(Ticks, block), reinterpret_cast<uintptr_t>(&block));
+    inlined(QEMU_PLUGIN_INLINE_ADD_U64, block.board, block.index * sizeof(uint64_t), 1);
+    for (size_t index = 0; index < count; ++index) watch(qemu_plugin_tb_get_insn(tb, index));
+}
+
+void on_vcpu(qemu_plugin_id_t, unsigned number) {
+    while (vcpus.size() <= number) vcpus.push_back(nullptr);
+    vcpus[number] = std::make_unique<Vcpu>(number, settings.tlb);
+    vcpus[number]->l1 = &caches->l1(number);
+    GArray* const registers = qemu_plugin_get_registers();
+    const struct {
+        const char* name;
+        qemu_plugin_register* Registers::*handle;
+    } wanted[] = {{"rax", &Registers::rax}, {"rdi", &Registers::rdi}, {"rsi", &Registers::rsi},
+                  {"cr2", &Registers::cr2}, {"cr3", &Registers::cr3}, {"fs_base", &Registers::fs_base}};
+    const auto* const all = reinterpret_cast<const qemu_plugin_reg_descriptor*>(registers->data);
+    for (unsigned index = 0; index < registers->len; ++index)
+        for (const auto& [name, handle] : wanted)
+            if (!strcmp(all[index].name, name)) vcpus[number]->registers.*handle = all[index].handle;
+    g_array_free(registers, true);
+}
+
+int refuse(const char* why) {
+    fprintf(stderr, "numascope: %s\n", why);
+    return 1;
+}
+
+int install(qemu_plugin_id_t id, const qemu_info_t* info, int count, char** arguments) {
+    if (!info->system_emulation || strcmp(info->target_name, "x86_64")) return refuse("accepted: qemu-system-x86_64");
+    if (const std::string fault = read_settings(count, arguments, settings); !fault.empty()) return refuse(fault.c_str());
+    caches = std::make_unique<Caches>(settings.topology, settings.caches);
+    if (!caches->valid()) return refuse("there is no address space for the directory of cache lines");
+    totals.cpus.resize(settings.topology.node_of_cpu.size());
+    unsampled = settings.sample - 1;
+    ticks = qemu_plugin_scoreboard_new(sizeof(Ticks));
+    qemu_plugin_register_vcpu_init_cb(id, on_vcpu);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    return 0;
+}
+
+}  // namespace
+}  // namespace scope
+
+SCOPE_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int count, char** arguments) {
+    return scope::install(id, info, count, arguments);
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "report.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
+namespace scope {
+namespace {
+
+constexpr size_t WORST_LINES = 50;
+
+class Writer {
+public:
+    explicit Writer(const Settings& settings) : nodes_(settings.topology.nodes), sample_(settings.sample) {}
+
+    Writer& operator<<(const char* text) { return text_ += text, *this; }
+    Writer& operator<<(uint64_t number) {
+        char digits[24];
+        text_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+        return *this;
+    }
+    Writer& hex(uint64_t number) {
+        char text[24];
+        snprintf(text, sizeof text, "\"0x%llx\"", static_cast<unsigned long long>(number));
+        return *this << text;
+    }
+    Writer& quoted(const std::string& text) {
+        text_ += '"';
+        for (const char c : text) {
+            if (c == '"' || c == '\\') text_ += '\\';
+            if (c == '\n') text_ += "\\n";
+            else if (static_cast<unsigned char>(c) >= ' ') text_ += c;
+        }
+        text_ += '"';
+        return *this;
+    }
+    // Elements with commas between them.
+    template <class Range, class Each> Writer& list(const Range& range, Each each) {
+        text_ += '[';
+        bool first = true;
+        for (const auto& element : range) {
+            if (!first) text_ += ", ";
+            first = false;
+            each(element);
+        }
+        text_ += ']';
+        return *this;
+    }
+    Writer& numbers(const std::vector<unsigned>& range) { return list(range, [&](unsigned number) { *this << number; }); }
+    Writer& geometry(const char* name, const char* what, const Geometry& geometry, uint64_t unit) {
+        return *this << "\"" << name << "\": {\"" << what << "\": " << geometry.entries * unit << ", \"ways\": " << geometry.ways << "}";
+    }
+
+    // The names and numbers without the braces. What caches saw is that of one in `sample` sets.
+    Writer& counts(const Counts& counts) {
+        const char* before = "";
+#define SCOPE_WRITE(name) *this << before << "\"" #name "\": " << counts.name * scale(#name), before = ", ";
+        SCOPE_NUMBERS(SCOPE_WRITE)
+#undef SCOPE_WRITE
+#define SCOPE_WRITE(name) \
+    *this << before << "\"" #name "\": ["; \
+    for (unsigned node = 0; node < nodes_; ++node) *this << (node ? ", " : "") << counts.name[node] * sample_; \
+    *this << "]";
+        SCOPE_BY_NODE(SCOPE_WRITE)
+#undef SCOPE_WRITE
+        *this << ", \"causes\": {", before = "";
+#define SCOPE_WRITE(name) *this << before << "\"" #name "\": " << counts.causes.name * sample_, before = ", ";
+        SCOPE_CAUSES(SCOPE_WRITE)
+#undef SCOPE_WRITE
+        *this << "}, \"tlb\": {", before = "";
+#define SCOPE_WRITE(name) *this << before << "\"" #name "\": " << counts.tlb.name, before = ", ";
+        SCOPE_TLB(SCOPE_WRITE)
+#undef SCOPE_WRITE
+        return *this << "}";
+    }
+
+    std::string take() { return std::move(text_); }
+
+private:
+    uint64_t scale(std::string_view name) const { return name == "instructions" || name == "loads" || name == "stores" ? 1 : sample_; }
+
+    unsigned nodes_;
+    uint64_t sample_;
+    std::string text_;
+};
+
+void write_machine(Writer& to, const Settings& settings) {
+    const Topology& topology = settings.topology;
+    constexpr uint64_t line = 1 << LINE_BITS;
+    to << "\"machine\": {\"nodes\": " << topology.nodes << ", \"node_of_cpu\": ";
+    to.numbers(topology.node_of_cpu) << ", \"llc_of_cpu\": ";
+    to.numbers(topology.llc_of_cpu) << ", \"line\": " << line << ", ";
+    to.geometry("l1", "bytes", settings.caches.l1, line) << ", ";
+    to.geometry("l2", "bytes", settings.caches.l2, line) << ", ";
+    to.geometry("llc", "bytes", settings.caches.llc, line) << ", \"tlb\": {";
+    to.geometry("l1_4k", "entries", settings.tlb.l1_4k, 1) << ", ";
+    to.geometry("l1_2m", "entries", settings.tlb.l1_2m, 1) << ", ";
+    to.geometry("l2", "entries", settings.tlb.l2, 1) << "}}";
+}
+
+void write_threads(Writer& to, const Totals& totals) {
+    unsigned number = 0;
+    to.list(totals.threads, [&](const Thread& thread) {
+        const auto most = std::max_element(thread.instructions_on.begin(), thread.instructions_on.end());
+        to << "{\"thread\": " << ++number << ", \"node_of_most\": " << static_cast<uint64_t>(most - thread.instructions_on.begin()) << ", ";
+        to.counts(thread.counts) << "}";
+    });
+}
+
+// Where something missed, with all counts; elsewhere only what was done there, as [address, instructions, loads, stores].
+void write_code(Writer& to, const Totals& totals, const std::vector<Executed>& executed) {
+    std::vector<const Site*> missing, plain;
+    for (const auto& [address, site] : totals.sites)
+        if (site.counts) missing.push_back(&site);
+        else if (site.loads || site.stores) plain.push_back(&site);
+    const auto by_address = [](const Site* a, const Site* b) { return a->address < b->address; };
+    std::sort(missing.begin(), missing.end(), by_address);
+    std::sort(plain.begin(), plain.end(), by_address);
+    to << "\"code\": ";
+    to.list(missing, [&](const Site* site) {
+        Counts counts = *site->counts;
+        counts.loads = site->loads;
+        counts.stores = site->stores;
+        to << "{\"at\": ";
+        to.hex(site->address) << ", ";
+        to.counts(counts) << "}";
+    });
+    to << ", \"touched\": ";
+    to.list(plain, [&](const Site* site) { to << "[" << site->address << ", " << site->loads << ", " << site->stores << "]"; });
+    to << ", \"executed\": ";
+    to.list(executed, [&](const Executed& block) { to << "[" << block.address << ", " << block.instructions << "]"; });
+}
+
+void write_false_sharing(Writer& to, const Caches& caches, uint32_t sample) {
+    std::vector<FalseSharing> lines;
+    for (const auto& [line, found] : caches.false_sharing()) lines.push_back(found);
+    std::sort(lines.begin(), lines.end(), [](const FalseSharing& a, const FalseSharing& b) { return a.times != b.times ? a.times > b.times : a.line < b.line; });
+    if (lines.size() > WORST_LINES) lines.resize(WORST_LINES);
+    to << "\"false_sharing\": ";
+    to.list(lines, [&](const FalseSharing& found) {
+        std::vector<unsigned> nodes;
+        for (unsigned node = 0; node < MOST_NODES; ++node)
+            if (found.nodes >> node & 1) nodes.push_back(node);
+        to << "{\"line\": ";
+        to.hex(found.line) << ", \"first\": ";
+        to.hex(found.line + found.first) << ", \"second\": ";
+        to.hex(found.line + found.second) << ", \"nodes\": ";
+        to.numbers(nodes) << ", \"times\": " << found.times * sample << ", \"class\": null}";
+    });
+}
+
+}  // namespace
+
+void Totals::clear() {
+    for (Counts& counts : cpus) counts = {};
+    threads.clear();
+    for (auto& [address, site] : sites) site.loads = site.stores = 0, site.counts = nullptr;
+    sites_counts.clear();
+    nobody = {};
+}
+
+std::string json(const Settings& settings, const Totals& totals, const std::vector<Executed>& executed, const Caches& caches, const Run& run) {
+    constexpr const char* windows[] = {"main", "markers", "whole"};
+    Writer to(settings);
+    char time[32];
+    snprintf(time, sizeof time, "%.6f", run.seconds);
+    to << "{\"version\": 1, \"run\": " << run.number << ", ";
+    write_machine(to, settings);
+    to << ", \"window\": \"" << windows[static_cast<int>(settings.window)] << "\", \"kernel\": false"
+       << ", \"sample\": " << settings.sample << ", \"seconds_of_host\": " << time << ", \"status\": " << static_cast<uint64_t>(run.status) << ", \"cpus\": ";
+    unsigned cpu = 0;
+    to.list(totals.cpus, [&](const Counts& counts) {
+        to << "{\"cpu\": " << cpu++ << ", ";
+        to.counts(counts) << "}";
+    });
+    to << ", \"threads\": ";
+    write_threads(to, totals);
+    to << ", ";
+    write_false_sharing(to, caches, settings.sample);
+    to << ", ";
+    write_code(to, totals, executed);
+    to << ", \"maps\": ";
+    to.quoted(run.maps) << "}\n";
+    return to.take();
+}
+
+}  // namespace scope

@@ -1,0 +1,1 @@
+"""numascope: what the caches and memory of a machine with many nodes would see of a program."""

@@ -1,0 +1,70 @@
+"""From counts by address to counts by function and by party."""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from numalloc_tools.lab.scope import elf
+
+_MOST_SYMBOLS = 200
+_ALLOCATOR = re.compile(r"^lib(numalloc|jemalloc|tcmalloc|mimalloc|snmalloc|rpmalloc|tbbmalloc)")
+_C_LIBRARY = re.compile(r"^libc\.so\.6$|^libc-2\.\d+\.so$")
+
+
+def add(to: dict, counts: dict) -> None:
+    """Numbers, lists and groups of numbers, added up in place."""
+    for name, value in counts.items():
+        if isinstance(value, dict):
+            add(to.setdefault(name, {}), value)
+        elif isinstance(value, list):
+            before = to.get(name) or [0] * len(value)
+            to[name] = [a + b for a, b in zip(before, value)]
+        elif isinstance(value, int):
+            to[name] = to.get(name, 0) + value
+
+
+def zero(counts: dict) -> dict:
+    """Counts of the same form, of nothing."""
+    return {
+        name: zero(value) if isinstance(value, dict) else [0] * len(value) if isinstance(value, list) else 0 for name, value in counts.items()
+    }
+
+
+def name(raw: dict, preloaded: list[str]) -> dict:
+    """The plugin's JSON with `symbols` and `parties` in place of addresses."""
+    counted = {key: value for key, value in raw.items() if key not in ("code", "touched", "executed", "maps")}
+    form = zero({key: value for key, value in raw["cpus"][0].items() if key != "cpu"})
+    allocators = {Path(library).name for library in preloaded if _ALLOCATOR.match(Path(library).name)}
+    maps = elf.Maps(raw["maps"])
+    places: dict[int, elf.Place] = {}
+    symbols: dict[tuple[str, str], dict] = defaultdict(lambda: zero(form))
+    parties = {"program": zero(form), "allocator": zero(form)}
+
+    def count(address: int, counts: dict) -> None:
+        place = places.get(address) or places.setdefault(address, maps.place(address))
+        add(symbols[place.object, place.symbol], counts)
+        add(parties["allocator" if _is_allocators(place, allocators) else "program"], counts)
+
+    for one in raw["code"]:
+        count(int(one["at"], 16), {key: value for key, value in one.items() if key != "at"})
+    for address, loads, stores in raw["touched"]:
+        count(address, {"loads": loads, "stores": stores})
+    for address, instructions in raw["executed"]:
+        if maps.place(address).object != elf.UNKNOWN:  # another process's: the launcher's, which lies elsewhere
+            count(address, {"instructions": instructions})
+    counted["parties"] = parties
+    ranked = sorted(symbols.items(), key=lambda item: (-_from_afar(item[1]), item[0]))[:_MOST_SYMBOLS]
+    counted["symbols"] = [{"object": object_name, "symbol": symbol, **counts} for (object_name, symbol), counts in ranked]
+    return counted
+
+
+def _is_allocators(place: elf.Place, allocators: set[str]) -> bool:
+    if allocators or not _C_LIBRARY.match(place.object):
+        return place.object in allocators or bool(_ALLOCATOR.match(place.object))
+    first, end = elf.malloc_of_c_library(place.path)
+    return first <= place.address < end
+
+
+def _from_afar(counts: dict) -> int:
+    """By code it is not known on which node the CPU was; so all fills and transfers."""
+    return sum(counts["fills"]) + sum(counts["transfers"])
