@@ -257,10 +257,13 @@ void on_leave(unsigned number, void*) { give_turn(*vcpus[number]); }
 // Whoever spins for another CPU lets it run.
 void on_pause(unsigned number, void*) {
     Vcpu& cpu = *vcpus[number];
-    if (ticks_of(number).turn && turns.wanted()) {
-        give_turn(cpu);
-        take_turn(cpu);
+    if (!ticks_of(number).turn) return;
+    if (!turns.wanted()) {
+        sched_yield();
+        return;
     }
+    give_turn(cpu);
+    take_turn(cpu);
 }
 
 void on_kernel_pause(unsigned, void*) { sched_yield(); }
