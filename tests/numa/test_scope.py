@@ -1,0 +1,155 @@
+"""What numascope has to count: programs of which every number is known beforehand, on a machine of eight nodes;
+and one machine more to see that the numbers come again."""
+
+import pytest
+from conftest import PROGRAMS
+from numalloc_tools.lab import batch, programs
+from numalloc_tools.lab.run_command import build_machine
+from numalloc_tools.lab.scope import code, launch, plugin
+
+NODES = 8
+LINES = (64 << 20) // 64
+ROUNDS = 2000
+JOBS = {
+    "local": ("walk", LINES * 64, 0, 2),
+    "remote": ("walk", LINES * 64, 5, 2),
+    "interleaved": ("walk", LINES * 64, "interleave", 2, NODES),
+    "stride-small": ("stride", LINES * 64, "never", 2),
+    "stride-huge": ("stride", LINES * 64, "always", 2),
+    "list": ("list", 512 << 10, 20),
+    "pingpong": ("pingpong", ROUNDS),
+    "one-word": ("words", ROUNDS, 0),
+    "two-words": ("words", ROUNDS, 8),
+}
+
+
+def scoped(names, settings, nodes) -> dict[str, launch.Counted]:
+    program = str(programs.built("scoped", PROGRAMS))
+    jobs = [batch.Job(name, [program, *map(str, JOBS[name])], timeout=300) for name in names]
+    return launch.run(build_machine(nodes, "1", "256M", "full"), jobs, settings)
+
+
+@pytest.fixture(scope="module")
+def marked(library) -> dict[str, launch.Counted]:
+    return scoped(JOBS, plugin.Settings(window="markers"), NODES)
+
+
+@pytest.fixture(scope="module")
+def whole_runs(library) -> list[dict[str, launch.Counted]]:
+    """The same programs from main to exit in two machines; with one job more in the second, memory is another."""
+    return [scoped(names, plugin.Settings(), 2) for names in (["list", "local"], ["stride-small", "list", "local"])]
+
+
+def counted(report, name) -> dict:
+    assert name in report, "did not run"
+    assert report[name].result.status == 0, report[name].result.stderr
+    assert report[name].counts, "ran, but was not counted"
+    return report[name].counts
+
+
+def total(counts: dict) -> dict:
+    summed: dict = {}
+    for cpu in counts["cpus"]:
+        code.add(summed, {key: value for key, value in cpu.items() if key != "cpu"})
+    return summed
+
+
+def fills_by_cpu(counts: dict) -> dict[tuple[int, int], int]:
+    nodes = counts["machine"]["node_of_cpu"]
+    return {(nodes[cpu["cpu"]], home): lines for cpu in counts["cpus"] for home, lines in enumerate(cpu["fills"]) if lines}
+
+
+def test_walk_of_own_memory_is_local(marked):
+    assert fills_by_cpu(counted(marked, "local")) == {(0, 0): 2 * LINES}
+
+
+def test_walk_of_another_nodes_memory_is_remote(marked):
+    assert fills_by_cpu(counted(marked, "remote")) == {(0, 5): 2 * LINES}
+
+
+def test_interleaved_walk_is_seven_eighths_remote(marked):
+    assert fills_by_cpu(counted(marked, "interleaved")) == {(0, home): 2 * LINES // NODES for home in range(NODES)}
+
+
+def test_causes_of_a_walk(marked):
+    causes = total(counted(marked, "local"))["causes"]
+    assert causes == {"cold": LINES, "capacity": LINES, "true_sharing": 0, "false_sharing": 0, "upgrade": 0}
+
+
+def test_small_pages_miss_the_tlb(marked):
+    tlb = total(counted(marked, "stride-small"))["tlb"]
+    pages = LINES // 64
+    assert (tlb["l1_misses"], tlb["l2_misses"]) == (2 * pages, 2 * pages)
+    walked = tlb["walk_lines_local"] + tlb["walk_lines_remote"]
+    assert 2 * pages <= walked <= 2.01 * pages  # the lowest level's, and a few of the upper ones'
+
+
+def test_huge_pages_fit_the_tlb(marked):
+    tlb = total(counted(marked, "stride-huge"))["tlb"]
+    assert (tlb["l1_misses"], tlb["l2_misses"]) == (32, 32)
+
+
+def test_list_in_the_second_level_comes_from_memory_once(marked):
+    found = total(counted(marked, "list"))
+    lines = (512 << 10) // 64
+    assert (found["l2_misses"], sum(found["fills"]), sum(found["transfers"])) == (lines, lines, 0)
+    assert found["l1_misses"] > 15 * lines  # of twenty passes: it does not fit the first
+
+
+def about(number, of):
+    """That and a little that threads do besides: they are started, and wait for each other at the start."""
+    return of <= number <= of + 300
+
+
+def test_line_goes_to_and_fro(marked):
+    found = total(counted(marked, "pingpong"))
+    assert about(sum(found["transfers"]), 2 * ROUNDS)
+    assert about(found["causes"]["true_sharing"], 2 * ROUNDS)
+    assert about(found["causes"]["upgrade"], 2 * ROUNDS)
+    assert found["causes"]["false_sharing"] < 100
+
+
+def test_transfers_come_from_the_others_node(marked):
+    counts = counted(marked, "pingpong")
+    for cpu, other in ((0, NODES - 1), (NODES - 1, 0)):
+        assert about(counts["cpus"][cpu]["transfers"][other], ROUNDS)
+
+
+def test_words_of_one_line_are_false_sharing(marked):
+    counts = counted(marked, "two-words")
+    assert about(total(counts)["causes"]["false_sharing"], 2 * ROUNDS)
+    worst = counts["false_sharing"][0]
+    assert worst["nodes"] == [0, NODES - 1] and 1.95 * ROUNDS <= worst["times"] <= 2 * ROUNDS
+    line = int(worst["line"], 16)
+    assert {int(worst["first"], 16), int(worst["second"], 16)} == {line, line + 8 * 4}
+
+
+def test_one_word_is_true_sharing(marked):
+    causes = total(counted(marked, "one-word"))["causes"]
+    assert about(causes["true_sharing"], 4 * ROUNDS) and causes["false_sharing"] < 100
+
+
+def test_code_and_threads_add_up_to_the_machine(marked):
+    for name in ("local", "pingpong"):
+        counts = counted(marked, name)
+        found = total(counts)
+        for parts in (counts["threads"], counts["parties"].values()):
+            assert sum(part["l2_misses"] for part in parts) == found["l2_misses"]
+        assert sum(thread["instructions"] for thread in counts["threads"]) == found["instructions"]
+    by_name = {(symbol["object"], symbol["symbol"]): symbol for symbol in counts["symbols"]}
+    assert about(sum(by_name["scoped", "play"]["transfers"]), 2 * ROUNDS)
+    assert sorted(thread["node_of_most"] for thread in counts["threads"])[-1] == NODES - 1
+
+
+def test_counts_come_again(whole_runs):
+    for name in ("list", "local"):
+        first, second = (total(counted(report, name)) for report in whole_runs)
+        for what in ("instructions", "loads", "stores", "l2_misses"):
+            assert first[what] == pytest.approx(second[what], rel=0.001), f"{name}: {what}"
+        assert sum(first["fills"]) == pytest.approx(sum(second["fills"]), rel=0.001)
+
+
+def test_window_from_main_to_exit_has_the_setup_in_it(whole_runs, marked):
+    whole, window = (total(counted(report, "local")) for report in (whole_runs[0], marked))
+    assert whole["stores"] > LINES > window["stores"]
+    assert whole["instructions"] > window["instructions"]
