@@ -3,6 +3,7 @@
 // and ends. QEMU has a host thread for each CPU (with tcg,thread=single its plugins would not learn which CPU is
 // meant); of those that are in user mode one runs at a time, and it alone touches what is counted.
 #include <sched.h>
+#include <time.h>
 
 #include <atomic>
 #include <chrono>
@@ -85,7 +86,7 @@ uint64_t launcher, child, program, main_address, run;
 std::unordered_set<uint64_t> mains;
 std::unordered_map<uint64_t, Thread*> threads;  // by what their FS register points to
 std::chrono::steady_clock::time_point since;
-double seconds;
+double seconds, cpu_seconds, cpu_since;
 std::string maps;
 
 uint64_t read(Vcpu& cpu, qemu_plugin_register* Registers::*name) {
@@ -135,6 +136,13 @@ void collect(Vcpu& cpu) {
 
 bool is_watched(const Vcpu& cpu) { return opened && cpu.process == program; }
 
+// Of the emulator; on a busy host the time by the clock says little.
+double cpu_time() {
+    timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 void set_open(Vcpu& here, bool open) {
     collect(here);
     settle(here);
@@ -156,11 +164,13 @@ void set_open(Vcpu& here, bool open) {
             cpu->page = ~uint64_t{0};
             cpu->l1 = &caches->l1(cpu->number);
         }
-        seconds = 0;
+        seconds = cpu_seconds = 0;
     }
     const auto now = std::chrono::steady_clock::now();
-    if (opened) seconds += std::chrono::duration<double>(now - since).count();
+    const double cpu_now = cpu_time();
+    if (opened) seconds += std::chrono::duration<double>(now - since).count(), cpu_seconds += cpu_now - cpu_since;
     since = now;
+    cpu_since = cpu_now;
     opened = open;
     for (auto& cpu : vcpus) cpu->counting = is_watched(*cpu);  // those without the turn have nothing left to settle
 }
@@ -319,7 +329,7 @@ void write_report(int status) {
         instructions = instructions * block.instructions.size() - block.undone;
         if (instructions) executed.push_back({block.start, instructions});
     }
-    const std::string text = json(settings, totals, executed, *caches, {run, status, seconds, maps});
+    const std::string text = json(settings, totals, executed, *caches, {run, status, seconds, cpu_seconds, maps});
     FILE* const file = fopen(settings.out.c_str(), "a");
     if (!file || fwrite(text.data(), 1, text.size(), file) != text.size() || fclose(file))
         fprintf(stderr, "numascope: %s cannot be written\n", settings.out.c_str());

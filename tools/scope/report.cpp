@@ -163,12 +163,12 @@ void Totals::clear() {
 std::string json(const Settings& settings, const Totals& totals, const std::vector<Executed>& executed, const Caches& caches, const Run& run) {
     constexpr const char* windows[] = {"main", "markers", "whole"};
     Writer to(settings);
-    char time[32];
-    snprintf(time, sizeof time, "%.6f", run.seconds);
+    char time[96];
+    snprintf(time, sizeof time, "\"seconds_of_host\": %.6f, \"cpu_seconds_of_host\": %.6f", run.seconds, run.cpu_seconds);
     to << "{\"version\": 1, \"run\": " << run.number << ", ";
     write_machine(to, settings);
     to << ", \"window\": \"" << windows[static_cast<int>(settings.window)] << "\", \"kernel\": false"
-       << ", \"sample\": " << settings.sample << ", \"seconds_of_host\": " << time << ", \"status\": " << static_cast<uint64_t>(run.status) << ", \"cpus\": ";
+       << ", \"sample\": " << settings.sample << ", " << time << ", \"status\": " << static_cast<uint64_t>(run.status) << ", \"cpus\": ";
     unsigned cpu = 0;
     to.list(totals.cpus, [&](const Counts& counts) {
         to << "{\"cpu\": " << cpu++ << ", ";

@@ -48,6 +48,7 @@ struct Run {
     uint64_t number;  // that the launcher gave
     int status;       // the program's
     double seconds;   // of the host, in the window
+    double cpu_seconds;
     std::string maps;
 };
 
