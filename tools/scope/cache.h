@@ -64,6 +64,8 @@ public:
     Key key(uint32_t slot) const { return keys_[slot]; }
     Payload& operator[](uint32_t slot) { return payloads_[slot]; }
     uint32_t slots() const { return static_cast<uint32_t>(keys_.size()); }
+    // Keys that differ below this power of two are in different sets.
+    uint64_t partition() const { return power_ ? sets_ : 1; }
 
 private:
     static constexpr Key EMPTY = static_cast<Key>(~Key{0});
@@ -133,7 +135,15 @@ public:
         touch(slot);
     }
 
-    void add(uint32_t slot, Words use) { use_[slot] |= use; }
+    // Any way.
+    bool hit_any(uint64_t line, Words words, bool store) {
+        const uint32_t slot = use(line);
+        if (slot == NO_SLOT || (store && !writable(slot))) return false;
+        add(slot, words, store);
+        return true;
+    }
+
+    void add(uint32_t slot, Words words, bool store) { use_[slot] |= store ? words << WORDS_OF_LINE : words; }
     Words take(uint32_t slot) {
         const Words use = use_[slot];
         use_[slot] = 0;

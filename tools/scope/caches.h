@@ -33,7 +33,7 @@ public:
     bool valid() const { return directory_.valid(); }
     L1& l1(unsigned cpu) { return cores_[cpu].l1; }
 
-    // What L1::hit did not find. `line_of()` says the line of memory; it is asked only where the first level has none.
+    // What the first level did not find, or found and may not write. `line_of()` says the line of memory; it is asked only where the first level has none.
     template <class LineOf> void access(unsigned cpu, uint64_t line, Words words, bool store, const Who& who, LineOf line_of) {
         L1& l1 = cores_[cpu].l1;
         uint32_t slot = l1.use(line);
@@ -45,7 +45,7 @@ public:
         } else if (store && !l1.writable(slot)) {
             make_writable(cpu, l1.link(slot), who);
         }
-        l1.add(slot, store ? words << WORDS_OF_LINE : words);
+        l1.add(slot, words, store);
     }
 
     void forget_page(unsigned cpu, uint64_t address);  // of virtual memory: another page is there now

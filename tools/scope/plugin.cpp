@@ -55,7 +55,6 @@ struct Vcpu {
 
     unsigned number;
     bool counting = false;
-    uint64_t page = ~uint64_t{0};  // the last one that was touched
     L1* l1 = nullptr;
     uint64_t loads = 0, stores = 0, instructions = 0;  // that its thread has not got yet
     uint64_t turn = 0;                                 // instructions since other CPUs had theirs
@@ -161,7 +160,6 @@ void set_open(Vcpu& here, bool open) {
             cpu->loads = cpu->stores = cpu->instructions = 0;
             cpu->tlb = Tlb(settings.tlb);
             cpu->walker = Walker();
-            cpu->page = ~uint64_t{0};
             cpu->l1 = &caches->l1(cpu->number);
         }
         seconds = cpu_seconds = 0;
@@ -204,17 +202,13 @@ void undo_fault(Vcpu& cpu, uint64_t at) {
     }
     cpu.tlb.forget(address);
     caches->forget_page(cpu.number, address);
-    cpu.page = ~uint64_t{0};
 }
 
 void enter_user(Vcpu& cpu, uint64_t at) {
     undo_fault(cpu, at);
     const uint64_t process = read(cpu, &Registers::cr3) & ~uint64_t{0xfff};
     settle(cpu);
-    if (process != cpu.process) {
-        cpu.process = process;
-        cpu.page = ~uint64_t{0};
-    }
+    cpu.process = process;
     const bool from_first = settings.window == Window::WHOLE || (settings.window == Window::MAIN && !main_address);
     if (armed && !program && from_first && process != launcher && process != child) {
         program = process;
@@ -278,29 +272,35 @@ void on_pause(unsigned number, void*) {
 
 void on_kernel_pause(unsigned, void*) { sched_yield(); }
 
-void translate_page(Vcpu& cpu, uint64_t address, Site& site) {
-    cpu.page = address >> 12;
-    cpu.tlb.translate(address, who(cpu, site), [&] {
-        return cpu.walker.walk(cpu.process, address, settings.topology.node_of_cpu[cpu.number], settings.topology, [&](uint64_t at) { return read_physical(cpu, at); });
+[[gnu::noinline]] void miss_tlb(Vcpu& cpu, uint64_t address, Site& site) {
+    cpu.tlb.miss(address, who(cpu, site), [&] {
+        const unsigned node = settings.topology.node_of_cpu[cpu.number];
+        return cpu.walker.walk(cpu.process, address, node, settings.topology, [&](uint64_t at) { return read_physical(cpu, at); });
     });
 }
 
-[[gnu::noinline]] void access_slowly(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Words words, bool store, Site& site) {
-    if (address >> 12 != cpu.page) translate_page(cpu, address, site);
-    if (const uint64_t line = address >> LINE_BITS; !(line & unsampled))
-        caches->access(cpu.number, line, words, store, who(cpu, site), [&] {
-            const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, address);
-            if (!where || qemu_plugin_hwaddr_is_io(where)) return NO_LINE;
-            return settings.topology.line_of(qemu_plugin_hwaddr_phys_addr(where));
-        });
+[[gnu::noinline]] void miss_l1(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Words words, bool store, Site& site) {
+    caches->access(cpu.number, address >> LINE_BITS, words, store, who(cpu, site), [&] {
+        const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, address);
+        if (!where || qemu_plugin_hwaddr_is_io(where)) return NO_LINE;
+        return settings.topology.line_of(qemu_plugin_hwaddr_phys_addr(where));
+    });
+}
+
+// Within one line.
+template <bool STORE> inline void access_line(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Words words, Site& site) {
+    if (!cpu.tlb.hit_latest(address) && !cpu.tlb.hit(address)) [[unlikely]] miss_tlb(cpu, address, site);
+    const uint64_t line = address >> LINE_BITS;
+    if (cpu.l1->hit<STORE>(line, words) || line & unsampled) return;
+    if (!cpu.l1->hit_any(line, words, STORE)) [[unlikely]] miss_l1(cpu, info, address, words, STORE, site);
 }
 
 // Over the end of a line: in two parts.
-[[gnu::noinline]] void access_two_lines(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, bool store, Site& site) {
+template <bool STORE> [[gnu::noinline]] void access_two_lines(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Site& site) {
     const uint64_t next = (address | ((1 << LINE_BITS) - 1)) + 1;
     const Words left = (1u << ((address + site.bytes - next + 3) >> 2)) - 1;
-    access_slowly(cpu, info, address, 0xffffu << ((address & 63) >> 2) & 0xffff, store, site);
-    access_slowly(cpu, info, next, left, store, site);
+    access_line<STORE>(cpu, info, address, 0xffffu << ((address & 63) >> 2) & 0xffff, site);
+    access_line<STORE>(cpu, info, next, left, site);
 }
 
 template <bool STORE> inline void access(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Site& site) {
@@ -308,10 +308,9 @@ template <bool STORE> inline void access(Vcpu& cpu, qemu_plugin_meminfo_t info, 
     ++(STORE ? site.stores : site.loads);
     if (!site.bytes) [[unlikely]] site.bytes = 1u << qemu_plugin_mem_size_shift(info);
     const unsigned offset = address & 63;
-    if (offset + site.bytes > 64) [[unlikely]] return access_two_lines(cpu, info, address, STORE, site);
+    if (offset + site.bytes > 64) [[unlikely]] return access_two_lines<STORE>(cpu, info, address, site);
     const Words words = ((1u << ((site.bytes + 3) >> 2)) - 1) << (offset >> 2);
-    if (address >> 12 == cpu.page && cpu.l1->hit<STORE>(address >> LINE_BITS, words & 0xffff)) [[likely]] return;
-    access_slowly(cpu, info, address, words & 0xffff, STORE, site);
+    access_line<STORE>(cpu, info, address, words & 0xffff, site);
 }
 
 template <bool STORE> void on_access(unsigned number, qemu_plugin_meminfo_t info, uint64_t address, void* data) {

@@ -16,7 +16,8 @@ struct ScopeTlb : testing::Test {
     Tlb tlb{TlbGeometry{}};
 
     void walk_through(uint64_t bytes, uint64_t step, bool huge) {
-        for (uint64_t at = 0; at < bytes; at += step) tlb.translate(at, who, [&] { return Walk{huge, 1, 0}; });
+        for (uint64_t at = 0; at < bytes; at += step)
+            if (!tlb.hit_latest(at) && !tlb.hit(at)) tlb.miss(at, who, [&] { return Walk{huge, 1, 0}; });
     }
 };
 
@@ -43,6 +44,16 @@ TEST_F(ScopeTlb, HugePageIsOneEntry) {
     EXPECT_EQ(cpu.tlb.l2_misses, 32u);
     EXPECT_EQ(thread.tlb.l2_misses, 32u);
     EXPECT_EQ(code.tlb.l2_misses, 32u);
+}
+
+TEST_F(ScopeTlb, LatestPageOfASetIsFoundAtOnce) {
+    walk_through(64 << 12, 1 << 12, false);
+    EXPECT_FALSE(tlb.hit_latest(0));
+    EXPECT_TRUE(tlb.hit_latest(63 << 12));
+    EXPECT_TRUE(tlb.hit(0));
+    EXPECT_TRUE(tlb.hit_latest(0));
+    tlb.forget(0);
+    EXPECT_FALSE(tlb.hit_latest(0));
 }
 
 TEST_F(ScopeTlb, ForgottenPageIsWalkedForAgain) {
