@@ -6,7 +6,8 @@
 namespace scope {
 
 Caches::Caches(const Topology& topology, const CacheGeometry& geometry)
-    : topology_(topology), directory_(topology.lines()), losses_(static_cast<unsigned>(topology.node_of_cpu.size())), geometry_(geometry) {
+    : topology_(topology), directory_(topology.lines()), losses_(static_cast<unsigned>(topology.node_of_cpu.size())),
+      geometry_(geometry) {
     for (size_t cpu = 0; cpu < topology.node_of_cpu.size(); ++cpu)
         cores_.push_back({L1(geometry.l1), SetCache<uint32_t, Line>(geometry.l2)});
     for (size_t group = 0; group < topology.cpus_of_llc.size(); ++group) last_.emplace_back(geometry.llc);
@@ -42,7 +43,8 @@ void Caches::close(unsigned cpu, uint32_t slot) {
     line.open = false;
     const Words mine = touched(uses(core, slot));
     const bool together = mine & line.foreign;
-    Who{core.counts, line.thread, line.code}.each([&](Counts& counts) { ++(together ? counts.causes.true_sharing : counts.causes.false_sharing); });
+    Who{core.counts, line.thread, line.code}.each(
+        [&](Counts& counts) { ++(together ? counts.causes.true_sharing : counts.causes.false_sharing); });
     if (together) return;
     FalseSharing& found = false_sharing_[core.l2.key(slot)];
     found.line = line.address << LINE_BITS;

@@ -33,8 +33,10 @@ public:
     bool valid() const { return directory_.valid(); }
     L1& l1(unsigned cpu) { return cores_[cpu].l1; }
 
-    // What the first level did not find, or found and may not write. `line_of()` says the line of memory; it is asked only where the first level has none.
-    template <class LineOf> void access(unsigned cpu, uint64_t line, Words words, bool store, const Who& who, LineOf line_of) {
+    // What the first level did not find, or found and may not write. `line_of()` says the line of memory; it is asked
+    // only where the first level has none.
+    template <class LineOf>
+    void access(unsigned cpu, uint64_t line, Words words, bool store, const Who& who, LineOf line_of) {
         L1& l1 = cores_[cpu].l1;
         uint32_t slot = l1.use(line);
         if (slot == NO_SLOT) {

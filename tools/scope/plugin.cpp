@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -17,7 +18,7 @@
 #include "report.h"
 #include "scope_markers.h"
 #include "turns.h"
-#include "walker.h"
+#include "vcpu.h"
 
 #define SCOPE_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -27,44 +28,9 @@ int qemu_plugin_version = 4;
 namespace scope {
 namespace {
 
-// Words of a CPU that the translated code itself adds to.
-struct Ticks {
-    uint64_t events;  // instructions of user mode since the last look at it; KERNEL for each block of the kernel's
-    uint64_t block;   // the Block that ran last
-    uint64_t turn;    // whether it has the turn
-};
-constexpr uint64_t KERNEL = 1 << 24;  // more than a CPU's turn has instructions
 constexpr uint64_t KERNEL_HALF = uint64_t{1} << 63;
 constexpr uint64_t DIRECT_MAP = 0xffff888000000000;  // of all memory, in a kernel that is told nokaslr and no5lvl
 constexpr unsigned BLOCKS_OF_BOARD = 1024;
-
-struct Block {
-    uint64_t start, end;
-    std::vector<uint64_t> instructions;
-    qemu_plugin_scoreboard* board;  // where the CPUs count how often it ran
-    unsigned index;
-    uint64_t undone = 0;  // instructions that were counted, but met a page fault first
-};
-
-struct Registers {
-    qemu_plugin_register *rax, *rdi, *rsi, *cr2, *cr3, *fs_base;
-};
-
-struct Vcpu {
-    Vcpu(unsigned number, const TlbGeometry& geometry) : number(number), tlb(geometry) {}
-
-    unsigned number;
-    bool counting = false;
-    L1* l1 = nullptr;
-    uint64_t loads = 0, stores = 0, instructions = 0;  // that its thread has not got yet
-    uint64_t turn = 0;                                 // instructions since other CPUs had theirs
-    Thread* thread = nullptr;
-    uint64_t process = 0, fault = 0;                   // CR3 and CR2, as they were last
-    Registers registers{};
-    GByteArray* bytes = g_byte_array_new();
-    Tlb tlb;
-    Walker walker;
-};
 
 Settings settings;
 std::unique_ptr<Caches> caches;
@@ -92,14 +58,15 @@ uint64_t read(Vcpu& cpu, qemu_plugin_register* Registers::*name) {
     g_byte_array_set_size(cpu.bytes, 0);
     uint64_t value = 0;
     const int size = qemu_plugin_read_register(cpu.registers.*name, cpu.bytes);
-    if (size > 0) memcpy(&value, cpu.bytes->data, static_cast<size_t>(size) < sizeof value ? static_cast<size_t>(size) : sizeof value);
+    if (size > 0) memcpy(&value, cpu.bytes->data, std::min(static_cast<size_t>(size), sizeof value));
     return value;
 }
 
 uint64_t read_physical(Vcpu& cpu, uint64_t address) {
     uint64_t value = 0;
     g_byte_array_set_size(cpu.bytes, sizeof value);
-    if (qemu_plugin_read_memory_vaddr(DIRECT_MAP + address, cpu.bytes, sizeof value)) memcpy(&value, cpu.bytes->data, sizeof value);
+    if (qemu_plugin_read_memory_vaddr(DIRECT_MAP + address, cpu.bytes, sizeof value))
+        memcpy(&value, cpu.bytes->data, sizeof value);
     return value;
 }
 
@@ -275,11 +242,13 @@ void on_kernel_pause(unsigned, void*) { sched_yield(); }
 [[gnu::noinline]] void miss_tlb(Vcpu& cpu, uint64_t address, Site& site) {
     cpu.tlb.miss(address, who(cpu, site), [&] {
         const unsigned node = settings.topology.node_of_cpu[cpu.number];
-        return cpu.walker.walk(cpu.process, address, node, settings.topology, [&](uint64_t at) { return read_physical(cpu, at); });
+        const auto read = [&](uint64_t at) { return read_physical(cpu, at); };
+        return cpu.walker.walk(cpu.process, address, node, settings.topology, read);
     });
 }
 
-[[gnu::noinline]] void miss_l1(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Words words, bool store, Site& site) {
+[[gnu::noinline]] void miss_l1(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Words words, bool store,
+                               Site& site) {
     caches->access(cpu.number, address >> LINE_BITS, words, store, who(cpu, site), [&] {
         const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, address);
         if (!where || qemu_plugin_hwaddr_is_io(where)) return NO_LINE;
@@ -288,7 +257,8 @@ void on_kernel_pause(unsigned, void*) { sched_yield(); }
 }
 
 // Within one line.
-template <bool STORE> inline void access_line(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Words words, Site& site) {
+template <bool STORE>
+inline void access_line(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Words words, Site& site) {
     if (!cpu.tlb.hit_latest(address) && !cpu.tlb.hit(address)) [[unlikely]] miss_tlb(cpu, address, site);
     const uint64_t line = address >> LINE_BITS;
     if (cpu.l1->hit<STORE>(line, words) || line & unsampled) return;
@@ -296,7 +266,8 @@ template <bool STORE> inline void access_line(Vcpu& cpu, qemu_plugin_meminfo_t i
 }
 
 // Over the end of a line: in two parts.
-template <bool STORE> [[gnu::noinline]] void access_two_lines(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Site& site) {
+template <bool STORE>
+[[gnu::noinline]] void access_two_lines(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Site& site) {
     const uint64_t next = (address | ((1 << LINE_BITS) - 1)) + 1;
     const Words left = (1u << ((address + site.bytes - next + 3) >> 2)) - 1;
     access_line<STORE>(cpu, info, address, 0xffffu << ((address & 63) >> 2) & 0xffff, site);
@@ -365,7 +336,8 @@ void on_marker(unsigned number, void* data) {
         break;
     case SCOPE_MARK_MAPS:
         g_byte_array_set_size(cpu.bytes, static_cast<unsigned>(second));
-        if (second && qemu_plugin_read_memory_vaddr(first, cpu.bytes, second)) maps.assign(reinterpret_cast<char*>(cpu.bytes->data), second);
+        if (second && qemu_plugin_read_memory_vaddr(first, cpu.bytes, second))
+            maps.assign(reinterpret_cast<char*>(cpu.bytes->data), second);
         break;
     case SCOPE_MARK_END:
         if (!armed) break;
@@ -399,7 +371,9 @@ void watch(qemu_plugin_insn* instruction) {
     site.address = address;
     qemu_plugin_register_vcpu_mem_cb(instruction, on_access<false>, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R, &site);
     qemu_plugin_register_vcpu_mem_cb(instruction, on_access<true>, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, &site);
-    const auto call = [&](qemu_plugin_vcpu_udata_cb_t what, void* data) { qemu_plugin_register_vcpu_insn_exec_cb(instruction, what, QEMU_PLUGIN_CB_R_REGS, data); };
+    const auto call = [&](qemu_plugin_vcpu_udata_cb_t what, void* data) {
+        qemu_plugin_register_vcpu_insn_exec_cb(instruction, what, QEMU_PLUGIN_CB_R_REGS, data);
+    };
     if (mains.contains(address)) call(on_main, &site);
     uint8_t code[7];
     const size_t size = qemu_plugin_insn_data(instruction, code, sizeof code);
@@ -415,7 +389,8 @@ void watch(qemu_plugin_insn* instruction) {
 Block& new_block(qemu_plugin_tb* tb, size_t count) {
     Block& block = blocks.emplace_back();
     block.start = qemu_plugin_tb_vaddr(tb);
-    for (size_t index = 0; index < count; ++index) block.instructions.push_back(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, index)));
+    for (size_t index = 0; index < count; ++index)
+        block.instructions.push_back(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, index)));
     block.end = block.instructions.back() + qemu_plugin_insn_size(qemu_plugin_tb_get_insn(tb, count - 1));
     block.index = static_cast<unsigned>((blocks.size() - 1) % BLOCKS_OF_BOARD);
     if (block.index == 0) board = qemu_plugin_scoreboard_new(BLOCKS_OF_BOARD * sizeof(uint64_t));
@@ -425,7 +400,8 @@ Block& new_block(qemu_plugin_tb* tb, size_t count) {
 
 // The kernel is not watched, but for where it is entered, and where it spins.
 void translate_kernel(qemu_plugin_tb* tb, size_t count) {
-    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_leave, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_COND_NE, {ticks, offsetof(Ticks, turn)}, 0, nullptr);
+    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_leave, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_COND_NE,
+                                              {ticks, offsetof(Ticks, turn)}, 0, nullptr);
     qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, {ticks, offsetof(Ticks, events)}, KERNEL);
     for (size_t index = 0; index < count; ++index) {
         qemu_plugin_insn* const instruction = qemu_plugin_tb_get_insn(tb, index);
@@ -441,8 +417,8 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     if (qemu_plugin_tb_vaddr(tb) & KERNEL_HALF) return translate_kernel(tb, count);
     const std::lock_guard lock(translating);
     Block& block = new_block(tb, count);
-    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_event, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_COND_GE, {ticks, offsetof(Ticks, events)},
-                                              settings.quantum, &block);
+    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_event, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_COND_GE,
+                                              {ticks, offsetof(Ticks, events)}, settings.quantum, &block);
     const auto inlined = [&](qemu_plugin_op what, qemu_plugin_scoreboard* to, size_t offset, uint64_t number) {
         qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, what, {to, offset}, number);
     };

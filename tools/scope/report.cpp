@@ -49,7 +49,8 @@ public:
     }
     Writer& numbers(const std::vector<unsigned>& range) { return list(range, [&](unsigned number) { *this << number; }); }
     Writer& geometry(const char* name, const char* what, const Geometry& geometry, uint64_t unit) {
-        return *this << "\"" << name << "\": {\"" << what << "\": " << geometry.entries * unit << ", \"ways\": " << geometry.ways << "}";
+        *this << "\"" << name << "\": {\"" << what << "\": " << geometry.entries * unit;
+        return *this << ", \"ways\": " << geometry.ways << "}";
     }
 
     // The names and numbers without the braces. What caches saw is that of one in `sample` sets.
@@ -78,7 +79,9 @@ public:
     std::string take() { return std::move(text_); }
 
 private:
-    uint64_t scale(std::string_view name) const { return name == "instructions" || name == "loads" || name == "stores" ? 1 : sample_; }
+    uint64_t scale(std::string_view name) const {
+        return name == "instructions" || name == "loads" || name == "stores" ? 1 : sample_;
+    }
 
     unsigned nodes_;
     uint64_t sample_;
@@ -103,7 +106,8 @@ void write_threads(Writer& to, const Totals& totals) {
     unsigned number = 0;
     to.list(totals.threads, [&](const Thread& thread) {
         const auto most = std::max_element(thread.instructions_on.begin(), thread.instructions_on.end());
-        to << "{\"thread\": " << ++number << ", \"node_of_most\": " << static_cast<uint64_t>(most - thread.instructions_on.begin()) << ", ";
+        const auto node = static_cast<uint64_t>(most - thread.instructions_on.begin());
+        to << "{\"thread\": " << ++number << ", \"node_of_most\": " << node << ", ";
         to.counts(thread.counts) << "}";
     });
 }
@@ -135,7 +139,9 @@ void write_code(Writer& to, const Totals& totals, const std::vector<Executed>& e
 void write_false_sharing(Writer& to, const Caches& caches, uint32_t sample) {
     std::vector<FalseSharing> lines;
     for (const auto& [line, found] : caches.false_sharing()) lines.push_back(found);
-    std::sort(lines.begin(), lines.end(), [](const FalseSharing& a, const FalseSharing& b) { return a.times != b.times ? a.times > b.times : a.line < b.line; });
+    std::sort(lines.begin(), lines.end(), [](const FalseSharing& a, const FalseSharing& b) {
+        return a.times != b.times ? a.times > b.times : a.line < b.line;
+    });
     if (lines.size() > WORST_LINES) lines.resize(WORST_LINES);
     to << "\"false_sharing\": ";
     to.list(lines, [&](const FalseSharing& found) {
@@ -160,15 +166,18 @@ void Totals::clear() {
     nobody = {};
 }
 
-std::string json(const Settings& settings, const Totals& totals, const std::vector<Executed>& executed, const Caches& caches, const Run& run) {
+std::string json(const Settings& settings, const Totals& totals, const std::vector<Executed>& executed, const Caches& caches,
+                 const Run& run) {
     constexpr const char* windows[] = {"main", "markers", "whole"};
     Writer to(settings);
     char time[96];
-    snprintf(time, sizeof time, "\"seconds_of_host\": %.6f, \"cpu_seconds_of_host\": %.6f", run.seconds, run.cpu_seconds);
+    snprintf(time, sizeof time, "\"seconds_of_host\": %.6f, \"cpu_seconds_of_host\": %.6f", run.seconds,
+             run.cpu_seconds);
     to << "{\"version\": 1, \"run\": " << run.number << ", ";
     write_machine(to, settings);
     to << ", \"window\": \"" << windows[static_cast<int>(settings.window)] << "\", \"kernel\": false"
-       << ", \"sample\": " << settings.sample << ", " << time << ", \"status\": " << static_cast<uint64_t>(run.status) << ", \"cpus\": ";
+       << ", \"sample\": " << settings.sample << ", " << time
+       << ", \"status\": " << static_cast<uint64_t>(run.status) << ", \"cpus\": ";
     unsigned cpu = 0;
     to.list(totals.cpus, [&](const Counts& counts) {
         to << "{\"cpu\": " << cpu++ << ", ";

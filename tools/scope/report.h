@@ -52,6 +52,7 @@ struct Run {
     std::string maps;
 };
 
-std::string json(const Settings& settings, const Totals& totals, const std::vector<Executed>& executed, const Caches& caches, const Run& run);
+std::string json(const Settings& settings, const Totals& totals, const std::vector<Executed>& executed, const Caches& caches,
+                 const Run& run);
 
 }  // namespace scope

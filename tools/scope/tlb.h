@@ -28,7 +28,8 @@ public:
     // The page that its set used last is found without a search.
     bool hit_latest(uint64_t address) const {
         const uint64_t page = address >> 12, large = address >> 21;
-        return latest_small_[page & (latest_small_.size() - 1)] == page || latest_huge_[large & (latest_huge_.size() - 1)] == large;
+        return latest_small_[page & (latest_small_.size() - 1)] == page ||
+               latest_huge_[large & (latest_huge_.size() - 1)] == large;
     }
 
     // The first level.

@@ -35,13 +35,14 @@ TEST(ScopeSettings, KnowsTheMachine) {
 }
 
 TEST(ScopeSettings, TakesWhatIsRight) {
-    for (const char* word : {"l1=49152/12", "llc=31457280/20", "sample=8", "window=markers", "quantum=1000", "llc-of-cpu=0:1:2", "tlb-l2=2048/8"})
+    for (const char* word : {"l1=49152/12", "llc=31457280/20", "sample=8", "window=markers", "quantum=1000",
+                             "llc-of-cpu=0:1:2", "tlb-l2=2048/8"})
         EXPECT_EQ(with(word), "") << word;
 }
 
 TEST(ScopeSettings, NamesWhatIsWrong) {
-    for (const char* word : {"l1=100/3", "l2=1048576", "sample=3", "window=never", "quantum=0", "nonsense=1", "nonsense", "llc-of-cpu=0:x:1", "memory=5-4-0",
-                             "node-of-cpu=99"})
+    for (const char* word : {"l1=100/3", "l2=1048576", "sample=3", "window=never", "quantum=0", "nonsense=1", "nonsense",
+                             "llc-of-cpu=0:x:1", "memory=5-4-0", "node-of-cpu=99"})
         EXPECT_NE(with(word).find(word), std::string::npos) << word;
     EXPECT_NE(with("llc-of-cpu=0:1"), "");
     Settings settings;

@@ -1,5 +1,6 @@
-/* Starts a program so that numascope knows it: scope_start MAIN RUN PROGRAM [ARGUMENT]..., MAIN being the address
-   of its main in hexadecimal, or 0 for its first instruction, and RUN a number to know the run by. Says what lies where when it ends, and ends as it does. */
+/* Starts a program so that numascope knows it: scope_start MAIN RUN PROGRAM [ARGUMENT]..., MAIN being the address of
+   its main in hexadecimal, or 0 for its first instruction, and RUN a number to know the run by. Says what lies where
+   when it ends, and ends as it does. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,11 @@ static void tell_maps(pid_t program) {
     snprintf(path, sizeof path, "/proc/%d/maps", program);
     size_t length = 0;
     const int file = open(path, O_RDONLY);
-    for (ssize_t got; file >= 0 && length < sizeof maps && (got = read(file, maps + length, sizeof maps - length)) > 0;) length += (size_t)got;
+    ssize_t got = 1;
+    while (file >= 0 && got > 0 && length < sizeof maps) {
+        got = read(file, maps + length, sizeof maps - length);
+        if (got > 0) length += (size_t)got;
+    }
     close(file);
     SCOPE_MARK(SCOPE_MARK_MAPS, maps, length);
 }

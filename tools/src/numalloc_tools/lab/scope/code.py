@@ -25,9 +25,8 @@ def add(to: dict, counts: dict) -> None:
 
 def zero(counts: dict) -> dict:
     """Counts of the same form, of nothing."""
-    return {
-        name: zero(value) if isinstance(value, dict) else [0] * len(value) if isinstance(value, list) else 0 for name, value in counts.items()
-    }
+    return {name: zero(value) if isinstance(value, dict) else [0] * len(value) if isinstance(value, list) else 0
+            for name, value in counts.items()}  # fmt: skip
 
 
 def name(raw: dict, preloaded: list[str]) -> dict:

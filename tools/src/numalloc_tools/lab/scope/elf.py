@@ -122,7 +122,9 @@ class Maps:
 
     def __init__(self, text: str):
         self._ranges = sorted(
-            (int(match[1], 16), int(match[2], 16), int(match[3], 16), match[4]) for match in map(self._LINE.match, text.splitlines()) if match
+            (int(match[1], 16), int(match[2], 16), int(match[3], 16), match[4])
+            for match in map(self._LINE.match, text.splitlines())
+            if match
         )
         self._starts = [start for start, _, _, _ in self._ranges]
 

@@ -43,7 +43,9 @@ def counts_of(
     report = run(machine, [job], settings, **switches)
     counted = report.get("program")
     if counted is None or counted.counts is None:
-        reason = f"it ended with status {counted.result.status}: {counted.result.stderr.strip()[-500:]}" if counted else "the machine stopped"
+        reason = "the machine stopped"
+        if counted:
+            reason = f"it ended with status {counted.result.status}: {counted.result.stderr.strip()[-500:]}"
         raise Problem(f"{command[0]} was not counted; {reason}", 125)
     result = counted.result
     return {**counted.counts, "status": result.status, "stdout": result.stdout, "stderr": result.stderr}
@@ -137,6 +139,7 @@ def _interpreted(command: list[str]) -> list[str]:
             break
         words = start[2:].split(b"\n")[0].decode(errors="replace").split(None, 1)
         if os.path.basename(words[0]) == "env" and len(words) > 1:
-            words = [find_program(word) if index == 0 else word for index, word in enumerate(words[1].removeprefix("-S ").split())]
+            program, *rest = words[1].removeprefix("-S ").split()
+            words = [find_program(program), *rest]
         command = [*words, *command]
     return command
