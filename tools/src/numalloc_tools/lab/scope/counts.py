@@ -1,0 +1,152 @@
+"""What was counted, as arrays: a row for each CPU or thread, a column for each node."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+VERSION = 1
+CAUSES = ("cold", "capacity", "true_sharing", "false_sharing", "upgrade")
+_NUMBERS = ("instructions", "loads", "stores", "l1_misses", "l2_misses", "llc_hits")
+_TLB = ("l1_misses", "l2_misses", "walk_lines_local", "walk_lines_remote")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Counts side by side: vectors by row, matrices by row and node."""
+
+    nodes: np.ndarray  # where each row ran
+    instructions: np.ndarray
+    loads: np.ndarray
+    stores: np.ndarray
+    l1_misses: np.ndarray
+    l2_misses: np.ndarray
+    llc_hits: np.ndarray
+    fills: np.ndarray  # by the page's home
+    transfers: np.ndarray  # by the giver
+    writebacks: np.ndarray
+    causes: dict[str, np.ndarray]
+    tlb: dict[str, np.ndarray]
+
+    @property
+    def home(self) -> np.ndarray:
+        """True where a column is the row's own node."""
+        return self.nodes[:, None] == np.arange(self.fills.shape[1])[None, :]
+
+    def local(self, matrix: np.ndarray) -> np.ndarray:
+        return np.where(self.home, matrix, 0).sum(axis=1)
+
+    def remote(self, matrix: np.ndarray) -> np.ndarray:
+        return np.where(self.home, 0, matrix).sum(axis=1)
+
+    def by_node(self, matrix: np.ndarray, nodes: int) -> np.ndarray:
+        """Node of the row by node of the column."""
+        found = np.zeros((nodes, nodes))
+        np.add.at(found, self.nodes, matrix)
+        return found
+
+
+def rows(entries: list[dict], places: list[int], nodes: int, times: int = 1) -> Rows:
+    """`times`: what was counted of a sample stands for so much."""
+
+    def column(name: str) -> np.ndarray:
+        return np.array([float(entry[name]) for entry in entries])
+
+    def matrix(name: str) -> np.ndarray:
+        return np.array([entry[name] for entry in entries], dtype=float).reshape(len(entries), nodes) * times
+
+    def deep(outer: str, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+        return {name: np.array([float(entry[outer][name]) for entry in entries]) for name in names}
+
+    numbers = {name: column(name) for name in _NUMBERS}
+    for name in ("l2_misses", "llc_hits"):
+        numbers[name] = numbers[name] * times
+    return Rows(
+        nodes=np.array(places, dtype=int), **numbers,
+        fills=matrix("fills"), transfers=matrix("transfers"), writebacks=matrix("writebacks"),
+        causes={name: value * times for name, value in deep("causes", CAUSES).items()}, tlb=deep("tlb", _TLB),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One run's JSON, read."""
+
+    nodes: int
+    cpus: Rows
+    threads: Rows
+    raw: dict
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """Lines read from memory: node of the CPU by home of the page."""
+        return self.cpus.by_node(self.cpus.fills, self.nodes)
+
+    @property
+    def transfer_matrix(self) -> np.ndarray:
+        """Lines from other caches: node of the CPU by node of the giver."""
+        return self.cpus.by_node(self.cpus.transfers, self.nodes)
+
+    @property
+    def instructions(self) -> float:
+        return float(self.cpus.instructions.sum())
+
+    @property
+    def fills(self) -> float:
+        return float(self.cpus.fills.sum())
+
+    @property
+    def remote_fills(self) -> float:
+        return float(self.cpus.remote(self.cpus.fills).sum())
+
+    @property
+    def remote_share(self) -> float:
+        return self.remote_fills / self.fills if self.fills else 0.0
+
+    @property
+    def transfers(self) -> float:
+        return float(self.cpus.transfers.sum())
+
+    @property
+    def remote_transfers(self) -> float:
+        return float(self.cpus.remote(self.cpus.transfers).sum())
+
+    @property
+    def balance(self) -> float:
+        """Lines from the fullest node's memory to the mean: 1 is even, the number of nodes is all from one."""
+        return _fullest(self.matrix.sum(axis=0))
+
+    @property
+    def work_balance(self) -> float:
+        """The same of instructions by the node that they ran on: all threads on one node are local, and slow."""
+        return _fullest(np.bincount(self.cpus.nodes, self.cpus.instructions, self.nodes))
+
+    @property
+    def tlb_misses(self) -> float:
+        """Those that no TLB has, so that the page table is walked."""
+        return float(self.cpus.tlb["l2_misses"].sum())
+
+    def cause(self, name: str) -> float:
+        return float(self.cpus.causes[name].sum())
+
+    def party(self, name: str) -> dict:
+        """program or allocator: what its own instructions did, summed over nodes; no node is known of them."""
+        return self.raw.get("parties", {}).get(name, {})
+
+
+def _fullest(by_node: np.ndarray) -> float:
+    mean = by_node.mean()
+    return float(by_node.max() / mean) if mean else 1.0
+
+
+def read(raw: dict) -> Scope:
+    if raw.get("version") != VERSION:
+        raise ValueError(f"counts of version {raw.get('version')}; this reads {VERSION}")
+    machine = raw["machine"]
+    nodes, times = machine["nodes"], raw.get("sample", 1)
+    cpus, threads = raw["cpus"], raw["threads"]
+    return Scope(
+        nodes,
+        rows(cpus, [machine["node_of_cpu"][one["cpu"]] for one in cpus], nodes, times),
+        rows(threads, [one["node_of_most"] for one in threads], nodes, times),
+        raw,
+    )
