@@ -19,6 +19,29 @@ def run(node_of_cpu: list[int], cpus: list[dict], threads: list[dict] = (), **mo
         "version": 1, "machine": {"nodes": nodes, "node_of_cpu": node_of_cpu}, "window": "main", "kernel": False, "sample": 1,
         "cpus": [{"cpu": number, **counts(nodes, **one)} for number, one in enumerate(cpus)],
         "threads": [{"thread": number, **counts(nodes, **one)} for number, one in enumerate(threads)],
-        "parties": {"program": counts(nodes), "allocator": counts(nodes)}, "symbols": [], "false_sharing": [], "stacks": [],
+        "parties": {"program": party(nodes), "allocator": party(nodes)}, "symbols": [], "false_sharing": [], "stacks": [],
         **more,
     }  # fmt: skip
+
+
+def party(nodes: int, **given) -> dict:
+    """A row whose node is not known: of the allocator's code, or of a symbol."""
+    return {"remote_fills": 0, "remote_transfers": 0, **counts(nodes, **given)}
+
+
+def recorded(nodes: int = 4, lines: int = 1000, remote: int = 0) -> dict:
+    """A small run with something of everything: each node's CPU reads `lines` of its own memory, CPU 0 `remote` of node 1's."""
+    rows = []
+    for node in range(nodes):
+        fills = [lines if node == home else 0 for home in range(nodes)]
+        fills[1] += remote if node == 0 else 0
+        rows.append({"instructions": 100_000, "l1_misses": 5_000, "l2_misses": lines + 50, "fills": fills, "causes": {"cold": lines}})
+    found = run(list(range(nodes)), rows)
+    found["parties"]["allocator"] = party(nodes, instructions=10_000, remote_fills=remote)
+    found["symbols"] = [
+        {"object": "libnumalloc.so", "symbol": "malloc", **party(nodes, remote_fills=remote, remote_transfers=7)},
+        {"object": "larson", "symbol": "<main>", **party(nodes, remote_transfers=3)},
+    ]
+    found["false_sharing"] = [{"line": "0x40", "first": "0x48", "second": "0x60", "nodes": [0, 3], "times": 123, "class": 16}]
+    found["stacks"] = [{"frames": ["malloc", "take", "main"], "remote_fills": remote, "transfers": 5}]
+    return found

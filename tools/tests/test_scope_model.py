@@ -43,7 +43,7 @@ def test_every_level_has_its_latency():
     given = 10 * 60 + 5 * 189
     assert parts["other caches"] == pytest.approx((given + 3 * given / 15) / 1.5)
     afar = (4 * 189 + 3 * 279) / 7
-    assert parts["TLB"] == pytest.approx(30 * 4.5 + 7 * 90 + 2 * afar)
+    assert parts["TLB"] == pytest.approx(30 * 4.5 + (7 * 90 + 2 * afar) / 4 + 9 * 7 * 3 / 4)
     assert found.seconds == pytest.approx(sum(found.parts.values()))
 
 
@@ -111,19 +111,22 @@ def test_a_thread_that_moved_about_may_take_longer_than_any_cpu():
     assert found.longest == "thread 0" and found.seconds == pytest.approx(1_200 * 0.25e-9)
 
 
+def test_a_thread_is_charged_for_what_was_remote_when_it_was():
+    """It read its own node's memory on both nodes: as a thread of either, half would look remote."""
+    moved = {"node_of_most": 0, "instructions": 8e4, "fills": [500, 500]}
+    cpus = [{"instructions": 4e4, "fills": [500, 0]}, {"instructions": 4e4, "fills": [0, 500]}]
+    rows = counts.read(run([0, 1], cpus, [moved | {"remote_fills": 0, "remote_transfers": 0}])).threads
+    assert rows.fills.tolist() == [[1000, 0]]
+    assert counts.read(run([0, 1], cpus, [moved | {"remote_fills": 100}])).threads.fills.tolist() == [[900, 100]]
+    lost = moved | {"fills": [1000, 0], "remote_fills": 100}
+    assert counts.read(run([0, 1], cpus, [lost])).threads.fills.tolist() == [[900, 100]]
+
+
 def test_what_is_written_back_is_load_too():
     quiet = modelled(cpus({"instructions": 1e6, "fills": on(0, 1e6)}))
     raw = cpus({"instructions": 1e6, "fills": on(0, 1e6), "writebacks": on(0, 1e6)})
     assert modelled(raw).seconds > quiet.seconds
     assert modelled(raw).memory_load[0] > 1.9 * quiet.memory_load[0]
-
-
-def test_a_sample_stands_for_all():
-    raw = cpus({"instructions": 1_000, "l2_misses": 30, "llc_hits": 10, "fills": on(3, 10)})
-    whole = modelled(raw).parts
-    sampled = modelled(raw | {"sample": 4}).parts
-    assert sampled["remote memory"] == pytest.approx(4 * whole["remote memory"])
-    assert sampled["instructions"] == whole["instructions"], "these are counted in full"
 
 
 def test_nothing_at_all_takes_no_time():

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from numalloc_tools import bench, demo, doctor, lab, man, observe, profile, run, topology, tune
+from numalloc_tools.lab.scope import command as lab_scope
 from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.add_typer(bench.app, name="bench")
 demo.register(app)
 doctor.register(app)
+lab_scope.register(lab.app)  # here: it compares what bench compares, and bench stands on the lab
 app.add_typer(lab.app, name="lab")
 man.register(app)
 observe.register(app)

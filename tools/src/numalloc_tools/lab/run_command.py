@@ -76,7 +76,7 @@ def run(
         values.number_list(cpuset_mems, "--cpuset-mems", nodes)
     if not timeout > 0:
         raise Problem(f"--timeout: {timeout:g} is not a time; accepted: seconds, more than 0")
-    environment = _environment(env or [], preload or [])
+    environment = environment_of(env or [], preload or [])
     image, script = pack(command, environment, file or [], machine.architecture)
     guest = vm.Guest(
         script,
@@ -142,7 +142,7 @@ def report(outcome: vm.Outcome, console_shown: bool = False) -> int:
     return outcome.status
 
 
-def _environment(assignments: list[str], preload: list[str]) -> dict[str, str]:
+def environment_of(assignments: list[str], preload: list[str]) -> dict[str, str]:
     environment = {}
     for text in assignments:
         name, equals, value = text.partition("=")

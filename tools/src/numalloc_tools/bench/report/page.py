@@ -9,6 +9,7 @@ from numalloc_tools.bench.report.drawn import Drawn
 from numalloc_tools.bench.results import CPU, MEMORY, NOT_RUN, TIME, Cell, Summary
 
 _PAGE = Path(__file__).with_name("page.html")
+STYLE = Path(__file__).with_name("page.css")
 _STRONGEST = 0.5  # a ratio this far from 1 has the full colour
 
 
@@ -29,6 +30,7 @@ def page(summary: Summary, drawn: list[Drawn]) -> str:
     if any(run.reason for run in results.runs):
         contents.append(("failures", "What did not complete"))
     return Template(_PAGE.read_text()).substitute(
+        style=STYLE.read_text(),
         cards="".join(_cards(summary)),
         contents="".join(f'<a href="#{name}">{_escape(heading)}</a>' for name, heading in contents),
         sections="\n".join(sections), tables="\n".join(tables), failures=_failures(summary), facts=_facts(summary),

@@ -45,26 +45,39 @@ class Rows:
         return found
 
 
-def rows(entries: list[dict], places: list[int], nodes: int, times: int = 1) -> Rows:
-    """`times`: what was counted of a sample stands for so much."""
+def rows(entries: list[dict], places: list[int], nodes: int) -> Rows:
+    """`places`: the node of each."""
 
     def column(name: str) -> np.ndarray:
         return np.array([float(entry[name]) for entry in entries])
 
     def matrix(name: str) -> np.ndarray:
-        return np.array([entry[name] for entry in entries], dtype=float).reshape(len(entries), nodes) * times
+        found = np.array([entry[name] for entry in entries], dtype=float).reshape(len(entries), nodes)
+        for row, place, entry in zip(found, places, entries):
+            if f"remote_{name}" in entry:
+                _as_it_was(row, place, entry[f"remote_{name}"])
+        return found
 
     def deep(outer: str, names: tuple[str, ...]) -> dict[str, np.ndarray]:
         return {name: np.array([float(entry[outer][name]) for entry in entries]) for name in names}
 
-    numbers = {name: column(name) for name in _NUMBERS}
-    for name in ("l2_misses", "llc_hits"):
-        numbers[name] = numbers[name] * times
     return Rows(
-        nodes=np.array(places, dtype=int), **numbers,
+        nodes=np.array(places, dtype=int), **{name: column(name) for name in _NUMBERS},
         fills=matrix("fills"), transfers=matrix("transfers"), writebacks=matrix("writebacks"),
-        causes={name: value * times for name, value in deep("causes", CAUSES).items()}, tlb=deep("tlb", _TLB),
+        causes=deep("causes", CAUSES), tlb=deep("tlb", _TLB),
     )  # fmt: skip
+
+
+def _as_it_was(row: np.ndarray, home: int, remote: float) -> None:
+    """A thread that moved about was local to several nodes: what was remote at the time is known, and remains so."""
+    local = row.sum() - remote
+    row[home] = 0
+    others = row.sum()
+    if others:
+        row *= remote / others
+    elif len(row) > 1:
+        row[:] = remote / (len(row) - 1)
+    row[home] = local
 
 
 @dataclass(frozen=True)
@@ -128,9 +141,15 @@ class Scope:
     def cause(self, name: str) -> float:
         return float(self.cpus.causes[name].sum())
 
-    def party(self, name: str) -> dict:
-        """program or allocator: what its own instructions did, summed over nodes; no node is known of them."""
-        return self.raw.get("parties", {}).get(name, {})
+    @property
+    def allocator_instructions(self) -> float:
+        return float(self.raw["parties"]["allocator"]["instructions"])
+
+    @property
+    def allocator_remote_lines(self) -> float:
+        """What the allocator's own instructions fetched from other nodes' memory and caches."""
+        party = self.raw["parties"]["allocator"]
+        return float(party["remote_fills"] + party["remote_transfers"])
 
 
 def _fullest(by_node: np.ndarray) -> float:
@@ -142,11 +161,11 @@ def read(raw: dict) -> Scope:
     if raw.get("version") != VERSION:
         raise ValueError(f"counts of version {raw.get('version')}; this reads {VERSION}")
     machine = raw["machine"]
-    nodes, times = machine["nodes"], raw.get("sample", 1)
+    nodes = machine["nodes"]
     cpus, threads = raw["cpus"], raw["threads"]
     return Scope(
         nodes,
-        rows(cpus, [machine["node_of_cpu"][one["cpu"]] for one in cpus], nodes, times),
-        rows(threads, [one["node_of_most"] for one in threads], nodes, times),
+        rows(cpus, [machine["node_of_cpu"][one["cpu"]] for one in cpus], nodes),
+        rows(threads, [one["node_of_most"] for one in threads], nodes),
         raw,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from numalloc_tools.problem import Problem
 from numalloc_tools.toml_file import content_of
 
+_LINE = 64  # bytes, of every cache that is counted
 _FOLDER = Path(__file__).with_name("presets")
 PRESETS = tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 STANDARD = "xeon-8x16"
@@ -20,7 +21,7 @@ _SECTIONS = {
         "l2", "llc", "memory", "memory_same_package", "transfer", "transfer_same_package", "tlb_l2",
     ),
     "bandwidth": ("memory_per_package", "link"),
-    "core": ("cpi", "parallelism", "transfer_parallelism"),
+    "core": ("cpi", "parallelism", "transfer_parallelism", "walk_misses"),
 }  # fmt: skip
 _LISTS = (("distances", "hops"), ("latency", "memory_hops"), ("latency", "transfer_hops"))
 
@@ -37,7 +38,6 @@ class Hardware:
     cpus_per_package: int
     llcs_per_package: int
     links: str | tuple[tuple[int, int], ...]  # between packages
-    line: int
     caches: dict[str, tuple[int, int]]  # bytes, ways
     tlbs: dict[str, tuple[int, int]]  # entries, ways
     latency: dict  # of what is near; a list where it goes by hops
@@ -47,8 +47,13 @@ class Hardware:
     cpi: float
     parallelism: float
     transfer_parallelism: float
+    walk_misses: float  # the share of page tables' lines that come from memory
     sources: dict[str, str] = field(default_factory=dict)
     assumed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def line(self) -> int:
+        return _LINE
 
     @property
     def nodes(self) -> int:
@@ -175,16 +180,16 @@ def read(path: Path, flag: str = "--machine") -> Hardware:
             raise wrong(f"{place}{name} is not a number above 0")
         return value
 
-    def table(section: str, names: tuple[str, ...], first: str) -> dict[str, tuple[int, int]]:
+    def table(section: str, names: tuple[str, ...], first: str, unit: int = 1) -> dict[str, tuple[int, int]]:
         found = {}
         for name in names:
             entry = content.get(section, {}).get(name)
             if not isinstance(entry, dict):
                 raise wrong(f"{section}.{name} is missing")
             size, ways = (number(entry, f"{section}.{name}.", one) for one in (first, "ways"))
-            if size % ways:
+            if size % (ways * unit):
                 raise wrong(f"{section}.{name}: {size} {first} in {ways} ways leave a rest")
-            found[name] = (size, ways)
+            found[name] = (int(size), int(ways))
         return found
 
     values: dict = {}
@@ -201,8 +206,7 @@ def read(path: Path, flag: str = "--machine") -> Hardware:
     found = Hardware(
         name=path.stem, title=str(content.get("title", path.stem)), clock_ghz=number(content, "", "clock_ghz"), **shape,
         links=_links(content["shape"].get("links"), shape["packages"], wrong),
-        line=int(number(content.get("caches", {}), "caches.", "line")),
-        caches=table("caches", CACHES, "bytes"), tlbs=table("tlb", TLBS, "entries"),
+        caches=table("caches", CACHES, "bytes", _LINE), tlbs=table("tlb", TLBS, "entries"),
         latency=values["latency"], distances=values["distances"], **values["bandwidth"], **values["core"],
         sources=content.get("sources", {}), assumed=content.get("assumed", {}),
     )  # fmt: skip

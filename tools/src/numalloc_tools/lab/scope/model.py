@@ -127,7 +127,11 @@ class _Costs:
         fills = rows.fills * latency["memory"][rows.nodes] / hardware.parallelism
         near, tlb = hardware.latency, rows.tlb
         afar = latency["memory"][rows.nodes].sum(axis=1) - near["memory"]
-        walks_far = afar / max(nodes - 1, 1)
+
+        def walked(memory: float | np.ndarray) -> float | np.ndarray:
+            """A line of a page table: from memory, or from the caches."""
+            return hardware.walk_misses * memory + (1 - hardware.walk_misses) * near["l2"]
+
         # Who has a line shared and wants to write it asks the others, as one who fetches it: as its transfers take on
         # average, or within the last level where it has none.
         asked = rows.transfers.sum(axis=1)
@@ -137,8 +141,8 @@ class _Costs:
             "instructions": rows.instructions * hardware.cpi / hardware.clock_ghz,
             "caches": ((rows.l1_misses - rows.l2_misses) * near["l2"] + rows.llc_hits * near["llc"]) / hardware.parallelism,
             "TLB": (tlb["l1_misses"] - tlb["l2_misses"]) * near["tlb_l2"]
-            + tlb["walk_lines_local"] * near["memory"]
-            + tlb["walk_lines_remote"] * walks_far,
+            + tlb["walk_lines_local"] * walked(near["memory"])
+            + tlb["walk_lines_remote"] * walked(afar / max(nodes - 1, 1)),
             "local memory": rows.local(fills),
             "remote memory": rows.remote(fills),
             "other caches": (given + rows.causes["upgrade"] * upgrade) / hardware.transfer_parallelism,

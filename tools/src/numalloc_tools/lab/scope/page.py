@@ -1,0 +1,111 @@
+"""One page of HTML with everything in it: nothing is fetched when it is opened."""
+
+import html
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from string import Template
+
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from numalloc_tools.bench.report.page import STYLE
+from numalloc_tools.bench.report.style import as_svg
+from numalloc_tools.lab.scope import drawing, tables
+from numalloc_tools.lab.scope.model import WAIT
+from numalloc_tools.lab.scope.results import Results, Run
+
+_PAGE = Path(__file__).with_name("page.html")
+_MOST = 25  # rows of a table of symbols, stacks or lines
+_MODEL = (
+    "Each CPU and each thread takes its instructions times cycles an instruction, and every miss the latency of where it ended, divided "
+    f"by how many are under way at once; a node's memory and a link at 90 % load answer later by {WAIT * 9:.0f} latency. The longest is the run's time."
+)
+
+
+def page(results: Results, baseline: str) -> str:
+    runs = results.most_threads
+    summary, other, parts = ((heading, "", _table(columns, map(row_of, results.good))) for heading, columns, row_of in tables.TABLES)
+    sections = [
+        ("summary", summary[0], tables.LEGEND, summary[2]),
+        ("time", "Modelled time of the longest CPU or thread", f"{_MODEL} {_order(results)}", _svg(drawing.bars(runs))),
+        ("memory", "Lines of memory, by node of the CPU and of the memory", "The diagonal is local. Even over the columns is balanced.", _svg(drawing.heat(runs, "matrix"))),
+        ("caches", "Lines of other caches, by node of the CPU and of the giver", "What threads share, by intent or not.", _svg(drawing.heat(runs, "transfer_matrix"))),
+    ]  # fmt: skip
+    if (curves := drawing.speedup(results, baseline)) is not None:
+        sections.insert(2, ("speedup", "Modelled speedup by threads", "Higher is better.", _svg(curves)))
+    sections += [("parts", *parts), ("else", *other)]
+    sections.append(("causes", "Why lines were fetched", "Of all that the second-level caches did not have.", _causes(runs)))
+    for run in runs:
+        sections += _hottest(run)
+    if failed := [run for run in results.runs if run.reason]:
+        sections.append(("failures", "What did not complete", "", _table(("run", "reason"), ((run.name, run.reason) for run in failed))))
+    sections.append(("machine", "The machine", results.hardware.title, _machine(results)))
+    return Template(_PAGE.read_text()).substitute(
+        style=STYLE.read_text(),
+        subtitle=_escape(f"{shlex.join(results.command)}, on the model of {results.hardware.title}"),
+        contents="".join(f'<a href="#{name}">{_escape(heading)}</a>' for name, heading, _, _ in sections),
+        sections="\n".join(
+            f'<section id="{name}"><h2>{_escape(heading)}</h2><p class="words">{_escape(words)}</p>{body}</section>'
+            for name, heading, words, body in sections
+        ),
+    )  # fmt: skip
+
+
+def _order(results: Results) -> str:
+    if len(results.most_threads) < 2:
+        return ""
+    return f"The order of the allocators {'holds' if results.order_holds() else 'does not hold'} when latencies are halved and doubled."
+
+
+def _causes(runs: list[Run]) -> str:
+    names = {"cold": "first use", "capacity": "no room", "true_sharing": "shared", "false_sharing": "shared by chance", "upgrade": "asked for writing"}
+    return _table(("", *names.values()), ([run.name, *(tables.number(run.scope.cause(name)) for name in names)] for run in runs))
+
+
+def _hottest(run: Run) -> list[tuple[str, str, str, str]]:
+    found = []
+    mark = "".join(letter if letter.isalnum() else "-" for letter in run.name)
+    if symbols := [one for one in tables.hottest_symbols(run) if one[2] + one[3]][:_MOST]:
+        rows = ((symbol, object_, tables.number(fills), tables.number(transfers)) for object_, symbol, fills, transfers in symbols)
+        body = _table(("symbol", "object", "lines of other nodes' memory", "of their caches"), rows)
+        found.append((f"symbols-{mark}", f"{run.name}: whose code fetches from other nodes", "", body))
+    if stacks := run.raw["stacks"][:_MOST]:
+        rows = ((" < ".join(one["frames"]), tables.number(one["remote_fills"]), tables.number(one["transfers"])) for one in stacks)
+        body = _table(("stack, innermost first", "lines of other nodes' memory", "of other caches"), rows, "text")
+        found.append((f"stacks-{mark}", f"{run.name}: from where", "", body))
+    if shared := run.raw["false_sharing"][:_MOST]:
+        rows = (
+            (one["line"], one["first"], one["second"], ", ".join(map(str, one["nodes"])), one["class"] or "-", tables.number(one["times"]))
+            for one in shared
+        )
+        body = _table(("line", "first address", "second", "nodes", "allocation class", "times"), rows)
+        found.append((f"sharing-{mark}", f"{run.name}: two addresses, one line", "", body))
+    return found
+
+
+def _machine(results: Results) -> str:
+    hardware = results.hardware
+    facts = {**hardware.as_json(), **{f"source of {name}": text for name, text in hardware.sources.items()}}
+    facts |= {f"assumed: {name}": text for name, text in hardware.assumed.items()} | results.settings
+    return f"<details><summary>All of it</summary>{_table(('', ''), facts.items(), 'text')}</details>"
+
+
+def _svg(figure: Figure) -> str:
+    drawn = as_svg(figure)
+    plt.close(figure)
+    return f'<div class="figure">{drawn}</div>'
+
+
+def _table(headings: Iterable[str], rows: Iterable[Iterable], kind: str = "") -> str:
+    head = "".join(f"<th>{_escape(one)}</th>" for one in headings)
+    body = "".join("<tr>" + "".join(f"<{tag}>{_escape(one)}</{tag}>" for tag, one in _tagged(row)) + "</tr>" for row in rows)
+    return f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _tagged(row: Iterable) -> Iterable[tuple[str, object]]:
+    return (("td" if place else "th", one) for place, one in enumerate(row))
+
+
+def _escape(value: object) -> str:
+    return html.escape(str(value))

@@ -1,0 +1,113 @@
+"""The counts and the modelled time on a terminal."""
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from numalloc_tools.lab.scope.model import PARTS
+from numalloc_tools.lab.scope.results import Results, Run, summary
+
+HOTTEST = 8  # symbols, stacks and lines that a terminal shows
+WIDTH = 110
+_LINES = ("", "modelled time", "x 0.5, x 2", "memory lines", "remote", "of all", "fullest node", "most work")
+_ELSE = ("", "instructions", "lines of other caches", "of other nodes", "false sharing", "TLB misses", "allocator's instructions", "its remote lines")
+LEGEND = (
+    "Lines of 64 bytes; fullest node and most work: of a node, to the mean of all (1 is even). Times are "
+    "modelled; x 0.5, x 2: with the latencies of memory and other caches so much lower and higher. "
+    "A small remote share proves nothing without the lines in all, the balance and the time."
+)
+
+
+def number(value: float) -> str:
+    return _with_unit(value, (("G", 1e9), ("M", 1e6), ("k", 1e3)), 1, "")
+
+
+def time(seconds: float) -> str:
+    return _with_unit(seconds, (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)), 1e-9, " ns")
+
+
+def _with_unit(value: float, units: tuple, smallest: float, its_name: str) -> str:
+    """Three digits that count."""
+    rounded = float(f"{value:.3g}")
+    for unit, size in units:
+        if rounded >= size * 0.9999999:
+            return f"{float(f'{rounded / size:.3g}'):.15g} {unit}"
+    return f"{float(f'{rounded / smallest:.3g}'):.15g}{its_name}"
+
+
+def lines_of(run: Run) -> list[str]:
+    """A row of the first table: what is remote stands among what it has to be read with."""
+    found = summary(run)
+    low, high = run.modelled.range
+    return [
+        run.name, time(found["modelled_seconds"]), f"{time(low)}, {time(high)}", number(found["memory_lines"]),
+        number(found["remote_memory_lines"]), f"{100 * found['remote_share']:.3g} %", f"{found['memory_balance']:.2f}",
+        f"{found['work_balance']:.2f}",
+    ]  # fmt: skip
+
+
+def else_of(run: Run) -> list[str]:
+    found = summary(run)
+    names = ("instructions", "other_caches_lines", "remote_caches_lines", "false_sharing", "tlb_misses", "allocator_instructions", "allocator_remote_lines")
+    return [run.name, *(number(found[name]) for name in names)]
+
+
+def parts_of(run: Run) -> list[str]:
+    return [run.name, run.modelled.longest, *(time(run.modelled.parts[part]) for part in PARTS)]
+
+
+# Heading, columns, a row of a run.
+TABLES = (
+    ("Counted, and the time modelled", _LINES, lines_of),
+    ("What else was counted", _ELSE, else_of),
+    ("Modelled time of the longest CPU or thread, by what it is spent on", ("", "longest", *PARTS), parts_of),
+)
+
+
+def show(terminal: Console, results: Results) -> None:
+    terminal.print(f"{results.hardware.title}, modelled", highlight=False)
+    for heading, columns, row_of in TABLES:
+        table = _table(heading, columns)
+        for run in results.good:
+            table.add_row(*row_of(run))
+        terminal.print(table)
+    terminal.print(LEGEND, highlight=False)
+    if len(results.most_threads) > 1:
+        holds = "holds" if results.order_holds() else "does not hold"
+        terminal.print(f"The order of the allocators {holds} when latencies of memory and other caches are halved and doubled.")
+    for run in results.most_threads:
+        _hottest(terminal, run)
+    for run in results.runs:
+        if run.reason:
+            terminal.print(f"{run.name}: {run.reason}", markup=False, highlight=False)
+
+
+def _hottest(terminal: Console, run: Run) -> None:
+    symbols = [one for one in hottest_symbols(run) if one[2] + one[3]][:HOTTEST]
+    if symbols:
+        table = _table(f"{run.name}: whose code fetches lines from other nodes", ("symbol", "object", "of memory", "of caches"))
+        for object_, symbol, fills, transfers in symbols:
+            table.add_row(symbol, object_, number(fills), number(transfers))
+        terminal.print(table)
+    if shared := run.raw["false_sharing"][:HOTTEST]:
+        table = _table(f"{run.name}: two addresses, one line (false sharing)", ("line", "first", "second", "nodes", "class", "times"))
+        for one in shared:
+            nodes = ", ".join(map(str, one["nodes"]))
+            table.add_row(one["line"], one["first"], one["second"], nodes, str(one["class"] or "-"), number(one["times"]))
+        terminal.print(table)
+    for one in run.raw["stacks"][:HOTTEST]:
+        lines = f"{number(one['remote_fills'])} of memory, {number(one['transfers'])} of caches"
+        terminal.print(f"{run.name}: {lines}: {' < '.join(one['frames'])}", markup=False, highlight=False, soft_wrap=True)
+
+
+def hottest_symbols(run: Run) -> list[tuple[str, str, float, float]]:
+    """Object, symbol, lines of other nodes' memory and caches; the most first."""
+    found = [(one["object"], one["symbol"], one["remote_fills"], one["remote_transfers"]) for one in run.raw["symbols"]]
+    return sorted(found, key=lambda one: -(one[2] + one[3]))
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Table:
+    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 0, 0, 1))
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place else "left", no_wrap=not place)
+    return table
