@@ -15,8 +15,13 @@ struct Lane {
     std::uint64_t replacements = 0;  // of one generation
     std::uint64_t smallest = 0;
     std::uint64_t largest = 0;
+    bool empty = true;
     bench::Pages* pages = nullptr;  // to be counted in: the last generation of the lane
 
+    void fill() {
+        for (bench::Object& object : objects) object.allocate(random.between(smallest, largest), random.next());
+        empty = false;
+    }
     void replace() {
         bench::Object& object = objects[random.below(objects.size())];
         object.release();
@@ -26,6 +31,7 @@ struct Lane {
 
 void* generation(void* argument) {
     auto& lane = *static_cast<Lane*>(argument);
+    if (lane.empty) lane.fill();
     for (std::uint64_t i = 0; i < lane.replacements; ++i) lane.replace();
     if (lane.pages != nullptr) {
         bench::PageList pages(*lane.pages);
@@ -44,13 +50,14 @@ int main(int argc, char** argv) {
     const auto& largest = command.option("largest", 1'000, "bytes of the largest object");
     const auto& replacements = command.option("replacements", 24'000'000, "replacements at scale 1, of all threads");
     const auto& lifetime = command.option("lifetime", 100'000, "replacements before a thread hands over and ends");
+    const auto& first = command.option("first", 1, "who allocates the first objects: 1 main, 2 each set's first thread");
     command.parse();
 
     const std::uint64_t todo = command.scaled(replacements);
     std::vector<Lane> lanes;
     for (unsigned t = 0; t < command.threads(); ++t) {
-        Lane lane{std::vector<bench::Object>(objects), bench::Random(command.seed(), t), 0, smallest, largest, nullptr};
-        for (bench::Object& object : lane.objects) object.allocate(lane.random.between(smallest, largest), lane.random.next());
+        Lane lane{std::vector<bench::Object>(objects), bench::Random(command.seed(), t), 0, smallest, largest, true, nullptr};
+        if (first == 1) lane.fill();
         lanes.push_back(std::move(lane));
     }
     const double seconds = bench::run_threads(command.threads(), [&](unsigned index) {

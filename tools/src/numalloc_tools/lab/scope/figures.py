@@ -1,0 +1,177 @@
+"""The paper's figures 4 to 8 and the study's table 2 in Markdown, from what was counted and modelled."""
+
+import math
+from collections.abc import Callable
+
+from numalloc_tools.bench.allocators import BASELINE, BOUND, shown
+from numalloc_tools.lab.allocators import OURS
+from numalloc_tools.lab.scope import tables
+from numalloc_tools.lab.scope.results import Results, Run
+from numalloc_tools.lab.scope.scenarios import BALANCE_PROMISED, PROMISED, REMOTE_PROMISED
+
+Found = dict[str, Results]  # by scenario
+
+
+def markdown(found: Found, swept: Found, machine: str) -> str:
+    parts = [
+        f"Counted in the emulator, on the model of {machine}. Every time is modelled, not measured. A small remote share proves "
+        "nothing without the lines in all, the balance and the time: they stand beside it.",
+        *_promises(found), *_times(found), *_lines(found), *_binding(found), *_mechanisms(found), *_speedups(swept), *_study(found),
+    ]  # fmt: skip
+    return "\n\n".join(parts) + "\n"
+
+
+def table(headings: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(["| " + " | ".join(row) + " |" for row in (headings, ["---"] * len(headings), *rows)])
+
+
+def mean(values: list[float]) -> float:
+    """Geometric."""
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def _plain(found: Found) -> list[str]:
+    """Allocators as they come, in the order in which they were run."""
+    names = dict.fromkeys(run.allocator for results in found.values() for run in results.good)
+    return [name for name in names if ":" not in name and not name.endswith(BOUND)]
+
+
+def _run(results: Results, name: str) -> Run | None:
+    return next((run for run in results.good if run.allocator == name), None)
+
+
+def _promises(found: Found) -> list[str]:
+    """What numalloc keeps, and by name what it does not."""
+    rows, missed = [], []
+    for name in PROMISED:
+        run = _run(found[name], OURS) if name in found else None
+        if run is None:
+            continue
+        share, balance = run.scope.remote_share, run.scope.balance
+        kept = share < REMOTE_PROMISED and balance <= BALANCE_PROMISED
+        rows.append([
+            name, tables.number(run.scope.fills), f"{100 * share:.2f} %", f"{balance:.2f}", f"{run.scope.work_balance:.2f}",
+            tables.time(run.modelled.seconds), "yes" if kept else "no",
+        ])  # fmt: skip
+        if not kept:
+            missed.append(name)
+    if not rows:
+        return []
+    heading = "## What is promised of numalloc\n\nLess than 1 % of memory lines remote, and the fullest node at most 1.2 times the mean."
+    said = f"Not kept: {', '.join(missed)}." if missed else "Kept in all of them."
+    return [heading, table(["program", "memory lines", "remote", "fullest node", "most work", "modelled time", "kept"], rows), said]
+
+
+def _ratios(found: Found, value: Callable[[Run], float], base: str, names: list[str]) -> tuple[list[list[str]], dict[str, float]]:
+    """A row a program, each allocator's value over that of `base`; and the means over programs that have all of them."""
+    rows, columns = [], {name: [] for name in names}
+    for scenario, results in found.items():
+        runs = {name: _run(results, name) for name in names}
+        under = value(runs[base]) if runs.get(base) else 0.0
+        cells = {name: value(run) / under if run and under else None for name, run in runs.items()}
+        rows.append([scenario, *("-" if cell is None else f"{cell:.2f}" for cell in cells.values())])
+        if all(cell for cell in cells.values()):
+            for name, cell in cells.items():
+                columns[name].append(cell)
+    means = {name: mean(values) for name, values in columns.items() if values}
+    if means:
+        count = len(next(iter(columns.values())))
+        rows.append([f"geometric mean of {count}", *(f"{means[name]:.2f}" for name in names)])
+    return rows, means
+
+
+def _times(found: Found) -> list[str]:
+    names = _plain(found)
+    if BASELINE not in names or len(names) < 2:
+        return []
+    rows, means = _ratios(found, lambda run: run.modelled.seconds, BASELINE, names)
+    parts = [f"## Modelled time, over {BASELINE}'s (figure 3, and the black line of figure 4)", table(["program", *names], rows)]
+    if OURS in means:
+        behind = [name for name in names if name != OURS and means[name] < means[OURS]]
+        parts.append(f"In the geometric mean numalloc is behind {', '.join(behind)}." if behind else "In the geometric mean numalloc is first.")
+        slower = []
+        for scenario, results in found.items():
+            runs = [run for name in names if (run := _run(results, name))]
+            best = min(runs, key=lambda run: run.modelled.seconds, default=None)
+            if best and best.allocator != OURS and (ours := _run(results, OURS)):
+                slower.append(f"{scenario} ({best.allocator} takes {best.modelled.seconds / ours.modelled.seconds:.2f} of it)")
+        if slower:
+            parts.append(f"Another one is faster in: {', '.join(slower)}.")
+    return parts
+
+
+def _lines(found: Found) -> list[str]:
+    """Everything that a remote share has to be read with, a row an allocator and program."""
+    names = _plain(found)
+    rows = []
+    for scenario, results in found.items():
+        for name in names:
+            if (run := _run(results, name)) is None:
+                continue
+            rows.append([
+                scenario, *tables.lines_of(run), tables.number(run.scope.remote_transfers), tables.number(run.scope.tlb_misses),
+                tables.number(run.scope.allocator_remote_lines),
+            ])  # fmt: skip
+    headings = [
+        "program", "allocator", "modelled time", "x 0.5, x 2", "memory lines", "remote", "of all", "fullest node", "most work",
+        "lines of other nodes' caches", "TLB misses", "allocator's own remote lines",
+    ]  # fmt: skip
+    return ["## Remote lines and TLB misses (figure 4)", table(headings, rows)] if rows else []
+
+
+def _binding(found: Found) -> list[str]:
+    pairs = [name for name in _plain(found) if any(_run(results, name + BOUND) for results in found.values())]
+    if not pairs:
+        return []
+    rows = []
+    for scenario, results in found.items():
+        cells = []
+        for name in pairs:
+            free, bound = _run(results, name), _run(results, name + BOUND)
+            cells.append(f"{bound.modelled.seconds / free.modelled.seconds:.2f}" if free and bound else "-")
+        rows.append([scenario, *cells])
+    return ["## Modelled time with bound threads, over without (figure 6a)", table(["program", *pairs], rows)]
+
+
+def _mechanisms(found: Found) -> list[str]:
+    names = dict.fromkeys(run.allocator for results in found.values() for run in results.good if run.allocator.startswith(f"{OURS}:"))
+    if not names:
+        return []
+    rows, _ = _ratios(found, lambda run: run.modelled.seconds, OURS, [OURS, *names])
+    heading = "## numalloc with a mechanism off or changed, over numalloc (figures 6b, 7 and 8)\n\nAbove 1 the mechanism pays."
+    return [heading, table(["program", *map(shown, [OURS, *names])], rows)]
+
+
+def _speedups(swept: Found) -> list[str]:
+    parts = []
+    for scenario, results in swept.items():
+        numbers = sorted({run.threads for run in results.good})
+        at = {(run.allocator, run.threads): run.modelled.seconds for run in results.good}
+        base = at.get((BASELINE, numbers[0])) if numbers else None
+        if not base:
+            continue
+        names = dict.fromkeys(name for name, _ in at)
+        rows = [[name, *(f"{base / at[name, one]:.1f}" if (name, one) in at else "-" for one in numbers)] for name in names]
+        parts.append(table([scenario, *(f"{one} threads" for one in numbers)], rows))
+    return [f"## Modelled speedup, over {BASELINE} with the fewest threads (figure 5)", *parts] if parts else []
+
+
+def _study(found: Found) -> list[str]:
+    """Table 2 of the study: the same program with threads where the kernel likes, and bound sparsely."""
+    runs = {name: _run(found["hash-maps"], name) for name in (BASELINE, BASELINE + BOUND)} if "hash-maps" in found else {}
+    if not runs or not all(runs.values()):
+        return []
+    free, bound = (run.scope for run in runs.values())
+    rows = []
+    for what, value in (
+        ("cache misses", lambda one: one.fills + one.transfers),
+        ("local memory access", lambda one: one.fills - one.remote_fills),
+        ("remote memory access", lambda one: one.remote_fills),
+    ):
+        before, after = value(free), value(bound)
+        change = f"{100 * (after / before - 1):+.1f} %" if before else "-"
+        rows.append([what, tables.number(before), tables.number(after), change])
+    rows.append(["local access ratio", f"{1 - free.remote_share:.2f}", f"{1 - bound.remote_share:.2f}", ""])
+    rows.append(["fullest node / mean", f"{free.balance:.2f}", f"{bound.balance:.2f}", ""])
+    heading = f"## hash-maps under {BASELINE}: threads where the kernel likes, and bound (the study's table 2)"
+    return [heading, table(["", "free", "bound", "difference"], rows)]

@@ -1,0 +1,153 @@
+"""`numalloc lab figures`: the tables by hand, what is kept, and the command with made-up counts."""
+
+import json
+import sys
+
+import pytest
+from numalloc_tools import cli
+from numalloc_tools.lab.scope import figures, figures_command, hardware, measure, scenarios
+from numalloc_tools.lab.scope.results import Results, Run
+from numalloc_tools.lab.scope.store import Store
+from numalloc_tools.problem import Problem
+from scope_counts import run
+
+MACHINE = hardware.named("xeon-2x20")
+
+
+def work(instructions: int, local: int = 0, remote: int = 0) -> dict:
+    """Two nodes that do the same."""
+    return run([0, 1], [{"instructions": instructions, "fills": fills} for fills in ([local, remote], [remote, local])], seconds_of_host=1.0)
+
+
+def results(**runs: dict) -> Results:
+    return Results(MACHINE, ["x"], {}, [Run(name.replace("_", "+"), 16, raw, MACHINE) for name, raw in runs.items()])
+
+
+def test_times_are_ratios_with_a_geometric_mean():
+    found = {
+        "one": results(glibc=work(1_000_000), numalloc=work(500_000), other=work(250_000)),
+        "two": results(glibc=work(1_000_000), numalloc=work(125_000)),
+        "three": results(glibc=work(1_000_000), numalloc=work(500_000), other=work(1_000_000)),
+    }
+    text = figures.markdown(found, {}, "a machine")
+    assert "| one | 1.00 | 0.50 | 0.25 |" in text and "| two | 1.00 | 0.12 | - |" in text
+    assert "| geometric mean of 2 | 1.00 | 0.50 | 0.50 |" in text
+    assert "Another one is faster in: one (other takes 0.50 of it)." in text
+    assert "modelled, not measured" in text
+
+
+def test_promises_are_named_when_they_are_not_kept():
+    kept, remote = work(1_000, local=10_000, remote=50), work(1_000, local=10_000, remote=200)
+    uneven = run([0, 1], [{"instructions": 1, "fills": [10_000, 0]}, {}])
+    text = figures.markdown({"larson": results(numalloc=kept), "threadtest": results(numalloc=remote), "hash-maps": results(numalloc=uneven)}, {}, "m")
+    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.endswith(("yes |", "no |"))}
+    assert "| 0.50 % | 1.00 |" in rows["larson"] and rows["larson"].endswith("| yes |")
+    assert "| 1.96 % | 1.00 |" in rows["threadtest"] and rows["threadtest"].endswith("| no |")
+    assert "| 0.00 % | 2.00 |" in rows["hash-maps"] and rows["hash-maps"].endswith("| no |")
+    assert "Not kept: threadtest, hash-maps." in text
+
+
+def test_binding_mechanisms_and_the_study_s_table():
+    found = {"hash-maps": results(glibc=work(1_000, 700, 300), numalloc=work(1_000, 999, 1), glibc_binding=work(1_000, 780, 220))}
+    found["hash-maps"].runs.append(Run("numalloc:thp=off", 16, work(1_000, 500, 500), MACHINE))
+    text = figures.markdown(found, {}, "m")
+    assert "figure 6a" in text and "| thp=off |" in text
+    assert "| cache misses | 2 k | 2 k | +0.0 % |" in text and "| remote memory access | 600 | 440 | -26.7 % |" in text
+    assert "| local access ratio | 0.70 | 0.78 |  |" in text
+
+
+def test_speedups_are_over_the_baseline_with_the_fewest_threads():
+    swept = {"larson": Results(MACHINE, ["x"], {}, [
+        Run(name, threads, work(1_000_000 // speed), MACHINE)
+        for name, threads, speed in (("glibc", 1, 1), ("glibc", 8, 4), ("numalloc", 1, 1), ("numalloc", 8, 8))
+    ])}  # fmt: skip
+    text = figures.markdown({}, swept, "m")
+    assert "| larson | 1 threads | 8 threads |" in text and "| glibc | 1.0 | 4.0 |" in text and "| numalloc | 1.0 | 8.0 |" in text
+
+
+def test_what_was_kept_counts_only_for_the_same(tmp_path):
+    store, key = Store(tmp_path), {"allocator": "glibc", "threads": 4, "cpus": 16}
+    assert store.find("a", key, MACHINE) is None
+    store.keep("a", key, Run("glibc", 4, work(10), MACHINE))
+    assert store.find("a", key, MACHINE).raw == work(10) and store.find("a", key | {"cpus": 8}, MACHINE) is None
+    (tmp_path / "runs/a.json").write_text("{")
+    assert store.find("a", key, MACHINE) is None
+    (tmp_path / "file").touch()
+    with pytest.raises(Problem, match="--output: .*file cannot be written to"):
+        Store(tmp_path / "file")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A working tree with larson and threadtest in its table and build folder."""
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "build/release/bench").mkdir(parents=True)
+    rows = [
+        {"name": one.program, "family": "f", "description": "d", "source": "s", "threads": [1], "standard_threads": 1}
+        for one in {one.program: one for one in scenarios.ALL}.values()
+    ]
+    (tmp_path / "bench/programs.json").write_text(json.dumps({"programs": rows}))
+    for row in rows:
+        (tmp_path / "build/release/bench" / row["name"]).touch()
+    library = tmp_path / "build/release/libnumalloc.so"
+    library.touch()
+    return tmp_path
+
+
+def numalloc(*words: str) -> int:
+    before, sys.argv = sys.argv, ["numalloc", "lab", "figures", *words]
+    try:
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code
+    finally:
+        sys.argv = before
+
+
+def test_a_second_call_goes_on(tree, monkeypatch, capsys):
+    asked = []
+
+    def counts_of(target, counted, command, environment, files):
+        asked.append((command[-1], "LD_PRELOAD" in environment, target.machine.cpus))
+        if len(asked) == 2:
+            raise Problem("the machine failed", 125)
+        nodes = target.node_of_cpu()
+        return run(nodes, [{"instructions": 1_000}] * len(nodes), seconds_of_host=2.0)
+
+    monkeypatch.setattr(measure.launch, "counts_of", counts_of)
+    monkeypatch.chdir(tree)
+    words = ("--library", str(tree / "build/release/libnumalloc.so"), "--allocators", "glibc", "--only", "threadtest", "--output", "out")
+    assert numalloc(*words) == 1
+    assert asked == [("16", True, 16), ("16", False, 16)]
+    assert "threadtest glibc/16: the machine failed" in capsys.readouterr().out
+    assert numalloc(*words) == 0
+    assert asked[2:] == [("16", False, 16)], "what went well is not run again"
+    text = (tree / "out/figures.md").read_text()
+    assert "| threadtest | 1.00 | 1.00 |" in text and (tree / "out/threadtest.html").is_file()
+    assert numalloc(*words, "--cpus-per-node", "1") == 0
+    assert [cpus for _, _, cpus in asked[3:]] == [8, 8], "another machine is another run"
+    assert numalloc(*words, "--groups", "speedup", "--sweep-cpus-per-node", "1") == 0
+    assert [threads for threads, _, _ in asked[5:]] == ["1", "1", "2", "2", "4", "4"], "8 threads on 8 CPUs are there already"
+    assert (tree / "out/threadtest-speedup.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--groups", "all"], "--groups: 'all' is unknown; accepted: compare, binding, mechanisms, speedup"),
+        (["--only", "vax*"], "--only: 'vax*' fits no program; accepted: threadtest, larson"),
+        (["--timeout", "-1"], "--timeout: -1 is not a time"),
+        (["--allocators", "nomalloc"], "--allocators: 'nomalloc' is unknown"),
+        (["--cpus-per-node", "17"], "--cpus-per-node: 17 on a node"),
+    ],
+)
+def test_bad_input_is_one_line(words, said, tree, monkeypatch, capsys):
+    monkeypatch.chdir(tree)
+    assert numalloc("--library", str(tree / "build/release/libnumalloc.so"), *words) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err and captured.err.count("\n") == 1
+
+
+def test_every_scenario_is_a_program_of_the_table():
+    assert {one for one in scenarios.SWEPT} | set(scenarios.PROMISED) <= {one.name for one in scenarios.ALL}
+    assert figures_command.GROUPS
