@@ -10,7 +10,7 @@ from rich.console import Console
 from numalloc_tools.bench import allocators
 from numalloc_tools.lab import values, vm
 from numalloc_tools.lab.run_command import environment_of
-from numalloc_tools.lab.scope import hardware, measure, settings, tables
+from numalloc_tools.lab.scope import hardware, host, measure, settings, tables
 from numalloc_tools.lab.scope.results import Results
 from numalloc_tools.lab.scope.settings import MOST_SAMPLED, WINDOWS, Settings
 from numalloc_tools.preload import our_library
@@ -52,6 +52,7 @@ def scope(
     env: Annotated[Optional[list[str]], typer.Option("--env", "-e", help="A variable of the program's environment; NAME alone takes this machine's value. Repeatable.", metavar="NAME[=VALUE]", rich_help_panel=PROGRAM)] = None,
     file: Annotated[Optional[list[str]], typer.Option(help="A file or folder to take along. Repeatable.", metavar="PATH", rich_help_panel=PROGRAM)] = None,
     timeout: Annotated[float, typer.Option(help="Seconds after which a run is stopped.", metavar="SECONDS", rich_help_panel=PROGRAM)] = 3600.0,
+    host_rounds: Annotated[Optional[int], typer.Option("--host", help="Run it on this machine too, in so many interleaved rounds and under callgrind: whether instructions and the order of the allocators agree. With --window whole.", metavar="ROUNDS", show_default=False, rich_help_panel=TOLD)] = None,
     json_file: Annotated[Optional[Path], typer.Option("--json", help="Write everything that was counted and modelled.", metavar="FILE", rich_help_panel=TOLD)] = None,
     html: Annotated[Optional[Path], typer.Option(help="Write a page with matrices, bars, curves and the hottest code.", metavar="FILE", rich_help_panel=TOLD)] = None,
     show_preset: Annotated[bool, typer.Option("--show-preset", help="Print the preset's file, which says where its figures are from, and run nothing.", rich_help_panel=TOLD)] = False,
@@ -84,6 +85,8 @@ def scope(
         if one.missing:
             raise Problem(f"--compare: {one.name}: {one.missing}")
     environment = environment_of(env or [], [])
+    if host_rounds is not None:
+        _check_host(host_rounds, window, numbers, environment, command)
     vm.end_in_order_on_signals()
     results = Results(target.hardware, command, {**counted.as_json(), "cpus_per_node": cpus_per_node, "in_proportion": in_proportion})
     for number in numbers:
@@ -93,6 +96,8 @@ def scope(
             results.runs.append(run)
             terminal.print(f"{run.name}: {run.reason or 'counted'}", markup=False, highlight=False, soft_wrap=True)
     tables.show(terminal, results)
+    if host_rounds is not None and len(results.good) == len(chosen):
+        host.show(terminal, host.beside(results.runs, chosen, command, host_rounds, terminal.print))
     if json_file:
         results.write(json_file)
     if html and results.good:
@@ -111,6 +116,14 @@ def _counted(window: str, kernel: bool, sample: int, stacks: bool, thp: str, aut
     if not timeout > 0:
         raise Problem(f"--timeout: {timeout:g} is not a time; accepted: seconds, more than 0")
     return Settings(window, kernel, sample, stacks, thp, autonuma == "on", timeout)
+
+
+def _check_host(rounds: int, window: str, numbers: list[int], environment: dict[str, str], command: list[str]) -> None:
+    if rounds < 1:
+        raise Problem(f"--host: {rounds} rounds are too few; accepted: 1 or more")
+    if window != "whole" or numbers != [0] or environment:
+        raise Problem("--host: callgrind counts a whole run as it is; accepted: with --window whole, and without --threads and --env")
+    host.local_command(command)
 
 
 def thread_numbers(text: str, command: list[str]) -> list[int]:

@@ -67,7 +67,7 @@ TABLES = (
 def show(terminal: Console, results: Results) -> None:
     terminal.print(f"{results.hardware.title}, modelled", highlight=False)
     for heading, columns, row_of in TABLES:
-        table = _table(heading, columns)
+        table = made(heading, columns)
         for run in results.good:
             table.add_row(*row_of(run))
         terminal.print(table)
@@ -85,12 +85,12 @@ def show(terminal: Console, results: Results) -> None:
 def _hottest(terminal: Console, run: Run) -> None:
     symbols = [one for one in hottest_symbols(run) if one[2] + one[3]][:HOTTEST]
     if symbols:
-        table = _table(f"{run.name}: whose code fetches lines from other nodes", ("symbol", "object", "of memory", "of caches"))
+        table = made(f"{run.name}: whose code fetches lines from other nodes", ("symbol", "object", "of memory", "of caches"))
         for object_, symbol, fills, transfers in symbols:
             table.add_row(symbol, object_, number(fills), number(transfers))
         terminal.print(table)
     if shared := run.raw["false_sharing"][:HOTTEST]:
-        table = _table(f"{run.name}: two addresses, one line (false sharing)", ("line", "first", "second", "nodes", "class", "times"))
+        table = made(f"{run.name}: two addresses, one line (false sharing)", ("line", "first", "second", "nodes", "class", "times"))
         for one in shared:
             nodes = ", ".join(map(str, one["nodes"]))
             table.add_row(one["line"], one["first"], one["second"], nodes, str(one["class"] or "-"), number(one["times"]))
@@ -106,7 +106,7 @@ def hottest_symbols(run: Run) -> list[tuple[str, str, float, float]]:
     return sorted(found, key=lambda one: -(one[2] + one[3]))
 
 
-def _table(title: str, columns: tuple[str, ...]) -> Table:
+def made(title: str, columns: tuple[str, ...]) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 0, 0, 1))
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place else "left", no_wrap=not place)
