@@ -5,6 +5,7 @@
 #include <ctime>
 #include <vector>
 
+#include "scope_markers.h"
 #include "support/command.h"
 
 namespace bench {
@@ -37,6 +38,18 @@ pthread_t start_thread(void* (*body)(void*), Argument* argument) {
     return thread;
 }
 
+/// What `numalloc lab scope --window markers` counts begins and ends with these; elsewhere they do nothing.
+inline void mark_start() {
+#ifdef __x86_64__
+    SCOPE_MARK(SCOPE_MARK_START, 0ul, 0ul);
+#endif
+}
+inline void mark_stop() {
+#ifdef __x86_64__
+    SCOPE_MARK(SCOPE_MARK_STOP, 0ul, 0ul);
+#endif
+}
+
 /// Runs body(index) in `count` threads that set out together. Returns the seconds until the last has
 /// been joined: what a thread's end costs belongs to the time, what its start costs does not.
 template <class Body>
@@ -62,10 +75,13 @@ double run_threads(unsigned count, Body&& body) {
             &tasks[i]);
     }
     gate.wait();
+    mark_start();
     const double start = now();
     gate.wait();
     for (const pthread_t thread : threads) pthread_join(thread, nullptr);
-    return now() - start;
+    const double seconds = now() - start;
+    mark_stop();
+    return seconds;
 }
 
 /// The part of `total` that thread `index` of `count` does; the parts differ by one at most.
