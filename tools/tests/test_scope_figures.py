@@ -9,14 +9,14 @@ from numalloc_tools.lab.scope import figures, figures_command, hardware, measure
 from numalloc_tools.lab.scope.results import Results, Run
 from numalloc_tools.lab.scope.store import Store
 from numalloc_tools.problem import Problem
-from scope_counts import run
+from scope_counts import made_up_machine, run
 
 MACHINE = hardware.named("xeon-2x20")
 
 
 def work(instructions: int, local: int = 0, remote: int = 0) -> dict:
     """Two nodes that do the same."""
-    return run([0, 1], [{"instructions": instructions, "fills": fills} for fills in ([local, remote], [remote, local])], seconds_of_host=1.0)
+    return run([0, 1], [{"instructions": instructions, "fills": fills} for fills in ([local, remote], [remote, local])])
 
 
 def results(**runs: dict) -> Results:
@@ -107,19 +107,19 @@ def numalloc(*words: str) -> int:
 def test_a_second_call_goes_on(tree, monkeypatch, capsys):
     asked = []
 
-    def counts_of(target, counted, command, environment, files):
-        asked.append((command[-1], "LD_PRELOAD" in environment, target.machine.cpus))
+    def counts_of(machine, job, settings):
+        asked.append((job.command[-1], "LD_PRELOAD" in job.environment, machine.cpus))
         if len(asked) == 2:
-            raise Problem("the machine failed", 125)
-        nodes = target.node_of_cpu()
-        return run(nodes, [{"instructions": 1_000}] * len(nodes), seconds_of_host=2.0)
+            return "boom"
+        nodes = [node for node, one in enumerate(machine.nodes) for _ in range(one.cpus)]
+        return run(nodes, [{"instructions": 1_000}] * len(nodes))
 
-    monkeypatch.setattr(measure.launch, "counts_of", counts_of)
+    monkeypatch.setattr(measure.launch, "run", made_up_machine(counts_of))
     monkeypatch.chdir(tree)
     words = ("--library", str(tree / "build/release/libnumalloc.so"), "--allocators", "glibc", "--only", "threadtest", "--output", "out")
     assert numalloc(*words) == 1
     assert asked == [("16", True, 16), ("16", False, 16)]
-    assert "threadtest glibc/16: the machine failed" in capsys.readouterr().out
+    assert "threadtest glibc/16: it ended with status 1; it last said: boom" in capsys.readouterr().out
     assert numalloc(*words) == 0
     assert asked[2:] == [("16", False, 16)], "what went well is not run again"
     text = (tree / "out/figures.md").read_text()
@@ -136,7 +136,7 @@ def test_a_second_call_goes_on(tree, monkeypatch, capsys):
     [
         (["--groups", "all"], "--groups: 'all' is unknown; accepted: compare, binding, mechanisms, speedup"),
         (["--only", "vax*"], "--only: 'vax*' fits no program; accepted: threadtest, larson"),
-        (["--timeout", "-1"], "--timeout: -1 is not a time"),
+        (["--timeout", "-1"], "--timeout: -1 is not a time; accepted: whole seconds"),
         (["--allocators", "nomalloc"], "--allocators: 'nomalloc' is unknown"),
         (["--cpus-per-node", "17"], "--cpus-per-node: 17 on a node"),
     ],

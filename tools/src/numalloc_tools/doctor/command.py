@@ -10,7 +10,17 @@ from typing import Annotated, Optional
 
 import typer
 
-from numalloc_tools.doctor import invocation, limit_checks, memory_checks, node_checks, option_checks, program, report, running
+from numalloc_tools.doctor import (
+    invocation,
+    lab_checks,
+    limit_checks,
+    memory_checks,
+    node_checks,
+    option_checks,
+    program,
+    report,
+    running,
+)
 from numalloc_tools.doctor.finding import BAD, Case, Finding, worst
 from numalloc_tools.machine import facts, process
 from numalloc_tools.machine.files import Files, rooted
@@ -63,7 +73,7 @@ def doctor(
         environment = dict(os.environ) if files.real else {}
         case = Case(machine, machine.process, environment, threads or limit_checks.threads_of(environment))
         findings, subject, about = (
-            _of_machine(case),
+            [*_of_machine(case), *(lab_checks.check() if files.real and not target else [])],
             f"numalloc doctor: {machine.name or 'this machine'}",
             {"machine": machine.name},
         )

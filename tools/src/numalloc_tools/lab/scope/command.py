@@ -10,8 +10,7 @@ from rich.console import Console
 from numalloc_tools.bench import allocators
 from numalloc_tools.lab import values, vm
 from numalloc_tools.lab.run_command import environment_of
-from numalloc_tools.lab.scope import hardware, host, measure, settings, tables
-from numalloc_tools.lab.scope.results import Results
+from numalloc_tools.lab.scope import hardware, settings
 from numalloc_tools.lab.scope.settings import MOST_SAMPLED, WINDOWS, Settings
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
@@ -51,7 +50,7 @@ def scope(
     threads: Annotated[str, typer.Option(help=f"Runs with these numbers of threads, put in place of {THREADS}: 1,2,4,8,16.", metavar="N,N", show_default=False, rich_help_panel=COMPARED)] = "",
     env: Annotated[Optional[list[str]], typer.Option("--env", "-e", help="A variable of the program's environment; NAME alone takes this machine's value. Repeatable.", metavar="NAME[=VALUE]", rich_help_panel=PROGRAM)] = None,
     file: Annotated[Optional[list[str]], typer.Option(help="A file or folder to take along. Repeatable.", metavar="PATH", rich_help_panel=PROGRAM)] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds after which a run is stopped.", metavar="SECONDS", rich_help_panel=PROGRAM)] = 3600.0,
+    timeout: Annotated[int, typer.Option(help="Seconds after which a run is stopped.", metavar="SECONDS", rich_help_panel=PROGRAM)] = 3600,
     host_rounds: Annotated[Optional[int], typer.Option("--host", help="Run it on this machine too, in so many interleaved rounds and under callgrind: whether instructions and the order of the allocators agree. With --window whole.", metavar="ROUNDS", show_default=False, rich_help_panel=TOLD)] = None,
     json_file: Annotated[Optional[Path], typer.Option("--json", help="Write everything that was counted and modelled.", metavar="FILE", rich_help_panel=TOLD)] = None,
     html: Annotated[Optional[Path], typer.Option(help="Write a page with matrices, bars, curves and the hottest code.", metavar="FILE", rich_help_panel=TOLD)] = None,
@@ -68,6 +67,10 @@ def scope(
         return
     if not command:
         raise Problem("no program is named; accepted: numalloc lab scope [OPTIONS] -- COMMAND [ARGS]...")
+    # Here: numpy takes longer to load than most commands run, and asks for what a strict seccomp filter forbids.
+    from numalloc_tools.lab.scope import host, measure, tables
+    from numalloc_tools.lab.scope.results import Results, Run
+
     target = settings.target(
         preset, machine_file, nodes, nodes_per_package, cpus_per_node, memory_per_node, changes or [], parallelism, in_proportion
     )
@@ -86,44 +89,47 @@ def scope(
             raise Problem(f"--compare: {one.name}: {one.missing}")
     environment = environment_of(env or [], [])
     if host_rounds is not None:
-        _check_host(host_rounds, window, numbers, environment, command)
+        _check_host(host_rounds, window, numbers, environment)
+        host.local_command(command)
     vm.end_in_order_on_signals()
     results = Results(target.hardware, command, {**counted.as_json(), "cpus_per_node": cpus_per_node, "in_proportion": in_proportion})
-    for number in numbers:
-        for one in chosen:
-            words = [word.replace(THREADS, str(number)) for word in command]
-            run = measure.run(target, counted, one, words, number, environment, file or [])
-            results.runs.append(run)
-            terminal.print(f"{run.name}: {run.reason or 'counted'}", markup=False, highlight=False, soft_wrap=True)
+    wanted = [
+        measure.Wanted(one, number, [word.replace(THREADS, str(number)) for word in command]) for number in numbers for one in chosen
+    ]
+
+    def told(_: int, run: Run) -> None:
+        said = run.reason or f"{run.raw['seconds_of_host']:.0f} s"
+        terminal.print(f"{run.name}: {said}", markup=False, highlight=False, soft_wrap=True)
+
+    results.runs = measure.runs(target, counted, wanted, environment, file or [], told)
     tables.show(terminal, results)
     if host_rounds is not None and len(results.good) == len(chosen):
         host.show(terminal, host.beside(results.runs, chosen, command, host_rounds, terminal.print))
     if json_file:
         results.write(json_file)
     if html and results.good:
-        from numalloc_tools.lab.scope.page import page  # here: matplotlib takes longer to load than most commands run
+        from numalloc_tools.lab.scope.page import page  # here: matplotlib takes its time too
 
         html.write_text(page(results, results.allocators[0]))
     sys.exit(0 if len(results.good) == len(results.runs) else 1)
 
 
-def _counted(window: str, kernel: bool, sample: int, stacks: bool, thp: str, autonuma: str, timeout: float) -> Settings:
+def _counted(window: str, kernel: bool, sample: int, stacks: bool, thp: str, autonuma: str, timeout: int) -> Settings:
     values.choice(window, WINDOWS, "--window")
     values.choice(thp, ("always", "madvise", "never"), "--thp")
     values.choice(autonuma, ("on", "off"), "--autonuma")
     if not 1 <= sample <= MOST_SAMPLED or sample & (sample - 1):
         raise Problem(f"--sample: {sample} is not understood; accepted: 1 (every set), 2, 4, 8 ... {MOST_SAMPLED}")
-    if not timeout > 0:
-        raise Problem(f"--timeout: {timeout:g} is not a time; accepted: seconds, more than 0")
+    if timeout < 1:
+        raise Problem(f"--timeout: {timeout} is not a time; accepted: whole seconds, 1 or more")
     return Settings(window, kernel, sample, stacks, thp, autonuma == "on", timeout)
 
 
-def _check_host(rounds: int, window: str, numbers: list[int], environment: dict[str, str], command: list[str]) -> None:
+def _check_host(rounds: int, window: str, numbers: list[int], environment: dict[str, str]) -> None:
     if rounds < 1:
         raise Problem(f"--host: {rounds} rounds are too few; accepted: 1 or more")
     if window != "whole" or numbers != [0] or environment:
         raise Problem("--host: callgrind counts a whole run as it is; accepted: with --window whole, and without --threads and --env")
-    host.local_command(command)
 
 
 def thread_numbers(text: str, command: list[str]) -> list[int]:

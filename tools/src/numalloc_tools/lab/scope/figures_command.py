@@ -11,11 +11,9 @@ from rich.console import Console
 from numalloc_tools.bench import ablations, allocators, programs
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.lab import vm
-from numalloc_tools.lab.scope import figures, hardware, measure, scenarios, settings
-from numalloc_tools.lab.scope.results import Results
+from numalloc_tools.lab.scope import hardware, scenarios, settings
 from numalloc_tools.lab.scope.scenarios import Scenario
 from numalloc_tools.lab.scope.settings import Settings, Target
-from numalloc_tools.lab.scope.store import Store
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 
@@ -36,7 +34,7 @@ def run(
     cpus_per_node: Annotated[int, typer.Option(help="CPUs of each node; one thread runs for each.")] = 2,
     sweep_cpus_per_node: Annotated[int, typer.Option(help="CPUs of each node for the group speedup.")] = 16,
     whole: Annotated[bool, typer.Option("--whole-nodes", help="Last-level caches and bandwidths as the machine has them; else in proportion to the CPUs.")] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds for each run.")] = 3600.0,
+    timeout: Annotated[int, typer.Option(help="Seconds for each run.")] = 3600,
 ) -> None:
     """Count the programs of bench/ under numalloc and its peers, and write the paper's figures 4 to 8.
 
@@ -51,8 +49,8 @@ def run(
     chosen = [one for one in scenarios.ALL if fnmatchcase(one.name, only)]
     if not chosen:
         raise Problem(f"--only: '{only}' fits no program; accepted: {', '.join(one.name for one in scenarios.ALL)}")
-    if not timeout > 0:
-        raise Problem(f"--timeout: {timeout:g} is not a time; accepted: seconds, more than 0")
+    if timeout < 1:
+        raise Problem(f"--timeout: {timeout} is not a time; accepted: whole seconds, 1 or more")
     terminal = Console()
     ours = our_library(library)
     known = {one.name: one for one in programs.own(ours)}
@@ -61,6 +59,10 @@ def run(
             raise Problem(f"{one.program}: {missing}")
     peers = [word.strip() for word in names.split(",") if word.strip()]
     sets = _sets(wanted, peers, ours, terminal)
+    # Here: numpy takes longer to load than most commands run, and asks for what a strict seccomp filter forbids.
+    from numalloc_tools.lab.scope.runner import Runner, write
+    from numalloc_tools.lab.scope.store import Store
+
     store = Store(output)
     vm.end_in_order_on_signals()
     counted = Settings(window="markers", timeout=timeout)
@@ -69,7 +71,7 @@ def run(
     found, swept = {}, {}
     try:
         for one in chosen:
-            runner = _Runner(store, counted, known[one.program].command, one, terminal)
+            runner = Runner(store, counted, known[one.program].command, one, terminal)
             compared = list({name.name: name for group in ("compare", "binding", "mechanisms") for name in sets[group]}.values())
             if compared:
                 found[one.name] = runner.results(small[one.name], compared, [small[one.name].machine.cpus])
@@ -77,7 +79,7 @@ def run(
                 numbers = [number for number in scenarios.THREADS if number <= large[one.name].machine.cpus]
                 swept[one.name] = runner.results(large[one.name], sets["speedup"], numbers)
     finally:
-        _write(output, found, swept, small, terminal)
+        write(output, found, swept, small, terminal)
     sys.exit(0 if all(len(one.good) == len(one.runs) for one in [*found.values(), *swept.values()]) else 1)
 
 
@@ -97,51 +99,3 @@ def _sets(wanted: list[str], peers: list[str], ours: Path, terminal: Console) ->
 
 def _target(preset: str, cpus: int, scenario: Scenario, whole: bool) -> Target:
     return settings.target(preset, None, None, None, str(cpus), scenario.memory, [], None, not whole)
-
-
-class _Runner:
-    """Runs one program, or takes what was kept."""
-
-    def __init__(self, store: Store, counted: Settings, command: tuple[str, ...], scenario: Scenario, terminal: Console):
-        self._store, self._counted, self._scenario, self._terminal = store, counted, scenario, terminal
-        self._command = [*command, *scenario.words]
-
-    def results(self, target: Target, compared: list[Allocator], numbers: list[int]) -> Results:
-        found = Results(target.hardware, self._command, self._counted.as_json())
-        for number in numbers:
-            for allocator in compared:
-                found.runs.append(self._one(target, allocator, number))
-        return found
-
-    def _one(self, target: Target, allocator: Allocator, threads: int):
-        key = {
-            "command": self._command[1:], "allocator": allocator.name, "version": allocator.version, "threads": threads,
-            "libraries": [path.stat().st_mtime for path in allocator.libraries], "machine": target.hardware.name,
-            "caches": target.hardware.caches, "tlbs": target.hardware.tlbs, "cpus": target.machine.cpus, **self._counted.as_json(),
-        }  # fmt: skip
-        mark = allocator.name.replace(":", "-").replace("=", "-").replace("+", "-")
-        name = f"{self._scenario.name}-{target.machine.cpus}-{threads}-{mark}"
-        run = self._store.find(name, key, target.hardware)
-        if run is None:
-            run = measure.run(target, self._counted, allocator, [*self._command, "--threads", str(threads)], threads, {}, [])
-            if not run.reason:
-                self._store.keep(name, key, run)
-            said = run.reason or f"{run.raw['seconds_of_host']:.0f} s"
-            self._terminal.print(f"{self._scenario.name} {run.name}: {said}", markup=False, highlight=False, soft_wrap=True)
-        return run
-
-
-def _write(output: Path, found: figures.Found, swept: figures.Found, targets: dict[str, Target], terminal: Console) -> None:
-    from numalloc_tools.lab.scope.page import page  # here: matplotlib takes longer to load than most commands run
-
-    written = 0
-    for kind, group in (("", found), ("-speedup", swept)):
-        for name, results in group.items():
-            if results.good:
-                (output / f"{name}{kind}.html").write_text(page(results, results.allocators[0]))
-                written += 1
-    if not written:
-        return
-    machine = next(iter(targets.values()))
-    (output / "figures.md").write_text(figures.markdown(found, swept, f"{machine.hardware.title}, with {machine.machine.cpus} CPUs in use"))
-    terminal.print(f"{output}/figures.md and {written} pages are written", highlight=False)

@@ -24,7 +24,7 @@ class Settings:
     stacks: bool = False
     thp: str = "madvise"
     autonuma: bool = False
-    timeout: float = 3600.0
+    timeout: int = 3600  # seconds
 
     def as_json(self) -> dict:
         return dict(vars(self))
@@ -37,18 +37,6 @@ class Target:
     hardware: Hardware
     machine: Machine
     llcs_per_node: int
-
-    def llc_of_cpu(self) -> list[int]:
-        """The last-level cache of each CPU: a node's CPUs in a row share its caches evenly."""
-        found: list[int] = []
-        for node in self.machine.nodes:
-            first = max(found, default=-1) + 1
-            caches = max(1, min(self.llcs_per_node, node.cpus))
-            found += [first + cpu * caches // node.cpus for cpu in range(node.cpus)]
-        return found
-
-    def node_of_cpu(self) -> list[int]:
-        return [number for number, node in enumerate(self.machine.nodes) for _ in range(node.cpus)]
 
 
 def target(

@@ -1,0 +1,65 @@
+"""Runs the programs of the figures, or takes what was kept; writes what came of it."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.lab.scope import figures, measure
+from numalloc_tools.lab.scope.page import page
+from numalloc_tools.lab.scope.results import Results, Run
+from numalloc_tools.lab.scope.scenarios import Scenario
+from numalloc_tools.lab.scope.settings import Settings, Target
+from numalloc_tools.lab.scope.store import Store
+
+
+class Runner:
+    """Runs one program, or takes what was kept."""
+
+    def __init__(self, store: Store, counted: Settings, command: tuple[str, ...], scenario: Scenario, terminal: Console):
+        self._store, self._counted, self._scenario, self._terminal = store, counted, scenario, terminal
+        self._command = [*command, *scenario.words]
+
+    def results(self, target: Target, compared: list[Allocator], numbers: list[int]) -> Results:
+        """All that is missing in one machine, and what stopped that one early in another one the next time."""
+        wanted = [
+            measure.Wanted(allocator, number, [*self._command, "--threads", str(number)]) for number in numbers for allocator in compared
+        ]
+        kept = [self._store.find(*self._place(target, one), target.hardware) for one in wanted]
+        missing = [number for number, run in enumerate(kept) if run is None]
+
+        def ended(place: int, run: Run) -> None:
+            if not run.reason:
+                self._store.keep(*self._place(target, wanted[missing[place]]), run)
+            said = run.reason or f"{run.raw['seconds_of_host']:.0f} s"
+            self._terminal.print(f"{self._scenario.name} {run.name}: {said}", markup=False, highlight=False, soft_wrap=True)
+
+        if missing:
+            for place, run in zip(missing, measure.runs(target, self._counted, [wanted[one] for one in missing], {}, [], ended), strict=True):
+                kept[place] = run
+        return Results(target.hardware, self._command, self._counted.as_json(), kept)
+
+    def _place(self, target: Target, wanted: measure.Wanted) -> tuple[str, dict]:
+        """The run's name, and what must be the same for it to count."""
+        allocator = wanted.allocator
+        key = {
+            "command": wanted.command[1:], "allocator": allocator.name, "version": allocator.version, "threads": wanted.threads,
+            "libraries": [path.stat().st_mtime for path in allocator.libraries], "machine": target.hardware.name,
+            "caches": target.hardware.caches, "tlbs": target.hardware.tlbs, "cpus": target.machine.cpus, **self._counted.as_json(),
+        }  # fmt: skip
+        mark = allocator.name.replace(":", "-").replace("=", "-").replace("+", "-")
+        return f"{self._scenario.name}-{target.machine.cpus}-{wanted.threads}-{mark}", key
+
+
+def write(output: Path, found: figures.Found, swept: figures.Found, targets: dict[str, Target], terminal: Console) -> None:
+    written = 0
+    for kind, group in (("", found), ("-speedup", swept)):
+        for name, results in group.items():
+            if results.good:
+                (output / f"{name}{kind}.html").write_text(page(results, results.allocators[0]))
+                written += 1
+    if not written:
+        return
+    machine = next(iter(targets.values()))
+    (output / "figures.md").write_text(figures.markdown(found, swept, f"{machine.hardware.title}, with {machine.machine.cpus} CPUs in use"))
+    terminal.print(f"{output}/figures.md and {written} pages are written", highlight=False)
