@@ -23,7 +23,8 @@ def run(node_of_cpu: list[int], cpus: list[dict], threads: list[dict] = (), **mo
         "version": 1, "machine": {"nodes": nodes, "node_of_cpu": node_of_cpu}, "window": "main", "kernel": False, "sample": 1,
         "cpus": [{"cpu": number, **counts(nodes, **one)} for number, one in enumerate(cpus)],
         "threads": [{"thread": number, **counts(nodes, **one)} for number, one in enumerate(threads)],
-        "parties": {"program": party(nodes), "allocator": party(nodes)}, "symbols": [], "false_sharing": [], "stacks": [], "seconds_of_host": 2.0,
+        "parties": {"program": party(nodes), "allocator": party(nodes)}, "symbols": [], "false_sharing": [], "stacks": [],
+        "seconds_of_host": 2.0,
         **more,
     }  # fmt: skip
 
@@ -39,7 +40,9 @@ def recorded(nodes: int = 4, lines: int = 1000, remote: int = 0) -> dict:
     for node in range(nodes):
         fills = [lines if node == home else 0 for home in range(nodes)]
         fills[1] += remote if node == 0 else 0
-        rows.append({"instructions": 100_000, "l1_misses": 5_000, "l2_misses": lines + 50, "fills": fills, "causes": {"cold": lines}})
+        rows.append(
+            {"instructions": 100_000, "l1_misses": 5_000, "l2_misses": lines + 50, "fills": fills, "causes": {"cold": lines}}
+        )
     found = run(list(range(nodes)), rows)
     found["parties"]["allocator"] = party(nodes, instructions=10_000, remote_fills=remote)
     found["symbols"] = [
@@ -52,7 +55,8 @@ def recorded(nodes: int = 4, lines: int = 1000, remote: int = 0) -> dict:
 
 
 def made_up_machine(counts_of: Callable) -> Callable:
-    """In place of launch.run. `counts_of`(machine, job, settings): counts; or a text, which ended the program; or None: the machine stops."""
+    """In place of launch.run. `counts_of`(machine, job, settings): counts; a text, which ended the program; None: the
+    machine stops."""
 
     def run_all(machine, jobs, settings, on_end, **switches) -> None:
         for job in jobs:

@@ -35,10 +35,14 @@ def test_a_plugin_that_is_not_built(there, monkeypatch):
 
     monkeypatch.setattr(plugin, "library", missing)
     found = the_finding()
-    assert "cannot count yet: build/release/numascope.so is missing" in found.what and found.mend == ["build it with cmake --preset release"]
+    assert "cannot count yet: build/release/numascope.so is missing" in found.what and found.mend == [
+        "build it with cmake --preset release"
+    ]
 
 
-@pytest.mark.parametrize(("said", "kept", "here"), [("version 10.0.2", False, True), ("version 7.2.22", True, True), ("version 7.2.22", False, False)])
+@pytest.mark.parametrize(
+    ("said", "kept", "here"), [("version 10.0.2", False, True), ("version 7.2.22", True, True), ("version 7.2.22", False, False)]
+)
 def test_nothing_is_fetched(said, kept, here, monkeypatch, tmp_path):
     monkeypatch.setattr(qemu.shutil, "which", lambda name: "/usr/bin/own")
     monkeypatch.setattr(qemu, "_told", lambda program, environment: f"QEMU emulator {said}")

@@ -11,7 +11,17 @@ from numalloc_tools.lab.scope import hardware, measure, settings
 from scope_counts import made_up_machine, recorded, run
 
 
-def target(preset="xeon-8x16", machine=None, nodes=None, per_package=None, cpus="2", memory="512M", changes=(), parallelism=None, part=False):
+def target(
+    preset="xeon-8x16",
+    machine=None,
+    nodes=None,
+    per_package=None,
+    cpus="2",
+    memory="512M",
+    changes=(),
+    parallelism=None,
+    part=False,
+):
     return settings.target(preset, machine, nodes, per_package, cpus, memory, list(changes), parallelism, part)
 
 
@@ -47,9 +57,15 @@ def test_in_proportion_a_small_machine_stands_for_the_whole():
         ([], "no program is named; accepted: numalloc lab scope"),
         (["--preset", "vax", "--", "true"], "--preset: 'vax' is unknown; accepted: epyc-2x96"),
         (["--machine", "/nowhere.toml", "--", "true"], "--machine: /nowhere.toml cannot be read"),
-        (["--nodes", "1", "--", "true"], "--nodes: 1 is no whole number of packages of 1 nodes; accepted: a multiple of that, 2 or more"),
+        (
+            ["--nodes", "1", "--", "true"],
+            "--nodes: 1 is no whole number of packages of 1 nodes; accepted: a multiple of that, 2 or more",
+        ),
         (["--cpus-per-node", "17", "--", "true"], "--cpus-per-node: 17 on a node; accepted: up to the 16"),
-        (["--set", "l3=4M", "--", "true"], "--set: 'l3=4M' is not understood; accepted: NAME=SIZE or NAME=SIZE:WAYS, with NAME one of l1, l2, llc"),
+        (
+            ["--set", "l3=4M", "--", "true"],
+            "--set: 'l3=4M' is not understood; accepted: NAME=SIZE or NAME=SIZE:WAYS, with NAME one of l1, l2, llc",
+        ),
         (["--set", "l2=100:3", "--", "true"], "--set: 'l2=100:3': 100 in 3 ways leaves a rest"),
         (["--parallelism", "0.5", "--", "true"], "--parallelism: 0.5 is too little; accepted: 1 or more"),
         (["--window", "half", "--", "true"], "--window: 'half' is unknown; accepted: markers, main, whole"),
@@ -60,7 +76,7 @@ def test_in_proportion_a_small_machine_stands_for_the_whole():
         (["--", "true", "{threads}"], "--threads: {threads} is in the command; accepted: both, or neither"),
         (["--threads", "0", "--", "true", "{threads}"], "--threads: 0 is too few; accepted: 1 or more"),
         (["--host", "0", "--window", "whole", "--", "true"], "--host: 0 rounds are too few; accepted: 1 or more"),
-        (["--host", "1", "--", "true"], "--host: callgrind counts a whole run as it is; accepted: with --window whole"),
+        (["--host", "1", "--", "true"], "--host: callgrind counts a whole run as it is; accepted: --window whole"),
         (["--host", "1", "--window", "whole", "--", "nosuch"], "--host: nosuch is not on this machine"),
         (["--compare", "nomalloc", "--", "true"], "--allocators: 'nomalloc' is unknown; accepted: numalloc, glibc"),
         (["--json", "/nowhere/a.json", "--", "true"], "--json: the folder of /nowhere/a.json does not exist"),
@@ -95,7 +111,9 @@ def test_a_comparison_runs_each_allocator_with_each_number_of_threads(library, t
     asked = []
 
     def counts_of(machine, job, told):
-        asked.append((job.environment.get("LD_PRELOAD", "").rpartition("/")[2], job.command, job.environment.get("LEVEL"), told.window))
+        asked.append(
+            (job.environment.get("LD_PRELOAD", "").rpartition("/")[2], job.command, job.environment.get("LEVEL"), told.window)
+        )
         if job.command[-1] == "4" and "LD_PRELOAD" not in job.environment:
             return "one line\nno memory"
         return recorded(remote=0 if job.environment.get("LD_PRELOAD") else 900)
@@ -103,15 +121,22 @@ def test_a_comparison_runs_each_allocator_with_each_number_of_threads(library, t
     monkeypatch.setattr(measure.launch, "run", made_up_machine(counts_of))
     written, drawn = tmp_path / "out.json", tmp_path / "out.html"
     status = numalloc(
-        "--compare", "glibc,numalloc", "--library", library, "--threads", "2,4", "--preset", "xeon-4x16", "-e", "LEVEL=3", "--window", "markers",
+        "--compare", "glibc,numalloc", "--library", library, "--threads", "2,4", "--preset", "xeon-4x16", "-e", "LEVEL=3",
+        "--window", "markers",
         "--json", str(written), "--html", str(drawn), "--", "./larson", "--threads", "{threads}",
     )  # fmt: skip
     assert status == 1, "a run failed"
-    assert [(name, command[-1]) for name, command, _, _ in asked] == [("", "2"), ("libnumalloc.so", "2"), ("", "4"), ("libnumalloc.so", "4")]
+    assert [(name, command[-1]) for name, command, _, _ in asked] == [
+        ("", "2"),
+        ("libnumalloc.so", "2"),
+        ("", "4"),
+        ("libnumalloc.so", "4"),
+    ]
     assert {one[2:] for one in asked} == {("3", "markers")}
     content = json.loads(written.read_text())
     assert [(one["allocator"], one["threads"], one["reason"]) for one in content["runs"]] == [
-        ("glibc", 2, ""), ("numalloc", 2, ""), ("glibc", 4, "it ended with status 1; it last said: no memory"), ("numalloc", 4, ""),
+        ("glibc", 2, ""), ("numalloc", 2, ""),
+        ("glibc", 4, "it ended with status 1; it last said: no memory"), ("numalloc", 4, ""),
     ]  # fmt: skip
     text = capsys.readouterr().out
     assert "glibc/4: it ended with status 1; it last said: no memory" in text and "numalloc/4" in text

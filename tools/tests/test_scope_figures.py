@@ -39,7 +39,9 @@ def test_times_are_ratios_with_a_geometric_mean():
 def test_promises_are_named_when_they_are_not_kept():
     kept, remote = work(1_000, local=10_000, remote=50), work(1_000, local=10_000, remote=200)
     uneven = run([0, 1], [{"instructions": 1, "fills": [10_000, 0]}, {}])
-    text = figures.markdown({"larson": results(numalloc=kept), "threadtest": results(numalloc=remote), "hash-maps": results(numalloc=uneven)}, {}, "m")
+    text = figures.markdown(
+        {"larson": results(numalloc=kept), "threadtest": results(numalloc=remote), "hash-maps": results(numalloc=uneven)}, {}, "m"
+    )
     rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.endswith(("yes |", "no |"))}
     assert "| 0.50 % | 1.00 |" in rows["larson"] and rows["larson"].endswith("| yes |")
     assert "| 1.96 % | 1.00 |" in rows["threadtest"] and rows["threadtest"].endswith("| no |")
@@ -116,7 +118,16 @@ def test_a_second_call_goes_on(tree, monkeypatch, capsys):
 
     monkeypatch.setattr(measure.launch, "run", made_up_machine(counts_of))
     monkeypatch.chdir(tree)
-    words = ("--library", str(tree / "build/release/libnumalloc.so"), "--allocators", "glibc", "--only", "threadtest", "--output", "out")
+    words = (
+        "--library",
+        str(tree / "build/release/libnumalloc.so"),
+        "--allocators",
+        "glibc",
+        "--only",
+        "threadtest",
+        "--output",
+        "out",
+    )
     assert numalloc(*words) == 1
     assert asked == [("16", True, 16), ("16", False, 16)]
     assert "threadtest glibc/16: it ended with status 1; it last said: boom" in capsys.readouterr().out

@@ -19,9 +19,12 @@ MACHINE = hardware.named("xeon-2x20")
 def test_all_memory_is_equally_near():
     def of(fills: list[int]) -> float:
         raw = run([0, 1], [{"instructions": 1_000_000, "fills": fills}, {}])
-        return model.modelled(Run("a", 0, raw, MACHINE).scope, host.near(MACHINE)).parts["instructions"] + model.modelled(
-            Run("a", 0, raw, MACHINE).scope, host.near(MACHINE)
-        ).parts["remote memory" if fills[1] else "local memory"]
+        return (
+            model.modelled(Run("a", 0, raw, MACHINE).scope, host.near(MACHINE)).parts["instructions"]
+            + model.modelled(Run("a", 0, raw, MACHINE).scope, host.near(MACHINE)).parts[
+                "remote memory" if fills[1] else "local memory"
+            ]
+        )
 
     assert of([0, 500]) == of([500, 0])
 

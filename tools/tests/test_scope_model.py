@@ -73,7 +73,9 @@ def test_a_busy_memory_answers_later():
 def test_no_run_is_shorter_than_its_bandwidth_allows():
     one = modelled(run(EIGHT, [{"instructions": 1, "fills": on(number, 1e6)} for number in EIGHT]))
     narrow = hardware.named("xeon-8x16")
-    narrow = type(narrow)(**{**{name: getattr(narrow, name) for name in narrow.as_json() if name != "nodes"}, "memory_per_package": 0.5})
+    narrow = type(narrow)(
+        **{**{name: getattr(narrow, name) for name in narrow.as_json() if name != "nodes"}, "memory_per_package": 0.5}
+    )
     slow = modelled(run(EIGHT, [{"instructions": 1, "fills": on(number, 1e6)} for number in EIGHT]), narrow)
     assert slow.seconds > 1e6 * 64 / 0.5 * 1e-9 > one.seconds
     assert max(slow.memory_load) < 1

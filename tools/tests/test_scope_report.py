@@ -17,7 +17,12 @@ MACHINE = hardware.named("xeon-4x16")
 
 def results(*runs: tuple, **settings) -> Results:
     """Allocator, threads, counts."""
-    return Results(MACHINE, ["./larson", "--threads", "{threads}"], settings, [Run(name, threads, raw, MACHINE) for name, threads, raw in runs])
+    return Results(
+        MACHINE,
+        ["./larson", "--threads", "{threads}"],
+        settings,
+        [Run(name, threads, raw, MACHINE) for name, threads, raw in runs],
+    )
 
 
 @pytest.fixture
@@ -61,7 +66,9 @@ def test_json_holds_counts_and_model(two, tmp_path):
     assert content["format"] == "numalloc-scope" and content["machine"]["name"] == "xeon-4x16"
     glibc, _, failed = content["runs"]
     assert counts.read(glibc["counts"]).fills == 13_000
-    assert glibc["summary"]["remote_share"] == pytest.approx(9 / 13) and glibc["summary"]["memory_balance"] == pytest.approx(10 / 3.25)
+    assert glibc["summary"]["remote_share"] == pytest.approx(9 / 13) and glibc["summary"]["memory_balance"] == pytest.approx(
+        10 / 3.25
+    )
     assert glibc["modelled"]["seconds"] == glibc["summary"]["modelled_seconds"] > 0
     assert failed["reason"] and "counts" not in failed
 
@@ -77,7 +84,11 @@ class _Links(HTMLParser):
             self.sections.append(given["id"])
         if tag in ("script", "link", "img", "iframe", "object", "embed"):
             self.fetched.append((tag, given))
-        self.fetched += [(tag, value) for name, value in given.items() if name in ("src", "href", "xlink:href") and not value.startswith(("#", "data:"))]
+        self.fetched += [
+            (tag, value)
+            for name, value in given.items()
+            if name in ("src", "href", "xlink:href") and not value.startswith(("#", "data:"))
+        ]
 
 
 def test_the_page_fetches_nothing_and_has_everything(two):
@@ -85,7 +96,19 @@ def test_the_page_fetches_nothing_and_has_everything(two):
     links = _Links()
     links.feed(text)
     assert links.fetched == [] and "@import" not in text and not re.search(r"url\((?!#)", text)
-    for name in ("summary", "time", "memory", "caches", "parts", "causes", "symbols-glibc", "stacks-glibc", "sharing-numalloc", "failures", "machine"):
+    for name in (
+        "summary",
+        "time",
+        "memory",
+        "caches",
+        "parts",
+        "causes",
+        "symbols-glibc",
+        "stacks-glibc",
+        "sharing-numalloc",
+        "failures",
+        "machine",
+    ):
         assert name in links.sections
     assert "speedup" not in links.sections, "there is one number of threads"
     assert "69.2 % of 13,000 remote" in text and "<td>larson</td>" in text and "&lt;main&gt;" in text

@@ -92,9 +92,12 @@ def scope(
         _check_host(host_rounds, window, numbers, environment)
         host.local_command(command)
     vm.end_in_order_on_signals()
-    results = Results(target.hardware, command, {**counted.as_json(), "cpus_per_node": cpus_per_node, "in_proportion": in_proportion})
+    kept = {**counted.as_json(), "cpus_per_node": cpus_per_node, "in_proportion": in_proportion}
+    results = Results(target.hardware, command, kept)
     wanted = [
-        measure.Wanted(one, number, [word.replace(THREADS, str(number)) for word in command]) for number in numbers for one in chosen
+        measure.Wanted(one, number, [word.replace(THREADS, str(number)) for word in command])
+        for number in numbers
+        for one in chosen
     ]
 
     def told(_: int, run: Run) -> None:
@@ -129,7 +132,7 @@ def _check_host(rounds: int, window: str, numbers: list[int], environment: dict[
     if rounds < 1:
         raise Problem(f"--host: {rounds} rounds are too few; accepted: 1 or more")
     if window != "whole" or numbers != [0] or environment:
-        raise Problem("--host: callgrind counts a whole run as it is; accepted: with --window whole, and without --threads and --env")
+        raise Problem("--host: callgrind counts a whole run as it is; accepted: --window whole, no --threads and no --env")
 
 
 def thread_numbers(text: str, command: list[str]) -> list[int]:

@@ -122,12 +122,15 @@ class Hardware:
         if nodes_per_package is not None:
             if nodes_per_package < 1 or self.llcs_per_package % nodes_per_package and nodes_per_package % self.llcs_per_package:
                 raise Problem(
-                    f"--nodes-per-package: {nodes_per_package} does not divide the {self.llcs_per_package} last-level caches of a package"
+                    f"--nodes-per-package: {nodes_per_package} does not divide a package's {self.llcs_per_package} last-level caches"
                 )
             found = replace(found, nodes_per_package=nodes_per_package)
         if nodes is not None and nodes != found.nodes:
             if nodes % found.nodes_per_package or nodes < 2:
-                raise Problem(f"--nodes: {nodes} is no whole number of packages of {found.nodes_per_package} nodes; accepted: a multiple of that, 2 or more")
+                raise Problem(
+                    f"--nodes: {nodes} is no whole number of packages of {found.nodes_per_package} nodes; "
+                    "accepted: a multiple of that, 2 or more"
+                )
             if not isinstance(found.links, str):
                 raise Problem(f"--nodes: {found.name} names its links one by one, for {found.nodes} nodes; accepted: that number")
             found = replace(found, packages=nodes // found.nodes_per_package)

@@ -62,7 +62,9 @@ def local_command(command: list[str]) -> list[str]:
     return [os.path.abspath(program), *(os.path.abspath(word) if os.path.isfile(word) else word for word in command[1:])]
 
 
-def beside(runs: list[Run], compared: list[Allocator], command: list[str], rounds: int, say: Callable[[str], None]) -> list[Beside]:
+def beside(
+    runs: list[Run], compared: list[Allocator], command: list[str], rounds: int, say: Callable[[str], None]
+) -> list[Beside]:
     words = local_command(command)
     times: dict[str, list[tuple[float, float]]] = {one.name: [] for one in compared}
     for number in range(rounds):
@@ -79,7 +81,11 @@ def beside(runs: list[Run], compared: list[Allocator], command: list[str], round
         user, system = (median(column) for column in zip(*times[allocator.name], strict=True))
         spread = (max(both) - min(both)) / 2 / (median(both) or 1)
         flat = model.modelled(run.scope, near(run.hardware))
-        found.append(Beside(allocator.name, run.scope.instructions, _callgrind(words, allocator), sum(flat.cpu_seconds), user, system, spread))
+        found.append(
+            Beside(
+                allocator.name, run.scope.instructions, _callgrind(words, allocator), sum(flat.cpu_seconds), user, system, spread
+            )
+        )
     return found
 
 
@@ -106,12 +112,15 @@ def show(terminal: Console, found: list[Beside]) -> None:
         off = f"{100 * one.off:+.2f} %" if one.callgrind else "-"
         counted = tables.number(one.callgrind) if one.callgrind else "-"
         table.add_row(
-            one.allocator, tables.number(one.counted), counted, off, tables.time(one.modelled), tables.time(one.user), tables.time(one.system),
+            one.allocator, tables.number(one.counted), counted, off, *map(tables.time, (one.modelled, one.user, one.system)),
             f"{100 * one.spread:.0f} %",
         )  # fmt: skip
     terminal.print(table)
     if len(found) > 1:
         user, both = agreement(found, lambda one: one.user), agreement(found, lambda one: one.user + one.system)
-        terminal.print(f"Order by modelled and by measured time (Kendall's tau, 1 is the same): {user:.2f} of user time, {both:.2f} with the system's.")
+        terminal.print(
+            "Order by modelled and by measured time (Kendall's tau, 1 is the same): "
+            f"{user:.2f} of user time, {both:.2f} with the system's."
+        )
     if not all(one.callgrind for one in found):
         terminal.print("callgrind's count is not there: it needs the Debian package valgrind, and a program that runs under it.")

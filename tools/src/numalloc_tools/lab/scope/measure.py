@@ -31,10 +31,19 @@ def runs(
         found[name] = Run(one.allocator.name, one.threads, {} if reason else counted.counts, target.hardware, reason)
         on_end(int(name), found[name])
 
-    jobs = [batch.Job(str(number), one.command, _variables(one.allocator, environment), timeout=settings.timeout) for number, one in enumerate(wanted)]
+    jobs = [
+        batch.Job(str(number), one.command, _variables(one.allocator, environment), timeout=settings.timeout)
+        for number, one in enumerate(wanted)
+    ]
     libraries = sorted({str(library) for one in wanted for library in one.allocator.libraries})
     launch.run(
-        target.machine, jobs, _told(target, settings), ended, files=[*libraries, *files], thp=settings.thp, autonuma=settings.autonuma
+        target.machine,
+        jobs,
+        _told(target, settings),
+        ended,
+        files=[*libraries, *files],
+        thp=settings.thp,
+        autonuma=settings.autonuma,
     )
     for number, one in enumerate(wanted):
         if str(number) not in found:

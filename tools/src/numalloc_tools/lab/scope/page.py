@@ -18,19 +18,28 @@ from numalloc_tools.lab.scope.results import Results, Run
 _PAGE = Path(__file__).with_name("page.html")
 _MOST = 25  # rows of a table of symbols, stacks or lines
 _MODEL = (
-    "Each CPU and each thread takes its instructions times cycles an instruction, and every miss the latency of where it ended, divided "
-    f"by how many are under way at once; a node's memory and a link at 90 % load answer later by {WAIT * 9:.0f} latency. The longest is the run's time."
+    "Each CPU and each thread takes its instructions times cycles an instruction, and every miss the latency of where it "
+    f"ended, divided by how many are under way at once; a node's memory and a link at 90 % load answer later by {WAIT * 9:.0f} "
+    "latency. The longest is the run's time."
 )
 
 
 def page(results: Results, baseline: str) -> str:
     runs = results.most_threads
-    summary, other, parts = ((heading, "", _table(columns, map(row_of, results.good))) for heading, columns, row_of in tables.TABLES)
+    summary, other, parts = (
+        (heading, "", _table(columns, map(row_of, results.good))) for heading, columns, row_of in tables.TABLES
+    )
     sections = [
         ("summary", summary[0], tables.LEGEND, summary[2]),
         ("time", "Modelled time of the longest CPU or thread", f"{_MODEL} {_order(results)}", _svg(drawing.bars(runs))),
-        ("memory", "Lines of memory, by node of the CPU and of the memory", "The diagonal is local. Even over the columns is balanced.", _svg(drawing.heat(runs, "matrix"))),
-        ("caches", "Lines of other caches, by node of the CPU and of the giver", "What threads share, by intent or not.", _svg(drawing.heat(runs, "transfer_matrix"))),
+        (
+            "memory", "Lines of memory, by node of the CPU and of the memory",
+            "The diagonal is local. Even over the columns is balanced.", _svg(drawing.heat(runs, "matrix")),
+        ),
+        (
+            "caches", "Lines of other caches, by node of the CPU and of the giver",
+            "What threads share, by intent or not.", _svg(drawing.heat(runs, "transfer_matrix")),
+        ),
     ]  # fmt: skip
     if (curves := drawing.speedup(results, baseline)) is not None:
         sections.insert(2, ("speedup", "Modelled speedup by threads", "Higher is better.", _svg(curves)))
@@ -39,7 +48,9 @@ def page(results: Results, baseline: str) -> str:
     for run in runs:
         sections += _hottest(run)
     if failed := [run for run in results.runs if run.reason]:
-        sections.append(("failures", "What did not complete", "", _table(("run", "reason"), ((run.name, run.reason) for run in failed))))
+        sections.append(
+            ("failures", "What did not complete", "", _table(("run", "reason"), ((run.name, run.reason) for run in failed)))
+        )
     sections.append(("machine", "The machine", results.hardware.title, _machine(results)))
     return Template(_PAGE.read_text()).substitute(
         style=STYLE.read_text(),
@@ -55,11 +66,18 @@ def page(results: Results, baseline: str) -> str:
 def _order(results: Results) -> str:
     if len(results.most_threads) < 2:
         return ""
-    return f"The order of the allocators {'holds' if results.order_holds() else 'does not hold'} when latencies are halved and doubled."
+    holds = "holds" if results.order_holds() else "does not hold"
+    return f"The order of the allocators {holds} when latencies are halved and doubled."
 
 
 def _causes(runs: list[Run]) -> str:
-    names = {"cold": "first use", "capacity": "no room", "true_sharing": "shared", "false_sharing": "shared by chance", "upgrade": "asked for writing"}
+    names = {
+        "cold": "first use",
+        "capacity": "no room",
+        "true_sharing": "shared",
+        "false_sharing": "shared by chance",
+        "upgrade": "asked for writing",
+    }
     return _table(("", *names.values()), ([run.name, *(tables.number(run.scope.cause(name)) for name in names)] for run in runs))
 
 
@@ -67,16 +85,27 @@ def _hottest(run: Run) -> list[tuple[str, str, str, str]]:
     found = []
     mark = "".join(letter if letter.isalnum() else "-" for letter in run.name)
     if symbols := [one for one in tables.hottest_symbols(run) if one[2] + one[3]][:_MOST]:
-        rows = ((symbol, object_, tables.number(fills), tables.number(transfers)) for object_, symbol, fills, transfers in symbols)
+        rows = (
+            (symbol, object_, tables.number(fills), tables.number(transfers)) for object_, symbol, fills, transfers in symbols
+        )
         body = _table(("symbol", "object", "lines of other nodes' memory", "of their caches"), rows)
         found.append((f"symbols-{mark}", f"{run.name}: whose code fetches from other nodes", "", body))
     if stacks := run.raw["stacks"][:_MOST]:
-        rows = ((" < ".join(one["frames"]), tables.number(one["remote_fills"]), tables.number(one["transfers"])) for one in stacks)
+        rows = (
+            (" < ".join(one["frames"]), tables.number(one["remote_fills"]), tables.number(one["transfers"])) for one in stacks
+        )
         body = _table(("stack, innermost first", "lines of other nodes' memory", "of other caches"), rows, "text")
         found.append((f"stacks-{mark}", f"{run.name}: from where", "", body))
     if shared := run.raw["false_sharing"][:_MOST]:
         rows = (
-            (one["line"], one["first"], one["second"], ", ".join(map(str, one["nodes"])), one["class"] or "-", tables.number(one["times"]))
+            (
+                one["line"],
+                one["first"],
+                one["second"],
+                ", ".join(map(str, one["nodes"])),
+                one["class"] or "-",
+                tables.number(one["times"]),
+            )
             for one in shared
         )
         body = _table(("line", "first address", "second", "nodes", "allocation class", "times"), rows)

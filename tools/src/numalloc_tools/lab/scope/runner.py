@@ -23,7 +23,9 @@ class Runner:
     def results(self, target: Target, compared: list[Allocator], numbers: list[int]) -> Results:
         """All that is missing in one machine, and what stopped that one early in another one the next time."""
         wanted = [
-            measure.Wanted(allocator, number, [*self._command, "--threads", str(number)]) for number in numbers for allocator in compared
+            measure.Wanted(allocator, number, [*self._command, "--threads", str(number)])
+            for number in numbers
+            for allocator in compared
         ]
         kept = [self._store.find(*self._place(target, one), target.hardware) for one in wanted]
         missing = [number for number, run in enumerate(kept) if run is None]
@@ -35,7 +37,9 @@ class Runner:
             self._terminal.print(f"{self._scenario.name} {run.name}: {said}", markup=False, highlight=False, soft_wrap=True)
 
         if missing:
-            for place, run in zip(missing, measure.runs(target, self._counted, [wanted[one] for one in missing], {}, [], ended), strict=True):
+            for place, run in zip(
+                missing, measure.runs(target, self._counted, [wanted[one] for one in missing], {}, [], ended), strict=True
+            ):
                 kept[place] = run
         return Results(target.hardware, self._command, self._counted.as_json(), kept)
 
@@ -45,7 +49,8 @@ class Runner:
         key = {
             "command": wanted.command[1:], "allocator": allocator.name, "version": allocator.version, "threads": wanted.threads,
             "libraries": [path.stat().st_mtime for path in allocator.libraries], "machine": target.hardware.name,
-            "caches": target.hardware.caches, "tlbs": target.hardware.tlbs, "cpus": target.machine.cpus, **self._counted.as_json(),
+            "caches": target.hardware.caches, "tlbs": target.hardware.tlbs, "cpus": target.machine.cpus,
+            **self._counted.as_json(),
         }  # fmt: skip
         mark = allocator.name.replace(":", "-").replace("=", "-").replace("+", "-")
         return f"{self._scenario.name}-{target.machine.cpus}-{wanted.threads}-{mark}", key
@@ -61,5 +66,7 @@ def write(output: Path, found: figures.Found, swept: figures.Found, targets: dic
     if not written:
         return
     machine = next(iter(targets.values()))
-    (output / "figures.md").write_text(figures.markdown(found, swept, f"{machine.hardware.title}, with {machine.machine.cpus} CPUs in use"))
+    (output / "figures.md").write_text(
+        figures.markdown(found, swept, f"{machine.hardware.title}, with {machine.machine.cpus} CPUs in use")
+    )
     terminal.print(f"{output}/figures.md and {written} pages are written", highlight=False)

@@ -54,7 +54,9 @@ def target(
     cpus = values.per_node(cpus_per_node, found.nodes, "--cpus-per-node", values.count)
     memory = values.per_node(memory_per_node, found.nodes, "--memory-per-node", values.size)
     if max(cpus) > found.cpus_per_node:
-        raise Problem(f"--cpus-per-node: {max(cpus)} on a node; accepted: up to the {found.cpus_per_node} that a node of {found.name} has")
+        raise Problem(
+            f"--cpus-per-node: {max(cpus)} on a node; accepted: up to the {found.cpus_per_node} that a node of {found.name} has"
+        )
     machine = Machine(tuple(Node(c, m) for c, m in zip(cpus, memory)), tuple(map(tuple, found.distance_matrix())))
     if in_proportion:
         found = _part(found, max(cpus))

@@ -10,7 +10,16 @@ from numalloc_tools.lab.scope.results import Results, Run, summary
 HOTTEST = 8  # symbols, stacks and lines that a terminal shows
 WIDTH = 110
 _LINES = ("", "modelled time", "x 0.5, x 2", "memory lines", "remote", "of all", "fullest node", "most work")
-_ELSE = ("", "instructions", "lines of other caches", "of other nodes", "false sharing", "TLB misses", "allocator's instructions", "its remote lines")
+_ELSE = (
+    "",
+    "instructions",
+    "lines of other caches",
+    "of other nodes",
+    "false sharing",
+    "TLB misses",
+    "allocator's instructions",
+    "its remote lines",
+)
 LEGEND = (
     "Lines of 64 bytes; fullest node and most work: of a node, to the mean of all (1 is even). Times are "
     "modelled; x 0.5, x 2: with the latencies of memory and other caches so much lower and higher. "
@@ -48,7 +57,15 @@ def lines_of(run: Run) -> list[str]:
 
 def else_of(run: Run) -> list[str]:
     found = summary(run)
-    names = ("instructions", "other_caches_lines", "remote_caches_lines", "false_sharing", "tlb_misses", "allocator_instructions", "allocator_remote_lines")
+    names = (
+        "instructions",
+        "other_caches_lines",
+        "remote_caches_lines",
+        "false_sharing",
+        "tlb_misses",
+        "allocator_instructions",
+        "allocator_remote_lines",
+    )
     return [run.name, *(number(found[name]) for name in names)]
 
 
@@ -90,7 +107,9 @@ def _hottest(terminal: Console, run: Run) -> None:
             table.add_row(symbol, object_, number(fills), number(transfers))
         terminal.print(table)
     if shared := run.raw["false_sharing"][:HOTTEST]:
-        table = made(f"{run.name}: two addresses, one line (false sharing)", ("line", "first", "second", "nodes", "class", "times"))
+        table = made(
+            f"{run.name}: two addresses, one line (false sharing)", ("line", "first", "second", "nodes", "class", "times")
+        )
         for one in shared:
             nodes = ", ".join(map(str, one["nodes"]))
             table.add_row(one["line"], one["first"], one["second"], nodes, str(one["class"] or "-"), number(one["times"]))
