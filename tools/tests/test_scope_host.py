@@ -58,13 +58,15 @@ def test_rounds_are_interleaved_and_summed_up(monkeypatch, tmp_path):
         return Ended({"user": next(user), "system": 0.5})
 
     monkeypatch.setattr(host.launch, "run", ran)
-    done = subprocess.CompletedProcess([], 0, "", "==1== Collected : 1000\n")
-    monkeypatch.setattr(host.subprocess, "run", lambda *_, **__: done)
+    ends = iter([0, 1])
+    done = lambda: subprocess.CompletedProcess([], next(ends), "", "==1== Collected : 1000\n")  # noqa: E731
+    monkeypatch.setattr(host.subprocess, "run", lambda *_, **__: done())
     monkeypatch.setattr(host.shutil, "which", lambda name: f"/usr/bin/{name}")
     runs = [Run(name, 0, run([0, 1], [{"instructions": 500}, {"instructions": 510}]), MACHINE) for name in "ab"]
     found = host.beside(runs, [Allocator("a"), Allocator("b")], ["true"], 3, lambda _: None)
     assert order == ["a", "b", "b", "a", "a", "b"]
     assert [(one.allocator, one.user, one.system) for one in found] == [("a", 2.0, 0.5), ("b", 20.0, 0.5)]
+    assert [one.callgrind for one in found] == [1000, 0], "what fails under callgrind is not known"
     assert found[0].spread == pytest.approx(1 / 2.5) and found[0].off == pytest.approx(0.01)
 
 

@@ -97,7 +97,7 @@ def _callgrind(command: list[str], allocator: Allocator) -> float:
     words = [valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null", *command]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, errors="replace", cwd=Path("/tmp"))
     collected = _COLLECTED.search(done.stderr)
-    return float(collected[1]) if collected else 0.0
+    return float(collected[1]) if collected and done.returncode == 0 else 0.0
 
 
 def agreement(found: list[Beside], key: Callable[[Beside], float]) -> float:
