@@ -47,7 +47,7 @@ def recorded(nodes: int = 4, lines: int = 1000, remote: int = 0) -> dict:
     found["parties"]["allocator"] = party(nodes, instructions=10_000, remote_fills=remote)
     found["symbols"] = [
         {"object": "libnumalloc.so", "symbol": "malloc", **party(nodes, remote_fills=remote, remote_transfers=7)},
-        {"object": "larson", "symbol": "<main>", **party(nodes, remote_transfers=3)},
+        {"object": "larson", "symbol": "_Z4takeRi", **party(nodes, remote_transfers=3)},
     ]
     found["false_sharing"] = [{"line": "0x40", "first": "0x48", "second": "0x60", "nodes": [0, 3], "times": 123, "class": 16}]
     found["stacks"] = [{"frames": ["malloc", "take", "main"], "remote_fills": remote, "transfers": 5}]

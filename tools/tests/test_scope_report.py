@@ -111,7 +111,7 @@ def test_the_page_fetches_nothing_and_has_everything(two):
     ):
         assert name in links.sections
     assert "speedup" not in links.sections, "there is one number of threads"
-    assert "69.2 % of 13,000 remote" in text and "<td>larson</td>" in text and "&lt;main&gt;" in text
+    assert "69.2 % of 13,000 remote" in text and "<td>larson</td>" in text and "take(int&amp;)" in text
     assert "modelled" in text and MACHINE.sources["distances"].replace("'", "&#x27;") in text
 
 

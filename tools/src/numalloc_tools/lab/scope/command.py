@@ -41,9 +41,7 @@ def scope(
     thp: Annotated[str, typer.Option(help="Transparent huge pages: always, madvise or never.", rich_help_panel=MACHINE)] = "madvise",
     autonuma: Annotated[str, typer.Option(help="Automatic NUMA balancing: on or off.", rich_help_panel=MACHINE)] = "off",
     window: Annotated[str, typer.Option(help="From when to when: markers (of programs that have them, such as those of bench/), main (from its start to the program's exit) or whole (with loading).", rich_help_panel=COUNTED)] = "main",
-    kernel: Annotated[bool, typer.Option("--kernel", help="Count the kernel's accesses as well.", rich_help_panel=COUNTED)] = False,
     sample: Annotated[int, typer.Option(help="Watch one of so many sets of the caches: faster, for long runs.", metavar="N", rich_help_panel=COUNTED)] = 1,
-    stacks: Annotated[bool, typer.Option("--stacks", help="From where lines of other nodes are fetched, with callers.", rich_help_panel=COUNTED)] = False,
     compare: Annotated[str, typer.Option(help=f"Allocators, one run each: some of {', '.join(allocators.NAMES)}; with {allocators.BOUND} behind a name, its threads are bound.", metavar="NAMES", rich_help_panel=COMPARED)] = allocators.OURS,
     allocator: Annotated[Optional[list[str]], typer.Option(help="Another library to compare. Repeatable.", metavar="NAME=PATH", rich_help_panel=COMPARED)] = None,
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to count; else build/release's.", rich_help_panel=COMPARED)] = None,
@@ -74,7 +72,7 @@ def scope(
     target = settings.target(
         preset, machine_file, nodes, nodes_per_package, cpus_per_node, memory_per_node, changes or [], parallelism, in_proportion
     )
-    counted = _counted(window, kernel, sample, stacks, thp, autonuma, timeout)
+    counted = _counted(window, sample, thp, autonuma, timeout)
     numbers = thread_numbers(threads, command)
     for path, flag in ((json_file, "--json"), (html, "--html")):
         if path and not path.absolute().parent.is_dir():
@@ -117,7 +115,7 @@ def scope(
     sys.exit(0 if len(results.good) == len(results.runs) else 1)
 
 
-def _counted(window: str, kernel: bool, sample: int, stacks: bool, thp: str, autonuma: str, timeout: int) -> Settings:
+def _counted(window: str, sample: int, thp: str, autonuma: str, timeout: int) -> Settings:
     values.choice(window, WINDOWS, "--window")
     values.choice(thp, ("always", "madvise", "never"), "--thp")
     values.choice(autonuma, ("on", "off"), "--autonuma")
@@ -125,7 +123,7 @@ def _counted(window: str, kernel: bool, sample: int, stacks: bool, thp: str, aut
         raise Problem(f"--sample: {sample} is not understood; accepted: 1 (every set), 2, 4, 8 ... {MOST_SAMPLED}")
     if timeout < 1:
         raise Problem(f"--timeout: {timeout} is not a time; accepted: whole seconds, 1 or more")
-    return Settings(window, kernel, sample, stacks, thp, autonuma == "on", timeout)
+    return Settings(window, sample, thp, autonuma == "on", timeout)
 
 
 def _check_host(rounds: int, window: str, numbers: list[int], environment: dict[str, str]) -> None:

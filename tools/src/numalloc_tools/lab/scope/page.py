@@ -90,7 +90,7 @@ def _hottest(run: Run) -> list[tuple[str, str, str, str]]:
         )
         body = _table(("symbol", "object", "lines of other nodes' memory", "of their caches"), rows)
         found.append((f"symbols-{mark}", f"{run.name}: whose code fetches from other nodes", "", body))
-    if stacks := run.raw["stacks"][:_MOST]:
+    if stacks := run.raw.get("stacks", [])[:_MOST]:
         rows = (
             (" < ".join(one["frames"]), tables.number(one["remote_fills"]), tables.number(one["transfers"])) for one in stacks
         )

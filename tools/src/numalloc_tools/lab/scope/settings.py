@@ -19,9 +19,7 @@ class Settings:
     """What is counted in each run."""
 
     window: str = "main"
-    kernel: bool = False
     sample: int = 1
-    stacks: bool = False
     thp: str = "madvise"
     autonuma: bool = False
     timeout: int = 3600  # seconds

@@ -6,9 +6,11 @@ from rich.table import Table
 
 from numalloc_tools.lab.scope.model import PARTS
 from numalloc_tools.lab.scope.results import Results, Run, summary
+from numalloc_tools.profile.symbols import demangled
 
 HOTTEST = 8  # symbols, stacks and lines that a terminal shows
 WIDTH = 110
+LONGEST = 60  # letters of a symbol: those of templates have hundreds
 _LINES = ("", "modelled time", "x 0.5, x 2", "memory lines", "remote", "of all", "fullest node", "most work")
 _ELSE = (
     "",
@@ -104,7 +106,7 @@ def _hottest(terminal: Console, run: Run) -> None:
     if symbols:
         table = made(f"{run.name}: whose code fetches lines from other nodes", ("symbol", "object", "of memory", "of caches"))
         for object_, symbol, fills, transfers in symbols:
-            table.add_row(symbol, object_, number(fills), number(transfers))
+            table.add_row(symbol[:LONGEST], object_, number(fills), number(transfers))
         terminal.print(table)
     if shared := run.raw["false_sharing"][:HOTTEST]:
         table = made(
@@ -114,14 +116,18 @@ def _hottest(terminal: Console, run: Run) -> None:
             nodes = ", ".join(map(str, one["nodes"]))
             table.add_row(one["line"], one["first"], one["second"], nodes, str(one["class"] or "-"), number(one["times"]))
         terminal.print(table)
-    for one in run.raw["stacks"][:HOTTEST]:
+    for one in run.raw.get("stacks", [])[:HOTTEST]:
         lines = f"{number(one['remote_fills'])} of memory, {number(one['transfers'])} of caches"
         terminal.print(f"{run.name}: {lines}: {' < '.join(one['frames'])}", markup=False, highlight=False, soft_wrap=True)
 
 
 def hottest_symbols(run: Run) -> list[tuple[str, str, float, float]]:
     """Object, symbol, lines of other nodes' memory and caches; the most first."""
-    found = [(one["object"], one["symbol"], one["remote_fills"], one["remote_transfers"]) for one in run.raw["symbols"]]
+    names = demangled({one["symbol"] for one in run.raw["symbols"]})
+    found = [
+        (one["object"], names.get(one["symbol"], one["symbol"]), one["remote_fills"], one["remote_transfers"])
+        for one in run.raw["symbols"]
+    ]
     return sorted(found, key=lambda one: -(one[2] + one[3]))
 
 
