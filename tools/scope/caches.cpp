@@ -166,6 +166,14 @@ int Caches::nearest_holder(unsigned cpu, uint32_t line, const Holders& holders) 
     return found;
 }
 
+void Caches::count_transfer(unsigned cpu, unsigned node, const Who& who) const {
+    const bool remote = node != topology_.node_of_cpu[cpu];
+    who.each([&](Counts& counts) {
+        ++counts.transfers[node];
+        counts.remote_transfers += remote;
+    });
+}
+
 uint32_t Caches::fetch_into_l2(unsigned cpu, uint64_t address, uint32_t line, bool store, const Who& who) {
     Core& core = cores_[cpu];
     Holders& holders = directory_[line];
@@ -178,7 +186,7 @@ uint32_t Caches::fetch_into_l2(unsigned cpu, uint64_t address, uint32_t line, bo
     if (owner != NO_CPU) {
         const uint32_t theirs = cores_[owner].l2.find(line);
         const unsigned node = topology_.node_of_cpu[owner];
-        who.each([&](Counts& counts) { ++counts.transfers[node]; });
+        count_transfer(cpu, node, who);
         written_elsewhere = cores_[owner].l2[theirs].state == MODIFIED;
         if (written_elsewhere) fresh.foreign = written(uses(cores_[owner], theirs));
         if (store) publish(owner, theirs);
@@ -186,12 +194,16 @@ uint32_t Caches::fetch_into_l2(unsigned cpu, uint64_t address, uint32_t line, bo
     } else if (last_[own].use(line) != NO_SLOT) {
         who.each([](Counts& counts) { ++counts.llc_hits; });
     } else if (const int node = nearest_holder(cpu, line, holders); node >= 0) {
-        who.each([&](Counts& counts) { ++counts.transfers[static_cast<unsigned>(node)]; });
+        count_transfer(cpu, static_cast<unsigned>(node), who);
     } else {
         shared = false;
         holders.groups = 0;
         const unsigned home = topology_.home(line);
-        who.each([&](Counts& counts) { ++counts.fills[home]; });
+        const bool remote = home != topology_.node_of_cpu[cpu];
+        who.each([&](Counts& counts) {
+            ++counts.fills[home];
+            counts.remote_fills += remote;
+        });
     }
 
     Words missed = 0;

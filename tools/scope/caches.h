@@ -79,6 +79,7 @@ private:
 
     uint32_t fetch(unsigned cpu, uint64_t address, uint32_t line, bool store, const Who& who);
     uint32_t fetch_into_l2(unsigned cpu, uint64_t address, uint32_t line, bool store, const Who& who);
+    void count_transfer(unsigned cpu, unsigned node, const Who& who) const;
     void make_writable(unsigned cpu, uint32_t slot, const Who& who);
     int nearest_holder(unsigned cpu, uint32_t line, const Holders& holders);
     bool in_group(unsigned group, uint32_t line) const;

@@ -65,5 +65,4 @@ def _is_allocators(place: elf.Place, allocators: set[str]) -> bool:
 
 
 def _from_afar(counts: dict) -> int:
-    """By code it is not known on which node the CPU was; so all fills and transfers."""
-    return sum(counts["fills"]) + sum(counts["transfers"])
+    return counts["remote_fills"] + counts["remote_transfers"]

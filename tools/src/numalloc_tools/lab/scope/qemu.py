@@ -32,12 +32,18 @@ class Emulator:
         return _told(self.program, self.environment)
 
 
-@cache_result
-def found() -> Emulator:
+def at_hand() -> Emulator | None:
+    """What is here already; nothing is fetched."""
     own = shutil.which(X86_64.qemu)
     if own and _is_new_enough(_told(own, {})):
         return Emulator(own)
-    emulator = _unpacked(_backport())
+    kept = cache.directory("qemu") / "backport"
+    return _unpacked(kept) if kept.is_dir() else None
+
+
+@cache_result
+def found() -> Emulator:
+    emulator = at_hand() or _unpacked(_backport())
     told = _told(emulator.program, emulator.environment)
     if not _is_new_enough(told):
         raise Problem(
