@@ -107,9 +107,10 @@ def numalloc(*words: str) -> int:
 
 
 def test_a_second_call_goes_on(tree, monkeypatch, capsys):
-    asked = []
+    asked, scales = [], []
 
     def counts_of(machine, job, settings):
+        scales.append(job.command[job.command.index("--scale") + 1])
         asked.append((job.command[-1], "LD_PRELOAD" in job.environment, machine.cpus))
         if len(asked) == 2:
             return "boom"
@@ -140,6 +141,8 @@ def test_a_second_call_goes_on(tree, monkeypatch, capsys):
     assert numalloc(*words, "--groups", "speedup", "--sweep-cpus-per-node", "1") == 0
     assert [threads for threads, _, _ in asked[5:]] == ["1", "1", "2", "2", "4", "4"], "8 threads on 8 CPUs are there already"
     assert (tree / "out/threadtest-speedup.html").is_file()
+    assert numalloc(*words, "--scale", "0.5") == 0
+    assert scales == ["0.02"] * 11 + ["0.01"] * 2, "and other work is too"
 
 
 @pytest.mark.parametrize(
@@ -147,6 +150,7 @@ def test_a_second_call_goes_on(tree, monkeypatch, capsys):
     [
         (["--groups", "all"], "--groups: 'all' is unknown; accepted: compare, binding, mechanisms, speedup"),
         (["--only", "vax*"], "--only: 'vax*' fits no program; accepted: threadtest, larson"),
+        (["--scale", "0"], "--scale: 0 is too little; accepted: more than 0, such as 0.5"),
         (["--timeout", "-1"], "--timeout: -1 is not a time; accepted: whole seconds"),
         (["--allocators", "nomalloc"], "--allocators: 'nomalloc' is unknown"),
         (["--cpus-per-node", "17"], "--cpus-per-node: 17 on a node"),

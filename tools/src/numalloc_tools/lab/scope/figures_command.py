@@ -34,6 +34,7 @@ def run(
     cpus_per_node: Annotated[int, typer.Option(help="CPUs of each node; one thread runs for each.")] = 2,
     sweep_cpus_per_node: Annotated[int, typer.Option(help="CPUs of each node for the group speedup.")] = 16,
     whole: Annotated[bool, typer.Option("--whole-nodes", help="Last-level caches and bandwidths as the machine has them; else in proportion to the CPUs.")] = False,
+    scale: Annotated[float, typer.Option(help="Times each program's work; less is faster, and more of it is what programs do but once.")] = 1.0,
     timeout: Annotated[int, typer.Option(help="Seconds for each run.")] = 3600,
 ) -> None:
     """Count the programs of bench/ under numalloc and its peers, and write the paper's figures 4 to 8.
@@ -49,6 +50,8 @@ def run(
     chosen = [one for one in scenarios.ALL if fnmatchcase(one.name, only)]
     if not chosen:
         raise Problem(f"--only: '{only}' fits no program; accepted: {', '.join(one.name for one in scenarios.ALL)}")
+    if not scale > 0:
+        raise Problem(f"--scale: {scale:g} is too little; accepted: more than 0, such as 0.5")
     if timeout < 1:
         raise Problem(f"--timeout: {timeout} is not a time; accepted: whole seconds, 1 or more")
     terminal = Console()
@@ -71,7 +74,7 @@ def run(
     found, swept = {}, {}
     try:
         for one in chosen:
-            runner = Runner(store, counted, known[one.program].command, one, terminal)
+            runner = Runner(store, counted, known[one.program].command, one, scale, terminal)
             compared = list({name.name: name for group in ("compare", "binding", "mechanisms") for name in sets[group]}.values())
             if compared:
                 found[one.name] = runner.results(small[one.name], compared, [small[one.name].machine.cpus])

@@ -16,9 +16,11 @@ from numalloc_tools.lab.scope.store import Store
 class Runner:
     """Runs one program, or takes what was kept."""
 
-    def __init__(self, store: Store, counted: Settings, command: tuple[str, ...], scenario: Scenario, terminal: Console):
+    def __init__(
+        self, store: Store, counted: Settings, command: tuple[str, ...], scenario: Scenario, scale: float, terminal: Console
+    ):
         self._store, self._counted, self._scenario, self._terminal = store, counted, scenario, terminal
-        self._command = [*command, *scenario.words]
+        self._command = [*command, "--scale", f"{scenario.scale * scale:g}", *scenario.words]
 
     def results(self, target: Target, compared: list[Allocator], numbers: list[int]) -> Results:
         """All that is missing in one machine, and what stopped that one early in another one the next time."""

@@ -2,41 +2,40 @@
 
 from dataclasses import dataclass
 
-PAIRS, SWEEP = "each peer with and without binding, and numalloc's mechanisms", "speedup by threads"
-
 
 @dataclass(frozen=True)
 class Scenario:
     name: str
     program: str  # of bench/programs.json
-    words: tuple[str, ...]  # besides --threads
+    scale: float
+    words: tuple[str, ...]  # besides --threads and --scale
     memory: str = "512M"  # of a node
 
 
-def _of(program: str, scale: str, *words: str, memory: str = "512M", name: str = "") -> Scenario:
-    return Scenario(name or program, program, ("--scale", scale, *words), memory)
+def _of(program: str, scale: float, *words: str, memory: str = "512M", name: str = "") -> Scenario:
+    return Scenario(name or program, program, scale, words, memory)
 
 
 # larson's threads hand over more often than at scale 1, so that there are generations; "larson-own": its threads set
 # up their objects themselves, else main does, and what it has set up is remote to most of them.
 ALL = (
-    _of("threadtest", "0.02"),
-    _of("larson", "0.2", "--lifetime", "20000"),
-    _of("larson", "0.2", "--lifetime", "20000", "--first", "2", name="larson-own"),
-    _of("cache-scratch", "0.02"),
-    _of("cache-thrash", "0.02"),
-    _of("producer-consumer", "0.05"),
-    _of("exchange", "0.05"),
-    _of("generations", "0.05"),
-    _of("hash-maps", "0.1"),
-    _of("json-trees", "0.05"),
-    _of("trees", "0.05"),
-    _of("lists", "0.05"),
-    _of("strings", "0.05"),
-    _of("server", "0.05"),
-    _of("growing-arrays", "0.05"),
-    _of("allocator-study", "0.05"),
-    _of("amd-numa", "0.01", memory="1G"),
+    _of("threadtest", 0.02),
+    _of("larson", 0.2, "--lifetime", "20000"),
+    _of("larson", 0.2, "--lifetime", "20000", "--first", "2", name="larson-own"),
+    _of("cache-scratch", 0.02),
+    _of("cache-thrash", 0.02),
+    _of("producer-consumer", 0.05),
+    _of("exchange", 0.05),
+    _of("generations", 0.05),
+    _of("hash-maps", 0.1),
+    _of("json-trees", 0.05),
+    _of("trees", 0.05),
+    _of("lists", 0.05),
+    _of("strings", 0.05),
+    _of("server", 0.05),
+    _of("growing-arrays", 0.05),
+    _of("allocator-study", 0.05),
+    _of("amd-numa", 0.01, memory="1G"),
 )
 SWEPT = ("threadtest", "larson-own", "cache-scratch", "cache-thrash")
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
