@@ -20,10 +20,10 @@ def run(node_of_cpu: list[int], cpus: list[dict], threads: list[dict] = (), **mo
     """A row for each CPU; its node is that of the CPU."""
     nodes = max(node_of_cpu) + 1
     return {
-        "version": 1, "machine": {"nodes": nodes, "node_of_cpu": node_of_cpu}, "window": "main", "kernel": False, "sample": 1,
+        "version": 1, "machine": {"nodes": nodes, "node_of_cpu": node_of_cpu}, "window": "main", "sample": 1,
         "cpus": [{"cpu": number, **counts(nodes, **one)} for number, one in enumerate(cpus)],
         "threads": [{"thread": number, **counts(nodes, **one)} for number, one in enumerate(threads)],
-        "parties": {"program": party(nodes), "allocator": party(nodes)}, "symbols": [], "false_sharing": [], "stacks": [],
+        "parties": {"program": party(nodes), "allocator": party(nodes)}, "symbols": [], "false_sharing": [],
         "seconds_of_host": 2.0,
         **more,
     }  # fmt: skip
@@ -50,7 +50,6 @@ def recorded(nodes: int = 4, lines: int = 1000, remote: int = 0) -> dict:
         {"object": "larson", "symbol": "_Z4takeRi", **party(nodes, remote_transfers=3)},
     ]
     found["false_sharing"] = [{"line": "0x40", "first": "0x48", "second": "0x60", "nodes": [0, 3], "times": 123, "class": 16}]
-    found["stacks"] = [{"frames": ["malloc", "take", "main"], "remote_fills": remote, "transfers": 5}]
     return found
 
 

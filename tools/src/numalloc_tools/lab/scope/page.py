@@ -16,7 +16,7 @@ from numalloc_tools.lab.scope.model import WAIT
 from numalloc_tools.lab.scope.results import Results, Run
 
 _PAGE = Path(__file__).with_name("page.html")
-_MOST = 25  # rows of a table of symbols, stacks or lines
+_MOST = 25  # rows of a table of symbols or lines
 _MODEL = (
     "Each CPU and each thread takes its instructions times cycles an instruction, and every miss the latency of where it "
     f"ended, divided by how many are under way at once; a node's memory and a link at 90 % load answer later by {WAIT * 9:.0f} "
@@ -90,12 +90,6 @@ def _hottest(run: Run) -> list[tuple[str, str, str, str]]:
         )
         body = _table(("symbol", "object", "lines of other nodes' memory", "of their caches"), rows)
         found.append((f"symbols-{mark}", f"{run.name}: whose code fetches from other nodes", "", body))
-    if stacks := run.raw.get("stacks", [])[:_MOST]:
-        rows = (
-            (" < ".join(one["frames"]), tables.number(one["remote_fills"]), tables.number(one["transfers"])) for one in stacks
-        )
-        body = _table(("stack, innermost first", "lines of other nodes' memory", "of other caches"), rows, "text")
-        found.append((f"stacks-{mark}", f"{run.name}: from where", "", body))
     if shared := run.raw["false_sharing"][:_MOST]:
         rows = (
             (

@@ -8,7 +8,7 @@ from numalloc_tools.lab.scope.model import PARTS
 from numalloc_tools.lab.scope.results import Results, Run, summary
 from numalloc_tools.profile.symbols import demangled
 
-HOTTEST = 8  # symbols, stacks and lines that a terminal shows
+HOTTEST = 8  # symbols and lines that a terminal shows
 WIDTH = 110
 LONGEST = 60  # letters of a symbol: those of templates have hundreds
 _LINES = ("", "modelled time", "x 0.5, x 2", "memory lines", "remote", "of all", "fullest node", "most work")
@@ -116,9 +116,6 @@ def _hottest(terminal: Console, run: Run) -> None:
             nodes = ", ".join(map(str, one["nodes"]))
             table.add_row(one["line"], one["first"], one["second"], nodes, str(one["class"] or "-"), number(one["times"]))
         terminal.print(table)
-    for one in run.raw.get("stacks", [])[:HOTTEST]:
-        lines = f"{number(one['remote_fills'])} of memory, {number(one['transfers'])} of caches"
-        terminal.print(f"{run.name}: {lines}: {' < '.join(one['frames'])}", markup=False, highlight=False, soft_wrap=True)
 
 
 def hottest_symbols(run: Run) -> list[tuple[str, str, float, float]]:
