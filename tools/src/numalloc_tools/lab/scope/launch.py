@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from numalloc_tools.lab import batch, kernel, programs
+from numalloc_tools.lab import batch, clock, kernel, programs
 from numalloc_tools.lab.accelerator import Accelerator
 from numalloc_tools.lab.architecture import X86_64
 from numalloc_tools.lab.image import find_program
@@ -18,6 +18,9 @@ from numalloc_tools.problem import Problem
 
 # Programs and the kernel's map of memory lie where the plugin expects them; one set of page tables a process.
 _KERNEL_ARGUMENTS = ("norandmaps", "nokaslr", "no5lvl", "nopti")
+# What is done by the clock would else be done hundreds of times too often for each instruction; more, and booting,
+# which waits by the clock as well, takes minutes.
+_SLOWER = 20
 # They run the program that their arguments name.
 _WRAPPERS = {"numactl", "taskset", "setarch", "env", "nice", "ionice", "chrt", "stdbuf", "prlimit", "timeout"}
 _INTERPRETERS_DEEP = 4  # as in the kernel
@@ -85,7 +88,7 @@ def run(
 
         report = batch.run(
             machine, started, kernel_image=switches.pop("kernel_image", None) or kernel.image(), on_end=ended,
-            acceleration=acceleration, kernel_arguments=_KERNEL_ARGUMENTS, **switches,
+            acceleration=acceleration, kernel_arguments=(*_KERNEL_ARGUMENTS, *clock.slower(_SLOWER)), **switches,
         )  # fmt: skip
     for name, result in report.results.items():
         counted.setdefault(name, Counted(result, None))
