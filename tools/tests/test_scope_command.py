@@ -92,7 +92,7 @@ def test_bad_input_is_one_line_and_status_2(words, said, library, capsys):
 @pytest.fixture
 def library(tmp_path):
     path = tmp_path / "libnumalloc.so"
-    path.touch()
+    path.write_bytes(b"\x7fELF")
     return str(path)
 
 

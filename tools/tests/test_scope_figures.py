@@ -92,7 +92,7 @@ def tree(tmp_path):
     for row in rows:
         (tmp_path / "build/release/bench" / row["name"]).touch()
     library = tmp_path / "build/release/libnumalloc.so"
-    library.touch()
+    library.write_bytes(b"\x7fELF")
     return tmp_path
 
 
