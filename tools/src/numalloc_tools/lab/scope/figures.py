@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from textwrap import fill
 
 from numalloc_tools.bench.allocators import BASELINE, BOUND, shown
 from numalloc_tools.lab.allocators import OURS
@@ -9,6 +10,7 @@ from numalloc_tools.lab.scope import tables
 from numalloc_tools.lab.scope.results import Results, Run
 from numalloc_tools.lab.scope.scenarios import BALANCE_PROMISED, PROMISED, REMOTE_PROMISED
 
+_WIDTH = 110
 Found = dict[str, Results]  # by scenario
 
 
@@ -19,7 +21,7 @@ def markdown(found: Found, swept: Found, machine: str) -> str:
         *_promises(found), *_times(found), *_lines(found), *_binding(found), *_mechanisms(found), *_speedups(swept),
         *_study(found),
     ]  # fmt: skip
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part if part.startswith(("|", "#")) else fill(part, _WIDTH) for part in parts) + "\n"
 
 
 def table(headings: list[str], rows: list[list[str]]) -> str:
@@ -58,7 +60,9 @@ def _promises(found: Found) -> list[str]:
             missed.append(name)
     if not rows:
         return []
-    heading = "## What is promised of numalloc\n\nLess than 1 % of memory lines remote, the fullest node at most 1.2 times the mean."
+    heading = (
+        "## What is promised of numalloc\n\nLess than 1 % of memory lines remote, the fullest node at most 1.2 times the mean."
+    )
     said = f"Not kept: {', '.join(missed)}." if missed else "Kept in all of them."
     return [
         heading,
