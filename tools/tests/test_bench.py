@@ -129,9 +129,10 @@ def test_machine_and_settings_are_told(results):
 
 
 def test_what_goes_wrong_is_a_row_that_says_so(tree):
+    (tree / "cut.so").write_bytes((tree / "build/release/aborts.so").read_bytes()[:512])
     done = bench(
         tree, "--only", "bad", "--allocators", "glibc", "--allocator", "aborts=build/release/aborts.so",
-        "--allocator", "text=bench/programs.json", "--rounds", "1", "--limit", "0.5", "--json", "bad.json",
+        "--allocator", "cut=cut.so", "--rounds", "1", "--limit", "0.5", "--json", "bad.json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = {(run.program, run.allocator): run for run in read(tree / "bad.json").runs}
@@ -143,7 +144,7 @@ def test_what_goes_wrong_is_a_row_that_says_so(tree):
     assert glibc["damaged"][0] == "wrong"
     assert glibc["unbuilt"][0] == "missing" and "--target bench" in glibc["unbuilt"][1]
     assert rows["hangs", "aborts"].status == "crash"
-    assert rows["fails", "text"].status == "not loaded"
+    assert rows["fails", "cut"].status == "not loaded"
     for word in ("timeout", "crash", "failed", "wrong", "missing", "not loaded"):
         assert word in done.stdout
 
