@@ -100,7 +100,8 @@ namespace {
 
 constexpr std::uint32_t free_bytes_keep = 100;  // milliseconds
 
-struct Reading {
+// A cache line each: different nodes' threads write them.
+struct alignas(64) Reading {
     std::atomic<std::uint32_t> at;
     std::atomic<Bytes> bytes_plus_one;  // 0: never read
 };
