@@ -12,6 +12,7 @@ from pathlib import Path
 
 import guest_tests
 import pytest
+from aarch64_choice import BUILD, CHOICE
 from numalloc_tools.lab import batch, kernel
 from numalloc_tools.lab.allocators import Allocator
 from numalloc_tools.lab.architecture import AARCH64
@@ -19,21 +20,11 @@ from numalloc_tools.lab.prove_command import measure
 from numalloc_tools.lab.run_command import build_machine
 from numalloc_tools.lab.scenarios import THREADS_ARE, Switches, generations, listing1
 
-BUILD = guest_tests.ROOT / "build/aarch64"
 LONG = os.environ.get("NUMALLOC_TEST_LONG") == "1"
 OWN_KERNEL = os.environ.get("NUMALLOC_TEST_KERNEL")
 PAGES = ("4K", "16K") if not OWN_KERNEL else ("own",)
 NODES = 4
 
-# What differs with the architecture and with the page: space, purging, moved blocks, threads, fork, first and last calls.
-CHOICE = {
-    "4K": ["unit.lock_test", "unit.remote_lists_test", "survive.first_and_last", "threads.endings"],
-    "16K": [
-        "unit.address_space_test", "unit.region_test", "unit.pages_move_test", "survive.first_and_last", "survive.victim",
-        "survive.small_stacks", "api.Move", "api.Free", "api.huge_pages_auto",
-    ],
-}  # fmt: skip
-CHOICE["own"] = CHOICE["16K"]
 PROOF = listing1(["64K", "64"], ["left", "other"], ["free"], 1, 1 << 20)
 WHOLE_PROOF = listing1(["1M", "64K", "4K", "64"], ["own", "left", "other"], list(THREADS_ARE), 1, 4 << 20) + generations(list(THREADS_ARE), 4)
 
