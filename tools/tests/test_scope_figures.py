@@ -143,6 +143,7 @@ def test_a_second_call_goes_on(tree, monkeypatch, capsys):
     assert (tree / "out/threadtest-speedup.html").is_file()
     assert numalloc(*words, "--scale", "0.5") == 0
     assert scales == ["0.02"] * 11 + ["0.01"] * 2, "and other work is too"
+    assert numalloc(*words) == 0 and len(scales) == 13, "which leaves what was kept before"
 
 
 @pytest.mark.parametrize(

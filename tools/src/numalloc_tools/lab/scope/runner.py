@@ -20,7 +20,8 @@ class Runner:
         self, store: Store, counted: Settings, command: tuple[str, ...], scenario: Scenario, scale: float, terminal: Console
     ):
         self._store, self._counted, self._scenario, self._terminal = store, counted, scenario, terminal
-        self._command = [*command, "--scale", f"{scenario.scale * scale:g}", *scenario.words]
+        self._scale = f"{scenario.scale * scale:g}"
+        self._command = [*command, "--scale", self._scale, *scenario.words]
 
     def results(self, target: Target, compared: list[Allocator], numbers: list[int]) -> Results:
         """All that is missing in one machine, and what stopped that one early in another one the next time."""
@@ -55,7 +56,7 @@ class Runner:
             **self._counted.as_json(),
         }  # fmt: skip
         mark = allocator.name.replace(":", "-").replace("=", "-").replace("+", "-")
-        return f"{self._scenario.name}-{target.machine.cpus}-{wanted.threads}-{mark}", key
+        return f"{self._scenario.name}-{self._scale}-{target.machine.cpus}-{wanted.threads}-{mark}", key
 
 
 def write(output: Path, found: figures.Found, swept: figures.Found, targets: dict[str, Target], terminal: Console) -> None:
