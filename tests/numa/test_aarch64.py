@@ -35,7 +35,7 @@ def kernel_of(pages: str) -> Path:
 
 def names_of(pages: str) -> list[str]:
     if not LONG:
-        return CHOICE[pages]
+        return list(CHOICE[pages])
     return guest_tests.going(BUILD, ["*"]) if BUILD.is_dir() else ["the build"]
 
 
