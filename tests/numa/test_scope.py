@@ -20,6 +20,7 @@ JOBS = {
     "pingpong": ("pingpong", ROUNDS),
     "one-word": ("words", ROUNDS, 0),
     "two-words": ("words", ROUNDS, 8),
+    "atomics": ("atomics", ROUNDS),
 }
 
 
@@ -127,6 +128,13 @@ def test_words_of_one_line_are_false_sharing(marked):
 def test_one_word_is_true_sharing(marked):
     causes = total(counted(marked, "one-word"))["causes"]
     assert about(causes["true_sharing"], 4 * ROUNDS) and causes["false_sharing"] < 100
+
+
+def test_an_atomic_instruction_fetches_its_line_for_writing(marked):
+    """Else it would be charged twice: the line, and then the leave to write. What is left is that of `turn`."""
+    found = total(counted(marked, "atomics"))
+    assert about(sum(found["transfers"]), 4 * ROUNDS)
+    assert about(found["causes"]["upgrade"], 2 * ROUNDS)
 
 
 def test_code_and_threads_add_up_to_the_machine(marked):

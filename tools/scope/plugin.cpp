@@ -14,6 +14,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "instructions.h"
 #include "qemu_plugin.h"
 #include "report.h"
 #include "scope_markers.h"
@@ -274,19 +275,21 @@ template <bool STORE>
     access_line<STORE>(cpu, info, next, left, site);
 }
 
-template <bool STORE> inline void access(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Site& site) {
+// TO_WRITE: the line is asked for writing, which an instruction that reads and writes in one does when it reads.
+template <bool STORE, bool TO_WRITE> inline void access(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Site& site) {
     ++(STORE ? cpu.stores : cpu.loads);
     ++(STORE ? site.stores : site.loads);
     if (!site.bytes) [[unlikely]] site.bytes = 1u << qemu_plugin_mem_size_shift(info);
     const unsigned offset = address & 63;
-    if (offset + site.bytes > 64) [[unlikely]] return access_two_lines<STORE>(cpu, info, address, site);
+    if (offset + site.bytes > 64) [[unlikely]] return access_two_lines<TO_WRITE>(cpu, info, address, site);
     const Words words = ((1u << ((site.bytes + 3) >> 2)) - 1) << (offset >> 2);
-    access_line<STORE>(cpu, info, address, words & 0xffff, site);
+    access_line<TO_WRITE>(cpu, info, address, words & 0xffff, site);
 }
 
-template <bool STORE> void on_access(unsigned number, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
+template <bool STORE, bool TO_WRITE>
+void on_access(unsigned number, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
     Vcpu& cpu = *vcpus[number];
-    if (cpu.counting) access<STORE>(cpu, info, address, *static_cast<Site*>(data));
+    if (cpu.counting) access<STORE, TO_WRITE>(cpu, info, address, *static_cast<Site*>(data));
 }
 
 void write_report(int status) {
@@ -363,27 +366,22 @@ void on_system_call(unsigned number, void*) {
     if (cpu.counting && read(cpu, &Registers::rax) == EXIT) threads.erase(read(cpu, &Registers::fs_base) ^ cpu.process << 1);
 }
 
-bool is_pause(const uint8_t* code, size_t size) { return size == 2 && code[0] == 0xf3 && code[1] == 0x90; }
-
 void watch(qemu_plugin_insn* instruction) {
     const uint64_t address = qemu_plugin_insn_vaddr(instruction);
     Site& site = totals.sites[address];
     site.address = address;
-    qemu_plugin_register_vcpu_mem_cb(instruction, on_access<false>, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R, &site);
-    qemu_plugin_register_vcpu_mem_cb(instruction, on_access<true>, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, &site);
+    uint8_t code[LONGEST_INSTRUCTION];
+    const size_t size = qemu_plugin_insn_data(instruction, code, sizeof code);
+    const auto loaded = is_atomic(code, size) ? on_access<false, true> : on_access<false, false>;
+    qemu_plugin_register_vcpu_mem_cb(instruction, loaded, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R, &site);
+    qemu_plugin_register_vcpu_mem_cb(instruction, on_access<true, true>, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, &site);
     const auto call = [&](qemu_plugin_vcpu_udata_cb_t what, void* data) {
         qemu_plugin_register_vcpu_insn_exec_cb(instruction, what, QEMU_PLUGIN_CB_R_REGS, data);
     };
     if (mains.contains(address)) call(on_main, &site);
-    uint8_t code[7];
-    const size_t size = qemu_plugin_insn_data(instruction, code, sizeof code);
-    if (size == 2 && code[0] == 0x0f && code[1] == 0x05) call(on_system_call, nullptr);
+    if (is_system_call(code, size)) call(on_system_call, nullptr);
     if (is_pause(code, size)) call(on_pause, nullptr);
-    if (size == sizeof code && code[0] == 0x0f && code[1] == 0x1f && code[2] == 0x80) {
-        uint32_t what;
-        memcpy(&what, code + 3, sizeof what);
-        if (what >= SCOPE_MARK_LAUNCHER && what <= SCOPE_MARK_END) call(on_marker, reinterpret_cast<void*>(uintptr_t{what}));
-    }
+    if (const uint32_t what = marker(code, size)) call(on_marker, reinterpret_cast<void*>(uintptr_t{what}));
 }
 
 Block& new_block(qemu_plugin_tb* tb, size_t count) {

@@ -1,5 +1,6 @@
 /* What numascope has to count exactly: scoped walk BYTES NODE|interleave PASSES | stride BYTES always|never PASSES |
-   list BYTES PASSES | pingpong ROUNDS | words ROUNDS OFFSET. The window is between the markers. */
+   list BYTES PASSES | pingpong ROUNDS | words ROUNDS OFFSET | atomics ROUNDS. The window is between the
+   markers. */
 #define _GNU_SOURCE
 #include <linux/mempolicy.h>
 #include <pthread.h>
@@ -92,6 +93,19 @@ static void* scribble(void* cpu) {
     return NULL;
 }
 
+static void* add(void* cpu) {
+    run_on((int)(intptr_t)cpu);
+    const long mine = (intptr_t)cpu != 0;
+    pthread_barrier_wait(&shared.ready);
+    for (long round = 0; round < shared.rounds; ++round) {
+        while ((shared.turn & 1) != mine) __builtin_ia32_pause();
+        __atomic_fetch_add(&shared.lines[0], 1, __ATOMIC_RELAXED);
+        __atomic_exchange_n(&shared.lines[1], 1, __ATOMIC_RELAXED);
+        shared.turn = shared.turn + 1;
+    }
+    return NULL;
+}
+
 static void together(void* (*what)(void*), int cpus) {
     pthread_t threads[2];
     pthread_barrier_init(&shared.ready, NULL, 3);
@@ -128,6 +142,9 @@ int main(int count, char** arguments) {
         shared.rounds = number;
         shared.offset = atoi(arguments[3]);
         together(scribble, cpus);
+    } else if (!strcmp(what, "atomics")) {
+        shared.rounds = number;
+        together(add, cpus);
     } else {
         return 2;
     }

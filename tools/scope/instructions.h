@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What x86-64's instructions are that numascope treats in a way of their own, by their bytes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "scope_markers.h"
+
+namespace scope {
+
+constexpr size_t LONGEST_INSTRUCTION = 15;
+
+// With a lock prefix, or an exchange with memory, which needs none.
+inline bool is_atomic(const uint8_t* code, size_t size) {
+    constexpr uint8_t LOCK = 0xf0, REX = 0x40, XCHG = 0x86, REGISTERS_ONLY = 0xc0;
+    constexpr std::string_view PREFIXES = "\x66\x67\xf2\xf3\x2e\x36\x3e\x26\x64\x65";
+    size_t at = 0;
+    while (at < size && PREFIXES.find(static_cast<char>(code[at])) != std::string_view::npos) ++at;
+    if (at < size && code[at] == LOCK) return true;
+    if (at < size && (code[at] & 0xf0) == REX) ++at;
+    return at + 1 < size && (code[at] & 0xfe) == XCHG && code[at + 1] < REGISTERS_ONLY;
+}
+
+inline bool is_pause(const uint8_t* code, size_t size) { return size == 2 && code[0] == 0xf3 && code[1] == 0x90; }
+inline bool is_system_call(const uint8_t* code, size_t size) { return size == 2 && code[0] == 0x0f && code[1] == 0x05; }
+
+// Which of scope_markers.h it is; 0 for any other instruction.
+inline uint32_t marker(const uint8_t* code, size_t size) {
+    if (size != 7 || code[0] != 0x0f || code[1] != 0x1f || code[2] != 0x80) return 0;
+    uint32_t what;
+    memcpy(&what, code + 3, sizeof what);
+    return what >= SCOPE_MARK_LAUNCHER && what <= SCOPE_MARK_END ? what : 0;
+}
+
+}  // namespace scope
