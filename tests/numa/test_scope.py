@@ -21,6 +21,7 @@ JOBS = {
     "one-word": ("words", ROUNDS, 0),
     "two-words": ("words", ROUNDS, 8),
     "atomics": ("atomics", ROUNDS),
+    "child": ("child", 100_000),
 }
 
 
@@ -135,6 +136,12 @@ def test_an_atomic_instruction_fetches_its_line_for_writing(marked):
     found = total(counted(marked, "atomics"))
     assert about(sum(found["transfers"]), 4 * ROUNDS)
     assert about(found["causes"]["upgrade"], 2 * ROUNDS)
+
+
+@pytest.mark.parametrize("name", ["pingpong", "child"])
+def test_code_of_others_and_of_after_the_window_is_not_counted(marked, name):
+    counts = counted(marked, name)
+    assert sum(party["instructions"] for party in counts["parties"].values()) == total(counts)["instructions"]
 
 
 def test_code_and_threads_add_up_to_the_machine(marked):

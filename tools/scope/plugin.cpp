@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 
 #include "instructions.h"
 #include "qemu_plugin.h"
@@ -95,7 +96,8 @@ void settle(Vcpu& cpu) {
 
 void collect(Vcpu& cpu) {
     Ticks& words = ticks_of(cpu.number);
-    const uint64_t instructions = words.events & (KERNEL - 1);
+    const uint64_t instructions = (words.events & (KERNEL - 1)) - cpu.awake;
+    cpu.awake = 0;
     cpu.turn += instructions;
     if (cpu.counting) cpu.instructions += instructions;
     words.events &= ~(KERNEL - 1);
@@ -110,19 +112,30 @@ double cpu_time() {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+// What ran since it was asked last.
+uint64_t take_runs(Block& block) {
+    uint64_t runs = 0;
+    for (auto& cpu : vcpus) runs += std::exchange(runs_of(block, cpu->number), 0);
+    return runs * block.instructions.size() - std::exchange(block.undone, 0);
+}
+
 void set_open(Vcpu& here, bool open) {
     collect(here);
     settle(here);
+    {
+        const std::lock_guard lock(translating);
+        for (Block& block : blocks) {
+            const uint64_t instructions = take_runs(block);
+            if (open && !cleared) block.counted = 0;
+            else if (opened) block.counted += instructions;
+        }
+    }
     if (open && !cleared) {
         cleared = true;
         caches->clear();
         threads.clear();
         const std::lock_guard lock(translating);
         totals.clear();
-        for (Block& block : blocks) {
-            block.undone = 0;
-            for (auto& cpu : vcpus) runs_of(block, cpu->number) = 0;
-        }
         for (auto& cpu : vcpus) {
             cpu->thread = nullptr;
             cpu->loads = cpu->stores = cpu->instructions = 0;
@@ -204,10 +217,8 @@ void give_turn(Vcpu& cpu) {
     turns.give();
 }
 
-// In user mode, where the CPU comes from the kernel or has done as many instructions as it may in a turn.
-void on_event(unsigned number, void* data) {
-    Vcpu& cpu = *vcpus[number];
-    Ticks& words = ticks_of(number);
+void on_event_at(Vcpu& cpu, uint64_t at) {
+    Ticks& words = ticks_of(cpu.number);
     const bool from_kernel = words.events >= KERNEL;
     collect(cpu);
     words.events = 0;
@@ -220,7 +231,21 @@ void on_event(unsigned number, void* data) {
     }
     if (!from_kernel) return;
     if (!words.turn && armed && !take_turn(cpu)) return;
-    enter_user(cpu, static_cast<Block*>(data)->start);
+    enter_user(cpu, at);
+}
+
+// In user mode, where the CPU comes from the kernel or has done as many instructions as it may in a turn; and at each
+// block of another process, which may be the program's child and run the same code: its blocks count for nobody.
+void on_event(unsigned number, void* data) {
+    Vcpu& cpu = *vcpus[number];
+    Block& block = *static_cast<Block*>(data);
+    on_event_at(cpu, block.start);
+    if (!opened || cpu.counting) return;
+    --runs_of(block, number);
+    Ticks& words = ticks_of(number);
+    if (words.events >= KERNEL) return;
+    cpu.awake = settings.quantum;
+    words.events += cpu.awake;
 }
 
 // In the kernel's mode, with the turn still taken.
@@ -296,12 +321,8 @@ void write_report(int status) {
     caches->settle();
     const std::lock_guard lock(translating);
     std::vector<Executed> executed;
-    for (const Block& block : blocks) {
-        uint64_t instructions = 0;
-        for (auto& cpu : vcpus) instructions += runs_of(block, cpu->number);
-        instructions = instructions * block.instructions.size() - block.undone;
-        if (instructions) executed.push_back({block.start, instructions});
-    }
+    for (const Block& block : blocks)
+        if (block.counted) executed.push_back({block.start, block.counted});
     const std::string text = json(settings, totals, executed, *caches, {run, status, seconds, cpu_seconds, maps});
     FILE* const file = fopen(settings.out.c_str(), "a");
     if (!file || fwrite(text.data(), 1, text.size(), file) != text.size() || fclose(file))

@@ -24,7 +24,8 @@ struct Block {
     std::vector<uint64_t> instructions;
     qemu_plugin_scoreboard* board;  // where the CPUs count how often it ran
     unsigned index;
-    uint64_t undone = 0;  // instructions that were counted, but met a page fault first
+    uint64_t undone = 0;   // instructions that were counted, but met a page fault first
+    uint64_t counted = 0;  // of windows that have ended
 };
 
 struct Registers {
@@ -39,6 +40,7 @@ struct Vcpu {
     L1* l1 = nullptr;
     uint64_t loads = 0, stores = 0, instructions = 0;  // that its thread has not got yet
     uint64_t turn = 0;                                 // instructions since other CPUs had theirs
+    uint64_t awake = 0;                                // of its events, what only makes the next block ask again
     Thread* thread = nullptr;
     uint64_t process = 0, fault = 0;                   // CR3 and CR2, as they were last
     Registers registers{};

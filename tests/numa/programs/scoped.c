@@ -1,5 +1,5 @@
 /* What numascope has to count exactly: scoped walk BYTES NODE|interleave PASSES | stride BYTES always|never PASSES |
-   list BYTES PASSES | pingpong ROUNDS | words ROUNDS OFFSET | atomics ROUNDS. The window is between the
+   list BYTES PASSES | pingpong ROUNDS | words ROUNDS OFFSET | atomics ROUNDS | child STEPS. The window is between the
    markers. */
 #define _GNU_SOURCE
 #include <linux/mempolicy.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "scope_markers.h"
@@ -145,6 +146,16 @@ int main(int count, char** arguments) {
     } else if (!strcmp(what, "atomics")) {
         shared.rounds = number;
         together(add, cpus);
+    } else if (!strcmp(what, "child")) { /* it works where its parent's code is, and so does the parent after the window */
+        SCOPE_MARK(SCOPE_MARK_START, 0ul, 0ul);
+        const pid_t child = fork();
+        if (child == 0) {
+            for (volatile long step = 0; step < number; ++step) {}
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+        SCOPE_MARK(SCOPE_MARK_STOP, 0ul, 0ul);
+        for (volatile long step = 0; step < number; ++step) {}
     } else {
         return 2;
     }
