@@ -7,7 +7,7 @@ from pathlib import Path
 from numalloc_tools.lab.scope import elf
 
 _MOST_SYMBOLS = 200
-_ALLOCATOR = re.compile(r"^lib(numalloc|jemalloc|tcmalloc|mimalloc|snmalloc|rpmalloc|tbbmalloc)")
+_ALLOCATOR = re.compile(r"^lib(numalloc(?!-binding)|jemalloc|tcmalloc|mimalloc|snmalloc|rpmalloc|tbbmalloc)")
 _C_LIBRARY = re.compile(r"^libc\.so\.6$|^libc-2\.\d+\.so$")
 
 
@@ -33,7 +33,7 @@ def name(raw: dict, preloaded: list[str]) -> dict:
     """The plugin's JSON with `symbols` and `parties` in place of addresses."""
     counted = {key: value for key, value in raw.items() if key not in ("code", "touched", "executed", "maps")}
     form = zero({key: value for key, value in raw["cpus"][0].items() if key != "cpu"})
-    allocators = {Path(library).name for library in preloaded if _ALLOCATOR.match(Path(library).name)}
+    allocators = {Path(library).resolve().name for library in preloaded if elf.has_malloc(library)}
     maps = elf.Maps(raw["maps"])
     places: dict[int, elf.Place] = {}
     symbols: dict[tuple[str, str], dict] = defaultdict(lambda: zero(form))
@@ -58,8 +58,10 @@ def name(raw: dict, preloaded: list[str]) -> dict:
 
 
 def _is_allocators(place: elf.Place, allocators: set[str]) -> bool:
+    if place.object in allocators or _ALLOCATOR.match(place.object):
+        return True
     if allocators or not _C_LIBRARY.match(place.object):
-        return place.object in allocators or bool(_ALLOCATOR.match(place.object))
+        return False
     first, end = elf.malloc_of_c_library(place.path)
     return first <= place.address < end
 

@@ -107,6 +107,18 @@ def _text(path: str) -> _Text | None:
     return _Text(segments, [start for start, _, _ in functions], functions)
 
 
+@cache
+def has_malloc(path: str) -> bool:
+    """A library that brings a malloc of its own, whatever its name: an allocator."""
+    try:
+        with open(path, "rb") as file:
+            exported = ELFFile(file).get_section_by_name(".dynsym")
+            found = exported.get_symbol_by_name("malloc") if isinstance(exported, SymbolTableSection) else None
+            return any(symbol["st_shndx"] != "SHN_UNDEF" for symbol in found or [])
+    except (OSError, ELFError):
+        return False
+
+
 @dataclass(frozen=True)
 class Place:
     object: str  # the file's name, [vdso] and the like, or [kernel]
