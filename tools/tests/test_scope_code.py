@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from numalloc_tools.lab.scope import code, elf
+from numalloc_tools.lab.scope import code, elf, launch
 from scope_counts import run
 
 BASES = (0x7F0000000000, 0x7F1000000000)
@@ -39,3 +39,11 @@ def test_an_allocator_of_any_name_is_one(c_library, tmp_path):
     malloc = elf.malloc_of_c_library(c_library)[0]
     found = parties([(c_library, malloc), (str(kept), 0x30000)], [str(tmp_path / "libmine.so")])
     assert found == {"program": 10, "allocator": 30}, "its code is the allocator's, the C library's malloc is not used"
+
+
+def test_what_the_emulator_wrote_is_found_beside_what_is_cut_short(tmp_path):
+    out = tmp_path / "counts"
+    assert launch._raw(out, 0) is None
+    out.write_bytes(b'{"run": 0, "maps": "/tmp/caf\xe9"}\n{"run": 1, "maps": ""}\n{"run": 2, "ma')
+    assert launch._raw(out, 0)["maps"] == "/tmp/caf\ufffd" and launch._raw(out, 1) == {"run": 1, "maps": ""}
+    assert launch._raw(out, 2) is None

@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -96,9 +97,14 @@ def run(
 
 
 def _raw(out: Path, number: int) -> dict | None:
-    """The run's line of JSON; a run that was killed together with its launcher has none."""
-    lines = out.read_text().splitlines() if out.exists() else []
-    return next((raw for raw in map(json.loads, reversed(lines)) if raw["run"] == number), None)
+    """The run's line of JSON; a run that was killed together with its launcher has none. The next run's may just be
+    written, or have been cut short."""
+    for line in reversed(out.read_text(errors="replace").splitlines() if out.exists() else []):
+        with suppress(ValueError):
+            raw = json.loads(line)
+            if raw["run"] == number:
+                return raw
+    return None
 
 
 def _started(number: int, job: batch.Job) -> batch.Job:
