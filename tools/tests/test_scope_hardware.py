@@ -63,6 +63,11 @@ def test_links_one_by_one(tmp_path):
     ("changes", "said"),
     [
         ([("clock_ghz = 2.0", "clock_ghz = 0")], "clock_ghz is not a number above 0"),
+        ([("clock_ghz = 2.0", "clock_ghz = inf")], "clock_ghz is not a number above 0"),
+        ([("memory_hops = [189.0, 279.0]", "memory_hops = [189.0, nan]")], "latency.memory_hops is not a list of numbers"),
+        ([("packages = 8", "packages = 0.5")], "shape.packages is not a whole number"),
+        ([("ways = 11", "ways = 5.5")], "caches.llc.ways is not a whole number"),
+        ([("packages = 8", "packages = 80")], "80 nodes are more than 32"),
         ([("llc = 35.0", "")], "latency.llc is not a number above 0"),
         ([("[bandwidth]", "[width]")], "the table [bandwidth] is missing"),
         ([("memory_hops = [189.0, 279.0]", "memory_hops = 189.0")], "latency.memory_hops is not a list of numbers"),

@@ -11,7 +11,7 @@ from numalloc_tools.bench import allocators
 from numalloc_tools.lab import values, vm
 from numalloc_tools.lab.run_command import environment_of
 from numalloc_tools.lab.scope import hardware, settings
-from numalloc_tools.lab.scope.settings import MOST_SAMPLED, WINDOWS, Settings
+from numalloc_tools.lab.scope.settings import WINDOWS, Settings
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 
@@ -72,6 +72,7 @@ def scope(
     target = settings.target(
         preset, machine_file, nodes, nodes_per_package, cpus_per_node, memory_per_node, changes or [], parallelism, in_proportion
     )
+    settings.check_sample(target.hardware, sample)
     counted = _counted(window, sample, thp, autonuma, timeout)
     numbers = thread_numbers(threads, command)
     for path, flag in ((json_file, "--json"), (html, "--html")):
@@ -119,8 +120,6 @@ def _counted(window: str, sample: int, thp: str, autonuma: str, timeout: int) ->
     values.choice(window, WINDOWS, "--window")
     values.choice(thp, ("always", "madvise", "never"), "--thp")
     values.choice(autonuma, ("on", "off"), "--autonuma")
-    if not 1 <= sample <= MOST_SAMPLED or sample & (sample - 1):
-        raise Problem(f"--sample: {sample} is not understood; accepted: 1 (every set), 2, 4, 8 ... {MOST_SAMPLED}")
     if timeout < 1:
         raise Problem(f"--timeout: {timeout} is not a time; accepted: whole seconds, 1 or more")
     return Settings(window, sample, thp, autonuma == "on", timeout)

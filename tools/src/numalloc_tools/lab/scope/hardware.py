@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
+from math import inf
 from pathlib import Path
 
+from numalloc_tools.lab.machine import MAX_NODES
 from numalloc_tools.problem import Problem
 from numalloc_tools.toml_file import content_of
 
@@ -134,6 +136,8 @@ class Hardware:
             if not isinstance(found.links, str):
                 raise Problem(f"--nodes: {found.name} names its links one by one, for {found.nodes} nodes; accepted: that number")
             found = replace(found, packages=nodes // found.nodes_per_package)
+        if found.nodes > MAX_NODES:  # before routes are sought, which takes minutes for hundreds
+            raise Problem(f"--nodes: {found.nodes} are too many; accepted: up to {MAX_NODES}")
         return found
 
     def as_json(self) -> dict:
@@ -179,9 +183,15 @@ def read(path: Path, flag: str = "--machine") -> Hardware:
 
     def number(section: dict, place: str, name: str) -> float:
         value = section.get(name)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+        if not _is_number(value):
             raise wrong(f"{place}{name} is not a number above 0")
         return value
+
+    def whole(section: dict, place: str, name: str) -> int:
+        value = number(section, place, name)
+        if value != int(value):
+            raise wrong(f"{place}{name} is not a whole number")
+        return int(value)
 
     def table(section: str, names: tuple[str, ...], first: str, unit: int = 1) -> dict[str, tuple[int, int]]:
         found = {}
@@ -189,10 +199,10 @@ def read(path: Path, flag: str = "--machine") -> Hardware:
             entry = content.get(section, {}).get(name)
             if not isinstance(entry, dict):
                 raise wrong(f"{section}.{name} is missing")
-            size, ways = (number(entry, f"{section}.{name}.", one) for one in (first, "ways"))
+            size, ways = (whole(entry, f"{section}.{name}.", one) for one in (first, "ways"))
             if size % (ways * unit):
                 raise wrong(f"{section}.{name}: {size} {first} in {ways} ways leave a rest")
-            found[name] = (int(size), int(ways))
+            found[name] = (size, ways)
         return found
 
     values: dict = {}
@@ -202,10 +212,12 @@ def read(path: Path, flag: str = "--machine") -> Hardware:
         values[section] = {name: number(content[section], f"{section}.", name) for name in names}
     for section, name in _LISTS:
         steps = content[section].get(name)
-        if not isinstance(steps, list) or not steps or not all(isinstance(one, (int, float)) and one > 0 for one in steps):
+        if not isinstance(steps, list) or not steps or not all(map(_is_number, steps)):
             raise wrong(f"{section}.{name} is not a list of numbers, one for each hop")
         values[section][name] = steps
-    shape = {name: int(value) for name, value in values["shape"].items()}
+    shape = {name: whole(values["shape"], "shape.", name) for name in values["shape"]}
+    if (nodes := shape["packages"] * shape["nodes_per_package"]) > MAX_NODES:
+        raise wrong(f"{nodes} nodes are more than {MAX_NODES}")
     found = Hardware(
         name=path.stem, title=str(content.get("title", path.stem)), clock_ghz=number(content, "", "clock_ghz"), **shape,
         links=_links(content["shape"].get("links"), shape["packages"], wrong),
@@ -216,6 +228,10 @@ def read(path: Path, flag: str = "--machine") -> Hardware:
     for node in range(found.nodes):
         found.distance(0, node)  # reaches every package
     return found
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < inf
 
 
 def _links(given, packages: int, wrong) -> str | tuple[tuple[int, int], ...]:

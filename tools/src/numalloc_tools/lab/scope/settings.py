@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from math import inf
 
 from numalloc_tools.lab import values
 from numalloc_tools.lab.machine import Machine, Node
@@ -11,6 +12,7 @@ from numalloc_tools.problem import Problem
 
 _USUAL_WAYS = 16  # where a new size does not go into the old ones
 MOST_SAMPLED = 64  # sets of a first level
+_MOST_LLCS = 64  # that the plugin has bits for
 WINDOWS = ("markers", "main", "whole")
 
 
@@ -46,8 +48,8 @@ def target(
     for text in changes:
         found = _changed(found, text)
     if parallelism is not None:
-        if not parallelism >= 1:
-            raise Problem(f"--parallelism: {parallelism:g} is too little; accepted: 1 or more misses under way at once")
+        if not 1 <= parallelism < inf:
+            raise Problem(f"--parallelism: {parallelism:g} is no number of misses under way at once; accepted: 1 or more")
         found = replace(found, parallelism=parallelism)
     cpus = values.per_node(cpus_per_node, found.nodes, "--cpus-per-node", values.count)
     memory = values.per_node(memory_per_node, found.nodes, "--memory-per-node", values.size)
@@ -58,7 +60,25 @@ def target(
     machine = Machine(tuple(Node(c, m) for c, m in zip(cpus, memory)), tuple(map(tuple, found.distance_matrix())))
     if in_proportion:
         found = _part(found, max(cpus))
+    if (llcs := sum(min(found.llcs_per_node, count) for count in cpus)) > _MOST_LLCS:
+        raise Problem(f"--cpus-per-node: they use {llcs} last-level caches; accepted: CPUs that use up to {_MOST_LLCS}")
+    if _sets(found, "l1") & (_sets(found, "l1") - 1):
+        raise Problem(f"--set: the l1 of {found.name} has {_sets(found, 'l1')} sets; accepted: a power of two, as processors have")
     return Target(found, machine, found.llcs_per_node)
+
+
+def check_sample(hardware: Hardware, sample: int) -> None:
+    if not 1 <= sample <= MOST_SAMPLED or sample & (sample - 1):
+        raise Problem(f"--sample: {sample} is not understood; accepted: 1 (every set), 2, 4, 8 ... {MOST_SAMPLED}")
+    for name in CACHES:
+        if rest := _sets(hardware, name) % sample:
+            most = _sets(hardware, name) & -_sets(hardware, name)
+            raise Problem(f"--sample: of the {name}'s {_sets(hardware, name)} sets {sample} leave {rest}; accepted: up to {most}")
+
+
+def _sets(hardware: Hardware, name: str) -> int:
+    size, ways = hardware.caches[name]
+    return size // (ways * hardware.line)
 
 
 def _changed(machine: Hardware, text: str) -> Hardware:
