@@ -1,6 +1,7 @@
 """`numalloc lab figures`: the tables by hand, what is kept, and the command with made-up counts."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -93,6 +94,7 @@ def tree(tmp_path):
         (tmp_path / "build/release/bench" / row["name"]).touch()
     library = tmp_path / "build/release/libnumalloc.so"
     library.write_bytes(b"\x7fELF")
+    (tmp_path / "build/release/numascope.so").touch()
     return tmp_path
 
 
@@ -144,6 +146,10 @@ def test_a_second_call_goes_on(tree, monkeypatch, capsys):
     assert numalloc(*words, "--scale", "0.5") == 0
     assert scales == ["0.02"] * 11 + ["0.01"] * 2, "and other work is too"
     assert numalloc(*words) == 0 and len(scales) == 13, "which leaves what was kept before"
+    os.utime(tree / "build/release/bench/threadtest", (1, 1))
+    assert numalloc(*words) == 0 and len(scales) == 15, "a program that was built anew is another one"
+    os.utime(tree / "build/release/numascope.so", (1, 1))
+    assert numalloc(*words) == 0 and len(scales) == 17, "and what another plugin counted is not mixed in"
 
 
 @pytest.mark.parametrize(

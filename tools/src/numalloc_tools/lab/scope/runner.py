@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from numalloc_tools.bench.allocators import Allocator
-from numalloc_tools.lab.scope import figures, measure
+from numalloc_tools.lab.scope import figures, measure, plugin
 from numalloc_tools.lab.scope.page import page
 from numalloc_tools.lab.scope.results import Results, Run
 from numalloc_tools.lab.scope.scenarios import Scenario
@@ -51,7 +51,8 @@ class Runner:
         allocator = wanted.allocator
         key = {
             "command": wanted.command[1:], "allocator": allocator.name, "version": allocator.version, "threads": wanted.threads,
-            "libraries": [path.stat().st_mtime for path in allocator.libraries], "machine": target.hardware.name,
+            "built": [path.stat().st_mtime for path in (plugin.library(), Path(wanted.command[0]), *allocator.libraries)],
+            "machine": target.hardware.name,
             "caches": target.hardware.caches, "tlbs": target.hardware.tlbs, "cpus": target.machine.cpus,
             **self._counted.as_json(),
         }  # fmt: skip
