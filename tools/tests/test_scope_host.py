@@ -2,6 +2,7 @@
 
 import io
 import subprocess
+import time
 
 import pytest
 from numalloc_tools.bench.allocators import Allocator
@@ -76,3 +77,13 @@ def test_a_program_that_is_not_here_or_fails():
     runs = [Run("a", 0, run([0, 1], [{}, {}]), MACHINE)]
     with pytest.raises(Problem, match="--host: a: false ended with status 1; accepted: a program that runs here"):
         host.beside(runs, [Allocator("a")], ["false"], 1, lambda _: None)
+
+
+def test_a_program_that_does_not_end_under_callgrind(monkeypatch, tmp_path):
+    valgrind = tmp_path / "valgrind"
+    valgrind.write_text("#!/bin/sh\nexec sleep 3\n")
+    valgrind.chmod(0o755)
+    monkeypatch.setattr(host.shutil, "which", lambda name: str(valgrind))
+    monkeypatch.setattr(host, "_CALLGRIND_LIMIT", 0.2, raising=False)
+    before = time.monotonic()
+    assert host._callgrind(["true"], Allocator("a")) == 0 and time.monotonic() - before < 2
