@@ -150,8 +150,11 @@ void set_open(Vcpu& here, bool open) {
     if (opened) seconds += std::chrono::duration<double>(now - since).count(), cpu_seconds += cpu_now - cpu_since;
     since = now;
     cpu_since = cpu_now;
+    for (auto& cpu : vcpus) {
+        if (!opened) ticks_of(cpu->number).block = 0;  // not counted: a fault in it has nothing to undo
+        cpu->counting = open && cpu->process == program;  // those without the turn have nothing left to settle
+    }
     opened = open;
-    for (auto& cpu : vcpus) cpu->counting = is_watched(*cpu);  // those without the turn have nothing left to settle
 }
 
 void set_thread(Vcpu& cpu, uint64_t pointer) {
