@@ -63,7 +63,7 @@ def target(
     if (llcs := sum(min(found.llcs_per_node, count) for count in cpus)) > _MOST_LLCS:
         raise Problem(f"--cpus-per-node: they use {llcs} last-level caches; accepted: CPUs that use up to {_MOST_LLCS}")
     if _sets(found, "l1") & (_sets(found, "l1") - 1):
-        raise Problem(f"--set: the l1 of {found.name} has {_sets(found, 'l1')} sets; accepted: a power of two, as processors have")
+        raise Problem(f"--set: the l1 of {found.name} has {_sets(found, 'l1')} sets; accepted: a power of two of them")
     return Target(found, machine, found.llcs_per_node)
 
 
