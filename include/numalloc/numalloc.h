@@ -77,15 +77,15 @@ int numalloc_option_set(const char *name, const char *text) NUMALLOC_NOEXCEPT;
 
 struct numalloc_node_statistics {
 #define NUMALLOC_STATISTIC(name, unit, what) unsigned long long name;
-#include "numalloc/statistics.def"
+#include "statistics.def"
 };
 struct numalloc_class_statistics {
 #define NUMALLOC_CLASS_STATISTIC(name, unit, what) unsigned long long name;
-#include "numalloc/statistics.def"
+#include "statistics.def"
 };
 struct numalloc_process_statistics {
 #define NUMALLOC_PROCESS_STATISTIC(name, unit, what) unsigned long long name;
-#include "numalloc/statistics.def"
+#include "statistics.def"
 };
 
 /* Of a node, of all nodes together, or of the interleaved memory. Returns 0; EINVAL and ENXIO for a node as everywhere. */
