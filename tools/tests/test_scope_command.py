@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from numalloc_tools import cli
+from in_process import status_of
 from numalloc_tools.lab import batch
 from numalloc_tools.lab.scope import hardware, measure, settings
 from scope_counts import made_up_machine, recorded, run
@@ -109,14 +109,7 @@ def library(tmp_path):
 
 
 def numalloc(*words: str) -> int:
-    """The status of `numalloc lab scope WORDS`."""
-    before, sys.argv = sys.argv, ["numalloc", "lab", "scope", *words]
-    try:
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code
-    finally:
-        sys.argv = before
+    return status_of("lab", "scope", *words)
 
 
 def test_a_comparison_runs_each_allocator_with_each_number_of_threads(library, tmp_path, monkeypatch, capsys):
@@ -202,11 +195,7 @@ def test_a_machine_that_stops_early(library, monkeypatch, capsys):
 
 
 def test_a_preset_can_be_printed_and_changed(tmp_path, capsys):
-    sys.argv, before = ["numalloc", "lab", "scope", "--preset", "xeon-2x20", "--show-preset"], sys.argv
-    try:
-        cli.app(standalone_mode=False)
-    finally:
-        sys.argv = before
+    assert numalloc("--preset", "xeon-2x20", "--show-preset") == 0
     text = capsys.readouterr().out
     path = tmp_path / "mine.toml"
     path.write_text(text.replace("cpi = 0.5", "cpi = 1.5"))

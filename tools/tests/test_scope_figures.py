@@ -2,10 +2,9 @@
 
 import json
 import os
-import sys
 
 import pytest
-from numalloc_tools import cli
+from in_process import status_of
 from numalloc_tools.lab.scope import figures, figures_command, hardware, measure, scenarios
 from numalloc_tools.lab.scope.results import Results, Run
 from numalloc_tools.lab.scope.store import Store
@@ -99,13 +98,7 @@ def tree(tmp_path):
 
 
 def numalloc(*words: str) -> int:
-    before, sys.argv = sys.argv, ["numalloc", "lab", "figures", *words]
-    try:
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code
-    finally:
-        sys.argv = before
+    return status_of("lab", "figures", *words)
 
 
 def test_a_second_call_goes_on(tree, monkeypatch, capsys):

@@ -1,0 +1,16 @@
+"""A command of numalloc in the tests' own process, so that they can put something else in the place of the emulator."""
+
+import sys
+
+import pytest
+from numalloc_tools import cli
+
+
+def status_of(*words: str) -> int:
+    before, sys.argv = sys.argv, ["numalloc", *words]
+    try:
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code
+    finally:
+        sys.argv = before
