@@ -20,31 +20,27 @@ _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 def unpacked(package: str, architecture: Architecture | None = None) -> Path:
     """The folder that holds the files of `package`; downloads it the first time."""
     foreign = architecture is not None and architecture.foreign
-    kept = cache.directory("packages") / (f"{package}:{architecture.debian}" if foreign else package)
-    if kept.is_dir():
-        return kept
+    name = f"{package}:{architecture.debian}" if foreign else package
+
+    def fetch(content: Path) -> None:
+        _check_tools(package)
+        options = _lists_of(architecture) if foreign else []
+        with tempfile.TemporaryDirectory(dir=content.parent) as work:
+            _call(["apt-get", "-q", *options, "-o", "APT::Sandbox::User=root", "download", package], package, work)
+            _call(["dpkg-deb", "-x", str(next(Path(work).glob("*.deb"))), str(content)], package, work)
+
+    return cache.kept(cache.directory("packages") / name, fetch)
+
+
+def _check_tools(what: str) -> None:
     for tool in ("apt-get", "dpkg-deb"):
         if not shutil.which(tool):
-            raise Problem(f"{package} is not in the cache and {tool} is missing; packages can be fetched on Debian", 125)
-    with tempfile.TemporaryDirectory(dir=kept.parent, prefix=f".{package}-") as work:
-        options = _lists_of(architecture) if foreign else []
-        _call(["apt-get", "-q", *options, "-o", "APT::Sandbox::User=root", "download", package], package, work)
-        archive = next(Path(work).glob("*.deb"))
-        content = Path(work, "content")
-        _call(["dpkg-deb", "-x", str(archive), str(content)], package, work)
-        try:
-            os.rename(content, kept)  # in one step: several labs may be fetching at once
-        except OSError:
-            if not kept.is_dir():
-                raise
-    return kept
+            raise Problem(f"{what} is not in the cache and {tool} is missing; packages can be fetched on Debian", 125)
 
 
 def unpack_backports(names: tuple[str, ...], folder: Path) -> None:
     """Debian's backports of these packages, and what they need beside what is installed here, into one folder."""
-    for tool in ("apt-get", "dpkg-deb"):
-        if not shutil.which(tool):
-            raise Problem(f"the backport of {names[0]} is not in the cache and {tool} is missing; packages can be fetched on Debian", 125)
+    _check_tools(f"the backport of {names[0]}")
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"] + "-backports"
     apt_get = ["apt-get", "-q", *_lists_with_backports()]
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:

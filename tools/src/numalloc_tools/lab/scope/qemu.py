@@ -6,7 +6,6 @@ import platform
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass, field
 from functools import cache as cache_result
 from pathlib import Path
@@ -69,18 +68,10 @@ def _unpacked(folder: Path) -> Emulator:
 
 
 def _backport() -> Path:
-    kept = cache.directory("qemu") / "backport"
-    if kept.is_dir():
-        return kept
-    release = platform.freedesktop_os_release()
-    if release.get("ID") != "debian" or platform.machine() != X86_64.name:
-        raise Problem(f"numascope needs QEMU {LEAST[0]}.{LEAST[1]} or newer; install {_PACKAGE} of a release that has it", 125)
-    with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".backport-") as work:
-        content = Path(work, "content")
+    def fetch(content: Path) -> None:
+        release = platform.freedesktop_os_release()
+        if release.get("ID") != "debian" or platform.machine() != X86_64.name:
+            raise Problem(f"numascope needs QEMU {LEAST[0]}.{LEAST[1]} or newer; install {_PACKAGE} of a release that has it", 125)
         packages.unpack_backports(_PARTS, content)
-        try:
-            os.rename(content, kept)  # in one step: several labs may be fetching at once
-        except OSError:
-            if not kept.is_dir():
-                raise
-    return kept
+
+    return cache.kept(cache.directory("qemu") / "backport", fetch)
