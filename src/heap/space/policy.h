@@ -114,7 +114,7 @@ constexpr Bytes sizes_with_short_lists = 4 * KiB;
 constexpr unsigned lists_of_few = 4;
 
 // Of what a large class's bags are, so much may rest in the ring of all shards: with an eighth 16 threads that replace large
-// objects at random take .20 to .32 locks a malloc and free, with a sixth .09 to .17; no bench program's peak is larger.
+// objects at random take .20 to .32 locks a malloc and free, with a sixth .09 to .17; peaks are the same (measurements.md).
 constexpr Bytes resting_part = 6;
 // How many classes above it a large object may come from: at most half as long again.
 constexpr unsigned classes_above = 2;
