@@ -5,7 +5,7 @@ import pytest
 from conftest import PROGRAMS
 from numalloc_tools.lab import batch, programs
 from numalloc_tools.lab.run_command import build_machine
-from numalloc_tools.lab.scope import code, launch, plugin
+from numalloc_tools.scope import code, launch, plugin
 
 NODES = 8
 LINES = (64 << 20) // 64

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from numalloc_tools.lab.scope import code, elf, launch
+from numalloc_tools.scope import code, elf, launch
 from scope_counts import run
 
 BASES = (0x7F0000000000, 0x7F1000000000)

@@ -7,7 +7,7 @@ import sys
 import pytest
 from in_process import status_of
 from numalloc_tools.lab import batch
-from numalloc_tools.lab.scope import hardware, measure, settings
+from numalloc_tools.scope import hardware, measure, settings
 from scope_counts import made_up_machine, recorded, run
 
 

@@ -5,10 +5,10 @@ import os
 
 import pytest
 from in_process import status_of
-from numalloc_tools.lab.scope import figures, figures_command, hardware, measure, scenarios
-from numalloc_tools.lab.scope.results import Results, Run
-from numalloc_tools.lab.scope.store import Store
 from numalloc_tools.problem import Problem
+from numalloc_tools.scope import figures, figures_command, hardware, measure, scenarios
+from numalloc_tools.scope.results import Results, Run
+from numalloc_tools.scope.store import Store
 from scope_counts import made_up_machine, run
 
 MACHINE = hardware.named("xeon-2x20")

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from numalloc_tools import bench, demo, doctor, lab, man, observe, profile, run, topology, tune
-from numalloc_tools.lab.scope import command as lab_scope
-from numalloc_tools.lab.scope import figures_command as lab_figures
+from numalloc_tools import bench, demo, doctor, lab, man, observe, profile, run, scope, topology, tune
 from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 
@@ -23,8 +21,7 @@ app = typer.Typer(
 app.add_typer(bench.app, name="bench")
 demo.register(app)
 doctor.register(app)
-for command in (lab_scope, lab_figures):  # here: they compare what bench compares, and bench stands on the lab
-    command.register(lab.app)
+scope.register(lab.app)
 app.add_typer(lab.app, name="lab")
 man.register(app)
 observe.register(app)

@@ -4,9 +4,9 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from numalloc_tools.lab.scope.model import PARTS
-from numalloc_tools.lab.scope.results import Results, Run, summary
 from numalloc_tools.profile.symbols import demangled
+from numalloc_tools.scope.model import PARTS
+from numalloc_tools.scope.results import Results, Run, summary
 
 HOTTEST = 8  # symbols and lines that a terminal shows
 WIDTH = 110

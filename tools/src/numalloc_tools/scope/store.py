@@ -4,9 +4,9 @@ import json
 import os
 from pathlib import Path
 
-from numalloc_tools.lab.scope.hardware import Hardware
-from numalloc_tools.lab.scope.results import Run
 from numalloc_tools.problem import Problem
+from numalloc_tools.scope.hardware import Hardware
+from numalloc_tools.scope.results import Run
 
 
 class Store:

@@ -18,10 +18,10 @@ from scipy.stats import kendalltau
 
 from numalloc_tools.bench import launch
 from numalloc_tools.bench.allocators import Allocator
-from numalloc_tools.lab.scope import model, tables
-from numalloc_tools.lab.scope.hardware import Hardware
-from numalloc_tools.lab.scope.results import Run
 from numalloc_tools.problem import Problem
+from numalloc_tools.scope import model, tables
+from numalloc_tools.scope.hardware import Hardware
+from numalloc_tools.scope.results import Run
 
 _COLLECTED = re.compile(r"Collected : (\d+)")
 _LIMIT = 600.0  # seconds for a run here

@@ -5,12 +5,12 @@ from pathlib import Path
 from rich.console import Console
 
 from numalloc_tools.bench.allocators import Allocator
-from numalloc_tools.lab.scope import figures, measure, plugin
-from numalloc_tools.lab.scope.page import page
-from numalloc_tools.lab.scope.results import Results, Run
-from numalloc_tools.lab.scope.scenarios import Scenario
-from numalloc_tools.lab.scope.settings import Settings, Target
-from numalloc_tools.lab.scope.store import Store
+from numalloc_tools.scope import figures, measure, plugin
+from numalloc_tools.scope.page import page
+from numalloc_tools.scope.results import Results, Run
+from numalloc_tools.scope.scenarios import Scenario
+from numalloc_tools.scope.settings import Settings, Target
+from numalloc_tools.scope.store import Store
 
 
 class Runner:

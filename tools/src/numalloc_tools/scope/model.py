@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import brentq
 
-from numalloc_tools.lab.scope.counts import Rows, Scope
-from numalloc_tools.lab.scope.hardware import Hardware
+from numalloc_tools.scope.counts import Rows, Scope
+from numalloc_tools.scope.hardware import Hardware
 
 PARTS = ("instructions", "caches", "TLB", "local memory", "remote memory", "other caches", "waiting")
 WAIT = 1 / 9  # of a latency, at half load: as much as the latency itself at 90 %

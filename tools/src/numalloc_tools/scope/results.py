@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from numalloc_tools.lab.scope import counts, model
-from numalloc_tools.lab.scope.counts import Scope
-from numalloc_tools.lab.scope.hardware import Hardware
-from numalloc_tools.lab.scope.model import Modelled
+from numalloc_tools.scope import counts, model
+from numalloc_tools.scope.counts import Scope
+from numalloc_tools.scope.hardware import Hardware
+from numalloc_tools.scope.model import Modelled
 
 FORMAT, VERSION = "numalloc-scope", 1
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.lab import batch
-from numalloc_tools.lab.scope import launch, plugin
-from numalloc_tools.lab.scope.plugin import Caches, Geometry
-from numalloc_tools.lab.scope.results import Run
-from numalloc_tools.lab.scope.settings import Settings, Target
+from numalloc_tools.scope import launch, plugin
+from numalloc_tools.scope.plugin import Caches, Geometry
+from numalloc_tools.scope.results import Run
+from numalloc_tools.scope.settings import Settings, Target
 
 
 @dataclass(frozen=True)

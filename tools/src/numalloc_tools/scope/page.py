@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from numalloc_tools.bench.report.page import STYLE
 from numalloc_tools.bench.report.style import as_svg
-from numalloc_tools.lab.scope import drawing, tables
-from numalloc_tools.lab.scope.model import WAIT
-from numalloc_tools.lab.scope.results import Results, Run
+from numalloc_tools.scope import drawing, tables
+from numalloc_tools.scope.model import WAIT
+from numalloc_tools.scope.results import Results, Run
 
 _PAGE = Path(__file__).with_name("page.html")
 _MOST = 25  # rows of a table of symbols or lines

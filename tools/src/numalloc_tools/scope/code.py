@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from numalloc_tools.lab.scope import elf
+from numalloc_tools.scope import elf
 
 _MOST_SYMBOLS = 200
 _ALLOCATOR = re.compile(r"^lib(numalloc(?!-binding)|jemalloc|tcmalloc|mimalloc|snmalloc|rpmalloc|tbbmalloc)")

@@ -10,10 +10,10 @@ from rich.console import Console
 from numalloc_tools.bench import allocators
 from numalloc_tools.lab import values, vm
 from numalloc_tools.lab.run_command import environment_of
-from numalloc_tools.lab.scope import hardware, settings
-from numalloc_tools.lab.scope.settings import WINDOWS, Settings
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
+from numalloc_tools.scope import hardware, settings
+from numalloc_tools.scope.settings import WINDOWS, Settings
 
 MACHINE = "The machine"
 COUNTED = "What is counted"
@@ -66,8 +66,8 @@ def scope(
     if not command:
         raise Problem("no program is named; accepted: numalloc lab scope [OPTIONS] -- COMMAND [ARGS]...")
     # Here: numpy takes longer to load than most commands run, and asks for what a strict seccomp filter forbids.
-    from numalloc_tools.lab.scope import host, measure, tables
-    from numalloc_tools.lab.scope.results import Results, Run
+    from numalloc_tools.scope import host, measure, tables
+    from numalloc_tools.scope.results import Results, Run
 
     target = settings.target(
         preset, machine_file, nodes, nodes_per_package, cpus_per_node, memory_per_node, changes or [], parallelism, in_proportion
@@ -110,7 +110,7 @@ def scope(
     if json_file:
         results.write(json_file)
     if html and results.good:
-        from numalloc_tools.lab.scope.page import page  # here: matplotlib takes its time too
+        from numalloc_tools.scope.page import page  # here: matplotlib takes its time too
 
         html.write_text(page(results, results.allocators[0]))
     sys.exit(0 if len(results.good) == len(results.runs) else 1)

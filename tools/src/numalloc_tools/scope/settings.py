@@ -6,9 +6,9 @@ from math import inf
 
 from numalloc_tools.lab import values
 from numalloc_tools.lab.machine import Machine, Node
-from numalloc_tools.lab.scope import hardware
-from numalloc_tools.lab.scope.hardware import CACHES, TLBS, Hardware
 from numalloc_tools.problem import Problem
+from numalloc_tools.scope import hardware
+from numalloc_tools.scope.hardware import CACHES, TLBS, Hardware
 
 _USUAL_WAYS = 16  # where a new size does not go into the old ones
 MOST_SAMPLED = 64  # sets of a first level

@@ -6,9 +6,9 @@ from textwrap import fill
 
 from numalloc_tools.bench.allocators import BASELINE, BOUND, shown
 from numalloc_tools.lab.allocators import OURS
-from numalloc_tools.lab.scope import tables
-from numalloc_tools.lab.scope.results import Results, Run
-from numalloc_tools.lab.scope.scenarios import BALANCE_PROMISED, PROMISED, REMOTE_PROMISED
+from numalloc_tools.scope import tables
+from numalloc_tools.scope.results import Results, Run
+from numalloc_tools.scope.scenarios import BALANCE_PROMISED, PROMISED, REMOTE_PROMISED
 
 _WIDTH = 110
 Found = dict[str, Results]  # by scenario

@@ -11,11 +11,11 @@ from rich.console import Console
 from numalloc_tools.bench import ablations, allocators, programs
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.lab import vm
-from numalloc_tools.lab.scope import hardware, scenarios, settings
-from numalloc_tools.lab.scope.scenarios import Scenario
-from numalloc_tools.lab.scope.settings import Settings, Target
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
+from numalloc_tools.scope import hardware, scenarios, settings
+from numalloc_tools.scope.scenarios import Scenario
+from numalloc_tools.scope.settings import Settings, Target
 
 GROUPS = ("compare", "binding", "mechanisms", "speedup")
 
@@ -63,8 +63,8 @@ def run(
     peers = [word.strip() for word in names.split(",") if word.strip()]
     sets = _sets(wanted, peers, ours, terminal)
     # Here: numpy takes longer to load than most commands run, and asks for what a strict seccomp filter forbids.
-    from numalloc_tools.lab.scope.runner import Runner, write
-    from numalloc_tools.lab.scope.store import Store
+    from numalloc_tools.scope.runner import Runner, write
+    from numalloc_tools.scope.store import Store
 
     store = Store(output)
     vm.end_in_order_on_signals()

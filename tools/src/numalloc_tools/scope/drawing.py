@@ -7,8 +7,8 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from numalloc_tools.bench.report.style import TEXT, colours
-from numalloc_tools.lab.scope.model import PARTS
-from numalloc_tools.lab.scope.results import Results, Run
+from numalloc_tools.scope.model import PARTS
+from numalloc_tools.scope.results import Results, Run
 
 _COLUMNS = 4
 _SIDE = 3.0  # inches, of a matrix

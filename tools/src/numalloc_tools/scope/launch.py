@@ -13,9 +13,9 @@ from numalloc_tools.lab.accelerator import Accelerator
 from numalloc_tools.lab.architecture import X86_64
 from numalloc_tools.lab.image import find_program
 from numalloc_tools.lab.machine import Machine
-from numalloc_tools.lab.scope import code, elf, plugin, qemu
-from numalloc_tools.lab.scope.plugin import Settings
 from numalloc_tools.problem import Problem
+from numalloc_tools.scope import code, elf, plugin, qemu
+from numalloc_tools.scope.plugin import Settings
 
 # Programs and the kernel's map of memory lie where the plugin expects them; one set of page tables a process.
 _KERNEL_ARGUMENTS = ("norandmaps", "nokaslr", "no5lvl", "nopti")
