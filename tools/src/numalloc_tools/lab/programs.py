@@ -26,17 +26,20 @@ def built(name: str, folder: Path = SOURCES, architecture: Architecture | None =
     if not compiler:
         raise Problem(f"the proof programs need a C compiler; install the Debian package {package}", 125)
     source = folder / f"{name}.c"
-    headers = sorted({*SOURCES.glob("*.h"), *folder.glob("*.h")})
-    texts = b"".join(path.read_bytes() for path in [source, *headers])
-    key = hashlib.sha256(texts + repr((compiler, _FLAGS, *flags)).encode()).hexdigest()[:16]
+    words = [compiler, *_FLAGS, *flags, f"-I{SOURCES}", str(source)]
+    # All that is compiled, without a word of where it lies.
+    text = _said([*words, "-E", "-P"], source)
+    key = hashlib.sha256((text + repr((compiler, _FLAGS, *flags))).encode()).hexdigest()[:16]
     program = cache.directory("programs", key) / name
     if not program.exists():
-        with tempfile.NamedTemporaryFile(dir=program.parent, delete=False) as output:
-            command = [compiler, *_FLAGS, *flags, f"-I{SOURCES}", str(source), "-o", output.name]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                os.unlink(output.name)
-                raise Problem(f"{source} cannot be compiled: {done.stderr.strip()}", 125)
-        os.chmod(output.name, 0o755)
-        os.rename(output.name, program)
+        with tempfile.TemporaryDirectory(dir=program.parent) as work:
+            _said([*words, "-o", f"{work}/{name}"], source)
+            os.rename(f"{work}/{name}", program)
     return program
+
+
+def _said(command: list[str], source: Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise Problem(f"{source} cannot be compiled: {done.stderr.strip()}", 125)
+    return done.stdout
