@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -294,6 +295,36 @@ TEST(PageHeap, GrowsInPlaceWhereTheNeighbourIsFree) {
     EXPECT_EQ(node.take(8 - page).value, a.value + page);
     EXPECT_TRUE(node.pages.resize(c, 100)) << "above it nothing was ever used";
     EXPECT_FALSE(node.pages.resize(c, static_cast<std::uint32_t>(node.room()))) << "more than the node has";
+    node.pages.validate();
+}
+
+// What was cut off a free run is in use at once: nobody who frees what lies beside it takes it for free.
+TEST(PageHeap, ManyThreadsGrowInPlaceBesideEachOther) {
+    Node node(-1);
+    std::atomic<unsigned> wrong{0};
+    const auto work = [&](unsigned seed) {
+        std::minstd_rand random(seed);
+        std::vector<BagIndex> mine(8, PageHeap::none);
+        for (int i = 0; i < 30000; ++i) {
+            BagIndex& run = mine[random() % mine.size()];
+            const std::uint32_t bags = PageHeap::whole_pages(1 + random() % 40);
+            if (run == PageHeap::none) {
+                run = node.pages.take(bags, 1, BagState::big);
+            } else if (random() % 4 == 0) {
+                node.pages.give(run);
+                run = PageHeap::none;
+            } else if (node.pages.resize(run, bags) && node.pages.big_run(run) != bags) {
+                ++wrong;
+            }
+        }
+        for (const BagIndex run : mine)
+            if (run != PageHeap::none) node.pages.give(run);
+    };
+    std::vector<std::thread> threads;
+    for (unsigned t = 1; t <= 4; ++t) threads.emplace_back(work, t);
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_EQ(node.pages.use().big_bags, 0u);
     node.pages.validate();
 }
 

@@ -227,16 +227,18 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
                 if (available < more) move_top(right + more);
                 // The kind is what it will be freed as.
                 use_new(right, more, state, DirtyLimit::kind_of(no_class, bags));
+                // Before others look at what lies beside them: the entries still say that it is free.
+                mark(run, bags, state);
                 break;
             }
         }
         if (grown || !grow(more, 1, right)) return false;
     }
-    const bool backed = back(right, more);
+    if (back(right, more)) return true;
     os::Guard guard(lock_);
-    if (backed) mark(run, bags, state);
-    else not_used(right, more, state);
-    return backed;
+    mark(run, length, state);
+    not_used(right, more, state);
+    return false;
 }
 
 PageHeapUse PageHeap::use() {
