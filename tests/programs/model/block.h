@@ -25,8 +25,13 @@ struct Block {
     Origin origin = Origin::malloc;
 };
 
-// Blocks beyond this are written and checked at their ends and once a page.
+// So many of a hundred blocks are large, 16 KiB to 8 MiB: the size classes that many threads share, and whole pages.
+inline const long large_percent = testing_support::number_from_environment("NUMALLOC_TEST_LARGE", 0);
+
+// Blocks beyond this are written and checked at their ends and once a page; once in a bag where most are large, for
+// page faults would take all of the time.
 constexpr std::size_t whole_limit = 32 * 1024;
+inline const std::size_t stride = large_percent != 0 ? 32 * 1024 : 4096;
 
 inline std::uint64_t word_at(std::uint64_t number, std::size_t offset) {
     return (number * 0x9E3779B97F4A7C15ULL) ^ (offset * 0xC2B2AE3D27D4EB4FULL);
@@ -40,7 +45,7 @@ inline void each_piece(std::size_t size, Visit visit) {
         return;
     }
     for (std::size_t at = 0; at < 64; at += 8) visit(at, std::size_t{8});
-    for (std::size_t at = 4096; at + 8 < size - 64; at += 4096) visit(at, std::size_t{8});
+    for (std::size_t at = stride; at + 8 < size - 64; at += stride) visit(at, std::size_t{8});
     for (std::size_t at = size - 64; at < size; at += 8) visit(at, std::size_t{8});
 }
 

@@ -1,6 +1,7 @@
 // Random use of the whole interface by threads that come and go, hand blocks to each other, and
 // check everything they own. The seed is printed; NUMALLOC_TEST_SEED repeats it (as far as the
-// scheduler allows), NUMALLOC_TEST_SECONDS and NUMALLOC_TEST_THREADS set length and width.
+// scheduler allows), NUMALLOC_TEST_SECONDS and NUMALLOC_TEST_THREADS set length and width, NUMALLOC_TEST_LARGE
+// how many of a hundred blocks are large.
 #include <pthread.h>
 
 #include <atomic>
@@ -192,9 +193,12 @@ int main() {
         exact.release_all();
     }
 
+    // Large blocks: all of a thread's fit into its budget at once, so that they live long enough to grow.
+    const std::size_t slots = model::large_percent != 0 ? 6 : 1500;
+    const std::size_t budget = std::size_t{model::large_percent != 0 ? 128U : 32U} << 20;
     std::vector<std::thread> threads;
     for (long i = 0; i < lanes; ++i)
-        threads.emplace_back(lane, seed + static_cast<std::uint64_t>(i + 1) * 7777777, 1500, std::size_t{32} << 20);
+        threads.emplace_back(lane, seed + static_cast<std::uint64_t>(i + 1) * 7777777, slots, budget);
     const double end = now() + seconds;
     // A run that did next to nothing proves nothing: on a busy machine it takes longer (ctest's
     // time-out is the bound).

@@ -19,11 +19,12 @@ using FreeAlignedSized = void (*)(void*, std::size_t, std::size_t);
 inline FreeSized free_sized = reinterpret_cast<FreeSized>(dlsym(RTLD_DEFAULT, "free_sized"));
 inline FreeAlignedSized free_aligned_sized = reinterpret_cast<FreeAlignedSized>(dlsym(RTLD_DEFAULT, "free_aligned_sized"));
 
-// Mostly small, as programs are; every doubling equally likely within its part.
+// The others are mostly small, as programs are; every doubling equally likely within its part.
 inline std::size_t draw_size(Random& random) {
     const auto die = random.below(1000);
     unsigned bits;
-    if (die < 850) bits = static_cast<unsigned>(random.below(11));            // to 1 KiB
+    if (large_percent != 0 && random.below(100) < static_cast<std::uint64_t>(large_percent)) bits = 14 + static_cast<unsigned>(random.below(9));
+    else if (die < 850) bits = static_cast<unsigned>(random.below(11));            // to 1 KiB
     else if (die < 985) bits = 10 + static_cast<unsigned>(random.below(6));   // to 64 KiB
     else if (die < 998) bits = 16 + static_cast<unsigned>(random.below(4));   // to 1 MiB
     else bits = 20 + static_cast<unsigned>(random.below(3));                  // to 8 MiB
