@@ -46,10 +46,10 @@ class Limit:
 
 
 # What is asked of the code: (function, which of its straight paths, name, limit).
-MALLOC = Limit(loads=3, stores=1, rmw=1, branches=2)
-MEDIUM = Limit(loads=4, stores=1, rmw=1, branches=3)
-FREE = Limit(loads=5, stores=2, rmw=1, branches=2)
-CALLOC = Limit(loads=3, stores=5, rmw=1, branches=5)
+MALLOC = Limit(loads=4, stores=1, rmw=2, branches=3)
+MEDIUM = Limit(loads=5, stores=1, rmw=2, branches=4)
+FREE = Limit(loads=7, stores=3, rmw=1, branches=3)
+CALLOC = Limit(loads=4, stores=5, rmw=2, branches=6)
 PATHS = [
     ("malloc", 0, "malloc, up to 1 KiB", MALLOC),
     ("malloc", 1, "malloc, up to 32 KiB", MEDIUM),

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "heap/central/list_check.h"
+#include "heap/space/freed.h"
 
 namespace numalloc {
 
@@ -14,9 +15,12 @@ std::uint64_t taken_of(const Shard& shard) { return shard.taken.load(std::memory
 
 Object* link_fresh(void* fresh, std::uint32_t count, Bytes size) {
     char* at = static_cast<char*>(fresh);
-    for (char* const last = at + (count - 1) * size; at != last; at += size)
+    for (char* const last = at + (count - 1) * size; at != last; at += size) {
         reinterpret_cast<Object*>(at)->next = reinterpret_cast<Object*>(at + size);
+        set_mark(reinterpret_cast<Object*>(at));
+    }
     reinterpret_cast<Object*>(at)->next = nullptr;
+    set_mark(reinterpret_cast<Object*>(at));
     return static_cast<Object*>(fresh);
 }
 

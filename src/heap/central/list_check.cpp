@@ -1,15 +1,6 @@
 #include "heap/central/list_check.h"
 
-#include "heap/space/invalid.h"
-#include "os/report.h"
-
 namespace numalloc {
-
-void die_of_damage(const void* before) {
-    os::Line line;
-    line << "memory at " << before << " was written to after it was freed: a list of free objects is damaged there";
-    os::die(line);
-}
 
 void die_of_interior(const void* p) { die_of_invalid_pointer("free", p, "points inside an object, not at its start"); }
 

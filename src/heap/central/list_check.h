@@ -4,6 +4,7 @@
 #pragma once
 
 #include "heap/central/ring.h"
+#include "heap/space/invalid.h"
 #include "heap/space/region.h"
 
 namespace numalloc {
@@ -49,7 +50,6 @@ private:
 void check_list(const Region& region, ClassId c, Batch list);
 
 // The ends of a program of which one object of a list is wrong.
-[[noreturn]] void die_of_damage(const void* before);  // `before` leads to what is no object
 [[noreturn]] void die_of_interior(const void* p);
 [[noreturn]] void die_of_second_free(const void* p);
 

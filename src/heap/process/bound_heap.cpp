@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/check.h"
+#include "heap/space/freed.h"
 
 namespace numalloc {
 
@@ -47,6 +48,7 @@ void BoundHeap::destroy() {
     NodeHeap* const from = process_heap.owner(this);
     auto* const object = reinterpret_cast<Object*>(this);
     object->next = nullptr;
+    set_mark(object);
     const ClassId c = class_of(sizeof(BoundHeap));
     from->of(c).give_to_bags({object, 1});
 }

@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/text.h"
 #include "base/tracepoints.h"
+#include "heap/space/freed.h"
 #include "os/sysfs.h"
 
 namespace numalloc {
@@ -46,6 +47,7 @@ RegionPages huge_pages_of(HugePages option) {
 
 bool ProcessHeap::start(const HeapOptions& options) {
     options_ = options;
+    choose_freed_key();
     nodes_ = os::topology().nodes();
     mechanisms_.start(options.ablations, nodes_);
     // One region more, interleaved over the nodes, where there are several.

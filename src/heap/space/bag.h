@@ -37,8 +37,10 @@ enum class BagState : std::uint8_t { inside = 0, free, big, small, bound_small, 
 
 class BoundHeap;
 
+// A free one; see heap/space/freed.h for the mark.
 struct Object {
     Object* next;
+    std::uint64_t mark;
 };
 
 // The first entry of a table is of the table's own bag: nobody's. Zero, so that zero pages name none.

@@ -10,4 +10,10 @@ void die_of_invalid_pointer(const char* call, const void* p, const char* why) {
     os::die(line);
 }
 
+void die_of_damage(const void* object) {
+    os::Line line;
+    line << "memory at " << object << " was written to after it was freed: a list of free objects is damaged there";
+    os::die(line);
+}
+
 }  // namespace numalloc

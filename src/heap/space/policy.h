@@ -48,10 +48,10 @@ constexpr std::uint32_t slow_start = 6 * slow_paths_to_double;
 // grow with their number.
 constexpr std::uint32_t uncrowded = 128;
 
-// Frees of the first thread's heap that are checked in full; of later ones as many parts less, so that all threads together pay
-// for some thousands.
+// Frees of the first thread's heap of which each pointer is checked; of later ones as many parts less, so that all threads
+// together pay for some thousands.
 constexpr std::uint32_t frees_to_check = 1000;
-// Of a heap that served another thread before; its lists are still short when it is asked whether they hold the object.
+// Of a heap that served another thread before.
 constexpr std::uint32_t frees_to_check_again = 16;
 
 // Heaps of ended threads above all that are in use: so many stay, and more are given back from so many on.

@@ -110,6 +110,7 @@ bool attach_thread(NodeId n) {
     h->profile = profile::begin_thread(h->profile);
     h->checked_frees = max_of(h->checked_frees, policy::frees_to_check_again);
     h->bias = home->pages.region().bias_for(address_of(h));  // the pool's list went through this word
+    h->freed_key = freed_key;
     h->bound = 0;
     this_thread_heap = attached_heap = h;
     if (operators_have_heap) this_thread_operators = h;

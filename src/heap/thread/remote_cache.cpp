@@ -1,6 +1,7 @@
 #include "heap/thread/remote_cache.h"
 
 #include "base/tracepoints.h"
+#include "heap/space/freed.h"
 #include "os/clock.h"
 
 namespace numalloc {
@@ -68,7 +69,7 @@ void* RemoteCache::take(NodeId n, ClassId c) {
     slot->head = object->next;
     --slot->count;
     bytes_.store(bytes() - shape_of(c).size, std::memory_order_relaxed);
-    return object;
+    return hand_out(object);
 }
 
 Allocation RemoteCache::fetch(NodeId n, ClassId c) {
@@ -83,7 +84,7 @@ Allocation RemoteCache::fetch(NodeId n, ClassId c) {
         if (bytes() + (Bytes{supply.count} - 1) * shape.size > policy::remote_budget) send_all();
         keep(slot_of(n, c), first->next, supply.count - 1);
     }
-    return {first, supply.zeroed};
+    return {hand_out(first), supply.zeroed};
 }
 
 void RemoteCache::flush() {

@@ -9,7 +9,7 @@
 
 namespace numalloc {
 
-constinit Object end_of_list{nullptr};
+constinit Object end_of_list{};
 
 namespace {
 
@@ -28,20 +28,16 @@ std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
         capacity == 0 ? max_of(min_of(most, policy::shortest_list), most / policy::first_list_part) : min_of(2 * capacity, most));
 }
 
-bool holds(const Object* list, const void* p) {
-    for (const Object* o = list; o != nullptr; o = o->next)
-        if (o == p) return true;
-    return false;
-}
-
 // why_invalid() of what is known to be small.
 const char* why_not_of_class(Location at, const void* p) {
     return ClassHeap::why_invalid(at.owner->pages.region(), at.bag, at.class_id, p);
 }
 
-NUMALLOC_INLINE void check_object(const ThreadHeap* h, Location at, const void* p, const char* call) {
+// Before anything is done with it.
+NUMALLOC_INLINE void take_back(Location at, Object* p, const char* call) {
     if (const char* why = why_not_of_class(at, p)) die_of_invalid_pointer(call, p, why);
-    if (p == h->head[at.class_id.value]) die_of_invalid_pointer(call, p, "was freed already");
+    if (was_freed(p)) die_of_invalid_pointer(call, p, "was freed already");
+    set_mark(p);
 }
 
 // The class's bags are mostly empty, and each object that rests here holds a whole one: the
@@ -66,11 +62,10 @@ void keep_large(ThreadHeap* h, unsigned c) {
 }
 
 // The current list is full.
-void free_into_full_list(ThreadHeap* h, Location at, Object* p, const char* call) {
+void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
     const unsigned c = at.class_id.value;
     ThreadHeap::Lists& s = h->lists[c];
     h->room[c] = 0;
-    check_object(h, at, p, call);
     if (shape_of(ClassId{c}).batch == 1) keep_large(h, c);
     const std::uint32_t count = length(h, c);
     if (s.capacity == 0) s.capacity = next_capacity(h, ClassId{c});
@@ -127,11 +122,9 @@ bool send_to_its_shard(const ThreadHeap* h, Location at, Object* p) {
 }
 
 // The malloc after those that the current list serves is to be recorded: what is freed meanwhile joins the sealed list.
-void free_beside_list(ThreadHeap* h, Location at, Object* p, const char* call) {
+void free_beside_list(ThreadHeap* h, Location at, Object* p) {
     const unsigned c = at.class_id.value;
     ThreadHeap::Lists& s = h->lists[c];
-    check_object(h, at, p, call);
-    if (p == s.sealed) die_of_invalid_pointer(call, p, "was freed already");
     if (shape_of(at.class_id).batch == 1) {
         p->next = nullptr;
         give_batch(h, at.class_id, {p, 1}, To::ring);
@@ -152,32 +145,25 @@ void free_beside_list(ThreadHeap* h, Location at, Object* p, const char* call) {
 
 // A thread that the heap profile watches: so many objects come into the current list as serve the mallocs before the next that is
 // recorded.
-NUMALLOC_COLD void free_counted(ThreadHeap* h, Location at, Object* p, const char* call) {
+NUMALLOC_COLD void free_counted(ThreadHeap* h, Location at, Object* p) {
     const unsigned c = at.class_id.value;
-    if (h->profile->left[c] <= 0) return free_beside_list(h, at, p, call);
+    if (h->profile->left[c] <= 0) return free_beside_list(h, at, p);
     const std::int32_t mallocs = before_record(h, c);
-    if (--h->room[c] < 0) {
-        free_into_full_list(h, at, p, call);
-    } else {
-        p->next = h->head[c];
-        h->head[c] = p;
-    }
+    if (--h->room[c] < 0) free_into_full_list(h, at, p);
+    else link(h, c, p);
     set_before_record(h, c, mallocs);
 }
 
 // What push() would have done, had fast frees been on, or other nodes' objects been its too.
-void free_checked(ThreadHeap* h, Location at, Object* p, const char* call) {
+void free_checked(ThreadHeap* h, Location at, Object* p) {
     const unsigned c = at.class_id.value;
     if (h->checked_frees > 0) {
-        check_object(h, at, p, call);
-        if (holds(h->head[c], p) || holds(h->lists[c].sealed, p)) die_of_invalid_pointer(call, p, "was freed already");
         if (--h->checked_frees == 0) (h->profile != nullptr ? h->profile->bound : h->bound) = h->fast_bound;
         if (send_to_its_shard(h, at, p)) return;
     }
-    if (h->profile != nullptr) return free_counted(h, at, p, call);
-    if (--h->room[c] < 0) return free_into_full_list(h, at, p, call);
-    p->next = h->head[c];
-    h->head[c] = p;
+    if (h->profile != nullptr) return free_counted(h, at, p);
+    if (--h->room[c] < 0) return free_into_full_list(h, at, p);
+    link(h, c, p);
 }
 
 NUMALLOC_INLINE void free_without_class(Location at, void* p, const char* call) {
@@ -219,7 +205,7 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     std::uint32_t rest = supply.count;
     Object* list = first;
     if (one) {
-        list = first->next;
+        list = hand_out(first)->next;
         --rest;
     }
     // A spilled object is another node's: it must not enter the list.
@@ -235,6 +221,7 @@ NUMALLOC_INLINE Allocation refill_any(ThreadHeap* h, ClassId id) {
     // The last object of current; the sealed list takes its place, or a new batch: a list
     // left empty would send the next free, and the malloc after it, the slow way too.
     Object* const last = h->head[c];
+    if (NUMALLOC_UNLIKELY(last->next != nullptr)) die_of_damage(last);
     if (s.sealed != nullptr) {
         set_current(h, c, s.sealed, s.sealed_count, s.sealed_count + std::uint32_t{s.capacity});
         s.sealed = nullptr;
@@ -242,7 +229,7 @@ NUMALLOC_INLINE Allocation refill_any(ThreadHeap* h, ClassId id) {
         set_empty(h, c);
         if (shape_of(id).batch > 1) take_batch(h, id, false);
     }
-    return {last};
+    return {hand_out(last)};
 }
 
 // What is longer goes back to sealed, which is empty.
@@ -308,25 +295,28 @@ Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked) {
     if (profile::on() && profile::chooses(nullptr, shape_of(c).size))
         if (const Allocation object = profile::allocate(nullptr, n, c, asked); object.p != nullptr) return object;
     const Supply supply = process_heap.take_small(n, c, 1);
-    if (supply.fresh != nullptr || supply.count == 0) return {supply.fresh, supply.zeroed};
+    if (supply.count == 0) return {};
+    if (supply.fresh != nullptr) {
+        // What was there before may have been an object of another class.
+        static_cast<Object*>(supply.fresh)->mark = 0;
+        return {supply.fresh, supply.zeroed};
+    }
     if (supply.count > 1) {
         NodeHeap* from = process_heap.owner(supply.list);
         from->of(c).give_to_bags({supply.list->next, supply.count - 1});
     }
-    return {supply.list};
+    return {hand_out(supply.list)};
 }
 
 // Inline, so that what was located stays in registers.
 NUMALLOC_INLINE void free_at(ThreadHeap* h, Location at, void* p, Freed why, const char* call) {
-    auto* const object = static_cast<Object*>(p);
-    if (why == Freed::full) {
-        // Class 0, or a pointer below our region may have passed the comparison: only one inside has a bag there.
-        if (at.found == Found::small && at.owner == h->home) return free_into_full_list(h, at, object, call);
-        h->room[0] = 0;
-    }
+    if (why == Freed::full) h->room[0] = 0;
     if (at.found != Found::small) return free_without_class(at, p, call);
-    if (h != &no_heap && process_heap.mechanisms().keeps(at.owner, h->home)) return free_checked(h, at, object, call);
-    if (const char* reason = why_not_of_class(at, p)) die_of_invalid_pointer(call, p, reason);
+    auto* const object = static_cast<Object*>(p);
+    take_back(at, object, call);
+    // Of class 0, or below our region, a pointer may have passed the comparison: only one inside has a bag there.
+    if (why == Freed::full && at.owner == h->home) return free_into_full_list(h, at, object);
+    if (h != &no_heap && process_heap.mechanisms().keeps(at.owner, h->home)) return free_checked(h, at, object);
     if (h != &no_heap) {
         h->remote_cache.add(at.owner->node, at.class_id, object);
         housekeeping(h, no_class);

@@ -21,8 +21,9 @@
 //     and thus fails the same test as a full list.
 // free() adds `bias` (address_space.h has the equation): one unsigned comparison with `bound`, or
 // class 0, sends NULL, foreign pointers, other nodes' objects, and threads without a heap (whose bound is 0) to
-// the slow path. A new heap's first frees take it too, and are checked in full: enough to catch the
-// bug of a small program, nothing to a long-running one. While the heap profile is on all frees take it (heap/profile/profile.h).
+// the slow path. A new heap's first frees take it too, where it is asked whether an object begins there: enough to catch
+// the bug of a small program, nothing to a long-running one. While the heap profile is on all frees take it
+// (heap/profile/profile.h). That the object is not free already, and is when it is handed out, is asked each time: freed.h.
 #pragma once
 
 #include <atomic>
@@ -31,6 +32,7 @@
 #include "base/bit_set.h"
 #include "heap/process/locate.h"
 #include "heap/profile/profile.h"
+#include "heap/space/freed.h"
 #include "heap/thread/remote_cache.h"
 #include "os/waiting.h"
 
@@ -47,6 +49,7 @@ struct ThreadHeap {
     Address bias = 0;
     Object* head[class_count];
     std::uint64_t bound = 0;  // 0: every free is slow. Not in front: gcc 12 would add to each index of head
+    std::uint64_t freed_key = 0;  // freed.h
     std::int32_t room[class_count] = {};
     std::uint8_t medium_class[medium_entries] = {};  // by (size + 127) / 128
 
@@ -62,7 +65,7 @@ struct ThreadHeap {
     NodeHeap* home = nullptr;
     profile::ThreadProfile* profile = nullptr;  // of a thread that the heap profile watches; then no free is fast
     std::uint64_t fast_bound = 0;     // what `bound` is once fast frees are on
-    std::uint32_t checked_frees = 0;  // still to come before that: each is checked in full
+    std::uint32_t checked_frees = 0;  // still to come before that
     std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping
     std::uint32_t next_to_look_at = 1;  // the class that give_idle_class() looks at next
     std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
@@ -124,7 +127,7 @@ NUMALLOC_INLINE bool decrement_below_zero(std::int32_t& room) {
 #endif
 }
 
-// The fast path of malloc: nullptr when the slow path is needed. `Copy` numbers the places of one
+// The fast path of malloc: nullptr when the slow path is needed, or the list is damaged. `Copy` numbers the places of one
 // function that pop, lest the compiler join their ends by a jump.
 template <int Copy = 0>
 NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
@@ -132,14 +135,22 @@ NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
     Object* const object = heap->head[c];
     Object* const next = object->next;
     if (NUMALLOC_UNLIKELY(next == nullptr)) return nullptr;
+    if (NUMALLOC_UNLIKELY(!take_mark(object, heap->freed_key))) return put_mark_back(object, heap->freed_key);
     heap->head[c] = next;
     ++heap->room[c];
     __asm__ volatile("" : : "i"(Copy));
     return object;
 }
 
+// Puts a freed object in front.
+NUMALLOC_INLINE void link(ThreadHeap* heap, std::size_t c, Object* object) {
+    object->mark = mark_of(object, heap->freed_key);
+    object->next = heap->head[c];
+    heap->head[c] = object;
+}
+
 // The fast path of free. What it returns says who must go on.
-enum class Freed { done, elsewhere, full };
+enum class Freed { done, elsewhere, full, again };
 NUMALLOC_INLINE Freed push(ThreadHeap* heap, void* p) {
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
     if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Freed::elsewhere;
@@ -147,8 +158,8 @@ NUMALLOC_INLINE Freed push(ThreadHeap* heap, void* p) {
     const std::size_t c = load_relaxed(*byte);
     if (NUMALLOC_UNLIKELY(decrement_below_zero(heap->room[c]))) return Freed::full;
     auto* const object = static_cast<Object*>(p);
-    object->next = heap->head[c];
-    heap->head[c] = object;
+    if (NUMALLOC_UNLIKELY(object->mark == mark_of(object, heap->freed_key))) return Freed::again;
+    link(heap, c, object);
     return Freed::done;
 }
 
@@ -161,8 +172,8 @@ NUMALLOC_INLINE bool push_counted(ThreadHeap* heap, void* p) {
     if (NUMALLOC_UNLIKELY(decrement_below_zero(counts.left[c]))) return ++counts.left[c], false;
     if (NUMALLOC_UNLIKELY(decrement_below_zero(heap->room[c]))) return ++heap->room[c], ++counts.left[c], false;
     auto* const object = static_cast<Object*>(p);
-    object->next = heap->head[c];
-    heap->head[c] = object;
+    if (NUMALLOC_UNLIKELY(was_freed(object))) return ++heap->room[c], ++counts.left[c], false;
+    link(heap, c, object);
     return true;
 }
 

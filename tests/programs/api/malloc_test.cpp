@@ -241,4 +241,26 @@ TEST(Libc, WhatLibcAllocatesCanBeFreedAndGrown) {
     free(line);
 }
 
+// A copy of memory that the program never wrote carries what the allocator left there. No free may be taken in by it.
+TEST(Malloc, WhatIsCopiedUnwrittenCanBeFreed) {
+    for (std::size_t small : {16, 32, 48, 64}) {
+        for (std::size_t large : {64, 96, 640, 4096, 40000}) {
+            std::vector<unsigned char*> blocks(256 * 1024 / small);
+            for (auto& p : blocks) p = static_cast<unsigned char*>(malloc(small));
+            for (auto* p : blocks) free(p);
+            // Of the same memory, as far as it goes to other sizes.
+            blocks.resize(256 * 1024 / large);
+            for (auto& p : blocks) p = static_cast<unsigned char*>(malloc(large));
+            for (std::size_t shift = 0; shift < 64; shift += 8)
+                for (std::size_t i = 1; i < blocks.size(); ++i) {
+                    auto* copy = static_cast<unsigned char*>(malloc(large));
+                    std::memcpy(copy, blocks[i] + shift % large, large - shift % large);
+                    std::memcpy(blocks[i - 1], copy, large);
+                    free(copy);
+                }
+            for (auto* p : blocks) free(p);
+        }
+    }
+}
+
 }  // namespace

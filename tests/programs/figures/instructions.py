@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-BOUNDS = {"pair64": 40, "pair1000": 40, "pair30000": 40, "lifo64": 42, "random512": 48, "random4000": 55, "calloc64": 60, "new64": 40, "array64": 40}
+BOUNDS = {"pair64": 46, "pair1000": 46, "pair30000": 49, "lifo64": 50, "random512": 54, "random4000": 64, "calloc64": 66, "new64": 47, "array64": 46}
 FEW, MANY = 40000, 200000
 # Housekeeping goes by the clock: on a busy machine it falls into the longer run more often.
 ATTEMPTS = 3

@@ -19,6 +19,9 @@ void* hide(void* p) {
 }
 char* hide(char* p) { return static_cast<char*>(hide(static_cast<void*>(p))); }
 
+// Said after a call that must not come back.
+void went_on() { CHECK(write(1, "went on\n", 8) == 8); }
+
 // By write: stdio would be lost with the abort.
 void announce(const char* call, const void* p) {
     char text[100];
@@ -30,6 +33,7 @@ void wrong_free(void* p) {
     p = hide(p);
     announce("free", p);
     free(p);
+    went_on();
 }
 
 void wrong_realloc(void* p, std::size_t n) {
@@ -52,9 +56,38 @@ void go_on() {
     malloc_trim(0);
 }
 
-// Past the first frees of a thread, which are all looked at.
+// Past the first frees of a thread, whose addresses are looked at.
 void trust() {
     for (int i = 0; i < 2000; ++i) free(hide(malloc(64)));
+}
+
+// A heap that has worked: a million frees of many sizes.
+void warm_up() {
+    static void* blocks[5000];
+    for (unsigned i = 0; i < 1000000; ++i) {
+        void*& b = blocks[i * 2654435761U / 256 % 5000];
+        free(b);
+        b = hide(malloc(i % 50 == 0 ? i * 7919U % 60000 : i * 31U % 1500));
+    }
+    for (void*& b : blocks) free(b);
+}
+
+// The first of many, when `count` have been freed after it.
+void double_after(std::size_t size, int count) {
+    static void* blocks[100000];
+    for (int i = 0; i < count; ++i) blocks[i] = hide(malloc(size));
+    for (int i = 0; i < count; ++i) free(blocks[i]);
+    wrong_free(blocks[0]);
+}
+
+void* aim[8];
+
+// Writes to a freed object what its list would lead to, and allocates until malloc gets there.
+void overwrite_link(void* freed, void* target) {
+    announce("memory at", target);
+    *static_cast<void**>(hide(freed)) = target;
+    for (int i = 0; i < 1000; ++i)
+        if (hide(malloc(64)) == target) went_on();
 }
 
 alignas(64) char global_bytes[256];
@@ -109,6 +142,81 @@ const Case cases[] = {
          wrong_free(p[1]);
      }},
     {"double_later_1000", [] { trust(); void* p = hide(malloc(1000)); free(p); wrong_free(p); }},
+    {"double_warm_64", [] { warm_up(); void* p = hide(malloc(64)); free(p); wrong_free(p); }},
+    {"double_warm_30000", [] { warm_up(); void* p = hide(malloc(30000)); free(p); wrong_free(p); }},
+    {"double_warm_with_hundred_between", [] { warm_up(); double_after(64, 100); }},
+    {"double_in_the_ring_or_a_bag", [] { warm_up(); double_after(64, 20000); }},
+    {"double_16_in_the_ring_or_a_bag", [] { double_after(16, 100000); }},
+    {"double_5000_in_the_ring_or_a_bag", [] { double_after(5000, 3000); }},
+    {"double_200000_in_the_ring_or_a_bag", [] { double_after(200000, 40); }},
+    {"double_in_a_bag", [] {
+         trust();
+         // Every other one stays, so that the bags do.
+         void* blocks[2000];
+         for (void*& b : blocks) b = hide(malloc(64));
+         for (int i = 0; i < 2000; i += 2) free(blocks[i]);
+         malloc_trim(0);
+         wrong_free(blocks[1000]);
+     }},
+    {"double_by_two_threads", [] {
+         void* p = hide(malloc(64));
+         std::thread([p] { free(p); }).join();
+         wrong_free(p);
+     }},
+    {"double_by_a_new_thread", [] {
+         warm_up();
+         void* p = hide(malloc(64));
+         free(p);
+         std::thread([p] { wrong_free(p); }).join();
+     }},
+    {"double_without_a_heap", [] {
+         // After the thread's last word to us: glibc frees it in the fourth round of destructors.
+         static pthread_key_t key;
+         CHECK(pthread_key_create(&key, [](void* p) {
+             static int round;
+             if (++round < 4) return static_cast<void>(pthread_setspecific(key, p));
+             free(p);
+             wrong_free(p);
+         }) == 0);
+         std::thread([] { pthread_setspecific(key, hide(malloc(64))); }).join();
+     }},
+    {"damage_link_to_a_global", [] {
+         warm_up();
+         void* p[3];
+         for (void*& q : p) q = hide(malloc(64));
+         for (void* q : p) free(q);
+         overwrite_link(p[2], aim);
+     }},
+    {"damage_link_to_an_object_in_use", [] {
+         void* p[3];
+         for (void*& q : p) q = hide(malloc(64));
+         void* const target = hide(malloc(64));
+         for (void* q : p) free(q);
+         overwrite_link(p[2], target);
+     }},
+    {"damage_of_zeros", [] {
+         void* p[3];
+         for (void*& q : p) q = hide(malloc(64));
+         for (void* q : p) free(q);
+         announce("memory at", p[1]);
+         std::memset(hide(p[1]), 0, 64);
+         for (int i = 0; i < 3; ++i) hide(malloc(64));
+         went_on();
+     }},
+    {"damage_by_the_object_before", [] {
+         char* p[40];
+         for (char*& q : p) q = hide(static_cast<char*>(malloc(48)));
+         for (char* q : p) CHECK(q != nullptr);
+         // Two side by side: the second is freed, and the first written beyond its end.
+         int i = 1;
+         while (i < 39 && p[i] != p[i - 1] + 48) ++i;
+         CHECK(i < 39);
+         free(p[i]);
+         announce("memory at", p[i]);
+         std::memset(hide(p[i - 1]), 'x', 48 + 16);
+         hide(malloc(48));
+         went_on();
+     }},
     {"double_16", [] { void* p = hide(malloc(16)); free(p); wrong_free(p); }},
     {"double_64", [] { void* p = hide(malloc(64)); free(p); wrong_free(p); }},
     {"double_5000", [] { void* p = hide(malloc(5000)); free(p); wrong_free(p); }},

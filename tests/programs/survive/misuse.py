@@ -10,6 +10,8 @@ names = subprocess.run(command, capture_output=True, text=True, check=True, time
 assert len(names) > 25, names
 # What must be said of each, beside call and address.
 MEANINGS = {"double": "twice|double|already|freed", "delete_twice": "twice|double|already|freed", "realloc_freed": "free|already|no block|not"}
+# What must not come back from the wrong call.
+AT_ONCE = ("double", "damage", "free_")
 failures = []
 for name in names:
     run = subprocess.run(command + [name], capture_output=True, text=True, timeout=60)
@@ -19,6 +21,8 @@ for name in names:
     problem = None
     if "survived" in run.stdout:
         problem = "not noticed"
+    elif "went on" in run.stdout and name.startswith(AT_ONCE):
+        problem = "noticed late"
     elif run.returncode != -signal.SIGABRT:
         problem = f"status {run.returncode} instead of SIGABRT"
     elif len(lines) != 1:
