@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -38,18 +38,26 @@ class Recipe:
         return f"https://static.crates.io/crates/{self.crate}/{self.crate}-{quote(self.version)}.crate"
 
 
-def _mimalloc(sources: Path, work: Path, run: Callable) -> Path:
+def _mimalloc(sources: Path, work: Path, run: Callable, more: tuple[str, ...] = ()) -> Path:
     sources /= "c_src/mimalloc/v3"
-    defines = ["-DMI_SHARED_LIB", "-DMI_SHARED_LIB_EXPORT", "-DMI_MALLOC_OVERRIDE"]
+    defines = ["-DMI_SHARED_LIB", "-DMI_SHARED_LIB_EXPORT", "-DMI_MALLOC_OVERRIDE", *more]
     library = work / "libmimalloc.so"
     run([compiler(), "-std=gnu11", *_SHARED, *defines, "-I", sources / "include", sources / "src/static.c", "-o", library, "-pthread"])
     return library
 
 
-def _snmalloc(sources: Path, work: Path, run: Callable) -> Path:
+def _mimalloc_secure(sources: Path, work: Path, run: Callable) -> Path:
+    return _mimalloc(sources, work, run, ("-DMI_SECURE=4",))  # what its own build calls secure
+
+
+def _snmalloc(sources: Path, work: Path, run: Callable, target: str = "snmallocshim") -> Path:
     run(["cmake", "-S", sources / "upstream", "-B", work, "-DCMAKE_BUILD_TYPE=Release", "-DSNMALLOC_BUILD_TESTING=OFF"])
-    run(["cmake", "--build", work, "--target", "snmallocshim", "-j", str(os.cpu_count() or 1)])
-    return work / "libsnmallocshim.so"
+    run(["cmake", "--build", work, "--target", target, "-j", str(os.cpu_count() or 1)])
+    return work / f"lib{target}.so"
+
+
+def _snmalloc_with_checks(sources: Path, work: Path, run: Callable) -> Path:
+    return _snmalloc(sources, work, run, "snmallocshim-checks")
 
 
 def _rpmalloc(sources: Path, work: Path, run: Callable) -> Path:
@@ -88,11 +96,20 @@ RECIPES = {
         "5.3.1", ("make", "c++"), 90, _jemalloc,
     ),
 }  # fmt: skip
+# The same sources with their checks: for docs/security.md, not for the bench.
+CHECKED = {
+    "mimalloc3-secure": replace(RECIPES["mimalloc3"], build=_mimalloc_secure),
+    "snmalloc-checks": replace(RECIPES["snmalloc"], build=_snmalloc_with_checks),
+}
+
+
+def _recipe(name: str) -> Recipe:
+    return RECIPES[name] if name in RECIPES else CHECKED[name]
 
 
 def _folder(name: str) -> Path:
     """Another recipe, crate or compiler is another folder."""
-    recipe = RECIPES[name]
+    recipe = _recipe(name)
     texts = (recipe.url, recipe.sha256, _REVISION, compiler())
     return cache.directory("allocators", f"{name}-{hashlib.sha256(repr(texts).encode()).hexdigest()[:12]}")
 
@@ -105,7 +122,7 @@ def built(name: str) -> Path | None:
 
 def build(name: str, seconds: float = 1800) -> Path:
     """Downloads, checks and builds; raises CannotBuild. One process builds, others wait for it."""
-    recipe, folder = RECIPES[name], _folder(name)
+    recipe, folder = _recipe(name), _folder(name)
     library = folder / f"lib{name}.so"
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
