@@ -1,0 +1,12 @@
+# What is found of programs with one bug each, and what is not: a golden file by size, of the library as users run it.
+if(NOT LIBRARY STREQUAL "none" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT NUMALLOC_CHECKS
+   AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    numalloc_program(bugs bugs/bugs.cpp bugs/scene.cpp)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        target_compile_options(bugs PRIVATE -Wno-mismatched-new-delete -Wno-use-after-free)   # the bugs are the point
+    endif()
+    foreach(size small medium big)
+        numalloc_test(bugs.${size} bugs 120
+            ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/bugs/check.py $<TARGET_FILE:bugs> ${LIBRARY} ${size})
+    endforeach()
+endif()
