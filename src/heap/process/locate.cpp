@@ -1,6 +1,7 @@
 #include "heap/process/locate.h"
 
 #include "heap/process/bound_heap.h"
+#include "heap/space/freed.h"
 #include "heap/space/invalid.h"
 
 namespace numalloc {
@@ -36,7 +37,8 @@ const char* why_invalid(Location at, const void* p) {
         case Found::nothing:
             return "is not an allocated object, or was freed already";
         case Found::small:
-            return ClassHeap::why_invalid(at.owner->pages.region(), at.bag, at.class_id, p);
+            if (const char* why = ClassHeap::why_invalid(at.owner->pages.region(), at.bag, at.class_id, p)) return why;
+            return was_freed(static_cast<const Object*>(p)) ? "was freed already" : nullptr;
         case Found::bound:
             return BoundHeap::why_invalid(at, p);
         case Found::big:

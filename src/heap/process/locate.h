@@ -48,10 +48,10 @@ const char* why_invalid(Location at, const void* p);
 // Ends the program that calls `call` with such a pointer.
 void end_if_invalid(Location at, const void* p, const char* call);
 
-// Where an object in use is. Of a small one no more than its bag is asked.
+// Where an object in use is: it is asked whether one begins there, and whether it is free.
 inline Location locate_object(const void* p, const char* call) {
     const Location at = locate(p);
-    if (at.found != Found::small && at.found != Found::big) end_if_invalid(at, p, call);
+    if (at.found != Found::big) end_if_invalid(at, p, call);
     return at;
 }
 
