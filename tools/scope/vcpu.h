@@ -19,15 +19,6 @@ struct Ticks {
 };
 constexpr uint64_t KERNEL = 1 << 24;  // more than a CPU's turn has instructions
 
-struct Block {
-    uint64_t start, end;
-    std::vector<uint64_t> instructions;
-    qemu_plugin_scoreboard* board;  // where the CPUs count how often it ran
-    unsigned index;
-    uint64_t undone = 0;   // instructions that were counted, but met a page fault first
-    uint64_t counted = 0;  // of windows that have ended
-};
-
 struct Registers {
     qemu_plugin_register *rax, *rdi, *rsi, *cr2, *cr3, *fs_base;
 };

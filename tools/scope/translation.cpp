@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "translation.h"
+
+#include "accesses.h"
+#include "blocks.h"
+#include "guest.h"
+#include "instructions.h"
+#include "window.h"
+
+namespace scope {
+namespace {
+
+void watch(qemu_plugin_insn* instruction) {
+    const uint64_t address = qemu_plugin_insn_vaddr(instruction);
+    Site& site = totals.sites[address];
+    site.address = address;
+    uint8_t code[LONGEST_INSTRUCTION];
+    const size_t size = qemu_plugin_insn_data(instruction, code, sizeof code);
+    watch_accesses(instruction, site, is_atomic(code, size));
+    const auto call = [&](qemu_plugin_vcpu_udata_cb_t what, void* data) {
+        qemu_plugin_register_vcpu_insn_exec_cb(instruction, what, QEMU_PLUGIN_CB_R_REGS, data);
+    };
+    if (is_main(address)) call(on_main, &site);
+    if (is_system_call(code, size)) call(on_system_call, nullptr);
+    if (is_pause(code, size)) call(on_pause, nullptr);
+    if (const uint32_t what = marker(code, size)) call(on_marker, reinterpret_cast<void*>(uintptr_t{what}));
+}
+
+// The kernel is not watched, but for where it is entered, and where it spins.
+void translate_kernel(qemu_plugin_tb* tb, size_t count) {
+    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_leave, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_COND_NE,
+                                              {ticks, offsetof(Ticks, turn)}, 0, nullptr);
+    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, {ticks, offsetof(Ticks, events)}, KERNEL);
+    for (size_t index = 0; index < count; ++index) {
+        qemu_plugin_insn* const instruction = qemu_plugin_tb_get_insn(tb, index);
+        uint8_t code[2];
+        const size_t size = qemu_plugin_insn_size(instruction);
+        if (size == sizeof code && qemu_plugin_insn_data(instruction, code, size) == size && is_pause(code, size))
+            qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_kernel_pause, QEMU_PLUGIN_CB_NO_REGS, nullptr);
+    }
+}
+
+}  // namespace
+
+void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
+    const size_t count = qemu_plugin_tb_n_insns(tb);
+    if (qemu_plugin_tb_vaddr(tb) & KERNEL_HALF) return translate_kernel(tb, count);
+    const std::lock_guard lock(translating);
+    Block& block = new_block(tb, count);
+    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_event, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_COND_GE,
+                                              {ticks, offsetof(Ticks, events)}, settings.quantum, &block);
+    const auto inlined = [&](qemu_plugin_op what, qemu_plugin_scoreboard* to, size_t offset, uint64_t number) {
+        qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, what, {to, offset}, number);
+    };
+    inlined(QEMU_PLUGIN_INLINE_ADD_U64, ticks, offsetof(Ticks, events), count);
+    inlined(QEMU_PLUGIN_INLINE_STORE_U64, ticks, offsetof(Ticks, block), reinterpret_cast<uintptr_t>(&block));
+    inlined(QEMU_PLUGIN_INLINE_ADD_U64, block.board, block.index * sizeof(uint64_t), 1);
+    for (size_t index = 0; index < count; ++index) watch(qemu_plugin_tb_get_insn(tb, index));
+}
+
+}  // namespace scope
