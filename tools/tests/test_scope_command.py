@@ -174,6 +174,8 @@ def test_the_emulator_is_told_the_machine(library, monkeypatch):
     [
         (batch.Result(0, "", "", 1), {}, "the machine ran out of memory"),
         (batch.Result(137, "", "", 0), None, "it was stopped after 3600 s"),
+        (batch.Result(137, "", "a\nboom\n", 0), {}, "it was ended by signal 9; it last said: boom"),
+        (batch.Result(124, "", "", 0), {}, "it ended with status 124; it last said: nothing on standard error"),
         (batch.Result(139, "", "a\nboom\n", 0), None, "it was ended by signal 11; it last said: boom"),
         (batch.Result(3, "", "", 0), None, "it ended with status 3; it last said: nothing on standard error"),
         (batch.Result(0, "", "", 0), None, "it ended well, but nothing was counted: the window never began or did not end"),

@@ -129,13 +129,15 @@ def test_a_second_call_goes_on(tree, monkeypatch, capsys):
     assert "threadtest glibc/16: it ended with status 1; it last said: boom" in capsys.readouterr().out
     assert numalloc(*words) == 0
     assert asked[2:] == [("16", False, 16)], "what went well is not run again"
-    text = (tree / "out/figures.md").read_text()
-    assert "| threadtest | 1.00 | 1.00 |" in text and (tree / "out/threadtest.html").is_file()
+    text = (tree / "out/figures-xeon-8x16-16.md").read_text()
+    assert "| threadtest | 1.00 | 1.00 |" in text and (tree / "out/threadtest-xeon-8x16-16.html").is_file()
     assert numalloc(*words, "--cpus-per-node", "1") == 0
     assert [cpus for _, _, cpus in asked[3:]] == [8, 8], "another machine is another run"
     assert numalloc(*words, "--groups", "speedup", "--sweep-cpus-per-node", "1") == 0
     assert [threads for threads, _, _ in asked[5:]] == ["1", "1", "2", "2", "4", "4"], "8 threads on 8 CPUs are there already"
-    assert (tree / "out/threadtest-speedup.html").is_file()
+    assert (tree / "out/threadtest-speedup-xeon-8x16-8.html").is_file()
+    text = (tree / "out/figures-xeon-8x16-16.md").read_text()
+    assert "figure 5" in text and "| threadtest | 1.00 | 1.00 |" in text, "another call's groups stay"
     assert numalloc(*words, "--scale", "0.5") == 0
     assert scales == ["0.02"] * 11 + ["0.01"] * 2, "and other work is too"
     assert numalloc(*words) == 0 and len(scales) == 13, "which leaves what was kept before"
@@ -145,11 +147,34 @@ def test_a_second_call_goes_on(tree, monkeypatch, capsys):
     assert numalloc(*words) == 0 and len(scales) == 17, "and what another plugin counted is not mixed in"
 
 
+def test_each_machine_has_files_of_its_own(tree, monkeypatch):
+    ran = []
+
+    def counts_of(machine, job, settings):
+        ran.append(machine.cpus)
+        nodes = [node for node, one in enumerate(machine.nodes) for _ in range(one.cpus)]
+        return run(nodes, [{"instructions": 1_000}] * len(nodes))
+
+    monkeypatch.setattr(measure.launch, "run", made_up_machine(counts_of))
+    monkeypatch.chdir(tree)
+    words = ("--library", str(tree / "build/release/libnumalloc.so"), "--allocators", "glibc", "--output", "out")
+    for preset, only in (("xeon-8x16", "trees"), ("epyc-2x96", "trees"), ("xeon-8x16", "trees"), ("xeon-8x16", "lists")):
+        assert numalloc(*words, "--preset", preset, "--only", only) == 0
+    assert len(ran) == 6, "the third call has everything"
+    assert {"trees-xeon-8x16-16.html", "trees-epyc-2x96-16.html"} <= {path.name for path in (tree / "out").iterdir()}
+    text = (tree / "out/figures-xeon-8x16-16.md").read_text()
+    assert "| trees |" in text and "| lists |" in text, "another call's programs stay"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--groups", "all"], "--groups: 'all' is unknown; accepted: compare, binding, mechanisms, speedup"),
         (["--only", "vax*"], "--only: 'vax*' fits no program; accepted: threadtest, larson"),
+        (
+            ["--groups", "speedup", "--only", "trees"],
+            "--only: 'trees' fits no program that is swept; accepted with --groups speedup: threadtest, larson-own, cache-scratch",
+        ),
         (["--scale", "0"], "--scale: 0 is too little; accepted: more than 0, such as 0.5"),
         (["--timeout", "-1"], "--timeout: -1 is not a time; accepted: whole seconds"),
         (["--allocators", "nomalloc"], "--allocators: 'nomalloc' is unknown"),

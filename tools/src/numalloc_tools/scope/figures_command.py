@@ -1,6 +1,7 @@
 """`numalloc lab figures`: the figures of the paper, counted and modelled, program by program."""
 
 import sys
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Optional
@@ -25,8 +26,8 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    output: Annotated[Path, typer.Option(help="Folder for every run, and for figures.md and a page for each program. What is there already is not run again.", metavar="FOLDER")] = Path("figures"),
-    groups: Annotated[str, typer.Option(help=f"Some of {', '.join(GROUPS)}.", metavar="GROUPS")] = "compare",
+    output: Annotated[Path, typer.Option(help="Folder for every run, and for the figures and a page for each program. What is there already is not run again.", metavar="FOLDER")] = Path("figures"),
+    groups: Annotated[str, typer.Option(help=f"Some of {', '.join(GROUPS)}; speedup has {', '.join(scenarios.SWEPT)} alone.", metavar="GROUPS")] = "compare",
     only: Annotated[str, typer.Option(help="Only programs of these names, such as 'larson*'.", metavar="PATTERN")] = "*",
     names: Annotated[str, typer.Option("--allocators", help="numalloc's peers.", metavar="NAMES")] = ",".join(scenarios.PEERS),
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to count; else build/release's.")] = None,
@@ -61,6 +62,8 @@ def run(
         if missing := known[one.program].missing:
             raise Problem(f"{one.program}: {missing}")
     peers = [word.strip() for word in names.split(",") if word.strip()]
+    if wanted == ["speedup"] and not any(one.name in scenarios.SWEPT for one in chosen):
+        raise Problem(f"--only: '{only}' fits no program that is swept; accepted with --groups speedup: {', '.join(scenarios.SWEPT)}")
     sets = _sets(wanted, peers, ours, terminal)
     # Here: numpy takes longer to load than most commands run, and asks for what a strict seccomp filter forbids.
     from numalloc_tools.scope.runner import Runner, write
@@ -69,35 +72,60 @@ def run(
     store = Store(output)
     vm.end_in_order_on_signals()
     counted = Settings(window="markers", timeout=timeout)
-    small = {one.name: _target(preset, cpus_per_node, one, whole) for one in chosen}
-    large = {one.name: _target(preset, sweep_cpus_per_node, one, whole) for one in chosen}
+    small = {one.name: _target(preset, cpus_per_node, one, whole) for one in scenarios.ALL}
+    large = {one.name: _target(preset, sweep_cpus_per_node, one, whole) for one in scenarios.ALL}
     found, swept = {}, {}
+
+    def gather(one: Scenario, asked: bool) -> bool:
+        """Takes what was kept of the program, and runs what else is asked for; whether all of that went well."""
+        runner = Runner(store, counted, known[one.program].command, one, scale, terminal)
+        numbers = [number for number in scenarios.THREADS if number <= large[one.name].machine.cpus]
+        well = True
+        for results, target, numbers, names in (
+            (found, small[one.name], [small[one.name].machine.cpus], GROUPS[:-1]),
+            (swept, large[one.name], numbers if one.name in scenarios.SWEPT else [], GROUPS[-1:]),
+        ):
+            gathered = runner.results(target, _together(sets, names), numbers, run_missing=False)
+            if compared := _together(sets, [name for name in names if asked and name in wanted]) if numbers else []:
+                ran = runner.results(target, compared, numbers)
+                well = well and len(ran.good) == len(ran.runs)
+                fresh = {run.name for run in ran.runs}
+                gathered.runs = ran.runs + [run for run in gathered.runs if run.name not in fresh]
+            if gathered.runs:
+                results[one.name] = gathered
+        return well
+
+    well = True
     try:
+        for one in scenarios.ALL:
+            if not known[one.program].missing:
+                gather(one, asked=False)
         for one in chosen:
-            runner = Runner(store, counted, known[one.program].command, one, scale, terminal)
-            compared = list({name.name: name for group in ("compare", "binding", "mechanisms") for name in sets[group]}.values())
-            if compared:
-                found[one.name] = runner.results(small[one.name], compared, [small[one.name].machine.cpus])
-            if sets["speedup"] and one.name in scenarios.SWEPT:
-                numbers = [number for number in scenarios.THREADS if number <= large[one.name].machine.cpus]
-                swept[one.name] = runner.results(large[one.name], sets["speedup"], numbers)
+            well = gather(one, asked=True) and well
     finally:
-        write(output, found, swept, small, terminal)
-    sys.exit(0 if all(len(one.good) == len(one.runs) for one in [*found.values(), *swept.values()]) else 1)
+        write(output, found, swept, next(iter(small.values())), next(iter(large.values())), terminal)
+    sys.exit(0 if well else 1)
 
 
 def _sets(wanted: list[str], peers: list[str], ours: Path, terminal: Console) -> dict[str, list[Allocator]]:
+    """The allocators of every group; of one that is not wanted only those that are at hand."""
     plain = allocators.chosen([allocators.OURS, *peers], ours, {}, terminal.print)
     bound = allocators.chosen([f"{name}{allocators.BOUND}" for name in peers], ours, {}, terminal.print)
     for one in [*plain, *(bound if "binding" in wanted else [])]:
         if one.missing:
             raise Problem(f"--allocators: {one.name}: {one.missing}")
-    return {
-        "compare": plain if "compare" in wanted else [],
-        "binding": [*plain, *bound] if "binding" in wanted else [],
-        "mechanisms": [plain[0], *ablations.variants(plain[0])] if "mechanisms" in wanted else [],
-        "speedup": plain if "speedup" in wanted else [],
-    }
+    try:
+        variants = ablations.variants(plain[0])
+    except Problem:
+        if "mechanisms" in wanted:
+            raise
+        variants = []
+    at_hand = [one for one in bound if not one.missing]
+    return {"compare": plain, "binding": [*plain, *at_hand], "mechanisms": [plain[0], *variants], "speedup": plain}
+
+
+def _together(sets: dict[str, list[Allocator]], groups: Iterable[str]) -> list[Allocator]:
+    return list({one.name: one for group in groups for one in sets[group]}.values())
 
 
 def _target(preset: str, cpus: int, scenario: Scenario, whole: bool) -> Target:

@@ -72,7 +72,7 @@ def _reason(counted: launch.Counted, settings: Settings) -> str:
     last = (result.stderr.strip().splitlines() or ["nothing on standard error"])[-1]
     if result.oom_kills:
         return "the machine ran out of memory"
-    if result.status in (124, 137):
+    if result.status in (124, 137) and counted.counts is None:  # else the program ended so by itself
         return f"it was stopped after {settings.timeout} s"
     if result.status > 128:
         return f"it was ended by signal {result.status - 128}; it last said: {last}"

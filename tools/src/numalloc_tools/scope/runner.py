@@ -23,8 +23,9 @@ class Runner:
         self._scale = f"{scenario.scale * scale:g}"
         self._command = [*command, "--scale", self._scale, *scenario.words]
 
-    def results(self, target: Target, compared: list[Allocator], numbers: list[int]) -> Results:
-        """All that is missing in one machine, and what stopped that one early in another one the next time."""
+    def results(self, target: Target, compared: list[Allocator], numbers: list[int], run_missing: bool = True) -> Results:
+        """All that is missing in one machine, and what stopped that one early in another one the next time. Unless
+        `run_missing`, only what was kept."""
         wanted = [
             measure.Wanted(allocator, number, [*self._command, "--threads", str(number)])
             for number in numbers
@@ -39,12 +40,12 @@ class Runner:
             said = run.reason or f"{run.raw['seconds_of_host']:.0f} s"
             self._terminal.print(f"{self._scenario.name} {run.name}: {said}", markup=False, highlight=False, soft_wrap=True)
 
-        if missing:
+        if missing and run_missing:
             for place, run in zip(
                 missing, measure.runs(target, self._counted, [wanted[one] for one in missing], {}, [], ended), strict=True
             ):
                 kept[place] = run
-        return Results(target.hardware, self._command, self._counted.as_json(), kept)
+        return Results(target.hardware, self._command, self._counted.as_json(), [run for run in kept if run])
 
     def _place(self, target: Target, wanted: measure.Wanted) -> tuple[str, dict]:
         """The run's name, and what must be the same for it to count."""
@@ -57,20 +58,24 @@ class Runner:
             **self._counted.as_json(),
         }  # fmt: skip
         mark = allocator.name.replace(":", "-").replace("=", "-").replace("+", "-")
-        return f"{self._scenario.name}-{self._scale}-{target.machine.cpus}-{wanted.threads}-{mark}", key
+        return f"{self._scenario.name}-{self._scale}-{mark_of(target)}-{wanted.threads}-{mark}", key
 
 
-def write(output: Path, found: figures.Found, swept: figures.Found, targets: dict[str, Target], terminal: Console) -> None:
+def mark_of(target: Target) -> str:
+    """The machine in the name of a file."""
+    return f"{target.hardware.name}-{target.machine.cpus}"
+
+
+def write(output: Path, found: figures.Found, swept: figures.Found, small: Target, large: Target, terminal: Console) -> None:
+    """`small`, `large`: the machines of the runs and of the sweep."""
     written = 0
-    for kind, group in (("", found), ("-speedup", swept)):
+    for kind, group, target in (("", found, small), ("-speedup", swept, large)):
         for name, results in group.items():
             if results.good:
-                (output / f"{name}{kind}.html").write_text(page(results, results.allocators[0]))
+                (output / f"{name}{kind}-{mark_of(target)}.html").write_text(page(results, results.allocators[0]))
                 written += 1
     if not written:
         return
-    machine = next(iter(targets.values()))
-    (output / "figures.md").write_text(
-        figures.markdown(found, swept, f"{machine.hardware.title}, with {machine.machine.cpus} CPUs in use")
-    )
-    terminal.print(f"{output}/figures.md and {written} pages are written", highlight=False)
+    path = output / f"figures-{mark_of(small)}.md"
+    path.write_text(figures.markdown(found, swept, f"{small.hardware.title}, with {small.machine.cpus} CPUs in use"))
+    terminal.print(f"{path} and {written} pages are written", highlight=False)

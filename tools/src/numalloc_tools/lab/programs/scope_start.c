@@ -14,20 +14,25 @@
 
 #include "scope_markers.h"
 
-static char maps[1 << 20];
-
 static void tell_maps(pid_t program) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/maps", program);
-    size_t length = 0;
+    char* maps = NULL;
+    size_t length = 0, room = 0;
     const int file = open(path, O_RDONLY);
     ssize_t got = 1;
-    while (file >= 0 && got > 0 && length < sizeof maps) {
-        got = read(file, maps + length, sizeof maps - length);
+    while (file >= 0 && got > 0) {
+        if (length == room) {
+            char* const larger = realloc(maps, room += 1 << 20);
+            if (!larger) break;
+            maps = larger;
+        }
+        got = read(file, maps + length, room - length);
         if (got > 0) length += (size_t)got;
     }
-    close(file);
+    if (file >= 0) close(file);
     SCOPE_MARK(SCOPE_MARK_MAPS, maps, length);
+    free(maps);
 }
 
 static void become(int go, char** command, unsigned long main_address, unsigned long run) {
