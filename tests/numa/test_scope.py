@@ -13,6 +13,7 @@ ROUNDS = 2000
 JOBS = {
     "local": ("walk", LINES * 64, 0, 2),
     "remote": ("walk", LINES * 64, 5, 2),
+    "next": ("walk", LINES * 32, 1, 2),
     "interleaved": ("walk", LINES * 64, "interleave", 2, NODES),
     "stride-small": ("stride", LINES * 64, "never", 2),
     "stride-huge": ("stride", LINES * 64, "always", 2),
@@ -21,6 +22,8 @@ JOBS = {
     "one-word": ("words", ROUNDS, 0),
     "two-words": ("words", ROUNDS, 8),
     "atomics": ("atomics", ROUNDS),
+    "objects": ("objects", ROUNDS),
+    "returned": ("returned", ROUNDS),
     "child": ("child", 100_000),
 }
 
@@ -33,13 +36,13 @@ def scoped(names, settings, nodes) -> dict[str, launch.Counted]:
 
 @pytest.fixture(scope="module")
 def marked(library) -> dict[str, launch.Counted]:
-    return scoped(JOBS, plugin.Settings(window="markers"), NODES)
+    return scoped(JOBS, plugin.Settings(window="markers", objects=True), NODES)
 
 
 @pytest.fixture(scope="module")
 def whole_runs(library) -> list[dict[str, launch.Counted]]:
     """The same programs from main to exit in two machines."""
-    return [scoped(["list", "local"], plugin.Settings(), 2) for _ in range(2)]
+    return [scoped(["list", "local", "next"], plugin.Settings(stacks=True), 2) for _ in range(2)]
 
 
 def counted(report, name) -> dict:
@@ -126,6 +129,28 @@ def test_words_of_one_line_are_false_sharing(marked):
     assert {int(worst["first"], 16), int(worst["second"], 16)} == {line, line + 8 * 4}
 
 
+def test_objects_of_one_line_are_named(marked):
+    """They were given out before the window began."""
+    worst = counted(marked, "objects")["false_sharing"][0]
+    assert worst["times"] >= 1.95 * ROUNDS
+    first, second = sorted(worst["class"], key=lambda one: one["size"])
+    assert first == {"size": 20, "offset": 0, "thread": 1, "freed": False}
+    assert second == {"size": 21, "offset": 8, "thread": 1, "freed": False}
+
+
+def test_globals_are_no_objects(marked):
+    assert counted(marked, "two-words")["false_sharing"][0]["class"] == [{"in": "scoped"}] * 2
+
+
+def test_the_allocator_takes_lines_of_objects_and_of_its_own(marked):
+    """Of each object that is given back the C library writes to its first line, and reads what stands before it and behind."""
+    counts = counted(marked, "returned")
+    on, own = (counts["allocator_data"][name] for name in ("objects", "own"))
+    assert about(on["l2_misses"], ROUNDS) and about(own["l2_misses"], 2 * ROUNDS)
+    for what in ("l1_misses", "l2_misses", "remote_fills", "remote_transfers"):
+        assert on[what] + own[what] == counts["parties"]["allocator"][what]
+
+
 def test_one_word_is_true_sharing(marked):
     causes = total(counted(marked, "one-word"))["causes"]
     assert about(causes["true_sharing"], 4 * ROUNDS) and causes["false_sharing"] < 100
@@ -164,6 +189,25 @@ def test_counts_come_again(whole_runs):
         # By physical addresses: which pages disturb each other there, chance decides.
         assert first["l2_misses"] == pytest.approx(second["l2_misses"], rel=0.05), name
         assert sum(first["fills"]) == pytest.approx(sum(second["fills"]), rel=0.001)
+
+
+def test_stacks_of_remote_lines(whole_runs):
+    """Of two passes through another node's memory, which main has written before."""
+    for report in whole_runs:
+        counts = counted(report, "next")
+        found = total(counts)
+        remote = found["remote_fills"] + found["remote_transfers"]
+        lines = {tuple(one["frames"]): one["fills"] + one["transfers"] for one in counts["stacks"]}
+        assert sum(lines.values()) == pytest.approx(remote, rel=0.01)
+        walked, filled = sorted(lines, key=lambda frames: -lines[frames])[:2]
+        assert "memset" in filled[0] and filled[1] == "mapped" and filled[2:] == walked
+        assert walked[0] == "main" and walked[-1] == "_start"
+        assert lines[walked] == pytest.approx(2 * LINES / 2, rel=0.01)
+        assert lines[filled] == pytest.approx(LINES / 2, rel=0.01)
+
+
+def test_objects_are_not_watched_unasked(whole_runs):
+    assert "allocator_data" not in counted(whole_runs[0], "list")
 
 
 def test_window_from_main_to_exit_has_the_setup_in_it(whole_runs, marked):

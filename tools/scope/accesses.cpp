@@ -1,30 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "accesses.h"
 
+#include "call_watch.h"
 #include "guest.h"
 
 namespace scope {
 namespace {
 
-Who who(Vcpu& cpu, Site& site) {
-    return {&totals.cpus[cpu.number], cpu.thread ? &cpu.thread->counts : &totals.nobody, &totals.of(site)};
+Who who(Vcpu& cpu, Site& site, uint64_t address) {
+    return {&totals.cpus[cpu.number], cpu.thread ? &cpu.thread->counts : &totals.nobody, &totals.of(site, settings.objects && objects.holds(address))};
 }
 
 [[gnu::noinline]] void miss_tlb(Vcpu& cpu, uint64_t address, Site& site) {
-    cpu.tlb.miss(address, who(cpu, site), [&] {
+    cpu.tlb.miss(address, who(cpu, site, address), [&] {
         const unsigned node = settings.topology.node_of_cpu[cpu.number];
         const auto read = [&](uint64_t at) { return read_physical(cpu, at); };
         return cpu.walker.walk(cpu.process, address, node, settings.topology, read);
     });
 }
 
+void sample_stack(Vcpu& cpu, uint64_t address, bool transfer) {
+    StackSample sample{address, transfer, {}, {}};
+    constexpr qemu_plugin_register* Registers::*NAMES[] = {&Registers::rbx, &Registers::rbp, &Registers::rsp, &Registers::r12,
+                                                           &Registers::r13, &Registers::r14, &Registers::r15};
+    for (unsigned index = 0; index < StackSample::REGISTERS; ++index) sample.registers[index] = read(cpu, NAMES[index]);
+    const uint64_t start = read(cpu, &Registers::rsp);
+    for (uint64_t at = start; at < start + StackSamples::BYTES;) {  // page by page, to where it ends
+        const size_t size = std::min(start + StackSamples::BYTES, (at | 0xfff) + 1) - at;
+        if (!qemu_plugin_read_memory_vaddr(at, cpu.bytes, size)) break;
+        sample.stack.insert(sample.stack.end(), cpu.bytes->data, cpu.bytes->data + size);
+        at += size;
+    }
+    totals.stacks.add(std::move(sample));
+}
+
 [[gnu::noinline]] void miss_l1(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Words words, bool store,
                                Site& site) {
-    caches->access(cpu.number, address >> LINE_BITS, words, store, who(cpu, site), [&] {
+    const Who whom = who(cpu, site, address);
+    const uint64_t fills = whom.cpu->remote_fills, transfers = whom.cpu->remote_transfers;
+    caches->access(cpu.number, address >> LINE_BITS, words, store, whom, [&] {
         const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, address);
         if (!where || qemu_plugin_hwaddr_is_io(where)) return NO_LINE;
         return settings.topology.line_of(qemu_plugin_hwaddr_phys_addr(where));
     });
+    const bool transfer = whom.cpu->remote_transfers != transfers;
+    if (settings.stacks && (transfer || whom.cpu->remote_fills != fills) && totals.stacks.next())
+        sample_stack(cpu, site.address, transfer);
 }
 
 // Within one line.
@@ -62,12 +83,23 @@ void on_access(unsigned number, qemu_plugin_meminfo_t info, uint64_t address, vo
     if (cpu.counting) access<STORE, TO_WRITE>(cpu, info, address, *static_cast<Site*>(data));
 }
 
+// Reads the address to return to, where the call that is awaited had put it.
+void on_return(unsigned number, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
+    on_access<false, false>(number, info, address, data);
+    if (Vcpu& cpu = *vcpus[number]; address == cpu.awaited) [[unlikely]] end_call(cpu);
+}
+
 }  // namespace
 
-void watch_accesses(qemu_plugin_insn* instruction, Site& site, bool atomic) {
-    const auto loaded = atomic ? on_access<false, true> : on_access<false, false>;
-    qemu_plugin_register_vcpu_mem_cb(instruction, loaded, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R, &site);
-    qemu_plugin_register_vcpu_mem_cb(instruction, on_access<true, true>, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, &site);
+// An atomic instruction asks for the line to write when it reads.
+void watch_accesses(qemu_plugin_insn* instruction, Site& site, Access kind) {
+    const auto loaded = kind == Access::RETURN ? on_return
+                        : kind == Access::ATOMIC ? on_access<false, true>
+                                                 : on_access<false, false>;
+    const auto usual = settings.stacks ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
+    const auto to_load = kind == Access::RETURN ? QEMU_PLUGIN_CB_R_REGS : usual;
+    qemu_plugin_register_vcpu_mem_cb(instruction, loaded, to_load, QEMU_PLUGIN_MEM_R, &site);
+    qemu_plugin_register_vcpu_mem_cb(instruction, on_access<true, true>, usual, QEMU_PLUGIN_MEM_W, &site);
 }
 
 }  // namespace scope

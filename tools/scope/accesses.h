@@ -6,7 +6,8 @@
 
 namespace scope {
 
-// `atomic`: it asks for the line to write when it reads.
-void watch_accesses(qemu_plugin_insn* instruction, Site& site, bool atomic);
+enum class Access { PLAIN, ATOMIC, RETURN };  // the last: from a call that may be an allocator's
+
+void watch_accesses(qemu_plugin_insn* instruction, Site& site, Access kind);
 
 }  // namespace scope

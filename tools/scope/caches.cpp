@@ -5,8 +5,8 @@
 
 namespace scope {
 
-Caches::Caches(const Topology& topology, const CacheGeometry& geometry)
-    : topology_(topology), directory_(topology.lines()), losses_(static_cast<unsigned>(topology.node_of_cpu.size())),
+Caches::Caches(const Topology& topology, const CacheGeometry& geometry, Objects& objects)
+    : topology_(topology), objects_(objects), directory_(topology.lines()), losses_(static_cast<unsigned>(topology.node_of_cpu.size())),
       geometry_(geometry) {
     for (size_t cpu = 0; cpu < topology.node_of_cpu.size(); ++cpu)
         cores_.push_back({L1(geometry.l1), SetCache<uint32_t, Line>(geometry.l2)});
@@ -52,6 +52,7 @@ void Caches::close(unsigned cpu, uint32_t slot) {
     if (line.foreign) found.second = 4 * static_cast<unsigned>(std::countr_zero(line.foreign));
     found.nodes |= 1u << topology_.node_of_cpu[cpu];
     ++found.times;
+    found.objects = {objects_.at(found.line + found.first), objects_.at(found.line + found.second)};
 }
 
 void Caches::settle() {

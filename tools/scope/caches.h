@@ -10,6 +10,7 @@
 #include "cache.h"
 #include "counters.h"
 #include "directory.h"
+#include "objects.h"
 #include "topology.h"
 
 namespace scope {
@@ -24,11 +25,12 @@ struct FalseSharing {
     unsigned first = 0, second = 0;  // bytes into it: what was touched, and what others had written
     uint32_t nodes = 0;  // a bit for each
     uint64_t times = 0;
+    std::array<Object, 2> objects{};  // that the two are in
 };
 
 class Caches {
 public:
-    Caches(const Topology& topology, const CacheGeometry& geometry);
+    Caches(const Topology& topology, const CacheGeometry& geometry, Objects& objects);
 
     bool valid() const { return directory_.valid(); }
     L1& l1(unsigned cpu) { return cores_[cpu].l1; }
@@ -94,6 +96,7 @@ private:
     void close(unsigned cpu, uint32_t slot);
 
     const Topology& topology_;
+    Objects& objects_;
     std::vector<Core> cores_;
     std::vector<Last> last_;
     Directory directory_;

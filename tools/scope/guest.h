@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "objects.h"
 #include "qemu_plugin.h"
 #include "report.h"
 #include "settings.h"
@@ -21,6 +22,7 @@ inline Settings settings;
 inline std::unique_ptr<Caches> caches;
 inline std::vector<std::unique_ptr<Vcpu>> vcpus;
 inline Totals totals;
+inline Objects objects;
 inline qemu_plugin_scoreboard* ticks;
 
 inline uint64_t read(Vcpu& cpu, qemu_plugin_register* Registers::*name) {

@@ -24,6 +24,13 @@ inline bool is_atomic(const uint8_t* code, size_t size) {
 }
 
 inline bool is_pause(const uint8_t* code, size_t size) { return size == 2 && code[0] == 0xf3 && code[1] == 0x90; }
+// With the prefixes that compilers put before it: for a branch predictor of old, or for bounds.
+inline bool is_return(const uint8_t* code, size_t size) {
+    constexpr uint8_t RET = 0xc3, RET_AND_POP = 0xc2;
+    const size_t at = size > 1 && (code[0] == 0xf3 || code[0] == 0xf2);
+    return (size == at + 1 && code[at] == RET) || (size == at + 3 && code[at] == RET_AND_POP);
+}
+
 inline bool is_system_call(const uint8_t* code, size_t size) { return size == 2 && code[0] == 0x0f && code[1] == 0x05; }
 
 // Which of scope_markers.h it is; 0 for any other instruction.

@@ -103,37 +103,50 @@ void write_machine(Writer& to, const Settings& settings) {
 }
 
 void write_threads(Writer& to, const Totals& totals) {
-    unsigned number = 0;
-    to.list(totals.threads, [&](const Thread& thread) {
+    std::vector<const Thread*> counted;  // others had ended when the window began, or are another process's
+    for (const Thread& thread : totals.threads)
+        if (thread.counts.instructions) counted.push_back(&thread);
+    to.list(counted, [&](const Thread* one) {
+        const Thread& thread = *one;
         const auto most = std::max_element(thread.instructions_on.begin(), thread.instructions_on.end());
         const auto node = static_cast<uint64_t>(most - thread.instructions_on.begin());
-        to << "{\"thread\": " << ++number << ", \"node_of_most\": " << node << ", ";
+        to << "{\"thread\": " << thread.number << ", \"node_of_most\": " << node << ", ";
         to.counts(thread.counts) << "}";
     });
 }
 
-// Where something missed, with all counts; elsewhere only what was done there, as [address, instructions, loads, stores].
+// Where something missed, with all counts, apart for the allocator's objects and all else; elsewhere only what was done there, as [address, instructions, loads, stores].
 void write_code(Writer& to, const Totals& totals, const std::vector<Executed>& executed) {
     std::vector<const Site*> missing, plain;
     for (const auto& [address, site] : totals.sites)
-        if (site.counts) missing.push_back(&site);
+        if (site.counts[0] || site.counts[1]) missing.push_back(&site);
         else if (site.loads || site.stores) plain.push_back(&site);
     const auto by_address = [](const Site* a, const Site* b) { return a->address < b->address; };
     std::sort(missing.begin(), missing.end(), by_address);
     std::sort(plain.begin(), plain.end(), by_address);
     to << "\"code\": ";
     to.list(missing, [&](const Site* site) {
-        Counts counts = *site->counts;
-        counts.loads = site->loads;
-        counts.stores = site->stores;
-        to << "{\"at\": ";
-        to.hex(site->address) << ", ";
-        to.counts(counts) << "}";
+        const char* before = "";
+        for (const bool objects : {false, true}) {
+            if (!site->counts[objects]) continue;
+            Counts counts = *site->counts[objects];
+            if (!*before) counts.loads = site->loads, counts.stores = site->stores;
+            to << before << "{\"at\": ";
+            to.hex(site->address) << ", \"objects\": " << (objects ? "true" : "false") << ", ";
+            to.counts(counts) << "}";
+            before = ", ";
+        }
     });
     to << ", \"touched\": ";
     to.list(plain, [&](const Site* site) { to << "[" << site->address << ", " << site->loads << ", " << site->stores << "]"; });
     to << ", \"executed\": ";
     to.list(executed, [&](const Executed& block) { to << "[" << block.address << ", " << block.instructions << "]"; });
+}
+
+void write_object(Writer& to, const Object& object, uint64_t address) {
+    if (!object.size) to << "null";
+    else to << "{\"size\": " << object.size << ", \"offset\": " << address - object.start << ", \"thread\": "
+            << uint64_t{object.thread} << ", \"freed\": " << (object.freed ? "true" : "false") << "}";
 }
 
 void write_false_sharing(Writer& to, const Caches& caches, uint32_t sample) {
@@ -152,17 +165,38 @@ void write_false_sharing(Writer& to, const Caches& caches, uint32_t sample) {
         to.hex(found.line) << ", \"first\": ";
         to.hex(found.line + found.first) << ", \"second\": ";
         to.hex(found.line + found.second) << ", \"nodes\": ";
-        to.numbers(nodes) << ", \"times\": " << found.times * sample << ", \"class\": null}";
+        to.numbers(nodes) << ", \"times\": " << found.times * sample << ", \"class\": ";
+        const unsigned places[] = {found.first, found.second};
+        unsigned which = 0;
+        to.list(found.objects, [&](const Object& object) { write_object(to, object, found.line + places[which++]); });
+        to << "}";
     });
+}
+
+void write_stacks(Writer& to, const StackSamples& samples, uint32_t sample) {
+    to << "\"stacks\": {\"lines_each\": " << samples.every() * sample << ", \"samples\": ";
+    to.list(samples.all(), [&](const StackSample& one) {
+        to << "{\"at\": ";
+        to.hex(one.address) << ", \"transfer\": " << (one.transfer ? "true" : "false") << ", \"registers\": ";
+        to.list(one.registers, [&](uint64_t value) { to << value; });
+        to << ", \"stack\": \"";
+        for (const uint8_t byte : one.stack) {
+            const char digits[] = {"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15], 0};
+            to << digits;
+        }
+        to << "\"}";
+    });
+    to << "}, ";
 }
 
 }  // namespace
 
 void Totals::clear() {
     for (Counts& counts : cpus) counts = {};
-    threads.clear();
-    for (auto& [address, site] : sites) site.loads = site.stores = 0, site.counts = nullptr;
+    for (Thread& thread : threads) thread.counts = {}, thread.instructions_on = {};
+    for (auto& [address, site] : sites) site.loads = site.stores = 0, site.counts[0] = site.counts[1] = nullptr;
     sites_counts.clear();
+    stacks.clear();
     nobody = {};
 }
 
@@ -173,9 +207,9 @@ std::string json(const Settings& settings, const Totals& totals, const std::vect
     char time[96];
     snprintf(time, sizeof time, "\"seconds_of_host\": %.6f, \"cpu_seconds_of_host\": %.6f", run.seconds,
              run.cpu_seconds);
-    to << "{\"version\": 1, \"run\": " << run.number << ", ";
+    to << "{\"version\": 2, \"run\": " << run.number << ", ";
     write_machine(to, settings);
-    to << ", \"window\": \"" << windows[static_cast<int>(settings.window)] << "\", \"kernel\": false"
+    to << ", \"window\": \"" << windows[static_cast<int>(settings.window)] << "\", \"kernel\": false, \"objects\": " << (settings.objects ? "true" : "false")
        << ", \"sample\": " << settings.sample << ", " << time
        << ", \"status\": " << static_cast<uint64_t>(run.status) << ", \"cpus\": ";
     unsigned cpu = 0;
@@ -188,6 +222,7 @@ std::string json(const Settings& settings, const Totals& totals, const std::vect
     to << ", ";
     write_false_sharing(to, caches, settings.sample);
     to << ", ";
+    if (settings.stacks) write_stacks(to, totals.stacks, settings.sample);
     write_code(to, totals, executed);
     to << ", \"maps\": ";
     to.quoted(run.maps) << "}\n";

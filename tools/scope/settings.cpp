@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "settings.h"
 
+#include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +25,11 @@ std::vector<string_view> split(string_view text, char separator) {
 template <class Number> bool read(string_view text, Number& number, int base = 10) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
     return error == std::errc{} && end == text.data() + text.size() && !text.empty();
+}
+
+bool read(string_view text, bool& yes) {
+    yes = text == "1";
+    return yes || text == "0";
 }
 
 bool read_list(string_view text, std::vector<unsigned>& list, unsigned below) {
@@ -58,6 +65,23 @@ bool read_memory(string_view text, Topology& topology) {
     return true;
 }
 
+// A file with a line for each function: what it does, its place in its page and its first bytes, in hexadecimal.
+bool read_calls(string_view path, std::vector<Entry>& calls) {
+    std::ifstream file{std::string(path)};
+    std::string function, code;
+    Entry entry;
+    while (file >> function >> std::hex >> entry.offset >> code) {
+        const auto known = std::find(FUNCTIONS.begin(), FUNCTIONS.end(), function);
+        if (known == FUNCTIONS.end() || entry.offset > 0xfff || code.size() % 2) return false;
+        entry.function = static_cast<Function>(known - FUNCTIONS.begin());
+        entry.code.resize(code.size() / 2);
+        for (size_t at = 0; at < entry.code.size(); ++at)
+            if (!read(string_view(code).substr(2 * at, 2), entry.code[at], 16)) return false;
+        calls.push_back(entry);
+    }
+    return file.eof();
+}
+
 bool read_one(string_view key, string_view value, Settings& to) {
     constexpr unsigned line = 1 << LINE_BITS;
     if (key == "out") return !(to.out = value).empty();
@@ -72,6 +96,8 @@ bool read_one(string_view key, string_view value, Settings& to) {
     if (key == "tlb-l2") return read_geometry(value, to.tlb.l2, 1);
     if (key == "sample") return read(value, to.sample) && to.sample > 0 && to.sample <= 64 && (to.sample & (to.sample - 1)) == 0;
     if (key == "quantum") return read(value, to.quantum) && to.quantum > 0 && to.quantum < 1 << 23;
+    if (key == "stacks") return read(value, to.stacks);
+    if (key == "calls") return to.objects = true, read_calls(value, to.calls);
     if (key == "window") {
         to.window = value == "markers" ? Window::MARKERS : value == "whole" ? Window::WHOLE : Window::MAIN;
         return value == "markers" || value == "whole" || value == "main";

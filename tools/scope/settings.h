@@ -5,6 +5,7 @@
 #include <string>
 
 #include "caches.h"
+#include "calls.h"
 #include "tlb.h"
 #include "topology.h"
 
@@ -19,6 +20,9 @@ struct Settings {
     TlbGeometry tlb;
     Window window = Window::MAIN;
     uint32_t sample = 1;
+    bool objects = false;      // whether calls of the allocator are watched
+    std::vector<Entry> calls;  // where its functions begin
+    bool stacks = false;       // samples of them where lines come from other nodes
     uint64_t quantum = 10000;  // instructions that a CPU may do before the next one has its turn
 };
 

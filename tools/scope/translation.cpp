@@ -3,6 +3,7 @@
 
 #include "accesses.h"
 #include "blocks.h"
+#include "call_watch.h"
 #include "guest.h"
 #include "instructions.h"
 #include "window.h"
@@ -10,13 +11,18 @@
 namespace scope {
 namespace {
 
+Access kind_of(const uint8_t* code, size_t size) {
+    if (settings.objects && is_return(code, size)) return Access::RETURN;
+    return is_atomic(code, size) ? Access::ATOMIC : Access::PLAIN;
+}
+
 void watch(qemu_plugin_insn* instruction) {
     const uint64_t address = qemu_plugin_insn_vaddr(instruction);
     Site& site = totals.sites[address];
     site.address = address;
     uint8_t code[LONGEST_INSTRUCTION];
     const size_t size = qemu_plugin_insn_data(instruction, code, sizeof code);
-    watch_accesses(instruction, site, is_atomic(code, size));
+    watch_accesses(instruction, site, kind_of(code, size));
     const auto call = [&](qemu_plugin_vcpu_udata_cb_t what, void* data) {
         qemu_plugin_register_vcpu_insn_exec_cb(instruction, what, QEMU_PLUGIN_CB_R_REGS, data);
     };
@@ -55,6 +61,7 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     inlined(QEMU_PLUGIN_INLINE_ADD_U64, ticks, offsetof(Ticks, events), count);
     inlined(QEMU_PLUGIN_INLINE_STORE_U64, ticks, offsetof(Ticks, block), reinterpret_cast<uintptr_t>(&block));
     inlined(QEMU_PLUGIN_INLINE_ADD_U64, block.board, block.index * sizeof(uint64_t), 1);
+    watch_calls(tb);
     for (size_t index = 0; index < count; ++index) watch(qemu_plugin_tb_get_insn(tb, index));
 }
 

@@ -20,7 +20,7 @@ struct Ticks {
 constexpr uint64_t KERNEL = 1 << 24;  // more than a CPU's turn has instructions
 
 struct Registers {
-    qemu_plugin_register *rax, *rdi, *rsi, *cr2, *cr3, *fs_base;
+    qemu_plugin_register *rax, *rbx, *rdx, *rbp, *rdi, *rsi, *rsp, *r12, *r13, *r14, *r15, *cr2, *cr3, *fs_base;
 };
 
 struct Vcpu {
@@ -33,6 +33,7 @@ struct Vcpu {
     uint64_t turn = 0;                                 // instructions since other CPUs had theirs
     uint64_t awake = 0;                                // of its events, what only makes the next block ask again
     Thread* thread = nullptr;
+    uint64_t awaited = 0;                              // see Calls; of its thread
     uint64_t process = 0, fault = 0;                   // CR3 and CR2, as they were last
     Registers registers{};
     GByteArray* bytes = g_byte_array_new();

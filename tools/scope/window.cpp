@@ -53,13 +53,21 @@ void collect(Vcpu& cpu) {
     words.events &= ~(KERNEL - 1);
 }
 
-bool is_watched(const Vcpu& cpu) { return opened && cpu.process == program; }
+// It is the program, or may prove to be when the window opens.
+bool is_watched(uint64_t process) {
+    return armed && (program ? process == program : process != launcher && process != child);
+}
 
 // Of the emulator; on a busy host the time by the clock says little.
 double cpu_time() {
     timespec time;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+void set_thread(Vcpu& cpu, Thread* thread) {
+    cpu.thread = thread;
+    cpu.awaited = thread ? thread->calls.awaited() : 0;
 }
 
 void set_open(Vcpu& here, bool open) {
@@ -69,11 +77,9 @@ void set_open(Vcpu& here, bool open) {
     if (open && !cleared) {
         cleared = true;
         caches->clear();
-        threads.clear();
         const std::lock_guard lock(translating);
         totals.clear();
         for (auto& cpu : vcpus) {
-            cpu->thread = nullptr;
             cpu->loads = cpu->stores = cpu->instructions = 0;
             cpu->tlb = Tlb(settings.tlb);
             cpu->walker = Walker();
@@ -88,20 +94,24 @@ void set_open(Vcpu& here, bool open) {
     cpu_since = cpu_now;
     for (auto& cpu : vcpus) {
         if (!opened) ticks_of(cpu->number).block = 0;  // not counted: a fault in it has nothing to undo
+        if (cpu->process != program) set_thread(*cpu, nullptr);
         cpu->counting = open && cpu->process == program;  // those without the turn have nothing left to settle
     }
     opened = open;
 }
 
-void set_thread(Vcpu& cpu, uint64_t pointer) {
+void find_thread(Vcpu& cpu, uint64_t pointer) {
     Thread*& thread = threads[pointer ^ cpu.process << 1];
     if (!thread) {
         // A program's first thread has no pointer before its C library gives it one.
         auto first = threads.find(cpu.process << 1);
         if (pointer && first != threads.end() && first->second) thread = first->second, first->second = nullptr;
-        else thread = &totals.threads.emplace_back();
+        else {
+            thread = &totals.threads.emplace_back();
+            thread->number = static_cast<unsigned>(totals.threads.size());
+        }
     }
-    cpu.thread = thread;
+    set_thread(cpu, thread);
 }
 
 // A page fault: the instructions from it on were counted with their block, but come again. The page that was
@@ -134,8 +144,9 @@ void enter_user(Vcpu& cpu, uint64_t at) {
         program = process;
         set_open(cpu, true);
     }
-    cpu.counting = is_watched(cpu);
-    if (cpu.counting) set_thread(cpu, read(cpu, &Registers::fs_base));
+    cpu.counting = opened && process == program;
+    if (is_watched(process)) find_thread(cpu, read(cpu, &Registers::fs_base));
+    else set_thread(cpu, nullptr);
 }
 
 // Waits for the CPU's turn; without it nothing is counted, and the next block asks again.
@@ -228,6 +239,10 @@ void on_marker(unsigned number, void* data) {
         mains.insert(first);
         opened = cleared = false;
         maps.clear();
+        threads.clear();
+        totals.threads.clear();
+        objects.clear();
+        for (auto& one : vcpus) set_thread(*one, nullptr);
         armed = true;
         break;
     }
@@ -235,7 +250,7 @@ void on_marker(unsigned number, void* data) {
         if (settings.window == Window::MARKERS && armed && (!program || program == cpu.process)) {
             program = cpu.process;
             set_open(cpu, true);
-            set_thread(cpu, read(cpu, &Registers::fs_base));
+            find_thread(cpu, read(cpu, &Registers::fs_base));
         }
         break;
     case SCOPE_MARK_STOP:
@@ -249,7 +264,7 @@ void on_marker(unsigned number, void* data) {
     case SCOPE_MARK_END:
         if (!armed) break;
         set_open(cpu, false);
-        write_report(static_cast<int>(first));
+        if (cleared) write_report(static_cast<int>(first));
         armed = false;
         break;
     }
@@ -260,13 +275,13 @@ void on_main(unsigned number, void* data) {
     if (!armed || program || settings.window != Window::MAIN || static_cast<Site*>(data)->address != main_address) return;
     program = cpu.process;
     set_open(cpu, true);
-    set_thread(cpu, read(cpu, &Registers::fs_base));
+    find_thread(cpu, read(cpu, &Registers::fs_base));
 }
 
 void on_system_call(unsigned number, void*) {
     Vcpu& cpu = *vcpus[number];
     constexpr uint64_t EXIT = 60;
-    if (cpu.counting && read(cpu, &Registers::rax) == EXIT) threads.erase(read(cpu, &Registers::fs_base) ^ cpu.process << 1);
+    if (cpu.thread && read(cpu, &Registers::rax) == EXIT) threads.erase(read(cpu, &Registers::fs_base) ^ cpu.process << 1);
 }
 
 bool is_main(uint64_t address) { return mains.contains(address); }

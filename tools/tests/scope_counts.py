@@ -20,7 +20,7 @@ def run(node_of_cpu: list[int], cpus: list[dict], threads: list[dict] = (), **mo
     """A row for each CPU; its node is that of the CPU."""
     nodes = max(node_of_cpu) + 1
     return {
-        "version": 1, "machine": {"nodes": nodes, "node_of_cpu": node_of_cpu}, "window": "main", "sample": 1,
+        "version": 2, "machine": {"nodes": nodes, "node_of_cpu": node_of_cpu}, "window": "main", "sample": 1,
         "cpus": [{"cpu": number, **counts(nodes, **one)} for number, one in enumerate(cpus)],
         "threads": [{"thread": number, **counts(nodes, **one)} for number, one in enumerate(threads)],
         "parties": {"program": party(nodes), "allocator": party(nodes)}, "symbols": [], "false_sharing": [],
@@ -49,7 +49,9 @@ def recorded(nodes: int = 4, lines: int = 1000, remote: int = 0) -> dict:
         {"object": "libnumalloc.so", "symbol": "malloc", **party(nodes, remote_fills=remote, remote_transfers=7)},
         {"object": "larson", "symbol": "_Z4takeRi", **party(nodes, remote_transfers=3)},
     ]
-    found["false_sharing"] = [{"line": "0x40", "first": "0x48", "second": "0x60", "nodes": [0, 3], "times": 123, "class": 16}]
+    found["allocator_data"] = {"objects": party(nodes, remote_fills=remote, remote_transfers=4), "own": party(nodes, remote_transfers=3)}
+    owners = [{"size": 24, "offset": 8, "thread": 2, "freed": True}, {"in": "[heap]"}]
+    found["false_sharing"] = [{"line": "0x40", "first": "0x48", "second": "0x60", "nodes": [0, 3], "times": 123, "class": owners}]
     return found
 
 

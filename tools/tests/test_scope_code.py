@@ -1,11 +1,13 @@
 """Whose code it was: the allocator's or the program's, by the library that an address is in."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
-from numalloc_tools.scope import code, elf, launch
-from scope_counts import run
+from numalloc_tools.lab import batch
+from numalloc_tools.scope import calls, code, elf, launch
+from scope_counts import party, run
 
 BASES = (0x7F0000000000, 0x7F1000000000)
 
@@ -21,7 +23,7 @@ def parties(executed: list[tuple[str, int]], preloaded: list[str]) -> dict[str, 
     maps = [f"{base:x}-{base + 0x1000000:x} r-xp 00000000 00:00 1 {path}" for base, (path, _) in zip(BASES, executed)]
     raw = run([0], [{"remote_fills": 0, "remote_transfers": 0}]) | {
         "code": [], "touched": [], "executed": [[base + at, count] for base, (_, at), count in zip(BASES, executed, (10, 30))],
-        "maps": "\n".join(maps),
+        "maps": "\n".join(maps), "objects": False,
     }  # fmt: skip
     return {name: counts["instructions"] for name, counts in code.name(raw, preloaded)["parties"].items()}
 
@@ -39,6 +41,36 @@ def test_an_allocator_of_any_name_is_one(c_library, tmp_path):
     malloc = elf.malloc_of_c_library(c_library)[0]
     found = parties([(c_library, malloc), (str(kept), 0x30000)], [str(tmp_path / "libmine.so")])
     assert found == {"program": 10, "allocator": 30}, "its code is the allocator's, the C library's malloc is not used"
+
+
+def test_lines_of_the_allocator_s_code_are_of_objects_or_its_own(c_library):
+    malloc = elf.malloc_of_c_library(c_library)[0]
+    line = f"{BASES[0]:x}-{BASES[0] + 0x1000000:x} r-xp 00000000 00:00 1 {c_library}"
+    heap = "555555600000-555555700000 rw-p 00000000 00:00 0 [heap]"
+    at, other = f"{BASES[0] + malloc:#x}", f"{BASES[0] + 0x1000:#x}"
+    lines = ((at, True, 5), (at, False, 7), (other, True, 11))
+    kept = {"size": 8, "offset": 0, "thread": 1, "freed": False}
+    raw = run([0], [{"remote_fills": 0, "remote_transfers": 0}]) | {
+        "code": [{"at": where, "objects": of, **party(1, remote_fills=number, loads=1)} for where, of, number in lines],
+        "touched": [], "executed": [], "maps": f"{heap}\n{line}", "objects": True,
+        "false_sharing": [{"line": "0x0", "first": "0x555555600010", "second": "0x8", "class": [None, kept]}],
+    }  # fmt: skip
+    found = code.name(raw, [])
+    assert {name: counts["remote_fills"] for name, counts in found["allocator_data"].items()} == {"objects": 5, "own": 7}
+    assert found["parties"]["allocator"]["remote_fills"] == 12 and found["parties"]["program"]["remote_fills"] == 11
+    assert "loads" not in found["allocator_data"]["own"], "instructions are not told apart"
+    assert found["false_sharing"][0]["class"] == [{"in": "[heap]"}, kept]
+
+
+def test_where_the_functions_of_an_allocator_begin(c_library, tmp_path):
+    lines = [line.split() for line in calls.functions(c_library)]
+    assert {"malloc", "calloc", "realloc", "aligned", "posix", "free"} <= {what for what, _, _ in lines}
+    text = Path(c_library).read_bytes()
+    assert all(bytes.fromhex(code) in text for _, _, code in lines)
+    assert calls.functions(next(iter(Path(c_library).parent.glob("libm.so.6")))) == ()
+    assert calls.functions(sys.executable + "-config") == calls.functions("/nowhere") == ()
+    calls.write(tmp_path / "calls", [batch.Job("a", ["/bin/ls"]), batch.Job("b", ["/bin/ls"], {"LD_PRELOAD": "/nowhere"})])
+    assert sorted((tmp_path / "calls").read_text().splitlines()) == sorted(calls.functions(c_library))
 
 
 def test_what_the_emulator_wrote_is_found_beside_what_is_cut_short(tmp_path):

@@ -81,6 +81,7 @@ def test_in_proportion_a_small_machine_stands_for_the_whole():
             "--sample: of the l1's 8 sets 16 leave 8; accepted: up to 8",
         ),
         (["--window", "half", "--", "true"], "--window: 'half' is unknown; accepted: markers, main, whole"),
+        (["--folded", "/tmp/a", "--", "true"], "--folded: no stacks are sampled; accepted: --stacks with it"),
         (["--sample", "3", "--", "true"], "--sample: 3 is not understood; accepted: 1 (every set), 2, 4, 8 ... 64"),
         (["--timeout", "0", "--", "true"], "--timeout: 0 is not a time"),
         (["--thp", "maybe", "--", "true"], "--thp: 'maybe' is unknown; accepted: always, madvise, never"),
@@ -161,8 +162,9 @@ def test_the_emulator_is_told_the_machine(library, monkeypatch):
         return run([0, 1], [{}, {}])
 
     monkeypatch.setattr(measure.launch, "run", made_up_machine(counts_of))
-    numalloc("--library", library, "--preset", "epyc-2x96", "--set", "tlb.l2=2048:8", "--sample", "4", "--", "true")
+    numalloc("--library", library, "--preset", "epyc-2x96", "--set", "tlb.l2=2048:8", "--sample", "4", "--objects", "--stacks", "--", "true")
     machine, settings = told[0]
+    assert settings.objects and settings.stacks
     caches = settings.caches
     assert (machine.cpus, settings.sample, settings.window) == (16, 4, "main")
     assert (caches.l1.size, caches.l2.ways, caches.llc.size, caches.llcs_per_node) == (32 << 10, 8, 32 << 20, 3)

@@ -149,5 +149,5 @@ def test_sums_of_what_was_counted():
     assert (scope.transfers, scope.remote_transfers, scope.tlb_misses) == (2, 2, 5)
     assert scope.balance == pytest.approx(9 / 5) and scope.work_balance == 1
     assert scope.cause("false_sharing") == 6
-    with pytest.raises(ValueError, match="counts of version 2"):
-        counts.read(raw | {"version": 2})
+    with pytest.raises(ValueError, match="counts of version 3"):
+        counts.read(raw | {"version": 3})

@@ -48,6 +48,25 @@ def test_remote_share_is_never_alone(two):
         assert f" {word} " in glibc
     assert "snmalloc: it was ended by signal 11" in text
     assert "take(int&)" in text and "0x48" in text
+    assert "freed 24 B + 8, thread 2" in text and "no object; [heap]" in text
+
+
+def test_the_allocator_s_lines_are_told_apart(two):
+    rows = shown(two).partition("The allocator's own code")[2].splitlines()
+    heading = next(line for line in rows if "own data" in line)
+    assert heading.split() == "instructions remote lines of objects of its own data".split()
+    glibc = next(line for line in rows if line.lstrip().startswith("glibc"))
+    assert glibc.split() == "glibc 10 k 9 k 9 k 3".split()
+
+
+def test_objects_that_were_not_watched_are_not_told_of():
+    raw = recorded()
+    del raw["allocator_data"]
+    raw["false_sharing"][0]["class"] = None
+    found = results(("glibc", 0, raw))
+    rows = shown(found).partition("The allocator's own code")[2].splitlines()
+    assert next(line for line in rows if line.lstrip().startswith("glibc")).split() == "glibc 10 k 0 - -".split()
+    assert "no object" not in page(found, "glibc") and "0x48" in page(found, "glibc")
 
 
 def test_the_order_may_hang_on_the_latencies(two):
@@ -102,6 +121,7 @@ def test_the_page_fetches_nothing_and_has_everything(two):
         "memory",
         "caches",
         "parts",
+        "allocator",
         "causes",
         "symbols-glibc",
         "sharing-numalloc",

@@ -1,6 +1,6 @@
 /* What numascope has to count exactly: scoped walk BYTES NODE|interleave PASSES | stride BYTES always|never PASSES |
-   list BYTES PASSES | pingpong ROUNDS | words ROUNDS OFFSET | atomics ROUNDS | child STEPS. The window is between the
-   markers. */
+   list BYTES PASSES | pingpong ROUNDS | words ROUNDS OFFSET | atomics ROUNDS | objects ROUNDS | returned
+   OBJECTS | child STEPS. The window is between the markers. */
 #define _GNU_SOURCE
 #include <linux/mempolicy.h>
 #include <pthread.h>
@@ -66,9 +66,10 @@ static struct {
     _Alignas(LINE) volatile long turn;
     _Alignas(LINE) volatile int lines[LINE / sizeof(int)];
     long rounds;
-    int offset;
     pthread_barrier_t ready;
 } shared;
+
+static volatile int* words[2];
 
 static void* play(void* cpu) {
     run_on((int)(intptr_t)cpu);
@@ -84,7 +85,7 @@ static void* play(void* cpu) {
 static void* scribble(void* cpu) {
     run_on((int)(intptr_t)cpu);
     const long mine = (intptr_t)cpu != 0;
-    volatile int* const word = &shared.lines[mine ? shared.offset : 0];
+    volatile int* const word = words[mine];
     pthread_barrier_wait(&shared.ready);
     for (long round = 0; round < shared.rounds; ++round) {
         while ((shared.turn & 1) != mine) __builtin_ia32_pause();
@@ -105,6 +106,19 @@ static void* add(void* cpu) {
         shared.turn = shared.turn + 1;
     }
     return NULL;
+}
+
+/* Two objects of one line: 20 bytes of calloc's and 21 that realloc made of 4, each in a chunk of 32. */
+static void objects_of_a_line(volatile int* found[2]) {
+    for (;;) {
+        char* const first = calloc(5, 4);
+        char* const second = realloc(malloc(4), 21);
+        if (!first || !second) abort();
+        found[0] = (volatile int*)first;
+        found[1] = (volatile int*)second + 2;
+        if ((uintptr_t)first / LINE == (uintptr_t)(second + 8) / LINE) return;
+        if (!malloc(4)) abort();
+    }
 }
 
 static void together(void* (*what)(void*), int cpus) {
@@ -141,8 +155,20 @@ int main(int count, char** arguments) {
         together(play, cpus);
     } else if (!strcmp(what, "words")) {
         shared.rounds = number;
-        shared.offset = atoi(arguments[3]);
+        words[0] = &shared.lines[0];
+        words[1] = &shared.lines[atoi(arguments[3])];
         together(scribble, cpus);
+    } else if (!strcmp(what, "objects")) {
+        shared.rounds = number;
+        objects_of_a_line(words);
+        together(scribble, cpus);
+    } else if (!strcmp(what, "returned")) { /* objects of which nothing is in a cache, nor what the allocator knows of them */
+        run_on(0);
+        char** const objects = malloc((size_t)number * sizeof *objects);
+        for (long i = 0; i < number; ++i) objects[i] = aligned_alloc(LINE, LINE);
+        SCOPE_MARK(SCOPE_MARK_START, 0ul, 0ul);
+        for (long i = 0; i < number; ++i) free(objects[i]);
+        SCOPE_MARK(SCOPE_MARK_STOP, 0ul, 0ul);
     } else if (!strcmp(what, "atomics")) {
         shared.rounds = number;
         together(add, cpus);

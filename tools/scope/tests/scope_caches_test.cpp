@@ -10,7 +10,8 @@ namespace {
 struct ScopeCaches : testing::Test {
     Topology topology = made_up();
     CacheGeometry geometry{{8, 2}, {16, 4}, {64, 4}};
-    Caches caches{topology, geometry};
+    Objects objects;
+    Caches caches{topology, geometry, objects};
     Counts cpus[4], thread, code;
     static constexpr uint32_t OF_NODE_1 = (1 << 20) / 64;
 
@@ -128,6 +129,17 @@ TEST_F(ScopeCaches, OtherWordIsFalseSharing) {
     EXPECT_EQ(found.nodes, 3u);
     EXPECT_EQ(found.line, 64u);
     EXPECT_EQ(found.first + found.second, 16u);
+}
+
+TEST_F(ScopeCaches, FalseSharingKnowsTheObjectsOfBothAddresses) {
+    objects.add(72, 24, 5);
+    for (int i = 0; i < 2; ++i) store(0, 1, 1), store(2, 1, 0x10);
+    caches.settle();
+    const FalseSharing& found = caches.false_sharing().begin()->second;
+    const unsigned second = found.second == 16;
+    EXPECT_EQ(found.objects[second].start, 72u);
+    EXPECT_EQ(found.objects[second].thread, 5u);
+    EXPECT_EQ(found.objects[!second].size, 0u);
 }
 
 TEST_F(ScopeCaches, WhatIsTouchedLaterDecides) {

@@ -26,5 +26,15 @@ TEST(ScopeInstructions, OthersAreNot) {
     EXPECT_FALSE(atomic({0x66}));
 }
 
+TEST(ScopeInstructions, Returns) {
+    const auto returns = [](std::vector<uint8_t> code) { return is_return(code.data(), code.size()); };
+    EXPECT_TRUE(returns({0xc3}));
+    EXPECT_TRUE(returns({0xf3, 0xc3}));
+    EXPECT_TRUE(returns({0xc2, 0x08, 0x00}));
+    EXPECT_FALSE(returns({0xf3, 0x90}));
+    EXPECT_FALSE(returns({0x48, 0xc3}));
+    EXPECT_FALSE(returns({0x0f, 0xc3, 0x07}));
+}
+
 }  // namespace
 }  // namespace scope

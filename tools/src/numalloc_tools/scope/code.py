@@ -4,9 +4,10 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from numalloc_tools.scope import elf
+from numalloc_tools.scope import elf, stacks
 
 _MOST_SYMBOLS = 200
+_DONE = ("instructions", "loads", "stores")  # as against what was missed
 _ALLOCATOR = re.compile(r"^lib(numalloc(?!-binding)|jemalloc|tcmalloc|mimalloc|snmalloc|rpmalloc|tbbmalloc)")
 _C_LIBRARY = re.compile(r"^libc\.so\.6$|^libc-2\.\d+\.so$")
 
@@ -31,30 +32,48 @@ def zero(counts: dict) -> dict:
 
 def name(raw: dict, preloaded: list[str]) -> dict:
     """The plugin's JSON with `symbols` and `parties` in place of addresses."""
-    counted = {key: value for key, value in raw.items() if key not in ("code", "touched", "executed", "maps")}
+    counted = {key: value for key, value in raw.items() if key not in ("code", "touched", "executed", "maps", "stacks")}
     form = zero({key: value for key, value in raw["cpus"][0].items() if key != "cpu"})
     allocators = {Path(library).resolve().name for library in preloaded if elf.has_malloc(library)}
     maps = elf.Maps(raw["maps"])
     places: dict[int, elf.Place] = {}
     symbols: dict[tuple[str, str], dict] = defaultdict(lambda: zero(form))
     parties = {"program": zero(form), "allocator": zero(form)}
+    data = {"objects": zero(form), "own": zero(form)}
 
-    def count(address: int, counts: dict) -> None:
+    def count(address: int, counts: dict) -> str:
         place = places.get(address) or places.setdefault(address, maps.place(address))
+        party = "allocator" if _is_allocators(place, allocators) else "program"
         add(symbols[place.object, place.symbol], counts)
-        add(parties["allocator" if _is_allocators(place, allocators) else "program"], counts)
+        add(parties[party], counts)
+        return party
 
     for one in raw["code"]:
-        count(int(one["at"], 16), {key: value for key, value in one.items() if key != "at"})
+        counts = {key: value for key, value in one.items() if key not in ("at", "objects")}
+        if count(int(one["at"], 16), counts) == "allocator":
+            add(data["objects" if one["objects"] else "own"], {key: counts[key] for key in counts if key not in _DONE})
     for address, loads, stores in raw["touched"]:
         count(address, {"loads": loads, "stores": stores})
     for address, instructions in raw["executed"]:
         if maps.place(address).object != elf.UNKNOWN:  # another process's: the launcher's, which lies elsewhere
             count(address, {"instructions": instructions})
     counted["parties"] = parties
-    ranked = sorted(symbols.items(), key=lambda item: (-_from_afar(item[1]), item[0]))[:_MOST_SYMBOLS]
-    counted["symbols"] = [{"object": object_name, "symbol": symbol, **counts} for (object_name, symbol), counts in ranked]
+    if "stacks" in raw:
+        counted["stacks"] = stacks.named(raw["stacks"], maps)
+    counted["symbols"] = _hottest(symbols)
+    if not raw["objects"]:
+        return counted
+    counted["allocator_data"] = {name: {key: counts[key] for key in counts if key not in _DONE} for name, counts in data.items()}
+    counted["false_sharing"] = [
+        one | {"class": [owner or {"in": maps.place(int(one[end], 16)).object} for end, owner in zip(("first", "second"), one["class"])]}
+        for one in raw["false_sharing"]
+    ]  # fmt: skip
     return counted
+
+
+def _hottest(symbols: dict[tuple[str, str], dict]) -> list[dict]:
+    ranked = sorted(symbols.items(), key=lambda item: (-_from_afar(item[1]), item[0]))[:_MOST_SYMBOLS]
+    return [{"object": object_name, "symbol": symbol, **counts} for (object_name, symbol), counts in ranked]
 
 
 def _is_allocators(place: elf.Place, allocators: set[str]) -> bool:

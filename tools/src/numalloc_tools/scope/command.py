@@ -42,6 +42,8 @@ def scope(
     autonuma: Annotated[str, typer.Option(help="Automatic NUMA balancing: on or off.", rich_help_panel=MACHINE)] = "off",
     window: Annotated[str, typer.Option(help="From when to when: markers (of programs that have them, such as those of bench/), main (from its start to the program's exit) or whole (with loading).", rich_help_panel=COUNTED)] = "main",
     sample: Annotated[int, typer.Option(help="Watch one of so many sets of the caches: faster, for long runs.", metavar="N", rich_help_panel=COUNTED)] = 1,
+    objects: Annotated[bool, typer.Option("--objects", help="Watch the allocator's calls: which objects share a line, and what its code fetches of objects and of its own data.", rich_help_panel=COUNTED)] = False,
+    stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of what fetches lines from other nodes.", rich_help_panel=COUNTED)] = False,
     compare: Annotated[str, typer.Option(help=f"Allocators, one run each: some of {', '.join(allocators.NAMES)}; with {allocators.BOUND} behind a name, its threads are bound.", metavar="NAMES", rich_help_panel=COMPARED)] = allocators.OURS,
     allocator: Annotated[Optional[list[str]], typer.Option(help="Another library to compare. Repeatable.", metavar="NAME=PATH", rich_help_panel=COMPARED)] = None,
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to count; else build/release's.", rich_help_panel=COMPARED)] = None,
@@ -52,6 +54,7 @@ def scope(
     host_rounds: Annotated[Optional[int], typer.Option("--host", help="Run it on this machine too, in so many interleaved rounds and under callgrind: whether instructions and the order of the allocators agree. With --window whole.", metavar="ROUNDS", show_default=False, rich_help_panel=TOLD)] = None,
     json_file: Annotated[Optional[Path], typer.Option("--json", help="Write everything that was counted and modelled.", metavar="FILE", rich_help_panel=TOLD)] = None,
     html: Annotated[Optional[Path], typer.Option(help="Write a page with matrices, bars, curves and the hottest code.", metavar="FILE", rich_help_panel=TOLD)] = None,
+    folded: Annotated[Optional[Path], typer.Option(help="Write these stacks, a line each, as flame graphs are made of. With --stacks.", metavar="FILE", rich_help_panel=TOLD)] = None,
     show_preset: Annotated[bool, typer.Option("--show-preset", help="Print the preset's file, which says where its figures are from, and run nothing.", rich_help_panel=TOLD)] = False,
 ) -> None:
     """Count what a program would do to the memory of a machine with many nodes, and model the time.
@@ -73,9 +76,11 @@ def scope(
         preset, machine_file, nodes, nodes_per_package, cpus_per_node, memory_per_node, changes or [], parallelism, in_proportion
     )
     settings.check_sample(target.hardware, sample)
-    counted = _counted(window, sample, thp, autonuma, timeout)
+    counted = _counted(window, sample, thp, autonuma, timeout, stacks, objects)
     numbers = thread_numbers(threads, command)
-    for path, flag in ((json_file, "--json"), (html, "--html")):
+    if folded and not stacks:
+        raise Problem("--folded: no stacks are sampled; accepted: --stacks with it")
+    for path, flag in ((json_file, "--json"), (html, "--html"), (folded, "--folded")):
         if path and not path.absolute().parent.is_dir():
             raise Problem(f"{flag}: the folder of {path} does not exist; accepted: a file in a folder that does")
     terminal = Console()
@@ -109,6 +114,10 @@ def scope(
         host.show(terminal, host.beside(results.runs, chosen, command, host_rounds, terminal.print))
     if json_file:
         results.write(json_file)
+    if folded:
+        from numalloc_tools.scope.stacks import folded as lines
+
+        folded.write_text(lines([(run.name, run.raw["stacks"]) for run in results.good]))
     if html and results.good:
         from numalloc_tools.scope.page import page  # here: matplotlib takes its time too
 
@@ -116,13 +125,13 @@ def scope(
     sys.exit(0 if len(results.good) == len(results.runs) else 1)
 
 
-def _counted(window: str, sample: int, thp: str, autonuma: str, timeout: int) -> Settings:
+def _counted(window: str, sample: int, thp: str, autonuma: str, timeout: int, stacks: bool, objects: bool) -> Settings:
     values.choice(window, WINDOWS, "--window")
     values.choice(thp, ("always", "madvise", "never"), "--thp")
     values.choice(autonuma, ("on", "off"), "--autonuma")
     if timeout < 1:
         raise Problem(f"--timeout: {timeout} is not a time; accepted: whole seconds, 1 or more")
-    return Settings(window, sample, thp, autonuma == "on", timeout)
+    return Settings(window, sample, thp, autonuma == "on", timeout, stacks, objects)
 
 
 def _check_host(rounds: int, window: str, numbers: list[int], environment: dict[str, str]) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-VERSION = 1
+VERSION = 2
 CAUSES = ("cold", "capacity", "true_sharing", "false_sharing", "upgrade")
 _NUMBERS = ("instructions", "loads", "stores", "l1_misses", "l2_misses", "llc_hits")
 _TLB = ("l1_misses", "l2_misses", "walk_lines_local", "walk_lines_remote")
@@ -150,6 +150,13 @@ class Scope:
         """What the allocator's own instructions fetched from other nodes' memory and caches."""
         party = self.raw["parties"]["allocator"]
         return float(party["remote_fills"] + party["remote_transfers"])
+
+    def allocator_remote_lines_on(self, what: str) -> float | None:
+        """The part of them that was for `objects`, or for the allocator's `own` data; None where objects were not watched."""
+        if "allocator_data" not in self.raw:
+            return None
+        part = self.raw["allocator_data"][what]
+        return float(part["remote_fills"] + part["remote_transfers"])
 
 
 def _fullest(by_node: np.ndarray) -> float:

@@ -140,13 +140,22 @@ class Maps:
         )
         self._starts = [start for start, _, _, _ in self._ranges]
 
+    def _range(self, address: int) -> tuple[int, int, int, str] | None:
+        index = bisect_right(self._starts, address) - 1
+        return self._ranges[index] if index >= 0 and address < self._ranges[index][1] else None
+
+    def file(self, address: int) -> tuple[str, int] | None:
+        """The file that is there, and the place in it."""
+        found = self._range(address)
+        return (found[3], address - found[0] + found[2]) if found and found[3].startswith("/") else None
+
     def place(self, address: int) -> Place:
         if address >> 63:
             return Place("[kernel]", "", f"{address:#x}", address)
-        index = bisect_right(self._starts, address) - 1
-        if index < 0 or address >= self._ranges[index][1]:
+        found = self._range(address)
+        if found is None:
             return Place(UNKNOWN, "", f"{address:#x}", address)
-        start, _, offset, path = self._ranges[index]
+        start, _, offset, path = found
         text = _text(path) if path.startswith("/") else None
         if text is None:
             return Place(path or "[anonymous]", path, f"{address - start:#x}", address - start)

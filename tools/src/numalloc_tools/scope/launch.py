@@ -14,7 +14,7 @@ from numalloc_tools.lab.architecture import X86_64
 from numalloc_tools.lab.image import find_program
 from numalloc_tools.lab.machine import Machine
 from numalloc_tools.problem import Problem
-from numalloc_tools.scope import code, elf, plugin, qemu
+from numalloc_tools.scope import calls, code, elf, plugin, qemu
 from numalloc_tools.scope.plugin import Settings
 
 # Programs and the kernel's map of memory lie where the plugin expects them; one set of page tables a process.
@@ -70,9 +70,11 @@ def run(
         raise Problem(f"--window: '{settings.window}' is unknown; accepted: {', '.join(plugin.WINDOWS)}")
     emulator = qemu.found()
     with tempfile.TemporaryDirectory(prefix="numalloc-scope-") as work:
-        out = Path(work, "counts")
+        out, entries = Path(work, "counts"), Path(work, "calls")
+        if settings.objects:
+            calls.write(entries, [replace(job, command=split(job.command)[1]) for job in jobs])
         acceleration = Accelerator(
-            ("-accel", "tcg,thread=multi", *emulator.arguments, "-plugin", plugin.argument(machine, settings, out)),
+            ("-accel", "tcg,thread=multi", *emulator.arguments, "-plugin", plugin.argument(machine, settings, out, entries)),
             X86_64.translated_cpu,
             emulator.program,
             emulator.environment,

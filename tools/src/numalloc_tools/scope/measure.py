@@ -63,7 +63,13 @@ def _told(target: Target, settings: Settings) -> plugin.Settings:
     hardware = target.hardware
     caches = {name: Geometry(*hardware.caches[name]) for name in hardware.caches}
     tlbs = {f"tlb_{name}": Geometry(*hardware.tlbs[name]) for name in hardware.tlbs}
-    return plugin.Settings(Caches(**caches, **tlbs, llcs_per_node=target.llcs_per_node), settings.window, sample=settings.sample)
+    return plugin.Settings(
+        Caches(**caches, **tlbs, llcs_per_node=target.llcs_per_node),
+        settings.window,
+        sample=settings.sample,
+        stacks=settings.stacks,
+        objects=settings.objects,
+    )
 
 
 def _reason(counted: launch.Counted, settings: Settings) -> str:

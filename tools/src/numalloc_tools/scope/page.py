@@ -26,7 +26,7 @@ _MODEL = (
 
 def page(results: Results, baseline: str) -> str:
     runs = results.most_threads
-    summary, other, parts = (
+    summary, other, allocator, parts = (
         (heading, "", _table(columns, map(row_of, results.good))) for heading, columns, row_of in tables.TABLES
     )
     sections = [
@@ -43,7 +43,7 @@ def page(results: Results, baseline: str) -> str:
     ]  # fmt: skip
     if (curves := drawing.speedup(results, baseline)) is not None:
         sections.insert(2, ("speedup", "Modelled speedup by threads", "Higher is better.", _svg(curves)))
-    sections += [("parts", *parts), ("else", *other)]
+    sections += [("parts", *parts), ("else", *other), ("allocator", *allocator)]
     sections.append(("causes", "Why lines were fetched", "Of all that the second-level caches did not have.", _causes(runs)))
     for run in runs:
         sections += _hottest(run)
@@ -90,19 +90,14 @@ def _hottest(run: Run) -> list[tuple[str, str, str, str]]:
         )
         body = _table(("symbol", "object", "lines of other nodes' memory", "of their caches"), rows)
         found.append((f"symbols-{mark}", f"{run.name}: whose code fetches from other nodes", "", body))
-    if shared := run.raw["false_sharing"][:_MOST]:
+    if stacks := run.raw.get("stacks", [])[:_MOST]:
         rows = (
-            (
-                one["line"],
-                one["first"],
-                one["second"],
-                ", ".join(map(str, one["nodes"])),
-                one["class"] or "-",
-                tables.number(one["times"]),
-            )
-            for one in shared
+            (" < ".join(one["frames"]), tables.number(one["fills"]), tables.number(one["transfers"])) for one in stacks
         )
-        body = _table(("line", "first address", "second", "nodes", "allocation class", "times"), rows)
+        body = _table(("stack, the innermost first", "lines of other nodes' memory", "of their caches"), rows, "text")
+        found.append((f"stacks-{mark}", f"{run.name}: stacks that fetch from other nodes (sampled)", "", body))
+    if shared := run.raw["false_sharing"][:_MOST]:
+        body = _table(("first address", "what it is", "second", "what it is", "nodes", "times"), map(tables.sharing_of, shared))
         found.append((f"sharing-{mark}", f"{run.name}: two addresses, one line", "", body))
     return found
 

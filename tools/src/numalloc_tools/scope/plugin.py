@@ -42,6 +42,8 @@ class Settings:
     window: str = "main"
     sample: int = 1
     quantum: int = 10_000  # instructions of a CPU's turn
+    objects: bool = False  # calls of the allocator are watched
+    stacks: bool = False  # are sampled where lines come from other nodes
 
 
 def library() -> Path:
@@ -53,8 +55,8 @@ def library() -> Path:
     return path
 
 
-def argument(machine: Machine, settings: Settings, out: Path) -> str:
-    """What follows QEMU's -plugin. `out` gets a line of JSON for each run."""
+def argument(machine: Machine, settings: Settings, out: Path, calls: Path) -> str:
+    """What follows QEMU's -plugin. `out` gets a line of JSON for each run; `calls`: of calls.write."""
     nodes = [number for number, node in enumerate(machine.nodes) for _ in range(node.cpus)]
     caches = settings.caches
     values = {
@@ -71,7 +73,10 @@ def argument(machine: Machine, settings: Settings, out: Path) -> str:
         "window": settings.window,
         "sample": settings.sample,
         "quantum": settings.quantum,
+        "stacks": int(settings.stacks),
     }
+    if settings.objects:
+        values["calls"] = calls
     return ",".join([str(library()), *(f"{key}={value}" for key, value in values.items())])
 
 

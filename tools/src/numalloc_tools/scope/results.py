@@ -81,7 +81,7 @@ class Results:
         os.replace(part, path)
 
 
-def summary(run: Run) -> dict[str, float]:
+def summary(run: Run) -> dict[str, float | None]:
     """The figures that one looks at first. A remote share alone misleads: it stands among what it needs beside it."""
     scope, found = run.scope, run.modelled
     return {
@@ -100,4 +100,6 @@ def summary(run: Run) -> dict[str, float]:
         "tlb_misses": scope.tlb_misses,
         "allocator_instructions": scope.allocator_instructions,
         "allocator_remote_lines": scope.allocator_remote_lines,
+        "allocator_remote_lines_on_objects": scope.allocator_remote_lines_on("objects"),
+        "allocator_remote_lines_on_own": scope.allocator_remote_lines_on("own"),
     }

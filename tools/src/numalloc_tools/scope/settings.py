@@ -25,6 +25,8 @@ class Settings:
     thp: str = "madvise"
     autonuma: bool = False
     timeout: int = 3600  # seconds
+    stacks: bool = False
+    objects: bool = False
 
     def as_json(self) -> dict:
         return dict(vars(self))

@@ -2,6 +2,7 @@
 
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from numalloc_tools.profile.symbols import demangled
@@ -10,6 +11,7 @@ from numalloc_tools.scope.results import Results, Run, summary
 
 HOTTEST = 8  # symbols and lines that a terminal shows
 WIDTH = 110
+_FRAMES = 5  # of a stack that a terminal shows, the innermost
 LONGEST = 60  # letters of a symbol: those of templates have hundreds
 _LINES = ("", "modelled time", "x 0.5, x 2", "memory lines", "remote", "of all", "fullest node", "most work")
 _ELSE = (
@@ -19,9 +21,8 @@ _ELSE = (
     "of other nodes",
     "false sharing",
     "TLB misses",
-    "allocator's instructions",
-    "its remote lines",
 )
+_ALLOCATOR = ("", "instructions", "remote lines", "of objects", "of its own data")
 LEGEND = (
     "Lines of 64 bytes; fullest node and most work: of a node, to the mean of all (1 is even). Times are "
     "modelled; x 0.5, x 2: with the latencies of memory and other caches so much lower and higher. "
@@ -65,10 +66,19 @@ def else_of(run: Run) -> list[str]:
         "remote_caches_lines",
         "false_sharing",
         "tlb_misses",
-        "allocator_instructions",
-        "allocator_remote_lines",
     )
     return [run.name, *(number(found[name]) for name in names)]
+
+
+def allocator_of(run: Run) -> list[str]:
+    found = summary(run)
+    names = (
+        "allocator_instructions",
+        "allocator_remote_lines",
+        "allocator_remote_lines_on_objects",
+        "allocator_remote_lines_on_own",
+    )
+    return [run.name, *("-" if found[name] is None else number(found[name]) for name in names)]
 
 
 def parts_of(run: Run) -> list[str]:
@@ -79,6 +89,7 @@ def parts_of(run: Run) -> list[str]:
 TABLES = (
     ("Counted, and the time modelled", _LINES, lines_of),
     ("What else was counted", _ELSE, else_of),
+    ("The allocator's own code: lines of other nodes' memory and caches", _ALLOCATOR, allocator_of),
     ("Modelled time of the longest CPU or thread, by what it is spent on", ("", "longest", *PARTS), parts_of),
 )
 
@@ -108,14 +119,36 @@ def _hottest(terminal: Console, run: Run) -> None:
         for object_, symbol, fills, transfers in symbols:
             table.add_row(symbol[:LONGEST], object_, number(fills), number(transfers))
         terminal.print(table)
+    if stacks := run.raw.get("stacks", [])[:HOTTEST]:
+        table = made(f"{run.name}: stacks that fetch lines from other nodes (sampled)", ("of memory", "of caches", "stack"))
+        for one in stacks:
+            inner = [escape(frame[:LONGEST]) for frame in one["frames"][:_FRAMES]]
+            table.add_row(number(one["fills"]), number(one["transfers"]), "\n".join(inner))
+        table.columns[-1].justify = "left"
+        terminal.print(table)
     if shared := run.raw["false_sharing"][:HOTTEST]:
         table = made(
-            f"{run.name}: two addresses, one line (false sharing)", ("line", "first", "second", "nodes", "class", "times")
+            f"{run.name}: two addresses, one line (false sharing)", ("first", "second", "nodes", "times")
         )
         for one in shared:
-            nodes = ", ".join(map(str, one["nodes"]))
-            table.add_row(one["line"], one["first"], one["second"], nodes, str(one["class"] or "-"), number(one["times"]))
+            first, its, second, other, *rest = sharing_of(one)
+            table.add_row(f"{first}\n{escape(its)}", f"{second}\n{escape(other)}", *rest)
         terminal.print(table)
+
+
+def sharing_of(line: dict) -> list[str]:
+    """Both addresses of a falsely shared line with what is there, the nodes, and how often."""
+    first, second = map(owner, line["class"] or (None, None))
+    return [line["first"], first, line["second"], second, ", ".join(map(str, line["nodes"])), number(line["times"])]
+
+
+def owner(what: dict | None) -> str:
+    """What is at an address: a byte of an object, or else the part of memory that it is in."""
+    if what is None:
+        return "-"
+    if "in" in what:
+        return f"no object; {what['in']}"
+    return f"{'freed ' if what['freed'] else ''}{what['size']} B + {what['offset']}, thread {what['thread']}"
 
 
 def hottest_symbols(run: Run) -> list[tuple[str, str, float, float]]:
