@@ -24,6 +24,7 @@ JOBS = {
     "atomics": ("atomics", ROUNDS),
     "objects": ("objects", ROUNDS),
     "returned": ("returned", ROUNDS),
+    "faults": ("faults", ROUNDS),
     "child": ("child", 100_000),
 }
 
@@ -37,6 +38,11 @@ def scoped(names, settings, nodes) -> dict[str, launch.Counted]:
 @pytest.fixture(scope="module")
 def marked(library) -> dict[str, launch.Counted]:
     return scoped(JOBS, plugin.Settings(window="markers", objects=True), NODES)
+
+
+@pytest.fixture(scope="module")
+def with_kernel(library) -> dict[str, launch.Counted]:
+    return scoped(["faults", "pingpong", "child"], plugin.Settings(window="markers", kernel=True, children=True), 2)
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +210,37 @@ def test_stacks_of_remote_lines(whole_runs):
         assert walked[0] == "main" and walked[-1] == "_start"
         assert lines[walked] == pytest.approx(2 * LINES / 2, rel=0.01)
         assert lines[filled] == pytest.approx(LINES / 2, rel=0.01)
+
+
+def test_pages_are_cleared_by_the_kernel(with_kernel, marked):
+    """Unless it is counted, the program's own stores find each page's first line absent."""
+    own = counted(marked, "faults")
+    assert about(total(own)["l2_misses"], ROUNDS) and "kernel" not in own["parties"]
+    counts = counted(with_kernel, "faults")
+    kernel, program = counts["parties"]["kernel"], counts["parties"]["program"]
+    lines = ROUNDS * 4096 // 64
+    assert lines <= kernel["l2_misses"] < 1.1 * lines and program["l2_misses"] < ROUNDS / 20
+    assert program["instructions"] == own["parties"]["program"]["instructions"]
+
+
+def test_the_kernel_is_counted_while_it_works_for_the_program(with_kernel):
+    for name in ("faults", "pingpong", "child"):
+        counts = counted(with_kernel, name)
+        found = total(counts)
+        for what in ("instructions", "l2_misses"):
+            assert sum(party[what] for party in counts["parties"].values()) == found[what], name
+            assert sum(thread[what] for thread in counts["threads"]) == found[what], name
+    by_name = {symbol["symbol"]: symbol for symbol in counted(with_kernel, "pingpong")["symbols"]}
+    assert about(sum(by_name["play"]["transfers"]), 2 * ROUNDS)
+
+
+def test_what_it_forks_is_counted(with_kernel, marked):
+    """The child does nothing but steps of a loop, and so does the parent after the window."""
+    steps = JOBS["child"][1]
+    alone, both = (counted(report, "child")["parties"]["program"] for report in (marked, with_kernel))
+    assert alone["instructions"] < steps and 4 * steps <= both["instructions"] < 8 * steps
+    busiest = max(thread["stores"] for thread in counted(with_kernel, "child")["threads"])
+    assert busiest >= steps and len(counted(with_kernel, "child")["threads"]) == 2
 
 
 def test_objects_are_not_watched_unasked(whole_runs):

@@ -259,16 +259,24 @@ uint32_t Caches::fetch(unsigned cpu, uint64_t address, uint32_t line, bool store
     return l1_slot;
 }
 
+void Caches::forget(Core& core, uint32_t l1_slot) {
+    Line& there = core.l2[core.l1.link(l1_slot)];
+    there.use |= core.l1.take(l1_slot);
+    there.l1_slot = NO_SLOT;
+    core.l1.remove(l1_slot);
+}
+
+void Caches::forget_all(unsigned cpu) {
+    Core& core = cores_[cpu];
+    for (uint32_t slot = 0; slot < core.l1.slots(); ++slot)
+        if (!core.l1.empty(slot)) forget(core, slot);
+}
+
 void Caches::forget_page(unsigned cpu, uint64_t address) {
     Core& core = cores_[cpu];
     const uint64_t first = address >> 12 << (12 - LINE_BITS);
     for (uint64_t line = first; line < first + (1u << (12 - LINE_BITS)); ++line)
-        if (const uint32_t slot = core.l1.use(line); slot != NO_SLOT) {
-            Line& there = core.l2[core.l1.link(slot)];
-            there.use |= core.l1.take(slot);
-            there.l1_slot = NO_SLOT;
-            core.l1.remove(slot);
-        }
+        if (const uint32_t slot = core.l1.use(line); slot != NO_SLOT) forget(core, slot);
 }
 
 }  // namespace scope

@@ -53,6 +53,7 @@ public:
     }
 
     void forget_page(unsigned cpu, uint64_t address);  // of virtual memory: another page is there now
+    void forget_all(unsigned cpu);                     // virtual addresses are another process's from now on
     void settle();                                     // gives every miss that is still open its cause
     void clear();                                      // empty caches, nobody has had anything
     const std::unordered_map<uint32_t, FalseSharing>& false_sharing() const { return false_sharing_; }
@@ -87,6 +88,7 @@ private:
     bool in_group(unsigned group, uint32_t line) const;
     void take_from_others(unsigned cpu, uint32_t line);
     void downgrade(unsigned cpu, uint32_t line, const Who& who);
+    static void forget(Core& core, uint32_t l1_slot);
     void drop(unsigned cpu, uint32_t slot);
     void lose(unsigned cpu, uint32_t line);
     void give_up(unsigned cpu, uint32_t slot, const Who& who);

@@ -8,12 +8,6 @@ namespace {
 
 constexpr uint64_t PAGE = 4096;
 
-uint64_t read_word(Vcpu& cpu, uint64_t address) {
-    uint64_t value = 0;
-    if (qemu_plugin_read_memory_vaddr(address, cpu.bytes, sizeof value)) memcpy(&value, cpu.bytes->data, sizeof value);
-    return value;
-}
-
 void on_call(unsigned number, void* data) {
     Vcpu& cpu = *vcpus[number];
     if (!cpu.thread) return;

@@ -41,6 +41,13 @@ inline uint64_t read_physical(Vcpu& cpu, uint64_t address) {
     return value;
 }
 
+// Of the process that the CPU is in.
+inline uint64_t read_word(Vcpu& cpu, uint64_t address) {
+    uint64_t value = 0;
+    if (qemu_plugin_read_memory_vaddr(address, cpu.bytes, sizeof value)) memcpy(&value, cpu.bytes->data, sizeof value);
+    return value;
+}
+
 inline Ticks& ticks_of(unsigned cpu) { return *static_cast<Ticks*>(qemu_plugin_scoreboard_find(ticks, cpu)); }
 
 }  // namespace scope

@@ -209,7 +209,8 @@ std::string json(const Settings& settings, const Totals& totals, const std::vect
              run.cpu_seconds);
     to << "{\"version\": 2, \"run\": " << run.number << ", ";
     write_machine(to, settings);
-    to << ", \"window\": \"" << windows[static_cast<int>(settings.window)] << "\", \"kernel\": false, \"objects\": " << (settings.objects ? "true" : "false")
+    to << ", \"window\": \"" << windows[static_cast<int>(settings.window)] << "\", \"kernel\": " << (settings.kernel ? "true" : "false")
+       << ", \"objects\": " << (settings.objects ? "true" : "false")
        << ", \"sample\": " << settings.sample << ", " << time
        << ", \"status\": " << static_cast<uint64_t>(run.status) << ", \"cpus\": ";
     unsigned cpu = 0;

@@ -96,6 +96,8 @@ bool read_one(string_view key, string_view value, Settings& to) {
     if (key == "tlb-l2") return read_geometry(value, to.tlb.l2, 1);
     if (key == "sample") return read(value, to.sample) && to.sample > 0 && to.sample <= 64 && (to.sample & (to.sample - 1)) == 0;
     if (key == "quantum") return read(value, to.quantum) && to.quantum > 0 && to.quantum < 1 << 23;
+    if (key == "children") return read(value, to.children);
+    if (key == "kernel") return read(value, to.kernel);
     if (key == "stacks") return read(value, to.stacks);
     if (key == "calls") return to.objects = true, read_calls(value, to.calls);
     if (key == "window") {

@@ -22,6 +22,8 @@ struct Settings {
     uint32_t sample = 1;
     bool objects = false;      // whether calls of the allocator are watched
     std::vector<Entry> calls;  // where its functions begin
+    bool children = false;     // that it forks are counted, too
+    bool kernel = false;       // counts what it does for the program as well
     bool stacks = false;       // samples of them where lines come from other nodes
     uint64_t quantum = 10000;  // instructions that a CPU may do before the next one has its turn
 };

@@ -7,11 +7,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "blocks.h"
+#include "forks.h"
 #include "guest.h"
 #include "scope_markers.h"
 #include "turns.h"
@@ -27,6 +29,14 @@ bool opened, cleared;
 uint64_t launcher, child, program, main_address, run;
 std::unordered_set<uint64_t> mains;
 std::unordered_map<uint64_t, Thread*> threads;  // by what their FS register points to
+
+struct Task {
+    uint64_t process;
+    Thread* thread;
+};
+Forks forks;
+std::mutex of_tasks;  // and of forks
+std::unordered_map<uint64_t, Task> tasks;  // the kernel's, by address, as they were last in user mode
 std::chrono::steady_clock::time_point since;
 double seconds, cpu_seconds, cpu_since;
 std::string maps;
@@ -53,9 +63,33 @@ void collect(Vcpu& cpu) {
     words.events &= ~(KERNEL - 1);
 }
 
+bool is_program(uint64_t process) {
+    if (process == program || !settings.children) return process == program;
+    const std::lock_guard lock(of_tasks);
+    return forks.is_child(process);
+}
+
 // It is the program, or may prove to be when the window opens.
 bool is_watched(uint64_t process) {
-    return armed && (program ? process == program : process != launcher && process != child);
+    return armed && (program ? is_program(process) : process != launcher && process != child);
+}
+
+// Virtual addresses mean nothing in another process.
+void change_cached(Vcpu& cpu) {
+    if (!settings.children || cpu.cached == cpu.process) return;
+    cpu.cached = cpu.process;
+    caches->forget_all(cpu.number);
+    cpu.tlb = Tlb(settings.tlb);
+    cpu.walker = Walker();
+}
+
+// Before anything of it is counted.
+void see_child(Vcpu& cpu, uint64_t at) {
+    const uint64_t process = read(cpu, &Registers::cr3) & ~uint64_t{0xfff};
+    if (!program || process == program) return;
+    const uint64_t pointer = read(cpu, &Registers::fs_base), result = read(cpu, &Registers::rax);
+    const std::lock_guard lock(of_tasks);
+    if (!forks.is_child(process)) forks.see(process, at, pointer, result);
 }
 
 // Of the emulator; on a busy host the time by the clock says little.
@@ -94,8 +128,9 @@ void set_open(Vcpu& here, bool open) {
     cpu_since = cpu_now;
     for (auto& cpu : vcpus) {
         if (!opened) ticks_of(cpu->number).block = 0;  // not counted: a fault in it has nothing to undo
-        if (cpu->process != program) set_thread(*cpu, nullptr);
-        cpu->counting = open && cpu->process == program;  // those without the turn have nothing left to settle
+        const bool ours = is_program(cpu->process);
+        if (!ours) set_thread(*cpu, nullptr);
+        cpu->counting = open && ours;  // those without the turn have nothing left to settle
     }
     opened = open;
 }
@@ -144,9 +179,13 @@ void enter_user(Vcpu& cpu, uint64_t at) {
         program = process;
         set_open(cpu, true);
     }
-    cpu.counting = opened && process == program;
+    cpu.counting = opened && is_program(process);
+    if (cpu.counting) change_cached(cpu);
     if (is_watched(process)) find_thread(cpu, read(cpu, &Registers::fs_base));
     else set_thread(cpu, nullptr);
+    if (!settings.kernel) return;
+    const std::lock_guard lock(of_tasks);
+    tasks[cpu.task] = {process, cpu.thread};
 }
 
 // Waits for the CPU's turn; without it nothing is counted, and the next block asks again.
@@ -180,7 +219,10 @@ void on_event_at(Vcpu& cpu, uint64_t at) {
         cpu.turn = 0;
     }
     if (!from_kernel) return;
-    if (!words.turn && armed && !take_turn(cpu)) return;
+    if (!words.turn && armed) {
+        if (settings.children) see_child(cpu, at);
+        if (!take_turn(cpu)) return;
+    }
     enter_user(cpu, at);
 }
 
@@ -221,7 +263,45 @@ void on_pause(unsigned number, void*) {
     take_turn(cpu);
 }
 
-void on_kernel_pause(unsigned, void*) { sched_yield(); }
+void on_kernel_pause(unsigned number, void*) {
+    if (ticks_of(number).turn) on_pause(number, nullptr);
+    else sched_yield();
+}
+
+void on_kernel_block(unsigned number, void* data) {
+    Vcpu& cpu = *vcpus[number];
+    if (!cpu.counting) return give_turn(cpu);
+    Block& block = *static_cast<Block*>(data);
+    const uint64_t instructions = block.instructions.size();
+    block.counted += instructions;
+    cpu.instructions += instructions;
+    cpu.turn += instructions;
+    if (cpu.turn < settings.quantum) return;
+    if (turns.wanted()) {
+        give_turn(cpu);
+        take_turn(cpu);
+    }
+    cpu.turn = 0;
+}
+
+void on_task_switch(unsigned number, void*) {
+    Vcpu& cpu = *vcpus[number];
+    cpu.task = read(cpu, &Registers::rsi);
+    if (ticks_of(number).turn) give_turn(cpu);
+    cpu.counting = false;
+    cpu.process = 0;
+    if (!armed) return;
+    Task next{};
+    {
+        const std::lock_guard lock(of_tasks);
+        if (const auto found = tasks.find(cpu.task); found != tasks.end()) next = found->second;
+    }
+    if (!next.thread || !is_program(next.process) || !take_turn(cpu)) return;
+    cpu.process = next.process;
+    cpu.counting = opened;
+    if (opened) change_cached(cpu);
+    set_thread(cpu, next.thread);
+}
 
 void on_marker(unsigned number, void* data) {
     Vcpu& cpu = *vcpus[number];
@@ -242,6 +322,11 @@ void on_marker(unsigned number, void* data) {
         threads.clear();
         totals.threads.clear();
         objects.clear();
+        {
+            const std::lock_guard tasks_too(of_tasks);
+            tasks.clear();
+            forks.clear();
+        }
         for (auto& one : vcpus) set_thread(*one, nullptr);
         armed = true;
         break;
@@ -254,7 +339,7 @@ void on_marker(unsigned number, void* data) {
         }
         break;
     case SCOPE_MARK_STOP:
-        if (cpu.counting && settings.window == Window::MARKERS) set_open(cpu, false);
+        if (cpu.counting && settings.window == Window::MARKERS && cpu.process == program) set_open(cpu, false);
         break;
     case SCOPE_MARK_MAPS:
         g_byte_array_set_size(cpu.bytes, static_cast<unsigned>(second));
@@ -278,10 +363,25 @@ void on_main(unsigned number, void* data) {
     find_thread(cpu, read(cpu, &Registers::fs_base));
 }
 
-void on_system_call(unsigned number, void*) {
+void on_system_call(unsigned number, void* data) {
     Vcpu& cpu = *vcpus[number];
-    constexpr uint64_t EXIT = 60;
-    if (cpu.thread && read(cpu, &Registers::rax) == EXIT) threads.erase(read(cpu, &Registers::fs_base) ^ cpu.process << 1);
+    if (!cpu.thread) return;
+    enum : uint64_t { CLONE = 56, FORK = 57, EXECVE = 59, EXIT = 60, EXIT_GROUP = 231, EXECVEAT = 322, CLONE3 = 435 };
+    constexpr uint64_t SAME_MEMORY = 0x100, BYTES = 2;
+    const uint64_t call = read(cpu, &Registers::rax), pointer = read(cpu, &Registers::fs_base);
+    if (call == EXIT) threads.erase(pointer ^ cpu.process << 1);
+    if (!settings.children) return;
+    const std::lock_guard lock(of_tasks);
+    if (call == CLONE || call == FORK || call == CLONE3) {
+        uint64_t flags = call == FORK ? 0 : read(cpu, &Registers::rdi);
+        if (call == CLONE3) flags = read_word(cpu, flags);
+        if (!(flags & SAME_MEMORY)) forks.begin(static_cast<Site*>(data)->address + BYTES, pointer);
+    } else if (forks.is_child(cpu.process) && (call == EXECVE || call == EXECVEAT || call == EXIT_GROUP)) {
+        forks.end(cpu.process);
+        collect(cpu);
+        settle(cpu);
+        cpu.counting = false;
+    }
 }
 
 bool is_main(uint64_t address) { return mains.contains(address); }

@@ -12,6 +12,10 @@ namespace scope {
 void on_event(unsigned cpu, void* block);
 // In the kernel's mode, with the turn still taken.
 void on_leave(unsigned cpu, void*);
+// The same where the kernel is counted too. `block`: the Block that begins. It keeps the turn while it is in a task of the program.
+void on_kernel_block(unsigned cpu, void* block);
+// It goes to another task.
+void on_task_switch(unsigned cpu, void*);
 // Whoever spins for another CPU lets it run.
 void on_pause(unsigned cpu, void*);
 void on_kernel_pause(unsigned cpu, void*);
@@ -20,7 +24,8 @@ void on_marker(unsigned cpu, void* what);
 // `site`: where a main begins; the program's, if it is the right one.
 void on_main(unsigned cpu, void* site);
 bool is_main(uint64_t address);
-// A thread that ends leaves its place in memory to one that is another thread.
-void on_system_call(unsigned cpu, void*);
+// A thread that ends leaves its place in memory to one that is another thread; and processes begin and end.
+// `site`: the instruction.
+void on_system_call(unsigned cpu, void* site);
 
 }  // namespace scope

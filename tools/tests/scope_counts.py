@@ -24,7 +24,7 @@ def run(node_of_cpu: list[int], cpus: list[dict], threads: list[dict] = (), **mo
         "cpus": [{"cpu": number, **counts(nodes, **one)} for number, one in enumerate(cpus)],
         "threads": [{"thread": number, **counts(nodes, **one)} for number, one in enumerate(threads)],
         "parties": {"program": party(nodes), "allocator": party(nodes)}, "symbols": [], "false_sharing": [],
-        "seconds_of_host": 2.0,
+        "seconds_of_host": 2.0, "kernel": False,
         **more,
     }  # fmt: skip
 

@@ -35,6 +35,15 @@ def test_the_c_library_s_malloc_with_bound_threads(c_library, tmp_path):
     assert parties([(c_library, malloc), (binding, 0x20000)], [binding]) == {"program": 30, "allocator": 10}
 
 
+def test_the_kernel_is_a_party_where_it_is_counted():
+    raw = run([0], [{"remote_fills": 0, "remote_transfers": 0}]) | {
+        "code": [], "touched": [], "executed": [[0xFFFFFFFF81000000, 7]], "maps": "", "objects": False, "kernel": True,
+    }  # fmt: skip
+    found = code.name(raw, [])
+    assert {name: counts["instructions"] for name, counts in found["parties"].items()} == {"program": 0, "allocator": 0, "kernel": 7}
+    assert (found["symbols"][0]["object"], found["symbols"][0]["instructions"]) == ("[kernel]", 7)
+
+
 def test_an_allocator_of_any_name_is_one(c_library, tmp_path):
     kept = shutil.copy(c_library, tmp_path / "libmine.so.1")
     (tmp_path / "libmine.so").symlink_to(kept)

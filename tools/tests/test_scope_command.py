@@ -162,9 +162,9 @@ def test_the_emulator_is_told_the_machine(library, monkeypatch):
         return run([0, 1], [{}, {}])
 
     monkeypatch.setattr(measure.launch, "run", made_up_machine(counts_of))
-    numalloc("--library", library, "--preset", "epyc-2x96", "--set", "tlb.l2=2048:8", "--sample", "4", "--objects", "--stacks", "--", "true")
+    numalloc("--library", library, "--preset", "epyc-2x96", "--set", "tlb.l2=2048:8", "--sample", "4", "--objects", "--stacks", "--kernel", "--children", "--", "true")
     machine, settings = told[0]
-    assert settings.objects and settings.stacks
+    assert settings.objects and settings.stacks and settings.kernel and settings.children
     caches = settings.caches
     assert (machine.cpus, settings.sample, settings.window) == (16, 4, "main")
     assert (caches.l1.size, caches.l2.ways, caches.llc.size, caches.llcs_per_node) == (32 << 10, 8, 32 << 20, 3)

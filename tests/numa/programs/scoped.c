@@ -1,6 +1,6 @@
 /* What numascope has to count exactly: scoped walk BYTES NODE|interleave PASSES | stride BYTES always|never PASSES |
    list BYTES PASSES | pingpong ROUNDS | words ROUNDS OFFSET | atomics ROUNDS | objects ROUNDS | returned
-   OBJECTS | child STEPS. The window is between the markers. */
+   OBJECTS | faults PAGES | child STEPS. The window is between the markers. */
 #define _GNU_SOURCE
 #include <linux/mempolicy.h>
 #include <pthread.h>
@@ -168,6 +168,14 @@ int main(int count, char** arguments) {
         for (long i = 0; i < number; ++i) objects[i] = aligned_alloc(LINE, LINE);
         SCOPE_MARK(SCOPE_MARK_START, 0ul, 0ul);
         for (long i = 0; i < number; ++i) free(objects[i]);
+        SCOPE_MARK(SCOPE_MARK_STOP, 0ul, 0ul);
+    } else if (!strcmp(what, "faults")) { /* the first access to each of so many pages */
+        run_on(0);
+        const size_t bytes = (size_t)number * PAGE;
+        char* const memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED || madvise(memory, bytes, MADV_NOHUGEPAGE)) abort();
+        SCOPE_MARK(SCOPE_MARK_START, 0ul, 0ul);
+        for (size_t at = 0; at < bytes; at += PAGE) *(volatile char*)(memory + at) = 1;
         SCOPE_MARK(SCOPE_MARK_STOP, 0ul, 0ul);
     } else if (!strcmp(what, "atomics")) {
         shared.rounds = number;

@@ -183,6 +183,14 @@ TEST_F(ScopeCaches, ForgottenPageIsLookedForAgain) {
     EXPECT_EQ(code.l2_misses, 1u);
 }
 
+TEST_F(ScopeCaches, AnotherProcessFindsTheLinesInTheSecondLevel) {
+    load(0, 1), store(0, 2);
+    caches.forget_all(0);
+    load(0, 1), load(0, 2);
+    EXPECT_EQ(code.l1_misses, 4u);
+    EXPECT_EQ(code.l2_misses, 2u);
+}
+
 TEST_F(ScopeCaches, ClearedCachesAreCold) {
     store(0, 1);
     caches.clear();

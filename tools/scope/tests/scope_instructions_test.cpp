@@ -36,5 +36,14 @@ TEST(ScopeInstructions, Returns) {
     EXPECT_FALSE(returns({0x0f, 0xc3, 0x07}));
 }
 
+TEST(ScopeInstructions, TaskSwitches) {
+    const uint8_t save[] = {0x48, 0x89, 0xa7, 0x98, 0x1b, 0, 0}, load[] = {0x48, 0x8b, 0xa6, 0x98, 0x1b, 0, 0};
+    const uint8_t elsewhere[] = {0x48, 0x8b, 0xa6, 0xa0, 0x1b, 0, 0};
+    EXPECT_TRUE(is_task_switch(save, 7, load, 7));
+    EXPECT_FALSE(is_task_switch(save, 7, elsewhere, 7));
+    EXPECT_FALSE(is_task_switch(load, 7, save, 7));
+    EXPECT_FALSE(is_task_switch(save, 0, load, 7));
+}
+
 }  // namespace
 }  // namespace scope

@@ -38,7 +38,7 @@ TEST(ScopeSettings, KnowsTheMachine) {
 
 TEST(ScopeSettings, TakesWhatIsRight) {
     for (const char* word : {"l1=49152/12", "llc=31457280/20", "sample=8", "window=markers", "quantum=1000",
-                             "llc-of-cpu=0:1:2", "tlb-l2=2048/8", "stacks=1"})
+                             "llc-of-cpu=0:1:2", "tlb-l2=2048/8", "stacks=1", "kernel=1", "children=1"})
         EXPECT_EQ(with(word), "") << word;
 }
 

@@ -39,11 +39,13 @@ def name(raw: dict, preloaded: list[str]) -> dict:
     places: dict[int, elf.Place] = {}
     symbols: dict[tuple[str, str], dict] = defaultdict(lambda: zero(form))
     parties = {"program": zero(form), "allocator": zero(form)}
+    if raw["kernel"]:
+        parties["kernel"] = zero(form)
     data = {"objects": zero(form), "own": zero(form)}
 
     def count(address: int, counts: dict) -> str:
         place = places.get(address) or places.setdefault(address, maps.place(address))
-        party = "allocator" if _is_allocators(place, allocators) else "program"
+        party = "kernel" if place.object == elf.KERNEL else "allocator" if _is_allocators(place, allocators) else "program"
         add(symbols[place.object, place.symbol], counts)
         add(parties[party], counts)
         return party

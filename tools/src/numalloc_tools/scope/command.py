@@ -1,6 +1,7 @@
 """`numalloc lab scope`: a program under one or more allocators in a machine of many nodes, counted and modelled."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -43,6 +44,8 @@ def scope(
     window: Annotated[str, typer.Option(help="From when to when: markers (of programs that have them, such as those of bench/), main (from its start to the program's exit) or whole (with loading).", rich_help_panel=COUNTED)] = "main",
     sample: Annotated[int, typer.Option(help="Watch one of so many sets of the caches: faster, for long runs.", metavar="N", rich_help_panel=COUNTED)] = 1,
     objects: Annotated[bool, typer.Option("--objects", help="Watch the allocator's calls: which objects share a line, and what its code fetches of objects and of its own data.", rich_help_panel=COUNTED)] = False,
+    children: Annotated[bool, typer.Option("--children", help="Count the processes that the program forks, until they start another program.", rich_help_panel=COUNTED)] = False,
+    kernel: Annotated[bool, typer.Option("--kernel", help="Count what the kernel does for the program too: page faults, system calls and interrupts.", rich_help_panel=COUNTED)] = False,
     stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of what fetches lines from other nodes.", rich_help_panel=COUNTED)] = False,
     compare: Annotated[str, typer.Option(help=f"Allocators, one run each: some of {', '.join(allocators.NAMES)}; with {allocators.BOUND} behind a name, its threads are bound.", metavar="NAMES", rich_help_panel=COMPARED)] = allocators.OURS,
     allocator: Annotated[Optional[list[str]], typer.Option(help="Another library to compare. Repeatable.", metavar="NAME=PATH", rich_help_panel=COMPARED)] = None,
@@ -76,7 +79,9 @@ def scope(
         preset, machine_file, nodes, nodes_per_package, cpus_per_node, memory_per_node, changes or [], parallelism, in_proportion
     )
     settings.check_sample(target.hardware, sample)
-    counted = _counted(window, sample, thp, autonuma, timeout, stacks, objects)
+    counted = replace(
+        _counted(window, sample, thp, autonuma, timeout), objects=objects, kernel=kernel, children=children, stacks=stacks
+    )
     numbers = thread_numbers(threads, command)
     if folded and not stacks:
         raise Problem("--folded: no stacks are sampled; accepted: --stacks with it")
@@ -125,13 +130,13 @@ def scope(
     sys.exit(0 if len(results.good) == len(results.runs) else 1)
 
 
-def _counted(window: str, sample: int, thp: str, autonuma: str, timeout: int, stacks: bool, objects: bool) -> Settings:
+def _counted(window: str, sample: int, thp: str, autonuma: str, timeout: int) -> Settings:
     values.choice(window, WINDOWS, "--window")
     values.choice(thp, ("always", "madvise", "never"), "--thp")
     values.choice(autonuma, ("on", "off"), "--autonuma")
     if timeout < 1:
         raise Problem(f"--timeout: {timeout} is not a time; accepted: whole seconds, 1 or more")
-    return Settings(window, sample, thp, autonuma == "on", timeout, stacks, objects)
+    return Settings(window, sample, thp, autonuma == "on", timeout)
 
 
 def _check_host(rounds: int, window: str, numbers: list[int], environment: dict[str, str]) -> None:

@@ -141,15 +141,15 @@ class Scope:
     def cause(self, name: str) -> float:
         return float(self.cpus.causes[name].sum())
 
-    @property
-    def allocator_instructions(self) -> float:
-        return float(self.raw["parties"]["allocator"]["instructions"])
+    def instructions_of(self, party: str) -> float | None:
+        """None where it was not counted."""
+        found = self.raw["parties"].get(party)
+        return None if found is None else float(found["instructions"])
 
-    @property
-    def allocator_remote_lines(self) -> float:
-        """What the allocator's own instructions fetched from other nodes' memory and caches."""
-        party = self.raw["parties"]["allocator"]
-        return float(party["remote_fills"] + party["remote_transfers"])
+    def remote_lines_of(self, party: str) -> float | None:
+        """What its own instructions fetched from other nodes' memory and caches."""
+        found = self.raw["parties"].get(party)
+        return None if found is None else float(found["remote_fills"] + found["remote_transfers"])
 
     def allocator_remote_lines_on(self, what: str) -> float | None:
         """The part of them that was for `objects`, or for the allocator's `own` data; None where objects were not watched."""

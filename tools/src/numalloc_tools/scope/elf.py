@@ -14,6 +14,7 @@ from elftools.elf.sections import SymbolTableSection
 # Where Linux puts a program that may lie anywhere, when addresses are not randomised: two thirds of all of them.
 _LOAD_BASE = 0x555555554AAA
 _PAGE = 4096
+KERNEL = "[kernel]"
 UNKNOWN = "[unknown]"  # no file or memory of the process
 _LEA_RDI = b"\x48\x8d\x3d"  # lea main(%rip), %rdi
 _MOV_RDI = b"\x48\xc7\xc7"  # mov $main, %rdi
@@ -151,7 +152,7 @@ class Maps:
 
     def place(self, address: int) -> Place:
         if address >> 63:
-            return Place("[kernel]", "", f"{address:#x}", address)
+            return Place(KERNEL, "", "-", address)  # its functions have no names here
         found = self._range(address)
         if found is None:
             return Place(UNKNOWN, "", f"{address:#x}", address)

@@ -123,7 +123,7 @@ def _lines(found: Found) -> list[str]:
                 continue
             rows.append([
                 scenario, *tables.lines_of(run), tables.number(run.scope.remote_transfers), tables.number(run.scope.tlb_misses),
-                tables.number(run.scope.allocator_remote_lines),
+                tables.number(run.scope.remote_lines_of("allocator")),
             ])  # fmt: skip
     headings = [
         "program", "allocator", "modelled time", "x 0.5, x 2", "memory lines", "remote", "of all", "fullest node", "most work",

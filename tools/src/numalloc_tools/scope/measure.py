@@ -69,6 +69,8 @@ def _told(target: Target, settings: Settings) -> plugin.Settings:
         sample=settings.sample,
         stacks=settings.stacks,
         objects=settings.objects,
+        kernel=settings.kernel,
+        children=settings.children,
     )
 
 

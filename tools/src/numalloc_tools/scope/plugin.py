@@ -43,6 +43,8 @@ class Settings:
     sample: int = 1
     quantum: int = 10_000  # instructions of a CPU's turn
     objects: bool = False  # calls of the allocator are watched
+    children: bool = False  # that it forks are counted
+    kernel: bool = False  # what it does for the program is counted
     stacks: bool = False  # are sampled where lines come from other nodes
 
 
@@ -74,6 +76,8 @@ def argument(machine: Machine, settings: Settings, out: Path, calls: Path) -> st
         "sample": settings.sample,
         "quantum": settings.quantum,
         "stacks": int(settings.stacks),
+        "kernel": int(settings.kernel),
+        "children": int(settings.children),
     }
     if settings.objects:
         values["calls"] = calls

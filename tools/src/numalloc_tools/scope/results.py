@@ -98,8 +98,10 @@ def summary(run: Run) -> dict[str, float | None]:
         "remote_caches_lines": scope.remote_transfers,
         "false_sharing": scope.cause("false_sharing"),
         "tlb_misses": scope.tlb_misses,
-        "allocator_instructions": scope.allocator_instructions,
-        "allocator_remote_lines": scope.allocator_remote_lines,
+        "allocator_instructions": scope.instructions_of("allocator"),
+        "allocator_remote_lines": scope.remote_lines_of("allocator"),
         "allocator_remote_lines_on_objects": scope.allocator_remote_lines_on("objects"),
         "allocator_remote_lines_on_own": scope.allocator_remote_lines_on("own"),
+        "kernel_instructions": scope.instructions_of("kernel"),
+        "kernel_remote_lines": scope.remote_lines_of("kernel"),
     }

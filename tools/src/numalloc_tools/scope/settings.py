@@ -27,6 +27,8 @@ class Settings:
     timeout: int = 3600  # seconds
     stacks: bool = False
     objects: bool = False
+    kernel: bool = False
+    children: bool = False
 
     def as_json(self) -> dict:
         return dict(vars(self))

@@ -22,7 +22,7 @@ _ELSE = (
     "false sharing",
     "TLB misses",
 )
-_ALLOCATOR = ("", "instructions", "remote lines", "of objects", "of its own data")
+_ALLOCATOR = ("", "instructions", "remote lines", "of objects", "of its own data", "kernel's instructions", "its remote lines")
 LEGEND = (
     "Lines of 64 bytes; fullest node and most work: of a node, to the mean of all (1 is even). Times are "
     "modelled; x 0.5, x 2: with the latencies of memory and other caches so much lower and higher. "
@@ -77,6 +77,8 @@ def allocator_of(run: Run) -> list[str]:
         "allocator_remote_lines",
         "allocator_remote_lines_on_objects",
         "allocator_remote_lines_on_own",
+        "kernel_instructions",
+        "kernel_remote_lines",
     )
     return [run.name, *("-" if found[name] is None else number(found[name]) for name in names)]
 
@@ -89,7 +91,7 @@ def parts_of(run: Run) -> list[str]:
 TABLES = (
     ("Counted, and the time modelled", _LINES, lines_of),
     ("What else was counted", _ELSE, else_of),
-    ("The allocator's own code: lines of other nodes' memory and caches", _ALLOCATOR, allocator_of),
+    ("The allocator's own code, and the kernel's: lines of other nodes' memory and caches", _ALLOCATOR, allocator_of),
     ("Modelled time of the longest CPU or thread, by what it is spent on", ("", "longest", *PARTS), parts_of),
 )
 
