@@ -64,9 +64,11 @@ def test_what_was_not_watched_is_not_told_of():
     del raw["allocator_data"]
     raw["parties"]["kernel"] = party(4, instructions=50_000, remote_transfers=12)
     raw["false_sharing"][0]["class"] = None
+    raw["symbols"].append({"object": "[kernel]", "symbol": "-", **party(4, remote_fills=5)})
     found = results(("glibc", 0, raw))
     rows = shown(found).partition("The allocator's own code")[2].splitlines()
     assert next(line for line in rows if line.lstrip().startswith("glibc")).split() == "glibc 10 k 0 - - 50 k 12".split()
+    assert "[kernel]" in shown(found)
     assert "no object" not in page(found, "glibc") and "0x48" in page(found, "glibc")
 
 

@@ -119,7 +119,7 @@ def _hottest(terminal: Console, run: Run) -> None:
     if symbols:
         table = made(f"{run.name}: whose code fetches lines from other nodes", ("symbol", "object", "of memory", "of caches"))
         for object_, symbol, fills, transfers in symbols:
-            table.add_row(symbol[:LONGEST], object_, number(fills), number(transfers))
+            table.add_row(escape(symbol[:LONGEST]), escape(object_), number(fills), number(transfers))
         terminal.print(table)
     if stacks := run.raw.get("stacks", [])[:HOTTEST]:
         table = made(f"{run.name}: stacks that fetch lines from other nodes (sampled)", ("of memory", "of caches", "stack"))
