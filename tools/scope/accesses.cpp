@@ -8,7 +8,8 @@ namespace scope {
 namespace {
 
 Who who(Vcpu& cpu, Site& site, uint64_t address) {
-    return {&totals.cpus[cpu.number], cpu.thread ? &cpu.thread->counts : &totals.nobody, &totals.of(site, settings.objects && objects.holds(address))};
+    Counts& code = totals.of(site, settings.objects && objects.holds(address));
+    return {&totals.cpus[cpu.number], cpu.thread ? &cpu.thread->counts : &totals.nobody, &code};
 }
 
 [[gnu::noinline]] void miss_tlb(Vcpu& cpu, uint64_t address, Site& site) {

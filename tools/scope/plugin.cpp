@@ -28,7 +28,8 @@ void on_vcpu(qemu_plugin_id_t, unsigned number) {
     } wanted[] = {{"rax", &Registers::rax}, {"rbx", &Registers::rbx}, {"rdx", &Registers::rdx},
                   {"rbp", &Registers::rbp}, {"rdi", &Registers::rdi}, {"rsi", &Registers::rsi},
                   {"rsp", &Registers::rsp}, {"r12", &Registers::r12}, {"r13", &Registers::r13},
-                  {"r14", &Registers::r14}, {"r15", &Registers::r15}, {"cr2", &Registers::cr2}, {"cr3", &Registers::cr3}, {"fs_base", &Registers::fs_base}};
+                  {"r14", &Registers::r14}, {"r15", &Registers::r15}, {"cr2", &Registers::cr2},
+                  {"cr3", &Registers::cr3}, {"fs_base", &Registers::fs_base}};
     const auto* const all = reinterpret_cast<const qemu_plugin_reg_descriptor*>(registers->data);
     for (unsigned index = 0; index < registers->len; ++index)
         for (const auto& [name, handle] : wanted)

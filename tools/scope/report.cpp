@@ -115,7 +115,8 @@ void write_threads(Writer& to, const Totals& totals) {
     });
 }
 
-// Where something missed, with all counts, apart for the allocator's objects and all else; elsewhere only what was done there, as [address, instructions, loads, stores].
+// Where something missed, with all counts, apart for the allocator's objects and all else; elsewhere only what was done
+// there: [address, loads, stores], [block, instructions].
 void write_code(Writer& to, const Totals& totals, const std::vector<Executed>& executed) {
     std::vector<const Site*> missing, plain;
     for (const auto& [address, site] : totals.sites)
@@ -209,7 +210,8 @@ std::string json(const Settings& settings, const Totals& totals, const std::vect
              run.cpu_seconds);
     to << "{\"version\": 2, \"run\": " << run.number << ", ";
     write_machine(to, settings);
-    to << ", \"window\": \"" << windows[static_cast<int>(settings.window)] << "\", \"kernel\": " << (settings.kernel ? "true" : "false")
+    to << ", \"window\": \"" << windows[static_cast<int>(settings.window)]
+       << "\", \"kernel\": " << (settings.kernel ? "true" : "false")
        << ", \"objects\": " << (settings.objects ? "true" : "false")
        << ", \"sample\": " << settings.sample << ", " << time
        << ", \"status\": " << static_cast<uint64_t>(run.status) << ", \"cpus\": ";

@@ -40,7 +40,8 @@ def test_the_kernel_is_a_party_where_it_is_counted():
         "code": [], "touched": [], "executed": [[0xFFFFFFFF81000000, 7]], "maps": "", "objects": False, "kernel": True,
     }  # fmt: skip
     found = code.name(raw, [])
-    assert {name: counts["instructions"] for name, counts in found["parties"].items()} == {"program": 0, "allocator": 0, "kernel": 7}
+    instructions = {name: counts["instructions"] for name, counts in found["parties"].items()}
+    assert instructions == {"program": 0, "allocator": 0, "kernel": 7}
     assert (found["symbols"][0]["object"], found["symbols"][0]["instructions"]) == ("[kernel]", 7)
 
 

@@ -162,7 +162,9 @@ def test_the_emulator_is_told_the_machine(library, monkeypatch):
         return run([0, 1], [{}, {}])
 
     monkeypatch.setattr(measure.launch, "run", made_up_machine(counts_of))
-    numalloc("--library", library, "--preset", "epyc-2x96", "--set", "tlb.l2=2048:8", "--sample", "4", "--objects", "--stacks", "--kernel", "--children", "--", "true")
+    machine_words = ("--preset", "epyc-2x96", "--set", "tlb.l2=2048:8")
+    counted_words = ("--sample", "4", "--objects", "--stacks", "--kernel", "--children")
+    numalloc("--library", library, *machine_words, *counted_words, "--", "true")
     machine, settings = told[0]
     assert settings.objects and settings.stacks and settings.kernel and settings.children
     caches = settings.caches

@@ -173,7 +173,7 @@ def test_each_machine_has_files_of_its_own(tree, monkeypatch):
         (["--only", "vax*"], "--only: 'vax*' fits no program; accepted: threadtest, larson"),
         (
             ["--groups", "speedup", "--only", "trees"],
-            "--only: 'trees' fits no program that is swept; accepted with --groups speedup: threadtest, larson-own, cache-scratch",
+            "--only: 'trees' fits no program that is swept; accepted with --groups speedup: threadtest, larson-own",
         ),
         (["--scale", "0"], "--scale: 0 is too little; accepted: more than 0, such as 0.5"),
         (["--timeout", "-1"], "--timeout: -1 is not a time; accepted: whole seconds"),

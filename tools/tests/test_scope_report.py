@@ -54,7 +54,8 @@ def test_remote_share_is_never_alone(two):
 def test_the_allocator_s_lines_are_told_apart(two):
     rows = shown(two).partition("The allocator's own code")[2].splitlines()
     heading = next(line for line in rows if "own data" in line)
-    assert heading.split() == "instructions remote lines of objects of its own data kernel's instructions its remote lines".split()
+    columns = "instructions remote lines of objects of its own data kernel's instructions its remote lines"
+    assert heading.split() == columns.split()
     glibc = next(line for line in rows if line.lstrip().startswith("glibc"))
     assert glibc.split() == "glibc 10 k 9 k 9 k 3 - -".split()
 

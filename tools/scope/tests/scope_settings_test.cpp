@@ -65,8 +65,8 @@ TEST(ScopeSettings, KnowsWhereFunctionsBegin) {
 }
 
 TEST(ScopeSettings, NamesWhatIsWrong) {
-    for (const char* word : {"l1=100/3", "l2=1048576", "sample=3", "window=never", "quantum=0", "stacks=2", "nonsense=1", "nonsense",
-                             "llc-of-cpu=0:x:1", "memory=5-4-0", "node-of-cpu=99"})
+    for (const char* word : {"l1=100/3", "l2=1048576", "sample=3", "window=never", "quantum=0", "stacks=2",
+                             "nonsense=1", "nonsense", "llc-of-cpu=0:x:1", "memory=5-4-0", "node-of-cpu=99"})
         EXPECT_NE(with(word).find(word), std::string::npos) << word;
     EXPECT_NE(with("llc-of-cpu=0:1"), "");
     Settings settings;

@@ -67,8 +67,9 @@ def name(raw: dict, preloaded: list[str]) -> dict:
         return counted
     counted["allocator_data"] = {name: {key: counts[key] for key in counts if key not in _DONE} for name, counts in data.items()}
     counted["false_sharing"] = [
-        one | {"class": [owner or {"in": maps.place(int(one[end], 16)).object} for end, owner in zip(("first", "second"), one["class"])]}
-        for one in raw["false_sharing"]
+        one | {"class": [
+            owner or {"in": maps.place(int(address, 16)).object} for address, owner in zip((one["first"], one["second"]), one["class"])
+        ]} for one in raw["false_sharing"]
     ]  # fmt: skip
     return counted
 

@@ -63,7 +63,8 @@ def run(
             raise Problem(f"{one.program}: {missing}")
     peers = [word.strip() for word in names.split(",") if word.strip()]
     if wanted == ["speedup"] and not any(one.name in scenarios.SWEPT for one in chosen):
-        raise Problem(f"--only: '{only}' fits no program that is swept; accepted with --groups speedup: {', '.join(scenarios.SWEPT)}")
+        swept_ones = ", ".join(scenarios.SWEPT)
+        raise Problem(f"--only: '{only}' fits no program that is swept; accepted with --groups speedup: {swept_ones}")
     sets = _sets(wanted, peers, ours, terminal)
     # Here: numpy takes longer to load than most commands run, and asks for what a strict seccomp filter forbids.
     from numalloc_tools.scope.runner import Runner, write

@@ -29,18 +29,20 @@ def named(raw: dict, maps: elf.Maps) -> list[dict]:
     for frames, transfer in unwound:
         functions = tuple(name for address in frames for name in names[address])
         lines[functions]["transfers" if transfer else "fills"] += raw["lines_each"]
-    found = [{"frames": list(frames), "fills": count["fills"], "transfers": count["transfers"]} for frames, count in lines.items()]
+    found = [
+        {"frames": list(frames), "fills": count["fills"], "transfers": count["transfers"]} for frames, count in lines.items()
+    ]
     return sorted(found, key=lambda one: (-one["fills"] - one["transfers"], one["frames"]))
 
 
 def folded(runs: list[tuple[str, list[dict]]]) -> str:
     """A line a stack, as tools for flame graphs take them: the run's name, the functions from main on, lines."""
-    lines = (
-        ";".join(word.replace(";", ":") for word in (name, *reversed(stack["frames"]))) + f" {stack['fills'] + stack['transfers']}"
-        for name, stacks in runs
-        for stack in stacks
-    )
-    return "".join(f"{line}\n" for line in lines)
+
+    def line(name: str, stack: dict) -> str:
+        words = [word.replace(";", ":") for word in (name, *reversed(stack["frames"]))]
+        return f"{';'.join(words)} {stack['fills'] + stack['transfers']}\n"
+
+    return "".join(line(name, stack) for name, stacks in runs for stack in stacks)
 
 
 def _names(addresses: set[Frame], maps: elf.Maps) -> dict[Frame, tuple[str, ...]]:
