@@ -31,10 +31,29 @@ bool whole_number(const char* text, std::uint64_t& value) {
 
 }  // namespace
 
-const std::uint64_t& Command::option(const char* name, std::uint64_t standard, const char* meaning) {
+const std::uint64_t& Command::declare(const Option& option) {
     if (option_count_ == max_options) fail("more than %d options", max_options);
-    options_[option_count_] = {name, meaning, standard};
+    options_[option_count_] = option;
     return options_[option_count_++].value;
+}
+
+const std::uint64_t& Command::option(const char* name, std::uint64_t standard, const char* meaning) {
+    return declare({name, meaning, standard, 0, nullptr});
+}
+
+const std::uint64_t& Command::option(const char* name, std::uint64_t standard, std::uint64_t papers, const char* meaning) {
+    return declare({name, meaning, standard, papers, nullptr});
+}
+
+const std::uint64_t& Command::choice(const char* name, const char* words, const char* meaning) {
+    return declare({name, meaning, 0, 0, words});
+}
+
+bool Command::has_paper() const {
+    for (int i = 0; i < option_count_; ++i) {
+        if (options_[i].papers != 0) return true;
+    }
+    return false;
 }
 
 void Command::parse() {
@@ -44,6 +63,12 @@ void Command::parse() {
         if (std::strcmp(word, "--help") == 0) help();
         if (std::strcmp(word, "--report-pages") == 0) {
             pages_.want();
+            continue;
+        }
+        if (has_paper() && std::strcmp(word, "--paper") == 0) {
+            for (Option& option : options_) {
+                if (option.papers != 0) option.value = option.papers;
+            }
             continue;
         }
         if (std::strncmp(word, "--", 2) != 0) reject("unexpected word", word);
@@ -79,11 +104,25 @@ void Command::assign(const char* name, const char* text) {
     }
     for (int i = 0; i < option_count_; ++i) {
         if (std::strcmp(name, options_[i].name) != 0) continue;
+        if (options_[i].words != nullptr) return choose(options_[i], text);
         if (!is_number || number == 0) reject("not a whole number above 0:", text);
         options_[i].value = number;
         return;
     }
     reject("no such option", name);
+}
+
+void Command::choose(Option& option, const char* text) const {
+    const std::size_t length = std::strlen(text);
+    option.value = 0;
+    for (const char* word = option.words;; ++option.value) {
+        const std::size_t end = std::strcspn(word, "|");
+        if (end == length && std::strncmp(word, text, length) == 0) return;
+        if (word[end] == '\0') break;
+        word += end + 1;
+    }
+    std::fprintf(stderr, "%s: --%s: '%s' is unknown; accepted: %s\n", program_name, option.name, text, option.words);
+    std::exit(2);
 }
 
 std::uint64_t Command::scaled(std::uint64_t count) const {
@@ -98,7 +137,12 @@ void Command::help() const {
     std::printf("  --scale S          S times as much work, of the same sizes (1)\n");
     std::printf("  --seed K           seed of the random numbers (1)\n");
     std::printf("  --report-pages     count local and remote pages with move_pages, where it is allowed\n");
+    if (has_paper()) std::printf("  --paper            the sizes of the source: what the numbers in brackets then are shows --paper --help\n");
     for (int i = 0; i < option_count_; ++i) {
+        if (options_[i].words != nullptr) {
+            std::printf("  --%-16s %s (%s)\n", options_[i].name, options_[i].meaning, options_[i].words);
+            continue;
+        }
         std::printf("  --%-16s %s (%llu)\n", options_[i].name, options_[i].meaning, static_cast<unsigned long long>(options_[i].value));
     }
     std::printf("\nThe last line is a JSON object. Status 1: the program's data was corrupted or memory ran out.\n");
@@ -107,6 +151,7 @@ void Command::help() const {
 
 void Command::reject(const char* what, const char* word) const {
     std::fprintf(stderr, "%s: %s %s; accepted: --threads --scale --seed --report-pages --help", program_name, what, word);
+    if (has_paper()) std::fprintf(stderr, " --paper");
     for (int i = 0; i < option_count_; ++i) std::fprintf(stderr, " --%s", options_[i].name);
     std::fputc('\n', stderr);
     std::exit(2);

@@ -28,6 +28,12 @@ public:
     /// Declares --NAME, a whole number (K, M and G multiply by 1024). The value is there after parse().
     const std::uint64_t& option(const char* name, std::uint64_t standard, const char* meaning);
 
+    /// The same for a size of which the program's source has another: --paper, accepted where there is one, sets it.
+    const std::uint64_t& option(const char* name, std::uint64_t standard, std::uint64_t papers, const char* meaning);
+
+    /// Declares --NAME, one of the words that "a|b|c" lists. The value is the word's place in it, 0 without the option.
+    const std::uint64_t& choice(const char* name, const char* words, const char* meaning);
+
     /// Reads the command line. Ends the program after --help (status 0) and on a bad word (status 2).
     void parse();
 
@@ -50,6 +56,8 @@ private:
         const char* name;
         const char* meaning;
         std::uint64_t value;
+        std::uint64_t papers;  // 0: there is none
+        const char* words;     // of a choice; else nullptr
     };
     struct Figure {
         const char* name;
@@ -57,9 +65,12 @@ private:
     };
     static constexpr int max_options = 8;
 
+    const std::uint64_t& declare(const Option& option);
+    bool has_paper() const;
     [[noreturn]] void help() const;
     [[noreturn]] void reject(const char* what, const char* word) const;
     void assign(const char* name, const char* text);
+    void choose(Option& option, const char* text) const;
 
     int argc_;
     char** argv_;
