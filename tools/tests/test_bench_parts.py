@@ -154,7 +154,7 @@ def test_every_row_of_the_table_has_what_runs_it():
     assert {"threadtest", "advection2d", "advection3d", "fdtd3d", "patch-sizes"} <= {one.name for one in known}
     for one in known:
         source = Path(one.command[0]).relative_to(root / "build/release/bench")
-        assert any((root / "bench" / folder / f"{source}.cpp").is_file() for folder in ("", "programs")), one.command
+        assert any((root / "bench" / folder / f"{source}.cpp").is_file() for folder in ("", "programs", "analytics")), one.command
 
 
 def test_ablations_come_from_the_table_of_options(tmp_path, monkeypatch):
@@ -259,6 +259,9 @@ def test_files_of_different_scales_are_no_rounds_of_one_another():
     first, second = results(("a", "glibc", 1, 1.0)), results(("a", "glibc", 1, 0.1))
     first.settings["scale"], second.settings["scale"] = 1.0, 0.1
     with pytest.raises(Problem, match="a/1 was run at scale 1 and at 0.1"):
+        merged([first, second])
+    second.settings |= {"scale": 1.0, "paper": True}
+    with pytest.raises(Problem, match="a/1 was run at scale 1 and at 1 of --paper"):
         merged([first, second])
 
 
