@@ -35,8 +35,8 @@ int main(int count, char **words) {
     free(block);
     struct timespec pause = {0, 5000000};
     nanosleep(&pause, NULL);
-    printf("{\"program\": \"%s\", \"threads\": %s, \"operations\": 10, \"seconds\": 0.005, \"check\": \"%s\"}\n",
-           name, words[2], strcmp(name, "damaged") ? "ok" : "bad");
+    printf("{\"program\": \"%s\", \"threads\": %s, \"operations\": %d, \"seconds\": 0.005, \"check\": \"%s\"}\n",
+           name, words[2], count > 7 && !strcmp(words[7], "--paper") ? 1000 : 10, strcmp(name, "damaged") ? "ok" : "bad");
     return !strcmp(name, "damaged") && count < 0;
 }
 """.replace("raise_it()", "abort()")
@@ -60,7 +60,7 @@ def tree(tmp_path_factory) -> Path:
     (folder / "bench").mkdir()
     rows = [
         {"name": name, "family": "good" if name in ("small", "large") else "bad", "description": "tests", "source": "here",
-         "threads": [1, 2], "standard_threads": 2}
+         "threads": [1, 2], "standard_threads": 2, "paper": name in ("small", "hangs")}
         for name in [*PROGRAMS, "unbuilt"]
     ]  # fmt: skip
     (folder / "bench/programs.json").write_text(json.dumps({"programs": rows}))
@@ -126,6 +126,14 @@ def test_machine_and_settings_are_told(results):
     assert results.settings["baseline"] == "glibc" and results.settings["rounds"] == 2
     assert results.allocators[0]["libraries"][0].endswith("libnumalloc.so")
     assert results.allocators[2]["libraries"][0].endswith("libnumalloc-binding.so")
+
+
+def test_papers_sizes_are_for_those_that_have_them(tree):
+    done = bench(tree, "--paper", "--allocators", "glibc", "--rounds", "1", "--limit", "0.5", "--json", "paper.json")
+    assert done.returncode == 0, done.stderr
+    found = read(tree / "paper.json")
+    assert found.settings["paper"] and {run.program for run in found.runs} == {"small", "hangs"}
+    assert {run.figures["operations"] for run in found.runs if run.program == "small"} == {1000}
 
 
 def test_what_goes_wrong_is_a_row_that_says_so(tree):
@@ -239,6 +247,8 @@ def text_of(path: Path) -> str:
         (["report", "good.json", "--markdown", "/nowhere/x.md"], "folder of /nowhere/x.md does not exist"),
         (["report", "good.json", "--notes", "/nowhere/x.md"], "--notes: /nowhere/x.md cannot be read"),
         (["--threads", "two"], "accepted: numbers such as 1,2,4, or all"),
+        (["--paper", "--quick"], "--paper: takes minutes a run; accepted: without --quick and --lab"),
+        (["--paper", "--only", "large"], "--paper: large has no other sizes; accepted: --only analytics"),
         (["--scale", "0"], "accepted: more than 0"),
         (["--baseline", "tcmalloc", "--allocators", "numalloc"], "--baseline: 'tcmalloc' is not measured"),
         (["--ablations", "--allocators", "glibc"], "--ablations is about numalloc alone"),

@@ -39,6 +39,7 @@ def bench(
     rounds: Annotated[int, typer.Option(help="Rounds whose time counts, after one that warms up.")] = ROUNDS,
     threads: Annotated[Optional[str], typer.Option(help="Numbers of threads such as 1,2,4, or 'all'; else each program's own.")] = None,
     scale: Annotated[Optional[float], typer.Option(help="Work of a run; at 1 it takes a second or two.")] = None,
+    paper: Annotated[bool, typer.Option("--paper", help="The sizes of the programs' source, for those programs that have them; --scale multiplies these.")] = False,
     seed: Annotated[int, typer.Option(help="Of the programs' random numbers.")] = 1,
     limit: Annotated[Optional[float], typer.Option(help="Seconds after which a run is stopped; else 120 at scale 1.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Ends within 5 minutes: less work, fewer peers, as many rounds as fit.")] = False,
@@ -78,6 +79,8 @@ def bench(
     if quick and not only:
         # Should the time not suffice for all, then for the real ones.
         chosen_programs = sorted((one for one in chosen_programs if one.quick), key=lambda one: one.kind == programs.OWN)
+    if paper:
+        chosen_programs = _of_papers_size(chosen_programs, bool(only), quick or lab)
     _check(rounds, scale, limit, minutes, json_file)
     guest = build_machine(nodes, cpus_per_node, memory_per_node, "ladder") if lab else None
     scale = scale or (lab_run.SCALE if lab else QUICK_SCALE if quick else 1.0)
@@ -91,10 +94,10 @@ def bench(
     baseline = _baseline(baseline, [one.name for one in compared])
     seconds = QUICK_SECONDS if quick else 60 * minutes if minutes else None
     deadline = None if seconds is None else begun + seconds
-    plan = Plan(cases, compared, rounds, scale, seed, deadline, min(limit or QUICK_LIMIT, QUICK_LIMIT) if quick else limit)
+    plan = Plan(cases, compared, rounds, scale, seed, deadline, min(limit or QUICK_LIMIT, QUICK_LIMIT) if quick else limit, paper)
     results = Results(
         machine.facts(),
-        {"scale": scale, "seed": seed, "rounds": rounds, "quick": quick, "baseline": baseline, "command": sys.argv[1:], "started": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
+        {"scale": scale, "paper": paper, "seed": seed, "rounds": rounds, "quick": quick, "baseline": baseline, "command": sys.argv[1:], "started": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
         [{"name": one.name, "version": one.version, "libraries": list(map(str, one.libraries)), "options": one.options, "missing": one.missing} for one in compared],
         [{"name": one.name, "family": one.family, "kind": one.kind, "standard_threads": one.standard_threads, "description": one.description, "source": one.source} for one in chosen_programs],
     )  # fmt: skip
@@ -111,6 +114,16 @@ def bench(
 
 def _words(text: str | None) -> list[str]:
     return [word.strip() for word in (text or "").split(",") if word.strip()]
+
+
+def _of_papers_size(chosen: list[programs.Program], named: bool, small: bool) -> list[programs.Program]:
+    able = [one for one in chosen if one.paper]
+    if small:
+        raise Problem("--paper: takes minutes a run; accepted: without --quick and --lab")
+    if named and len(able) < len(chosen):
+        without = next(one.name for one in chosen if not one.paper)
+        raise Problem(f"--paper: {without} has no other sizes; accepted: --only analytics")
+    return able
 
 
 def _check(rounds: int, scale: float | None, limit: float | None, minutes: float | None, json_file: Path) -> None:

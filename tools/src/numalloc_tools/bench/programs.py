@@ -11,6 +11,7 @@ from numalloc_tools.problem import Problem
 
 OWN, REAL = "own", "real"
 LIMIT = 120.0  # seconds for one run at scale 1, many times what it takes
+PAPER_LIMIT = 3600.0  # the same for one with --paper
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Work:
     scale: float
     seed: int = 1
     limit: float = LIMIT
+    paper: bool = False  # of the sizes of the program's source
     sample: bool = False  # the run's time does not count, and more is looked at
 
 
@@ -37,6 +39,7 @@ class Program:
     missing: str = ""  # why it cannot run, and what to do about it
     quick: bool = True  # short enough for --quick
     command: tuple[str, ...] = ()  # of the project's own: the binary and the words that belong to it
+    paper: bool = False  # it knows --paper
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,13 @@ def _own(row: dict, binary: Path) -> Program:
 
     def start(allocator: Allocator, work: Work) -> Ended:
         words = ["--threads", work.threads, "--scale", f"{work.scale:g}", "--seed", work.seed]
+        words += ["--paper"] if work.paper else []
         return judged(run([*command, *map(str, words)], allocator, work.limit, work.sample))
 
     missing = "" if binary.is_file() else f"{binary} is not built: cmake --build --preset release --target bench"
     return Program(
         row["name"], row["family"], row["description"], row["source"], tuple(row["threads"]),
-        row["standard_threads"], OWN, start, missing, row.get("quick", True), command,
+        row["standard_threads"], OWN, start, missing, row.get("quick", True), command, row.get("paper", False),
     )  # fmt: skip
 
 

@@ -125,12 +125,12 @@ def merged(many: list[Results]) -> Results:
 
 def _check_scales(many: list[Results]) -> None:
     """What was measured with more work is another figure."""
-    scales: dict[str, float] = {}
+    scales: dict[str, str] = {}
     for one in many:
-        scale = one.settings.get("scale", 1.0)
+        scale = f"{one.settings.get('scale', 1.0):g}{' of --paper' if one.settings.get('paper') else ''}"
         for case in one.cases:
             if scales.setdefault(case, scale) != scale:
-                raise Problem(f"{case} was run at scale {scales[case]:g} and at {scale:g}; accepted: files of one --scale, or of different programs")
+                raise Problem(f"{case} was run at scale {scales[case]} and at {scale}; accepted: files of one --scale, or of different programs")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from numalloc_tools.bench.allocators import Allocator
-from numalloc_tools.bench.programs import LIMIT, Case, Work
+from numalloc_tools.bench.programs import LIMIT, PAPER_LIMIT, Case, Work
 from numalloc_tools.bench.results import OK, Run
 
 _FIRST_GUESS = 2.0  # seconds, for a run that nothing is known of
@@ -23,6 +23,7 @@ class Plan:
     seed: int = 1
     deadline: float | None = None  # on time.monotonic()
     limit: float | None = None  # seconds for a run
+    paper: bool = False  # the sizes of the programs' sources
 
 
 class Schedule:
@@ -93,11 +94,11 @@ class Schedule:
         if reason := case.program.missing or allocator.missing:
             return row("missing", reason, {})
         budget = self._budget()
-        limit = self.plan.limit or LIMIT * max(1.0, self.plan.scale)
+        limit = self.plan.limit or (PAPER_LIMIT if self.plan.paper else LIMIT) * max(1.0, self.plan.scale)
         if budget <= 0:
             return row("left out", _TIME_IS_OVER, {})
         begun = time.monotonic()
-        work = Work(case.threads, self.plan.scale, self.plan.seed, min(limit, budget), sample=number == 0)
+        work = Work(case.threads, self.plan.scale, self.plan.seed, min(limit, budget), self.plan.paper, sample=number == 0)
         ended = case.program.run(allocator, work)
         self._took[key] = time.monotonic() - begun
         if ended.status == "timeout" and budget < limit:
