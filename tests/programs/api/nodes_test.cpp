@@ -95,7 +95,13 @@ TEST(Nodes, free_memory_is_some_and_no_more_than_all) {
         const long long bytes = numalloc_node_free_memory(n);
         EXPECT_GT(bytes, 0);
         EXPECT_LT(bytes, 1LL << 50);
-        EXPECT_EQ(bytes, numalloc_node_free_memory(n)) << "a second question within 100 ms is answered from memory";
+        // On a busy machine the 100 ms may be over in between: then it is asked again.
+        bool from_memory = false;
+        for (int i = 0; i < 20 && !from_memory; ++i) {
+            const long long first = numalloc_node_free_memory(n);
+            from_memory = numalloc_node_free_memory(n) == first;
+        }
+        EXPECT_TRUE(from_memory) << "a second question within 100 ms is answered from memory";
     }
 }
 
