@@ -1,7 +1,6 @@
 #include "heap/process/locate.h"
 
 #include "heap/process/bound_heap.h"
-#include "heap/space/freed.h"
 #include "heap/space/invalid.h"
 
 namespace numalloc {
@@ -47,6 +46,7 @@ const char* why_invalid(Location at, const void* p) {
     return nullptr;
 }
 
+// A bound heap's object comes here as well, which is right.
 void end_if_invalid(Location at, const void* p, const char* call) {
     if (const char* why = why_invalid(at, p)) die_of_invalid_pointer(call, p, why);
 }

@@ -221,6 +221,7 @@ NUMALLOC_INLINE Allocation refill_any(ThreadHeap* h, ClassId id) {
     // The last object of current; the sealed list takes its place, or a new batch: a list
     // left empty would send the next free, and the malloc after it, the slow way too.
     Object* const last = h->head[c];
+    // More than one, and pop() took none: the mark is not there.
     if (NUMALLOC_UNLIKELY(last->next != nullptr)) die_of_damage(last);
     if (s.sealed != nullptr) {
         set_current(h, c, s.sealed, s.sealed_count, s.sealed_count + std::uint32_t{s.capacity});
