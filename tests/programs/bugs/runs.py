@@ -10,7 +10,7 @@ from pathlib import Path
 SIZES = ("small", "medium", "big")
 HEATS = ("cold", "warm", "other")
 # With the letter of each in the tables.
-VERDICTS = {"found": "F", "crashed": "X", "survived": "·", "leaked": "L", "corrupted": "C", "absent": "–"}
+VERDICTS = {"found": "F", "crashed": "K", "survived": "·", "leaked": "L", "corrupted": "C", "absent": "–"}
 CONTROL = "no_bug"
 # A broken list that is walked for ever ends by the program's own alarm.
 SIGNALS = {signal.SIGSEGV: "SIGSEGV", signal.SIGBUS: "SIGBUS", signal.SIGFPE: "SIGFPE", signal.SIGALRM: "it hung"}
