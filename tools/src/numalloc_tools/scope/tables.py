@@ -1,5 +1,7 @@
 """The counts and the modelled time on a terminal."""
 
+from collections.abc import Callable
+
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
@@ -58,29 +60,21 @@ def lines_of(run: Run) -> list[str]:
     ]  # fmt: skip
 
 
-def else_of(run: Run) -> list[str]:
-    found = summary(run)
-    names = (
-        "instructions",
-        "other_caches_lines",
-        "remote_caches_lines",
-        "false_sharing",
-        "tlb_misses",
-    )
-    return [run.name, *(number(found[name]) for name in names)]
+def numbers_of(*names: str) -> Callable[[Run], list[str]]:
+    """A row of these numbers; "-" for what was not asked for."""
+
+    def row(run: Run) -> list[str]:
+        found = summary(run)
+        return [run.name, *("-" if found[name] is None else number(found[name]) for name in names)]
+
+    return row
 
 
-def allocator_of(run: Run) -> list[str]:
-    found = summary(run)
-    names = (
-        "allocator_instructions",
-        "allocator_remote_lines",
-        "allocator_remote_lines_on_objects",
-        "allocator_remote_lines_on_own",
-        "kernel_instructions",
-        "kernel_remote_lines",
-    )
-    return [run.name, *("-" if found[name] is None else number(found[name]) for name in names)]
+else_of = numbers_of("instructions", "other_caches_lines", "remote_caches_lines", "false_sharing", "tlb_misses")
+allocator_of = numbers_of(
+    "allocator_instructions", "allocator_remote_lines", "allocator_remote_lines_on_objects", "allocator_remote_lines_on_own",
+    "kernel_instructions", "kernel_remote_lines",
+)  # fmt: skip
 
 
 def parts_of(run: Run) -> list[str]:
