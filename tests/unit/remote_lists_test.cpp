@@ -10,6 +10,7 @@
 
 #include "statistics/gathering.h"
 #include "made_up_heap.h"
+#include "os/clock.h"
 
 namespace numalloc::testing {
 namespace {
@@ -234,6 +235,40 @@ TEST_F(RemoteLists, OnlyBigObjectsMove) {
         for (Bytes i = 0; i < 2 * MiB; ++i) ASSERT_EQ(p[i], 1);
         release(p);
     });
+}
+
+// Keeps the calling thread busy with other sizes, slow paths among them.
+void work_for(std::chrono::milliseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    std::vector<void*> objects(2'000);
+    while (std::chrono::steady_clock::now() < end) {
+        for (void*& p : objects) p = allocate(400);
+        for (void* p : objects) release(p);
+    }
+}
+
+TEST_F(RemoteLists, ANodesRingsAreSortedByItsOwnThreadsAndByOthersLater) {
+    const ClassId c = class_of(64);
+    const auto ring = [&] { return process_heap.node(NodeId{1})->of(c).use().ring; };
+    const auto fill = [&] {
+        run_on(1, [] {
+            std::vector<void*> objects(5'000);
+            for (void*& p : objects) p = allocate(64);
+            for (void* p : objects) release(p);
+        });
+        process_heap.node(NodeId{1})->next_drain.store(os::milliseconds() + policy::housekeeping_period);
+        ASSERT_GT(ring(), 0u);
+    };
+    constexpr std::chrono::milliseconds periods{3 * policy::housekeeping_period};
+    fill();
+    const auto full = ring();
+    run_on(0, [&] { work_for(periods); });
+    EXPECT_EQ(ring(), full) << "a thread of another node came before those of this one";
+    run_on(1, [&] { work_for(periods); });
+    EXPECT_EQ(ring(), 0u);
+    fill();
+    run_on(0, [&] { work_for(4 * periods); });
+    EXPECT_EQ(ring(), 0u) << "no thread of the node works: others do it";
 }
 
 }  // namespace

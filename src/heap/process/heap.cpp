@@ -198,7 +198,7 @@ void ProcessHeap::drain(bool all) {
     for (unsigned n = 0; n < heaps(); ++n) {
         NodeHeap* const node = opened(NodeId{n});
         if (node == nullptr) continue;
-        for (unsigned c = 1; c < class_count; ++c) node->of(ClassId{c}).drain(!all);
+        node->drain(!all);
         if (all) node->pages.give_rests();
     }
 }

@@ -73,6 +73,8 @@ struct alignas(64) NodeHeap {
     MetadataPages mapped NUMALLOC_GUARDED_BY(attaching) = {};      // of what it needs
     std::uint32_t cpus_seen NUMALLOC_GUARDED_BY(attaching) = 0;    // where nobody says which CPUs are the node's
 
+    std::atomic<std::uint32_t> next_drain = {};  // when its rings are next looked at, in milliseconds
+
     // For the statistics, since the start.
     std::atomic<std::uint64_t> remote_frees = {};  // objects that came home
     std::atomic<std::uint64_t> spills = {};        // requests that a farther node served
@@ -83,6 +85,10 @@ struct alignas(64) NodeHeap {
     static const Bytes bytes;
     Shards& shards() { return *reinterpret_cast<Shards*>(this + 1); }
     ClassHeap of(ClassId c) { return {shards(), pages, c}; }
+    // The rings' objects go back to their bags: all, or those of shards that nobody uses.
+    void drain(bool idle_only) {
+        for (unsigned c = 1; c < class_count; ++c) of(ClassId{c}).drain(idle_only);
+    }
 };
 inline constexpr Bytes NodeHeap::bytes = sizeof(NodeHeap) + sizeof(Shards);
 

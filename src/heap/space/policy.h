@@ -72,6 +72,8 @@ constexpr std::uint32_t slow_paths_per_clock = 4;
 // And once in so many what a new thread holds is counted.
 constexpr std::uint32_t slow_paths_per_count = 4;
 constexpr std::uint32_t housekeeping_period = 100;  // milliseconds
+// A node's rings are sorted by its own threads, to which that memory is near; by others when so late.
+constexpr std::uint32_t left_to_own_threads = 3 * housekeeping_period;
 // A program that only trickles has few slow paths: a part of its classes each period.
 constexpr unsigned classes_a_period = 8;
 // While there is more to give back than one call may: some 1 GiB a second, at a tenth of a CPU.

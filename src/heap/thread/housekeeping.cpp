@@ -14,10 +14,11 @@ std::atomic<std::uint32_t> next_visits{0};
 std::atomic<bool> more_to_purge{false};
 std::atomic<bool> more_to_visit{false};
 
-// Whether the time has come, for one thread. `next` is at most a period ahead, or it is old.
-bool is_due(std::atomic<std::uint32_t>& next, std::uint32_t now, std::uint32_t period) {
+// Whether the time has come, for one thread, and was there `after` milliseconds ago. `next` is at most a period ahead, or
+// it is old.
+bool is_due(std::atomic<std::uint32_t>& next, std::uint32_t now, std::uint32_t period, std::uint32_t after = 0) {
     std::uint32_t at = next.load(std::memory_order_relaxed);
-    return at - now - 1 >= period && next.compare_exchange_strong(at, now + period, std::memory_order_relaxed);
+    return at + after - now - 1 >= period + after && next.compare_exchange_strong(at, now + period, std::memory_order_relaxed);
 }
 
 // A program that has moved on to other sizes leaves lists behind, and each object in them holds
@@ -58,6 +59,15 @@ void hold_less(ThreadHeap* h, ClassId busy_with) {
     }
 }
 
+// The nodes that none of their own threads has come by for.
+void drain_for_others(std::uint32_t now) {
+    for (unsigned n = 0; n < process_heap.heaps(); ++n) {
+        NodeHeap* const node = process_heap.opened(NodeId{n});
+        if (node != nullptr && is_due(node->next_drain, now, policy::housekeeping_period, policy::left_to_own_threads))
+            node->drain(true);
+    }
+}
+
 }  // namespace
 
 void housekeeping(ThreadHeap* h, ClassId busy_with) {
@@ -68,6 +78,7 @@ void housekeeping(ThreadHeap* h, ClassId busy_with) {
     if (h->slow_paths % policy::slow_paths_per_clock != 0) return;
     const std::uint32_t now = os::milliseconds();
     h->last_slow_path.store(now, std::memory_order_relaxed);
+    if (is_due(h->home->next_drain, now, policy::housekeeping_period)) return h->home->drain(true);
     // One of the two at a time.
     if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, policy::busy_period))
         return more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);
@@ -78,7 +89,7 @@ void housekeeping(ThreadHeap* h, ClassId busy_with) {
     send_quiet_remote_caches(policy::housekeeping_period);
     if (load_relaxed(process_heap.options().purge_delay) >= 0) more_to_visit.store(true, std::memory_order_relaxed);
     process_heap.give_back_thread_heaps();
-    process_heap.drain(false);
+    drain_for_others(now);
     if (process_heap.purge_due() > 0) more_to_purge.store(true, std::memory_order_relaxed);
     if (const auto also = at_housekeeping.load(std::memory_order_acquire); also != nullptr) also();
 }
@@ -86,6 +97,7 @@ void housekeeping(ThreadHeap* h, ClassId busy_with) {
 void put_off_housekeeping() {
     const std::uint32_t now = os::milliseconds();
     next_housekeeping.store(now + policy::housekeeping_period, std::memory_order_relaxed);
+    if (attached_heap != &no_heap) attached_heap->home->next_drain.store(now + policy::housekeeping_period, std::memory_order_relaxed);
     more_to_purge.store(false, std::memory_order_relaxed);
     more_to_visit.store(false, std::memory_order_relaxed);
 }
