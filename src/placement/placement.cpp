@@ -52,7 +52,7 @@ PlaceSet all_places() {
 
 // A thread that has already run somewhere (main) stays there unless a rule names it: its memory lies
 // there.
-PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on) {
+PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on, PlaceId vacated) {
     const unsigned count = allowed.count();
     if (count == 0) return no_place;
     if (count == 1) return PlaceId{allowed.first()};
@@ -60,8 +60,8 @@ PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on) {
     if (runs_on != no_place && allowed.test(runs_on.value)) return runs_on;
     PlaceId from = process.first_place == no_place ? current_place() : process.first_place;
     if (from == no_place) from = PlaceId{0};
-    return options().binding == Binding::saturate ? choose_saturated(process.places, allowed, from)
-                                                  : choose_interleaved(process.places, allowed, from);
+    return options().binding == Binding::saturate ? choose_saturated(process.places, allowed, from, vacated)
+                                                  : choose_interleaved(process.places, allowed, from, vacated);
 }
 
 namespace {
@@ -105,12 +105,12 @@ void leave(ThreadRecord* record) {
     record->place = no_place;
 }
 
-void place(ThreadRecord* record, PlaceId runs_on) {
+void place(ThreadRecord* record, PlaceId runs_on, PlaceId vacated) {
     leave(record);
     const PlaceSet allowed = places_of(record);
     const PlaceId promised = answered_place(record->owner);
     const bool keep_promise = promised != no_place && allowed.test(promised.value);
-    record->place = keep_promise ? promised : choose(record->number, allowed, runs_on);
+    record->place = keep_promise ? promised : choose(record->number, allowed, runs_on, vacated);
     if (record->place != no_place) ++process.places[record->place].threads;
 }
 
@@ -303,6 +303,26 @@ int rehome_thread(pthread_t thread, unsigned os_node) {
     return set_thread_memory(&there);
 }
 
+namespace {
+
+// A thread of the calling one.
+void place_child(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    if (current == nullptr) return place(record, no_place);
+    const bool alone = current->children++ == 0;
+    place(record, no_place, alone ? current->vacated : no_place);
+    if (alone) current->vacated = record->place;
+    record->creator = current;
+    record->creator_generation = current->generation;
+}
+
+void give_record(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    leave(record);
+    if (ThreadRecord* const c = record->creator; c != nullptr && c->generation == record->creator_generation) --c->children;
+    process.records.give(record);
+}
+
+}  // namespace
+
 ThreadRecord* begin_thread(const os::CpuMask* attr_mask, NodeId* creator_moved) {
     *creator_moved = no_node;
     if (current == nullptr) adopt();
@@ -319,15 +339,14 @@ ThreadRecord* begin_thread(const os::CpuMask* attr_mask, NodeId* creator_moved) 
     if (attr_mask != nullptr) set_user_mask(record, *attr_mask);
     else if (current != nullptr) set_user_mask(record, user_mask_of(current));
     record->inherits_ours = attr_mask == nullptr && current != nullptr && current->bound;
-    place(record, no_place);
+    place_child(record);
     return record;
 }
 
 void abandon_thread(ThreadRecord* record) {
     os::Guard guard(process.lock);
-    leave(record);
     take_number_back(record);
-    process.records.give(record);
+    give_record(record);
 }
 
 void created_thread(ThreadRecord* record, std::uint64_t generation, pthread_t handle) {
@@ -358,8 +377,7 @@ void thread_ended() {
     const NodeId last{current->home.load(std::memory_order_relaxed)};
     os::Guard guard(process.lock);
     ended_on = (last == no_node ? os::current_node() : last).value;
-    leave(current);
-    process.records.give(current);
+    give_record(current);
     current = nullptr;
 }
 

@@ -41,10 +41,12 @@ struct Places {
 // of equals the next one after `first`. While no thread ends that is the same; afterwards the
 // threads stay balanced, and a program that starts and joins the same team again and again
 // finds thread i on the same node each time. `allowed` has at least one place.
-PlaceId choose_interleaved(const Places& places, const PlaceSet& allowed, PlaceId first);
+// `vacated`: where the thread ran that this one follows, or no_place. It goes there unless others have moved in since:
+// what the one before it has left in memory is near there.
+PlaceId choose_interleaved(const Places& places, const PlaceSet& allowed, PlaceId first, PlaceId vacated = no_place);
 
 // Fill the node of main with as many threads as it has CPUs, then the next, and so on; when all
 // are full, a second layer. Ended threads give their place back here too.
-PlaceId choose_saturated(const Places& places, const PlaceSet& allowed, PlaceId first);
+PlaceId choose_saturated(const Places& places, const PlaceSet& allowed, PlaceId first, PlaceId vacated = no_place);
 
 }  // namespace numalloc::placement

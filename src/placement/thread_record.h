@@ -31,6 +31,13 @@ struct ThreadRecord {
     pthread_t handle{};
     std::uint64_t generation = 0;  // tells this thread from a later one in the same record
 
+    // A thread whose children have all ended, and that starts another one, has that follow the first of those before:
+    // a lane of work goes on where it was.
+    ThreadRecord* creator = nullptr;  // as long as it has that generation
+    std::uint64_t creator_generation = 0;
+    unsigned children = 0;            // that have not ended
+    PlaceId vacated = no_place;       // of the one that was started last while there was no other
+
     // What the trampoline needs.
     pthread_t* handle_out = nullptr;
     void (*start)() = nullptr;  // the user's function, cast

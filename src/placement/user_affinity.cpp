@@ -161,6 +161,7 @@ void fork_child() {
     process.first_place = no_place;
     if (current != nullptr) {
         current->tid = os::thread_id();
+        current->children = 0;
         number_thread(current);
         if (os::CpuMask mask; !process.fork_widened && os::get_affinity(0, mask) > 0) set_user_mask(current, mask);
         current->bound = false;

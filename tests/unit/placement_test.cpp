@@ -24,6 +24,7 @@ struct Machine {
     }
     void leave(unsigned id) { --table[id].threads; }
     unsigned interleave(unsigned first) { return enter(choose_interleaved(places, allowed, PlaceId{first})); }
+    unsigned follow(unsigned vacated) { return enter(choose_interleaved(places, allowed, PlaceId{0}, PlaceId{vacated})); }
     unsigned saturate(unsigned first) { return enter(choose_saturated(places, allowed, PlaceId{first})); }
     std::vector<Place> table;
     Places places;
@@ -46,6 +47,22 @@ TEST(Interleave, SkipsNodesWithoutCpus) {
     Numbers got;
     for (int i = 0; i < 4; ++i) got.push_back(m.interleave(0));
     EXPECT_EQ(got, (Numbers{2, 0, 2, 0}));
+}
+
+TEST(Interleave, AThreadFollowsTheOneBeforeItThoughOthersHaveEndedToo) {
+    Machine m({2, 2, 2, 2});
+    for (unsigned n : {0, 0, 1, 1, 2, 2, 3, 3}) m.enter(PlaceId{n});
+    for (unsigned ended : {1, 3, 3}) m.leave(ended);
+    EXPECT_EQ(m.follow(1), 1u);  // 3 is lighter, but its threads are to be followed too
+    EXPECT_EQ(m.follow(3), 3u);
+    EXPECT_EQ(m.follow(3), 3u);
+}
+
+TEST(Interleave, AThreadDoesNotFollowToANodeThatHasFilledUpSince) {
+    Machine m({2, 2, 2, 2});
+    for (unsigned n : {0, 1, 1, 2}) m.enter(PlaceId{n});
+    EXPECT_EQ(m.follow(1), 3u);
+    EXPECT_EQ(m.follow(1), 0u);
 }
 
 TEST(Interleave, ATeamStartedAgainFindsTheSameNodes) {
