@@ -62,7 +62,7 @@ constexpr std::uint32_t most_unused = 64;
 constexpr unsigned dead_looked_for = 4;
 
 // Of other nodes' objects a thread holds so many bytes, and fetches so many of a class at a time.
-constexpr Bytes remote_budget = 16 * KiB;
+constexpr Bytes remote_budget = 64 * KiB;
 constexpr Bytes remote_fetched = 4 * KiB;
 
 // Once in so many slow paths housekeeping looks at a class: a round over the classes is some 250 slow paths.
