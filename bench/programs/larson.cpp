@@ -1,5 +1,6 @@
 // A server: each thread replaces random objects of a set, then hands the set to a thread that follows
-// it, and ends. The objects that a thread frees were mostly allocated by threads that have gone.
+// it, and ends. The objects that a thread frees were mostly allocated by threads that have gone. Who
+// allocates the first objects of a set makes its table as well.
 #include <vector>
 
 #include "support/command.h"
@@ -11,6 +12,7 @@ namespace {
 
 struct Lane {
     std::vector<bench::Object> objects;
+    std::uint64_t count = 0;
     bench::Random random;
     std::uint64_t replacements = 0;  // of one generation
     std::uint64_t smallest = 0;
@@ -19,6 +21,7 @@ struct Lane {
     bench::Pages* pages = nullptr;  // to be counted in: the last generation of the lane
 
     void fill() {
+        objects.resize(count);
         for (bench::Object& object : objects) object.allocate(random.between(smallest, largest), random.next());
         empty = false;
     }
@@ -56,7 +59,7 @@ int main(int argc, char** argv) {
     const std::uint64_t todo = command.scaled(replacements);
     std::vector<Lane> lanes;
     for (unsigned t = 0; t < command.threads(); ++t) {
-        Lane lane{std::vector<bench::Object>(objects), bench::Random(command.seed(), t), 0, smallest, largest, true, nullptr};
+        Lane lane{{}, objects, bench::Random(command.seed(), t), 0, smallest, largest, true, nullptr};
         if (first == 1) lane.fill();
         lanes.push_back(std::move(lane));
     }
