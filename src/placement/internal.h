@@ -46,10 +46,10 @@ PlaceSet places_of(const ThreadRecord* record);
 PlaceSet all_places();
 
 // The policy's word for the thread of a number; no_place where none is allowed.
-// `runs_on`: where its memory already lies; `vacated`: where the thread ran that it follows; or no_place.
-PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on, PlaceId vacated = no_place) NUMALLOC_REQUIRES(process.lock);
+// `runs_on`: where its memory already lies, or no_place. `vacated`: policy.h.
+PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on, Vacated vacated = {}) NUMALLOC_REQUIRES(process.lock);
 // Counts the thread to the place that was promised or is the policy's choice, or to none.
-void place(ThreadRecord* record, PlaceId runs_on, PlaceId vacated = no_place) NUMALLOC_REQUIRES(process.lock);
+void place(ThreadRecord* record, PlaceId runs_on, Vacated vacated = {}) NUMALLOC_REQUIRES(process.lock);
 void leave(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 // The binding of a thread that ran alone until now.
 void settle_runner(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);

@@ -52,7 +52,7 @@ PlaceSet all_places() {
 
 // A thread that has already run somewhere (main) stays there unless a rule names it: its memory lies
 // there.
-PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on, PlaceId vacated) {
+PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on, Vacated vacated) {
     const unsigned count = allowed.count();
     if (count == 0) return no_place;
     if (count == 1) return PlaceId{allowed.first()};
@@ -105,7 +105,7 @@ void leave(ThreadRecord* record) {
     record->place = no_place;
 }
 
-void place(ThreadRecord* record, PlaceId runs_on, PlaceId vacated) {
+void place(ThreadRecord* record, PlaceId runs_on, Vacated vacated) {
     leave(record);
     const PlaceSet allowed = places_of(record);
     const PlaceId promised = answered_place(record->owner);
@@ -305,19 +305,29 @@ int rehome_thread(pthread_t thread, unsigned os_node) {
 
 namespace {
 
+// The creator of a thread that comes or ends knows how many there are where its next one is to be.
+void note_fullness(ThreadRecord* creator, PlaceId place) NUMALLOC_REQUIRES(process.lock) {
+    Vacated& vacated = creator->vacated;
+    if (place != no_place && place == vacated.place) vacated.threads = max_of(vacated.threads, process.places[place].threads);
+}
+
 // A thread of the calling one.
 void place_child(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     if (current == nullptr) return place(record, no_place);
     const bool alone = current->children++ == 0;
-    place(record, no_place, alone ? current->vacated : no_place);
-    if (alone) current->vacated = record->place;
+    place(record, no_place, alone ? current->vacated : Vacated{});
+    if (alone && record->place != current->vacated.place) current->vacated = {record->place, 0};
+    note_fullness(current, record->place);
     record->creator = current;
     record->creator_generation = current->generation;
 }
 
 void give_record(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    if (ThreadRecord* const c = record->creator; c != nullptr && c->generation == record->creator_generation) {
+        --c->children;
+        note_fullness(c, record->place);
+    }
     leave(record);
-    if (ThreadRecord* const c = record->creator; c != nullptr && c->generation == record->creator_generation) --c->children;
     process.records.give(record);
 }
 

@@ -36,17 +36,23 @@ struct Places {
     PlaceId of_os_node(int os_node) const;
 };
 
+// Where threads were that followed one another and have ended, and how many were there at most when one of them came or ended.
+struct Vacated {
+    PlaceId place = no_place;
+    std::uint32_t threads = 0;
+};
+
 // The paper's default: each next thread on the next node, from the node of main (`first`) on.
 // Said so that ended threads give their place back: the least populated node takes the thread,
 // of equals the next one after `first`. While no thread ends that is the same; afterwards the
 // threads stay balanced, and a program that starts and joins the same team again and again
 // finds thread i on the same node each time. `allowed` has at least one place.
-// `vacated`: where the thread ran that this one follows, or no_place. It goes there unless others have moved in since:
-// what the one before it has left in memory is near there.
-PlaceId choose_interleaved(const Places& places, const PlaceSet& allowed, PlaceId first, PlaceId vacated = no_place);
+// `vacated`: of the thread that this one follows, if there was one. It goes there unless others have moved in since: what
+// the one before it has left in memory is near there.
+PlaceId choose_interleaved(const Places& places, const PlaceSet& allowed, PlaceId first, Vacated vacated = {});
 
 // Fill the node of main with as many threads as it has CPUs, then the next, and so on; when all
 // are full, a second layer. Ended threads give their place back here too.
-PlaceId choose_saturated(const Places& places, const PlaceSet& allowed, PlaceId first, PlaceId vacated = no_place);
+PlaceId choose_saturated(const Places& places, const PlaceSet& allowed, PlaceId first, Vacated vacated = {});
 
 }  // namespace numalloc::placement

@@ -36,7 +36,7 @@ struct ThreadRecord {
     ThreadRecord* creator = nullptr;  // as long as it has that generation
     std::uint64_t creator_generation = 0;
     unsigned children = 0;            // that have not ended
-    PlaceId vacated = no_place;       // of the one that was started last while there was no other
+    Vacated vacated;                  // of the one that was started last while there was no other
 
     // What the trampoline needs.
     pthread_t* handle_out = nullptr;

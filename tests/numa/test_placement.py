@@ -25,6 +25,8 @@ JOBS.add(
 JOBS.add("confined", "placement", 8, around=["numactl", "--cpunodebind=1,4"])
 JOBS.add("user-affinity", "placement", 8, around=["taskset", "7c"])
 JOBS.add("local-free", "confined", "0-2,4,6-7", "0-2,4-5,7")
+JOBS.add("lanes", "lanes", 24, 20)
+JOBS.add("lanes-saturate", "lanes", 24, 20, options={"binding": "saturate"})
 JOBS.add("saturate-memory", "confined", "0-2,4,6-7", "0-2,4-5,7", options={"binding": "saturate"})
 
 
@@ -105,4 +107,9 @@ def test_binding_stays_within_the_users_affinity(report):
 @pytest.mark.parametrize("name", ["local-free", "saturate-memory"])
 def test_memory_is_where_it_can_be(report, name):
     """Threads on the node without memory are served from elsewhere, all others at home."""
+    passed(report, name)
+
+
+@pytest.mark.parametrize("name", ["lanes", "lanes-saturate"])
+def test_a_thread_follows_the_one_before_it(report, name):
     passed(report, name)

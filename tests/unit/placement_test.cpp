@@ -24,7 +24,10 @@ struct Machine {
     }
     void leave(unsigned id) { --table[id].threads; }
     unsigned interleave(unsigned first) { return enter(choose_interleaved(places, allowed, PlaceId{first})); }
-    unsigned follow(unsigned vacated) { return enter(choose_interleaved(places, allowed, PlaceId{0}, PlaceId{vacated})); }
+    // After one that was there with `threads`, itself included.
+    unsigned follow(unsigned place, std::uint32_t threads) {
+        return enter(choose_interleaved(places, allowed, PlaceId{0}, {PlaceId{place}, threads}));
+    }
     unsigned saturate(unsigned first) { return enter(choose_saturated(places, allowed, PlaceId{first})); }
     std::vector<Place> table;
     Places places;
@@ -51,18 +54,24 @@ TEST(Interleave, SkipsNodesWithoutCpus) {
 
 TEST(Interleave, AThreadFollowsTheOneBeforeItThoughOthersHaveEndedToo) {
     Machine m({2, 2, 2, 2});
-    for (unsigned n : {0, 0, 1, 1, 2, 2, 3, 3}) m.enter(PlaceId{n});
-    for (unsigned ended : {1, 3, 3}) m.leave(ended);
-    EXPECT_EQ(m.follow(1), 1u);  // 3 is lighter, but its threads are to be followed too
-    EXPECT_EQ(m.follow(3), 3u);
-    EXPECT_EQ(m.follow(3), 3u);
+    for (unsigned n : {0, 0, 0, 1, 1, 2, 2, 3, 3}) m.enter(PlaceId{n});  // main on 0
+    for (unsigned ended : {0, 1, 3, 3}) m.leave(ended);
+    EXPECT_EQ(m.follow(0, 3), 0u);  // 3 is lighter, but its threads are to be followed too
+    EXPECT_EQ(m.follow(1, 2), 1u);
+    EXPECT_EQ(m.follow(3, 2), 3u);
+    EXPECT_EQ(m.follow(3, 2), 3u);
 }
 
 TEST(Interleave, AThreadDoesNotFollowToANodeThatHasFilledUpSince) {
     Machine m({2, 2, 2, 2});
     for (unsigned n : {0, 1, 1, 2}) m.enter(PlaceId{n});
-    EXPECT_EQ(m.follow(1), 3u);
-    EXPECT_EQ(m.follow(1), 0u);
+    EXPECT_EQ(m.follow(1, 2), 3u);
+}
+
+TEST(Interleave, AThreadDoesNotFollowWhereOtherNodesHaveEmptied) {
+    Machine m({8, 8});
+    for (unsigned n : {0, 0, 0, 0}) m.enter(PlaceId{n});
+    EXPECT_EQ(m.follow(0, 5), 1u);
 }
 
 TEST(Interleave, ATeamStartedAgainFindsTheSameNodes) {
