@@ -30,6 +30,7 @@ enum class HugePages : std::uint8_t { system, automatic, on, off };
     KIND(Size, Bytes, "bytes, or a number with K, M, G or T")                                  \
     KIND(Signal, int, "USR1, USR2, HUP, WINCH, PROF, another signal's number, or none") \
     KIND(Sampling, Bytes, "off, on (512K), or bytes up to 1G: a number, or one with K, M or G") \
+    KIND(OneIn, std::uint32_t, "1/N or N, up to 1000000000, or 0 or off for none")                \
     KIND(Flag, bool, "0, 1, off, on, no, yes")
 
 namespace kind {

@@ -134,6 +134,18 @@ constexpr bool parse_Sampling(const char* text, Bytes& result) {
     return true;
 }
 
+// 1/N is N; 0 for none.
+constexpr bool parse_OneIn(const char* text, std::uint32_t& result) {
+    if (same(text, "off")) return result = 0, true;
+    constexpr long largest = 1000000000;
+    const bool part = text[0] == '1' && text[1] == '/';
+    const char* p = part ? text + 2 : text;
+    const long number = take_number(p);
+    if (number < 0 || number > largest || *p != '\0' || (part && number == 0)) return false;
+    result = static_cast<std::uint32_t>(number);
+    return true;
+}
+
 // A default that its own kind does not accept does not compile.
 #define NUMALLOC_OPTION(name, Kind, default_text, what)       \
     static_assert([] {                                        \

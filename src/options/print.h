@@ -38,6 +38,11 @@ void print_Sampling(Out& text, Bytes value) {
     else print_Size(text, value);
 }
 template <class Out>
+void print_OneIn(Out& text, std::uint32_t value) {
+    if (value != 0) text << "1/";
+    text << value;
+}
+template <class Out>
 void print_Milliseconds(Out& text, std::int32_t value) { text << value; }
 template <class Out>
 void print_Signal(Out& text, int value) {

@@ -13,10 +13,10 @@ from pathlib import Path
 
 # Lowest first. A file may include files of its own floor and of those before it. os/ implements
 # what base/check.h only declares, which is no include.
-FLOORS = ["base", "os", "options", "heap/space", "heap/pages", "heap/central", "heap/process", "heap/profile", "heap/thread", "placement", "statistics", "api"]
+FLOORS = ["base", "os", "options", "heap/space", "heap/pages", "heap/central", "heap/process", "heap/profile", "heap/guarded", "heap/thread", "placement", "statistics", "api"]
 
 # heap and placement are neighbours that do not know each other; api joins them.
-STRANGERS = {("placement", f"heap/{floor}") for floor in ("space", "pages", "central", "process", "profile", "thread")}
+STRANGERS = {("placement", f"heap/{floor}") for floor in ("space", "pages", "central", "process", "profile", "guarded", "thread")}
 
 # The os floor is where system calls are made. Names that only a system call has are faults
 # elsewhere; open, read and the like are words too, so symbols.py looks for those in the binary.

@@ -95,6 +95,17 @@ TEST(Options, AMisspeltNameIsOneLineAForeignOneNone) {
     EXPECT_EQ(complaints[0], "NUMALLOC_BINDNG is no option; did you mean NUMALLOC_BINDING?");
 }
 
+TEST(Options, OneIn) {
+    std::uint32_t v = 5;
+    for (const char* none : {"0", "off"}) EXPECT_TRUE(parse_OneIn(none, v) && v == 0) << none;
+    for (const char* each : {"1", "1/1"}) EXPECT_TRUE(parse_OneIn(each, v) && v == 1) << each;
+    for (const char* rare : {"5000", "1/5000"}) EXPECT_TRUE(parse_OneIn(rare, v) && v == 5000) << rare;
+    EXPECT_TRUE(parse_OneIn("1/1000000000", v) && v == 1000000000);
+    v = 5;
+    for (const char* wrong : {"", "1/", "1/0", "2/3", "-1", "on", "1/x", "1/5 ", "1/1/1", "1/1000000001", "4294967297"})
+        EXPECT_TRUE(!parse_OneIn(wrong, v) && v == 5) << wrong;
+}
+
 TEST(Options, Milliseconds) {
     std::int32_t v = 5;
     EXPECT_TRUE(parse_Milliseconds("0", v) && v == 0);

@@ -85,6 +85,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     if (!process_heap.start(o)) return false;
     operators_have_heap = !operators_replaced();
     if (options().profile != 0) start_profile();
+    if (options().guarded != 0) start_guarded();
     if (options().verbose) say_what_was_found();
     placement::init();
     return true;

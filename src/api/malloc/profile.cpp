@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "api/export.h"
+#include "heap/guarded/guarded.h"
 #include "heap/profile/busy.h"
 #include "heap/profile/profile.h"
 #include "heap/profile/stack.h"
@@ -41,7 +42,7 @@ __attribute__((destructor)) void write_at_exit() { write_as_the_option_says("at 
 
 #if defined(NUMALLOC_STATIC)
 __attribute__((constructor)) void begin_stacks() {
-    if (profile::on()) profile::allow_stacks();
+    if (profile::on() || guarded::on()) profile::allow_stacks();
 }
 #endif
 
@@ -78,6 +79,16 @@ void start_profile() {
     if (profile::has_unwinder() || !options().verbose) return;
     line << "the heap profile has no stacks: preload libgcc_s.so.1 as well";
     os::say(line);
+}
+
+void start_guarded() {
+    os::Line line;
+    if (profile::on()) line << "nothing is guarded while the heap profile is on";
+    else if (!guarded::start(options().guarded)) line << "no memory for guarded objects";
+    if (line.size() > 0) return os::say(line);
+#if !defined(NUMALLOC_STATIC)
+    profile::allow_stacks();
+#endif
 }
 
 }  // namespace numalloc::api

@@ -5,5 +5,7 @@ namespace numalloc::api {
 
 // As the options say; before the first thread has its heap.
 void start_profile();
+// The option `guarded`, which needs stacks as well.
+void start_guarded();
 
 }  // namespace numalloc::api

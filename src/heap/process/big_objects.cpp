@@ -56,7 +56,7 @@ void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
 
 void* ProcessHeap::resize(Location at, Bytes n, bool may_stay, NodeId there) {
     const std::uint32_t bags = bags_for(n);
-    if (n <= small_limit || bags == 0) return nullptr;
+    if (n <= small_limit || bags == 0 || at.found == Found::guarded) return nullptr;
     void* const p = at.owner->pages.region().address(at.bag);
     if (at.found == Found::bound) return may_stay && BoundHeap::resize_big(at, bags) ? p : nullptr;
     if (at.found != Found::big) return nullptr;

@@ -5,9 +5,16 @@
 
 namespace numalloc {
 
+Location locate_guarded(const void* p, Location other) {
+    if (!guarded::contains(p)) return other;
+    const unsigned n = guarded::slots->near(address_of(p));
+    return {process_heap.opened(guarded::slots->slot[n].node), BagIndex{n}, no_class, Found::guarded};
+}
+
 // For a wild pointer the entry of its bag may be stale, but a state that says big or bound never is.
 Location locate_without_class(NodeHeap* owner, BagIndex b, const void* p) {
     const Region& region = owner->pages.region();
+    if (guarded::contains(p)) return locate_guarded(p, {});
     if (b < region.first_bag()) return {owner, b, no_class, Found::unused};
     const Location nothing{owner, b, no_class, Found::nothing};
     BagIndex run = b;
@@ -40,6 +47,8 @@ const char* why_invalid(Location at, const void* p) {
             return was_freed(static_cast<const Object*>(p)) ? "was freed already" : nullptr;
         case Found::bound:
             return BoundHeap::why_invalid(at, p);
+        case Found::guarded:
+            return guarded::why_invalid(p);
         case Found::big:
             break;
     }

@@ -12,7 +12,7 @@ namespace numalloc::profile {
 
 class Random {
 public:
-    explicit Random(std::uint64_t seed) : state_(seed) {}
+    constexpr explicit Random(std::uint64_t seed) : state_(seed) {}
     // Any of 2^64, all equally likely (splitmix64).
     std::uint64_t next() { return mixed(state_ += step); }
 

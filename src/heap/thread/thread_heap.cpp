@@ -170,6 +170,7 @@ NUMALLOC_INLINE void free_without_class(Location at, void* p, const char* call) 
     if (profile::on())
         if (const char* const why = profile::freeing(at, p)) die_of_invalid_pointer(call, p, why);
     if (at.found == Found::big) return process_heap.give_big(at);
+    if (at.found == Found::guarded) return guarded::free(p, call);
     const char* const why = at.found == Found::bound ? BoundHeap::free(at, p) : why_invalid(at, p);
     if (why != nullptr) die_of_invalid_pointer(call, p, why);
 }
@@ -272,9 +273,32 @@ NUMALLOC_COLD Allocation refill_counted(ThreadHeap* h, ClassId id, Bytes asked) 
     return object;
 }
 
+// One malloc in so many is guarded. The list that takes the place of the dry one serves the others before the next.
+NUMALLOC_COLD Allocation refill_guarded(ThreadHeap* h, ClassId id, Bytes asked) {
+    const unsigned c = id.value;
+    ThreadHeap::Lists& s = h->lists[c];
+    guarded::Countdown& countdown = h->guarded;
+    if (!countdown.begun) guarded::begin(countdown);
+    if (countdown.left <= 0) {
+        guarded::draw(countdown);
+        if (const Allocation object = guarded::allocate(countdown, h->home->node, asked); object.p != nullptr) return object;
+    }
+    if (h->head[c] == &end_of_list && s.sealed != nullptr) {
+        set_current(h, c, s.sealed, s.sealed_count, s.sealed_count + std::uint32_t{s.capacity});
+        s.sealed = nullptr;
+    }
+    Allocation object{pop(h, c)};
+    if (object.p == nullptr) object = refill_any(h, id);
+    if (countdown.left > 0) --countdown.left;
+    if (s.sealed == nullptr) keep_at_most(h, c, static_cast<std::uint32_t>(countdown.left));
+    countdown.left -= static_cast<std::int32_t>(length(h, c));
+    return object;
+}
+
 }  // namespace
 
 Allocation refill(ThreadHeap* h, ClassId id, Bytes asked) {
+    if (guarded::on()) return refill_guarded(h, id, asked);
     if (NUMALLOC_UNLIKELY(h->profile != nullptr)) return refill_counted(h, id, asked);
     return refill_any(h, id);
 }

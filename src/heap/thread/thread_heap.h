@@ -30,6 +30,7 @@
 
 #include "base/atomic.h"
 #include "base/bit_set.h"
+#include "heap/guarded/guarded.h"
 #include "heap/process/locate.h"
 #include "heap/profile/profile.h"
 #include "heap/space/freed.h"
@@ -64,6 +65,7 @@ struct ThreadHeap {
     Lists lists[class_count] = {};
     NodeHeap* home = nullptr;
     profile::ThreadProfile* profile = nullptr;  // of a thread that the heap profile watches; then no free is fast
+    guarded::Countdown guarded;       // where one allocation in so many is guarded
     std::uint64_t fast_bound = 0;     // what `bound` is once fast frees are on
     std::uint32_t checked_frees = 0;  // still to come before that
     std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping

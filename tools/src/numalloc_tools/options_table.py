@@ -71,6 +71,11 @@ def _sampling(text: str) -> bool:
     return text in ("off", "on") or (found is not None and found <= 1 << 30)
 
 
+def _one_in(text: str) -> bool:
+    match = re.fullmatch("(1/)?([0-9]+)", text)
+    return text == "off" or (match is not None and (1 if match[1] else 0) <= int(match[2]) <= _MOST_NUMBER)
+
+
 # The kernel's own, libc's, and those of faults.
 _NOT_HANDLED = (9, 19, 32, 33, *map(int, (signal.SIGILL, signal.SIGTRAP, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)))
 
@@ -94,6 +99,7 @@ KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "Size": ("bytes, or a number with K, M, G or T", _size),
     "Sampling": ("off, on (512K), or bytes up to 1G: a number, or one with K, M or G", _sampling),
     "Signal": ("USR1, USR2, HUP, WINCH, PROF, another signal's number, or none", _signal),
+    "OneIn": ("1/N or N, up to 1000000000, or 0 or off for none", _one_in),
     "Flag": ("0, 1, off, on, no, yes", _words("0", "1", "off", "on", "no", "yes")),
 }
 _ANY = ("a text", bool)  # of a kind that is not in the list yet: the library says what it does not understand

@@ -1,0 +1,106 @@
+#include "heap/guarded/report.h"
+
+#include <cstdlib>
+
+#include "heap/profile/code.h"
+#include "heap/profile/stack.h"
+#include "os/affinity.h"
+#include "os/report.h"
+
+namespace numalloc::guarded {
+
+namespace {
+
+// #N ADDRESS FILE+OFFSET, the offset in the file.
+void say_frame(profile::CodeMappings& code, unsigned n, Address frame) {
+    os::Line line;
+    line << "    #" << n << ' ' << reinterpret_cast<const void*>(frame);
+    code.again();
+    for (profile::CodeMapping mapping; code.next(mapping);) {
+        if (frame < mapping.begin || frame >= mapping.end) continue;
+        line << ' ';
+        line.append(mapping.path, min_of<Bytes>(mapping.path_length, 400));
+        line << '+' << reinterpret_cast<const void*>(frame - mapping.begin + mapping.offset);
+        break;
+    }
+    os::say(line);
+}
+
+void say_stack(profile::CodeMappings& code, const char* what, int thread, const Address* frame, unsigned depth) {
+    os::Line line;
+    line << "  " << what << " by thread " << thread << (depth == 0 ? "; its stack is not known" : ":");
+    os::say(line);
+    for (unsigned n = 0; n < depth; ++n) say_frame(code, n, frame[n]);
+}
+
+// `from`: the instruction that met a fault; what lies further in is the signal's.
+void say_stacks(const Slot& slot, const char* what, Address from) {
+    profile::CodeMappings code;
+    profile::Stack here;
+    profile::capture(here, nullptr);
+    unsigned skipped = 0;
+    while (skipped < here.depth && here.frame[skipped] != from) ++skipped;
+    if (skipped == here.depth) skipped = 0;
+    say_stack(code, what, os::thread_id(), here.frame + skipped, min_of(here.depth - skipped, deepest_stack));
+    const State state = slot.state.load(std::memory_order_acquire);
+    if (state == State::unused) return;
+    say_stack(code, "allocated", slot.allocated.thread, slot.allocated.frame, slot.allocated.depth);
+    if (state == State::freed) say_stack(code, "freed", slot.freed.thread, slot.freed.frame, slot.freed.depth);
+}
+
+void name_object(os::Line& line, const Slot& slot) {
+    line << " the " << std::uint64_t{slot.bytes} << "-byte object at " << reinterpret_cast<const void*>(slot.object);
+}
+
+// A guard page lies between two slots: whose object is near, and, of both, in use.
+const Slot& slot_of_fault(Address a) {
+    const unsigned n = slots->near(a);
+    const Slot& behind = slots->slot[n];
+    if (n == 0 || a >= slots->page_of(n)) return behind;
+    const Slot& before = slots->slot[n - 1];
+    const auto state = [](const Slot& s) { return s.state.load(std::memory_order_acquire); };
+    if ((state(behind) == State::used) != (state(before) == State::used)) return state(before) == State::used ? before : behind;
+    if ((state(behind) == State::unused) != (state(before) == State::unused)) return state(before) != State::unused ? before : behind;
+    return a - (before.object + before.bytes) < behind.object - a ? before : behind;
+}
+
+}  // namespace
+
+bool explain(const os::Fault& fault) {
+    const auto* const p = reinterpret_cast<const void*>(fault.address);
+    if (!contains(p)) return false;
+    const Slot& slot = slot_of_fault(fault.address);
+    const State state = slot.state.load(std::memory_order_acquire);
+    const char* const access = fault.access == os::Access::write ? "write" : fault.access == os::Access::read ? "read" : "access";
+    const Address end = slot.object + slot.bytes;
+    os::Line line;
+    line << "guarded: ";
+    if (state == State::unused) line << access << " at " << p << ", where nothing was allocated";
+    else {
+        const bool in_page = state == State::freed && fault.address / slots->page == slot.object / slots->page;
+        line << (in_page ? "use after free" : fault.address >= end ? "overflow" : "underflow") << ": " << access << " at " << p << ", byte ";
+        if (fault.address >= end) line << std::uint64_t{fault.address - end + 1} << " behind";
+        else if (fault.address < slot.object) line << std::uint64_t{slot.object - fault.address} << " before";
+        else line << std::uint64_t{fault.address - slot.object} << " of";
+        name_object(line, slot);
+        if (state == State::freed && !in_page) line << ", which was freed";
+    }
+    os::say(line);
+    say_stacks(slot, access, fault.instruction);
+    return true;
+}
+
+void die_of(const char* call, const void* p, const char* why) {
+    const Slot& slot = slot_near(p);
+    os::Line line;
+    line << "guarded: invalid pointer in " << call << '(' << p << "): it " << why;
+    if (slot.state.load(std::memory_order_acquire) != State::unused) {
+        line << ';';
+        name_object(line, slot);
+    }
+    os::say(line);
+    say_stacks(slot, call, 0);
+    abort();
+}
+
+}  // namespace numalloc::guarded

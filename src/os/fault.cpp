@@ -1,0 +1,91 @@
+#include "os/fault.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ucontext.h>
+
+#include "os/ending_signals.h"
+
+namespace numalloc::os {
+
+namespace {
+
+using Explain = bool (*)(const Fault& fault);
+// Set before the first handler.
+constinit Explain explain_fault = nullptr;
+struct sigaction before_segv {};
+struct sigaction before_bus {};
+
+#if defined(__x86_64__)
+Address instruction_of(const ucontext_t& context) { return static_cast<Address>(context.uc_mcontext.gregs[REG_RIP]); }
+// Bit 1 of the processor's error code.
+Access access_of(const ucontext_t& context) {
+    return (context.uc_mcontext.gregs[REG_ERR] & 2) != 0 ? Access::write : Access::read;
+}
+#elif defined(__aarch64__)
+Address instruction_of(const ucontext_t& context) { return static_cast<Address>(context.uc_mcontext.pc); }
+// Bit 6 of the exception syndrome, which is one of the kernel's records in the context.
+Access access_of(const ucontext_t& context) {
+    constexpr std::uint32_t syndrome = 0x45535201;
+    struct Head {
+        std::uint32_t magic, size;
+    };
+    const auto* p = reinterpret_cast<const char*>(context.uc_mcontext.__reserved);
+    const char* const end = p + sizeof context.uc_mcontext.__reserved;
+    while (end - p >= 16) {
+        Head head;
+        std::memcpy(&head, p, sizeof head);
+        if (head.size == 0) break;
+        if (head.magic == syndrome) {
+            std::uint64_t value = 0;
+            std::memcpy(&value, p + sizeof head, sizeof value);
+            return (value & 64) != 0 ? Access::write : Access::read;
+        }
+        p += head.size;
+    }
+    return Access::unknown;
+}
+#else
+Address instruction_of(const ucontext_t&) { return 0; }
+Access access_of(const ucontext_t&) { return Access::unknown; }
+#endif
+
+// The access is made again as the handler returns; a signal that somebody sent is not.
+void leave_to_system(int signal, const siginfo_t* info) {
+    if (info->si_code <= 0) return end_by(signal);
+    struct sigaction system {};
+    system.sa_handler = SIG_DFL;
+    sigaction(signal, &system, nullptr);
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
+    const int kept = errno;
+    const auto& machine = *static_cast<const ucontext_t*>(context);
+    const Fault fault{reinterpret_cast<Address>(info->si_addr), access_of(machine), instruction_of(machine)};
+    const struct sigaction& before = signal == SIGBUS ? before_bus : before_segv;
+    if (info->si_code > 0 && explain_fault(fault)) leave_to_system(signal, info);
+    else if ((before.sa_flags & SA_SIGINFO) != 0) before.sa_sigaction(signal, info, context);
+    else if (before.sa_handler == SIG_DFL) leave_to_system(signal, info);
+    else if (before.sa_handler != SIG_IGN) before.sa_handler(signal);
+    else if (info->si_code > 0) leave_to_system(signal, info);  // a fault cannot be ignored
+    errno = kept;
+}
+
+}  // namespace
+
+void on_fault(bool (*explain)(const Fault& fault)) {
+    const int kept = errno;
+    explain_fault = explain;
+    struct sigaction ours {};
+    ours.sa_sigaction = handle;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    sigaction(SIGSEGV, nullptr, &before_segv);
+    sigaction(SIGBUS, nullptr, &before_bus);
+    sigaction(SIGSEGV, &ours, nullptr);
+    sigaction(SIGBUS, &ours, nullptr);
+    errno = kept;
+}
+
+}  // namespace numalloc::os
