@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from numalloc_tools import bench, demo, doctor, lab, man, observe, profile, run, scope, topology, tune
+from numalloc_tools import bench, demo, doctor, lab, man, observe, profile, run, scope, symbolize, topology, tune
 from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 
@@ -27,6 +27,7 @@ man.register(app)
 observe.register(app)
 profile.register(app)
 run.register(app)
+symbolize.register(app)
 topology.register(app)
 tune.register(app)
 

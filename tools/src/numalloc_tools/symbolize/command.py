@@ -1,0 +1,60 @@
+"""`numalloc symbolize`: reads what a program wrote to standard error, and names the frames of the reports in it."""
+
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from numalloc_tools.machine.words import printable
+from numalloc_tools.problem import Problem
+from numalloc_tools.profile.symbols import Name, names_in
+
+# As src/heap/guarded/report.cpp writes it.
+_FRAME = re.compile(r"(?P<start>numalloc:     #\d+ )0x[0-9a-f]+ (?P<path>/.*)\+0x(?P<offset>[0-9a-f]+)$")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("symbolize")(symbolize)
+
+
+def symbolize(
+    file: Annotated[Optional[Path], typer.Argument(help="What the program wrote; standard input where it is left out.", metavar="FILE")] = None,
+) -> None:
+    """Show a report of NUMALLOC_GUARDED with the functions and lines of its stacks.
+
+    All other lines stay as they are. The files of the program must be those that ran.
+    """
+    for line in named(_text(file).splitlines()):
+        print(line)
+
+
+def named(lines: list[str]) -> Iterator[str]:
+    """The lines, with names in the place of addresses as far as the files have any; a line for each inlined function."""
+    frames = [_FRAME.match(line) for line in lines]
+    wanted = defaultdict(set)
+    for frame in filter(None, frames):
+        wanted[frame["path"]].add(int(frame["offset"], 16))
+    names = {path: names_in(path, sorted(offsets)) for path, offsets in wanted.items()}
+    for line, frame in zip(lines, frames):
+        found = names[frame["path"]].get(int(frame["offset"], 16), []) if frame else []
+        if not found:
+            yield line
+        for name in found:
+            yield frame["start"] + _words(name, frame["path"])
+
+
+def _words(name: Name, path: str) -> str:
+    place = f"{name.file}:{name.line}" if name.file and name.line else path
+    return printable(f"{name.function} ({place})")
+
+
+def _text(file: Path | None) -> str:
+    if file is None:
+        return sys.stdin.buffer.read().decode(errors="replace")
+    if not file.is_file():
+        raise Problem(f"{file} is not a file; accepted: what a program wrote to standard error")
+    return file.read_bytes().decode(errors="replace")
