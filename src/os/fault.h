@@ -13,7 +13,8 @@ struct Fault {
     Address instruction = 0;  // 0 where it is not known
 };
 
-// From now on `explain(fault)` is called first, on the thread that met the fault. Where it returns true the process ends by the signal.
+// From now on `explain(fault)` is called first, on the thread that met the fault. Where it returns true the process ends by the
+// signal.
 // Other faults go to whom the program had named before. Who is named later takes our place.
 void on_fault(bool (*explain)(const Fault& fault));
 

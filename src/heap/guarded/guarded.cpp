@@ -42,7 +42,8 @@ struct Canaries {
 Canaries canaries_of(const Slot& slot, Address page) {
     const auto at = [](Address a) { return reinterpret_cast<unsigned char*>(a); };
     const Address end = slot.object + max_of<Bytes>(slot.bytes, granule);
-    return {{at(max_of(page, slot.object - canary_bytes)), at(slot.object)}, {at(end), at(min_of(page + slots->page, end + canary_bytes))}};
+    return {{at(max_of(page, slot.object - canary_bytes)), at(slot.object)},
+            {at(end), at(min_of(page + slots->page, end + canary_bytes))}};
 }
 bool is_whole(Stretch bytes) {
     for (const unsigned char* p = bytes.begin; p < bytes.end; ++p)
@@ -88,7 +89,8 @@ Allocation allocate(Countdown& countdown, NodeId node, Bytes asked) {
         return {};
     }
     // Refused, the page comes by first touch.
-    if (os::topology().nodes() > 1 && node.value < os::topology().nodes()) os::bind(place, page, os::topology().os_node(node), os::BindMode::preferred);
+    if (os::topology().nodes() > 1 && node.value < os::topology().nodes())
+        os::bind(place, page, os::topology().os_node(node), os::BindMode::preferred);
     Slot& slot = slots->slot[n];
     const bool right = (countdown.random.next() >> 63) != 0;
     slot.object = right ? begin + page - align_up(bytes, granule) : begin;

@@ -60,7 +60,8 @@ const Slot& slot_of_fault(Address a) {
     const Slot& before = slots->slot[n - 1];
     const auto state = [](const Slot& s) { return s.state.load(std::memory_order_acquire); };
     if ((state(behind) == State::used) != (state(before) == State::used)) return state(before) == State::used ? before : behind;
-    if ((state(behind) == State::unused) != (state(before) == State::unused)) return state(before) != State::unused ? before : behind;
+    if ((state(behind) == State::unused) != (state(before) == State::unused))
+        return state(before) != State::unused ? before : behind;
     return a - (before.object + before.bytes) < behind.object - a ? before : behind;
 }
 
@@ -78,7 +79,8 @@ bool explain(const os::Fault& fault) {
     if (state == State::unused) line << access << " at " << p << ", where nothing was allocated";
     else {
         const bool in_page = state == State::freed && fault.address / slots->page == slot.object / slots->page;
-        line << (in_page ? "use after free" : fault.address >= end ? "overflow" : "underflow") << ": " << access << " at " << p << ", byte ";
+        line << (in_page ? "use after free" : fault.address >= end ? "overflow" : "underflow") << ": " << access << " at " << p
+             << ", byte ";
         if (fault.address >= end) line << std::uint64_t{fault.address - end + 1} << " behind";
         else if (fault.address < slot.object) line << std::uint64_t{slot.object - fault.address} << " before";
         else line << std::uint64_t{fault.address - slot.object} << " of";
