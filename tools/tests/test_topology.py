@@ -37,15 +37,23 @@ def test_lists_are_read_and_written(text):
 # The real machine
 
 
+def kernel_says_of_memory() -> int:
+    """Bytes of all nodes. A guest that is given its memory page by page has fewer there than in /proc/meminfo."""
+    texts = [path.read_text() for path in Path("/sys/devices/system/node").glob("node[0-9]*/meminfo")]
+    lines = re.findall(r"MemTotal:\s+(\d+)", "".join(texts) or Path("/proc/meminfo").read_text())
+    return sum(map(int, lines)) << 10
+
+
 def test_real_machine_is_as_the_kernel_says():
+    before = kernel_says_of_memory()
     found = topology()
+    after = kernel_says_of_memory()
     assert found["kernel"]["release"] == os.uname().release
     assert set(found["process"]["cpus"]) == os.sched_getaffinity(0)
     assert found["processor"]["cpus"] == numbers(Path("/sys/devices/system/cpu/online").read_text())
     folders = {int(path.name[4:]) for path in Path("/sys/devices/system/node").glob("node[0-9]*")} or {0}
     assert {node["number"] for node in found["nodes"]} == folders
-    total = int(re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())[1]) << 10
-    assert sum(node["memory"] for node in found["nodes"]) == pytest.approx(total, rel=0.02)
+    assert min(before, after) <= sum(node["memory"] for node in found["nodes"]) <= max(before, after)
     assert {one["call"] for one in found["permissions"]} >= {"mbind", "sched_setaffinity", "move_pages"}
     assert all(one["answer"] in ("allowed", "refused") for one in found["permissions"])
 
