@@ -284,11 +284,13 @@ def test_markdown_names_who_is_ahead_and_what_is_behind():
     text = told(*rows, ("d", "glibc", 1, 1.0), ("d", "numalloc", 1, "crash"), names=names)
     # sqrt3: (1/4 * 1.5 * 1.02) ** (1/3), beside the best of each: (1/2 * 1.5 * 1.02) ** (1/3)
     assert "| **numalloc** | **0.726** |" in text
-    assert "scale 1, 1 interleaved round.\n" in text
+    assert "scale 1, 1 interleaved round. " in " ".join(text.split())
     again = told(*rows, ("a", "glibc", 2, 4.0), ("a", "numalloc", 2, 1.0), names=names)
-    assert "scale 1, 1 to 2 interleaved rounds of each program.\n" in again, "of merged files each has its own"
-    assert "takes 0.915 of the best peer's time (geometric mean over 3 pairs" in text
-    assert "ahead of all in 1, within 5 % in 1 more, further behind in 1" in text
+    assert "scale 1, 1 to 2 interleaved rounds of each program. " in " ".join(again.split()), "of merged files each has its own"
+    words = " ".join(text.split())
+    assert "takes 0.915 of the best peer's time (geometric mean over 3 pairs" in words
+    assert "ahead of all in 1, within 5 % in 1 more, further behind in 1" in words
+    assert max(len(line) for line in text.splitlines() if line[:1] not in "|#!") <= 110, "prose is broken into lines"
     assert "| b/1 | 1.50 | glibc |" in text
     assert "| a/1 | 4.00 s | **0.25** | 0.50 | 0.50 | mimalloc |" in text
     assert "| d/1 | 1.00 s | crash |" in text and "| crash | because | d/1 under numalloc |" in text

@@ -1,6 +1,7 @@
 """The results as Markdown, to be kept beside the sources: who is ahead, what is behind whom, and every program."""
 
 import math
+from textwrap import fill
 
 from numalloc_tools.bench.allocators import OURS, shown
 from numalloc_tools.bench.report.drawn import Drawn
@@ -8,6 +9,7 @@ from numalloc_tools.bench.results import CPU, LAB, MEMORY, NOT_RUN, REMOTE, TIME
 
 BEHIND = 1.05  # times the best peer's: what is further behind is told by name
 HEAVY = 1.3  # times the smallest of these peers' peaks
+WIDTH = 110  # columns of prose
 LEAN = ("mimalloc3", "mimalloc", "jemalloc-new", "jemalloc")
 
 
@@ -23,7 +25,15 @@ def markdown(summary: Summary, drawn: list[Drawn], images: str, notes: str = "")
         parts += [_programs(summary, names, MEMORY, "Peak resident set", pictures.get("memory", "")), pictures.get("binding", "")]
         parts += [_ablations(summary, pictures)]
     parts += [_remote(summary, pictures), _failures(results), _versions(results)]
-    return "\n".join(part for part in parts if part)
+    return "\n".join(_wrapped(part) for part in parts if part)
+
+
+def _wrapped(part: str) -> str:
+    return "\n".join(line if line.startswith(("|", "#", "!")) else _filled(line) for line in part.split("\n"))
+
+
+def _filled(line: str) -> str:
+    return fill(line, WIDTH, break_long_words=False, break_on_hyphens=False) if len(line) > WIDTH else line
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
