@@ -31,12 +31,12 @@ struct ThreadRecord {
     pthread_t handle{};
     std::uint64_t generation = 0;  // tells this thread from a later one in the same record
 
-    // A thread whose children have all ended, and that starts another one, has that follow the first of those before:
-    // a lane of work goes on where it was.
+    // A thread often starts the next worker when the last has ended. The next one then runs on the node of the first
+    // that ended: its memory lies there.
     ThreadRecord* creator = nullptr;  // as long as it has that generation
     std::uint64_t creator_generation = 0;
     unsigned children = 0;            // that have not ended
-    Vacated vacated;                  // of the one that was started last while there was no other
+    Vacated vacated;                  // of the first that was started while no other ran
 
     // What the trampoline needs.
     pthread_t* handle_out = nullptr;
