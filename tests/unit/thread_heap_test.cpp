@@ -341,6 +341,55 @@ TEST_F(ThreadHeapTest, TheRemoteCachesBudgetCoversAllItsLists) {
     EXPECT_EQ(held(), 0u) << "the thread's end sends the rest";
 }
 
+// Of each of 32 classes of seven nodes one object, which fit the budget, and the same once more, which do not.
+TEST_F(ThreadHeapTest, ListsOfARemoteCacheDoNotCollideAndAreSentInTurn) {
+    constexpr unsigned classes = 32;
+    std::vector<void*> all;
+    process_heap.purge_all();
+    for (int round = 0; round < 2; ++round)
+        for (unsigned n = 0; n < 7; ++n)
+            run_on(n, [&] {
+                for (unsigned c = 1; c <= classes; ++c) all.push_back(allocate(ClassId{c}));
+            });
+    const auto in_rings = [&] {
+        Bytes sum = 0;
+        for (unsigned n = 0; n < 7; ++n)
+            for (unsigned c = 1; c <= classes; ++c) sum += use(n, ClassId{c}).ring * size_of_class(c);
+        return sum;
+    };
+    const auto sent = [&, before = in_rings()] { return in_rings() - before; };
+    Bytes freed = 0;
+    run_on(7, [&] {
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            freed += usable_size(all[i], "test");
+            release(all[i]);
+            if (i + 1 == all.size() / 2) {
+                ASSERT_LT(freed, policy::remote_budget);
+                ASSERT_EQ(sent(), 0u) << "each list has a place";
+            }
+            if (freed > policy::remote_budget) ASSERT_GT(freed - sent(), policy::remote_budget - 2 * classes * granule) << "one list at a time";
+        }
+    });
+    EXPECT_EQ(sent(), freed) << "the thread's end sends the rest";
+}
+
+TEST_F(ThreadHeapTest, ARemoteCachesTableGoesBackWithWhatRestsThere) {
+    void* p = nullptr;
+    run_on(0, [&] { p = allocate(class_of(64)); });
+    run_on(3, [&] {
+        const auto tables = [] {
+            std::uint64_t sum = 0;
+            for (unsigned c = class_of(1025).value; c < class_count; ++c) sum += use(3, ClassId{c}).taken - use(3, ClassId{c}).ring;
+            return sum;
+        };
+        const std::uint64_t before = tables();
+        release(p);
+        EXPECT_EQ(tables(), before + 1);
+        send_quiet_remote_caches(0);
+        EXPECT_EQ(tables(), before);
+    });
+}
+
 TEST_F(ThreadHeapTest, AQuietThreadsRemoteCacheIsEmptiedByOthers) {
     const ClassId c = class_of(300);
     void* p = nullptr;

@@ -4,7 +4,6 @@
 
 #include "base/atomic.h"
 #include "base/check.h"
-#include "heap/space/freed.h"
 
 namespace numalloc {
 
@@ -30,27 +29,13 @@ bool is_bound(BagState s) { return s == BagState::bound_small || s == BagState::
 BoundHeap::BoundHeap(NodeId node) : node_(node) {}
 
 BoundHeap* BoundHeap::create(NodeId node) {
-    // An ordinary object of the node, taken alone.
-    const ClassId c = class_of(sizeof(BoundHeap));
-    const Supply supply = process_heap.take_small(node, c, 1);
-    if (supply.count == 0) return nullptr;
-    void* place = supply.fresh;
-    if (place == nullptr) {
-        place = supply.list;
-        NodeHeap* const from = process_heap.owner(place);
-        if (supply.count > 1) from->of(c).give_to_bags({supply.list->next, supply.count - 1});
-    }
-    return new (place) BoundHeap(node);
+    void* const place = process_heap.take_alone(node, class_of(sizeof(BoundHeap)));
+    return place == nullptr ? nullptr : new (place) BoundHeap(node);
 }
 
 void BoundHeap::destroy() {
     reset();
-    NodeHeap* const from = process_heap.owner(this);
-    auto* const object = reinterpret_cast<Object*>(this);
-    object->next = nullptr;
-    set_mark(object);
-    const ClassId c = class_of(sizeof(BoundHeap));
-    from->of(c).give_to_bags({object, 1});
+    process_heap.give_alone(this, class_of(sizeof(BoundHeap)));
 }
 
 void BoundHeap::give_all(BagNumber& list) {

@@ -168,6 +168,21 @@ Supply ProcessHeap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned
     return {};
 }
 
+void* ProcessHeap::take_alone(NodeId n, ClassId c) {
+    const Supply supply = take_small(n, c, 1);
+    if (supply.count == 0) return nullptr;
+    if (supply.fresh != nullptr) return supply.fresh;
+    if (supply.count > 1) owner(supply.list)->of(c).give_to_bags({supply.list->next, supply.count - 1});
+    return hand_out(supply.list);
+}
+
+void ProcessHeap::give_alone(void* p, ClassId c) {
+    auto* const object = static_cast<Object*>(p);
+    object->next = nullptr;
+    set_mark(object);
+    owner(p)->of(c).give_to_bags({object, 1});
+}
+
 void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state, ClassId c) {
     const std::uint32_t bags = bags_for(bytes);
     const Bytes alignment_bags = max_of<Bytes>(1, alignment >> bag_shift);

@@ -63,6 +63,9 @@ public:
 
     // Objects of a class from the node, or one object from the nearest node that has any.
     Supply take_small(NodeId n, ClassId c, std::uint32_t want, unsigned shard = 0);
+    // An object for the heap itself, past the threads' lists. nullptr with no memory left.
+    void* take_alone(NodeId n, ClassId c);
+    void give_alone(void* p, ClassId c);
     // A big object, or bags for a bound heap's objects of class `c`; from the nearest node that has them.
     void* take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state = BagState::big, ClassId c = no_class);
 

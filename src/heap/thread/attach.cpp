@@ -86,6 +86,7 @@ ThreadHeap* take_heap(NodeHeap* home) {
     if (h->home == nullptr) {
         new (slot) ThreadHeap{};
         h->home = home;
+        h->remote_cache.start(home->node);
         h->fast_bound = home->pages.region().bound_for(address_of(h));
         const std::uint32_t number = home->slots.number_of(home->pages.region(), slot);
         h->checked_frees = policy::frees_to_check / (number + 1);

@@ -1,73 +1,125 @@
 #include "heap/thread/remote_cache.h"
 
+#include <algorithm>
+
 #include "base/tracepoints.h"
 #include "heap/space/freed.h"
 #include "os/clock.h"
 
 namespace numalloc {
 
-void RemoteCache::send(Slot& slot) {
-    if (slot.head == nullptr) return;
-    bytes_.store(bytes() - slot.bytes(), std::memory_order_relaxed);
-    NodeHeap* const home = process_heap.opened(slot.node);
-    trace::send_home(slot.node.value, static_cast<unsigned>(shape_of(slot.class_id).size), slot.count);
-    home->remote_frees.fetch_add(slot.count, std::memory_order_relaxed);
-    home->of(slot.class_id).put({slot.head, slot.count});
-    slot.head = nullptr;
-    slot.count = 0;
+namespace {
+
+void send_home(NodeId n, ClassId c, Batch objects) {
+    NodeHeap* const home = process_heap.opened(n);
+    trace::send_home(n.value, static_cast<unsigned>(shape_of(c).size), objects.count);
+    home->remote_frees.fetch_add(objects.count, std::memory_order_relaxed);
+    home->of(c).put(objects);
+}
+
+}  // namespace
+
+RemoteCache::List* RemoteCache::new_table() const {
+    if (table() != nullptr) return nullptr;
+    auto* const fresh = static_cast<List*>(process_heap.take_alone(home_, table_class));
+    if (fresh != nullptr) std::fill_n(fresh, places, List{});
+    return fresh;
+}
+
+bool RemoteCache::use_table(List* fresh) {
+    if (fresh != nullptr) {
+        table_.store(fresh, std::memory_order_relaxed);
+        since_ = os::milliseconds();
+    }
+    return table() != nullptr;
+}
+
+void RemoteCache::send(List& list) {
+    bytes_.store(bytes() - list.bytes(), std::memory_order_relaxed);
+    send_home(list.node, list.class_id, {list.head, list.count});
+    list.head = nullptr;
+    list.count = 0;
+    filled_.remove(static_cast<unsigned>(&list - table()));
+}
+
+void RemoteCache::send_in_turn(Bytes most) {
+    while (bytes() > most) {
+        unsigned i = filled_.next(turn_);
+        if (i == places) {
+            i = filled_.first();
+            since_ = os::milliseconds();
+        }
+        turn_ = static_cast<std::uint16_t>(i + 1);
+        send(table()[i]);
+    }
 }
 
 void RemoteCache::send_all() {
-    for (auto& set : slot_)
-        for (Slot& slot : set) send(slot);
+    send_in_turn(0);
+    std::fill_n(table(), places, List{});
+    placed_ = 0;
 }
 
-RemoteCache::Slot* RemoteCache::find(NodeId n, ClassId c) {
-    for (Slot& slot : slot_[set_of(n, c)])
-        if (slot.head != nullptr && slot.node == n && slot.class_id == c) return &slot;
-    return nullptr;
+void RemoteCache::send_all_and_table() {
+    if (table() == nullptr) return;
+    send_in_turn(0);
+    placed_ = 0;
+    process_heap.give_alone(table(), table_class);
+    table_.store(nullptr, std::memory_order_relaxed);
 }
 
-RemoteCache::Slot& RemoteCache::slot_of(NodeId n, ClassId c) {
-    if (Slot* const found = find(n, c)) return *found;
-    Slot* chosen = &slot_[set_of(n, c)][0];
-    for (Slot& slot : slot_[set_of(n, c)]) {
-        if (chosen->head == nullptr) break;
-        if (slot.head == nullptr || slot.bytes() > chosen->bytes()) chosen = &slot;
+RemoteCache::List& RemoteCache::place_of(NodeId n, ClassId c) {
+    // The golden ratio's bits spread neighbouring classes and nodes.
+    unsigned i = (n.value * class_count + c.value) * 0x9E37'79B1U >> (32 - log2_floor(places));
+    for (List* const lists = table();; i = (i + 1) % places)
+        if (lists[i].class_id == no_class || (lists[i].class_id == c && lists[i].node == n)) return lists[i];
+}
+
+RemoteCache::List& RemoteCache::list_of(NodeId n, ClassId c) {
+    List* list = &place_of(n, c);
+    if (list->class_id != no_class) return *list;
+    if (placed_ == most_placed) {
+        send_all();
+        list = &place_of(n, c);
     }
-    send(*chosen);
-    chosen->node = n;
-    chosen->class_id = c;
-    return *chosen;
+    ++placed_;
+    list->node = n;
+    list->class_id = c;
+    return *list;
 }
 
-// Puts a list of `count` objects in front.
-void RemoteCache::keep(Slot& slot, Object* list, std::uint32_t count) {
+// Puts `count` objects in front.
+void RemoteCache::keep(List& list, Object* objects, std::uint32_t count) {
     if (bytes() == 0) since_ = os::milliseconds();
-    Object* last = list;
+    if (list.head == nullptr) filled_.add(static_cast<unsigned>(&list - table()));
+    Object* last = objects;
     while (last->next != nullptr) last = last->next;
-    last->next = slot.head;
-    slot.head = list;
-    slot.count += count;
-    bytes_.store(bytes() + Bytes{count} * shape_of(slot.class_id).size, std::memory_order_relaxed);
+    last->next = list.head;
+    list.head = objects;
+    list.count += count;
+    bytes_.store(bytes() + Bytes{count} * shape_of(list.class_id).size, std::memory_order_relaxed);
 }
 
 void RemoteCache::add(NodeId n, ClassId c, Object* p) {
-    os::Guard guard(lock_);
-    Slot& slot = slot_of(n, c);
     p->next = nullptr;
-    keep(slot, p, 1);
-    if (slot.count >= process_heap.mechanisms().remote_batch(c)) send(slot);
-    if (bytes() > policy::remote_budget) send_all();
+    List* const fresh = new_table();
+    os::Guard guard(lock_);
+    if (!use_table(fresh)) return send_home(n, c, {p, 1});
+    List& list = list_of(n, c);
+    keep(list, p, 1);
+    if (list.count >= process_heap.mechanisms().remote_batch(c)) send(list);
+    send_in_turn(policy::remote_budget);
 }
 
 void* RemoteCache::take(NodeId n, ClassId c) {
+    if (empty()) return nullptr;
     os::Guard guard(lock_);
-    Slot* const slot = find(n, c);
-    if (slot == nullptr) return nullptr;
-    Object* const object = slot->head;
-    slot->head = object->next;
-    --slot->count;
+    if (table() == nullptr) return nullptr;
+    List& list = place_of(n, c);
+    Object* const object = list.head;
+    if (object == nullptr) return nullptr;
+    list.head = object->next;
+    if (--list.count == 0) filled_.remove(static_cast<unsigned>(&list - table()));
     bytes_.store(bytes() - shape_of(c).size, std::memory_order_relaxed);
     return hand_out(object);
 }
@@ -80,22 +132,29 @@ Allocation RemoteCache::fetch(NodeId n, ClassId c) {
     if (supply.count == 0) return {};
     Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
     if (supply.count > 1) {
+        const Batch others{first->next, supply.count - 1};
+        const Bytes more = others.count * shape.size;
+        List* const fresh = new_table();
         os::Guard guard(lock_);
-        if (bytes() + (Bytes{supply.count} - 1) * shape.size > policy::remote_budget) send_all();
-        keep(slot_of(n, c), first->next, supply.count - 1);
+        if (use_table(fresh)) {
+            send_in_turn(more < policy::remote_budget ? policy::remote_budget - more : 0);
+            keep(list_of(n, c), others.head, others.count);
+        } else {
+            send_home(n, c, others);
+        }
     }
     return {hand_out(first), supply.zeroed};
 }
 
 void RemoteCache::flush() {
     os::Guard guard(lock_);
-    send_all();
+    send_all_and_table();
 }
 
 void RemoteCache::flush_if_older(std::uint32_t now, std::uint32_t age) {
-    if (empty()) return;
+    if (table() == nullptr) return;
     os::Guard guard(lock_);
-    if (bytes() > 0 && now - since_ >= age) send_all();
+    if (now - since_ >= age) send_all_and_table();
 }
 
 }  // namespace numalloc
