@@ -60,6 +60,7 @@ void take_node(NodeHeap& node, Gathering::OfNode& into) {
         s.small_taken += use.taken * size;
         s.small_ring += use.ring * size;
         s.fetched_objects += use.fetched;
+        s.remote_frees += use.came_home;
     }
     const PageHeapUse use = node.pages.use();
     s.small_bags = use.small_bags << bag_shift;
@@ -72,7 +73,6 @@ void take_node(NodeHeap& node, Gathering::OfNode& into) {
     s.regretted_bytes = use.regretted_bags << bag_shift;
     s.big_allocations = use.big_taken;
     s.thread_heaps = node.slots.made();
-    s.remote_frees = node.remote_frees.load(std::memory_order_relaxed);
     s.spills = node.spills.load(std::memory_order_relaxed);
     s.moved_bytes = node.moved_here.load(std::memory_order_relaxed);
 }

@@ -71,6 +71,21 @@ TEST_F(ClassHeapTest, TheRingGivesTheNewestWhole) {
     (void)rest;
 }
 
+TEST_F(ClassHeapTest, RemoteCachesShortListsBecomeWholeBatches) {
+    const ClassId c = class_of(64);
+    const auto rest = take_many(c, 800);
+    const std::uint32_t batch = shape_of(c).batch;
+    auto all = take_many(c, batch);
+    for (std::size_t i = 0; i < all.size(); i += 2)
+        of(c).put(list_of({all.begin() + i, all.begin() + std::min(i + 2, all.size())}), ClassHeap::From::remote_cache);
+    EXPECT_EQ(of(c).use().came_home, batch);
+    validate(c);
+    auto taken = objects(c, take(c, 1));
+    std::sort(taken.begin(), taken.end());
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(taken, all) << "by one hand-over";
+}
+
 TEST_F(ClassHeapTest, AFullRingSortsItsOldestIntoBags) {
     const ClassId c = class_of(1024);
     const ClassShape& shape = shape_of(c);

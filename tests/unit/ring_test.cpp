@@ -89,5 +89,66 @@ TEST(Ring, ManyThreadsHandOver) {
     EXPECT_EQ(held + ring.size(), lists);
 }
 
+std::uint32_t length_of(const Object* object) {
+    std::uint32_t length = 0;
+    for (; object != nullptr; object = object->next) ++length;
+    return length;
+}
+
+TEST(Ring, JoinsAShortListAndTheNewest) {
+    Ring ring;
+    Aligned object[4] = {};
+    object[0].object.next = &object[1].object;
+    object[2].object.next = &object[3].object;
+    const Batch first{&object[0].object, 2}, second{&object[2].object, 2};
+    EXPECT_FALSE(ring.join(first, 8)) << "there is no newest";
+    ring.push(first, 8);
+    EXPECT_FALSE(ring.join(second, 3)) << "too many together";
+    EXPECT_EQ(length_of(second.head), 2u);
+    ASSERT_TRUE(ring.join(second, 4));
+    EXPECT_EQ(ring.size(), 1u);
+    const Batch both = ring.pop_newest();
+    EXPECT_EQ(both.head, second.head);
+    EXPECT_EQ(both.count, 4u);
+    EXPECT_EQ(length_of(both.head), 4u);
+    EXPECT_EQ(object[3].object.next, first.head);
+    EXPECT_TRUE(ring.empty());
+}
+
+// What is in the ring is a list of so many objects at any time, and no object is lost.
+TEST(Ring, ManyThreadsJoin) {
+    constexpr unsigned threads = 4, objects = 256, most = 16;
+    Ring ring;
+    std::vector<Aligned> object(objects);
+    std::atomic<unsigned> held{0};
+    std::vector<std::thread> running;
+    for (unsigned t = 0; t < threads; ++t)
+        running.emplace_back([&, t] {
+            std::mt19937 random(t);
+            std::vector<Object*> own;
+            for (unsigned i = t; i < objects; i += threads) own.push_back(&object[i].object);
+            const auto take = [&](Batch list) {
+                ASSERT_EQ(length_of(list.head), list.count);
+                for (Object* o = list.head; o != nullptr; o = o->next) own.push_back(o);
+            };
+            for (int i = 0; i < 200'000; ++i) {
+                if (own.size() < 3 || random() % 8 == 0) {
+                    take(ring.pop_newest());
+                    continue;
+                }
+                Batch list{nullptr, 1 + random() % 3};
+                for (unsigned k = 0; k < list.count; ++k) {
+                    own.back()->next = list.head;
+                    list.head = own.back();
+                    own.pop_back();
+                }
+                if (!ring.join(list, most)) take(ring.push(list, 8));
+            }
+            held += unsigned(own.size());
+        });
+    for (std::thread& thread : running) thread.join();
+    EXPECT_EQ(held + ring.objects(), objects);
+}
+
 }  // namespace
 }  // namespace numalloc

@@ -166,11 +166,17 @@ void ClassHeap::put_in_common(Batch list, Emptied& emptied) {
     while (common().ring.size() > room && (list = common().ring.pop_newest()).head != nullptr) sort(list, emptied);
 }
 
-std::uint32_t ClassHeap::put(Batch list) {
+void ClassHeap::put_in_ring(Shard& home, Batch list, Emptied& emptied) {
+    const Batch displaced = home.ring.push(list, ring_room(list.count));
+    if (displaced.head != nullptr) sort(displaced, emptied);
+}
+
+std::uint32_t ClassHeap::put(Batch list, From from) {
     os::count(os::Count::hand_overs);
     Shard& home = shard(shard_of(home_of(list)));
     check_some(home, list);
     home.activity.set(Activity::used);
+    if (from == From::remote_cache) home.came_home.fetch_add(list.count, std::memory_order_relaxed);
     Emptied emptied;
     std::uint32_t keep = shape().batch;
     if (sparse(home)) {
@@ -183,8 +189,8 @@ std::uint32_t ClassHeap::put(Batch list) {
         keep = static_cast<std::uint32_t>(max_of<std::uint64_t>(1, min_of<std::uint64_t>(keep, taken / policy::kept_of_sparse)));
     } else {
         home.flush_below.store(taken_of(home), std::memory_order_relaxed);
-        if (shape().batch == 1) put_in_common(list, emptied);
-        else if (list = home.ring.push(list, ring_room(list.count)); list.head != nullptr) sort(list, emptied);
+        if (keep == 1) put_in_common(list, emptied);
+        else if (from == From::this_node || !home.ring.join(list, keep)) put_in_ring(home, list, emptied);
     }
     give(emptied);
     return keep;
@@ -217,6 +223,7 @@ ClassUse ClassHeap::use() const {
         use.ring += s.ring.objects();
         use.bags += bags_of(s);
         use.fetched += s.fetched.load(std::memory_order_relaxed);
+        use.came_home += s.came_home.load(std::memory_order_relaxed);
     }
     return use;
 }

@@ -46,7 +46,8 @@ struct ClassUse {
     std::uint64_t taken = 0;  // objects outside of bags: with programs, threads and in the ring
     std::uint64_t ring = 0;
     std::uint64_t bags = 0;
-    std::uint64_t fetched = 0;  // since the start
+    std::uint64_t fetched = 0;    // since the start
+    std::uint64_t came_home = 0;  // from other nodes' threads, since the start
 };
 
 // By value: it says only where the class's things are.
@@ -62,7 +63,9 @@ public:
 
     // Takes over a list. The number of objects that a thread should keep to itself from now on:
     // few where the class's bags are mostly empty, because a kept object holds a whole bag.
-    std::uint32_t put(Batch list);
+    // A remote cache's lists may be short: they are made whole batches here.
+    enum class From { this_node, remote_cache };
+    std::uint32_t put(Batch list, From from = From::this_node);
 
     // The list of a thread that ends: into the ring for the next one, unless there is one already. Each
     // generation of threads would else leave more there.
@@ -145,6 +148,7 @@ private:
     std::uint32_t ring_room(std::uint32_t objects) const;
     std::uint32_t common_room() const;
     void put_in_common(Batch list, Emptied& emptied);
+    void put_in_ring(Shard& home, Batch list, Emptied& emptied);
     Batch take_list(Shard& shard);
     Batch take_larger();
     Supply take_any(std::uint32_t want, unsigned shard);

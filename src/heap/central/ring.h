@@ -31,6 +31,21 @@ public:
         newest_.store(static_cast<std::uint8_t>(i), std::memory_order_relaxed);
         return unpack(slots_[i].exchange(pack(list), std::memory_order_acq_rel));
     }
+    // Makes one list of it and the newest, if that has `most` objects at most. False: nothing was done. Costs a walk over `list`.
+    // Somebody may take the newest and put it back meanwhile: what counts is that its head is the slot's again.
+    bool join(Batch list, std::uint32_t most) {
+        std::atomic<std::uint64_t>& slot = slots_[newest_.load(std::memory_order_relaxed)];
+        std::uint64_t word = slot.load(std::memory_order_relaxed);
+        const Batch newest = unpack(word);
+        if (newest.head == nullptr || newest.count + list.count > most) return false;
+        Object* last = list.head;
+        while (last->next != nullptr) last = last->next;
+        last->next = newest.head;
+        const std::uint64_t both = pack({list.head, list.count + newest.count});
+        if (slot.compare_exchange_strong(word, both, std::memory_order_acq_rel, std::memory_order_relaxed)) return true;
+        last->next = nullptr;
+        return false;
+    }
     Batch pop_newest() {
         const unsigned newest = newest_.load(std::memory_order_relaxed);
         for (unsigned k = 0; k < policy::ring_slots; ++k) {

@@ -76,7 +76,6 @@ struct alignas(64) NodeHeap {
     std::atomic<std::uint32_t> next_drain = {};  // when its rings are next looked at, in milliseconds
 
     // For the statistics, since the start.
-    std::atomic<std::uint64_t> remote_frees = {};  // objects that came home
     std::atomic<std::uint64_t> spills = {};        // requests that a farther node served
     std::atomic<Bytes> moved_here = {};            // by move_big()
 

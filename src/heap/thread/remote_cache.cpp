@@ -11,10 +11,8 @@ namespace numalloc {
 namespace {
 
 void send_home(NodeId n, ClassId c, Batch objects) {
-    NodeHeap* const home = process_heap.opened(n);
     trace::send_home(n.value, static_cast<unsigned>(shape_of(c).size), objects.count);
-    home->remote_frees.fetch_add(objects.count, std::memory_order_relaxed);
-    home->of(c).put(objects);
+    process_heap.opened(n)->of(c).put(objects, ClassHeap::From::remote_cache);
 }
 
 }  // namespace
