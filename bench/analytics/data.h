@@ -1,6 +1,6 @@
 // The input of the programs of the study of allocators and placement for data analytics on NUMA machines
 // (its section 4.2): records for the aggregations W1 and W2, tables for the joins W3 and W4. The main thread
-// makes them, so first touch puts all of them on its node.
+// makes them, so first touch puts all of them on its node; records also each thread its own, if that is asked for.
 #pragma once
 
 #include <algorithm>
@@ -45,13 +45,19 @@ private:
     std::vector<double> sums_;
 };
 
-/// `count` records with keys below `groups`. The same seed gives the same records; not every key need occur.
-inline std::vector<Record> make_records(Keys keys, std::uint64_t count, std::uint64_t groups, std::uint64_t seed) {
-    bench::Random random(seed);
-    std::vector<Record> records(count);
+/// The first of thread `index`'s records of `total`; that of index == count is the end.
+inline std::uint64_t first_of(std::uint64_t total, unsigned index, unsigned count) {
+    return total / count * index + std::min<std::uint64_t>(index, total % count);
+}
+
+/// Records `first` to `end` - 1 of `count` with keys below `groups`. The same random numbers give the same records;
+/// not every key need occur.
+inline std::vector<Record> make_part(Keys keys, std::uint64_t first, std::uint64_t end, std::uint64_t count,
+                                     std::uint64_t groups, bench::Random random) {
+    std::vector<Record> records(end - first);
     const std::uint64_t width = std::min(window, groups);
     const Zipf zipf(keys == Keys::zipf ? groups : 1);
-    for (std::uint64_t i = 0; i < count; ++i) {
+    for (std::uint64_t i = first; i < end; ++i) {
         std::uint64_t key = 0;
         switch (keys) {
             // The window slides from the first key to the last once.
@@ -61,9 +67,14 @@ inline std::vector<Record> make_records(Keys keys, std::uint64_t count, std::uin
             case Keys::zipf: key = zipf.draw(random); break;
             case Keys::uniform: key = random.below(groups); break;
         }
-        records[i] = {key, random.next() >> 32};
+        records[i - first] = {key, random.next() >> 32};
     }
     return records;
+}
+
+/// All `count` of them.
+inline std::vector<Record> make_records(Keys keys, std::uint64_t count, std::uint64_t groups, std::uint64_t seed) {
+    return make_part(keys, 0, count, count, groups, bench::Random(seed));
 }
 
 // And these: 16 million and 256 million tuples, 1 : 16.
@@ -106,11 +117,6 @@ inline void check_join(const std::vector<Record>& probes, const std::vector<Join
         bench::fail("the join has %llu pairs, not %llu", static_cast<Shown>(all.pairs), static_cast<Shown>(right.pairs));
     }
     if (all.sum != right.sum) bench::fail("the join's pairs are wrong");
-}
-
-/// The first of thread `index`'s records of `total`; that of index == count is the end.
-inline std::uint64_t first_of(std::uint64_t total, unsigned index, unsigned count) {
-    return total / count * index + std::min<std::uint64_t>(index, total % count);
 }
 
 }  // namespace analytics

@@ -3,10 +3,13 @@
 //   --table partitioned: each thread has a table of its own for each thread; that one then merges all that are
 //                        for it, and frees what the others allocated
 //   --table concurrent:  one table for all, oneTBB's concurrent_hash_map on the allocator that is measured
+//   --input threads:     before the clock runs each thread makes the records that it will put into groups; else main
+//                        makes all of them, and what the other nodes' threads read is remote whatever the allocator does
 // An aggregate has add(value), merge(other), which empties the other, result(), and frees in its destructor.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,12 +34,11 @@ public:
     Partitioned(unsigned threads, bench::Pages& pages)
         : threads_(threads), pages_(pages), gate_(threads), tables_(std::size_t{threads} * threads) {}
 
-    void work(unsigned index, const std::vector<Record>& records, Answer& answer) {
-        const std::uint64_t end = first_of(records.size(), index + 1, threads_);
-        for (std::uint64_t i = first_of(records.size(), index, threads_); i < end; ++i) {
+    void work(unsigned index, std::span<const Record> records, Answer& answer) {
+        for (const Record& record : records) {
             // Other bits than those that the table uses.
-            const std::uint64_t owner = (bench::scatter(records[i].key) >> 40) % threads_;
-            tables_[index * threads_ + owner].at(records[i].key).add(records[i].value);
+            const std::uint64_t owner = (bench::scatter(record.key) >> 40) % threads_;
+            tables_[index * threads_ + owner].at(record.key).add(record.value);
         }
         gate_.wait();
         Table<Aggregate>& mine = tables_[index * threads_ + index];
@@ -72,12 +74,11 @@ class Concurrent {
 public:
     Concurrent(unsigned threads, bench::Pages& pages) : threads_(threads), pages_(pages), gate_(threads) {}
 
-    void work(unsigned index, const std::vector<Record>& records, Answer& answer) {
-        const std::uint64_t end = first_of(records.size(), index + 1, threads_);
-        for (std::uint64_t i = first_of(records.size(), index, threads_); i < end; ++i) {
+    void work(unsigned index, std::span<const Record> records, Answer& answer) {
+        for (const Record& record : records) {
             typename Map::accessor group;
-            map_.insert(group, records[i].key);
-            group->second.add(records[i].value);
+            map_.insert(group, record.key);
+            group->second.add(record.value);
         }
         gate_.wait();
         if (index == 0) {
@@ -112,10 +113,27 @@ private:
 };
 #endif
 
-template <class Aggregate, template <class> class How>
-double grouped(bench::Command& command, const std::vector<Record>& records, Answer& answer) {
-    How<Aggregate> how(command.threads(), command.pages());
-    return bench::run_threads(command.threads(), [&](unsigned index) { how.work(index, records, answer); });
+/// The records, as main made them or each thread its share.
+struct Input {
+    std::vector<Record> mains;
+    std::vector<std::vector<Record>> shares;  // of each thread; empty where main made all of them
+
+    std::span<const Record> of(unsigned index, unsigned threads) const {
+        if (!shares.empty()) return shares[index];
+        const std::uint64_t first = first_of(mains.size(), index, threads);
+        return std::span(mains).subspan(first, first_of(mains.size(), index + 1, threads) - first);
+    }
+    /// All of them, in main's hands.
+    void gather() {
+        for (const std::vector<Record>& share : shares) mains.insert(mains.end(), share.begin(), share.end());
+    }
+};
+
+template <class Aggregate, template <class> class How, class Prepare>
+double grouped(bench::Command& command, const Input& input, Prepare prepare, Answer& answer) {
+    const unsigned threads = command.threads();
+    How<Aggregate> how(threads, command.pages());
+    return bench::run_threads(threads, prepare, [&](unsigned index) { how.work(index, input.of(index, threads), answer); });
 }
 
 /// main() of both programs; `check` ends the program where the answer is wrong.
@@ -123,6 +141,7 @@ template <class Aggregate, class Check>
 int group(bench::Command& command, Check check) {
     const auto& keys = command.choice("data", key_words, "how the keys are distributed");
     const auto& table = command.choice("table", "partitioned|concurrent", "a table for each thread, or oneTBB's for all");
+    const auto& maker = command.choice("input", "main|threads", "who makes the records: main, or each thread its own");
     const auto& records = command.option("records", 16'000'000, paper_records, "records at scale 1");
     const auto& groups = command.option("groups", 160'000, paper_groups, "groups at scale 1");
     command.parse();
@@ -130,14 +149,24 @@ int group(bench::Command& command, Check check) {
     if (table == 1) bench::fail("--table concurrent: built without oneTBB (Debian: libtbb-dev); accepted: partitioned");
 #endif
     const std::uint64_t count = command.scaled(records), different = command.scaled(groups);
-    const std::vector<Record> input = make_records(static_cast<Keys>(keys), count, different, command.seed());
+    const Keys keys_as = static_cast<Keys>(keys);
+    Input input;
+    if (maker == 0) input.mains = make_records(keys_as, count, different, command.seed());
+    if (maker == 1) input.shares.resize(command.threads());
+    const auto prepare = [&](unsigned index) {
+        if (maker == 0) return;
+        const std::uint64_t first = first_of(count, index, command.threads());
+        const std::uint64_t end = first_of(count, index + 1, command.threads());
+        input.shares[index] = make_part(keys_as, first, end, count, different, bench::Random(command.seed(), index));
+    };
     Answer answer(different, no_group);
     double seconds = 0;
 #ifdef BENCH_TBB
-    if (table == 1) seconds = grouped<Aggregate, Concurrent>(command, input, answer);
+    if (table == 1) seconds = grouped<Aggregate, Concurrent>(command, input, prepare, answer);
 #endif
-    if (table == 0) seconds = grouped<Aggregate, Partitioned>(command, input, answer);
-    check(input, answer);
+    if (table == 0) seconds = grouped<Aggregate, Partitioned>(command, input, prepare, answer);
+    input.gather();
+    check(input.mains, answer);
     const auto absent = std::count(answer.begin(), answer.end(), no_group);
     command.figure("groups", static_cast<double>(answer.size()) - static_cast<double>(absent));
     return command.report({.operations = count, .seconds = seconds});

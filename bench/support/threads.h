@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <ctime>
+#include <utility>
 #include <vector>
 
 #include "scope_markers.h"
@@ -50,11 +51,13 @@ inline void mark_stop() {
 #endif
 }
 
-/// Runs body(index) in `count` threads that set out together. Returns the seconds until the last has
-/// been joined: what a thread's end costs belongs to the time, what its start costs does not.
-template <class Body>
-double run_threads(unsigned count, Body&& body) {
+/// Runs prepare(index), and then body(index), in `count` threads that set out together with the body. Returns the
+/// seconds until the last has been joined: what a thread's end costs belongs to the time, what its start and
+/// prepare() cost does not.
+template <class Prepare, class Body>
+double run_threads(unsigned count, const Prepare& prepare, Body&& body) {
     struct Task {
+        const Prepare* prepare;
         Body* body;
         Barrier* gate;
         unsigned index;
@@ -63,10 +66,11 @@ double run_threads(unsigned count, Body&& body) {
     std::vector<Task> tasks(count);
     std::vector<pthread_t> threads(count);
     for (unsigned i = 0; i < count; ++i) {
-        tasks[i] = {&body, &gate, i};
+        tasks[i] = {&prepare, &body, &gate, i};
         threads[i] = start_thread(
             [](void* argument) -> void* {
                 const Task task = *static_cast<Task*>(argument);
+                (*task.prepare)(task.index);
                 task.gate->wait();  // all are there
                 task.gate->wait();  // the clock runs
                 (*task.body)(task.index);
@@ -82,6 +86,12 @@ double run_threads(unsigned count, Body&& body) {
     const double seconds = now() - start;
     mark_stop();
     return seconds;
+}
+
+/// The same with nothing to prepare.
+template <class Body>
+double run_threads(unsigned count, Body&& body) {
+    return run_threads(count, [](unsigned) {}, std::forward<Body>(body));
 }
 
 /// The part of `total` that thread `index` of `count` does; the parts differ by one at most.

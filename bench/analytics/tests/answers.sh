@@ -19,6 +19,8 @@ for threads in 1 2 3 8; do
             groups='"groups": 400.0000'  # 40 records of each: all are there
             well ./group-median --threads $threads --records 16000 --groups 400 --data $data --table "$table"
             well ./group-count --threads $threads --records 16000 --groups 400 --data $data --table "$table"
+            well ./group-median --threads $threads --records 16000 --groups 400 --data $data --table "$table" --input threads
+            well ./group-count --threads $threads --records 16000 --groups 400 --data $data --table "$table" --input threads
             groups=
             well ./group-median --threads $threads --records 7 --groups 5000 --data $data --table "$table"
         done
