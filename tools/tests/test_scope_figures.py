@@ -2,11 +2,16 @@
 
 import json
 import os
+import subprocess
+from pathlib import Path
 
 import pytest
 from in_process import status_of
+from numalloc_tools.bench.launch import Ended
 from numalloc_tools.problem import Problem
-from numalloc_tools.scope import figures, figures_command, hardware, measure, scenarios
+from numalloc_tools.scope import drawing, figures, figures_command, hardware, host, measure, scenarios
+from numalloc_tools.scope.figures import Around
+from numalloc_tools.scope.host import Beside
 from numalloc_tools.scope.results import Results, Run
 from numalloc_tools.scope.store import Store
 from scope_counts import made_up_machine, run
@@ -56,6 +61,42 @@ def test_binding_mechanisms_and_the_study_s_table():
     assert "figure 6a" in text and "| thp=off |" in text
     assert "| cache misses | 2 k | 2 k | +0.0 % |" in text and "| remote memory access | 600 | 440 | -26.7 % |" in text
     assert "| local access ratio | 0.70 | 0.78 |  |" in text
+
+
+def test_a_mechanism_s_row_has_its_ratio_for_each_program():
+    found = {"one": results(numalloc=work(1_000_000)), "two": results(numalloc=work(1_000_000))}
+    found["one"].runs.append(Run("numalloc:thp=off", 16, work(1_500_000), MACHINE))
+    found["two"].runs.append(Run("numalloc:thp=off", 16, work(500_000), MACHINE))
+    found["two"].runs.append(Run("numalloc:interleave=all", 16, work(750_000), MACHINE))
+    text = figures.markdown(found, {}, "m")
+    assert "|  | one | two |" in text and "| thp=off | 1.50 | 0.50 |" in text and "| interleave=all | - | 0.75 |" in text
+
+
+def test_what_stands_around_the_counts():
+    rows = [Beside("glibc", 1e6, 0.0, 2.0, 20.0, 9.0, 0.05), Beside("numalloc", 1e6, 0.0, 1.0, 10.0, 40.0, 0.1)]
+    around = Around("Made by hand.", "- long " + "word " * 40, {"lists": rows}, {figures.TIMES: "x-times.png"})
+    found = {"lists": results(glibc=work(1_000), numalloc=work(1_000), glibc_binding=work(500))}
+    text = figures.markdown(found, {}, "m", around)
+    assert text.startswith("Made by hand.\n\nCounted in") and "- long " + "word " * 39 in text, "notes are as they are written"
+    places = [text.index(one) for one in ("## Modelled time, over glibc", "![Modelled time, over](x-times.png)", "| lists | 1.00")]
+    assert places == sorted(places)
+    assert text.index("| lists | numalloc | 1 M | 1 s | 10 s | 40 s | 10 % |") < text.index("| lists | glibc | 1 M | 2 s |")
+    assert "lists 1.00 (-1.00 with the system's)" in text
+
+
+def test_bars_and_curves():
+    figure = drawing.ratios({"glibc": {"one": 1.0, "two": 1.0}, "numalloc": {"one": 0.5}, "far": {"two": 17.0}}, "over")
+    axes = figure.axes[0]
+    assert [bar.get_height() for bars in axes.containers for bar in bars] == [1.0, 1.0, 0.5, 0, 0, 17.0]
+    assert axes.get_ylim()[1] == 3.0, "what is far off does not hide the others"
+    swept = {
+        name: Results(MACHINE, ["x"], {}, [Run("glibc", threads, work(1_000_000 // threads), MACHINE) for threads in numbers])
+        for name, numbers in (("larson", (1, 2, 4)), ("threadtest", (1, 2)), ("one-number", (1,)))
+    }
+    panels = [one for one in drawing.speedups(swept, "glibc").axes if one.get_visible()]
+    assert [one.get_title(loc="left") for one in panels] == ["larson", "threadtest"]
+    assert list(panels[0].lines[0].get_ydata()) == pytest.approx([1, 2, 4], rel=0.01)
+    assert drawing.speedups({"one-number": swept["one-number"]}, "glibc") is None
 
 
 def test_speedups_are_over_the_baseline_with_the_fewest_threads():
@@ -166,15 +207,90 @@ def test_each_machine_has_files_of_its_own(tree, monkeypatch):
     assert "| trees |" in text and "| lists |" in text, "another call's programs stay"
 
 
+def test_the_sweep_of_larson_has_a_quarter_of_the_work(tree, monkeypatch, capsys):
+    scales = set()
+
+    def counts_of(machine, job, settings):
+        scales.add(job.command[job.command.index("--scale") + 1])
+        nodes = [node for node, one in enumerate(machine.nodes) for _ in range(one.cpus)]
+        return run(nodes, [{"instructions": 1_000}] * len(nodes))
+
+    monkeypatch.setattr(measure.launch, "run", made_up_machine(counts_of))
+    monkeypatch.chdir(tree)
+    words = ("--library", str(tree / "build/release/libnumalloc.so"), "--allocators", "glibc", "--only", "larson")
+    assert numalloc(*words, "--groups", "speedup", "--sweep-cpus-per-node", "1") == 0 and scales == {"0.05"}
+    text = (tree / "figures/figures-xeon-8x16-16.md").read_text()
+    assert "for the speedup larson 0.25 of it" in text and "(figures-xeon-8x16-16-speedup.png)" in text
+
+
+def test_this_machine_s_times_are_kept_and_stand_in_the_document(tree, monkeypatch, capsys):
+    counted, timed = [], []
+
+    def counts_of(machine, job, settings):
+        counted.append((settings.window, [one.cpus for one in machine.nodes]))
+        return run([0, 0], [{"instructions": 1_000}, {"instructions": 1_000}])
+
+    def ran(command, allocator, limit):
+        timed.append((allocator.name, command[-1]))
+        return Ended({"user": 1.0 + len(timed), "system": 0.0})
+
+    monkeypatch.setattr(measure.launch, "run", made_up_machine(counts_of))
+    monkeypatch.setattr(host.launch, "run", ran)
+    monkeypatch.setattr(host, "_callgrind", lambda *_: pytest.fail("callgrind takes too long here"))
+    monkeypatch.chdir(tree)
+    (tree / "build/release/bench/hash-maps").chmod(0o755)
+    (tree / "notes.md").write_text("- as it is\n")
+    words = ("--library", str(tree / "build/release/libnumalloc.so"), "--allocators", "glibc", "--only", "hash-maps")
+    words += ("--document", "text.md", "--notes", "notes.md")
+    assert numalloc(*words, "--groups", "host") == 0
+    assert counted == [("whole", [2, 0])] * 2, "two threads on one node, from the program's start to its end"
+    assert len(timed) == 2 * scenarios.HOST_ROUNDS and {threads for _, threads in timed} == {"2"}
+    text = (tree / "text.md").read_text()
+    assert "## The model beside this machine" in text and "| hash-maps | glibc | 2 k |" in text and "\n- as it is\n" in text
+    assert numalloc(*words) == 0 and len(timed) == 2 * scenarios.HOST_ROUNDS, "they are not measured again"
+    text = (tree / "text.md").read_text()
+    assert "| hash-maps | glibc | 2 k |" in text and "(text-times.png)" in text and (tree / "text-times.png").is_file()
+    assert [path.name for path in (tree / "figures").glob("*.html")] == ["hash-maps-xeon-8x16-16.html"]
+    page = tree / "figures/hash-maps-xeon-8x16-16.html"
+    page.write_text("as it was")
+    assert numalloc(*words) == 0 and page.read_text() == "as it was", "nothing was run, so the page stays"
+
+
+def test_the_library_is_named_by_its_sources(tmp_path):
+    def git(*words):
+        whose = ("-c", "user.name=n", "-c", "user.email=e@x")
+        subprocess.run(["git", "-C", str(tmp_path), *whose, *words], check=True, capture_output=True)
+
+    git("init", "-q")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "include").mkdir()
+    (tmp_path / "src/a.cpp").write_text("1")
+    (tmp_path / "include/a.h").write_text("1")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    library = tmp_path / "libnumalloc.so"
+    first = figures_command._sources_of(library)
+    (tmp_path / "read.me").write_text("1")
+    git("add", ".")
+    git("commit", "-qm", "second")
+    assert first and figures_command._sources_of(library) == first, "prose does not make it another library"
+    (tmp_path / "src/a.cpp").write_text("2")
+    assert figures_command._sources_of(library) == f"{first}-dirty"
+    git("commit", "-qam", "third")
+    assert figures_command._sources_of(library) not in (first, "")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--groups", "all"], "--groups: 'all' is unknown; accepted: compare, binding, mechanisms, speedup"),
+        (["--groups", "all"], "--groups: 'all' is unknown; accepted: compare, binding, mechanisms, speedup, host"),
         (["--only", "vax*"], "--only: 'vax*' fits no program; accepted: threadtest, larson"),
         (
             ["--groups", "speedup", "--only", "trees"],
-            "--only: 'trees' fits no program that is swept; accepted with --groups speedup: threadtest, larson-own",
+            "--only: 'trees' fits no program that is swept; accepted with --groups speedup: threadtest, larson, cache-scratch",
         ),
+        (["--document", "none/a.md"], "--document: the folder of none/a.md does not exist"),
+        (["--notes", "none.md"], "--notes: none.md cannot be read (No such file or directory); accepted: a text file"),
         (["--scale", "0"], "--scale: 0 is too little; accepted: more than 0, such as 0.5"),
         (["--timeout", "-1"], "--timeout: -1 is not a time; accepted: whole seconds"),
         (["--allocators", "nomalloc"], "--allocators: 'nomalloc' is unknown"),
@@ -189,5 +305,9 @@ def test_bad_input_is_one_line(words, said, tree, monkeypatch, capsys):
 
 
 def test_every_scenario_is_a_program_of_the_table():
-    assert {one for one in scenarios.SWEPT} | set(scenarios.PROMISED) <= {one.name for one in scenarios.ALL}
+    names = {one.name for one in scenarios.ALL}
+    assert {*scenarios.SWEPT, *scenarios.PROMISED, *(one.name for one in scenarios.HOSTED)} <= names
+    rows = json.loads((Path(__file__).parents[2] / "bench/programs.json").read_text())["programs"]
+    assert {one.program for one in (*scenarios.ALL, *scenarios.HOSTED)} <= {row["name"] for row in rows}
+    assert {"group-median", "group-count", "hash-join", "index-join"} <= {one.program for one in scenarios.ALL}, "W1 to W4"
     assert figures_command.GROUPS

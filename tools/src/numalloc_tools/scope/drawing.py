@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from numalloc_tools.bench.report.style import TEXT, colours
@@ -12,6 +13,7 @@ from numalloc_tools.scope.results import Results, Run
 
 _COLUMNS = 4
 _SIDE = 3.0  # inches, of a matrix
+_HIGHEST = 3.0  # ratio that is drawn: one that is far off would hide the others
 _PART_COLOURS = ("#adb5bd", "#74c0fc", "#ffd43b", "#69db7c", "#d9480f", "#9c36b5", "#343a40")
 
 
@@ -62,13 +64,62 @@ def bars(runs: list[Run]) -> Figure:
     return figure
 
 
+def ratios(values: dict[str, dict[str, float]], label: str) -> Figure:
+    """A group of bars for each program, a bar for each name; the line is at 1."""
+    programs = list(dict.fromkeys(program for one in values.values() for program in one))
+    width, colour = 0.85 / len(values), colours(list(values))
+    figure, ax = plt.subplots(figsize=(max(6.0, 0.16 * len(programs) * len(values) + 2), 4))
+    for number, (name, one) in enumerate(values.items()):
+        left = [place + (number - len(values) / 2 + 0.5) * width for place in range(len(programs))]
+        ax.bar(left, [one.get(program, 0) for program in programs], width, color=colour[name], label=name)
+    ax.axhline(1, color=TEXT, linewidth=0.8)
+    ax.set_xticks(range(len(programs)), programs, rotation=30, ha="right")
+    ax.set_ylim(0, min(_HIGHEST, 1.05 * max(max(one.values(), default=1.0) for one in values.values())))
+    ax.set_ylabel(label)
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    figure.tight_layout()
+    return figure
+
+
+def speedups(swept: dict[str, Results], baseline: str) -> Figure | None:
+    """A panel for each program that has several numbers of threads."""
+    fit = {name: results for name, results in swept.items() if _first(results, baseline)}
+    if not fit:
+        return None
+    columns = min(2, len(fit))
+    rows = math.ceil(len(fit) / columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(5 * columns + 1.5, 3.3 * rows), squeeze=False, layout="constrained")
+    for ax, (name, results) in zip(axes.flat, fit.items(), strict=False):
+        _curves(ax, results, baseline)
+        ax.set_title(name)
+    for ax in list(axes.flat)[len(fit) :]:
+        ax.set_visible(False)
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside right upper")
+    return figure
+
+
 def speedup(results: Results, baseline: str) -> Figure | None:
     """Modelled time of the baseline with the fewest threads, to that of each with each number of threads."""
-    numbers = sorted({run.threads for run in results.good})
-    first = next((run for run in results.good if run.allocator == baseline and run.threads == numbers[0]), None)
-    if len(numbers) < 2 or first is None:
+    if _first(results, baseline) is None:
         return None
     figure, ax = plt.subplots(figsize=(7, 4))
+    _curves(ax, results, baseline)
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    figure.tight_layout()
+    return figure
+
+
+def _first(results: Results, baseline: str) -> Run | None:
+    """The baseline with the fewest threads, if there are more numbers than that."""
+    numbers = sorted({run.threads for run in results.good})
+    if len(numbers) < 2:
+        return None
+    return next((run for run in results.good if run.allocator == baseline and run.threads == numbers[0]), None)
+
+
+def _curves(ax: Axes, results: Results, baseline: str) -> None:
+    numbers = sorted({run.threads for run in results.good})
+    first = _first(results, baseline)
     colour = colours(results.allocators)
     for name in results.allocators:
         points = sorted(
@@ -81,6 +132,3 @@ def speedup(results: Results, baseline: str) -> Figure | None:
     ax.set_ylim(bottom=0)
     ax.set_xlabel("threads")
     ax.set_ylabel(f"modelled speedup over {baseline}\nwith {numbers[0]}")
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
-    figure.tight_layout()
-    return figure

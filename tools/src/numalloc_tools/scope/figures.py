@@ -2,26 +2,47 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from textwrap import fill
 
 from numalloc_tools.bench.allocators import BASELINE, BOUND, shown
 from numalloc_tools.lab.allocators import OURS
-from numalloc_tools.scope import tables
+from numalloc_tools.scope import host, tables
+from numalloc_tools.scope.host import Beside
 from numalloc_tools.scope.results import Results, Run
 from numalloc_tools.scope.scenarios import BALANCE_PROMISED, PROMISED, REMOTE_PROMISED
 
 _WIDTH = 110
+TIMES, BINDING, MECHANISMS, SPEEDUP = "Modelled time, over", "Modelled time with bound", "numalloc with a", "Modelled speedup"
 Found = dict[str, Results]  # by scenario
 
 
-def markdown(found: Found, swept: Found, machine: str) -> str:
+@dataclass(frozen=True)
+class Around:
+    """What stands in the text besides what was counted."""
+
+    made: str = ""  # by what, and of which library
+    notes: str = ""  # Markdown: remarks on what is not as it should be
+    hosted: dict[str, list[Beside]] = field(default_factory=dict)  # by scenario
+    pictures: dict[str, str] = field(default_factory=dict)  # files beside the text, by the heading that they belong to
+
+
+def markdown(found: Found, swept: Found, machine: str, around: Around = Around()) -> str:
     parts = [
+        around.made,
         f"Counted in the emulator, on the model of {machine}. Every time is modelled, not measured. A small remote share proves "
         "nothing without the lines in all, the balance and the time: they stand beside it.",
+        around.notes.strip(),
         *_promises(found), *_times(found), *_lines(found), *_binding(found), *_mechanisms(found), *_speedups(swept),
-        *_study(found),
+        *_study(found), *_hosted(around.hosted),
     ]  # fmt: skip
-    return "\n\n".join(part if part.startswith(("|", "#")) else fill(part, _WIDTH) for part in parts) + "\n"
+    notes = around.notes.strip()
+    parts = [part if part == notes or part.startswith(("|", "#")) else fill(part, _WIDTH) for part in parts if part]
+    for heading, file in around.pictures.items():
+        place = next((number for number, part in enumerate(parts) if part.startswith(f"## {heading}")), None)
+        if place is not None:
+            parts.insert(place + 1, f"![{heading}]({file})")
+    return "\n\n".join(parts) + "\n"
 
 
 def table(headings: list[str], rows: list[list[str]]) -> str:
@@ -94,7 +115,7 @@ def _times(found: Found) -> list[str]:
     if BASELINE not in names or len(names) < 2:
         return []
     rows, means = _ratios(found, lambda run: run.modelled.seconds, BASELINE, names)
-    parts = [f"## Modelled time, over {BASELINE}'s (figure 3, and the black line of figure 4)", table(["program", *names], rows)]
+    parts = [f"## {TIMES} {BASELINE}'s (figure 3, and the black line of figure 4)", table(["program", *names], rows)]
     if OURS in means:
         behind = [name for name in names if name != OURS and means[name] < means[OURS]]
         parts.append(
@@ -132,29 +153,66 @@ def _lines(found: Found) -> list[str]:
     return ["## Remote lines and TLB misses (figure 4)", table(headings, rows)] if rows else []
 
 
+def times(found: Found) -> dict[str, dict[str, float]]:
+    """Modelled times over the baseline's: by allocator, by program."""
+    return {
+        name: {
+            scenario: run.modelled.seconds / base.modelled.seconds
+            for scenario, results in found.items()
+            if (run := _run(results, name)) and (base := _run(results, BASELINE))
+        }
+        for name in _plain(found)
+    }
+
+
+def binding(found: Found) -> dict[str, dict[str, float]]:
+    """Modelled times with bound threads over those without: by allocator, by program."""
+    ratios = {
+        name: {
+            scenario: bound.modelled.seconds / free.modelled.seconds
+            for scenario, results in found.items()
+            if (free := _run(results, name)) and (bound := _run(results, name + BOUND))
+        }
+        for name in _plain(found)
+    }
+    return {name: by_program for name, by_program in ratios.items() if by_program}
+
+
+def mechanisms(found: Found) -> dict[str, dict[str, float]]:
+    """numalloc's modelled times with one mechanism changed over those as it comes: by the change, by program."""
+    names = dict.fromkeys(run.allocator for results in found.values() for run in results.good)
+    return {
+        shown(name): {
+            scenario: run.modelled.seconds / base.modelled.seconds
+            for scenario, results in found.items()
+            if (run := _run(results, name)) and (base := _run(results, OURS))
+        }
+        for name in names
+        if name.startswith(f"{OURS}:")
+    }
+
+
+def _by_program(ratios: dict[str, dict[str, float]]) -> str:
+    """A row for each program that has one of them."""
+    programs = dict.fromkeys(program for by_program in ratios.values() for program in by_program)
+    rows = [[program, *(f"{one[program]:.2f}" if program in one else "-" for one in ratios.values())] for program in programs]
+    return table(["program", *ratios], rows)
+
+
 def _binding(found: Found) -> list[str]:
-    pairs = [name for name in _plain(found) if any(_run(results, name + BOUND) for results in found.values())]
-    if not pairs:
-        return []
-    rows = []
-    for scenario, results in found.items():
-        cells = []
-        for name in pairs:
-            free, bound = _run(results, name), _run(results, name + BOUND)
-            cells.append(f"{bound.modelled.seconds / free.modelled.seconds:.2f}" if free and bound else "-")
-        rows.append([scenario, *cells])
-    return ["## Modelled time with bound threads, over without (figure 6a)", table(["program", *pairs], rows)]
+    ratios = binding(found)
+    return [f"## {BINDING} threads, over without (figure 6a)", _by_program(ratios)] if ratios else []
 
 
 def _mechanisms(found: Found) -> list[str]:
-    names = dict.fromkeys(
-        run.allocator for results in found.values() for run in results.good if run.allocator.startswith(f"{OURS}:")
-    )
-    if not names:
+    """A row for each change: there are more of them than programs."""
+    ratios = mechanisms(found)
+    if not any(ratios.values()):
         return []
-    rows, _ = _ratios(found, lambda run: run.modelled.seconds, OURS, [OURS, *names])
-    heading = "## numalloc with a mechanism off or changed, over numalloc (figures 6b, 7 and 8)\n\nAbove 1 the mechanism pays."
-    return [heading, table(["program", *map(shown, [OURS, *names])], rows)]
+    programs = list(dict.fromkeys(program for one in ratios.values() for program in one))
+    rows = [[name, *(f"{one[program]:.2f}" if program in one else "-" for program in programs)] for name, one in ratios.items()]
+    heading = f"## {MECHANISMS} mechanism off or changed, over numalloc (figures 6b, 7 and 8)"
+    return [heading, "Modelled time. Above 1 the mechanism pays.", table(["", *programs], rows)]
 
 
 def _speedups(swept: Found) -> list[str]:
@@ -168,7 +226,7 @@ def _speedups(swept: Found) -> list[str]:
         names = dict.fromkeys(name for name, _ in at)
         rows = [[name, *(f"{base / at[name, one]:.1f}" if (name, one) in at else "-" for one in numbers)] for name in names]
         parts.append(table([scenario, *(f"{one} threads" for one in numbers)], rows))
-    return [f"## Modelled speedup, over {BASELINE} with the fewest threads (figure 5)", *parts] if parts else []
+    return [f"## {SPEEDUP}, over {BASELINE} with the fewest threads (figure 5)", *parts] if parts else []
 
 
 def _study(found: Found) -> list[str]:
@@ -190,3 +248,28 @@ def _study(found: Found) -> list[str]:
     rows.append(["fullest node / mean", f"{free.balance:.2f}", f"{bound.balance:.2f}", ""])
     heading = f"## hash-maps under {BASELINE}: threads where the kernel likes, and bound (the study's table 2)"
     return [heading, table(["", "free", "bound", "difference"], rows)]
+
+
+def _hosted(hosted: dict[str, list[Beside]]) -> list[str]:
+    """The model's order of the allocators against this machine's own."""
+    if not hosted:
+        return []
+    rows, said = [], []
+    for scenario, found in hosted.items():
+        for one in sorted(found, key=lambda one: one.modelled):
+            rows.append([
+                scenario, one.allocator, tables.number(one.counted), tables.time(one.modelled), tables.time(one.user),
+                tables.time(one.system), f"{100 * one.spread:.0f} %",
+            ])  # fmt: skip
+        if len(found) > 1:
+            user, both = host.agreement(found, lambda one: one.user), host.agreement(found, lambda one: one.user + one.system)
+            said.append(f"{scenario} {user:.2f} ({both:.2f} with the system's)")
+    headings = ["program", "allocator", "instructions", "modelled, one node", "user time here", "system time here", "+-"]
+    parts = ["## The model beside this machine", table(headings, rows)]
+    if said:
+        parts.append(
+            "How the orders by modelled and by measured user time agree (Kendall's tau: 1 the same, 0 unrelated, -1 "
+            f"reversed): {', '.join(said)}. Processor time of whole runs, medians of interleaved rounds; +-: half the range of "
+            "user and system time together over their median."
+        )
+    return parts

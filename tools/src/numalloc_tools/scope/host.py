@@ -64,7 +64,7 @@ def local_command(command: list[str]) -> list[str]:
 
 
 def beside(
-    runs: list[Run], compared: list[Allocator], command: list[str], rounds: int, say: Callable[[str], None]
+    runs: list[Run], compared: list[Allocator], command: list[str], rounds: int, say: Callable[[str], None], callgrind: bool = True
 ) -> list[Beside]:
     words = local_command(command)
     times: dict[str, list[tuple[float, float]]] = {one.name: [] for one in compared}
@@ -82,11 +82,8 @@ def beside(
         user, system = (median(column) for column in zip(*times[allocator.name], strict=True))
         spread = (max(both) - min(both)) / 2 / (median(both) or 1)
         flat = model.modelled(run.scope, near(run.hardware))
-        found.append(
-            Beside(
-                allocator.name, run.scope.instructions, _callgrind(words, allocator), sum(flat.cpu_seconds), user, system, spread
-            )
-        )
+        collected = _callgrind(words, allocator) if callgrind else 0.0
+        found.append(Beside(allocator.name, run.scope.instructions, collected, sum(flat.cpu_seconds), user, system, spread))
     return found
 
 

@@ -1,11 +1,13 @@
 """Runs the programs of the figures, or takes what was kept; writes what came of it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
-from numalloc_tools.bench.allocators import Allocator
-from numalloc_tools.scope import figures, measure, plugin
+from numalloc_tools.bench.allocators import BASELINE, Allocator
+from numalloc_tools.scope import drawing, figures, host, measure, plugin, scenarios
+from numalloc_tools.scope.host import Beside
 from numalloc_tools.scope.page import page
 from numalloc_tools.scope.results import Results, Run
 from numalloc_tools.scope.scenarios import Scenario
@@ -21,7 +23,20 @@ class Runner:
     ):
         self._store, self._counted, self._scenario, self._terminal = store, counted, scenario, terminal
         self._scale = f"{scenario.scale * scale:g}"
+        self.ran = False  # whether anything was run, and not only taken
         self._command = [*command, "--scale", self._scale, *scenario.words]
+
+    @property
+    def name(self) -> str:
+        return f"{self._scenario.name}-{self._scale}"
+
+    def say(self, text: str) -> None:
+        self._terminal.print(f"{self._scenario.name} {text}", markup=False, highlight=False, soft_wrap=True)
+
+    def key_on_host(self, target: Target, compared: list[Allocator]) -> dict:
+        """What must be the same for the times of this machine to count."""
+        wanted = [measure.Wanted(one, scenarios.HOST_THREADS, self._command) for one in compared]
+        return {"runs": [self._place(target, one)[1] for one in wanted], "rounds": scenarios.HOST_ROUNDS}
 
     def results(self, target: Target, compared: list[Allocator], numbers: list[int], run_missing: bool = True) -> Results:
         """All that is missing in one machine, and what stopped that one early in another one the next time. Unless
@@ -38,9 +53,10 @@ class Runner:
             if not run.reason:
                 self._store.keep(*self._place(target, wanted[missing[place]]), run)
             said = run.reason or f"{run.raw['seconds_of_host']:.0f} s"
-            self._terminal.print(f"{self._scenario.name} {run.name}: {said}", markup=False, highlight=False, soft_wrap=True)
+            self.say(f"{run.name}: {said}")
 
         if missing and run_missing:
+            self.ran = True
             for place, run in zip(
                 missing, measure.runs(target, self._counted, [wanted[one] for one in missing], {}, [], ended), strict=True
             ):
@@ -58,7 +74,7 @@ class Runner:
             **self._counted.as_json(),
         }  # fmt: skip
         mark = allocator.name.replace(":", "-").replace("=", "-").replace("+", "-")
-        return f"{self._scenario.name}-{self._scale}-{mark_of(target)}-{wanted.threads}-{mark}", key
+        return f"{self.name}-{mark_of(target)}-{wanted.threads}-{mark}", key
 
 
 def mark_of(target: Target) -> str:
@@ -66,16 +82,62 @@ def mark_of(target: Target) -> str:
     return f"{target.hardware.name}-{target.machine.cpus}"
 
 
-def write(output: Path, found: figures.Found, swept: figures.Found, small: Target, large: Target, terminal: Console) -> None:
-    """`small`, `large`: the machines of the runs and of the sweep."""
+def hosted(runner: Runner, store: Store, target: Target, compared: list[Allocator], run_missing: bool) -> list[Beside]:
+    """The program under each allocator in the emulator and on this machine; what was kept is not run again."""
+    key = runner.key_on_host(target, compared)
+    name = f"{runner.name}-host"
+    if (rows := store.found(name, key, "beside")) is None and run_missing:
+        results = runner.results(target, compared, [scenarios.HOST_THREADS])
+        if len(results.good) < len(compared):
+            return []
+        found = host.beside(
+            results.runs, compared, [*results.command, "--threads", str(scenarios.HOST_THREADS)], scenarios.HOST_ROUNDS,
+            lambda said: runner.say(said), callgrind=False,
+        )  # fmt: skip
+        rows = [vars(one) for one in found]
+        store.put(name, key, "beside", rows)
+    return [Beside(**row) for row in rows or []]
+
+
+def write(
+    output: Path, found: figures.Found, swept: figures.Found, fresh: set[str], small: Target, large: Target,
+    around: figures.Around, document: Path | None, terminal: Console,
+) -> None:  # fmt: skip
+    """`small`, `large`: the machines of the runs and of the sweep. `fresh`: programs that were run, others' pages stay as
+    they are. `document`: the text; else in `output`."""
     written = 0
     for kind, group, target in (("", found, small), ("-speedup", swept, large)):
         for name, results in group.items():
-            if results.good:
-                (output / f"{name}{kind}-{mark_of(target)}.html").write_text(page(results, results.allocators[0]))
+            path = output / f"{name}{kind}-{mark_of(target)}.html"
+            if results.good and (name in fresh or not path.exists()):
+                path.write_text(page(results, results.allocators[0]))
                 written += 1
-    if not written:
+    if not any(results.good for results in (*found.values(), *swept.values())) and not around.hosted:
         return
-    path = output / f"figures-{mark_of(small)}.md"
-    path.write_text(figures.markdown(found, swept, f"{small.hardware.title}, with {small.machine.cpus} CPUs in use"))
-    terminal.print(f"{path} and {written} pages are written", highlight=False)
+    path = document or output / f"figures-{mark_of(small)}.md"
+    pictures = _drawn(found, swept, path)
+    machine = f"{small.hardware.title}, with {small.machine.cpus} CPUs in use"
+    path.write_text(figures.markdown(found, swept, machine, replace(around, pictures=pictures)))
+    terminal.print(f"{path}, {len(pictures)} pictures and {written} pages are written", highlight=False, soft_wrap=True)
+
+
+def _drawn(found: figures.Found, swept: figures.Found, document: Path) -> dict[str, str]:
+    """Pictures beside the text, by the heading that they belong to."""
+    made = {
+        heading: drawing.ratios(ratios, label)
+        for heading, ratios, label in (
+            (figures.TIMES, figures.times(found), f"modelled time over {BASELINE}'s"),
+            (figures.BINDING, figures.binding(found), "bound, over not bound"),
+            (figures.MECHANISMS, figures.mechanisms(found), "changed, over numalloc as it comes"),
+        )
+        if any(ratios.values())
+    }
+    if (curves := drawing.speedups(swept, BASELINE)) is not None:
+        made[figures.SPEEDUP] = curves
+    ends = {figures.TIMES: "times", figures.BINDING: "binding", figures.MECHANISMS: "mechanisms", figures.SPEEDUP: "speedup"}
+    names = {}
+    for heading, figure in made.items():
+        names[heading] = f"{document.stem}-{ends[heading]}.png"
+        figure.savefig(document.with_name(names[heading]), bbox_inches="tight", dpi=100)
+        drawing.plt.close(figure)
+    return names

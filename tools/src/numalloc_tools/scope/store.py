@@ -19,17 +19,23 @@ class Store:
 
     def find(self, name: str, key: dict, hardware: Hardware) -> Run | None:
         """The run of this name, if it was made with this command, library and machine, and went well."""
+        counts = self.found(name, key, "counts")
+        return Run(key["allocator"], key["threads"], counts, hardware) if counts else None
+
+    def keep(self, name: str, key: dict, run: Run) -> None:
+        self.put(name, key, "counts", run.raw)
+
+    def found(self, name: str, key: dict, what: str):
+        """What was kept by this name for the same key; None if nothing was."""
         try:
             entry = json.loads(self._path(name).read_text())
         except (OSError, ValueError):  # none, or cut short
             return None
-        if entry.get("key") != json.loads(json.dumps(key)):
-            return None
-        return Run(key["allocator"], key["threads"], entry["counts"], hardware)
+        return entry.get(what) if entry.get("key") == json.loads(json.dumps(key)) else None
 
-    def keep(self, name: str, key: dict, run: Run) -> None:
+    def put(self, name: str, key: dict, what: str, value) -> None:
         part = self._path(f".{name}.{os.getpid()}")
-        part.write_text(json.dumps({"key": key, "counts": run.raw}) + "\n")
+        part.write_text(json.dumps({"key": key, what: value}) + "\n")
         os.replace(part, self._path(name))
 
     def _path(self, name: str) -> Path:
