@@ -221,7 +221,8 @@ def test_the_sweep_of_larson_has_a_quarter_of_the_work(tree, monkeypatch, capsys
     words = ("--library", str(tree / "build/release/libnumalloc.so"), "--allocators", "glibc", "--only", "larson")
     assert numalloc(*words, "--groups", "speedup", "--sweep-cpus-per-node", "1") == 0 and scales == {"0.05"}
     text = (tree / "figures/figures-xeon-8x16-16.md").read_text()
-    assert "for the speedup larson 0.25 of it" in text and "(figures-xeon-8x16-16-speedup.png)" in text
+    assert "for the speedup larson 0.25 of it" in text and "Beside it: glibc " in text and "glibc glibc" not in text
+    assert "(figures-xeon-8x16-16-speedup.png)" in text
 
 
 def test_this_machine_s_times_are_kept_and_stand_in_the_document(tree, monkeypatch, capsys):

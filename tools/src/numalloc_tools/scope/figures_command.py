@@ -170,7 +170,10 @@ def _sources_of(library: Path) -> str:
 
 def _made(compared: list[Allocator], scale: float) -> str:
     parts = ", ".join(f"{name} {part:g} of it" for name, part in scenarios.SWEPT.items() if part != 1)
-    peers = ", ".join(f"{one.name} {one.version}".strip() for one in compared if one.name != allocators.OURS)
+    peers = ", ".join(
+        one.version if one.version.startswith(one.name) else f"{one.name} {one.version}".strip()
+        for one in compared if one.name != allocators.OURS
+    )  # fmt: skip
     return (
         f"Made by `numalloc lab figures` on {date.today():%-d %B %Y}, of numalloc's sources of "
         f"{compared[0].version or 'an unknown commit'}, at scale {scale:g} (for the speedup {parts}), one run each. Beside "
