@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -39,6 +40,8 @@ def test_times_are_ratios_with_a_geometric_mean():
     assert "| geometric mean of 2 | 1.00 | 0.50 | 0.50 |" in text
     assert "Another one is faster in: one (other takes 0.50 of it)." in text
     assert "modelled, not measured" in text
+    slow = {f"a-name-of-many-parts-{number}": results(glibc=work(1_000), numalloc=work(2_000)) for number in range(30)}
+    assert not re.search(r"[a-z]-\n", figures.markdown(slow, {}, "a machine")), "names are not broken"
 
 
 def test_promises_are_named_when_they_are_not_kept():
@@ -77,7 +80,8 @@ def test_what_stands_around_the_counts():
     around = Around("Made by hand.", "- long " + "word " * 40, {"lists": rows}, {figures.TIMES: "x-times.png"})
     found = {"lists": results(glibc=work(1_000), numalloc=work(1_000), glibc_binding=work(500))}
     text = figures.markdown(found, {}, "m", around)
-    assert text.startswith("Made by hand.\n\nCounted in") and "- long " + "word " * 39 in text, "notes are as they are written"
+    assert text.startswith("# Figures of numalloc lab scope\n\nMade by hand.\n\nCounted in")
+    assert "- long " + "word " * 39 in text, "notes are as they are written"
     in_order = ("## Modelled time, over glibc", "![Modelled time, over](x-times.png)", "| lists | 1.00")
     places = [text.index(one) for one in in_order]
     assert places == sorted(places)

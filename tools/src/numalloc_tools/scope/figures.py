@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from textwrap import fill
+from textwrap import TextWrapper
 
 from numalloc_tools.bench.allocators import BASELINE, BOUND, shown
 from numalloc_tools.lab.allocators import OURS
@@ -29,6 +29,7 @@ class Around:
 
 def markdown(found: Found, swept: Found, machine: str, around: Around = Around()) -> str:
     parts = [
+        "# Figures of numalloc lab scope",
         around.made,
         f"Counted in the emulator, on the model of {machine}. Every time is modelled, not measured. A small remote share proves "
         "nothing without the lines in all, the balance and the time: they stand beside it.",
@@ -37,7 +38,8 @@ def markdown(found: Found, swept: Found, machine: str, around: Around = Around()
         *_study(found), *_hosted(around.hosted),
     ]  # fmt: skip
     notes = around.notes.strip()
-    parts = [part if part == notes or part.startswith(("|", "#")) else fill(part, _WIDTH) for part in parts if part]
+    prose = TextWrapper(_WIDTH, break_on_hyphens=False)
+    parts = [part if part == notes or part.startswith(("|", "#")) else prose.fill(part) for part in parts if part]
     for heading, file in around.pictures.items():
         place = next((number for number, part in enumerate(parts) if part.startswith(f"## {heading}")), None)
         if place is not None:
