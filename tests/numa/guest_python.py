@@ -1,11 +1,14 @@
 """The tools themselves in the guest: this Python, and of its libraries what commands of `numalloc` load."""
 
+import importlib.util
 import os
+import py_compile
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -31,7 +34,7 @@ def files(*commands: Sequence[str], packages: Sequence[str] = ()) -> list[str]:
     found.update(str(path) for path in (Path(sys.prefix, "pyvenv.cfg"), Path(os.__file__)))
     for name in (*_ALWAYS, *packages):
         found.update(str(file.locate()) for file in metadata.files(name) or [] if "tests" not in file.parts)
-    found.update(_compiled(path) for path in list(found))
+    found.update(_compiled(path) for path in list(found) if path.endswith(".py"))
     return sorted(path for path in found if os.path.isfile(path))
 
 
@@ -45,5 +48,10 @@ def _loaded(words: tuple[str, ...]) -> frozenset[str]:
 
 
 def _compiled(source: str) -> str:
-    path = Path(source)
-    return str(path.parent / "__pycache__" / f"{path.stem}.{sys.implementation.cache_tag}.pyc")
+    """Made here where it is missing or old: the guest would translate the source for each command anew, which takes it as
+    long as the command itself."""
+    compiled = importlib.util.cache_from_source(source)
+    with suppress(OSError, py_compile.PyCompileError):
+        if not os.path.exists(compiled) or os.path.getmtime(compiled) < os.path.getmtime(source):
+            py_compile.compile(source, doraise=True)
+    return compiled

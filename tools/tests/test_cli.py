@@ -4,6 +4,8 @@ import subprocess
 import sys
 
 import pytest
+import typer
+from numalloc_tools.cli import COMMANDS, made
 
 
 def numalloc(*words: str) -> subprocess.CompletedProcess:
@@ -34,3 +36,17 @@ def test_debug_shows_where():
 def test_no_words_are_answered_with_help():
     assert "Usage" in numalloc("run").stdout + numalloc("run").stderr
     assert numalloc("--help").returncode == 0
+
+
+def test_a_command_loads_no_other_command():
+    loaded = "print(*(name for name in sys.modules if name.startswith('numalloc_tools.')))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; from numalloc_tools.cli import made; made(['--debug', 'run', 'stat']); {loaded}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert [name for name in done.stdout.split() if name.endswith("command")] == ["numalloc_tools.run.command"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_is_found_by_its_name(name):
+    assert set(typer.main.get_command(made([name])).commands) >= {name}

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from numalloc_tools.cli import app
+from numalloc_tools.cli import made
 from numalloc_tools.man import command, formats
 
 PROJECT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def commands(root, name="numalloc"):
 
 
 def test_each_command_has_a_page_with_each_of_its_options(folder):
-    root = command.typer.main.get_command(app)
+    root = command.typer.main.get_command(made())
     found = dict(commands(root))
     assert {"numalloc", "numalloc-demo", "numalloc-lab-run"} <= found.keys()
     for name, one in found.items():

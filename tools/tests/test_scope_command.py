@@ -210,5 +210,5 @@ def test_a_preset_can_be_printed_and_changed(tmp_path, capsys):
 
 def test_no_other_command_loads_numpy():
     """It takes long, and asks for calls about nodes that a strict seccomp filter answers by ending the caller."""
-    words = "import sys, numalloc_tools.cli; sys.exit(any(name in sys.modules for name in ('numpy', 'scipy', 'matplotlib')))"
+    words = "import sys, numalloc_tools.cli; numalloc_tools.cli.made(); sys.exit(any(name in sys.modules for name in ('numpy', 'scipy', 'matplotlib')))"
     assert subprocess.run([sys.executable, "-c", words]).returncode == 0

@@ -3,40 +3,46 @@
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from numalloc_tools import bench, demo, doctor, lab, man, observe, profile, run, scope, symbolize, topology, tune
 from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 
-app = typer.Typer(
-    help="Tools around numalloc, the NUMA-aware memory allocator.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
-app.add_typer(bench.app, name="bench")
-demo.register(app)
-doctor.register(app)
-scope.register(lab.app)
-app.add_typer(lab.app, name="lab")
-man.register(app)
-observe.register(app)
-profile.register(app)
-run.register(app)
-symbolize.register(app)
-topology.register(app)
-tune.register(app)
+# Each command, and the package that brings it.
+COMMANDS = {
+    "bench": "bench", "demo": "demo", "doctor": "doctor", "lab": "lab", "man": "man",
+    "stat": "observe", "top": "observe", "exporter": "observe", "profile": "profile", "run": "run",
+    "symbolize": "symbolize", "topology": "topology", "tune": "tune",
+}  # fmt: skip
+_OF_ALL = "man"  # a page for each command
+
+
+def made(words: Sequence[str] = ()) -> typer.Typer:
+    """The command that `words` name alone: to load them all takes longer than most of them run. All where the words name
+    none, as for help, completion and a command that is written wrongly."""
+    app = typer.Typer(
+        help="Tools around numalloc, the NUMA-aware memory allocator.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+    )
+    app.callback()(numalloc)
+    named = next((word for word in words if not word.startswith("-")), "")
+    packages = [COMMANDS[named]] if named in COMMANDS and named != _OF_ALL else dict.fromkeys(COMMANDS.values())
+    for package in packages:
+        import_module(f"numalloc_tools.{package}").register(app)
+    return app
 
 
 # Of click, or of typer where that brings its own: what is wrong with the words of a command.
 _WrongWords = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
-@app.callback()
 def numalloc(
     debug: Annotated[bool, typer.Option("--debug", help="When something goes wrong, show where in this program.")] = False,
 ) -> None:
@@ -47,7 +53,7 @@ def numalloc(
 def main() -> None:
     _fill_closed_streams()
     try:
-        status = app(standalone_mode=False)
+        status = made(sys.argv[1:])(standalone_mode=False)
         sys.stdout.flush()
     except _WrongWords as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help, and empty where rich has printed it

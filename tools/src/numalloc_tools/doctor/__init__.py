@@ -1,5 +1,10 @@
 """`numalloc doctor`: what on a machine, in a container or in a program hurts, why, and how to mend it."""
 
-from numalloc_tools.doctor.command import register
+import typer
 
-__all__ = ["register"]
+
+def register(app: typer.Typer) -> None:
+    # Here, since other commands use parts of this package, and to load all of it takes long.
+    from numalloc_tools.doctor import command
+
+    command.register(app)

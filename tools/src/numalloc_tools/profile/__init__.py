@@ -1,5 +1,10 @@
 """`numalloc profile`: who allocates, on which nodes, and whose memory is remote."""
 
-from numalloc_tools.profile.command import register
+import typer
 
-__all__ = ["register"]
+
+def register(app: typer.Typer) -> None:
+    # Here, since other commands use parts of this package, and to load all of it takes long.
+    from numalloc_tools.profile import command
+
+    command.register(app)
