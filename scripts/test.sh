@@ -1,7 +1,18 @@
 #!/bin/sh
-# Installs what is missing, builds every preset and runs every test. All stages run even where one
-# fails; the end is a table of them, and the status is 0 only if all are well.
+# Builds and tests, in stages. All stages run even where one fails; the end is a table of them, and
+# the status is 0 only if all are well.
 . "$(dirname -- "$0")/common.sh"
+usage="usage: sh scripts/test.sh [--quick | --help]
+  (nothing)  installs what is missing, builds every preset and runs every test
+  --quick    the debug build, its unit tests and the structure of the sources; installs nothing"
+quick=
+[ $# -le 1 ] || fail "too many words; accepted: --quick, --help or nothing"
+case ${1-} in
+'') [ $# = 0 ] || fail "the option is empty; accepted: --quick, --help or nothing" ;;
+--quick) quick=yes ;;
+--help | -h) say "$usage"; exit 0 ;;
+*) fail "unknown option '$1'; accepted: --quick, --help or nothing" ;;
+esac
 logs=build/test-logs
 mkdir -p $logs
 : > $logs/summary
@@ -41,20 +52,57 @@ build_aarch64() {
     cmake --preset aarch64 && cmake --build --preset aarch64 --target $(.venv/bin/python tests/numa/aarch64_choice.py)
 }
 
+# The programs that the tests below need of the debug build; its unit tests are those of ubsan.
+build_debug() {
+    cmake --preset debug && cmake --build --preset debug --target \
+        numalloc_shared numalloc_static numalloc_binding tests/programs/all
+}
+
+build_quick() {
+    cmake --preset debug && cmake --build --preset debug --target \
+        numalloc_shared numalloc_static numalloc_binding tests/unit/all
+}
+
+closing_table() {
+    printf '\n== %d s in all\n' $(($(date +%s) - begun))
+    printf '%-16s %7s %9s\n' stage time 'CPU time'
+    cat $logs/summary
+    printf '\n'
+    cat $logs/closing
+    [ $failed = 0 ] || { say "$failed stages failed; their output is in $logs"; exit 1; }
+}
+
+jobs=$(nproc)
+if [ "$quick" ]; then
+    if command -v ccache >/dev/null; then
+        CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-ccache}
+        CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
+        export CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER
+    fi
+    stage build-debug build_quick
+    stage unit ctest --preset debug -j "$jobs" --no-tests=error -L unit
+    # Of the others some compile the library by other compilers, and some take what only users' build has.
+    stage structure ctest --preset debug -j "$jobs" --no-tests=error \
+        -R '^structure[.](layers|idioms|thread_safety|symbols|binding_symbols|links|headers)$'
+    closing_table
+    exit 0
+fi
+
 stage packages packages
 stage venv make_venv '[test]'
 # The servers among them are not to start by themselves; tests/world sees to that.
 stage world-packages as_root .venv/bin/python tests/world --quick --packages
 # The benchmark programs are built here only.
 stage build-release build release -D NUMALLOC_WERROR=ON
-stage build-debug build debug
+stage build-debug build_debug
 # What its tests in the lab need of it; the rest of the library is compiled for aarch64 by the release build's tests.
 stage build-aarch64 build_aarch64
 for preset in tsan ubsan; do stage "build-$preset" build $preset; done
-jobs=$(nproc)
 stage test-release ctest --preset release -j "$jobs" --no-tests=error
-# Figures are about the library that users run; real programs take long without optimisation.
-stage test-debug ctest --preset debug -j "$jobs" --no-tests=error -L 'unit|programs|survive' -E '^figures[.]'
+# Figures are about the library that users run; real programs take long without optimisation. `replaced` asks which
+# function a call reaches: the linker answers that, and it has the same table of symbols for both builds. The unit
+# tests run with the same assertions under ubsan.
+stage test-debug ctest --preset debug -j "$jobs" --no-tests=error -L 'programs|survive' -E '^(figures|replaced)[.]'
 stage test-tsan ctest --preset tsan -j "$jobs" --no-tests=error
 stage test-ubsan ctest --preset ubsan -j "$jobs" --no-tests=error
 # Real programs under glibc's malloc and under ours: the choice of a few minutes, and that faults would be seen.
@@ -64,9 +112,4 @@ stage world-tests .venv/bin/python -m pytest -n 2 tests/world
 # a core busy and takes up to 8 GiB; the tests of one machine stay together.
 stage pytest .venv/bin/python -m pytest -n 2 --dist loadgroup --durations 10 tools tests/numa
 
-printf '\n== %d s in all\n' $(($(date +%s) - begun))
-printf '%-16s %7s %9s\n' stage time 'CPU time'
-cat $logs/summary
-printf '\n'
-cat $logs/closing
-[ $failed = 0 ] || { say "$failed stages failed; their output is in $logs"; exit 1; }
+closing_table
