@@ -1,11 +1,16 @@
 """The command itself: what is wrong with its words is one line, and --debug shows where."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
+from numalloc_tools import __version__, version
 from numalloc_tools.cli import COMMANDS, made
+
+ROOT = Path(__file__).parents[2]
 
 
 def numalloc(*words: str) -> subprocess.CompletedProcess:
@@ -50,3 +55,20 @@ def test_a_command_loads_no_other_command():
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_is_found_by_its_name(name):
     assert set(typer.main.get_command(made([name])).commands) >= {name}
+
+
+def test_version_and_commit_are_one_line():
+    done = numalloc("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"numalloc \d+\.\d+\.\d+( \([0-9a-f]{7,40}(-dirty)?\))?\n", done.stdout), done.stdout
+
+
+def test_commit_is_of_a_checkout_only(tmp_path):
+    assert version.commit(tmp_path) == ""
+    (tmp_path / ".git").write_text("gitdir: nowhere")
+    assert version.commit(tmp_path) == ""
+
+
+def test_library_and_tools_have_one_version():
+    said = re.search(r"^project\(numalloc VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
+    assert said[1] == __version__

@@ -12,6 +12,7 @@ import typer
 
 from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
+from numalloc_tools.version import line as version_line
 
 # Each command, and the package that brings it.
 COMMANDS = {
@@ -43,8 +44,17 @@ def made(words: Sequence[str] = ()) -> typer.Typer:
 _WrongWords = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(version_line())
+        raise typer.Exit
+
+
 def numalloc(
     debug: Annotated[bool, typer.Option("--debug", help="When something goes wrong, show where in this program.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version, and a checkout's commit.", is_eager=True, callback=_print_version)
+    ] = False,
 ) -> None:
     """Tools around numalloc, the NUMA-aware memory allocator."""
     Problem.with_traceback = debug

@@ -10,6 +10,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from numalloc_tools import __version__
 from numalloc_tools.man import commands, formats, library
 from numalloc_tools.man.roff import Page
 from numalloc_tools.problem import Problem
@@ -41,18 +42,12 @@ def all_pages(app: typer.Typer) -> list[Page]:
     return [*commands.pages(typer.main.get_command(app)), library.page(HEADERS), formats.page()]
 
 
-def version() -> str:
-    from importlib.metadata import version as of
-
-    return of("numalloc-tools")
-
-
 def write(pages: list[Page], folder: Path) -> None:
     for page in pages:
         place = folder / f"man{page.section}"
         try:
             place.mkdir(parents=True, exist_ok=True)
-            (place / page.file).write_text(page.text(version(), f"{date.today():%Y-%m-%d}"))
+            (place / page.file).write_text(page.text(__version__, f"{date.today():%Y-%m-%d}"))
         except OSError as error:
             raise Problem(f"--output: {place} cannot be filled ({error.strerror}); accepted: a folder that may be written") from None
 
@@ -66,7 +61,7 @@ def _named(name: str, pages: list[Page]) -> Page:
 
 
 def show(page: Page) -> None:
-    text = page.text(version(), f"{date.today():%Y-%m-%d}")
+    text = page.text(__version__, f"{date.today():%Y-%m-%d}")
     viewer = shutil.which("man")
     if not viewer or not sys.stdout.isatty():
         sys.stdout.write(text)
