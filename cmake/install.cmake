@@ -1,9 +1,12 @@
 # What `cmake --install` leaves: the libraries, the headers, a CMake package and a pkg-config file.
 include(CMakePackageConfigHelpers)
 
+# What programs run with is one component; what they are compiled with is the other, with the link libnumalloc.so.
 install(TARGETS numalloc_shared numalloc_static EXPORT numalloc-targets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS numalloc_binding LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+install(TARGETS numalloc_binding LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(DIRECTORY include/numalloc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.def")
 install(EXPORT numalloc-targets NAMESPACE numalloc:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/numalloc)
 

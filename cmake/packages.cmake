@@ -1,0 +1,25 @@
+# In the folder of a release build: `cpack -G DEB` makes libnumalloc0 and libnumalloc-dev, `cpack -G TZST` one archive.
+# With SOURCE_DATE_EPOCH set, two runs give the same bytes.
+set(CPACK_PACKAGE_VENDOR "numalloc")
+set(CPACK_PACKAGE_FILE_NAME numalloc-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR})
+set(CPACK_PACKAGE_CONTACT "the authors of numalloc <numalloc@example.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "NUMA-aware memory allocator")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_GENERATOR DEB TZST)
+set(CPACK_COMPONENTS_ALL library development)
+# No package of the tools: Debian 12 has older versions of what they need. pip installs them.
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libnumalloc${PROJECT_VERSION_MAJOR})
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_BINARY_DIR}/triggers)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libnumalloc-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} (= ${PROJECT_VERSION}), libc6-dev")
+include(CPack)
