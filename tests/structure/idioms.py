@@ -4,7 +4,7 @@
     idioms.py PROJECT/src        exit status 1, and a line for every fault
 
 Shared: a std::atomic, with the order said at each access, or the functions of base/atomic.h. Of each thread:
-NUMALLOC_THREAD_LOCAL of base/bits.h.
+NUMALLOC_THREAD_LOCAL of base/bits.h. Below api/, no source asks which library it goes into: it is compiled once.
 """
 
 import re
@@ -18,6 +18,7 @@ HOMES = {"base/atomic.h", "base/bits.h"}
 FOREIGN = re.compile(r"\b(?:__atomic_\w+|__sync_\w+|atomic_ref|__thread|thread_local|volatile)\b")
 ASSEMBLY = re.compile(r"__asm__ volatile")
 ACCESS = re.compile(r"[.>](load|store|exchange|fetch_\w+|compare_exchange_\w+)\(")
+KIND_OF_LIBRARY = re.compile(r"\bNUMALLOC_STATIC\b")
 # Functions of ours that have the same names: how many arguments those have.
 OURS = {"load": 3, "exchange": 2}
 
@@ -44,6 +45,9 @@ def faults_of_file(path: str, text: str) -> list[str]:
     line_of = lambda place: text.count("\n", 0, place) + 1
     faults = [f"{path}:{line_of(found.start())}: {found[0]}: base/atomic.h and base/bits.h have what this library uses instead"
               for found in FOREIGN.finditer(ASSEMBLY.sub("__asm__ ________", text))]
+    if not path.startswith("api/"):
+        faults += [f"{path}:{line_of(found.start())}: {found[0]}: this is compiled once for all libraries, and api/ for each"
+                   for found in KIND_OF_LIBRARY.finditer(text)]
     for found in ACCESS.finditer(text):
         given = arguments(text, found.end())
         if not any("memory_order" in one for one in given) and len(given) != OURS.get(found[1]):

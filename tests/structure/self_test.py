@@ -37,6 +37,7 @@ RIGHT_SOURCES = [
 ]
 
 FAULTY_IDIOMS = [
+    "#if defined(NUMALLOC_STATIC)",
     "int n = __atomic_load_n(&word, __ATOMIC_RELAXED);",
     "__sync_fetch_and_add(&word, 1);",
     "std::atomic_ref<int>{word}.store(1, std::memory_order_relaxed);",
