@@ -5,6 +5,11 @@
  * none is async-signal-safe. All blocks are freed by free() (or psm_free(), which is the same), from
  * any thread, and malloc_usable_size() and realloc() take them like any other block.
  *
+ * realloc() keeps a block where it is: one that must move stays on its node (psm_alloc's, on a node, moved by
+ * numalloc_move, or another thread's), interleaved, or in its heap. With NUMALLOC_REALLOC_KEEPS_NODE=0 only
+ * blocks of a heap stay; others go to where the calling thread's malloc() is served. psm_realloc() keeps the
+ * node in either case. As with malloc(), a full node's block goes to the nearest that has room.
+ *
  * Errors: functions that return a pointer return NULL, all others -1, and set errno:
  *   EINVAL  a node that the machine does not have, an owner that nobody is or can become, an
  *           alignment that is no power of two

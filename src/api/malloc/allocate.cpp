@@ -5,8 +5,10 @@
 
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
+#include "base/atomic.h"
 #include "heap/process/bound_heap.h"
 #include "heap/thread/waiting.h"
+#include "options/options.h"
 
 namespace numalloc::api {
 
@@ -129,7 +131,11 @@ void* reallocate(void* p, Bytes n, const char* call) {
     if (const auto next = NUMALLOC_ASIDE(realloc)) return next(p, n);
     const Location at = locate_object(p, call);
     if (is_in_bound_heap(at)) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
-    return reallocate_with(at, p, n, call, true, node_of(attached_heap), [](Bytes bytes) {
+    // A block that must move stays on its node, where somebody put it, unless it is the thread's own.
+    const NodeId own = node_of(attached_heap);
+    const NodeId to = load_relaxed(options().realloc_keeps_node) ? process_heap.node_of(at) : own;
+    if (to != own) return reallocate_with(at, p, n, call, true, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
+    return reallocate_with(at, p, n, call, true, own, [](Bytes bytes) {
         void* q = allocate_fast(bytes);
         return q != nullptr ? q : allocate_slow(bytes).p;
     });

@@ -4,6 +4,7 @@
  *   places phases serial|all   what main and a thread get by malloc, before and after the thread begins
  *   places only NODES          what main and a thread get by malloc is on NODES
  *   places chosen NODES TEXT   the same by numalloc_set_thread_placement(TEXT), and not for other threads
+ *   places kept yes|no         realloc from another node: the block stays, or goes to the caller's
  *   places moved               numalloc_move and numalloc_rehome_thread
  *   places full NODE           by strict binding, until ENOMEM; all on NODE
  *   places allowed NODES       other nodes are ENXIO, and unknown ones EINVAL */
@@ -68,6 +69,48 @@ static void on_node(void) {
                 expect(pages_elsewhere(p, sizes[s] * 2, nodes[(i + k) % node_count], NULL) == 0, "realloc is elsewhere");
                 if (k % 3) free(p); /* what stays makes the next one fresh */
             }
+}
+
+/* A block with a place, resized by a thread of another node, by realloc and by psm_realloc. */
+static void check_kept(char *p, size_t size, int node, int wanted, bool by_psm) {
+    memset(p, 6, size);
+    for (size_t n = size * 3; n <= size * 27; n *= 3) {
+        uintptr_t was = (uintptr_t)p;
+        p = by_psm ? API(psm_realloc)(p, n) : realloc(p, n);
+        if (!by_psm && (uintptr_t)p != was) node = wanted; /* else it has room where it is */
+        expect(p && p[0] == 6 && p[n / 3 - 1] == 6, "a block of %zu bytes has changed", n / 3);
+        memset(p, 6, n);
+        expect(pages_elsewhere(p, n, node, NULL) == 0, "%s to %zu bytes is not on node %d", by_psm ? "psm_realloc" : "realloc", n, node);
+    }
+    expect(by_psm || node == wanted || size > 524288, "no realloc had to move the block");
+    free(p);
+}
+
+static void kept(bool stays) {
+    for (int caller = 0; caller < node_count; caller += 3) {
+        pin_to_cpu(cpu_of_node(nodes[caller]));
+        free(malloc(100)); /* the thread's heap follows */
+        for (int i = 0; i < node_count; i++)
+            for (int s = 0; s < SIZES; s++) {
+                int wanted = stays ? nodes[i] : nodes[caller];
+                for (int by_psm = 0; by_psm < 2; by_psm++)
+                    check_kept(API(numalloc_malloc_on_node)(sizes[s] / 4 + 1, nodes[i]), sizes[s] / 4 + 1, nodes[i], wanted, by_psm);
+                int home = API(psm_owner_node)(i + 1);
+                check_kept(API(psm_alloc)(sizes[s] / 4 + 1, i + 1), sizes[s] / 4 + 1, home, stays ? home : nodes[caller], false);
+            }
+        numalloc_heap *heap = API(numalloc_heap_create)(nodes[(caller + 1) % node_count]);
+        for (int s = 0; s < SIZES; s++)
+            check_kept(API(numalloc_heap_malloc)(heap, sizes[s] / 4 + 1), sizes[s] / 4 + 1, nodes[(caller + 1) % node_count], nodes[(caller + 1) % node_count], false);
+        API(numalloc_heap_destroy)(heap);
+        uint64_t on[SHOWN_NODES] = {0}, places = 0;
+        size_t size = 64 * PAGE;
+        char *p = realloc(API(numalloc_malloc_interleaved)(100), size);
+        memset(p, 1, size);
+        pages_elsewhere(p, size, 0, on);
+        for (int i = 0; i < node_count; i++) places += on[nodes[i]] > 0;
+        expect(places == (stays ? (uint64_t)node_count : 1), "an interleaved block is on %llu nodes", (unsigned long long)places);
+        free(p);
+    }
 }
 
 static void check_interleaved(char *p, size_t size) {
@@ -244,6 +287,7 @@ int main(int count, char **words) {
     else if (!strcmp(words[1], "phases")) phases(!strcmp(words[2], "all"));
     else if (!strcmp(words[1], "only")) only_on(parse_set(words[2]));
     else if (!strcmp(words[1], "chosen")) chosen(parse_set(words[2]), words[3]);
+    else if (!strcmp(words[1], "kept")) kept(!strcmp(words[2], "yes"));
     else if (!strcmp(words[1], "moved")) moved();
     else if (!strcmp(words[1], "full")) full((int)number(words[2], "NODE"));
     else if (!strcmp(words[1], "allowed")) allowed(parse_set(words[2]));

@@ -16,6 +16,7 @@ GOOD = {
     "memory_binding": ["preferred", "strict", "none"],
     "memory": ["local", "interleave"],
     "interleave": ["off", "serial", "all"],
+    "realloc_keeps_node": ["0", "1", "no"],
     "thp": ["system", "on", "off"],
     "purge_delay": ["0", "-1", "1000", "50ms", "2s"],
     "reserve": ["0", "64G", "512M", "8589934592"],
@@ -32,6 +33,7 @@ BAD = {
     "memory": ["remote", "preferred", "preferred:", "preferred:x", "preferred:0,1", "preferred:1024", "bind:", "bind:3-1", "bind:0;1",
                "bind:0-99999", "local "],
     "interleave": ["some", "1"],
+    "realloc_keeps_node": ["2", "local"],
     "thp": ["perhaps"],
     "purge_delay": ["soon", "-5", "10 minutes", "99999999999999999999"],
     "reserve": ["lots", "-1", "5Q"],
@@ -39,7 +41,7 @@ BAD = {
     "profile": ["often", "2G", "-1", "512 K"],
     "verbose": ["2", "yes please"],
 }
-ACCEPTED = {"binding": "saturate", "memory_binding": "strict", "memory": "bind:NODES", "interleave": "serial", "thp": "off", "purge_delay": "ms", "reserve": "G", "deepbind": "keep", "profile": "512K", "verbose": "1"}
+ACCEPTED = {"binding": "saturate", "memory_binding": "strict", "memory": "bind:NODES", "interleave": "serial", "realloc_keeps_node": "yes", "thp": "off", "purge_delay": "ms", "reserve": "G", "deepbind": "keep", "profile": "512K", "verbose": "1"}
 failures = []
 
 
