@@ -31,9 +31,19 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 
+/* GCC warns where a block goes to another function than these. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#define NUMALLOC_FREED_BY(function) __attribute__((malloc(function, 1)))
+#else
+#define NUMALLOC_FREED_BY(function)
+#endif
 #if defined(__GNUC__)
-#define NUMALLOC_ALLOCATES __attribute__((malloc, warn_unused_result))
+#define NUMALLOC_ALLOCATES                                                                             \
+    __attribute__((malloc, warn_unused_result)) NUMALLOC_FREED_BY(free) NUMALLOC_FREED_BY(realloc)     \
+        NUMALLOC_FREED_BY(psm_free) NUMALLOC_FREED_BY(numalloc_psm_free) NUMALLOC_FREED_BY(psm_realloc) \
+            NUMALLOC_FREED_BY(numalloc_psm_realloc)
 #define NUMALLOC_RESIZES __attribute__((warn_unused_result))
 #define NUMALLOC_SIZE(...) __attribute__((alloc_size(__VA_ARGS__)))
 #define NUMALLOC_ALIGN(argument) __attribute__((alloc_align(argument)))
@@ -50,6 +60,14 @@ extern "C" {
 #else
 #define NUMALLOC_NOEXCEPT
 #endif
+
+/* As realloc(), and the block stays on its node, or interleaved. Of NULL, a block of the calling thread's own. NULL
+ * leaves `p` as it was; size 0 frees `p` and returns NULL. */
+void *psm_realloc(void *p, size_t bytes) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES NUMALLOC_SIZE(2);
+void *numalloc_psm_realloc(void *p, size_t bytes) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES NUMALLOC_SIZE(2);
+/* free(), whichever library's free() the caller would get. NULL is ignored. */
+void psm_free(void *p) NUMALLOC_NOEXCEPT;
+void numalloc_psm_free(void *p) NUMALLOC_NOEXCEPT;
 
 /* ---- The library. */
 
@@ -139,6 +157,21 @@ long long numalloc_node_free_memory(int node) NUMALLOC_NOEXCEPT;
  * where the kernel does not tell (on a machine of one node: that one). */
 int numalloc_node_of(const void *p) NUMALLOC_NOEXCEPT;
 
+/* ---- Where memory lies: pages by node, as the kernel says now. Each call adds to on_node[n] the pages that
+ * lie on node n, for n below `nodes`, so that several calls add up; `on_node` is the caller's, zeroed by the
+ * caller, and may be NULL when `nodes` is 0. Pages are the system's (sysconf(_SC_PAGESIZE)), those of huge
+ * pages as well; a page that the memory only touches counts whole. Pages that were never written, are swapped
+ * out or not mapped lie nowhere and do not count. Returns how many were found on any node, 0 for size 0.
+ *
+ * The kernel is asked by move_pages(2) without nodes, 512 pages a call. Where it refuses (containers): on a
+ * machine of one node mincore(2) answers instead, and a page that was only read may count; on others -1 with
+ * EPERM or ENOSYS, and nothing was added unless the refusal began meanwhile. */
+
+/* Of `bytes` from `p`, any memory of the process. EINVAL for a range that goes beyond the end of addresses. */
+long long numalloc_pages_of_range(const void *p, size_t bytes, size_t *on_node, int nodes) NUMALLOC_NOEXCEPT;
+/* Of all usable bytes of a block. EINVAL for what is no block of ours in use. */
+long long numalloc_pages_of_block(const void *p, size_t *on_node, int nodes) NUMALLOC_NOEXCEPT;
+
 /* The node of the CPU on which the calling thread runs now; no system call on the usual path. */
 int numalloc_current_node(void) NUMALLOC_NOEXCEPT;
 
@@ -153,6 +186,21 @@ void *numalloc_realloc_on_node(void *p, size_t size, int node) NUMALLOC_NOEXCEPT
 /* Any power of two; any size. */
 void *numalloc_aligned_alloc_on_node(size_t alignment, size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
     NUMALLOC_SIZE(2) NUMALLOC_ALIGN(1);
+
+/* ---- Sizes, blocks in place, many blocks at once. For blocks of every place. */
+
+/* The usable bytes of a block that malloc(size) would return: asking for as many costs no memory more. Of size 0
+ * the smallest block's. 0 for a size that no block can have. Does not fail. */
+size_t numalloc_good_size(size_t size) NUMALLOC_NOEXCEPT;
+/* Makes a block longer or shorter where it is, as near to `size` bytes as that goes, and moves nothing. Returns
+ * the usable bytes afterwards, which are fewer than `size` where the block cannot grow, and does not fail.
+ * `p` is a block in use; size 0 is 1. No other thread may move, resize or free it meanwhile. */
+size_t numalloc_resize_in_place(void *p, size_t size) NUMALLOC_NOEXCEPT;
+/* `count` blocks of malloc(size), owned like any other, written to `blocks`. Returns how many there are: fewer than
+ * `count`, with ENOMEM, where memory ends; those are good. */
+size_t numalloc_malloc_batch(size_t size, void **blocks, size_t count) NUMALLOC_NOEXCEPT;
+/* free() of each; NULL among them is ignored. */
+void numalloc_free_batch(void *const *blocks, size_t count) NUMALLOC_NOEXCEPT;
 
 /* ---- Memory that lies on all usable nodes, page by page in turn, by the kernel's weights where it has
  * some (/sys/kernel/mm/mempolicy/weighted_interleave). Small blocks are packed like others, so the page
@@ -179,11 +227,6 @@ void *psm_alloc(size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NU
 void *psm_calloc(size_t count, size_t size, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
 void *psm_aligned_alloc(size_t alignment, size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(2)
     NUMALLOC_ALIGN(1);
-/* As realloc(), and the block stays on its node. Of NULL, a block of the calling thread's own. */
-void *psm_realloc(void *p, size_t bytes) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES NUMALLOC_SIZE(2);
-/* free(). */
-void psm_free(void *p) NUMALLOC_NOEXCEPT;
-
 /* The node of an owner: where psm_alloc() puts its blocks. */
 int psm_owner_node(int owner) NUMALLOC_NOEXCEPT;
 /* The calling thread's number. Does not fail. */
@@ -191,6 +234,15 @@ int psm_self(void) NUMALLOC_NOEXCEPT;
 /* From now on the calling thread's number is `owner`, 0 to 65535. Where the number's node is known already
  * the thread moves there. Several threads may have one number. Returns 0. */
 int psm_register(int owner) NUMALLOC_NOEXCEPT;
+
+/* The same functions by names that no other library has; psm_ is the paper's. */
+void *numalloc_psm_alloc(size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
+void *numalloc_psm_calloc(size_t count, size_t size, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
+void *numalloc_psm_aligned_alloc(size_t alignment, size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(2)
+    NUMALLOC_ALIGN(1);
+int numalloc_psm_owner_node(int owner) NUMALLOC_NOEXCEPT;
+int numalloc_psm_self(void) NUMALLOC_NOEXCEPT;
+int numalloc_psm_register(int owner) NUMALLOC_NOEXCEPT;
 
 /* ---- Heaps of the program's own, each on one node: for an arena, a query, a graph. What is allocated in
  * one can be freed object by object, by free() from any thread, and all at once, without a walk over
@@ -223,11 +275,24 @@ void *numalloc_heap_aligned_alloc(numalloc_heap *heap, size_t alignment, size_t 
 void *numalloc_heap_realloc(numalloc_heap *heap, void *p, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES NUMALLOC_SIZE(3);
 
 /* The node that it was created on. Does not fail. */
-int numalloc_heap_node(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
+int numalloc_heap_node(const numalloc_heap *heap) NUMALLOC_NOEXCEPT;
 /* Bytes of the objects in use, each rounded up to its size class; and bytes that the heap holds for them
  * and for others to come. */
-size_t numalloc_heap_used(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
-size_t numalloc_heap_held(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
+size_t numalloc_heap_used(const numalloc_heap *heap) NUMALLOC_NOEXCEPT;
+size_t numalloc_heap_held(const numalloc_heap *heap) NUMALLOC_NOEXCEPT;
+/* From now on the heap takes no more memory where it would hold more than `bytes`: such calls are ENOMEM. What
+ * it holds stays, also above the limit. SIZE_MAX, the beginning: no limit. Does not fail. */
+void numalloc_heap_set_limit(numalloc_heap *heap, size_t bytes) NUMALLOC_NOEXCEPT;
+/* 1 where `p` points into memory that the heap holds, else 0; any pointer. Exact while nobody frees what is there.
+ * Takes no lock. Does not fail. */
+int numalloc_heap_contains(const numalloc_heap *heap, const void *p) NUMALLOC_NOEXCEPT;
+/* Calls `visit` for each object in use, in no order, with its usable bytes. Until it returns nobody may
+ * allocate, resize or free in the heap, `visit` neither. */
+void numalloc_heap_visit(const numalloc_heap *heap, void (*visit)(void *object, size_t bytes, void *argument), void *argument)
+    NUMALLOC_NOEXCEPT;
+/* Of all memory that the heap holds; see numalloc_pages_of_range(). Nobody may use the heap meanwhile. A page that
+ * two parts of the heap share, on systems with pages above 32 KiB, counts twice. */
+long long numalloc_pages_of_heap(const numalloc_heap *heap, size_t *on_node, int nodes) NUMALLOC_NOEXCEPT;
 
 /* ---- Placement of what malloc() and its family serve. */
 

@@ -13,6 +13,7 @@ using namespace numalloc::api;
 namespace {
 
 BoundHeap* inner(numalloc_heap* h) { return reinterpret_cast<BoundHeap*>(h); }
+const BoundHeap* inner(const numalloc_heap* h) { return reinterpret_cast<const BoundHeap*>(h); }
 
 Allocation allocate(numalloc_heap* h, Bytes n, Bytes alignment) {
     if (n > largest_request || alignment > largest_request) return {no_memory()};
@@ -73,12 +74,33 @@ NUMALLOC_EXPORT void* numalloc_heap_realloc(numalloc_heap* h, void* p, size_t si
     return q != nullptr ? q : no_memory();
 }
 
-NUMALLOC_EXPORT int numalloc_heap_node(numalloc_heap* h) noexcept {
+NUMALLOC_EXPORT int numalloc_heap_node(const numalloc_heap* h) noexcept {
     return static_cast<int>(os::topology().os_node(inner(h)->node()));
 }
 
-NUMALLOC_EXPORT size_t numalloc_heap_used(numalloc_heap* h) noexcept { return inner(h)->use().used; }
+NUMALLOC_EXPORT size_t numalloc_heap_used(const numalloc_heap* h) noexcept { return inner(h)->use().used; }
 
-NUMALLOC_EXPORT size_t numalloc_heap_held(numalloc_heap* h) noexcept { return inner(h)->use().held; }
+NUMALLOC_EXPORT size_t numalloc_heap_held(const numalloc_heap* h) noexcept { return inner(h)->use().held; }
+
+NUMALLOC_EXPORT void numalloc_heap_set_limit(numalloc_heap* h, size_t bytes) noexcept { inner(h)->set_limit(bytes); }
+
+NUMALLOC_EXPORT int numalloc_heap_contains(const numalloc_heap* h, const void* p) noexcept {
+    const Location at = locate(p);
+    return at.found == Found::bound && BoundHeap::of(at) == inner(h) ? 1 : 0;
+}
+
+NUMALLOC_EXPORT void numalloc_heap_visit(const numalloc_heap* h, void (*visit)(void* object, size_t bytes, void* argument),
+                                         void* argument) noexcept {
+    struct Visitor {
+        void (*visit)(void* object, size_t bytes, void* argument);
+        void* argument;
+    } visitor{visit, argument};
+    inner(h)->each_object(
+        [](void* context, void* object, Bytes bytes) {
+            const auto* const v = static_cast<const Visitor*>(context);
+            v->visit(object, bytes, v->argument);
+        },
+        &visitor);
+}
 
 }  // extern "C"

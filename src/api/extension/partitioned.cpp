@@ -76,4 +76,14 @@ NUMALLOC_EXPORT int psm_register(int owner) noexcept {
     return 0;
 }
 
+#define NUMALLOC_SAME_AS(name) __attribute__((alias(#name), visibility("default")))
+void* numalloc_psm_alloc(size_t, int) noexcept NUMALLOC_SAME_AS(psm_alloc);
+void* numalloc_psm_calloc(size_t, size_t, int) noexcept NUMALLOC_SAME_AS(psm_calloc);
+void* numalloc_psm_aligned_alloc(size_t, size_t, int) noexcept NUMALLOC_SAME_AS(psm_aligned_alloc);
+void* numalloc_psm_realloc(void*, size_t) noexcept NUMALLOC_SAME_AS(psm_realloc);
+void numalloc_psm_free(void*) noexcept NUMALLOC_SAME_AS(psm_free);
+int numalloc_psm_owner_node(int) noexcept NUMALLOC_SAME_AS(psm_owner_node);
+int numalloc_psm_self(void) noexcept NUMALLOC_SAME_AS(psm_self);
+int numalloc_psm_register(int) noexcept NUMALLOC_SAME_AS(psm_register);
+
 }  // extern "C"

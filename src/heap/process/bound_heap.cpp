@@ -9,8 +9,7 @@ namespace numalloc {
 
 namespace {
 
-constexpr std::uint16_t no_object = 0xFFFF;
-static_assert(small_limit / granule < no_object, "a freed object is known by its granule in the bag");
+static_assert(small_limit / granule < BoundHeap::no_object, "a freed object is known by its granule in the bag");
 
 char* start_of(BagNumber number) {
     return reinterpret_cast<char*>(process_heap.space().region(0) + (Address{number.value} << bag_shift));
@@ -88,16 +87,36 @@ void BoundHeap::add_bag(ClassId c, void* start) {
     enlist(available_[c.value], number_at(start));
 }
 
+void BoundHeap::set_limit(Bytes bytes) {
+    os::Guard guard(lock_);
+    limit_ = bytes;
+}
+
+// Memory is taken without the lock: until it is here, or is not, it counts already.
+bool BoundHeap::promise(Bytes bytes) {
+    const Bytes all = held_ + promised_;
+    if (all > limit_ || bytes > limit_ - all) return false;
+    promised_ += bytes;
+    return true;
+}
+
 Allocation BoundHeap::allocate_small(ClassId c) {
     const ClassShape& shape = shape_of(c);
     lock_.lock();
     if (available_[c.value] == no_number) {
+        const bool allowed = promise(shape.bags * bag_bytes);
         // Without the lock: the nearest node that has room may have to be opened first.
         lock_.unlock();
+        if (!allowed) return {};
         void* const block = process_heap.take_big(node_, shape.bags * bag_bytes, 1, BagState::bound_small, c);
-        if (block == nullptr) return {};
         lock_.lock();
-        add_bag(c, block);
+        promised_ -= shape.bags * bag_bytes;
+        if (block != nullptr) add_bag(c, block);
+        // Another thread may have brought one meanwhile, or freed an object.
+        if (available_[c.value] == no_number) {
+            lock_.unlock();
+            return {};
+        }
     }
     const BagNumber number = available_[c.value];
     Bag& bag = entry_of(number);
@@ -122,13 +141,24 @@ Allocation BoundHeap::allocate_small(ClassId c) {
 }
 
 void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
+    // As much as the run will have, or no request at all.
+    const Bytes promised = Bytes{PageHeap::whole_pages(bags_for(n))} << bag_shift;
+    {
+        os::Guard guard(lock_);
+        if (!promise(promised)) return nullptr;
+    }
     void* const block = process_heap.take_big(node_, n, alignment, BagState::bound_big);
-    if (block == nullptr) return nullptr;
+    if (block == nullptr) {
+        os::Guard guard(lock_);
+        promised_ -= promised;
+        return nullptr;
+    }
     const BagNumber number = number_at(block);
     Bag& bag = entry_of(number);
     bag.bound = {this, no_number, no_number, no_object, 0};
     const Bytes bytes = Bytes{bag.run} << bag_shift;
     os::Guard guard(lock_);
+    promised_ -= promised;
     enlist(rest_, number);
     used_ += bytes;
     held_ += bytes;
@@ -201,15 +231,23 @@ const char* BoundHeap::free(Location at, void* p) {
 bool BoundHeap::resize_big(Location at, std::uint32_t bags) {
     bags = PageHeap::whole_pages(bags);
     const Bytes before = size_of(at);
-    if (at.class_id != no_class || !at.owner->pages.resize(at.bag, bags)) return false;
+    if (at.class_id != no_class) return false;
     BoundHeap* const heap = of(at);
+    const Bytes more = (Bytes{bags} << bag_shift) > before ? (Bytes{bags} << bag_shift) - before : 0;
+    {
+        os::Guard guard(heap->lock_);
+        if (more != 0 && !heap->promise(more)) return false;
+    }
+    const bool resized = at.owner->pages.resize(at.bag, bags);
     os::Guard guard(heap->lock_);
+    heap->promised_ -= more;
+    if (!resized) return false;
     heap->used_ += (Bytes{bags} << bag_shift) - before;
     heap->held_ += (Bytes{bags} << bag_shift) - before;
     return true;
 }
 
-BoundHeap::Use BoundHeap::use() {
+BoundHeap::Use BoundHeap::use() const {
     os::Guard guard(lock_);
     return {used_, held_};
 }

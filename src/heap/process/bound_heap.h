@@ -42,11 +42,22 @@ public:
     // Resizes a big object where it is. false where that cannot be, and for a small one.
     static bool resize_big(Location at, std::uint32_t bags);
 
+    // From now on it takes no more memory where it would hold more than `bytes`.
+    void set_limit(Bytes bytes) NUMALLOC_EXCLUDES(lock_);
+
+    // Every run, and every object in use, in no order; nobody may allocate, resize or free in the heap meanwhile, so no lock is
+    // held while `visit` runs.
+    using Visit = void (*)(void* context, void* start, Bytes bytes);
+    void each_run(Visit visit, void* context) const NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;
+    void each_object(Visit visit, void* context) const NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;
+
+    static constexpr std::uint16_t no_object = 0xFFFF;
+
     struct Use {
         Bytes used = 0;  // of objects, rounded up to their classes
         Bytes held = 0;  // of bags
     };
-    Use use() NUMALLOC_EXCLUDES(lock_);
+    Use use() const NUMALLOC_EXCLUDES(lock_);
     void validate() NUMALLOC_EXCLUDES(lock_);
 
 private:
@@ -54,16 +65,19 @@ private:
     Allocation allocate_small(ClassId c) NUMALLOC_EXCLUDES(lock_);
     void* allocate_big(Bytes n, Bytes alignment) NUMALLOC_EXCLUDES(lock_);
     void add_bag(ClassId c, void* start) NUMALLOC_REQUIRES(lock_);
+    bool promise(Bytes bytes) NUMALLOC_REQUIRES(lock_);
     const char* free_small(Location at, Bag& bag, void* p) NUMALLOC_EXCLUDES(lock_);
     BagNumber& list_of(const Bag& bag) NUMALLOC_REQUIRES(lock_);
     void enlist(BagNumber& list, BagNumber number) NUMALLOC_REQUIRES(lock_);
     void unlist(BagNumber& list, BagNumber number) NUMALLOC_REQUIRES(lock_);
     void give_all(BagNumber& list) NUMALLOC_REQUIRES(lock_);
 
-    os::Lock<os::LockRank::bound_heap> lock_;
+    mutable os::Lock<os::LockRank::bound_heap> lock_;
     NodeId node_;  // constant
     Bytes used_ NUMALLOC_GUARDED_BY(lock_) = 0;
     Bytes held_ NUMALLOC_GUARDED_BY(lock_) = 0;
+    Bytes promised_ NUMALLOC_GUARDED_BY(lock_) = 0;  // being taken by some thread
+    Bytes limit_ NUMALLOC_GUARDED_BY(lock_) = ~Bytes{0};
     BagNumber rest_ NUMALLOC_GUARDED_BY(lock_);
     BagNumber available_[class_count] NUMALLOC_GUARDED_BY(lock_);
 };

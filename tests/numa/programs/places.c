@@ -5,6 +5,7 @@
  *   places only NODES          what main and a thread get by malloc is on NODES
  *   places chosen NODES TEXT   the same by numalloc_set_thread_placement(TEXT), and not for other threads
  *   places kept yes|no         realloc from another node: the block stays, or goes to the caller's
+ *   places where               numalloc_pages_of_..., beside what the kernel says
  *   places moved               numalloc_move and numalloc_rehome_thread
  *   places full NODE           by strict binding, until ENOMEM; all on NODE
  *   places allowed NODES       other nodes are ENXIO, and unknown ones EINVAL */
@@ -190,6 +191,41 @@ static void chosen(uint64_t wanted, const char *text) {
     expect(got == only(current_node()), "main's memory is on %#llx afterwards", (unsigned long long)got);
 }
 
+static void check_where(const char *what, long long found, const size_t *got, const uint64_t *wanted) {
+    long long all = 0;
+    for (int n = 0; n < SHOWN_NODES; n++) {
+        all += (long long)wanted[n];
+        expect(got[n] == wanted[n], "%s: %zu pages on node %d, not %llu", what, got[n], n, (unsigned long long)wanted[n]);
+    }
+    expect(found == all, "%s: %lld pages, not %lld: %s", what, found, all, strerror(errno));
+}
+
+static void where(void) {
+    for (int i = 0; i < node_count; i++) {
+        size_t got[SHOWN_NODES] = {0}, size = 600 * PAGE;
+        uint64_t wanted[SHOWN_NODES] = {0};
+        char *p = API(numalloc_malloc_on_node)(size, nodes[i]);
+        char *q = API(numalloc_malloc_interleaved)(size);
+        memset(p, 1, API(numalloc_good_size)(size));
+        memset(q, 1, size);
+        pages_elsewhere(p, API(numalloc_good_size)(size), 0, wanted);
+        check_where("a block", API(numalloc_pages_of_block)(p, got, SHOWN_NODES), got, wanted);
+        expect(got[nodes[i]] == API(numalloc_good_size)(size) / PAGE, "the block is not on node %d", nodes[i]);
+        long long first = (long long)got[nodes[i]];
+        pages_elsewhere(q, size, 0, wanted);
+        check_where("with a range", first + API(numalloc_pages_of_range)(q, size, got, SHOWN_NODES), got, wanted);
+        expect(got[nodes[(i + 1) % node_count]] > 0, "no interleaved page on node %d", nodes[(i + 1) % node_count]);
+        free(p), free(q);
+        numalloc_heap *heap = API(numalloc_heap_create)(nodes[i]);
+        size_t in_heap[SHOWN_NODES] = {0};
+        for (int k = 0; k < 1000; k++) memset(API(numalloc_heap_malloc)(heap, (size_t)k * 7), 1, (size_t)k * 7);
+        memset(API(numalloc_heap_malloc)(heap, size), 1, size);
+        long long found = API(numalloc_pages_of_heap)(heap, in_heap, SHOWN_NODES);
+        expect(found > 1400 && in_heap[nodes[i]] == (size_t)found, "a heap: %lld pages, %zu on its node", found, in_heap[nodes[i]]);
+        API(numalloc_heap_destroy)(heap);
+    }
+}
+
 static _Atomic int stage;
 static void *moved_thread(void *unused) {
     (void)unused;
@@ -288,6 +324,7 @@ int main(int count, char **words) {
     else if (!strcmp(words[1], "only")) only_on(parse_set(words[2]));
     else if (!strcmp(words[1], "chosen")) chosen(parse_set(words[2]), words[3]);
     else if (!strcmp(words[1], "kept")) kept(!strcmp(words[2], "yes"));
+    else if (!strcmp(words[1], "where")) where();
     else if (!strcmp(words[1], "moved")) moved();
     else if (!strcmp(words[1], "full")) full((int)number(words[2], "NODE"));
     else if (!strcmp(words[1], "allowed")) allowed(parse_set(words[2]));

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
@@ -165,6 +166,96 @@ TEST_F(Heaps, errors) {
     EXPECT_EQ(errno, EINVAL);
     EXPECT_NE(numalloc_heap_malloc(heap_, 0), numalloc_heap_malloc(heap_, 0));
     numalloc_heap_destroy(nullptr);
+}
+
+TEST_F(Heaps, contain_their_own_memory) {
+    numalloc_heap* other = numalloc_heap_create(node_);
+    for (std::size_t n : {std::size_t{20}, std::size_t{30000}, std::size_t{2000000}}) {
+        auto* p = static_cast<char*>(numalloc_heap_malloc(heap_, n));
+        EXPECT_EQ(numalloc_heap_contains(heap_, p), 1);
+        EXPECT_EQ(numalloc_heap_contains(heap_, p + n - 1), 1);
+        EXPECT_EQ(numalloc_heap_contains(other, p), 0);
+        void* q = malloc(n);
+        EXPECT_EQ(numalloc_heap_contains(heap_, q), 0);
+        free(q);
+    }
+    EXPECT_EQ(numalloc_heap_contains(heap_, &other), 0);
+    EXPECT_EQ(numalloc_heap_contains(heap_, nullptr), 0);
+    numalloc_heap_destroy(other);
+}
+
+TEST_F(Heaps, a_limit_holds_and_can_be_raised) {
+    numalloc_heap_set_limit(heap_, 1 << 20);
+    std::size_t objects = 0;
+    errno = 0;
+    while (numalloc_heap_malloc(heap_, 1000) != nullptr) ASSERT_LT(++objects, 2000u);
+    EXPECT_EQ(errno, ENOMEM);
+    EXPECT_GT(objects, 900u);
+    EXPECT_LE(numalloc_heap_held(heap_), std::size_t{1} << 20);
+    errno = 0;
+    EXPECT_EQ(numalloc_heap_malloc(heap_, 600000), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    numalloc_heap_set_limit(heap_, 3 << 20);
+    void* big = numalloc_heap_malloc(heap_, 1 << 20);
+    ASSERT_NE(big, nullptr);
+    EXPECT_EQ(realloc(big, 8 << 20), nullptr);
+    numalloc_heap_set_limit(heap_, 0);
+    EXPECT_EQ(numalloc_heap_malloc(heap_, 1000), nullptr);
+    free(big);
+    numalloc_heap_reset(heap_);
+    EXPECT_EQ(numalloc_heap_malloc(heap_, 1), nullptr);
+    numalloc_heap_set_limit(heap_, SIZE_MAX);
+    EXPECT_NE(numalloc_heap_malloc(heap_, 9000000), nullptr);
+}
+
+TEST_F(Heaps, a_limit_holds_for_many_threads) {
+    numalloc_heap_set_limit(heap_, 2 << 20);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < 3000; ++i) {
+                void* p = numalloc_heap_malloc(heap_, static_cast<std::size_t>(i * 397 % 70000));
+                if (i % 3 == t % 3) free(p);
+                EXPECT_LE(numalloc_heap_held(heap_), std::size_t{2} << 20);
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(Heaps, big_objects_grow_where_they_are) {
+    auto* p = static_cast<char*>(numalloc_heap_malloc(heap_, 2 << 20));
+    numalloc_resize_in_place(p, 1 << 20);
+    EXPECT_EQ(numalloc_heap_used(heap_), std::size_t{1} << 20);
+    EXPECT_EQ(realloc(p, 2 << 20), p);
+    EXPECT_EQ(numalloc_heap_used(heap_), std::size_t{2} << 20);
+}
+
+TEST_F(Heaps, a_visitor_sees_each_object_once) {
+    std::vector<void*> objects;
+    for (int i = 0; i < 3000; ++i) objects.push_back(numalloc_heap_malloc(heap_, static_cast<std::size_t>(i) * 37 % 5000 + (i % 500 == 0 ? 600000 : 0)));
+    for (std::size_t i = 0; i < objects.size(); i += 3) {
+        free(objects[i]);
+        objects[i] = nullptr;
+    }
+    struct Seen {
+        std::vector<void*> objects;
+        std::size_t bytes = 0;
+    } seen;
+    seen.objects.reserve(objects.size());
+    numalloc_heap_visit(
+        heap_,
+        [](void* object, std::size_t bytes, void* argument) {
+            auto* const s = static_cast<Seen*>(argument);
+            s->objects.push_back(object);
+            s->bytes += bytes;
+            EXPECT_EQ(malloc_usable_size(object), bytes);
+        },
+        &seen);
+    EXPECT_EQ(seen.bytes, numalloc_heap_used(heap_));
+    std::erase(objects, nullptr);
+    std::sort(objects.begin(), objects.end());
+    std::sort(seen.objects.begin(), seen.objects.end());
+    EXPECT_EQ(seen.objects, objects);
 }
 
 std::size_t resident() {

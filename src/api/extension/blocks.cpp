@@ -1,0 +1,51 @@
+// Sizes before the call, blocks that are resized where they are, and many at once.
+#include <malloc.h>
+
+#include "api/export.h"
+#include "api/extension/on_node.h"
+#include "heap/process/bound_heap.h"
+#include "heap/profile/profile.h"
+#include "numalloc/numalloc.h"
+
+using namespace numalloc;
+using namespace numalloc::api;
+
+extern "C" {
+
+NUMALLOC_EXPORT size_t numalloc_good_size(size_t size) noexcept {
+    if (size <= small_limit) return shape_of(class_of(max_of<Bytes>(size, 1))).size;
+    const std::uint32_t bags = bags_for(size);
+    return bags == 0 ? 0 : Bytes{PageHeap::whole_pages(bags)} << bag_shift;
+}
+
+NUMALLOC_EXPORT size_t numalloc_resize_in_place(void* p, size_t size) noexcept {
+    if (const auto next = NUMALLOC_ASIDE(malloc_usable_size)) return next(p);
+    const Location at = locate_object(p, "numalloc_resize_in_place");
+    // Nowhere else: no_node is no heap's. The heap profile wants a free and a malloc for each resizing.
+    const bool may_change = (at.found == Found::big || at.found == Found::bound) && !profile::on();
+    if (may_change) process_heap.resize(at, size, true, no_node);
+    return size_of(at);
+}
+
+NUMALLOC_EXPORT size_t numalloc_malloc_batch(size_t size, void** blocks, size_t count) noexcept {
+    for (size_t i = 0; i < count; ++i) {
+        void* p = allocate_fast(size);
+        if (p == nullptr) p = allocate_slow(size).p;
+        if (p == nullptr) {
+            const auto next = NUMALLOC_ASIDE(malloc);
+            p = next != nullptr ? next(size) : no_memory();
+        }
+        if (p == nullptr) return i;
+        blocks[i] = p;
+    }
+    return count;
+}
+
+NUMALLOC_EXPORT void numalloc_free_batch(void* const* blocks, size_t count) noexcept {
+    for (size_t i = 0; i < count; ++i) {
+        const Freed freed = push(this_thread_heap, blocks[i]);
+        if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(blocks[i], freed, "numalloc_free_batch");
+    }
+}
+
+}  // extern "C"
