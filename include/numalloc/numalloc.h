@@ -33,6 +33,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "node_set.h"
+
 /* GCC warns where a block goes to another function than these. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
 #define NUMALLOC_FREED_BY(function) __attribute__((malloc(function, 1)))
@@ -187,6 +189,46 @@ void *numalloc_realloc_on_node(void *p, size_t size, int node) NUMALLOC_NOEXCEPT
 void *numalloc_aligned_alloc_on_node(size_t alignment, size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
     NUMALLOC_SIZE(2) NUMALLOC_ALIGN(1);
 
+/* ---- Sets of nodes (node_set.h). Functions that take one: EINVAL for an empty set and for nodes that the machine
+ * does not have, ENXIO for nodes that this process may not use. */
+
+/* A set from libnuma's syntax: "0-3,8", "all" (all usable nodes), "" (none); "!2" is all usable nodes but these, and
+ * "+0-1" counts the usable nodes from 0. Returns 0. EINVAL for another text, EINVAL or ENXIO for a node as above; then
+ * `set` is as it was. */
+int numalloc_node_set_parse(const char *text, numalloc_node_set *set) NUMALLOC_NOEXCEPT;
+/* The set as "0-3,8", ended with NUL and cut to `bytes`. Returns the length of the whole text. Does not fail. */
+int numalloc_node_set_print(const numalloc_node_set *set, char *text, size_t bytes) NUMALLOC_NOEXCEPT;
+
+enum numalloc_node_kind {
+    NUMALLOC_NODES_USABLE,
+    NUMALLOC_NODES_WITH_CPUS,
+    NUMALLOC_NODES_MEMORY_ONLY,    /* without CPUs: CXL, HBM in its flat mode, persistent memory */
+    NUMALLOC_NODES_MOST_BANDWIDTH, /* the largest read_bandwidth that the kernel states, as of HBM */
+    NUMALLOC_NODES_SLOWER_TIERS    /* not in the kernel's first memory tier, as CXL and persistent memory */
+};
+/* The usable nodes of a kind, as the kernel's attributes in /sys say now. Returns how many there are, 0 for none.
+ * ENODATA where the kernel says nothing of bandwidth or tiers, EINVAL for another kind. Reads some files. */
+int numalloc_node_set_of_kind(enum numalloc_node_kind kind, numalloc_node_set *set) NUMALLOC_NOEXCEPT;
+
+enum numalloc_policy {
+    NUMALLOC_LOCAL,      /* where the thread belongs; takes no set */
+    NUMALLOC_INTERLEAVE, /* all nodes of the set in turn */
+    NUMALLOC_BIND,       /* the nearest of the set that has room, and no other */
+    NUMALLOC_PREFER      /* the nearest of the set that has room, else the nearest other */
+};
+
+/* A block over a set of nodes; "nearest" is seen from the calling thread. Interleaved, a block above 512 KiB lies on
+ * the nodes page by page, and a smaller one whole on one node, the next one on the next. Freed by free(). realloc() keeps
+ * what a large block has; one that becomes small stays on one of the nodes. EINVAL for NUMALLOC_LOCAL; ENOMEM also where all
+ * nodes of a NUMALLOC_BIND are full. Where the kernel refuses to bind, a large block lies where it is touched first. */
+void *numalloc_malloc_on_set(size_t size, enum numalloc_policy policy, const numalloc_node_set *set) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
+    NUMALLOC_SIZE(1);
+/* The same by weights: weights[i], 1 to 255, is of the i-th node of the set, in order of number (EINVAL for 0). Of a large
+ * block each node has that share, in stripes of pages that are as short as some 512 mappings allow. Of small blocks each
+ * node gets so many in turn. */
+void *numalloc_malloc_weighted(size_t size, const numalloc_node_set *set, const unsigned char *weights) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
+    NUMALLOC_SIZE(1);
+
 /* ---- Sizes, blocks in place, many blocks at once. For blocks of every place. */
 
 /* The usable bytes of a block that malloc(size) would return: asking for as many costs no memory more. Of size 0
@@ -257,6 +299,10 @@ typedef struct numalloc_heap numalloc_heap;
 
 /* A new heap on the node. The caller owns it, until numalloc_heap_destroy(). */
 numalloc_heap *numalloc_heap_create(int node) NUMALLOC_NOEXCEPT;
+/* A new heap over a set of nodes: interleaved page by page, bound, or preferred, as numalloc_malloc_on_set() says of large
+ * blocks, its small objects as well. numalloc_heap_node() is the nearest of them. Big objects of an interleaved or bound
+ * heap do not grow in place. EINVAL for NUMALLOC_LOCAL. */
+numalloc_heap *numalloc_heap_create_on_set(enum numalloc_policy policy, const numalloc_node_set *set) NUMALLOC_NOEXCEPT;
 /* Frees all objects of the heap, and the heap. No thread may use either meanwhile or afterwards. A later
  * free() of such an object ends the program as any invalid free does, unless its memory serves anew. NULL
  * is ignored here; every other function needs a heap. */
@@ -305,6 +351,12 @@ long long numalloc_pages_of_heap(const numalloc_heap *heap, size_t *on_node, int
  * Returns 0. EINVAL for other texts, EINVAL or ENXIO for a node as everywhere. */
 int numalloc_set_thread_placement(const char *placement) NUMALLOC_NOEXCEPT;
 
+/* The same by values: `set` is NULL for NUMALLOC_LOCAL, and may be NULL for NUMALLOC_INTERLEAVE over all usable nodes. ENOTSUP
+ * for NUMALLOC_INTERLEAVE over fewer, which blocks and heaps can have. */
+int numalloc_set_thread_policy(enum numalloc_policy policy, const numalloc_node_set *set) NUMALLOC_NOEXCEPT;
+/* The calling thread's own placement. Returns 1; 0, and nothing is written, when it is as the process. Does not fail. */
+int numalloc_thread_policy(enum numalloc_policy *policy, numalloc_node_set *set) NUMALLOC_NOEXCEPT;
+
 /* Moves the pages of a block of more than 512 KiB, which keeps its address. `p` is what malloc or one of
  * the functions here returned (EINVAL for what is no such block, or smaller: those share pages). Where
  * huge pages are on, one at the block's edge takes its neighbour along. Returns 0; ENOMEM when the node
@@ -319,6 +371,12 @@ int numalloc_move(void *p, int node) NUMALLOC_NOEXCEPT;
  * bound by us, or the kernel refuses to bind one, only the calling thread's memory can be moved (ENOTSUP for
  * others). ESRCH for a thread that is not known. Returns 0. */
 int numalloc_rehome_thread(pthread_t thread, int node) NUMALLOC_NOEXCEPT;
+
+/* The same for the calling thread, and the blocks above 512 KiB that it allocated and that live move there too, as
+ * numalloc_move() does; smaller ones share pages with other threads' and stay, and so do those of heaps. No other thread may
+ * move, resize or free blocks of the caller meanwhile. Returns the bytes of the blocks that are there now; errors as
+ * numalloc_rehome_thread(), and nothing has moved then; a block that finds no room stays, and does not count. */
+long long numalloc_rehome_with_blocks(int node) NUMALLOC_NOEXCEPT;
 
 /* ---- The heap profile (NUMALLOC_PROFILE). */
 

@@ -13,7 +13,7 @@ struct MemoryPlacement {
     enum class Kind : std::uint8_t {
         local,       // the node where the thread belongs
         interleave,  // all nodes, page by page
-        preferred,   // the one of `nodes`
+        preferred,   // the nearest of `nodes`, of which the text can name one
         bind,        // the nearest of `nodes`, and no others
     };
     Kind kind = Kind::local;

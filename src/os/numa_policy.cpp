@@ -61,6 +61,15 @@ int interleave(void* p, Bytes bytes, const NodeMask& nodes) {
     return refused_binding.note(set_policy(p, bytes, MPOL_INTERLEAVE, nodes));
 }
 
+int bind_to(void* p, Bytes bytes, const NodeMask& nodes) { return refused_binding.note(set_policy(p, bytes, MPOL_BIND, nodes)); }
+
+int bind_as(const void* from, void* p, Bytes bytes) {
+    int mode = MPOL_DEFAULT;
+    NodeMask nodes;
+    const long result = call(SYS_get_mempolicy, &mode, nodes.data(), kernel_bits, from, MPOL_F_ADDR);
+    return failed(result) ? static_cast<int>(-result) : refused_binding.note(set_policy(p, bytes, mode, nodes));
+}
+
 int unbind(void* p, Bytes bytes) { return set_policy(p, bytes, MPOL_DEFAULT, {}); }
 
 int move_to_node(void* p, Bytes bytes, unsigned os_node) {

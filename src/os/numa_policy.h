@@ -23,6 +23,10 @@ int bind(void* p, Bytes bytes, unsigned os_node, BindMode mode);
 int bind_within(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes);
 // From all `nodes` in turn, by the kernel's weights where it has some (Linux 6.9).
 int interleave(void* p, Bytes bytes, const NodeMask& nodes);
+// From the nearest of `nodes` that has room, and no other.
+int bind_to(void* p, Bytes bytes, const NodeMask& nodes);
+// From where those of `from` come.
+int bind_as(const void* from, void* p, Bytes bytes);
 // From where the program's own policy says, if it has one, or where they are touched first.
 int unbind(void* p, Bytes bytes);
 

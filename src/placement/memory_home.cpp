@@ -96,7 +96,7 @@ NodeId memory_home() {
     const Resolved& placement = own != nullptr ? *own : of_process;
     switch (placement.said.kind) {
         case Kind::interleave: return os::topology().interleaved();
-        case Kind::preferred: return NodeId{placement.nodes.first()};
+        case Kind::preferred:
         case Kind::bind: return nearest_of(placement.nodes, home);
         case Kind::local: break;
     }
@@ -112,6 +112,8 @@ const os::NodeMask* thread_spill_limit() {
     const Resolved& placement = of_thread != nullptr ? *of_thread : of_process;
     return placement.said.kind == Kind::bind ? &placement.nodes : nullptr;
 }
+
+const MemoryPlacement* thread_memory() { return of_thread != nullptr ? &of_thread->said : nullptr; }
 
 int set_thread_memory(const MemoryPlacement* wanted) {
     if (wanted == nullptr) {

@@ -23,6 +23,9 @@ const os::NodeMask& bound_nodes();
 // the machine does not have, ENXIO for one that the process may not use, ENOMEM.
 int set_thread_memory(const MemoryPlacement* wanted);
 
+// What it was set to; nullptr: as the process.
+const MemoryPlacement* thread_memory();
+
 // The nodes that the thread's memory must come from, our numbers; nullptr for all.
 const os::NodeMask* thread_spill_limit();
 

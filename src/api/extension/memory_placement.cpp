@@ -4,6 +4,7 @@
 #include "api/export.h"
 #include "api/extension/error.h"
 #include "api/malloc/initialise.h"
+#include "api/extension/node_sets.h"
 #include "api/extension/nodes.h"
 #include "heap/process/locate.h"
 #include "numalloc/numalloc.h"
@@ -43,6 +44,48 @@ NUMALLOC_EXPORT int numalloc_rehome_thread(pthread_t thread, int node) noexcept 
     const int error = placement::rehome_thread(thread, static_cast<unsigned>(node));
     settle_heap();
     return result_of(error);
+}
+
+NUMALLOC_EXPORT int numalloc_set_thread_policy(enum numalloc_policy policy, const numalloc_node_set* set) noexcept {
+    MemoryPlacement wanted;
+    ChosenNodes chosen;
+    const bool any = policy == NUMALLOC_LOCAL || (policy == NUMALLOC_INTERLEAVE && set == nullptr);
+    if (any ? policy == NUMALLOC_LOCAL && set != nullptr : set == nullptr) return fail(EINVAL);
+    if (!any && !chosen.choose(*set)) return -1;
+    switch (policy) {
+        case NUMALLOC_LOCAL: break;
+        case NUMALLOC_INTERLEAVE:
+            if (!any && !chosen.all_usable()) return fail(ENOTSUP);
+            wanted.kind = MemoryPlacement::Kind::interleave;
+            break;
+        case NUMALLOC_BIND: wanted.kind = MemoryPlacement::Kind::bind; break;
+        case NUMALLOC_PREFER: wanted.kind = MemoryPlacement::Kind::preferred; break;
+        default: return fail(EINVAL);
+    }
+    if (policy == NUMALLOC_BIND || policy == NUMALLOC_PREFER) wanted.nodes = chosen.of_kernel;
+    wake();
+    const int error = placement::set_thread_memory(&wanted);
+    settle_heap();
+    return result_of(error);
+}
+
+NUMALLOC_EXPORT int numalloc_thread_policy(enum numalloc_policy* policy, numalloc_node_set* set) noexcept {
+    const MemoryPlacement* const said = placement::thread_memory();
+    if (said == nullptr) return 0;
+    using Kind = MemoryPlacement::Kind;
+    *policy = said->kind == Kind::local        ? NUMALLOC_LOCAL
+              : said->kind == Kind::interleave ? NUMALLOC_INTERLEAVE
+              : said->kind == Kind::bind       ? NUMALLOC_BIND
+                                               : NUMALLOC_PREFER;
+    *set = set_of(said->kind == Kind::interleave ? usable_nodes() : said->nodes);
+    return 1;
+}
+
+NUMALLOC_EXPORT long long numalloc_rehome_with_blocks(int node) noexcept {
+    if (numalloc_rehome_thread(pthread_self(), node) != 0) return -1;
+    const ThreadHeap* const h = attached_heap;
+    if (h == &no_heap) return 0;
+    return static_cast<long long>(process_heap.move_blocks_of(h->thread, usable_node(node)));
 }
 
 }  // extern "C"

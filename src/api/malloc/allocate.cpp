@@ -18,6 +18,10 @@ NodeId node_of(const ThreadHeap* h) { return h == &no_heap ? node_without_heap()
 
 void* take_big(const ThreadHeap* h, NodeId node, Bytes n, Bytes alignment) {
     void* const p = process_heap.take_big(node, n, alignment);
+    if (p != nullptr && h != &no_heap) {
+        const Region& region = process_heap.owner(p)->pages.region();
+        region.bag(region.bag_of(p)).big.thread = h->thread;
+    }
     if (profile::on() && p != nullptr) profile::allocated(h->profile, p, n);
     return p;
 }
@@ -110,6 +114,7 @@ void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_
     const Bytes old_bytes = size_of(at);
     void* const q = take(n);
     if (q == nullptr) return may_stay && n <= old_bytes ? p : nullptr;  // shrinking never fails
+    if (may_stay && NUMALLOC_UNLIKELY(process_heap.any_moved())) process_heap.spread_as(at, locate(q));
     memcpy(q, p, min_of(old_bytes, n));
     const Freed freed = push(this_thread_heap, p);
     if (freed != Freed::done && !(this_thread_heap->profile != nullptr && push_counted(this_thread_heap, p))) free_located(heap_to_free_with(), at, p, freed, call);

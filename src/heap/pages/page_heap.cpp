@@ -107,6 +107,7 @@ BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagS
         ++use_.big_objects;
         ++use_.big_taken;
         set_moved(run, no_node);
+        bag(run).big = {};
     }
     return run;
 }

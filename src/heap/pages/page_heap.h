@@ -123,6 +123,9 @@ public:
     NodeId moved_to(BagIndex run) const { return NodeId{bag(run).taken - 1U}; }
     void set_moved(BagIndex run, NodeId node) { bag(run).taken = static_cast<std::uint16_t>(node.value + 1U); }
 
+    // Stands for several nodes in the two above: the kernel knows which.
+    static constexpr NodeId spread_over{0xFFFD};
+
     // Makes a big object's run shorter or, where its neighbour is free, longer. false leaves it alone.
     bool resize(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 

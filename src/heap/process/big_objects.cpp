@@ -13,9 +13,11 @@ namespace numalloc {
 // node's own again.
 void ProcessHeap::bring_back(Location at, std::uint32_t from_bag) {
     PageHeap& pages = at.owner->pages;
+    bring_back(pages, at.bag + from_bag, pages.region().bag(at.bag).run - from_bag);
+}
+
+void ProcessHeap::bring_back(PageHeap& pages, BagIndex first, std::uint32_t bags) {
     const Region& region = pages.region();
-    const BagIndex first = at.bag + from_bag;
-    const std::uint32_t bags = region.bag(at.bag).run - from_bag;
     os::discard(region.address(first), Bytes{bags} << bag_shift);
     os::unbind(region.address(first), Bytes{bags} << bag_shift);
     pages.settle(first, bags);
@@ -51,7 +53,9 @@ void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
     if (old_bags < bags_for(policy::move_pages_from) || bags < old_bags || was_moved(at)) return nullptr;
     // At a huge page's start: then the kernel moves whole page tables, and huge pages unbroken.
     const BagIndex to = pages.take_to_move(bags, static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags);
-    return to != PageHeap::none && pages.move(at.bag, to, old_bags) ? pages.region().address(to) : nullptr;
+    if (to == PageHeap::none) return nullptr;
+    pages.region().bag(to).big = pages.region().bag(at.bag).big;
+    return pages.move(at.bag, to, old_bags) ? pages.region().address(to) : nullptr;
 }
 
 void* ProcessHeap::resize(Location at, Bytes n, bool may_stay, NodeId there) {
@@ -94,7 +98,9 @@ int ProcessHeap::move_big(Location at, NodeId to) {
 }
 
 NodeId ProcessHeap::node_of(Location at) const {
-    return at.found == Found::big && was_moved(at) ? at.owner->pages.moved_to(at.bag) : at.owner->node;
+    if (at.found != Found::big || !was_moved(at)) return at.owner->node;
+    const NodeId to = at.owner->pages.moved_to(at.bag);
+    return to == PageHeap::spread_over ? at.owner->node : to;
 }
 
 }  // namespace numalloc

@@ -25,11 +25,30 @@ bool is_bound(BagState s) { return s == BagState::bound_small || s == BagState::
 
 }  // namespace
 
-BoundHeap::BoundHeap(NodeId node) : node_(node) {}
+BoundHeap::BoundHeap(NodeId node, const Spread& spread, const os::NodeMask* within)
+    : node_(node), limited_(within != nullptr), within_(within != nullptr ? *within : os::NodeMask{}), spread_(spread) {}
 
-BoundHeap* BoundHeap::create(NodeId node) {
+// Memory of the heap, which lies as it is to lie.
+void* BoundHeap::take(Bytes bytes, Bytes alignment, BagState state, ClassId c) {
+    const os::NodeMask* const of_thread = thread_spill_limit;
+    if (limited_) thread_spill_limit = &within_;
+    void* const block = process_heap.take_big(node_, bytes, alignment, state, c);
+    thread_spill_limit = of_thread;
+    if (block != nullptr) process_heap.spread_run(block, spread_);
+    return block;
+}
+
+void BoundHeap::give(BagNumber number) const {
+    void* const start = start_of(number);
+    PageHeap& pages = process_heap.owner(start)->pages;
+    const BagIndex run = pages.region().bag_of(start);
+    if (spread_.how != Spread::How::not_at_all) ProcessHeap::bring_back(pages, run, pages.region().bag(run).run);
+    pages.give(run);
+}
+
+BoundHeap* BoundHeap::create(NodeId node, const Spread& spread, const os::NodeMask* within) {
     void* const place = process_heap.take_alone(node, class_of(sizeof(BoundHeap)));
-    return place == nullptr ? nullptr : new (place) BoundHeap(node);
+    return place == nullptr ? nullptr : new (place) BoundHeap(node, spread, within);
 }
 
 void BoundHeap::destroy() {
@@ -41,8 +60,7 @@ void BoundHeap::give_all(BagNumber& list) {
     while (list != no_number) {
         const BagNumber number = list;
         list = entry_of(number).bound.next;
-        PageHeap& pages = process_heap.owner(start_of(number))->pages;
-        pages.give(pages.region().bag_of(start_of(number)));
+        give(number);
     }
 }
 
@@ -108,7 +126,7 @@ Allocation BoundHeap::allocate_small(ClassId c) {
         // Without the lock: the nearest node that has room may have to be opened first.
         lock_.unlock();
         if (!allowed) return {};
-        void* const block = process_heap.take_big(node_, shape.bags * bag_bytes, 1, BagState::bound_small, c);
+        void* const block = take(shape.bags * bag_bytes, 1, BagState::bound_small, c);
         lock_.lock();
         promised_ -= shape.bags * bag_bytes;
         if (block != nullptr) add_bag(c, block);
@@ -147,7 +165,7 @@ void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
         os::Guard guard(lock_);
         if (!promise(promised)) return nullptr;
     }
-    void* const block = process_heap.take_big(node_, n, alignment, BagState::bound_big);
+    void* const block = take(n, alignment, BagState::bound_big, no_class);
     if (block == nullptr) {
         os::Guard guard(lock_);
         promised_ -= promised;
@@ -209,7 +227,7 @@ const char* BoundHeap::free_small(Location at, Bag& bag, void* p) {
         unlist(available, number);
         held_ -= Bytes{bag.run} << bag_shift;
     }
-    at.owner->pages.give(at.bag);
+    give(number);
     return nullptr;
 }
 
@@ -224,7 +242,7 @@ const char* BoundHeap::free(Location at, void* p) {
         heap->used_ -= size_of(at);
         heap->held_ -= size_of(at);
     }
-    at.owner->pages.give(at.bag);
+    heap->give(number_at(p));
     return nullptr;
 }
 
@@ -233,6 +251,8 @@ bool BoundHeap::resize_big(Location at, std::uint32_t bags) {
     const Bytes before = size_of(at);
     if (at.class_id != no_class) return false;
     BoundHeap* const heap = of(at);
+    // What lies behind it, and what it would leave, is its node's own.
+    if (heap->spread_.how != Spread::How::not_at_all) return (Bytes{bags} << bag_shift) == before;
     const Bytes more = (Bytes{bags} << bag_shift) > before ? (Bytes{bags} << bag_shift) - before : 0;
     {
         os::Guard guard(heap->lock_);

@@ -23,7 +23,9 @@ namespace numalloc {
 class BoundHeap {
 public:
     // nullptr with no memory. The heap's own few hundred bytes lie on the node, too.
-    static BoundHeap* create(NodeId node);
+    static BoundHeap* create(NodeId node) { return create(node, {}, nullptr); }
+    // Its pages lie as `spread` says; memory comes from the regions of `within` only, our numbers, or any for nullptr.
+    static BoundHeap* create(NodeId node, const Spread& spread, const os::NodeMask* within);
     // Frees every object and the heap. Bags go back to their nodes: O(bags), not O(objects).
     void destroy() NUMALLOC_EXCLUDES(lock_);
     // Frees every object.
@@ -61,7 +63,9 @@ public:
     void validate() NUMALLOC_EXCLUDES(lock_);
 
 private:
-    explicit BoundHeap(NodeId node);
+    BoundHeap(NodeId node, const Spread& spread, const os::NodeMask* within);
+    void* take(Bytes bytes, Bytes alignment, BagState state, ClassId c) NUMALLOC_EXCLUDES(lock_);
+    void give(BagNumber number) const;
     Allocation allocate_small(ClassId c) NUMALLOC_EXCLUDES(lock_);
     void* allocate_big(Bytes n, Bytes alignment) NUMALLOC_EXCLUDES(lock_);
     void add_bag(ClassId c, void* start) NUMALLOC_REQUIRES(lock_);
@@ -73,7 +77,10 @@ private:
     void give_all(BagNumber& list) NUMALLOC_REQUIRES(lock_);
 
     mutable os::Lock<os::LockRank::bound_heap> lock_;
-    NodeId node_;  // constant
+    NodeId node_;  // these: constant
+    bool limited_;
+    os::NodeMask within_;
+    Spread spread_;
     Bytes used_ NUMALLOC_GUARDED_BY(lock_) = 0;
     Bytes held_ NUMALLOC_GUARDED_BY(lock_) = 0;
     Bytes promised_ NUMALLOC_GUARDED_BY(lock_) = 0;  // being taken by some thread

@@ -33,6 +33,14 @@ struct HeapOptions {
 
 struct Location;
 
+// Over which nodes memory lies, if not on one. Nodes are the kernel's numbers.
+struct Spread {
+    enum class How : std::uint8_t { not_at_all, interleaved, bound, weighted };
+    How how = How::not_at_all;
+    const std::uint8_t* weights = nullptr;  // weighted: one for each of `nodes`, ascending, none of them 0
+    os::NodeMask nodes;
+};
+
 class ProcessHeap {
 public:
     // Chooses the address space; before any other call, by one thread. false: no memory at all.
@@ -79,6 +87,16 @@ public:
     // Moves the pages of a big object, which keeps its address: 0, EINVAL for what is none, ENOMEM
     // where not all of it could be moved, or what the kernel says against binding.
     int move_big(Location at, NodeId to);
+    // The pages of a big object that was just taken will lie so: what it holds is lost. Refused, they come by first touch.
+    void spread(Location at, const Spread& how);
+    // The same for a run of a bound heap; nothing for Spread::not_at_all.
+    void spread_run(void* start, const Spread& how);
+    // The same as another big object's, where that is spread.
+    void spread_as(Location other, Location at);
+    // Gives up the pages of a range that was spread, which becomes its node's own again.
+    static void bring_back(PageHeap& pages, BagIndex first, std::uint32_t bags);
+    // Moves all big objects that a thread allocated: the bytes of those that are on the node then.
+    Bytes move_blocks_of(std::int32_t thread, NodeId to);
     // Where the pages of an object are meant to be: its owner's node, or where it was moved.
     NodeId node_of(Location at) const;
     // Whether any block is elsewhere than its address says.
@@ -105,6 +123,7 @@ private:
     RegionPages pages_of(NodeId n) const;
     unsigned shards_of(NodeHeap* node) const NUMALLOC_REQUIRES(node->attaching);
     bool was_moved(Location at) const;
+    void note_spread(Location at);
     bool resize_in_place(Location at, std::uint32_t bags);
     void* grow_elsewhere(Location at, std::uint32_t bags);
     void bring_back(Location at, std::uint32_t from_bag);

@@ -4,7 +4,7 @@
 //
 //            state     run        the rest
 //   free     1         length     links of the tree and of the first piece               (free)
-//   big      2         length     -
+//   big      2         length     who allocated it, how it is spread over nodes                  (big)
 //   small    3         length     objects of the class                                   (small)
 //   bound    4, 5      length     a bag of objects, or a big object, of a bound heap     (bound)
 //   inside   0         distance back to the first bag, for the last bag of free and big runs and
@@ -52,7 +52,8 @@ struct Bag {
     BagState state = BagState::inside;
     std::uint8_t class_id = 0;  // in use: the class of the objects; free: see run_tree.h
     std::uint16_t taken = 0;    // bound: objects in use
-                                // big: the node that its pages were moved to, plus one; 0 for its own
+                                // big: the node that its pages were moved to, plus one; 0 for its own;
+                                // page_heap.h has the number that says: over several
                                 // free: see run_tree.h
 
     // Of a free piece. Dirty: may hold other than zeros. Kept: dirty too, but the kernel would not have it.
@@ -77,10 +78,16 @@ struct Bag {
         std::uint16_t free;             // the object freed last, in granules from the bag's start
         std::uint16_t carved;
     };
+    struct Big {
+        std::int32_t thread;            // the kernel's number of the thread that allocated it; 0: not known
+        std::uint32_t stripe;           // spread by weights: bags' pages a unit of weight has, else 0
+        std::uint32_t cycle;            // and units after which the nodes come again
+    };
     union {
         Free free;
         Small small;
         Bound bound;
+        Big big;
     };
     constexpr Bag() : free{} {}
 };

@@ -12,13 +12,14 @@ endforeach()
 # The interface of numalloc.h needs the library at link time too.
 if(TARGET numalloc_shared)
     set(places api/main.cpp api/nodes_test.cpp api/on_node_test.cpp api/partitioned_test.cpp api/memory_placement_test.cpp
-        api/heaps_test.cpp api/containers_test.cpp api/sparse_calloc_test.cpp api/statistics_test.cpp api/where_test.cpp)
+        api/heaps_test.cpp api/containers_test.cpp api/sparse_calloc_test.cpp api/statistics_test.cpp api/where_test.cpp
+        api/node_sets_test.cpp)
     numalloc_program(program_places ${places})
     target_link_libraries(program_places PRIVATE numalloc_shared GTest::gtest)
     numalloc_program(program_places_static ${places})
     target_link_libraries(program_places_static PRIVATE numalloc_static GTest::gtest)
     foreach(suite Nodes OnNode Psm ThreadPlacement Move Rehome Heaps Containers Ways/SparseCalloc Statistics Options Version
-            Where Blocks)
+            Where Blocks NodeSets)
         numalloc_test(api.${suite} programs 120 $<TARGET_FILE:program_places> --gtest_filter=${suite}.*)
         numalloc_test(api.${suite}.static programs 120
             env NUMALLOC_TEST_ANY=1 $<TARGET_FILE:program_places_static> --gtest_filter=${suite}.*)

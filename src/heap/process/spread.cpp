@@ -1,0 +1,117 @@
+// Big objects over several nodes: their pages have a policy of their own, by the kernel, as those of moved ones have.
+// What is freed or cut off becomes its node's own again (bring_back).
+#include "base/tracepoints.h"
+#include "heap/process/locate.h"
+#include "os/numa_policy.h"
+
+namespace numalloc {
+
+namespace {
+
+// Each stripe is a mapping of its own, of which a process has 65,530.
+constexpr Bytes most_stripes = 512;
+
+struct Run {
+    char* start;
+    Bytes bytes;
+};
+Run run_of(Location at) { return {static_cast<char*>(at.owner->pages.region().address(at.bag)), size_of(at)}; }
+
+// Nodes in turn, each for its weight of units.
+void stripe(Run run, Bag::Big& big, const Spread& how) {
+    std::uint32_t cycle = 0;
+    const unsigned nodes = how.nodes.count();
+    for (unsigned i = 0; i < nodes; ++i) cycle += how.weights[i];
+    const Bytes pages = run.bytes / os::page_size();
+    big.stripe = static_cast<std::uint32_t>(max_of<Bytes>(1, divide_up(pages * nodes, most_stripes * cycle)));
+    big.cycle = cycle;
+    const Bytes unit = big.stripe * os::page_size();
+    unsigned i = 0;
+    unsigned node = how.nodes.first();
+    for (Bytes at = 0; at < run.bytes;) {
+        const Bytes length = min_of(how.weights[i] * unit, run.bytes - at);
+        os::bind(run.start + at, length, node, os::BindMode::preferred);
+        at += length;
+        i = (i + 1) % nodes;
+        node = i == 0 ? how.nodes.first() : how.nodes.next(node + 1);
+    }
+}
+
+}  // namespace
+
+void ProcessHeap::note_spread(Location at) {
+    PageHeap& pages = at.owner->pages;
+    if (!was_moved(at)) moved_.fetch_add(1, std::memory_order_relaxed);
+    pages.set_moved(at.bag, PageHeap::spread_over);
+    const Run run = run_of(at);
+    // What it had before lies on one node; and huge pages would be dealt out whole.
+    os::discard(run.start, run.bytes);
+    if (options_.huge_pages != HugePages::on) os::advise_huge(run.start, run.bytes, os::HugePages::off);
+}
+
+void ProcessHeap::spread(Location at, const Spread& how) {
+    if (nodes_ == 1 || at.found != Found::big) return;
+    note_spread(at);
+    const Run run = run_of(at);
+    switch (how.how) {
+        case Spread::How::interleaved: os::interleave(run.start, run.bytes, how.nodes); break;
+        case Spread::How::bound: os::bind_to(run.start, run.bytes, how.nodes); break;
+        case Spread::How::weighted: stripe(run, at.owner->pages.region().bag(at.bag).big, how); break;
+        case Spread::How::not_at_all: break;
+    }
+}
+
+// Bags shorter than a page cannot be placed by themselves.
+void ProcessHeap::spread_run(void* start, const Spread& how) {
+    if (nodes_ == 1 || how.how == Spread::How::not_at_all) return;
+    const Region& region = owner(start)->pages.region();
+    const Bytes bytes = Bytes{region.bag(region.bag_of(start)).run} << bag_shift;
+    if (bytes % os::page_size() != 0 || address_of(start) % os::page_size() != 0) return;
+    os::discard(start, bytes);
+    if (options_.huge_pages != HugePages::on) os::advise_huge(start, bytes, os::HugePages::off);
+    if (how.how == Spread::How::interleaved) os::interleave(start, bytes, how.nodes);
+    if (how.how == Spread::How::bound) os::bind_to(start, bytes, how.nodes);
+}
+
+void ProcessHeap::spread_as(Location other, Location at) {
+    if (!any_moved() || other.found != Found::big || at.found != Found::big) return;
+    PageHeap& from = other.owner->pages;
+    if (from.moved_to(other.bag) != PageHeap::spread_over) return;
+    note_spread(at);
+    const Run source = run_of(other);
+    const Run run = run_of(at);
+    Bag::Big& big = at.owner->pages.region().bag(at.bag).big;
+    const Bag::Big& pattern = from.region().bag(other.bag).big;
+    big.stripe = pattern.stripe;
+    big.cycle = pattern.cycle;
+    const Bytes unit = pattern.stripe * os::page_size();
+    if (unit == 0) {
+        os::bind_as(source.start, run.start, run.bytes);
+        return;
+    }
+    // One that became shorter than the pattern goes on with what it has.
+    const Bytes known = max_of<Bytes>(1, min_of<Bytes>(pattern.cycle, source.bytes / unit));
+    for (Bytes i = 0; i * unit < run.bytes; ++i)
+        os::bind_as(source.start + i % known * unit, run.start + i * unit, min_of(unit, run.bytes - i * unit));
+}
+
+Bytes ProcessHeap::move_blocks_of(std::int32_t thread, NodeId to) {
+    Bytes moved = 0;
+    for (unsigned n = 0; n < heaps(); ++n) {
+        NodeHeap* const heap = opened(NodeId{n});
+        if (heap == nullptr) continue;
+        const Region& region = heap->pages.region();
+        for (BagIndex b = region.first_bag(); region.is_mapped(b);) {
+            const std::uint32_t length = heap->pages.is_of_others(b) ? 0 : heap->pages.big_run(b);
+            if (length != 0 && region.bag(b).big.thread == thread) {
+                const Location at{heap, b, no_class, Found::big};
+                // A huge page that reaches beyond the block is split at the first try, and moves at the second.
+                if (move_big(at, to) == 0 || move_big(at, to) == 0) moved += size_of(at);
+            }
+            b = b + max_of<std::uint32_t>(length, 1);
+        }
+    }
+    return moved;
+}
+
+}  // namespace numalloc
