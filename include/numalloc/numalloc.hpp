@@ -48,6 +48,8 @@ namespace numalloc {
 class heap {
 public:
     explicit heap(int node);
+    // Over a set of nodes: numalloc_heap_create_on_set.
+    heap(numalloc_policy policy, const numalloc_node_set& nodes);
     heap(heap&& other) noexcept : heap_(std::exchange(other.heap_, nullptr)) {}
     heap& operator=(heap&& other) noexcept {
         numalloc_heap_destroy(std::exchange(heap_, std::exchange(other.heap_, nullptr)));
@@ -63,6 +65,10 @@ public:
     // Frees everything in it; no destructor runs.
     void reset() noexcept { numalloc_heap_reset(heap_); }
 
+    // It takes no more memory where it would hold more than this; and whether memory is its.
+    void set_limit(std::size_t bytes) noexcept { numalloc_heap_set_limit(heap_, bytes); }
+    bool contains(const void* p) const noexcept { return numalloc_heap_contains(heap_, p) != 0; }
+
     int node() const noexcept { return numalloc_heap_node(heap_); }
     std::size_t used() const noexcept { return numalloc_heap_used(heap_); }
     std::size_t held() const noexcept { return numalloc_heap_held(heap_); }
@@ -70,6 +76,54 @@ public:
 
 private:
     numalloc_heap* heap_;
+};
+
+// Frees what any function of numalloc.h returned: std::unique_ptr<char[], numalloc::deleter>. No destructor runs: for objects
+// of trivial types, and for raw memory.
+struct deleter {
+    void operator()(void* p) const noexcept { psm_free(p); }
+};
+
+// A block and the bytes that are usable of it, at least as many as were asked for. Null, with no bytes, where there is none.
+// Freed by psm_free or std::free. Any size; 0 is the smallest block.
+struct sized_block {
+    void* data;
+    std::size_t bytes;
+};
+[[nodiscard]] inline sized_block allocate_at_least(std::size_t bytes) noexcept {
+    const std::size_t good = numalloc_good_size(bytes);
+    void* const p = good == 0 ? nullptr : std::malloc(good);
+    return {p, p == nullptr ? 0 : good};
+}
+
+// The calling thread's malloc is served so while this lives; then again as before. For one scope of one thread: it is neither
+// copied nor moved, and scopes end in the reverse order of their beginning. ok() is false where the placement was refused, with
+// the reason in errno, and nothing has changed then.
+class scoped_placement {
+public:
+    explicit scoped_placement(numalloc_policy policy) noexcept : scoped_placement(policy, nullptr) {}
+    scoped_placement(numalloc_policy policy, const numalloc_node_set& nodes) noexcept : scoped_placement(policy, &nodes) {}
+    scoped_placement(const scoped_placement&) = delete;
+    scoped_placement& operator=(const scoped_placement&) = delete;
+    ~scoped_placement() {
+        if (!ok_) return;
+        if (!had_own_) {
+            numalloc_set_thread_placement(nullptr);
+        } else {
+            const bool takes_nodes = before_ == NUMALLOC_BIND || before_ == NUMALLOC_PREFER;
+            numalloc_set_thread_policy(before_, takes_nodes ? &nodes_before_ : nullptr);
+        }
+    }
+    bool ok() const noexcept { return ok_; }
+
+private:
+    scoped_placement(numalloc_policy policy, const numalloc_node_set* nodes) noexcept
+        : had_own_(numalloc_thread_policy(&before_, &nodes_before_) == 1), ok_(numalloc_set_thread_policy(policy, nodes) == 0) {}
+
+    numalloc_policy before_ = NUMALLOC_LOCAL;
+    numalloc_node_set nodes_before_{};
+    bool had_own_;
+    bool ok_;
 };
 
 namespace detail {
@@ -173,6 +227,18 @@ public:
         if (p == nullptr) detail::no_memory();
         return static_cast<T*>(p);
     }
+    // C++23's: containers that know it use what the block has beyond `count`.
+    struct allocation {
+        T* ptr;
+        std::size_t count;
+    };
+    [[nodiscard]] allocation allocate_at_least(std::size_t count) {
+        if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) detail::too_many();
+        const std::size_t good = numalloc_good_size(count * sizeof(T));
+        const std::size_t more = good / sizeof(T);
+        const std::size_t taken = more > count ? more : count;
+        return {allocate(taken), taken};
+    }
     void deallocate(T* p, std::size_t) noexcept { psm_free(p); }
     basic_allocator select_on_container_copy_construction() const noexcept { return *this; }
 };
@@ -228,6 +294,10 @@ using interleaved_resource = basic_resource<detail::interleaved_place>;
 using heap_resource = basic_resource<detail::heap_place>;
 
 #endif
+
+inline heap::heap(numalloc_policy policy, const numalloc_node_set& nodes) : heap_(numalloc_heap_create_on_set(policy, &nodes)) {
+    if (heap_ == nullptr) detail::no_memory();
+}
 
 inline heap::heap(int node) : heap_(numalloc_heap_create(node)) {
     if (heap_ == nullptr) detail::no_memory();

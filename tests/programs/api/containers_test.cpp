@@ -2,6 +2,9 @@
 // moved, swapped and copied. On a machine of one node the places are told apart by heaps.
 #include <gtest/gtest.h>
 #include <numalloc/numalloc.hpp>
+#include <cstring>
+#include <array>
+#include <malloc.h>
 
 #include <cstdint>
 #include <deque>
@@ -214,6 +217,63 @@ TEST(Containers, a_heap_moves_and_ends_once) {
     ASSERT_NE(last.allocate(10), nullptr);
     last.reset();
     EXPECT_EQ(last.held(), 0u);
+}
+
+TEST(Containers, the_deleter_frees_raw_memory) {
+    int node = -1;
+    numalloc_nodes(&node, 1);
+    std::unique_ptr<char[], numalloc::deleter> block(static_cast<char*>(numalloc_malloc_on_node(100, node)));
+    ASSERT_NE(block, nullptr);
+    block[99] = 1;
+    block.reset(static_cast<char*>(numalloc_malloc_interleaved(3000000)));
+    block[2999999] = 1;
+}
+
+TEST(Containers, at_least_is_what_the_block_has) {
+    for (std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{700000}}) {
+        const numalloc::sized_block block = numalloc::allocate_at_least(n);
+        ASSERT_NE(block.data, nullptr);
+        EXPECT_GE(block.bytes, n);
+        EXPECT_EQ(block.bytes, malloc_usable_size(block.data));
+        memset(block.data, 1, block.bytes);
+        psm_free(block.data);
+    }
+    EXPECT_EQ(numalloc::allocate_at_least(static_cast<std::size_t>(-1)).data, nullptr);
+    numalloc::interleaved_allocator<std::array<char, 48>> allocator;
+    const auto got = allocator.allocate_at_least(23);
+    EXPECT_GE(got.count, 23u);
+    EXPECT_LE(got.count * 48, malloc_usable_size(got.ptr));
+    EXPECT_GT((got.count + 1) * 48, malloc_usable_size(got.ptr));
+    allocator.deallocate(got.ptr, got.count);
+}
+
+TEST(Containers, a_scope_places_and_ends) {
+    numalloc_policy policy = NUMALLOC_LOCAL;
+    numalloc_node_set nodes{};
+    numalloc_node_set usable{};
+    ASSERT_EQ(numalloc_node_set_parse("all", &usable), 0);
+    ASSERT_EQ(numalloc_thread_policy(&policy, &nodes), 0);
+    {
+        const numalloc::scoped_placement outer(NUMALLOC_BIND, usable);
+        EXPECT_TRUE(outer.ok());
+        {
+            const numalloc::scoped_placement inner(NUMALLOC_INTERLEAVE);
+            EXPECT_TRUE(inner.ok());
+            EXPECT_EQ(numalloc_thread_policy(&policy, &nodes), 1);
+            EXPECT_EQ(policy, NUMALLOC_INTERLEAVE);
+            const numalloc::scoped_placement refused(NUMALLOC_BIND, numalloc_node_set{});
+            EXPECT_FALSE(refused.ok());
+        }
+        EXPECT_EQ(numalloc_thread_policy(&policy, &nodes), 1);
+        EXPECT_EQ(policy, NUMALLOC_BIND);
+        EXPECT_EQ(numalloc_node_set_count(&nodes), numalloc_node_set_count(&usable));
+    }
+    EXPECT_EQ(numalloc_thread_policy(&policy, &nodes), 0);
+    numalloc::heap heap(NUMALLOC_INTERLEAVE, usable);
+    void* p = heap.allocate(100);
+    EXPECT_TRUE(heap.contains(p));
+    heap.set_limit(0);
+    EXPECT_EQ(heap.allocate(1000000), nullptr);
 }
 
 }  // namespace
