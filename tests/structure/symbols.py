@@ -40,12 +40,25 @@ CODE_BEFORE_MAIN = re.compile(r"_GLOBAL__sub_I|__static_initialization_and_destr
 
 def table_of(source: Path, names: list[str]) -> list[str]:
     texts = [(source / "src/api" / name).read_text() for name in names]
-    return [symbol for text in texts for symbol in re.findall(r"^NUMALLOC_SYMBOL\((\w+)\)", text, re.M)]
+    return [symbol for text in texts for symbol in re.findall(r"^NUMALLOC_SYMBOL\((\w+)(?:, NUMALLOC_[\d.]+)?\)", text, re.M)]
 
 
 def exports_of(library: str) -> list[str]:
     symbols = [line.split() for line in run("nm", "-D", "--defined-only", library).splitlines()]
-    return sorted(re.sub("@.*", "", words[-1]) for words in symbols)
+    return sorted(re.sub("@.*", "", words[-1]) for words in symbols if words[-2] != "A")
+
+
+def version_faults(library: str, source: Path, names: list[str]) -> list[str]:
+    """Names of the interface have the version of the table; the malloc family has none, as programs linked with libc ask."""
+    wanted = {}
+    for name in names:
+        wanted |= dict(re.findall(r"^NUMALLOC_SYMBOL\((\w+)(?:, (NUMALLOC_[\d.]+))?\)", (source / "src/api" / name).read_text(), re.M))
+    found = {}
+    for line in run("nm", "-D", "--defined-only", library).splitlines():
+        symbol, _, version = line.split()[-1].partition("@@")
+        found[symbol] = version
+    return [f"{symbol} has version '{found[symbol]}', not '{version}'" for symbol, version in sorted(wanted.items())
+            if symbol in found and found[symbol] != version]
 
 
 def import_faults(library: str) -> list[str]:
@@ -100,6 +113,7 @@ def main() -> None:
     faults += differences(f"exported, against {tables}", exports_of(library), table)
     if len(set(table)) != len(table):
         faults.append(f"{tables} name something twice")
+    faults += version_faults(library, SOURCE, tables)
     faults += bound_here_faults(library) + import_faults(library) + library_faults(library) + start_faults(library)
     finish(faults, f"{len(table)} symbols; nothing but libc; no code before main")
 

@@ -46,7 +46,7 @@ def test_each_command_has_a_page_with_each_of_its_options(folder):
 
 def test_the_library_page_has_the_whole_interface(folder):
     text = (folder / "man3" / "libnumalloc.3").read_text()
-    symbols = re.findall(r"^NUMALLOC_SYMBOL\(((?:numalloc|psm)_\w+)\)", (PROJECT / "src/api/symbols.def").read_text(), re.M)
+    symbols = re.findall(r"^NUMALLOC_SYMBOL\(((?:numalloc|psm)_\w+)\b", (PROJECT / "src/api/symbols.def").read_text(), re.M)
     assert len(symbols) > 30
     assert [name for name in symbols if f"{name}(" not in text] == []
     options = re.findall(r"^NUMALLOC_(?:LIVE_)?OPTION\((\w+)", (PROJECT / "include/numalloc/options.def").read_text(), re.M)
