@@ -43,7 +43,9 @@ void add_all(NodeMask& to, const NodeMask& from) {
 
 }  // namespace
 
-bool nodes_with_cpus(const SysReader& reader, NodeMask& nodes) { return read_list(reader, "/sys/devices/system/node/has_cpu", nodes); }
+bool nodes_with_cpus(const SysReader& reader, NodeMask& nodes) {
+    return read_list(reader, "/sys/devices/system/node/has_cpu", nodes);
+}
 
 bool nodes_of_most_bandwidth(const SysReader& reader, const NodeMask& among, NodeMask& nodes) {
     long most = 0;

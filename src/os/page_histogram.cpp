@@ -28,7 +28,8 @@ int count_pages(const void* p, Bytes bytes, PageHistogram& into) {
     int node[at_once];
     for (Pages pages = pages_of(p, bytes); pages.left > 0;) {
         unsigned count = 0;
-        for (; count < at_once && pages.left > 0; --pages.left, pages.at += page_size()) page[count++] = reinterpret_cast<const void*>(pages.at);
+        for (; count < at_once && pages.left > 0; --pages.left, pages.at += page_size())
+            page[count++] = reinterpret_cast<const void*>(pages.at);
         const long result = call(SYS_move_pages, 0, count, page, 0, node, 0);
         if (failed(result)) return static_cast<int>(-result);
         for (unsigned i = 0; i < count; ++i)

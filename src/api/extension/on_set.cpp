@@ -14,6 +14,7 @@ namespace {
 
 // Whose turn it is among small blocks.
 constinit std::atomic<unsigned> turn{0};
+unsigned next_turn(unsigned of) { return turn.fetch_add(1, std::memory_order_relaxed) % of; }
 
 void* invalid() {
     errno = EINVAL;
@@ -56,7 +57,7 @@ NUMALLOC_EXPORT void* numalloc_malloc_on_set(size_t size, enum numalloc_policy p
         case NUMALLOC_INTERLEAVE:
             if (large && nodes.all_usable()) return malloc_there(size, process_heap.interleaved());
             if (large) return spread(size, nodes, {Spread::How::interleaved, nullptr, nodes.of_kernel});
-            return or_no_memory(allocate_within(size, nodes, nodes.at(turn.fetch_add(1, std::memory_order_relaxed) % nodes.ours.count())).p, size);
+            return or_no_memory(allocate_within(size, nodes, nodes.at(next_turn(nodes.ours.count()))).p, size);
         case NUMALLOC_BIND:
             if (large) return spread(size, nodes, {Spread::How::bound, nullptr, nodes.of_kernel});
             return or_no_memory(allocate_within(size, nodes, nodes.nearest()).p, size);
@@ -76,7 +77,7 @@ NUMALLOC_EXPORT void* numalloc_malloc_weighted(size_t size, const numalloc_node_
         sum += weights[i];
     }
     if (size > small_limit) return spread(size, nodes, {Spread::How::weighted, weights, nodes.of_kernel});
-    unsigned mine = turn.fetch_add(1, std::memory_order_relaxed) % sum;
+    unsigned mine = next_turn(sum);
     unsigned k = 0;
     for (; mine >= weights[k]; ++k) mine -= weights[k];
     return or_no_memory(allocate_within(size, nodes, nodes.at(k)).p, size);
@@ -94,8 +95,8 @@ NUMALLOC_EXPORT numalloc_heap* numalloc_heap_create_on_set(enum numalloc_policy 
         default: return static_cast<numalloc_heap*>(invalid());
     }
     if (process_heap.nodes() == 1) how.how = Spread::How::not_at_all;
-    BoundHeap* const h =
-        process_heap.started() ? BoundHeap::create(nodes.nearest(), how, policy == NUMALLOC_PREFER ? nullptr : &nodes.ours) : nullptr;
+    const os::NodeMask* const within = policy == NUMALLOC_PREFER ? nullptr : &nodes.ours;
+    BoundHeap* const h = process_heap.started() ? BoundHeap::create(nodes.nearest(), how, within) : nullptr;
     return h != nullptr ? reinterpret_cast<numalloc_heap*>(h) : static_cast<numalloc_heap*>(no_memory());
 }
 

@@ -26,7 +26,8 @@ static void check_shares(const char *what, char *p, size_t size, const int *on, 
     for (int i = 0; i < 3; i++) {
         double wanted = (double)all * weights[i] / sum, have = (double)got[nodes[on[i]]];
         there += (long long)got[nodes[on[i]]];
-        expect(have >= wanted - slack && have <= wanted + slack, "%s, %zu bytes: %.0f pages on node %d, not %.0f", what, size, have, nodes[on[i]], wanted);
+        expect(have >= wanted - slack && have <= wanted + slack, "%s, %zu bytes: %.0f pages on node %d, not %.0f",
+               what, size, have, nodes[on[i]], wanted);
     }
     expect(there == all, "%s, %zu bytes: %lld of %lld pages are on other nodes", what, size, all - there, all);
 }
@@ -34,7 +35,8 @@ static void check_shares(const char *what, char *p, size_t size, const int *on, 
 static void check_within(const char *what, const char *p, size_t size, const numalloc_node_set *set) {
     size_t got[SHOWN_NODES] = {0};
     API(numalloc_pages_of_range)(p, size, got, SHOWN_NODES);
-    for (int n = 0; n < SHOWN_NODES; n++) expect(!got[n] || numalloc_node_set_has(set, n), "%s: %zu pages on node %d", what, got[n], n);
+    for (int n = 0; n < SHOWN_NODES; n++)
+        expect(!got[n] || numalloc_node_set_has(set, n), "%s: %zu pages on node %d", what, got[n], n);
 }
 
 static void blocks(void) {
@@ -117,11 +119,14 @@ static void heaps(void) {
         long long all = API(numalloc_pages_of_heap)(heap, got, SHOWN_NODES), within = 0;
         for (int i = 0; i < 3; i++) {
             within += (long long)got[nodes[on[i]]];
-            expect((double)got[nodes[on[i]]] > (double)all * 0.3, "%zu of %lld pages of a heap on node %d", got[nodes[on[i]]], all, nodes[on[i]]);
+            expect((double)got[nodes[on[i]]] > (double)all * 0.3,
+                   "%zu of %lld pages of a heap on node %d", got[nodes[on[i]]], all, nodes[on[i]]);
         }
         expect(within == all, "%lld of %lld pages of a heap are on other nodes", all - within, all);
         API(numalloc_pages_of_heap)(bound, in_bound, SHOWN_NODES);
-        for (int n = 0; n < SHOWN_NODES; n++) expect(!in_bound[n] || numalloc_node_set_has(&set, n), "a bound heap has %zu pages on node %d", in_bound[n], n);
+        for (int n = 0; n < SHOWN_NODES; n++)
+            expect(!in_bound[n] || numalloc_node_set_has(&set, n),
+                   "a bound heap has %zu pages on node %d", in_bound[n], n);
         API(numalloc_heap_destroy)(heap);
         API(numalloc_heap_destroy)(bound);
         for (int i = 0; i < node_count; i++) {
@@ -144,7 +149,8 @@ static void *of_thread(void *unused) {
             check_within("a thread's block", p, size, &set);
         }
     }
-    expect(API(numalloc_set_thread_policy)(NUMALLOC_INTERLEAVE, &set) == -1 && errno == ENOTSUP, "interleaved over some: %s", strerror(errno));
+    expect(API(numalloc_set_thread_policy)(NUMALLOC_INTERLEAVE, &set) == -1 && errno == ENOTSUP,
+           "interleaved over some: %s", strerror(errno));
     expect(API(numalloc_set_thread_policy)(NUMALLOC_INTERLEAVE, NULL) == 0, "interleaved: %s", strerror(errno));
     size_t got[SHOWN_NODES] = {0};
     char *p = malloc(1u << 20);
@@ -191,7 +197,8 @@ static void rehomed(void) {
         }
         expect(bytes == 11 << 20, "%lld bytes moved to node %d: %s", bytes, nodes[k], strerror(errno));
         for (int i = 0; i < 3; i++) {
-            expect(pages_elsewhere(mine[i], (size_t)(i + 1) << 20, nodes[k], NULL) == 0, "block %d is not on node %d", i, nodes[k]);
+            expect(pages_elsewhere(mine[i], (size_t)(i + 1) << 20, nodes[k], NULL) == 0,
+                   "block %d is not on node %d", i, nodes[k]);
             expect(mine[i][0] == i && mine[i][((size_t)(i + 1) << 20) - 1] == i, "block %d has changed", i);
         }
         expect(pages_elsewhere(resized, 5u << 20, nodes[k], NULL) == 0, "the resized block is not on node %d", nodes[k]);

@@ -67,7 +67,8 @@ TEST(NodeSets, are_parsed_as_libnuma_does) {
         EXPECT_EQ(parsed("!" + first), "");
     }
     EXPECT_EQ(parsed("!+0"), parsed("!" + first));
-    for (const char* wrong : {"x", "0-", "-1", "0,", "0 ", "!", "+", "0;1", "3-1", "alle", "1024", "0-4000000", "+1000", "!!0", "1023"})
+    for (const char* wrong : {"x", "0-", "-1", "0,", "0 ", "!", "+",
+                              "0;1", "3-1", "alle", "1024", "0-4000000", "+1000", "!!0", "1023"})
         EXPECT_EQ(parsed(wrong), "error " + std::to_string(EINVAL)) << wrong;
 }
 
@@ -75,7 +76,8 @@ TEST(NodeSets, kinds) {
     numalloc_node_set set{};
     EXPECT_EQ(numalloc_node_set_of_kind(NUMALLOC_NODES_USABLE, &set), numalloc_node_count());
     EXPECT_EQ(printed(set), printed(usable()));
-    for (const auto kind : {NUMALLOC_NODES_WITH_CPUS, NUMALLOC_NODES_MEMORY_ONLY, NUMALLOC_NODES_MOST_BANDWIDTH, NUMALLOC_NODES_SLOWER_TIERS}) {
+    for (const auto kind : {NUMALLOC_NODES_WITH_CPUS, NUMALLOC_NODES_MEMORY_ONLY,
+                            NUMALLOC_NODES_MOST_BANDWIDTH, NUMALLOC_NODES_SLOWER_TIERS}) {
         errno = 0;
         const int count = numalloc_node_set_of_kind(kind, &set);
         EXPECT_TRUE(count == -1 ? errno == ENODATA : count <= numalloc_node_count()) << kind;
