@@ -40,7 +40,7 @@ int main() {
             for (const Entry& entry : tree)
                 if (seen.insert(reinterpret_cast<std::uintptr_t>(&entry) / PAGE).second) count_pages(&pages, &entry, 1);
             print_pages("the last query's entries", &pages);
-            right = right && pages.on[node] == static_cast<long>(seen.size());
+            right = right && pages.on[node] == seen.size();
         }
         arena.reset();
         right = right && arena.used() == 0 && arena.held() == 0;
