@@ -85,5 +85,6 @@ std::uint32_t milliseconds() {
 
 std::uint64_t nanoseconds() { return exactly(CLOCK_MONOTONIC); }
 std::uint64_t time_of_day() { return exactly(CLOCK_REALTIME); }
+std::uint64_t thread_nanoseconds() { return exactly(CLOCK_THREAD_CPUTIME_ID); }
 
 }  // namespace numalloc::os

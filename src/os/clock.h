@@ -12,5 +12,7 @@ std::uint32_t milliseconds();
 // Nanoseconds since boot, and since 1970. A system call each.
 std::uint64_t nanoseconds();
 std::uint64_t time_of_day();
+// Of the processor, that this thread has had. A system call.
+std::uint64_t thread_nanoseconds();
 
 }  // namespace numalloc::os

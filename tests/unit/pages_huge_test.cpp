@@ -1,6 +1,7 @@
 // Huge pages: they go back whole, or what is left of them stays small.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <sstream>
@@ -19,7 +20,8 @@ constexpr std::uint32_t huge_bags = 64;
 constexpr std::uint32_t stretch_bags = 32 * huge_bags;
 
 struct HugeNode : Node {
-    explicit HugeNode(std::int32_t purge_delay) : Node(purge_delay, 1 * GiB, 8192, true) {
+    explicit HugeNode(std::int32_t purge_delay, bool (*touch_is_dear)(void*) = nullptr)
+        : Node(purge_delay, 1 * GiB, 8192, true, false, touch_is_dear) {
         below = take(pages.region().huge_from().value - pages.region().first_bag().value);
     }
     // What the kernel does to the rest of a huge page when a bag of it is touched.
@@ -181,6 +183,82 @@ TEST(PagesHuge, WhatIsSettledCanBeBrokenAgain) {
     node.pages.give(half);
     EXPECT_EQ(node.advice(other), "nh");
     node.pages.validate();
+}
+
+bool dear;
+std::vector<void*> touched;
+bool touch_is_dear(void* p) { return touched.push_back(p), dear; }
+
+// The host may find memory faster later.
+TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
+    dear = false;
+    HugeNode node(0, touch_is_dear);
+    node.take_to_stretch();
+    dear = true;
+    touched.clear();
+    const BagIndex first = node.take_filled(stretch_bags);
+    if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
+    EXPECT_EQ(touched, std::vector<void*>{node.at(first)});
+    EXPECT_EQ(node.advice(first), "nh");
+    dear = false;
+    const BagIndex soon = node.take(1);
+    EXPECT_EQ(node.advice(soon), "nh") << "the next stretch";
+    std::this_thread::sleep_for(std::chrono::milliseconds(policy::dear_for + 100));
+    const BagIndex rest = node.take(stretch_bags - 1);
+    EXPECT_EQ(node.advice(rest), "nh") << "the rest of a stretch that began so";
+    const BagIndex later = node.take(1);
+    EXPECT_EQ(node.advice(later), "hg") << "the one after it";
+    EXPECT_EQ(node.advice(soon), "nh");
+    EXPECT_EQ(touched.size(), 1u);
+    node.pages.validate();
+}
+
+// What was free whole is asked about like what is new.
+TEST(PagesHuge, WhereOneIsDearAStretchThatIsFreeWholeStaysNormal) {
+    dear = false;
+    HugeNode node(0, touch_is_dear);
+    node.take_to_stretch();
+    const BagIndex gone = node.take_filled(huge_bags / 2), stays = node.take_filled(huge_bags / 2);
+    const BagIndex rest = node.take(stretch_bags - huge_bags);
+    if (node.advice(stays) != "hg") GTEST_SKIP() << "a kernel without huge pages";
+    dear = true;
+    (void)node.take(policy::huge_pages_a_sample * huge_bags);
+    dear = false;
+    for (const BagIndex run : {gone, stays, rest}) node.pages.give(run);
+    EXPECT_EQ(node.take(1), gone);
+    EXPECT_EQ(node.advice(gone), "nh");
+    node.pages.give(gone);
+    std::this_thread::sleep_for(std::chrono::milliseconds(policy::dear_for + 100));
+    EXPECT_EQ(node.take(1), gone);
+    EXPECT_EQ(node.advice(gone), "hg");
+    node.pages.validate();
+}
+
+// Each touch is the caller's own first one, and only some are timed.
+TEST(PagesHuge, OneInAFewIsTimed) {
+    dear = false;
+    touched.clear();
+    HugeNode node(0, touch_is_dear);
+    node.take_to_stretch();
+    touched.clear();
+    std::vector<void*> pages;
+    for (std::uint32_t i = 0; i < 4 * policy::huge_pages_a_sample; ++i) {
+        const BagIndex run = node.take(huge_bags);
+        if (i == 0 && node.advice(run) == "") GTEST_SKIP() << "a kernel without huge pages";
+        pages.push_back(node.at(run));
+    }
+    EXPECT_EQ(touched.size(), 4u);
+    for (void* p : touched) EXPECT_EQ(std::count(pages.begin(), pages.end(), p), 1);
+}
+
+TEST(PagesHuge, WhatIsResidentIsNotTimed) {
+    dear = false;
+    HugeNode node(-1, touch_is_dear);
+    const BagIndex run = node.take_filled(4 * policy::huge_pages_a_sample * huge_bags);
+    node.pages.give(run);
+    touched.clear();
+    EXPECT_EQ(node.take(4 * policy::huge_pages_a_sample * huge_bags), run);
+    EXPECT_TRUE(touched.empty());
 }
 
 TEST(PagesHuge, AWholeOneBreaksNothing) {

@@ -102,7 +102,9 @@ TEST_F(RemoteCacheTest, ListsDoNotCollideAndAreSentInTurn) {
                 ASSERT_LT(freed, policy::remote_budget);
                 ASSERT_EQ(sent(), 0u) << "each list has a place";
             }
-            if (freed > policy::remote_budget) ASSERT_GT(freed - sent(), policy::remote_budget - 2 * classes * granule) << "one list at a time";
+            if (freed > policy::remote_budget) {
+                ASSERT_GT(freed - sent(), policy::remote_budget - 2 * classes * granule) << "one list at a time";
+            }
         }
     });
     EXPECT_EQ(sent(), freed) << "the thread's end sends the rest";

@@ -136,7 +136,7 @@ TEST(Ring, ManyThreadsJoin) {
                     take(ring.pop_newest());
                     continue;
                 }
-                Batch list{nullptr, 1 + random() % 3};
+                Batch list{nullptr, static_cast<std::uint32_t>(1 + random() % 3)};
                 for (unsigned k = 0; k < list.count; ++k) {
                     own.back()->next = list.head;
                     list.head = own.back();

@@ -8,6 +8,7 @@
 //   huge pages. Whole ones stay what they are, until they go back.
 //   a stretch that is free whole may have huge pages again, when a part of it is taken; the last one of the heap, when
 //   it is mapped anew.
+//   a stretch is left normal where huge pages have just been dear: one in a few is timed as it is touched.
 //
 // By stretches, because each change of advice may cost one more of the 65,530 mappings that a process may have.
 // BagMark::normal says which are advised against; the advice follows outside of the lock, and may be late.
@@ -70,7 +71,51 @@ PageHeap::Range PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uin
 }
 
 void PageHeap::huge_again(Range range) {
-    if (range.first < range.end) region_.advise(range.first, range.end - range.first, os::HugePages::on);
+    if (range.first == range.end) return;
+    if (!were_dear()) return region_.advise(range.first, range.end - range.first, os::HugePages::on);
+    os::Guard guard(lock_);
+    set(BagMark::normal, range.first, range.end - range.first, true);
+}
+
+bool PageHeap::were_dear() const {
+    const std::uint32_t until = dear_until_.load(std::memory_order_relaxed);
+    return until != 0 && until - os::milliseconds() <= policy::dear_for;
+}
+
+// Of what is newly mapped. The rest of a stretch follows its beginning: the advice stays one.
+bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
+    if (!may_be_huge(to - 1)) return false;
+    const bool begins = from <= region_.huge_from() || address_of(region_.address(from)) % policy::huge_stretch == 0;
+    const bool normal = begins || to - from >= stretch_bags ? were_dear() : region_.count(BagMark::normal, from - 1, 1) != 0;
+    const BagIndex first = max_of(from, region_.huge_from());
+    if (normal) region_.advise(first, to - first, os::HugePages::off);
+    return normal;
+}
+
+// The huge pages that whoever has the run is the first to touch, counted. Those of bags that are taken under a lock are counted
+// only: a touch may take long.
+PageHeap::Range PageHeap::count_untouched(BagIndex run, std::uint32_t bags) {
+    if (options_.touch_is_dear == nullptr) return {};
+    const Address start = address_of(region_.address(run));
+    const BagIndex first = run + static_cast<std::uint32_t>((align_up(start, os::huge_page) - start) >> bag_shift);
+    const BagIndex end = run + bags;
+    if (first >= end || !may_be_huge(first)) return {};
+    if (region_.count_dirty(first, 1) != 0 || region_.count(BagMark::normal, first, 1) != 0) return {};
+    untouched_.fetch_add((end - first + huge_bags - 1) / huge_bags, std::memory_order_relaxed);
+    return {first, end};
+}
+
+// Of what is about to be handed out. Only the first touch itself says what it costs: another huge page would be one that this
+// CPU gave back a moment ago. Who takes much and touches none of it has one huge page of each sample more.
+void PageHeap::sample_cost(BagIndex run, std::uint32_t bags) {
+    const BagIndex first = count_untouched(run, bags).first;
+    if (first == BagIndex{}) return;
+    const std::uint32_t untouched = untouched_.load(std::memory_order_relaxed);
+    if (untouched - sampled_at_.load(std::memory_order_relaxed) < policy::huge_pages_a_sample) return;
+    sampled_at_.store(untouched, std::memory_order_relaxed);
+    if (!options_.touch_is_dear(region_.address(first))) return;
+    dear_until_.store(max_of(os::milliseconds() + policy::dear_for, 1U), std::memory_order_relaxed);
+    no_more_huge(first);
 }
 
 void PageHeap::settle(BagIndex first, std::uint32_t bags) {

@@ -113,7 +113,10 @@ BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagS
 }
 
 BagIndex PageHeap::take_small_at_once(std::uint32_t bags, ClassId c) {
-    return options_.populate || !shares_huge_pages() ? none : take_mapped(bags, 1, BagState::small, c, nullptr);
+    if (options_.populate || !shares_huge_pages()) return none;
+    const BagIndex run = take_mapped(bags, 1, BagState::small, c, nullptr);
+    if (run != none) count_untouched(run, bags);
+    return run;
 }
 
 BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved) {
@@ -131,6 +134,7 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
             continue;
         }
         huge_again(huge);
+        if (moved == 0) sample_cost(run, bags);
         if (back(run + moved, bags - moved)) return run;
         os::Guard guard(lock_);
         not_used(run, bags, state);

@@ -33,6 +33,7 @@ namespace numalloc {
 struct PageHeapOptions {
     std::int32_t purge_delay = 1000;  // milliseconds; 0 at once, -1 never
     bool huge_pages = false;          // bags may be huge pages: as few as can be are broken up
+    bool (*touch_is_dear)(void* huge_page) = nullptr;  // os/huge_page_cost.h; nullptr: huge pages are never dear
     bool populate = false;            // put pages behind bags before they are handed out
     std::uint16_t os_node = 0;        // whose memory must suffice for that
     std::uint32_t page_owners = 0;    // who may have huge pages of their own: see take_small()
@@ -201,6 +202,10 @@ private:
     void purge_beside_used() NUMALLOC_EXCLUDES(lock_);
     void no_more_huge(BagIndex b) NUMALLOC_EXCLUDES(lock_);
     void huge_again(Range range) NUMALLOC_EXCLUDES(lock_);
+    bool were_dear() const;
+    bool leave_normal(BagIndex from, BagIndex to);
+    Range count_untouched(BagIndex run, std::uint32_t bags);
+    void sample_cost(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
     Purging cut_range(BagIndex run, Range part, BagIndex near) NUMALLOC_REQUIRES(lock_);
     Purging cut_end(BagIndex piece, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
     Discarded discard(const Purging& range) NUMALLOC_EXCLUDES(lock_);
@@ -223,6 +228,9 @@ private:
     PageHeapOptions options_;
     std::atomic<BagIndex>* rests_ = nullptr;  // of each owner's huge page, a run, or none. nullptr: all share
     std::atomic<std::uint32_t> moved_mappings_{0};
+    std::atomic<std::uint32_t> untouched_{policy::huge_pages_a_sample};  // huge pages that were taken untouched
+    std::atomic<std::uint32_t> sampled_at_{0};  // what it was at the last sample, 0 before the first
+    std::atomic<std::uint32_t> dear_until_{0};  // milliseconds, or 0: the last sample was not dear
     static constexpr std::uint32_t most_gaps = 16;
     struct Gap {
         BagIndex first, end;

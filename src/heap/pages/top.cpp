@@ -63,10 +63,11 @@ bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) {
     }
     if (up_to > region_.end_bag().value) return false;
     if (const std::uint64_t mapped = region_.map_up_to(up_to); mapped != 0) {
-        os::Guard guard(lock_);
         const BagIndex from{region_.committed()};
+        const bool normal = leave_normal(from, BagIndex{mapped});
+        os::Guard guard(lock_);
         trace::map(region_.address(from), (mapped - from.value) << bag_shift);
-        set(BagMark::normal, from, static_cast<std::uint32_t>(mapped - from.value), false);
+        set(BagMark::normal, from, static_cast<std::uint32_t>(mapped - from.value), normal);
         region_.set_committed(mapped);
         return true;
     }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/tracepoints.h"
 #include "heap/space/freed.h"
+#include "os/huge_page_cost.h"
 #include "os/sysfs.h"
 
 namespace numalloc {
@@ -40,7 +41,7 @@ RegionPages huge_pages_of(HugePages option) {
     if (system_says("[always]", huge_page)) return {.huge_by_itself = true, .huge = true};
     if (option == HugePages::system || !system_says("[madvise]", huge_page)) return {};
     const Bytes normal_first = policy::normal_pages_unless_asked / os::huge_page * huge_page;
-    return {.huge_pages = os::HugePages::on, .normal_first = normal_first, .huge = true};
+    return {.huge_pages = os::HugePages::on, .normal_first = normal_first, .huge = true, .huge_if_cheap = true};
 }
 
 }  // namespace
@@ -97,6 +98,7 @@ NodeHeap* ProcessHeap::make(NodeId n) {
     options.purge_delay = options_.purge_delay;
     options.huge_pages = pages.huge && pages.huge_pages != os::HugePages::off;
     options.populate = pages.place == RegionPages::Place::strict;
+    if (pages.huge_if_cheap && !options.populate) options.touch_is_dear = os::touch_is_dear;
     options.os_node = static_cast<std::uint16_t>(pages.os_node);
     options.page_owners = mechanisms_.page_owners();
     options.most_moved = policy::most_moved_mappings / nodes_;

@@ -206,6 +206,10 @@ constexpr Bytes class_map_ahead = 2 * GiB;
 
 // Huge pages are advised, and advised against, by stretches of so many: each may be a mapping of its own.
 constexpr Bytes huge_stretch = 64 * MiB;
+// One in so many is timed as it is touched first. After one that cost much more than clearing it (a host had to find it) no
+// more are asked for so long: milliseconds.
+constexpr std::uint32_t huge_pages_a_sample = 16;
+constexpr std::uint32_t dear_for = 2000;
 // The first part of a node's bags stays on normal pages even where the system says `always`: a small program is not charged
 // 2 MiB for each page it touches.
 constexpr Bytes normal_pages_first = 8 * MiB;

@@ -20,6 +20,7 @@ struct RegionPages {
     Bytes normal_first = policy::normal_pages_first;           // the length of these
     bool huge_by_itself = false;  // these too may become huge pages without being asked
     bool huge = false;            // the rest may be huge pages
+    bool huge_if_cheap = false;   // as long as they cost what clearing them costs
     enum class Place { first_touch, preferred, within, strict, interleaved };
     Place place = Place::first_touch;
     unsigned os_node = 0;
