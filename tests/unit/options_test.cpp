@@ -129,47 +129,70 @@ std::string capitals(std::string text) {
     return text;
 }
 
-// In lines of 110 characters at most.
+// In lines of less than 100 columns.
 std::string wrapped(const std::string& text) {
     std::istringstream words(text);
     std::string result;
     std::size_t column = 0;
     for (std::string word; words >> word; column += word.size() + 1) {
-        if (column + word.size() > 110) column = 0;
+        if (column + word.size() > 98) column = 0;
         if (!result.empty()) result += column == 0 ? '\n' : ' ';
         result += word;
     }
     return result;
 }
 
-std::string reference() {
-    std::ostringstream out;
-    out << "# Options\n\n"
-           "Each option is an environment variable, read once when the program first allocates. A value that\n"
-           "is not understood is reported on stderr and the default is used. Programs with raised privileges\n"
-           "(setuid) read none of them. `numalloc_option_get()` says what is in force (docs/api.md), and\n"
-           "`numalloc_option_set()` changes those of which it is said below while the program runs.\n\n"
-           "This page is made from include/numalloc/options.def; the unit test options_test keeps it so\n"
-           "(`NUMALLOC_UPDATE=1 options_test` rewrites it).\n";
-#define NUMALLOC_ENTRY(name, Kind, default_text, what)                                     \
-    out << "\n## NUMALLOC_" << capitals(#name) << "\n\n"                                  \
-        << wrapped(std::string(1, static_cast<char>(std::toupper(what[0]))) + ((what) + 1) + ".") << "\n\n" \
-        << "- Accepted: " << kind::Kind##_accepted << "\n- Default: `" << #default_text << "`\n"
-#define NUMALLOC_OPTION(name, Kind, default_text, what) NUMALLOC_ENTRY(name, Kind, default_text, what);
-#define NUMALLOC_LIVE_OPTION(name, Kind, default_text, what) \
-    NUMALLOC_ENTRY(name, Kind, default_text, what) << "- May change while the program runs\n";
-#include "numalloc/options.def"
-#undef NUMALLOC_OPTION
-#undef NUMALLOC_ENTRY
-    return out.str();
+enum class Group { users, live, experiment };
+
+std::string row(const char* name, const char* accepted, const char* default_text, Group group) {
+    const std::string variable = "NUMALLOC_" + capitals(name);
+    std::string anchor = variable;
+    for (char& c : anchor) c = static_cast<char>(std::tolower(c));
+    return "| [`" + variable + "`](#" + anchor + ") | " + accepted + " | `" + default_text + "` | " +
+           (group == Group::live ? "yes" : "") + " |\n";
 }
 
+std::string section(const char* name, const char* accepted, const char* default_text, const std::string& what, Group group) {
+    return "\n### NUMALLOC_" + capitals(name) + "\n\n" +
+           wrapped(std::string(1, static_cast<char>(std::toupper(what[0]))) + what.substr(1) + ".") + "\n\n- Accepted: " + accepted +
+           "\n- Default: `" + default_text + "`\n" + (group == Group::live ? "- May change while the program runs\n" : "");
+}
+
+const char* const marker = "<!-- Below: made from include/numalloc/options.def by `NUMALLOC_UPDATE=1 options_test` -->\n";
+
+std::string reference() {
+    const char* const head = "\n| option | accepted | default | may change while the program runs |\n|---|---|---|---|\n";
+    std::string users_table, users, experiments_table, experiments;
+    const auto add = [&](const char* name, const char* accepted, const char* default_text, const char* what, Group group) {
+        const bool experiment = group == Group::experiment;
+        (experiment ? experiments_table : users_table) += row(name, accepted, default_text, group);
+        (experiment ? experiments : users) += section(name, accepted, default_text, what, group);
+    };
+#define NUMALLOC_OPTION(name, Kind, default_text, what) add(#name, kind::Kind##_accepted, #default_text, what, Group::users);
+#define NUMALLOC_LIVE_OPTION(name, Kind, default_text, what) add(#name, kind::Kind##_accepted, #default_text, what, Group::live);
+#define NUMALLOC_EXPERIMENT_OPTION(name, Kind, default_text, what) \
+    add(#name, kind::Kind##_accepted, #default_text, what, Group::experiment);
+#include "numalloc/options.def"
+#undef NUMALLOC_OPTION
+    return marker + ("\n## Values and defaults\n" + (head + users_table)) + users +
+           "\n## Options for experiments\n\n" +
+           wrapped("Each turns off one mechanism of the library, or changes it, to show what it gains. `numalloc bench --ablations` "
+                   "runs them. A program has no use for them.") +
+           "\n" + head + experiments_table + experiments;
+}
+
+// What stands above the marker is written by hand.
 TEST(Options, TheReferenceIsCurrent) {
     const std::string path = NUMALLOC_SOURCE_DIR "/docs/options.md";
-    if (std::getenv("NUMALLOC_UPDATE") != nullptr) std::ofstream(path) << reference();
-    std::ostringstream there;
-    there << std::ifstream(path).rdbuf();
-    EXPECT_EQ(there.str(), reference()) << "run: NUMALLOC_UPDATE=1 options_test";
+    std::ostringstream read;
+    read << std::ifstream(path).rdbuf();
+    const std::string there = read.str();
+    const std::size_t begin = there.find(marker);
+    ASSERT_NE(begin, std::string::npos) << path << " has no line " << marker;
+    if (std::getenv("NUMALLOC_UPDATE") != nullptr)
+        std::ofstream(path) << there.substr(0, begin) << reference();
+    else
+        EXPECT_EQ(there.substr(begin), reference()) << "run: NUMALLOC_UPDATE=1 options_test";
 }
 
 // What print says, parse understands, and as the same.

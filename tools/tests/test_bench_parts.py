@@ -163,9 +163,9 @@ def test_ablations_come_from_the_table_of_options(tmp_path, monkeypatch):
     (folder / "options.def").write_text(
         '//   NUMALLOC_OPTION(name, Kind, default, "what it does")\n'
         'NUMALLOC_OPTION(binding, Binding, interleave,\n    "where threads run, file (see \\"x\\")")\n'
-        'NUMALLOC_OPTION(origin_aware, Flag, 1, "0 keeps foreign objects: shows what sending them home gains")\n'
-        'NUMALLOC_OPTION(batch, Size, 8K, "bytes in a batch: shows what its size gains")\n'
-        'NUMALLOC_OPTION(verbose, Flag, 0, "says more")\n'
+        'NUMALLOC_EXPERIMENT_OPTION(origin_aware, Flag, 1, "0 keeps foreign objects")\n'
+        'NUMALLOC_EXPERIMENT_OPTION(batch, Size, 8K, "bytes in a batch")\n'
+        'NUMALLOC_LIVE_OPTION(verbose, Flag, 0, "shows what it does")\n'
     )
     accepted = {"binding": ["interleave", "saturate", "file", "none"], "origin_aware": ["0", "1", "off", "on", "no", "yes"], "batch": []}
     monkeypatch.setattr(ablations, "_accepted", lambda name, library: accepted[name])

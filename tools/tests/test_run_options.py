@@ -30,7 +30,7 @@ def test_kinds_accept_what_the_sources_say():
 def test_every_line_of_the_table_is_read():
     table = (ROOT / "include/numalloc/options.def").read_text()
     found = options_table.parsed(table)
-    assert len(found) == len(re.findall(r"^NUMALLOC_(?:LIVE_)?OPTION\(", table, re.MULTILINE)) >= 14
+    assert len(found) == len(re.findall(r"^NUMALLOC_(?:LIVE_|EXPERIMENT_)?OPTION\(", table, re.MULTILINE)) >= 14
     assert options_table.options() == found
     for one in found:
         assert one.check(one.default) == one.default

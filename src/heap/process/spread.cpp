@@ -105,7 +105,8 @@ Bytes ProcessHeap::move_blocks_of(std::int32_t thread, NodeId to) {
             const std::uint32_t length = heap->pages.is_of_others(b) ? 0 : heap->pages.big_run(b);
             if (length != 0 && region.bag(b).big.thread == thread) {
                 const Location at{heap, b, no_class, Found::big};
-                // A huge page that reaches beyond the block is split at the first try, and moves at the second.
+                // Once more where something stayed. Why a first try may leave pages is a guess: a huge page that
+                // reaches beyond the block would have to be split first.
                 if (move_big(at, to) == 0 || move_big(at, to) == 0) moved += size_of(at);
             }
             b = b + max_of<std::uint32_t>(length, 1);

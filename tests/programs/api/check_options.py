@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 table, command = sys.argv[1], sys.argv[2:]
-names = re.findall(r"^NUMALLOC_(?:LIVE_)?OPTION\((\w+),", open(table).read(), re.M)
+names = re.findall(r"^NUMALLOC_(?:LIVE_|EXPERIMENT_)?OPTION\((\w+),", open(table).read(), re.M)
 assert {"binding", "binding_file", "memory_binding", "memory", "interleave", "thp", "purge_delay", "reserve", "deepbind", "verbose"} <= set(names), names
 GOOD = {
     "binding": ["interleave", "saturate", "none"],

@@ -12,7 +12,7 @@ from numalloc_tools.problem import Problem
 PREFIX = "NUMALLOC_"
 _TABLE = Path(__file__).with_name("tables") / "options.def"
 _ENTRY = re.compile(
-    r'^NUMALLOC_(?:LIVE_)?OPTION\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^,\s]+)\s*,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.MULTILINE
+    r'^NUMALLOC_(?:LIVE_|EXPERIMENT_)?OPTION\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^,\s]+)\s*,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.MULTILINE
 )
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 

@@ -8,16 +8,16 @@ from pathlib import Path
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.problem import Problem
 
-_OPTION = re.compile(r'^NUMALLOC_(?:LIVE_)?OPTION\((\w+),\s*(\w+),\s*([^,]+?),\s*"((?:[^"\\]|\\.)*)"\)', re.M)
-# What users set too and the studies changed; further ones say themselves that they show what a mechanism gains.
+_OPTION = re.compile(r'^NUMALLOC_(LIVE_|EXPERIMENT_|)OPTION\((\w+),\s*(\w+),\s*([^,]+?),\s*"((?:[^"\\]|\\.)*)"\)', re.M)
+# What users set too and the studies changed, beside the table's own options for experiments.
 _STUDIED = ("binding", "memory_binding", "interleave", "thp")
-_SAYS_SO = re.compile(r"\bshows what\b")
 _NEEDS_MORE = {"file"}  # values that do nothing alone
 _SIZE, _SHIFTS = re.compile(r"(\d+)([KMGT]?)"), {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
 @dataclass(frozen=True)
 class Option:
+    group: str  # the word in its macro's name
     name: str
     kind: str
     default: str
@@ -38,7 +38,7 @@ def variants(ours: Allocator) -> list[Allocator]:
     library = ours.libraries[0]
     found = []
     for option in table(library):
-        if option.name in _STUDIED or _SAYS_SO.search(option.what):
+        if option.name in _STUDIED or option.group == "EXPERIMENT_":
             found += [
                 replace(ours, name=f"{ours.name}:{option.name}={value}", options={option.name: value})
                 for value in _values(option, library)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from numalloc_tools.man.roff import Page, bold, italic
 
-_OPTION = re.compile(r'^NUMALLOC_(LIVE_)?OPTION\((\w+),\s*(\w+),\s*([^,]+?),\s*"((?:[^"\\]|\\.)*)"\)', re.M)
+_OPTION = re.compile(r'^NUMALLOC_(LIVE_|EXPERIMENT_)?OPTION\((\w+),\s*(\w+),\s*([^,]+?),\s*"((?:[^"\\]|\\.)*)"\)', re.M)
 _STATISTIC = re.compile(r'^NUMALLOC_(|CLASS_|PROCESS_)STATISTIC\((\w+), "([^"]*)", "([^"]*)"\)', re.M)
 _TOKEN = re.compile(r"/\*(?P<comment>.*?)\*/|(?P<code>(?:(?!/\*).)+)", re.S)
 _ATTRIBUTE = re.compile(r"\s*NUMALLOC_(?:NOEXCEPT|ALLOCATES|RESIZES|SIZE\([^)]*\)|ALIGN\([^)]*\))")
@@ -32,8 +32,8 @@ def page(headers: Path) -> Page:
             made.item("\n.TQ\n".join(bold(one) for one in declarations), comment or "See above.")
     made.heading("Environment")
     made.paragraph("Read once, as the program starts. A value that is not understood is named on standard error, and the default is used.")
-    for live, name, _, default, what in _OPTION.findall((headers / "options.def").read_text()):
-        changes = " May change while the program runs: numalloc_option_set()." if live else ""
+    for group, name, _, default, what in _OPTION.findall((headers / "options.def").read_text()):
+        changes = " May change while the program runs: numalloc_option_set()." if group == "LIVE_" else ""
         made.item(f"{bold('NUMALLOC_' + name.upper())} (default: {italic(default)})", what.replace('\\"', '"') + "." + changes)
     made.heading("Statistics")
     tables = {"": "Of a node", "CLASS_": "Of a size class on a node", "PROCESS_": "Of the process"}
