@@ -12,7 +12,7 @@ from numalloc_tools.scope.host import Beside
 from numalloc_tools.scope.results import Results, Run
 from numalloc_tools.scope.scenarios import BALANCE_PROMISED, PROMISED, REMOTE_PROMISED
 
-_WIDTH = 110
+_WIDTH = 99
 TIMES, BINDING, MECHANISMS, SPEEDUP = "Modelled time, over", "Modelled time with bound", "numalloc with a", "Modelled speedup"
 Found = dict[str, Results]  # by scenario
 
