@@ -42,7 +42,10 @@ def faults_of_file(path: str, text: str) -> list[str]:
     if path in HOMES:
         return []
     text = without_comments(text)
-    line_of = lambda place: text.count("\n", 0, place) + 1
+
+    def line_of(place: int) -> int:
+        return text.count("\n", 0, place) + 1
+
     faults = [f"{path}:{line_of(found.start())}: {found[0]}: base/atomic.h and base/bits.h have what this library uses instead"
               for found in FOREIGN.finditer(ASSEMBLY.sub("__asm__ ________", text))]
     if not path.startswith("api/"):

@@ -99,7 +99,7 @@ def test_budget_ends_with_a_whole_round(monkeypatch):
 
 def test_budget_holds_even_when_the_warm_up_is_too_long(monkeypatch):
     clock = Clock(monkeypatch)
-    runs = list(planned(clock, {name: 14.0 for name in "abcdef"}, 5, 60.0))
+    runs = list(planned(clock, dict.fromkeys("abcdef", 14.0), 5, 60.0))
     assert clock.now <= 1060.0
     assert [run.status for run in runs].count("left out") > 0
     assert len(runs) == 12, "every cell has a row"

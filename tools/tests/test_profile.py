@@ -73,7 +73,7 @@ def test_leak_is_named_with_its_size(leaky):
     assert "sold out" in result.stderr, "the program's output has to go somewhere"
     first = data["functions"][0]
     assert LOST in first["function"] and first["flat_bytes"] == LOST_BYTES and first["flat_objects"] == 2000
-    assert any("main" == name for name in data["stacks"][0]["stack"])
+    assert any(name == "main" for name in data["stacks"][0]["stack"])
     assert not [one for one in data["functions"] if "churn" in one["function"]], "what was freed is not leaked"
 
 

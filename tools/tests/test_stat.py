@@ -7,8 +7,8 @@ import subprocess
 import time
 
 import pytest
-from numalloc_tools.observe import numa_maps
 from numalloc_tools.machine.lists import numbers
+from numalloc_tools.observe import numa_maps
 from numalloc_tools.observe.machine import Machine, machine
 from numalloc_tools.observe.model import NodeMemory
 from numalloc_tools.observe.process import Gone, moment

@@ -15,7 +15,6 @@ from numalloc_tools.problem import Problem
 from observed import CLASS_NAMES, COMMAND, MIB, NODE_NAMES, PROCESS_NAMES, WrittenPage, numalloc, program, start_of, stat
 from terminal import Terminal, plain
 
-
 # Each of them removes pages that others left behind, and makes some: one after the other.
 pytestmark = pytest.mark.xdist_group("statistics-pages")
 

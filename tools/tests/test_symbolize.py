@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from numalloc_tools.preload import our_library
 
 SOURCE = """#include <stdlib.h>

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,7 +41,7 @@ def made(words: Sequence[str] = ()) -> typer.Typer:
 
 
 # Of click, or of typer where that brings its own: what is wrong with the words of a command.
-_WrongWords = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+_WrongWords: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
 def _print_version(wanted: bool) -> None:
@@ -57,7 +57,7 @@ def numalloc(
     ] = False,
 ) -> None:
     """Tools around numalloc, the NUMA-aware memory allocator."""
-    Problem.with_traceback = debug
+    Problem.shows_traceback = debug
 
 
 def main() -> None:
@@ -113,7 +113,7 @@ def _leave_output() -> None:
 
 
 def _say(line: str) -> None:
-    if Problem.with_traceback:
+    if Problem.shows_traceback:
         traceback.print_exc()
     with suppress(OSError):  # nobody can be told; the status says enough
         print(f"numalloc: {printable(line)}", file=sys.stderr, flush=True)

@@ -4,7 +4,7 @@
 class Problem(Exception):
     """Something the user can put right: one line that names what was wrong and what is accepted."""
 
-    with_traceback = False  # numalloc --debug
+    shows_traceback = False  # numalloc --debug
 
     def __init__(self, message: str, exit_status: int = 2):
         super().__init__(message)

@@ -71,7 +71,7 @@ class Results:
             if run.case in known:
                 found.setdefault(run.program, []).append(run)
         standard = {one["name"]: one.get("standard_threads") for one in self.programs}
-        cases = []
+        cases: list[str] = []
         for program, runs in found.items():
             own = [run.case for run in runs if run.threads == standard.get(program)]
             cases += dict.fromkeys(own or [run.case for run in runs])

@@ -1,11 +1,11 @@
 """A program that runs under an allocator, is known to do so, and is gone afterwards."""
 
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from numalloc_tools import processes
 from numalloc_tools.demo.allocators import Allocator
@@ -38,13 +38,18 @@ def started(command: list[str], allocator: Allocator, log: Path, **streams) -> I
                 stream.close()
 
 
+def _program(process: subprocess.Popen) -> str:
+    words: Any = process.args  # a list, from started()
+    return words[0]
+
+
 def require_library(process: subprocess.Popen, allocator: Allocator) -> None:
     """A preload that the loader could not honour must not pass for a measurement."""
     if allocator.library is None:
         return
     maps = processes.text(process.pid, "maps")
     if str(allocator.library.resolve()) not in maps:
-        raise Problem(f"{allocator.name}: {allocator.library} is not loaded in {process.args[0]}; is it for this machine?", FAILED)
+        raise Problem(f"{allocator.name}: {allocator.library} is not loaded in {_program(process)}; is it for this machine?", FAILED)
 
 
 def failure(process: subprocess.Popen, allocator: Allocator, log: Path) -> Problem:
@@ -57,4 +62,4 @@ def failure(process: subprocess.Popen, allocator: Allocator, log: Path) -> Probl
         ending = f"was ended by {processes.signal_name(-code)}" if code < 0 else f"ended with status {code}"
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     last = f"; it last said: {lines[-1].strip()}" if lines else ""
-    return Problem(f"{Path(process.args[0]).name} {ending} under {allocator.name}{last}", FAILED)
+    return Problem(f"{Path(_program(process)).name} {ending} under {allocator.name}{last}", FAILED)

@@ -79,10 +79,10 @@ def write_json(path: Path, runs: list[Run], facts: dict) -> None:
 def _fullest_shares(runs: list[Run], allocators: list[str]) -> list[str]:
     cells = []
     for name in allocators:
-        shares = []
+        shares: list[float] = []
         for run in runs:
-            held = [figure.value for figure in run.figures if figure.group == NODES]
-            if run.allocator == name and sum(held):
+            held: list[float] = [figure.value for figure in run.figures if figure.group == NODES]
+            if run.allocator == name and any(held):
                 shares.append(100 * max(held) / sum(held))
         cells += [f"{median(shares):.0f}     " if shares else "-", ""]
     return [cells[0], *cells[2:]]  # the baseline has no column of ratios

@@ -151,7 +151,10 @@ def _read(path: Path, elf: ELFFile) -> Elf:
 
 
 def _symbols(elf: ELFFile, dynamic) -> tuple[set[str], set[str], set[str], set[str]]:
-    defined, imported, sanitizers, brings = set(), set(), set(), set()
+    defined: set[str] = set()
+    imported: set[str] = set()
+    sanitizers: set[str] = set()
+    brings: set[str] = set()
     tables = [section for section in elf.iter_sections() if isinstance(section, SymbolTableSection)]
     if not any(table.name == ".dynsym" for table in tables) and dynamic is not None and not isinstance(dynamic, DynamicSection):
         tables.append(dynamic)  # its section headers were stripped

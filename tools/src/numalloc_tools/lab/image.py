@@ -100,10 +100,10 @@ class Image:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
             target.chmod(mode)
-        for path, target in self._links.items():
+        for path, leads_to in self._links.items():
             link = own / path
             link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(target)
+            link.symlink_to(leads_to)
         names = sorted(str(path.relative_to(own)) for path in own.rglob("*"))
         with archive.open("wb") as output:
             # The kernel unpacks archives one after the other, so the host's paths and ours need not

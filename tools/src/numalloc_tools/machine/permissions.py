@@ -9,6 +9,7 @@ import platform
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from numalloc_tools.machine.files import Files
 from numalloc_tools.machine.process import Process
@@ -64,7 +65,7 @@ def tried(files: Files, process: Process) -> list[Permission]:
     if not files.real or numbers is None:
         return [Permission(name, NOT_ASKED, "", "") for name in _ATTEMPTS]
     node = process.mems[0] if process.mems else 0
-    answers = {name: _in_a_child(lambda attempt=attempt: attempt(numbers, node)) for name, attempt in _ATTEMPTS.items()}
+    answers = {name: _in_a_child(partial(attempt, numbers, node)) for name, attempt in _ATTEMPTS.items()}
     return [_judged(name, code, process, files) for name, code in answers.items()]
 
 

@@ -2,7 +2,6 @@
 
 from numalloc_tools.man.roff import Page, bold, italic
 
-
 PROFILE = """\
 allocator = "numalloc"
 threads = "sparse"

@@ -57,7 +57,8 @@ def _introduction(text: str) -> str:
 
 def _sections(text: str):
     """(title, what is said of all, [(declarations, comment)]) in the header's order."""
-    title, about, entries, comment = "", "", [], ""
+    title, about, comment = "", "", ""
+    entries: list[tuple[list[str], str]] = []
     for token in _TOKEN.finditer(text):
         if token["comment"] is not None:
             said = _unstarred(token["comment"])

@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass, field
 
-
 _ITEM = re.compile(r"^ {2,}(\S+(?: \S+)*?)(?: {2,}| *\t)(\S.*)$")
 
 

@@ -165,10 +165,10 @@ def _classes(page: Page) -> RenderableType:
     names = list(sums[shown[0]])
     for name in ("object", "live bytes", "resting bytes", *names):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in sorted(shown):
-        values = sums[one]
-        resting = one * (values.get("lists", 0) + values.get("ring", 0))
-        table.add_row(size(one), size(one * values.get("live", 0)), size(resting), *(count(values[name]) for name in names))
+    for each in sorted(shown):
+        values = sums[each]
+        resting = each * (values.get("lists", 0) + values.get("ring", 0))
+        table.add_row(size(each), size(each * values.get("live", 0)), size(resting), *(count(values[name]) for name in names))
     return table
 
 

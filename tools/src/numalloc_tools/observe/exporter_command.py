@@ -2,7 +2,7 @@
 
 import sys
 import time
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -46,8 +46,9 @@ def exporter(
         server, _ = start_http_server(port, address, registry)
     except OSError as error:
         raise Problem(f"--port, --address: cannot listen on {address}, port {port} ({error.strerror})") from None
-    server.RequestHandlerClass = type("Handler", (server.RequestHandlerClass,), {"timeout": _PATIENCE})
-    server.handle_error = _said_unless_the_client_left
+    handler: Any = server.RequestHandlerClass
+    server.RequestHandlerClass = type("Handler", (handler,), {"timeout": _PATIENCE})
+    setattr(server, "handle_error", _said_unless_the_client_left)  # noqa: B010
     host = f"[{address}]" if ":" in address else address
     try:
         with keys.ended_in_order():

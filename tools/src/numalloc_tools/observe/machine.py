@@ -21,7 +21,8 @@ class Machine:
 def machine(folder: Path = _FOLDER) -> Machine:
     if not Path("/proc/self").exists():
         raise Problem("/proc is not to be seen here, and says what processes do; accepted: a place where it is mounted")
-    nodes, cpus = [], {}
+    nodes: list[int] = []
+    cpus: dict[int, int] = {}
     for path in folder.glob("node[0-9]*"):
         node = int(path.name.removeprefix("node"))
         nodes.append(node)

@@ -84,11 +84,11 @@ def _process(families: _Families, moment: Moment, started: float) -> None:
         text = "Moves from CPU to CPU of the threads that are alive"
         families.gauge("numalloc_process_thread_migrations", text, _PROCESS).add_metric(labels, moment.migrations)
     if share := remote_share(moment):
-        for name, text, value in (
+        for name, text, part in (
             ("numalloc_process_remote_least", "Share of memory on nodes on which none of its threads ran last", share.least),
             ("numalloc_process_remote_if_used_alike", "Estimate: if all threads used all memory alike", share.alike),
         ):
-            families.gauge(name, text, _PROCESS, "ratio").add_metric(labels, value)
+            families.gauge(name, text, _PROCESS, "ratio").add_metric(labels, part)
     _nodes(families, moment, labels)
 
 
@@ -123,11 +123,11 @@ def _library(families: _Families, moment: Moment) -> None:
         labels = [str(moment.pid), moment.name, _node_name(record.node)]
         for name, value in record.values.items():
             _statistic(families, table_of.statistic(table_of.NODE, name), "numalloc_node", _NODE).add_metric(labels, value)
-    for record in moment.page.classes:
-        if not any(record.values.values()):  # most classes of most programs
+    for of_class in moment.page.classes:
+        if not any(of_class.values.values()):  # most classes of most programs
             continue
-        labels = [str(moment.pid), moment.name, _node_name(record.node), str(record.size)]
-        for name, value in record.values.items():
+        labels = [str(moment.pid), moment.name, _node_name(of_class.node), str(of_class.size)]
+        for name, value in of_class.values.items():
             _statistic(families, table_of.statistic(table_of.CLASS, name), "numalloc_class", _CLASS).add_metric(labels, value)
 
 

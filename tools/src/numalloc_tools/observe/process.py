@@ -171,9 +171,9 @@ def _text_if_any(path: Path) -> str | None:
 
 
 def _refusal(folder: Path) -> str:
-    owner = folder.stat().st_uid
+    number = folder.stat().st_uid
     try:
-        owner = pwd.getpwuid(owner).pw_name
+        owner = pwd.getpwuid(number).pw_name
     except KeyError:
-        pass
+        owner = str(number)
     return f"belongs to {owner}, and the kernel does not show you its memory; accepted: your own processes, or any as root"

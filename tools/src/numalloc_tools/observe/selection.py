@@ -9,7 +9,7 @@ from pathlib import Path
 from numalloc_tools.observe import process
 from numalloc_tools.observe.machine import Machine
 from numalloc_tools.observe.model import Moment
-from numalloc_tools.observe.process import PROC, Gone, Unseen
+from numalloc_tools.observe.process import PROC, Unseen
 from numalloc_tools.problem import Problem
 
 MOST = 40  # of your own processes; the largest, because asking where memory lies takes the kernel time

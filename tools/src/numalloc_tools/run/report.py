@@ -31,7 +31,7 @@ class Watch:
     peak: dict[int, int] = field(default_factory=dict)  # bytes by node, when there was most of all
     last: dict[int, int] = field(default_factory=dict)
     threads: dict[int, int] = field(default_factory=dict)  # by node, when there were most of all
-    seconds: Counter = field(default_factory=Counter)  # of CPU time, by node
+    seconds: dict[int, float] = field(default_factory=dict)  # of CPU time, by node
     moves: int = 0  # from a node to another, seen from look to look
     refused: bool = False  # to look at its memory
     _ended: float | None = None
@@ -56,7 +56,7 @@ class Watch:
         for thread, ticks, cpu in (found for pid in family for found in _threads(pid)):
             node = _node_of_cpu().get(cpu, 0)
             before, place = self._known.get(thread, (0, node))
-            self.seconds[node] += (ticks - before) / _TICKS
+            self.seconds[node] = self.seconds.get(node, 0.0) + (ticks - before) / _TICKS
             self.moves += place != node
             self._known[thread] = (ticks, node)
             here[node] += 1
@@ -92,7 +92,7 @@ class Watch:
             "nodes": [
                 {
                     "node": node, "cpus": node_text(cpu for cpu, on in _node_of_cpu().items() if on == node),
-                    "threads": self.threads.get(node, 0), "cpu_seconds": self.seconds[node],
+                    "threads": self.threads.get(node, 0), "cpu_seconds": self.seconds.get(node, 0),
                     "peak_bytes": self.peak.get(node, 0), "last_bytes": self.last.get(node, 0),
                 }
                 for node in sorted(used)

@@ -96,7 +96,8 @@ def _promises(found: Found) -> list[str]:
 
 def _ratios(found: Found, value: Callable[[Run], float], base: str, names: list[str]) -> tuple[list[list[str]], dict[str, float]]:
     """A row a program, each allocator's value over that of `base`; and the means over programs that have all of them."""
-    rows, columns = [], {name: [] for name in names}
+    rows = []
+    columns: dict[str, list[float]] = {name: [] for name in names}
     for scenario, results in found.items():
         runs = {name: _run(results, name) for name in names}
         under = value(runs[base]) if runs.get(base) else 0.0

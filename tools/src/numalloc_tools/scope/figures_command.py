@@ -84,7 +84,10 @@ def run(
     counted = Settings(window="markers", timeout=timeout)
     small = {one.name: _target(preset, cpus_per_node, one, whole) for one in scenarios.ALL}
     large = {one.name: _target(preset, sweep_cpus_per_node, one, whole) for one in scenarios.ALL}
-    found, swept, beside, fresh = {}, {}, {}, set()
+    found: dict = {}
+    swept: dict = {}
+    beside: dict = {}
+    fresh: set = set()
 
     def gather(one: Scenario, asked: bool) -> bool:
         """Takes what was kept of the program, and runs what else is asked for; whether all of that went well."""
@@ -93,16 +96,16 @@ def run(
         sweeper = Runner(store, counted, command, one, scale * scenarios.SWEPT.get(one.name, 1), terminal)
         numbers = [number for number in scenarios.THREADS if number <= large[one.name].machine.cpus]
         well = True
-        for runs, results, target, numbers, names in (
+        for runs, results, target, threads, groups_of_it in (
             (runner, found, small[one.name], [small[one.name].machine.cpus], ("compare", "binding", "mechanisms")),
             (sweeper, swept, large[one.name], numbers if one.name in scenarios.SWEPT else [], ("speedup",)),
         ):
-            gathered = runs.results(target, _together(sets, names), numbers, run_missing=False)
-            if compared := _together(sets, [name for name in names if asked and name in wanted]) if numbers else []:
-                ran = runs.results(target, compared, numbers)
+            gathered = runs.results(target, _together(sets, groups_of_it), threads, run_missing=False)
+            if compared := _together(sets, [name for name in groups_of_it if asked and name in wanted]) if threads else []:
+                ran = runs.results(target, compared, threads)
                 well = well and len(ran.good) == len(ran.runs)
-                fresh = {run.name for run in ran.runs}
-                gathered.runs = ran.runs + [run for run in gathered.runs if run.name not in fresh]
+                anew = {run.name for run in ran.runs}
+                gathered.runs = ran.runs + [run for run in gathered.runs if run.name not in anew]
             if gathered.runs:
                 results[one.name] = gathered
             if runs.ran:

@@ -76,15 +76,15 @@ class Hardware:
     def pairs(self) -> frozenset[tuple[int, int]]:
         """Packages with a link between them, in both directions."""
         n = self.packages
-        if self.links == "all":
+        if not isinstance(self.links, str):
+            found = list(self.links)
+        elif self.links == "all":
             found = [(a, b) for a in range(n) for b in range(a)]
         elif self.links == "halves":
             half = (n + 1) // 2
             found = [(a, b) for a in range(n) for b in range(a) if (a < half) == (b < half) or a - b == half]
-        elif self.links == "row":
+        else:  # "row"
             found = [(a + 1, a) for a in range(n - 1)]
-        else:
-            found = list(self.links)
         return frozenset([*found, *((b, a) for a, b in found)])
 
     def routes(self, source: int, target: int) -> list[list[tuple[int, int]]]:

@@ -155,4 +155,4 @@ class _Costs:
         return self._parts | {"waiting": fills + transfers}
 
     def total(self, waits: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        return sum(self.parts(waits).values())
+        return np.sum(list(self.parts(waits).values()), axis=0)

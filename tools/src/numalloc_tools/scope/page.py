@@ -91,10 +91,8 @@ def _hottest(run: Run) -> list[tuple[str, str, str, str]]:
         body = _table(("symbol", "object", "lines of other nodes' memory", "of their caches"), rows)
         found.append((f"symbols-{mark}", f"{run.name}: whose code fetches from other nodes", "", body))
     if stacks := run.raw.get("stacks", [])[:_MOST]:
-        rows = (
-            (" < ".join(one["frames"]), tables.number(one["fills"]), tables.number(one["transfers"])) for one in stacks
-        )
-        body = _table(("stack, the innermost first", "lines of other nodes' memory", "of their caches"), rows, "text")
+        lines = ((" < ".join(one["frames"]), tables.number(one["fills"]), tables.number(one["transfers"])) for one in stacks)
+        body = _table(("stack, the innermost first", "lines of other nodes' memory", "of their caches"), lines, "text")
         found.append((f"stacks-{mark}", f"{run.name}: stacks that fetch from other nodes (sampled)", "", body))
     if shared := run.raw["false_sharing"][:_MOST]:
         body = _table(("first address", "what it is", "second", "what it is", "nodes", "times"), map(tables.sharing_of, shared))

@@ -99,7 +99,8 @@ def _changed(machine: Hardware, text: str) -> Hardware:
     ways = int(match[4]) if match[4] else usual if size % (usual * unit) == 0 else _USUAL_WAYS
     if not size or not ways or size % (ways * unit):
         raise Problem(f"--set: '{text}': {size} in {ways} ways leaves a rest; accepted: a whole number of entries in each way")
-    return replace(machine, **{"tlbs" if match[1] else "caches": table | {name: (size, ways)}})
+    table = table | {name: (size, ways)}
+    return replace(machine, tlbs=table) if match[1] else replace(machine, caches=table)
 
 
 def _part(machine: Hardware, cpus: int) -> Hardware:

@@ -53,7 +53,7 @@ def _nodes(machine: Machine, marks: str) -> Table:
     for pages in huge:
         table.add_column(f"reserved {size(pages)}", justify="right")
     for node in machine.nodes:
-        cells = [str(node.number)]
+        cells: list[str | Text] = [str(node.number)]
         if several:
             cells.append(ranges(machine.processor.packages_of(node.cpus)))
         cells += [f"{ranges(node.cpus)}  ({len(node.cpus)})" if node.cpus else "none"]

@@ -116,12 +116,12 @@ def _say_why(console: Console, result: Result) -> None:
         line(console, f"No counter differs beyond chance in {pairs_of_runs}.")
     for one in telling:
         line(console, f"    {_finding(one)}")
-    for setting, one in result.seen.items() if any(one.huge or len(one.pages) > 1 for one in result.seen.values()) else ():
+    for setting, seen in result.seen.items() if any(one.huge or len(one.pages) > 1 for one in result.seen.values()) else ():
         nodes = ""
-        if len(one.pages) > 1:
-            nodes = f"; the fullest node has {one.fullest * 100:.0f} % of the memory"
-            nodes += f", and {one.unattended * 100:.0f} % lies where no thread ran"
-        line(console, f"    {named(setting)}, looked at in one more run: {one.huge / 2**20:,.1f} MiB on huge pages{nodes}")
+        if len(seen.pages) > 1:
+            nodes = f"; the fullest node has {seen.fullest * 100:.0f} % of the memory"
+            nodes += f", and {seen.unattended * 100:.0f} % lies where no thread ran"
+        line(console, f"    {named(setting)}, looked at in one more run: {seen.huge / 2**20:,.1f} MiB on huge pages{nodes}")
 
 
 def _finding(one: Finding) -> str:

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from numalloc_tools.lab.allocators import OURS
 from numalloc_tools.options_table import option, options
@@ -83,7 +84,8 @@ def with_fixed(space: Space, text: str) -> Space:
     if key not in accepted or not value:
         raise Problem(f"--fix: '{text}' is not understood; accepted: NAME=VALUE with one of {', '.join(accepted)}")
     if key in LEVERS:
-        return checked(replace(space, **{key: (value,)}), "--fix: ")
+        lever: Any = {key: (value,)}
+        return checked(replace(space, **lever), "--fix: ")
     others = {one: values for one, values in space.options.items() if one != key}
     return checked(replace(space, options=others, fixed=space.fixed | {key: value}), "--fix: ")
 
@@ -147,7 +149,9 @@ def _levers(space: Space, *levers: str) -> Callable[[Sequence[Setting]], list[Se
         found = []
         for leader in leaders:
             values = [_values(space, lever, leader.allocator) for lever in levers]
-            found += [replace(leader, **dict(zip(levers, some, strict=True))) for some in itertools.product(*values)]
+            for some in itertools.product(*values):
+                change: Any = dict(zip(levers, some, strict=True))
+                found.append(replace(leader, **change))
         return [setting for setting in dict.fromkeys(found) if setting not in leaders]
 
     return vary

@@ -23,7 +23,7 @@ class LoadFailed(Exception):
 
 def served(
     command: list[str], allocator: Allocator, work: Work, folder: Path, ready: Callable[[], bool],
-    load: Callable[[], tuple[int, float]], empty: Callable[[], None] | None, stop: Callable[[Running], None],
+    load: Callable[[], tuple[int, float]], empty: Callable[[], object] | None, stop: Callable[[Running], None],
     expected: tuple[int, ...] = (0,),
 ) -> Ended:  # fmt: skip
     """`load` gives the operations and the seconds that they took. The server's end is waited for."""

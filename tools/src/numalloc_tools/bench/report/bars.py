@@ -31,8 +31,8 @@ def draw(
     complete = [case for case in cases if all(isinstance(table[name][case], float) for name in working)]
     if complete:
         for name in names:
-            found = [table[name][case] for case in complete]
-            table[name][_MEAN] = _geometric(found) if all(isinstance(value, float) for value in found) else NOT_RUN
+            found = [value for case in complete if isinstance(value := table[name][case], float)]
+            table[name][_MEAN] = _geometric(found) if len(found) == len(complete) else NOT_RUN
         cases = [*cases, _MEAN]
     label = {TIME: "time", CPU: "processor time"}.get(figure, "peak resident set")
     return _grouped(table, names, cases, f"{label} / {base}" if base else f"{label} / with bound threads", 1.0)

@@ -87,11 +87,11 @@ def _table(summary: Summary, figure: str, heading: str, name: str, show, totals:
     cells = "".join(f"<td{_shade(mean)}>{mean:.3f}</td>" if mean else "<td>-</td>" for mean in means)
     rows.append(f'<tr class="sum"><th>geometric mean of {len(complete)}</th>{cells}</tr>')
     if totals:
-        cells = []
+        sums = []
         for one in names:
             values = [summary.cell(case, one, figure) for case in complete]
-            cells.append(f"<td>{show(sum(cell.value for cell in values))}</td>" if values and all(c.ok for c in values) else "<td>-</td>")
-        rows.append(f'<tr class="sum"><th>total of {len(complete)}</th>{"".join(cells)}</tr>')
+            sums.append(f"<td>{show(sum(cell.value for cell in values))}</td>" if values and all(c.ok for c in values) else "<td>-</td>")
+        rows.append(f'<tr class="sum"><th>total of {len(complete)}</th>{"".join(sums)}</tr>')
     words = f"Median, and below it the ratio to {_escape(summary.baseline)} and half the range over the rounds. Green is better."
     if totals:
         words += " Settled: resident when the program had freed what it frees; huge pages: the most there were; both in MiB."

@@ -8,8 +8,8 @@ import matplotlib
 from numalloc_tools.bench.allocators import BOUND
 
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 _OURS = "#d9480f"
 _COLOURS = {

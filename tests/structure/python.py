@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""ruff and mypy find nothing in the Python sources, by the settings of tools/pyproject.toml.
+
+    python.py PROJECT           exit status 77 where .venv has neither
+
+Both come with the tools' test extra: .venv/bin/pip install -e 'tools[test]'.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from check import finish
+
+
+def main() -> None:
+    project = Path(sys.argv[1]).resolve()
+    programs = project / ".venv/bin"
+    commands = {
+        "ruff": (["check", "--quiet", "--output-format", "concise", "--config", "tools/pyproject.toml", "tools", "tests/structure"], project),
+        "mypy": (["--no-error-summary"], project / "tools"),
+    }
+    faults, there = [], [name for name in commands if (programs / name).is_file()]
+    for name in there:
+        words, folder = commands[name]
+        done = subprocess.run([str(programs / name), *words], cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            faults.append(f"{name} in {folder.name}:\n{done.stdout}{done.stderr}".rstrip())
+    if not there:
+        print("no ruff and no mypy in .venv; .venv/bin/pip install -e 'tools[test]' brings both")
+        sys.exit(77)
+    finish(faults, f"{' and '.join(there)}: nothing found")
+
+
+if __name__ == "__main__":
+    main()
