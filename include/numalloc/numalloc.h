@@ -66,16 +66,20 @@ extern "C" {
 /* As realloc(), and the block stays on its node, or interleaved. Of NULL, a block of the calling thread's own. NULL
  * leaves `p` as it was; size 0 frees `p` and returns NULL. */
 void *psm_realloc(void *p, size_t bytes) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES NUMALLOC_SIZE(2);
+/* psm_realloc(), by a name that no other library has. */
 void *numalloc_psm_realloc(void *p, size_t bytes) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES NUMALLOC_SIZE(2);
 /* free(), whichever library's free() the caller would get. NULL is ignored. */
 void psm_free(void *p) NUMALLOC_NOEXCEPT;
+/* psm_free(), by a name that no other library has. */
 void numalloc_psm_free(void *p) NUMALLOC_NOEXCEPT;
 
 /* ---- The library. */
 
+/* The header's version, in three numbers and as one: 0.1.0 is 100. */
 #define NUMALLOC_VERSION_MAJOR 0
-#define NUMALLOC_VERSION_MINOR 1
-#define NUMALLOC_VERSION_PATCH 0
+#define NUMALLOC_VERSION_MINOR 1 /* the second number */
+#define NUMALLOC_VERSION_PATCH 0 /* the third number */
+/* All three, each later version's the larger. */
 #define NUMALLOC_VERSION (NUMALLOC_VERSION_MAJOR * 10000 + NUMALLOC_VERSION_MINOR * 100 + NUMALLOC_VERSION_PATCH)
 
 /* NUMALLOC_VERSION of the library that the program runs with. Does not fail. */
@@ -97,17 +101,21 @@ int numalloc_option_set(const char *name, const char *text) NUMALLOC_NOEXCEPT;
  * Exact for a process at rest, otherwise a picture of slightly different moments. Each call walks the heaps of all threads.
  * `bytes` is sizeof of the caller's struct: of a newer library it gets what it knows, of an older one zeros for the rest. */
 
+/* Instead of a node's number: all nodes together; and the interleaved memory. */
 #define NUMALLOC_ALL_NODES (-1)
-#define NUMALLOC_INTERLEAVED (-2)
+#define NUMALLOC_INTERLEAVED (-2) /* what lies on all nodes page by page */
 
+/* What a node's heap holds and did. */
 struct numalloc_node_statistics {
 #define NUMALLOC_STATISTIC(name, unit, what) unsigned long long name;
 #include "statistics.def"
 };
+/* The objects of one size class. */
 struct numalloc_class_statistics {
 #define NUMALLOC_CLASS_STATISTIC(name, unit, what) unsigned long long name;
 #include "statistics.def"
 };
+/* What is counted once for the process. */
 struct numalloc_process_statistics {
 #define NUMALLOC_PROCESS_STATISTIC(name, unit, what) unsigned long long name;
 #include "statistics.def"
@@ -117,8 +125,10 @@ struct numalloc_process_statistics {
 int numalloc_statistics(int node, struct numalloc_node_statistics *into, size_t bytes) NUMALLOC_NOEXCEPT;
 /* Of the size class that serves `size` bytes. Returns the size of its objects; EINVAL for more than 512 KiB, which has no class. */
 long long numalloc_statistics_of_class(int node, size_t size, struct numalloc_class_statistics *into, size_t bytes) NUMALLOC_NOEXCEPT;
+/* Of the process. Returns 0, and does not fail. */
 int numalloc_statistics_of_process(struct numalloc_process_statistics *into, size_t bytes) NUMALLOC_NOEXCEPT;
 
+/* How all statistics are written. */
 enum numalloc_format {
     NUMALLOC_TEXT, /* to be read */
     NUMALLOC_JSON  /* one line */
@@ -180,7 +190,9 @@ int numalloc_current_node(void) NUMALLOC_NOEXCEPT;
 /* ---- Memory of a node. A small block lies among blocks of the same node only: no page is shared
  * between nodes, and nothing is padded to a page. */
 
+/* As malloc(), on the node. Owned by the caller, freed by free(). Size 0 is the smallest block. */
 void *numalloc_malloc_on_node(size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
+/* As calloc(), on the node. ENOMEM also for a product that is too large. */
 void *numalloc_calloc_on_node(size_t count, size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
 /* As realloc(), and the result lies on the node: a block of another node is copied there even when it
  * could stay. NULL leaves `p` as it was. Size 0 frees `p` and returns NULL. */
@@ -199,9 +211,10 @@ int numalloc_node_set_parse(const char *text, numalloc_node_set *set) NUMALLOC_N
 /* The set as "0-3,8", ended with NUL and cut to `bytes`. Returns the length of the whole text. Does not fail. */
 int numalloc_node_set_print(const numalloc_node_set *set, char *text, size_t bytes) NUMALLOC_NOEXCEPT;
 
+/* Nodes by what they have; only such as this process may use. */
 enum numalloc_node_kind {
-    NUMALLOC_NODES_USABLE,
-    NUMALLOC_NODES_WITH_CPUS,
+    NUMALLOC_NODES_USABLE,         /* all of them */
+    NUMALLOC_NODES_WITH_CPUS,      /* where threads can run */
     NUMALLOC_NODES_MEMORY_ONLY,    /* without CPUs: CXL, HBM in its flat mode, persistent memory */
     NUMALLOC_NODES_MOST_BANDWIDTH, /* the largest read_bandwidth that the kernel states, as of HBM */
     NUMALLOC_NODES_SLOWER_TIERS    /* not in the kernel's first memory tier, as CXL and persistent memory */
@@ -210,6 +223,7 @@ enum numalloc_node_kind {
  * ENODATA where the kernel says nothing of bandwidth or tiers, EINVAL for another kind. Reads some files. */
 int numalloc_node_set_of_kind(enum numalloc_node_kind kind, numalloc_node_set *set) NUMALLOC_NOEXCEPT;
 
+/* How memory lies over a set of nodes. */
 enum numalloc_policy {
     NUMALLOC_LOCAL,      /* where the thread belongs; takes no set */
     NUMALLOC_INTERLEAVE, /* all nodes of the set in turn */
@@ -248,8 +262,11 @@ void numalloc_free_batch(void *const *blocks, size_t count) NUMALLOC_NOEXCEPT;
  * some (/sys/kernel/mm/mempolicy/weighted_interleave). Small blocks are packed like others, so the page
  * that holds one is on some node. On huge pages only with NUMALLOC_THP=on. */
 
+/* As malloc(), over all usable nodes. Owned by the caller, freed by free(). Size 0 is the smallest block. */
 void *numalloc_malloc_interleaved(size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
+/* As calloc(), over all usable nodes. ENOMEM also for a product that is too large. */
 void *numalloc_calloc_interleaved(size_t count, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
+/* As aligned_alloc(), over all usable nodes: any power of two, else EINVAL; any size. */
 void *numalloc_aligned_alloc_interleaved(size_t alignment, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
     NUMALLOC_SIZE(2) NUMALLOC_ALIGN(1);
 
@@ -265,8 +282,11 @@ void *numalloc_aligned_alloc_interleaved(size_t alignment, size_t size) NUMALLOC
  * number when it first asks for it, its node is where it was when it last used psm_, and numbers that
  * nobody has yet get the nodes in turn. */
 
+/* As malloc(), on the owner's node. Owned by the caller, freed by free() or psm_free(). Size 0 is the smallest block. */
 void *psm_alloc(size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
+/* As calloc(), on the owner's node. ENOMEM also for a product that is too large. */
 void *psm_calloc(size_t count, size_t size, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
+/* As aligned_alloc(), on the owner's node: any power of two, else EINVAL; any size. */
 void *psm_aligned_alloc(size_t alignment, size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(2)
     NUMALLOC_ALIGN(1);
 /* The node of an owner: where psm_alloc() puts its blocks. */
@@ -277,13 +297,18 @@ int psm_self(void) NUMALLOC_NOEXCEPT;
  * the thread moves there. Several threads may have one number. Returns 0. */
 int psm_register(int owner) NUMALLOC_NOEXCEPT;
 
-/* The same functions by names that no other library has; psm_ is the paper's. */
+/* psm_alloc(): these are the same functions by names that no other library has; psm_ is the paper's. */
 void *numalloc_psm_alloc(size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
+/* psm_calloc(), as above. */
 void *numalloc_psm_calloc(size_t count, size_t size, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
+/* psm_aligned_alloc(), as above. */
 void *numalloc_psm_aligned_alloc(size_t alignment, size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(2)
     NUMALLOC_ALIGN(1);
+/* psm_owner_node(), as above. */
 int numalloc_psm_owner_node(int owner) NUMALLOC_NOEXCEPT;
+/* psm_self(), as above. */
 int numalloc_psm_self(void) NUMALLOC_NOEXCEPT;
+/* psm_register(), as above. */
 int numalloc_psm_register(int owner) NUMALLOC_NOEXCEPT;
 
 /* ---- Heaps of the program's own, each on one node: for an arena, a query, a graph. What is allocated in
@@ -295,6 +320,7 @@ int numalloc_psm_register(int owner) NUMALLOC_NOEXCEPT;
  * free() cost it, and more where many threads use one heap. numalloc_move() refuses such objects (EINVAL).
  */
 
+/* Such a heap; what is in it is the library's own. */
 typedef struct numalloc_heap numalloc_heap;
 
 /* A new heap on the node. The caller owns it, until numalloc_heap_destroy(). */
@@ -310,7 +336,9 @@ void numalloc_heap_destroy(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
 /* Frees all objects of the heap, which stays and is empty. No thread may use either meanwhile. */
 void numalloc_heap_reset(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
 
+/* As malloc(), in the heap. Freed by free(), or with the heap. Size 0 is the smallest block. ENOMEM also at the limit. */
 void *numalloc_heap_malloc(numalloc_heap *heap, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(2);
+/* As calloc(), in the heap. ENOMEM also for a product that is too large. */
 void *numalloc_heap_calloc(numalloc_heap *heap, size_t count, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
     NUMALLOC_SIZE(2, 3);
 /* Any power of two; any size. */
@@ -322,9 +350,9 @@ void *numalloc_heap_realloc(numalloc_heap *heap, void *p, size_t size) NUMALLOC_
 
 /* The node that it was created on. Does not fail. */
 int numalloc_heap_node(const numalloc_heap *heap) NUMALLOC_NOEXCEPT;
-/* Bytes of the objects in use, each rounded up to its size class; and bytes that the heap holds for them
- * and for others to come. */
+/* Bytes of the objects in use, each rounded up to its size class. Does not fail. */
 size_t numalloc_heap_used(const numalloc_heap *heap) NUMALLOC_NOEXCEPT;
+/* Bytes that the heap holds for them and for others to come. Does not fail. */
 size_t numalloc_heap_held(const numalloc_heap *heap) NUMALLOC_NOEXCEPT;
 /* From now on the heap takes no more memory where it would hold more than `bytes`: such calls are ENOMEM. What
  * it holds stays, also above the limit. SIZE_MAX, the beginning: no limit. Does not fail. */

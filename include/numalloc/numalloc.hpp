@@ -47,14 +47,18 @@ namespace numalloc {
 // A heap of the program's own on one node (numalloc.h), destroyed with all that is still in it.
 class heap {
 public:
+    // On the node. std::bad_alloc where there is none, or no memory.
     explicit heap(int node);
     // Over a set of nodes: numalloc_heap_create_on_set.
     heap(numalloc_policy policy, const numalloc_node_set& nodes);
+    // Takes the other's memory along; the other may only be destroyed or assigned to.
     heap(heap&& other) noexcept : heap_(std::exchange(other.heap_, nullptr)) {}
+    // Destroys its own memory first.
     heap& operator=(heap&& other) noexcept {
         numalloc_heap_destroy(std::exchange(heap_, std::exchange(other.heap_, nullptr)));
         return *this;
     }
+    // Frees everything in it.
     ~heap() { numalloc_heap_destroy(heap_); }
 
     // Null with no memory. Freed by std::free, or with the heap.
@@ -65,13 +69,18 @@ public:
     // Frees everything in it; no destructor runs.
     void reset() noexcept { numalloc_heap_reset(heap_); }
 
-    // It takes no more memory where it would hold more than this; and whether memory is its.
+    // It takes no more memory where it would hold more than so many bytes.
     void set_limit(std::size_t bytes) noexcept { numalloc_heap_set_limit(heap_, bytes); }
+    // Whether the memory is its own; any pointer.
     bool contains(const void* p) const noexcept { return numalloc_heap_contains(heap_, p) != 0; }
 
+    // The node that it was created on.
     int node() const noexcept { return numalloc_heap_node(heap_); }
+    // Bytes of the objects in use, each rounded up to its size class.
     std::size_t used() const noexcept { return numalloc_heap_used(heap_); }
+    // Bytes that it holds for them and for others to come.
     std::size_t held() const noexcept { return numalloc_heap_held(heap_); }
+    // For the functions of numalloc.h. It stays this object's.
     numalloc_heap* get() const noexcept { return heap_; }
 
 private:
@@ -81,15 +90,17 @@ private:
 // Frees what any function of numalloc.h returned: std::unique_ptr<char[], numalloc::deleter>. No destructor runs: for objects
 // of trivial types, and for raw memory.
 struct deleter {
+    // Null is ignored.
     void operator()(void* p) const noexcept { psm_free(p); }
 };
 
 // A block and the bytes that are usable of it, at least as many as were asked for. Null, with no bytes, where there is none.
 // Freed by psm_free or std::free. Any size; 0 is the smallest block.
 struct sized_block {
-    void* data;
-    std::size_t bytes;
+    void* data;         // null where there is no memory
+    std::size_t bytes;  // usable ones
 };
+// As malloc(), for at least so many bytes.
 [[nodiscard]] inline sized_block allocate_at_least(std::size_t bytes) noexcept {
     const std::size_t good = numalloc_good_size(bytes);
     void* const p = good == 0 ? nullptr : std::malloc(good);
@@ -101,10 +112,13 @@ struct sized_block {
 // the reason in errno, and nothing has changed then.
 class scoped_placement {
 public:
+    // Local, or interleaved over all usable nodes.
     explicit scoped_placement(numalloc_policy policy) noexcept : scoped_placement(policy, nullptr) {}
+    // Over the set: numalloc_set_thread_policy.
     scoped_placement(numalloc_policy policy, const numalloc_node_set& nodes) noexcept : scoped_placement(policy, &nodes) {}
     scoped_placement(const scoped_placement&) = delete;
     scoped_placement& operator=(const scoped_placement&) = delete;
+    // The placement is as before.
     ~scoped_placement() {
         if (!ok_) return;
         if (!had_own_) {
@@ -114,6 +128,7 @@ public:
             numalloc_set_thread_policy(before_, takes_nodes ? &nodes_before_ : nullptr);
         }
     }
+    // Whether it was accepted; errno says why not.
     bool ok() const noexcept { return ok_; }
 
 private:
@@ -208,19 +223,26 @@ private:
 template <class T, class Place>
 class basic_allocator : public Place {
 public:
-    using value_type = T;
-    using propagate_on_container_copy_assignment = std::false_type;
-    using propagate_on_container_move_assignment = std::true_type;
-    using propagate_on_container_swap = std::true_type;
+    using value_type = T;                                              // the objects
+    using propagate_on_container_copy_assignment = std::false_type;    // the target keeps its place
+    using propagate_on_container_move_assignment = std::true_type;     // memory comes along with its place
+    using propagate_on_container_swap = std::true_type;                // the same
+    // Whether any two of them put memory in the same place.
     using is_always_equal = std::bool_constant<Place::one_for_all>;
 
     using Place::Place;
+    // Where `Place` has a place without being told: an owner's is the calling thread's.
     basic_allocator() = default;
+    // The same place.
     basic_allocator(const basic_allocator&) noexcept = default;
+    // The other's place from now on.
     basic_allocator& operator=(const basic_allocator&) noexcept = default;
+    // The same place, for objects of another type.
     template <class U>
     basic_allocator(const basic_allocator<U, Place>& other) noexcept : Place(static_cast<const Place&>(other)) {}
 
+    // Room for so many objects, aligned for them. std::bad_alloc where there is no memory or no such place,
+    // std::bad_array_new_length for a count that no memory can have. A count of 0 is the smallest block.
     [[nodiscard]] T* allocate(std::size_t count) {
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) detail::too_many();
         void* const p = Place::take(count * sizeof(T), alignof(T));
@@ -229,9 +251,10 @@ public:
     }
     // C++23's: containers that know it use what the block has beyond `count`.
     struct allocation {
-        T* ptr;
-        std::size_t count;
+        T* ptr;             // the room
+        std::size_t count;  // for so many objects
     };
+    // As allocate(), for at least so many.
     [[nodiscard]] allocation allocate_at_least(std::size_t count) {
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) detail::too_many();
         const std::size_t good = numalloc_good_size(count * sizeof(T));
@@ -239,25 +262,33 @@ public:
         const std::size_t taken = more > count ? more : count;
         return {allocate(taken), taken};
     }
+    // Any thread may do it; null is ignored.
     void deallocate(T* p, std::size_t) noexcept { psm_free(p); }
+    // A copy of a container lies where its original lies.
     basic_allocator select_on_container_copy_construction() const noexcept { return *this; }
 };
 
+// Whether both put memory in the same place.
 template <class T, class U, class Place>
 bool operator==(const basic_allocator<T, Place>& a, const basic_allocator<U, Place>& b) noexcept {
     return a.same_as(b);
 }
+// Whether they put it in different places.
 template <class T, class U, class Place>
 bool operator!=(const basic_allocator<T, Place>& a, const basic_allocator<U, Place>& b) noexcept {
     return !(a == b);
 }
 
+// On a node, by its number.
 template <class T>
 using node_allocator = basic_allocator<T, detail::node_place>;
+// On an owner's node, by the thread's number.
 template <class T>
 using owner_allocator = basic_allocator<T, detail::owner_place>;
+// Over all usable nodes, page by page.
 template <class T>
 using interleaved_allocator = basic_allocator<T, detail::interleaved_place>;
+// In a heap, which must outlive every use of the memory.
 template <class T>
 using heap_allocator = basic_allocator<T, detail::heap_place>;
 
@@ -288,9 +319,13 @@ private:
     }
 };
 
+// On a node, by its number.
 using node_resource = basic_resource<detail::node_place>;
+// On an owner's node, by the thread's number.
 using owner_resource = basic_resource<detail::owner_place>;
+// Over all usable nodes, page by page.
 using interleaved_resource = basic_resource<detail::interleaved_place>;
+// In a heap, which must outlive every use of the memory.
 using heap_resource = basic_resource<detail::heap_place>;
 
 #endif
