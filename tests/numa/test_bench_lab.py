@@ -27,5 +27,5 @@ def test_pages_are_counted_and_drawn(library, tmp_path):
     drawn = subprocess.run([*NUMALLOC, "bench", "report", str(output)], cwd=tmp_path, capture_output=True, text=True)
     assert drawn.returncode == 0, drawn.stderr
     folder = tmp_path / "numalloc-bench-report"
-    assert {path.name for path in Path(folder).iterdir()} == {"index.html", "results.md", "remote-pages.png", "spread.png"}
+    assert {path.name for path in Path(folder).iterdir()} == {"index.html", "results.md", "remote-pages.svg", "spread.svg"}
     assert "| lab:threadtest/8 | 0.0 |" in (folder / "results.md").read_text()

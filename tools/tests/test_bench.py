@@ -163,19 +163,34 @@ def test_report_is_made(tree, results):
     page = (tree / "report/index.html").read_text()
     for figure in ("time", "cpu", "memory", "speedup", "binding"):
         assert f'id="{figure}"' in page
-        assert (tree / f"report/{figure}.png").stat().st_size > 5000
+        assert (tree / f"report/{figure}.svg").stat().st_size > 5000
     assert page.count("<svg") == 5
     text = (tree / "report/results.md").read_text()
-    assert "| small/1 |" in text and "| large/2 |" in text and "![Time, normalised to glibc](time.png)" in text
-    assert "| 1 (2 programs) |" in text and "(speedup.png)" in text
+    assert "| small/1 |" in text and "| large/2 |" in text and "![Time, normalised to glibc](time.svg)" in text
+    assert "| 1 (2 programs) |" in text and "(speedup.svg)" in text
     assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace("https://matplotlib.org", "").replace("http://creativecommons.org", ""), "nothing is fetched"
+
+
+def test_figures_of_the_same_results_have_the_same_bytes(tree, results):
+    for folder in ("once", "again"):
+        done = bench(tree, "report", "good.json", "--output", folder)
+        assert done.returncode == 0, done.stderr
+    drawn = sorted((tree / "once").glob("*.svg"))
+    assert drawn
+    for path in drawn:
+        assert path.read_bytes() == (tree / "again" / path.name).read_bytes(), path.name
+        assert "<dc:date>" not in path.read_text(), path.name
+
+
+def test_pictures_of_the_pages_are_svg():
+    assert not [*ROOT.glob("docs/**/*.png")]
 
 
 def test_markdown_can_lie_elsewhere(tree, results):
     (tree / "docs").mkdir(exist_ok=True)
     done = bench(tree, "report", "good.json", "--output", "docs/results", "--markdown", "docs/results.md")
     assert done.returncode == 0, done.stderr
-    assert "](results/time.png)" in (tree / "docs/results.md").read_text()
+    assert "](results/time.svg)" in (tree / "docs/results.md").read_text()
     assert not (tree / "docs/results/results.md").exists()
 
 

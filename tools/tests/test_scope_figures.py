@@ -77,12 +77,12 @@ def test_a_mechanism_s_row_has_its_ratio_for_each_program():
 
 def test_what_stands_around_the_counts():
     rows = [Beside("glibc", 1e6, 0.0, 2.0, 20.0, 9.0, 0.05), Beside("numalloc", 1e6, 0.0, 1.0, 10.0, 40.0, 0.1)]
-    around = Around("Made by hand.", "- long " + "word " * 40, {"lists": rows}, {figures.TIMES: "x-times.png"})
+    around = Around("Made by hand.", "- long " + "word " * 40, {"lists": rows}, {figures.TIMES: "x-times.svg"})
     found = {"lists": results(glibc=work(1_000), numalloc=work(1_000), glibc_binding=work(500))}
     text = figures.markdown(found, {}, "m", around)
     assert text.startswith("# Figures of numalloc lab scope\n\nMade by hand.\n\nCounted in")
     assert "- long " + "word " * 39 in text, "notes are as they are written"
-    in_order = ("## Modelled time, over glibc", "![Modelled time, over](x-times.png)", "| lists | 1.00")
+    in_order = ("## Modelled time, over glibc", "![Modelled time, over](x-times.svg)", "| lists | 1.00")
     places = [text.index(one) for one in in_order]
     assert places == sorted(places)
     assert text.index("| lists | numalloc | 1 M | 1 s | 10 s | 40 s | 10 % |") < text.index("| lists | glibc | 1 M | 2 s |")
@@ -226,7 +226,7 @@ def test_the_sweep_of_larson_has_a_quarter_of_the_work(tree, monkeypatch, capsys
     assert numalloc(*words, "--groups", "speedup", "--sweep-cpus-per-node", "1") == 0 and scales == {"0.05"}
     text = (tree / "figures/figures-xeon-8x16-16.md").read_text()
     assert "for the speedup larson 0.25 of it" in text and "Beside it: glibc " in text and "glibc glibc" not in text
-    assert "(figures-xeon-8x16-16-speedup.png)" in text
+    assert "(figures-xeon-8x16-16-speedup.svg)" in text
 
 
 def test_this_machine_s_times_are_kept_and_stand_in_the_document(tree, monkeypatch, capsys):
@@ -255,7 +255,7 @@ def test_this_machine_s_times_are_kept_and_stand_in_the_document(tree, monkeypat
     assert "## The model beside this machine" in text and "| hash-maps | glibc | 2 k |" in text and "\n- as it is\n" in text
     assert numalloc(*words) == 0 and len(timed) == 2 * scenarios.HOST_ROUNDS, "they are not measured again"
     text = (tree / "text.md").read_text()
-    assert "| hash-maps | glibc | 2 k |" in text and "(text-times.png)" in text and (tree / "text-times.png").is_file()
+    assert "| hash-maps | glibc | 2 k |" in text and "(text-times.svg)" in text and (tree / "text-times.svg").is_file()
     assert [path.name for path in (tree / "figures").glob("*.html")] == ["hash-maps-xeon-8x16-16.html"]
     page = tree / "figures/hash-maps-xeon-8x16-16.html"
     page.write_text("as it was")

@@ -115,10 +115,7 @@ def _print_summary(console: Console, cells: list[Cell], allocators: list[str], n
 def draw(path: Path, cells: list[Cell], allocators: list[str], nodes: int) -> None:
     """A panel for each program, way to free and way to place threads; for each size a bar an
     allocator: its worst value under the kernel's switches that were tried."""
-    import matplotlib
-
-    matplotlib.use("Agg")  # no display is needed
-    from matplotlib import pyplot
+    from numalloc_tools.bench.report.style import plt, save  # half a second: only when something is drawn
 
     panels: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
@@ -126,7 +123,7 @@ def draw(path: Path, cells: list[Cell], allocators: list[str], nodes: int) -> No
         panels.setdefault((scenario.program, scenario.freed_by, scenario.threads_are), []).append(cell)
     rows = list(dict.fromkeys(key[:2] for key in panels))
     columns = list(dict.fromkeys(key[2] for key in panels))
-    figure, axes = pyplot.subplots(
+    figure, axes = plt.subplots(
         len(rows), len(columns), figsize=(6 * len(columns), 2.6 * len(rows)), squeeze=False, sharey=True
     )
     for y, (program, freed_by) in enumerate(rows):
@@ -137,8 +134,8 @@ def draw(path: Path, cells: list[Cell], allocators: list[str], nodes: int) -> No
     figure.legend(handles, labels, loc="upper center", ncol=len(allocators), frameon=False)
     figure.supylabel("pages not on their writer's node, percent", fontsize=9)
     figure.tight_layout(rect=(0, 0, 1, 1 - 0.35 / (2.6 * len(rows))))
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    save(figure, path)
+    plt.close(figure)
 
 
 def _draw_panel(axes, cells: list[Cell], allocators: list[str]) -> None:

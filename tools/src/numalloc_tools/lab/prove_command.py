@@ -55,7 +55,7 @@ def prove(
     autonuma: Annotated[str, typer.Option(help="Automatic NUMA balancing: off, on, or both.")] = "off,on",
     rounds: Annotated[int, typer.Option(help="Measured rounds of listing 1.")] = ROUNDS,
     only: Annotated[str, typer.Option(help="Only scenarios of these names, such as 'generations-*'.", metavar="PATTERN")] = "*",
-    output: Annotated[Path, typer.Option(help="Folder for cells.jsonl and the report: proof.json, proof.md, proof.png. What cells.jsonl has of the same machine and allocators is not measured again.")] = Path("proof"),
+    output: Annotated[Path, typer.Option(help="Folder for cells.jsonl and the report: proof.json, proof.md, proof.svg. What cells.jsonl has of the same machine and allocators is not measured again.")] = Path("proof"),
     timeout: Annotated[int, typer.Option(help="Seconds for each run of a program.")] = 900,
 ) -> None:
     """Run JArena's listing 1 and thread generations under each allocator; count remote pages.
@@ -103,9 +103,9 @@ def prove(
     }  # fmt: skip
     proof_report.write_json(output / "proof.json", cells, facts)
     proof_report.write_markdown(output / "proof.md", cells, ordered, nodes)
-    proof_report.draw(output / "proof.png", cells, ordered, nodes)
+    proof_report.draw(output / "proof.svg", cells, ordered, nodes)
     proof_report.print_tables(terminal, cells, ordered, nodes)
-    terminal.print(f"{output}/proof.json, proof.md and proof.png are written")
+    terminal.print(f"{output}/proof.json, proof.md and proof.svg are written")
     ours = [one for one in cells if one.allocator == allocators.OURS]
     sys.exit(0 if all(one.passed(nodes) for one in ours) else 1)
 

@@ -137,7 +137,7 @@ def _drawn(found: figures.Found, swept: figures.Found, document: Path) -> dict[s
     ends = {figures.TIMES: "times", figures.BINDING: "binding", figures.MECHANISMS: "mechanisms", figures.SPEEDUP: "speedup"}
     names = {}
     for heading, figure in made.items():
-        names[heading] = f"{document.stem}-{ends[heading]}.png"
-        figure.savefig(document.with_name(names[heading]), bbox_inches="tight", dpi=100)
+        names[heading] = f"{document.stem}-{ends[heading]}.svg"
+        drawing.save(figure, document.with_name(names[heading]))
         drawing.plt.close(figure)
     return names

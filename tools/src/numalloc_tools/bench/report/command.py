@@ -18,12 +18,12 @@ def register(app: typer.Typer) -> None:
 
 def report(
     files: Annotated[list[Path], typer.Argument(help="What numalloc bench has written; several are read as one.", metavar="FILE...")],
-    output: Annotated[Path, typer.Option(help="Folder for index.html, results.md and the figures as PNG.", metavar="FOLDER")] = Path("numalloc-bench-report"),
+    output: Annotated[Path, typer.Option(help="Folder for index.html, results.md and the figures as SVG.", metavar="FOLDER")] = Path("numalloc-bench-report"),
     text: Annotated[Optional[Path], typer.Option("--markdown", help="The text with tables; else results.md in that folder.", metavar="FILE")] = None,
     notes: Annotated[Optional[Path], typer.Option(help="Markdown that results.md repeats behind the programs in which numalloc is behind: why it is.", metavar="FILE")] = None,
     baseline: Annotated[Optional[str], typer.Option(help="The allocator that ratios are to; else the first file's.")] = None,
 ) -> None:
-    """Draw the results: time, memory, speedup by threads, ablations; as PNG, as one page of HTML, and as Markdown."""
+    """Draw the results: time, memory, speedup by threads, ablations; as SVG, as one page of HTML, and as Markdown."""
     from numalloc_tools.bench.report import figures  # here: matplotlib takes longer to load than most commands run
 
     results = merged([read(path) for path in files])

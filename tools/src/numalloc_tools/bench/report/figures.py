@@ -8,7 +8,7 @@ from matplotlib import pyplot as plt
 from numalloc_tools.bench.allocators import BOUND, OURS
 from numalloc_tools.bench.report import bars, speedup
 from numalloc_tools.bench.report.drawn import Drawn
-from numalloc_tools.bench.report.style import as_svg
+from numalloc_tools.bench.report.style import as_svg, save
 from numalloc_tools.bench.results import CPU, FULLEST, MEMORY, REMOTE, TIME, Summary
 
 
@@ -24,7 +24,7 @@ def draw_all(summary: Summary, folder: Path) -> list[Drawn]:
         figure = draw()
         if figure is None:
             return
-        figure.savefig(folder / f"{name}.png", bbox_inches="tight")
+        save(figure, folder / f"{name}.svg")
         drawn.append(Drawn(name, heading, words, as_svg(figure)))
         plt.close(figure)
 

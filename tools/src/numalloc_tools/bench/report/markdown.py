@@ -16,7 +16,7 @@ LEAN = ("mimalloc3", "mimalloc", "jemalloc-new", "jemalloc")
 def markdown(summary: Summary, drawn: list[Drawn], images: str, notes: str = "") -> str:
     """`images`: the way from the text to the folder of the figures. `notes`: remarks on what numalloc is behind in."""
     results = summary.results
-    pictures = {one.name: f"![{one.heading}]({images}{one.name}.png)\n" for one in drawn}
+    pictures = {one.name: f"![{one.heading}]({images}{one.name}.svg)\n" for one in drawn}
     names = [name for name in results.names if ":" not in name]
     parts = ["# Results\n", _head(results)]
     if results.cases_with(TIME):

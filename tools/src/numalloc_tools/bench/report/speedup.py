@@ -67,7 +67,7 @@ def _lines(summary: Summary, names: list[str], program: str, threads: list[int])
 
 def _mean(panels: dict[str, dict[str, dict[int, float]]]) -> dict[str, dict[int, float]]:
     """Over the programs that have every allocator's line for that number of threads."""
-    names = {name for lines in panels.values() for name in lines}
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     numbers = {x for lines in panels.values() for points in lines.values() for x in points}
     result: dict[str, dict[int, float]] = {}
     for number in sorted(numbers):
