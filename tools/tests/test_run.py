@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from numalloc_tools import preload
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import allocators
 from numalloc_tools.run.allocators import our_library
@@ -101,9 +102,7 @@ def test_end_by_a_signal(stays, number):
 def test_library_that_is_nowhere(tmp_path, monkeypatch):
     """The line that says so names only flags that there are."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(allocators, "__file__", str(tmp_path / "numalloc_tools/run/allocators.py"))
-    monkeypatch.setattr(allocators, "FOLDERS", ())
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(preload, "_folders", lambda: [tmp_path])
     with pytest.raises(Problem, match="neither built here nor installed") as told:
         allocators.our_library()
     flags = set(re.findall(r"--[a-z]+", str(told.value))) - {"--preset", "--build"}  # CMake's

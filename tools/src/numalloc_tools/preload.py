@@ -1,11 +1,18 @@
-"""Libraries to preload: ours as it was built here, and those that the user names."""
+"""Libraries to preload: ours, built here or installed, and those that the user names."""
 
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from numalloc_tools.problem import Problem
 
 _ELF = b"\x7fELF"
+_PACKAGE = Path(__file__).resolve().parent
+# The second is what is there without the files for compiling.
+_NAMES = ("libnumalloc.so", "libnumalloc.so.0")
 
 
 def built_here(preset: str = "release") -> Path:
@@ -21,8 +28,35 @@ def built_here(preset: str = "release") -> Path:
     )
 
 
+def found(what: str = "--library") -> Path:
+    """Ours as built here or around this program, else as installed: with the tools, or where the loader looks."""
+    with suppress(Problem):
+        return built_here()
+    for folder in _folders():
+        for name in _NAMES:
+            if (folder / name).is_file():
+                return (folder / name).resolve()
+    raise Problem(
+        f"{what}: numalloc is neither built here nor installed; build it with cmake --preset release && cmake --build"
+        f" --preset release, or give its path to {what}"
+    )
+
+
+def _folders() -> Iterator[Path]:
+    yield _PACKAGE / "lib"  # of a wheel
+    for folder in _PACKAGE.parents:
+        yield folder / "build/release"
+    for text in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
+        if text:
+            yield Path(text)
+    kinds = [sysconfig.get_config_var("MULTIARCH") or "", "", "lib64"]
+    for prefix in (Path(sys.prefix), Path("/usr/local"), Path("/usr")):
+        for kind in kinds:
+            yield prefix / "lib64" if kind == "lib64" else prefix / "lib" / kind
+
+
 def our_library(given: Path | None) -> Path:
-    return existing(given or built_here(), "--library")
+    return existing(given or found(), "--library")
 
 
 def existing(path: Path, what: str) -> Path:

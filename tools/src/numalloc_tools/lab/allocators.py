@@ -5,7 +5,7 @@ from pathlib import Path
 
 from numalloc_tools.lab import packages
 from numalloc_tools.lab.architecture import Architecture
-from numalloc_tools.preload import built_here
+from numalloc_tools.preload import built_here, found
 from numalloc_tools.problem import Problem
 
 OURS = "numalloc"
@@ -39,7 +39,7 @@ def named(name: str, our_library: Path | None, architecture: Architecture) -> Al
     if name == "glibc":
         return Allocator(name)
     if name == OURS:
-        return Allocator(name, str(our_library or built_here(architecture.name if architecture.foreign else "release")))
+        return Allocator(name, str(our_library or (built_here(architecture.name) if architecture.foreign else found())))
     if name not in DEBIAN:
         raise Problem(f"--allocators: '{name}' is unknown; accepted: {', '.join(NAMES)}")
     package, library = DEBIAN[name]

@@ -1,14 +1,14 @@
 """An allocator by its name or path: the libraries to preload, and the switch it has for huge pages."""
 
 import os
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from numalloc_tools import preload
 from numalloc_tools.bench import crates
 from numalloc_tools.bench.allocators import FOLDERS
 from numalloc_tools.lab.allocators import DEBIAN, OURS
-from numalloc_tools.preload import built_here, existing
+from numalloc_tools.preload import existing
 from numalloc_tools.problem import Problem
 
 GLIBC = "glibc"
@@ -55,19 +55,7 @@ def find(name: str) -> Allocator:
 
 
 def our_library() -> Path:
-    """As built in the working tree around the current folder or around this program, or as installed."""
-    try:
-        return built_here()
-    except Problem:
-        beside = [folder / "build/release" for folder in Path(__file__).resolve().parents]
-        for folder in (*beside, Path(sys.prefix, "lib"), *map(Path, FOLDERS)):
-            library = folder / "libnumalloc.so"
-            if library.is_file():
-                return library.resolve()
-        raise Problem(
-            "--allocator: numalloc is neither built here nor installed; build it with cmake --preset release && cmake --build"
-            " --preset release, or give its path to --allocator"
-        ) from None
+    return preload.found("--allocator")
 
 
 def binding_library(allocator: Allocator) -> Path:

@@ -7,7 +7,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from numalloc_tools.bench.report.style import TEXT, colours, save
+from numalloc_tools.bench.report.style import TEXT, colours
 from numalloc_tools.scope.model import PARTS
 from numalloc_tools.scope.results import Results, Run
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from numalloc_tools.bench.allocators import BASELINE, Allocator
+from numalloc_tools.bench.report.style import save
 from numalloc_tools.scope import drawing, figures, host, measure, plugin, scenarios
 from numalloc_tools.scope.host import Beside
 from numalloc_tools.scope.page import page
@@ -138,6 +139,6 @@ def _drawn(found: figures.Found, swept: figures.Found, document: Path) -> dict[s
     names = {}
     for heading, figure in made.items():
         names[heading] = f"{document.stem}-{ends[heading]}.svg"
-        drawing.save(figure, document.with_name(names[heading]))
+        save(figure, document.with_name(names[heading]))
         drawing.plt.close(figure)
     return names
