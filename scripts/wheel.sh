@@ -19,8 +19,14 @@ rm -rf build/wheel/plain build/wheel/tried
 python3 -m venv build/wheel/tried && build/wheel/tried/bin/pip install -q --disable-pip-version-check build/wheels/*.whl ||
     fail "the wheel could not be installed"
 # Far from the build folders, and without a compiler on the path.
-said=$(cd / && NUMALLOC_VERBOSE=1 PATH=/nowhere "$root/build/wheel/tried/bin/numalloc" run -- /usr/bin/sort /dev/null 2>&1) || fail "the command of the wheel failed: $said"
+tried() { (cd / && NUMALLOC_VERBOSE=1 PATH=/nowhere "$root/build/wheel/tried/bin/numalloc" run "$@" 2>&1); }
+said=$(tried --show -- /usr/bin/sort /dev/null)
+case $said in
+*site-packages/numalloc_tools/lib/libnumalloc.so*) ;;
+*) fail "the command does not take the wheel's own library: $said" ;;
+esac
+said=$(tried -- /usr/bin/sort /dev/null) || fail "a program failed under the wheel's library: $said"
 case $said in
 numalloc:*) say "$(ls build/wheels/*.whl) is written, and its command runs programs under its library" ;;
-*) fail "the library of the wheel said nothing in the program: $said" ;;
+*) fail "the wheel's library said nothing in the program: $said" ;;
 esac
