@@ -19,12 +19,11 @@ _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 def unpacked(package: str, architecture: Architecture | None = None) -> Path:
     """The folder that holds the files of `package`; downloads it the first time."""
-    foreign = architecture is not None and architecture.foreign
-    name = f"{package}:{architecture.debian}" if foreign else package
+    name = f"{package}:{architecture.debian}" if architecture is not None and architecture.foreign else package
 
     def fetch(content: Path) -> None:
         _check_tools(package)
-        options = _lists_of(architecture) if foreign else []
+        options = _lists_of(architecture) if architecture is not None and architecture.foreign else []
         with tempfile.TemporaryDirectory(dir=content.parent) as work:
             _call(["apt-get", "-q", *options, "-o", "APT::Sandbox::User=root", "download", package], package, work)
             _call(["dpkg-deb", "-x", str(next(Path(work).glob("*.deb"))), str(content)], package, work)

@@ -41,9 +41,9 @@ def witness_of(files: Files) -> Witness:
             tiers[node] = ending_number(name) or 0
     devices = {}
     for name in files.names(_DAX, "dax"):
-        node = files.number(f"{_DAX}/{name}/target_node")
-        if node is not None:
-            devices[node] = os.path.realpath(files.path(f"{_DAX}/{name}"))
+        target = files.number(f"{_DAX}/{name}/target_node")
+        if target is not None:
+            devices[target] = os.path.realpath(files.path(f"{_DAX}/{name}"))
     return Witness(tiers, devices)
 
 

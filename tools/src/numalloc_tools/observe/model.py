@@ -95,8 +95,8 @@ class Moment:
 
     @property
     def migrations(self) -> int | None:
-        counts = [thread.migrations for thread in self.threads]
-        return None if None in counts else sum(counts)
+        counts = [thread.migrations for thread in self.threads if thread.migrations is not None]
+        return sum(counts) if len(counts) == len(self.threads) else None
 
     @property
     def shown_nodes(self) -> list[int]:

@@ -66,7 +66,7 @@ class MemoryPolicy:
                 self.make()
                 found[0] = 0
             except OSError as error:
-                found[0] = error.errno
+                found[0] = error.errno or errno.EAGAIN
 
         thread = threading.Thread(target=attempt)
         thread.start()

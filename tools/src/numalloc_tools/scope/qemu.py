@@ -58,7 +58,7 @@ def _told(program: str, environment: dict[str, str]) -> str:
 
 def _is_new_enough(told: str) -> bool:
     numbers = re.search(r"version (\d+)\.(\d+)", told)
-    return bool(numbers) and tuple(map(int, numbers.groups())) >= LEAST
+    return numbers is not None and tuple(map(int, numbers.groups())) >= LEAST
 
 
 def _unpacked(folder: Path) -> Emulator:

@@ -36,13 +36,14 @@ def named(lines: list[str]) -> Iterator[str]:
     """The lines, with names in the place of addresses as far as the files have any; a line for each inlined function."""
     frames = [_FRAME.match(line) for line in lines]
     wanted = defaultdict(set)
-    for frame in filter(None, frames):
-        wanted[frame["path"]].add(int(frame["offset"], 16))
+    for one in filter(None, frames):
+        wanted[one["path"]].add(int(one["offset"], 16))
     names = {path: names_in(path, sorted(offsets)) for path, offsets in wanted.items()}
     for line, frame in zip(lines, frames):
         found = names[frame["path"]].get(int(frame["offset"], 16), []) if frame else []
-        if not found:
+        if frame is None or not found:
             yield line
+            continue
         for name in found:
             yield frame["start"] + _words(name, frame["path"])
 

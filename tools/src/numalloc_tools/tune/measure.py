@@ -195,7 +195,7 @@ def _end_of_process(pid: int) -> int:
     try:
         return os.pidfd_open(pid)
     except OSError as error:
-        name = errno.errorcode.get(error.errno, error.errno)
+        name = errno.errorcode.get(error.errno or 0, error.errno)
         accepted = "Linux 5.3, and in a container a seccomp filter that allows it"
         raise Problem(f"the kernel refuses pidfd_open ({name}); accepted: {accepted}") from None
 

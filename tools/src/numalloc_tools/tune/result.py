@@ -109,7 +109,7 @@ def _compared(found: Comparison | None) -> dict:
         return {}
     return {
         "blocks": found.blocks, ("ratio" if found.scale.ratios else "difference"): found.ratio(),
-        "interval": list(found.bounds()) if found.bounds() else None,
+        "interval": list(bounds) if (bounds := found.bounds()) else None,
     }  # fmt: skip
 
 
