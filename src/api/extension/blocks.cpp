@@ -13,7 +13,7 @@ using namespace numalloc::api;
 extern "C" {
 
 NUMALLOC_EXPORT size_t numalloc_good_size(size_t size) noexcept {
-    if (size <= small_limit) return shape_of(class_of(max_of<Bytes>(size, 1))).size;
+    if (size <= largest_small) return shape_of(class_for(size)).size - canary_bytes;
     const std::uint32_t bags = bags_for(size);
     return bags == 0 ? 0 : Bytes{PageHeap::whole_pages(bags)} << bag_shift;
 }

@@ -33,8 +33,8 @@ Allocation allocate_slow(Bytes n) {
     if (n > largest_request) return {};
     ThreadHeap* const h = thread_heap_slow();
     if (h == nullptr) return {};
-    if (n > small_limit) return {take_big(h, n, 1)};
-    const ClassId c = class_of(max_of<Bytes>(n, 1));
+    if (n > largest_small) return {take_big(h, n, 1)};
+    const ClassId c = class_for(n);
     if (h == &no_heap) return allocate_without_heap(node_of(h), c, n);
     // A thread's first call, and sizes above the fast path's, may find an object in the list.
     if (void* p = pop(h, c.value)) return {p};
@@ -51,12 +51,13 @@ __attribute__((noinline)) void clear_big(void* p, Bytes n) {
 }  // namespace
 
 void clear(Allocation object, Bytes n) {
-    if (n > small_limit) {
+    if (n > largest_small) {
         clear_big(object.p, n);
     } else if (object.zeroed && n > sizeof(Object)) {
         static_cast<Object*>(object.p)->next = nullptr;
     } else {
-        memset(object.p, 0, max_of<Bytes>(n, sizeof(Object)));
+        // By whole objects it is quicker, but a canary may lie in the smallest.
+        memset(object.p, 0, hardened ? n : max_of<Bytes>(n, sizeof(Object)));
     }
 }
 
@@ -64,8 +65,8 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     if (n > largest_request || alignment > largest_request) return nullptr;
     n = max_of<Bytes>(n, 1);
     // See size_class.h: such a class is aligned by itself.
-    if (alignment <= bag_bytes && align_up(n, alignment) <= small_limit) {
-        const Bytes rounded = align_up(n, alignment);
+    if (alignment <= bag_bytes && round_up(n, alignment) <= largest_small) {
+        const Bytes rounded = round_up(n, alignment);
         void* p = allocate_fast(rounded);
         return p != nullptr ? p : allocate_slow(rounded).p;
     }
@@ -80,9 +81,22 @@ Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     if (h == nullptr) return {};
     // See size_class.h: the class of the rounded size is aligned by itself.
     n = max_of<Bytes>(n, 1);
-    const Bytes rounded = alignment <= bag_bytes ? align_up(n, alignment) : ~Bytes{0};
-    if (rounded <= small_limit) return allocate_on(h, node, class_of(rounded), n);
+    const Bytes rounded = alignment <= bag_bytes ? round_up(n, alignment) : ~Bytes{0};
+    if (rounded <= largest_small) return allocate_on(h, node, class_for(rounded), n);
     return {take_big(h, node, n, alignment)};
+}
+
+void end_if_not_of_size(const void* p, Bytes n, Bytes alignment, const char* call) {
+    const Location at = locate(p);
+    if (at.found != Found::small) return;
+    const bool small = n <= small_limit && alignment <= bag_bytes && round_up(n, alignment) <= largest_small;
+    if (!small || class_for(round_up(n, alignment)) != at.class_id) die_of_invalid_pointer(call, p, "was allocated with another size");
+}
+
+void end_if_not_resized_to(const void* p, Bytes n, const char* call) {
+    const Location at = locate(p);
+    if (at.found != Found::small || (n <= largest_small && class_for(n) == at.class_id)) return;
+    if (!fits(at, n)) die_of_invalid_pointer(call, p, "was allocated with another size");
 }
 
 Allocation allocate_in(BoundHeap* heap, Bytes n, Bytes alignment) {

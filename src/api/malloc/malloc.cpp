@@ -99,7 +99,7 @@ NUMALLOC_EXPORT void free(void* p) {
 NUMALLOC_EXPORT void* calloc(size_t count, size_t size) {
     size_t n;
     if (NUMALLOC_UNLIKELY(__builtin_mul_overflow(count, size, &n))) return no_memory();
-    if (NUMALLOC_LIKELY(n <= largest_tiny_clear)) {
+    if (NUMALLOC_LIKELY(!hardened && n <= largest_tiny_clear)) {
         if (void* p = pop(this_thread_heap, (n + granule - 1) >> granule_shift)) {
             clear_tiny(p, n);
             return p;
@@ -158,12 +158,14 @@ NUMALLOC_EXPORT void cfree(void* p) {
     if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(p, freed, "cfree");
 }
 
-// C23. The size is a promise that a hardened build would check.
-NUMALLOC_EXPORT void free_sized(void* p, size_t) {
+// C23. The size is a promise that the hardened library checks.
+NUMALLOC_EXPORT void free_sized(void* p, [[maybe_unused]] size_t n) {
+    if constexpr (hardened) end_if_not_resized_to(p, n, "free_sized");
     const Freed freed = push(this_thread_heap, p);
     if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(p, freed, "free_sized");
 }
-NUMALLOC_EXPORT void free_aligned_sized(void* p, size_t, size_t) {
+NUMALLOC_EXPORT void free_aligned_sized(void* p, [[maybe_unused]] size_t alignment, [[maybe_unused]] size_t n) {
+    if constexpr (hardened) end_if_not_of_size(p, n, alignment, "free_aligned_sized");
     const Freed freed = push(this_thread_heap, p);
     if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(p, freed, "free_aligned_sized");
 }

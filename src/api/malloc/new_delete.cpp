@@ -116,20 +116,28 @@ NUMALLOC_OPERATOR void* operator new[](std::size_t n, std::align_val_t a) {
 }
 
 NUMALLOC_OPERATOR void operator delete(void* p) noexcept { NUMALLOC_DELETE_BY(delete_slow); }
-NUMALLOC_OPERATOR void operator delete(void* p, std::size_t) noexcept { NUMALLOC_DELETE_BY(derived_delete_slow); }
+NUMALLOC_OPERATOR void operator delete(void* p, std::size_t n) noexcept {
+    if constexpr (hardened) end_if_not_of_size(p, n, 1, "operator delete");
+    NUMALLOC_DELETE_BY(derived_delete_slow);
+}
 NUMALLOC_OPERATOR void operator delete(void* p, const std::nothrow_t&) noexcept { NUMALLOC_DELETE_BY(derived_delete_slow); }
 NUMALLOC_OPERATOR void operator delete[](void* p) noexcept { NUMALLOC_DELETE_BY(delete_array_slow); }
-NUMALLOC_OPERATOR void operator delete[](void* p, std::size_t) noexcept { NUMALLOC_DELETE_BY(derived_delete_array_slow); }
+NUMALLOC_OPERATOR void operator delete[](void* p, std::size_t n) noexcept {
+    if constexpr (hardened) end_if_not_of_size(p, n, 1, "operator delete[]");
+    NUMALLOC_DELETE_BY(derived_delete_array_slow);
+}
 NUMALLOC_OPERATOR void operator delete[](void* p, const std::nothrow_t&) noexcept { NUMALLOC_DELETE_BY(derived_delete_array_slow); }
 NUMALLOC_OPERATOR void operator delete(void* p, std::align_val_t) noexcept { NUMALLOC_DELETE_BY(delete_slow); }
-NUMALLOC_OPERATOR void operator delete(void* p, std::size_t, std::align_val_t a) noexcept {
+NUMALLOC_OPERATOR void operator delete(void* p, std::size_t n, std::align_val_t a) noexcept {
+    if constexpr (hardened) end_if_not_of_size(p, n, static_cast<Bytes>(a), "operator delete");
     NUMALLOC_DELETE_BY(derived_delete_aligned_slow, a);
 }
 NUMALLOC_OPERATOR void operator delete(void* p, std::align_val_t a, const std::nothrow_t&) noexcept {
     NUMALLOC_DELETE_BY(derived_delete_aligned_slow, a);
 }
 NUMALLOC_OPERATOR void operator delete[](void* p, std::align_val_t a) noexcept { NUMALLOC_DELETE_BY(delete_array_aligned_slow, a); }
-NUMALLOC_OPERATOR void operator delete[](void* p, std::size_t, std::align_val_t a) noexcept {
+NUMALLOC_OPERATOR void operator delete[](void* p, std::size_t n, std::align_val_t a) noexcept {
+    if constexpr (hardened) end_if_not_of_size(p, n, static_cast<Bytes>(a), "operator delete[]");
     NUMALLOC_DELETE_BY(derived_delete_array_aligned_slow, a);
 }
 NUMALLOC_OPERATOR void operator delete[](void* p, std::align_val_t a, const std::nothrow_t&) noexcept {

@@ -17,10 +17,10 @@ Object* link_fresh(void* fresh, std::uint32_t count, Bytes size) {
     char* at = static_cast<char*>(fresh);
     for (char* const last = at + (count - 1) * size; at != last; at += size) {
         reinterpret_cast<Object*>(at)->next = reinterpret_cast<Object*>(at + size);
-        set_mark(reinterpret_cast<Object*>(at));
+        make_freed(reinterpret_cast<Object*>(at), size);
     }
     reinterpret_cast<Object*>(at)->next = nullptr;
-    set_mark(reinterpret_cast<Object*>(at));
+    make_freed(reinterpret_cast<Object*>(at), size);
     return static_cast<Object*>(fresh);
 }
 
@@ -109,7 +109,8 @@ Supply ClassHeap::take_any(std::uint32_t want, unsigned number) {
     Shard& own = shard(number);
     own.activity.set(Activity::used);
     Batch list = take_list(own);
-    if (list.head == nullptr && shape().batch == 1) list = take_larger();
+    // A hardened object has its canary at its own class's end, so it must be of the class that was asked for.
+    if (list.head == nullptr && shape().batch == 1 && !hardened) list = take_larger();
     if (list.head != nullptr) return {list.head, nullptr, list.count, false};
     if (const Supply supply = take_from_bags(want, number, true); supply.count != 0) return supply;
     // No memory: whatever is left to the others.

@@ -175,13 +175,13 @@ void* ProcessHeap::take_alone(NodeId n, ClassId c) {
     if (supply.count == 0) return nullptr;
     if (supply.fresh != nullptr) return supply.fresh;
     if (supply.count > 1) owner(supply.list)->of(c).give_to_bags({supply.list->next, supply.count - 1});
-    return hand_out(supply.list);
+    return hand_out(supply.list, c);
 }
 
 void ProcessHeap::give_alone(void* p, ClassId c) {
     auto* const object = static_cast<Object*>(p);
     object->next = nullptr;
-    set_mark(object);
+    make_freed(object, shape_of(c).size);
     owner(p)->of(c).give_to_bags({object, 1});
 }
 

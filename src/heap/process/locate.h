@@ -71,7 +71,7 @@ inline Location locate_object(const void* p, const char* call) {
 
 // Bytes usable of an object in use.
 inline Bytes size_of(Location at) {
-    if (at.class_id != no_class) return shape_of(at.class_id).size;
+    if (at.class_id != no_class) return shape_of(at.class_id).size - (at.found == Found::small ? canary_bytes : 0);
     if (at.found == Found::guarded) return guarded::slots->slot[at.bag.value].bytes;
     return Bytes{at.owner->pages.region().bag(at.bag).run} << bag_shift;
 }

@@ -11,8 +11,9 @@
 
 #include <cstddef>
 
-#include "heap/space/bag.h"
+#include "heap/space/hardened.h"
 #include "heap/space/invalid.h"
+#include "heap/space/size_class.h"
 
 namespace numalloc {
 
@@ -40,13 +41,30 @@ NUMALLOC_INLINE std::nullptr_t put_mark_back(Object* object, std::uint64_t key) 
     return nullptr;
 }
 
+// Whether nobody wrote to a free object of the class; known of the hardened library's alone.
+NUMALLOC_INLINE bool is_as_it_was(Object* object, ClassId c) { return !hardened || is_clear(object, shape_of(c).size); }
+// An object comes into use.
+NUMALLOC_INLINE void arm(void* object, ClassId c) {
+    if constexpr (hardened) canary_at(object, shape_of(c).size) = canary_of(object, freed_key);
+}
+inline bool is_armed(void* object, ClassId c) {
+    return !hardened || canary_at(object, shape_of(c).size) == canary_of(object, freed_key);
+}
+
 // A free object comes into use.
-inline Object* hand_out(Object* object) {
-    if (NUMALLOC_UNLIKELY(!take_mark(object, freed_key))) die_of_damage(object);
+inline Object* hand_out(Object* object, ClassId c) {
+    if (NUMALLOC_UNLIKELY(!take_mark(object, freed_key) || !is_as_it_was(object, c))) die_of_damage(object);
+    arm(object, c);
     return object;
 }
 
 inline void set_mark(Object* object) { object->mark = mark_of(object, freed_key); }
+
+// An object of so many bytes was freed, or was never used.
+inline void make_freed(Object* object, Bytes size) {
+    set_mark(object);
+    if constexpr (hardened) clear_freed(object, size);
+}
 
 // Of any object in use.
 inline bool was_freed(const Object* object) { return object->mark == mark_of(object, freed_key); }

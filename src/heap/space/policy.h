@@ -204,6 +204,9 @@ constexpr Bytes thread_heaps_step = 64 * KiB;
 // free() may ask the class map for a pointer that was never allocated; so far beyond the bags it gets an answer.
 constexpr Bytes class_map_ahead = 2 * GiB;
 
+// Of a freed object the hardened library clears so much, and looks at it before the object is handed out again.
+constexpr Bytes most_cleared = 4 * KiB;
+
 // Huge pages are advised, and advised against, by stretches of so many: each may be a mapping of its own.
 constexpr Bytes huge_stretch = 64 * MiB;
 // One in so many is timed as it is touched first. After one that cost much more than clearing it (a host had to find it) no

@@ -119,7 +119,7 @@ void* RemoteCache::take(NodeId n, ClassId c) {
     list.head = object->next;
     if (--list.count == 0) filled_.remove(static_cast<unsigned>(&list - table()));
     bytes_.store(bytes() - shape_of(c).size, std::memory_order_relaxed);
-    return hand_out(object);
+    return hand_out(object, c);
 }
 
 Allocation RemoteCache::fetch(NodeId n, ClassId c) {
@@ -141,7 +141,7 @@ Allocation RemoteCache::fetch(NodeId n, ClassId c) {
             send_home(n, c, others);
         }
     }
-    return {hand_out(first), supply.zeroed};
+    return {hand_out(first, c), supply.zeroed};
 }
 
 void RemoteCache::flush() {

@@ -37,7 +37,8 @@ const char* why_not_of_class(Location at, const void* p) {
 NUMALLOC_INLINE void take_back(Location at, Object* p, const char* call) {
     if (const char* why = why_not_of_class(at, p)) die_of_invalid_pointer(call, p, why);
     if (was_freed(p)) die_of_invalid_pointer(call, p, "was freed already");
-    set_mark(p);
+    if (!is_armed(p, at.class_id)) die_of_invalid_pointer(call, p, "was written to beyond its end");
+    make_freed(p, shape_of(at.class_id).size);
 }
 
 // The class's bags are mostly empty, and each object that rests here holds a whole one: the
@@ -158,7 +159,7 @@ NUMALLOC_COLD void free_counted(ThreadHeap* h, Location at, Object* p) {
 void free_checked(ThreadHeap* h, Location at, Object* p) {
     const unsigned c = at.class_id.value;
     if (h->checked_frees > 0) {
-        if (--h->checked_frees == 0) (h->profile != nullptr ? h->profile->bound : h->bound) = h->fast_bound;
+        if (--h->checked_frees == 0 && !hardened) (h->profile != nullptr ? h->profile->bound : h->bound) = h->fast_bound;
         if (send_to_its_shard(h, at, p)) return;
     }
     if (h->profile != nullptr) return free_counted(h, at, p);
@@ -206,7 +207,7 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     std::uint32_t rest = supply.count;
     Object* list = first;
     if (one) {
-        list = hand_out(first)->next;
+        list = hand_out(first, id)->next;
         --rest;
     }
     // A spilled object is another node's: it must not enter the list.
@@ -231,7 +232,7 @@ NUMALLOC_INLINE Allocation refill_any(ThreadHeap* h, ClassId id) {
         set_empty(h, c);
         if (shape_of(id).batch > 1) take_batch(h, id, false);
     }
-    return {hand_out(last)};
+    return {hand_out(last, id)};
 }
 
 // What is longer goes back to sealed, which is empty.
@@ -324,13 +325,14 @@ Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked) {
     if (supply.fresh != nullptr) {
         // What was there before may have been an object of another class.
         static_cast<Object*>(supply.fresh)->mark = 0;
+        arm(supply.fresh, c);
         return {supply.fresh, supply.zeroed};
     }
     if (supply.count > 1) {
         NodeHeap* from = process_heap.owner(supply.list);
         from->of(c).give_to_bags({supply.list->next, supply.count - 1});
     }
-    return {hand_out(supply.list)};
+    return {hand_out(supply.list, c)};
 }
 
 // Inline, so that what was located stays in registers.

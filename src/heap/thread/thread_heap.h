@@ -138,8 +138,11 @@ NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
     Object* const next = object->next;
     if (NUMALLOC_UNLIKELY(next == nullptr)) return nullptr;
     if (NUMALLOC_UNLIKELY(!take_mark(object, heap->freed_key))) return put_mark_back(object, heap->freed_key);
+    if constexpr (hardened)
+        if (!is_as_it_was(object, ClassId{static_cast<unsigned>(c)})) return put_mark_back(object, heap->freed_key);
     heap->head[c] = next;
     ++heap->room[c];
+    arm(object, ClassId{static_cast<unsigned>(c)});
     __asm__ volatile("" : : "i"(Copy));
     return object;
 }

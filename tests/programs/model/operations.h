@@ -102,10 +102,13 @@ inline Block allocate(Random& random, std::uint64_t number) {
             break;
         case 8:
             b.p = static_cast<unsigned char*>(valloc(b.size));
+            // free_sized() is for what malloc, calloc and realloc gave.
+            b.size_known = false;
             check_new(b, 4096);
             break;
         case 9:
             b.p = static_cast<unsigned char*>(pvalloc(b.size));
+            b.size_known = false;
             check_new(b, 4096);
             break;
         case 10: case 11: case 12:
