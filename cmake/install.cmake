@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS numalloc_shared numalloc_static EXPORT numalloc-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-install(TARGETS numalloc_binding LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(TARGETS numalloc_binding numalloc_hardened LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(DIRECTORY include/numalloc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.def")
 install(EXPORT numalloc-targets NAMESPACE numalloc:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/numalloc)

@@ -1,4 +1,4 @@
-"""check.py PROGRAM LIBRARY small|medium|big: what numalloc finds of the bugs, and what not, is as the golden file says, message
+"""check.py PROGRAM LIBRARY small|medium|big [hardened]: what numalloc finds of the bugs, and what not, is as the golden file says, message
 for message, and docs/security.md says the same. A change in either direction fails: NUMALLOC_UPDATE=1 writes the golden file
 anew, and the change says why. With several memory nodes another thread's object may be another node's: 77, not tried."""
 import os
@@ -11,20 +11,22 @@ HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parents[2] / "docs" / "security.md"
 
 
-def documented(bug: str, size: str) -> str:
-    """The letters in the row of numalloc's own table."""
-    for line in DOCUMENT.read_text().splitlines():
+def documented(name: str, bug: str, size: str) -> str:
+    """The letters in the row of the library's own table."""
+    _, _, text = DOCUMENT.read_text().partition(f"## {name.capitalize()} by bug")
+    for line in text.partition("## ")[0].splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if cells[0] == f"`{bug}`" and len(cells) == 1 + len(SIZES):
             return cells[1 + SIZES.index(size)]
     return ""
 
 
-program, library, size = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+program, library, size, *kind = Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:]
+name = "-".join(["numalloc", *kind])
 if len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) > 1:
     print("this machine has several memory nodes; the golden files are those of one")
     sys.exit(77)
-golden = HERE / "golden" / f"{size}.txt"
+golden = HERE.joinpath("golden", *kind, f"{size}.txt")
 runs = run_all(program, library, (size,))
 lines = [run.line() for run in runs]
 if os.environ.get("NUMALLOC_UPDATE") == "1":
@@ -38,7 +40,7 @@ if changes:
     print(*changes, sep="\n")
     sys.exit(f"{size}: -: as it was, +: as it is now. If that is meant: NUMALLOC_UPDATE=1 ctest --preset release -R '^bugs[.]', "
              f"then {HERE / 'table.py'}")
-stale = [bug for bug in dict.fromkeys(run.bug for run in runs) if documented(bug, size) != letters(runs, bug, size)]
+stale = [bug for bug in dict.fromkeys(run.bug for run in runs) if documented(name, bug, size) != letters(runs, bug, size)]
 if stale:
     sys.exit(f"{size}: {DOCUMENT} says otherwise of {', '.join(stale)}: run {HERE / 'table.py'}")
 print(f"{size}: all {len(lines)} verdicts are as they were")

@@ -16,7 +16,8 @@ DOCUMENT = SOURCE / "docs" / "security.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 SCUDO = "scudo"
 PEERS = ("glibc", "jemalloc-new", "tcmalloc", "rpmalloc", "mimalloc3", "mimalloc3-secure", "snmalloc", "snmalloc-checks", SCUDO)
-NAMES = ("numalloc", *PEERS)
+HARDENED = "numalloc-hardened"
+NAMES = ("numalloc", HARDENED, *PEERS)
 HEAT_TITLES = {
     "cold": "Cold: the bug is the first thing the program does",
     "warm": "Warm: after 10^6 mallocs and frees of many sizes",
@@ -35,6 +36,8 @@ def scudo() -> allocators.Allocator:
 def named(name: str, library: Path) -> allocators.Allocator:
     if name == SCUDO:
         return scudo()
+    if name == HARDENED:
+        return allocators.Allocator(name, (library.with_name(f"lib{HARDENED}.so"),), "beside numalloc's")
     if name in crates.CHECKED:
         recipe = crates.CHECKED[name]
         try:
@@ -70,16 +73,23 @@ def matrix(results: dict[str, list[Run]]) -> list[str]:
     return table(["", *results], rows)
 
 
+def by_bug(name: str, runs: list[Run], key: str) -> list[str]:
+    """What check.py compares."""
+    rows = [row_of_sizes(runs, bug) for bug in dict.fromkeys(run.bug for run in runs)]
+    return [f"## {name.capitalize()} by bug", "", f"{key}.", "A letter each for cold, warm and another thread's object.", "",
+            *table(["", *SIZES], rows), ""]
+
+
 def tables(results: dict[str, list[Run]], versions: dict[str, str]) -> str:
     ours = results["numalloc"]
-    known = [f"- {name}: {version.removeprefix(f'{name} ')}" for name, version in versions.items() if name != "numalloc"]
+    known = [f"- {name}: {version.removeprefix(f'{name} ')}" for name, version in versions.items() if name not in ("numalloc", HARDENED)]
     key = ", ".join(f"{letter} {verdict}" for verdict, letter in VERDICTS.items())
     lines = ["## By allocator", "", f"{len(ours) // len(HEATS)} runs of each in each table. The versions:", "", *known, ""]
     for heat in HEATS:
         lines += counts(heat, results)
-    lines += ["## Numalloc by bug", "", f"{key}.", "A letter each for cold, warm and another thread's object.", ""]
-    lines += table(["", *SIZES], [row_of_sizes(ours, bug) for bug in dict.fromkeys(run.bug for run in ours)])
-    lines += ["", "## All by bug, warm", "", "A letter each for small, medium and big.", "", *matrix(results)]
+    for name in ("numalloc", HARDENED):
+        lines += by_bug(name, results[name], key)
+    lines += ["## All by bug, warm", "", "A letter each for small, medium and big.", "", *matrix(results)]
     return "\n".join(lines)
 
 
@@ -98,7 +108,7 @@ def main() -> None:
         if not file.is_file():
             raise Problem(f"{option}: {file} is no file; accepted: what cmake --build --preset release builds")
     results, versions = {}, {}
-    for name in dict.fromkeys(["numalloc", *names]):
+    for name in dict.fromkeys(["numalloc", HARDENED, *names]):
         allocator = named(name, wanted.library)
         if allocator.missing:
             raise Problem(f"{name}: {allocator.missing}")
