@@ -72,7 +72,7 @@ void Topology::read(const SysReader& reader, const TaskReader& task) {
     // a short buffer is enough to see whether there is more than one node.
     char few[512];
     NodeMask online;
-    if (!read_nodes(reader, "online", few, sizeof few, online)) return;
+    if (!read_nodes(reader, "online", few, sizeof few, online) || online.empty()) return;
     only_os_node_ = online.first();
     online_ = online;
     if (online.count() == 1) return;
@@ -82,6 +82,10 @@ void Topology::read(const SysReader& reader, const TaskReader& task) {
     online.clear();
     NodeMask memory;
     read_nodes(reader, "online", text, text_bytes, online);
+    if (online.empty()) {  // what could be read a moment ago cannot be now, or says something else
+        unmap(text, text_bytes);
+        return;
+    }
     online_ = online;
     if (!read_nodes(reader, "has_memory", text, text_bytes, memory))
         for (unsigned n = online.first(); n < max_os_nodes; n = online.next(n + 1))

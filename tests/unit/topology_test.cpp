@@ -31,6 +31,30 @@ std::vector<unsigned> cpus(const Topology& t, unsigned node) {
 
 using Numbers = std::vector<unsigned>;
 
+// Found by tests/fuzz/machine.cpp as well: all nodes of the list lie beyond those that we count.
+TEST(Topology, HasNodeZeroWhereAllNumbersOfNodesAreTooLarge) {
+    const auto machine = MadeUpMachine().nodes_file("online", "1024-1030").topology();
+    EXPECT_EQ(machine->nodes(), 1u);
+    EXPECT_EQ(machine->os_node(NodeId{0}), 0u);
+}
+
+// Found by tests/fuzz/machine.cpp: the list of nodes is read twice, and the kernel's number of the only node was 1024.
+TEST(Topology, HasNodeZeroWhereTheListOfNodesIsGoneAtTheSecondLook) {
+    int looks = 0;
+    const os::SysReader reader{[](void* context, const char* path, char* buffer, Bytes) -> long {
+                                   int& before = *static_cast<int*>(context);
+                                   if (std::strcmp(path, "/sys/devices/system/node/online") != 0 || before++ > 0) return -ENOENT;
+                                   std::strcpy(buffer, "0-1\n");
+                                   return 4;
+                               },
+                               &looks};
+    os::Topology machine;
+    machine.read(reader, {[](void*, os::NodeMask&) { return os::TaskPolicy::none; }, nullptr});
+    EXPECT_EQ(looks, 2);
+    EXPECT_EQ(machine.nodes(), 1u);
+    EXPECT_EQ(machine.os_node(NodeId{0}), 0u);
+}
+
 TEST(Topology, ThePolicyIsAskedForOnlyWhereThereAreNodesToChooseFrom) {
     auto several = MadeUpMachine::regular(4, 2);
     EXPECT_EQ(several.topology()->nodes(), 4u);
