@@ -215,6 +215,13 @@ const Bug table[] = {
          Word* const w = words(newest_of_freed());
          for (int i = 0; i < 8; ++i) w[i] = word_of(aim);
      }},
+    {"attack_forged_mark", [] {  // numalloc's: what stands in a freed object's second word tells the key of all marks
+         never_return(target, sizeof target);
+         char* const p = newest_of_freed();
+         const Word key = words(p)[1] ^ word_of(p);
+         words(aim)[1] = word_of(aim) ^ key;
+         words(p)[0] = word_of(aim);
+     }},
     {"attack_freed_neighbour", [] {
          never_return(target, sizeof target);
          const Pair pair = neighbours();
