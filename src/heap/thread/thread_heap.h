@@ -129,12 +129,21 @@ NUMALLOC_INLINE bool decrement_below_zero(std::int32_t& room) {
 #endif
 }
 
+// Whether the object may be in the heap's list of the class: a written link leads anywhere, and its mark may be forged. The same
+// question as push() asks; only the hardened library asks it here.
+NUMALLOC_INLINE bool is_of_class(const ThreadHeap* heap, std::size_t c, const Object* object) {
+    const std::uint64_t j = (address_of(object) + heap->bias) >> bag_shift;
+    return j < heap->fast_bound && load_relaxed(*(reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j)) == c;
+}
+
 // The fast path of malloc: nullptr when the slow path is needed, or the list is damaged. `Copy` numbers the places of one
 // function that pop, lest the compiler join their ends by a jump.
 template <int Copy = 0>
 NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
     keep_out_of_result(heap, c);
     Object* const object = heap->head[c];
+    if constexpr (hardened)
+        if (object != &end_of_list && !is_of_class(heap, c, object)) die_of_damage(object);
     Object* const next = object->next;
     if (NUMALLOC_UNLIKELY(next == nullptr)) return nullptr;
     if (NUMALLOC_UNLIKELY(!take_mark(object, heap->freed_key))) return put_mark_back(object, heap->freed_key);
