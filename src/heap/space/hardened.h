@@ -23,8 +23,12 @@ inline constexpr bool hardened = false;
 
 inline constexpr Bytes canary_bytes = hardened ? sizeof(std::uint64_t) : 0;
 
-// Not the mark: who reads beyond an object is not to learn what free objects carry.
-inline std::uint64_t canary_of(const void* p, std::uint64_t key) { return (address_of(p) ^ key) * 0x9E37'79B9'7F4A'7C15U; }
+// Not the mark: who reads beyond an object is not to learn what free objects carry. The first byte and the last are no text
+// and no 0, so
+// that one such byte too many is always seen.
+inline std::uint64_t canary_of(const void* p, std::uint64_t key) {
+    return (address_of(p) ^ key) * 0x9E37'79B9'7F4A'7C15U | 0x8000'0000'0000'0080U;
+}
 
 inline std::uint64_t& canary_at(void* p, Bytes size) {
     return *reinterpret_cast<std::uint64_t*>(static_cast<char*>(p) + size - sizeof(std::uint64_t));
