@@ -24,8 +24,7 @@ inline constexpr bool hardened = false;
 inline constexpr Bytes canary_bytes = hardened ? sizeof(std::uint64_t) : 0;
 
 // Not the mark: who reads beyond an object is not to learn what free objects carry. The first byte and the last are no text
-// and no 0, so
-// that one such byte too many is always seen.
+// and no 0, so that one such byte too many is always seen.
 inline std::uint64_t canary_of(const void* p, std::uint64_t key) {
     return (address_of(p) ^ key) * 0x9E37'79B9'7F4A'7C15U | 0x8000'0000'0000'0080U;
 }
