@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from numalloc_tools.bench import ablations, allocators, crates, lab_run, machine, programs, real, report
+from numalloc_tools.bench import ablations, allocators, crates, lab_run, machine, manifest, programs, real, report
 from numalloc_tools.bench.progress import run_plan
 from numalloc_tools.bench.results import Results
 from numalloc_tools.bench.schedule import Plan
@@ -32,7 +32,8 @@ report.register(app)
 @app.callback()
 def bench(
     context: typer.Context,
-    only: Annotated[Optional[str], typer.Option(help="Programs, families, 'own' or 'real'; several with commas.")] = None,
+    only: Annotated[Optional[str], typer.Option(help="Programs, families, 'own', 'real' or 'brought'; several with commas.")] = None,
+    brought: Annotated[Optional[list[Path]], typer.Option("--programs", help="Programs that a file of TOML describes, and these alone without --only. Repeatable.", metavar="FILE")] = None,
     names: Annotated[Optional[str], typer.Option("--allocators", help=f"Some of {', '.join(allocators.NAMES)}; with {allocators.BOUND} behind a name, its threads are bound.", autocompletion=some_of(*allocators.NAMES))] = None,
     allocator: Annotated[Optional[list[str]], typer.Option(help="Another library to measure. Repeatable.", metavar="NAME=PATH")] = None,
     binding: Annotated[Optional[bool], typer.Option("--binding/--no-binding", help="Each peer with bound threads as well; else only where there are several nodes.")] = None,
@@ -70,7 +71,8 @@ def bench(
         return
     ours = our_library(library)
     known = [*programs.own(ours), *real.programs()]
-    chosen_programs = programs.selected(known, _words(only))
+    known += manifest.programs(brought or [], {one.name for one in known})
+    chosen_programs = programs.selected(known, _words(only) or ([programs.BROUGHT] if brought else []))
     if show_list:
         _show(terminal, chosen_programs)
         return
