@@ -6,11 +6,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from numalloc_tools.bench import crates
 from numalloc_tools.lab.allocators import DEBIAN, OURS
 from numalloc_tools.preload import existing
 from numalloc_tools.problem import Problem
+
+if TYPE_CHECKING:  # run knows this module
+    from numalloc_tools.run.calls import Call
 
 BASELINE = "glibc"
 BOUND = "+binding"  # behind a name: threads bound by libnumalloc-binding.so
@@ -25,6 +29,8 @@ class Allocator:
     version: str = ""
     options: dict[str, str] = field(default_factory=dict)  # of numalloc or of its binding
     missing: str = ""  # why it cannot run, and what to do about it
+    also: dict[str, str] = field(default_factory=dict)  # variables that a lever sets
+    calls: "tuple[Call, ...]" = ()  # what a lever asks of the kernel before the program is started
 
     @property
     def preload(self) -> str:
@@ -35,7 +41,12 @@ class Allocator:
         environment = {
             name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("NUMALLOC_")
         }
-        return environment | self.variables()
+        return environment | self.variables() | self.also
+
+    def enter(self) -> None:
+        """In the process that becomes the launcher: policies go on to what it starts."""
+        for call in self.calls:
+            call.make()
 
     def variables(self) -> dict[str, str]:
         return {f"NUMALLOC_{name.upper()}": value for name, value in self.options.items()}
@@ -59,8 +70,8 @@ def given(texts: list[str]) -> dict[str, Path]:
         name, equals, path = text.partition("=")
         if not name or not path:
             raise Problem(f"--allocator: '{text}' is not understood; accepted: NAME=PATH of a library to preload")
-        if name in NAMES or name in found or "+" in name or "," in name:
-            raise Problem(f"--allocator: '{name}' is not free; accepted: a name of its own, without + and comma")
+        if name in NAMES or name in found or any(sign in name for sign in "+,@"):
+            raise Problem(f"--allocator: '{name}' is not free; accepted: a name of its own, without +, @ and comma")
         found[name] = existing(Path(path), "--allocator")
     return found
 
