@@ -62,6 +62,14 @@ def test_what_goes_wrong_is_said(tmp_path, monkeypatch, change, status, reason):
     assert reason in ended.reason and "\n" not in ended.reason
 
 
+@pytest.mark.parametrize(("check", "status"), [("ok", "ok"), ("bad", "wrong")])
+def test_line_of_json_has_all_figures(tmp_path, check, status):
+    line = f'{{"seconds": 2.5, "q5_seconds": 0.5, "check": "{check}"}}'
+    [one] = read(tmp_path, f"name = 'one'\nmetric = 'json'\ncommand = \"\"\"echo '{line}'\"\"\"\n")
+    ended = one.run(PLAIN, Work(1, 1.0, limit=60))
+    assert (ended.status, ended.figures.get("q5_seconds")) == (status, 0.5)
+
+
 def test_server_is_started_awaited_loaded_and_stopped(tmp_path):
     [one] = read(tmp_path, r"""
 name = "pages"
@@ -88,7 +96,7 @@ GOOD = 'name = "one"\ncommand = "true"\nverify = "true"\n'
     (GOOD + "colour = 3", "one: 'colour' is unknown; accepted: name, family"),
     (GOOD + "threads = [0]", "one: threads is [0]; accepted: a list of numbers from 1 to 10000"),
     (GOOD + "check = '('", "one: check is '('; accepted: a regular expression"),
-    (GOOD + "metric = { rate = 'x' }", "accepted: \"wall\", or { seconds"),
+    (GOOD + "metric = { rate = 'x' }", "accepted: \"wall\", \"json\", or { seconds"),
     (GOOD + "sizes = { RUN = 3 }", "one: sizes is {'RUN': 3}; accepted: a table of whole numbers above 0 by names in capitals"),
     (GOOD + "sizes = { A = 3 }\npaper = { B = 3 }", "'A' is in one of sizes and paper"),
     (GOOD + "stop = 'SIGNOTHING'", "accepted: a signal such as SIGTERM"),

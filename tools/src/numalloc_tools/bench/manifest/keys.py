@@ -37,7 +37,7 @@ def _pattern(value: Any) -> bool:
 
 
 def _metric(value: Any) -> bool:
-    if value == "wall":
+    if value in ("wall", "json"):
         return True
     if not isinstance(value, dict) or len(value) != 1:
         return False
@@ -85,7 +85,7 @@ TABLE: dict[str, Key] = {
     "ends": Key(_statuses, "a list of statuses from 0 to 255", "statuses that are well", [0]),
     "environment": Key(_named_texts, "a table of texts", "further variables of `command` or `server`", {}),
     "user": Key(_text, "a user's name", "who runs it where root measures", ""),
-    "metric": Key(_metric, '"wall", or { seconds = "PATTERN" } or { rate = "PATTERN" } with one group', "wall time (a server's: of its load), or what it prints; of a rate the seconds that one takes", "wall"),
+    "metric": Key(_metric, '"wall", "json", or { seconds = "PATTERN" } or { rate = "PATTERN" } with one group', "wall time (a server's: of its load), or what it prints: of a rate the seconds that one takes; json: the last line is an object whose `seconds` and other numbers are figures, and whose `check` is ok", "wall"),
     "check": Key(_pattern, _PATTERN, "what it must print for its data to be right"),
     "verify": Key(_text, "a shell command", "must end with status 0 after the run (a server then still answers); this or `check` is required"),
     "quick": Key(lambda value: type(value) is bool, "true or false", "whether `--quick` has time for it", False),

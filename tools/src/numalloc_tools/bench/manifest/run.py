@@ -13,7 +13,7 @@ from pathlib import Path
 
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.launch import Ended, Running
-from numalloc_tools.bench.programs import Work
+from numalloc_tools.bench.programs import Work, judged
 from numalloc_tools.bench.real.server import LoadFailed, on_the_systems_malloc, plain_environment, served, temporary_folder
 from numalloc_tools.bench.real.user import as_user, for_user
 from numalloc_tools.lab import cache
@@ -80,9 +80,12 @@ class Recipe:
             raise
         if ended.status == "ok":
             try:
-                ended.figures["seconds"] = self._seconds(ended.stdout, ended.figures["wall"])
+                if self.metric == "json":
+                    judged(ended)
+                else:
+                    ended.figures["seconds"] = self._seconds(ended.stdout, ended.figures["wall"])
                 self._right(ended.stdout)
-                if self.verify:
+                if self.verify and ended.status == "ok":
                     self._shell(self.verify, variables, folder)
             except LoadFailed as reason:
                 ended.status, ended.reason = "wrong", str(reason)

@@ -46,7 +46,9 @@ def _recipe(path: Path, number: int, row: dict) -> Recipe:
     for key in ("ready", "load"):
         if (key in row) != ("server" in row):
             raise Problem(f"{where}: {key} {'is missing' if 'server' in row else 'is for a server'}; accepted: server, ready and load together")
-    if "check" not in row and "verify" not in row:
+    if row.get("metric") == "json" and "server" in row:
+        raise Problem(f"{where}: metric is 'json', and what a server's load prints is no line of JSON; accepted: wall, seconds or rate")
+    if "check" not in row and "verify" not in row and row.get("metric") != "json":
         raise Problem(f"{where}: nothing says whether its data were right; accepted: check, verify or both")
     if strange := set(row.get("paper", {})) ^ set(row.get("sizes", {})) if "paper" in row else set():
         raise Problem(f"{where}: '{min(strange)}' is in one of sizes and paper; accepted: the same names in both")
