@@ -126,17 +126,19 @@ def test_views():
     assert shown(experiment("value", "peak", over="asked"), content)["a/1"]["glibc"] == 4
 
 
-def test_page_says_what_one_node_cannot_show(tmp_path, monkeypatch):
+FACTS = {"processor": "P", "cpus": 2, "kernel": "6", "system": "S"}
+
+
+def test_page_says_what_one_node_cannot_show(tmp_path):
     one, call = experiment("ratio"), CALL
     where = how(tmp_path)
     where.file(call).parent.mkdir(parents=True)
     results(["glibc", "numalloc"], ("a", 1, "glibc", 1, 2.0), ("a", 1, "numalloc", 1, 1.0)).write(where.file(call))
-    monkeypatch.setattr(runs, "done", lambda *_: True)
-    page.write([one], {"few": call}, where, 1, {})
+    page.write([one], {"few": call}, where, FACTS | {"nodes": 1}, {}, lambda *_: True)
     text = (where.output / "papers.md").read_text()
     assert "**On this machine of one node:** here" in text and "| a/1 | 1 | 0.5 |" in text
     picture = (where.output / "000-test.svg").read_text()
-    page.write([one], {"few": call}, where, 8, {})
+    page.write([one], {"few": call}, where, FACTS | {"nodes": 8}, {}, lambda *_: True)
     assert "one node" not in (where.output / "papers.md").read_text()
     assert (where.output / "000-test.svg").read_text() == picture, "the same data, the same picture"
     [kept] = json.loads((where.output / "papers.json").read_text())["experiments"]

@@ -1,5 +1,6 @@
 """What is preloaded in each run: numalloc and its peers, as they come and with their threads bound."""
 
+import json
 import os
 import subprocess
 import time
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # run knows this module
     from numalloc_tools.run.calls import Call
 
 BASELINE = "glibc"
+BUNDLE = "bundle.json"  # at the top of what numalloc bench bundle has packed
 BOUND = "+binding"  # behind a name: threads bound by libnumalloc-binding.so
 FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 NAMES = (OURS, BASELINE, *crates.RECIPES, *DEBIAN)
@@ -142,8 +144,17 @@ def _package_version(package: str) -> str:
     return done.stdout.strip()
 
 
+def bundled_commit(library: Path) -> str:
+    for folder in library.parents:
+        if (file := folder / BUNDLE).is_file():
+            return str(json.loads(file.read_text()).get("commit", ""))
+    return ""
+
+
 def _revision(library: Path) -> str:
-    """git's name for the working tree that the library was built in, where there is one."""
+    """git's name for the working tree that the library was built in, where there is one; of a bundle what it says."""
+    if told := bundled_commit(library):
+        return told
     command = ["git", "-C", str(library.parent), "describe", "--always", "--dirty"]
     try:
         done = subprocess.run(command, capture_output=True, text=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from numalloc_tools.bench import ablations, allocators, crates, lab_run, levers, machine, manifest, paper as papers, programs, real, report
+from numalloc_tools.bench import ablations, allocators, bundle, crates, lab_run, levers, machine, manifest, paper as papers, programs, real, report
 from numalloc_tools.bench.progress import run_plan
 from numalloc_tools.bench.results import Results
 from numalloc_tools.bench.schedule import Plan
@@ -28,6 +28,7 @@ INTERRUPTED = 130
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 report.register(app)
 papers.register(app)
+bundle.register(app)
 
 
 @app.callback()

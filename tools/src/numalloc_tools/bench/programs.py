@@ -40,6 +40,7 @@ class Program:
     quick: bool = True  # short enough for --quick
     command: tuple[str, ...] = ()  # of the project's own: the binary and the words that belong to it
     paper: bool = False  # it knows --paper
+    packages: tuple[str, ...] = ()  # Debian's, of what was brought
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def _program(one: Recipe) -> Program:
     numbers = tuple(one.threads)
     return Program(
         one.name, one.family, one.description, one.source, numbers, numbers[len(numbers) // 2], BROUGHT, one.run,
-        _missing(one), one.quick, paper=bool(one.paper),
+        _missing(one), one.quick, paper=bool(one.paper), packages=tuple(sorted(set(one.needs.values()))),
     )  # fmt: skip
 
 

@@ -42,10 +42,10 @@ def paper(
     """
     calls, experiments = table.load()
     chosen = table.selected(experiments, wanted or ["all"])
-    nodes = machine.facts()["nodes"]
+    facts = machine.facts()
     terminal = Console()
     if show_list:
-        _show(terminal, chosen, calls, nodes)
+        _show(terminal, chosen, calls, facts["nodes"])
         return
     if not wanted:
         raise Problem("no experiment is named; accepted: all, or some of those that numalloc bench paper --list shows")
@@ -78,7 +78,7 @@ def paper(
         status = _INTERRUPTED
     from numalloc_tools.bench.paper import page  # here: matplotlib takes longer to load than most commands run
 
-    page.write(chosen, calls, how, nodes, troubles)
+    page.write(chosen, calls, how, facts, troubles)
     terminal.print(f"{how.output}/papers.md and papers.json are written", highlight=False, markup=False)
     if status:
         sys.exit(status)

@@ -1,9 +1,9 @@
 """Papers.md, papers.json and the pictures, from whatever has been run."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
-from numalloc_tools.bench import machine
 from numalloc_tools.bench.paper import draw, runs, view
 from numalloc_tools.bench.paper.runs import How
 from numalloc_tools.bench.paper.table import Call, Experiment
@@ -11,8 +11,13 @@ from numalloc_tools.bench.paper.view import Shown
 from numalloc_tools.bench.results import Results
 
 
-def write(chosen: list[Experiment], calls: dict[str, Call], how: How, nodes: int, troubles: dict[str, str]) -> None:
-    text = ["# The papers' figures and tables, repeated", _where(how, nodes)]
+def write(
+    chosen: list[Experiment], calls: dict[str, Call], how: How, facts: dict, troubles: dict[str, str],
+    done: Callable[[Call, How], bool] = runs.done,
+) -> None:  # fmt: skip
+    """`facts`: of the machine that has measured."""
+    nodes = facts["nodes"]
+    text = ["# The papers' figures and tables, repeated", _where(how, facts)]
     kept = []
     for one in chosen:
         text += [f"## {one.id}: {one.title}", f"Of {one.source}. The paper: {one.said}"]
@@ -21,7 +26,7 @@ def write(chosen: list[Experiment], calls: dict[str, Call], how: How, nodes: int
         if nodes == 1:
             text.append(f"**On this machine of one node:** {one.one_node}")
         text += [f"`{name}` has no results: {troubles[name]}" for name in one.runs if name in troubles]
-        there = [calls[name] for name in one.runs if runs.done(calls[name], how)]
+        there = [calls[name] for name in one.runs if done(calls[name], how)]
         missing = [name for name in one.runs if calls[name] not in there and name not in troubles]
         text += [f"Not run yet: {', '.join(missing)}"] if missing else []
         tables: list[Shown] = []
@@ -37,11 +42,11 @@ def write(chosen: list[Experiment], calls: dict[str, Call], how: How, nodes: int
             "tables": [{"heading": each.heading, "columns": each.columns, "rows": each.rows} for each in tables],
         })  # fmt: skip
     (how.output / "papers.md").write_text("\n\n".join(text) + "\n")
-    (how.output / "papers.json").write_text(json.dumps({"machine": machine.facts(), "experiments": kept}, indent=1) + "\n")
+    (how.output / "papers.json").write_text(json.dumps({"machine": facts, "scale": how.scale, "paper": how.paper, "experiments": kept}, indent=1) + "\n")
 
 
-def _where(how: How, nodes: int) -> str:
-    facts = machine.facts()
+def _where(how: How, facts: dict) -> str:
+    nodes = facts["nodes"]
     ours = next((one for path in sorted((how.output / "runs").glob("*.json")) for one in runs.read(path).allocators if one["name"] == "numalloc"), {})
     commit = ours.get("version") or "an unknown commit"
     return (
