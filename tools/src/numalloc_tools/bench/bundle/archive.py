@@ -1,8 +1,8 @@
 """Archives by their names: .tar.gz by Python's own module, .tar.zst by the program zstd."""
 
+import io
 import subprocess
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 from numalloc_tools.problem import Problem
@@ -17,24 +17,33 @@ def check_name(path: Path, flag: str) -> None:
         raise Problem(f"{flag}: the folder of {path} does not exist; accepted: a file in a folder that does")
 
 
-def write(path: Path, fill: Callable[[tarfile.TarFile], None]) -> None:
-    """At once or not at all."""
+def write(path: Path, top: str, texts: dict[str, bytes], files: dict[str, Path]) -> None:
+    """At once or not at all. Scripts among the texts can be run."""
     part = path.with_name(f".{path.name}.part")
     try:
         with open(part, "wb") as file:
             if path.name.endswith(".gz"):
                 with tarfile.open(fileobj=file, mode="w:gz", dereference=True) as tar:
-                    fill(tar)
+                    _fill(tar, top, texts, files)
             else:
                 with _zstd(["-q", "-10", "-c"], stdin=subprocess.PIPE, stdout=file) as packer:
                     with tarfile.open(fileobj=packer.stdin, mode="w|", dereference=True) as tar:
-                        fill(tar)
+                        _fill(tar, top, texts, files)
                     packer.stdin.close()
                     if packer.wait():
                         raise Problem(f"{path}: zstd ended with status {packer.returncode}")
         part.rename(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _fill(tar: tarfile.TarFile, top: str, texts: dict[str, bytes], files: dict[str, Path]) -> None:
+    for name, text in texts.items():
+        entry = tarfile.TarInfo(f"{top}/{name}")
+        entry.size, entry.mode = len(text), 0o755 if name.endswith(".sh") else 0o644
+        tar.addfile(entry, io.BytesIO(text))
+    for name, path in sorted(files.items()):
+        tar.add(path, f"{top}/{name}", recursive=False)
 
 
 def unpack(path: Path, folder: Path) -> None:

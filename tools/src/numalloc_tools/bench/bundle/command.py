@@ -1,9 +1,7 @@
 """Packs what repeats the papers elsewhere, and reads back what came of it."""
 
 import hashlib
-import io
 import json
-import tarfile
 import time
 from pathlib import Path
 from typing import Annotated, Optional
@@ -13,7 +11,6 @@ from rich.console import Console
 
 from numalloc_tools.bench import manifest
 from numalloc_tools.bench.allocators import BUNDLE, bundled_commit
-from numalloc_tools.bench.bundle import archive
 from numalloc_tools.bench.paper import runs, table
 from numalloc_tools.bench.programs import own
 from numalloc_tools.bench.results import read
@@ -43,6 +40,8 @@ def bundle(
 
     There: unpack it, and sh run.sh. Its results come back as an archive that numalloc bench read-bundle reads.
     """
+    from numalloc_tools.bench.bundle import archive  # here: tarfile takes long to load, and few commands need it
+
     archive.check_name(file, "FILE")
     ours = our_library(library)
     root = next((folder for folder in ours.parents if (folder / "bench/programs.json").is_file()), None)
@@ -65,16 +64,7 @@ def bundle(
     sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
     sums |= {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
     texts["SHA256SUMS"] = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())).encode()
-
-    def fill(tar: tarfile.TarFile) -> None:
-        for name, text in texts.items():
-            entry = tarfile.TarInfo(f"{_TOP}/{name}")
-            entry.size, entry.mode = len(text), 0o755 if name == "run.sh" else 0o644
-            tar.addfile(entry, io.BytesIO(text))
-        for name, path in sorted(files.items()):
-            tar.add(path, f"{_TOP}/{name}", recursive=False)
-
-    archive.write(file, fill)
+    archive.write(file, _TOP, texts, files)
     typer.echo(f"{file}: {len(files) + len(texts)} files of {known}, {file.stat().st_size / 2**20:.0f} MiB; there: tar xf {file.name} && sh {_TOP}/run.sh")
 
 
@@ -136,5 +126,7 @@ def _folder(results: Path, output: Path) -> Path:
         return results
     if not results.is_file():
         raise Problem(f"{results} does not exist; accepted: the archive that a bundle's run.sh has packed, or its folder")
+    from numalloc_tools.bench.bundle import archive
+
     archive.unpack(results, output)
     return output / "results" if (output / "results").is_dir() else output
