@@ -21,6 +21,7 @@ from numalloc_tools.version import commit
 
 FORMAT, VERSION = "numalloc-bundle", 1
 _TOP = "numalloc-bundle"
+_PLUGIN = "numascope.so"  # what numalloc lab figures counts with; experiments that need it say so where it is missing
 _RUN = Path(__file__).with_name("run.sh")
 # Of the working tree, as they lie there: the tools look for each other's files so.
 _TREE = ("bench/programs.json", "bench/real", "include", "tools/pyproject.toml", "tools/README.md", "tools/src", "tools/scope", "LICENSE")
@@ -55,6 +56,8 @@ def bundle(
         if not path.is_file():
             raise Problem(f"{path} is missing; build it with cmake --build --preset release --target numalloc_binding")
         files[f"build/release/{name}"] = path
+    if (plugin := ours.with_name(_PLUGIN)).is_file():
+        files[f"build/release/{_PLUGIN}"] = plugin
     programs = ours.parent / "bench"
     files |= {f"build/release/bench/{path.relative_to(programs).as_posix()}": path for path in _below(programs) if _is_program(path)}
     texts = {"run.sh": _RUN.read_bytes(), "README.txt": _readme(root).encode()}
