@@ -1,7 +1,10 @@
 """`numalloc bench paper`: the table of experiments, what is run once, and tables from made-up results."""
 
 import json
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -71,12 +74,12 @@ def test_words_are_of_this_machine_and_the_callers_wishes(tmp_path):
 def test_what_is_done_is_not_run_again(tmp_path, monkeypatch):
     started = []
 
-    def pretend(words, **_):
+    def pretend(words, _):
         started.append(words)
         Path(words[words.index("--json") + 1]).write_text("{}")
-        return subprocess.CompletedProcess(words, 0, stderr="")
+        return 0, ""
 
-    monkeypatch.setattr(runs.subprocess, "run", pretend)
+    monkeypatch.setattr(runs, "_ended", pretend)
     one = how(tmp_path)
     assert runs.run(CALL, one) == runs.run(CALL, one) == ""
     assert len(started) == 1
@@ -89,9 +92,21 @@ def test_what_is_done_is_not_run_again(tmp_path, monkeypatch):
 
 
 def test_what_fails_is_said_and_tried_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs.subprocess, "run", lambda words, **_: subprocess.CompletedProcess(words, 2, stderr="numalloc: no such thing\n"))
+    monkeypatch.setattr(runs, "_ended", lambda *_: (2, "numalloc: no such thing\n"))
     assert runs.run(CALL, how(tmp_path)) == "no such thing"
     assert not runs.done(CALL, how(tmp_path))
+
+
+def test_interrupted_run_has_time_to_keep_what_it_has(tmp_path):
+    kept, started = tmp_path / "kept", tmp_path / "started"
+    child = f"import pathlib, time\ntry:\n pathlib.Path({str(started)!r}).touch(); time.sleep(60)\nfinally:\n time.sleep(1); pathlib.Path({str(kept)!r}).touch()"
+    code = f"import sys\nfrom pathlib import Path\nfrom numalloc_tools.bench.paper import runs\nruns._ended([sys.executable, '-c', {child!r}], Path('/'))"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as running:
+        while not started.exists():
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        running.wait(30)
+    assert kept.exists()
 
 
 def results(names, *rows) -> Results:

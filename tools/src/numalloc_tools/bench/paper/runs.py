@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -90,14 +91,29 @@ def run(call: Call, how: How) -> str:
         return ""
     how.file(call).parent.mkdir(parents=True, exist_ok=True)
     how.file(call).with_suffix(".key").unlink(missing_ok=True)
-    ended = subprocess.run([*_SELF, *words(call, how)], cwd=how.real.parents[1], stderr=subprocess.PIPE, text=True)
-    if ended.returncode == _INTERRUPTED:
+    status, errors = _ended([*_SELF, *words(call, how)], how.real.parents[1])
+    if status == _INTERRUPTED:
         raise KeyboardInterrupt
-    if ended.returncode:
-        said = ended.stderr.strip().splitlines()
-        return said[-1].removeprefix("numalloc: ") if said else f"it ended with status {ended.returncode}"
+    if status:
+        said = errors.strip().splitlines()
+        return said[-1].removeprefix("numalloc: ") if said else f"it ended with status {status}"
     how.file(call).with_suffix(".key").write_text(json.dumps(_key(call, how)))
     return ""
+
+
+def _ended(command: list[str], folder: Path) -> tuple[int, str]:
+    """Status and standard error. In a session of its own, so that one signal reaches it: it keeps what it has by then."""
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
+        try:
+            errors = running.communicate()[1]
+        except KeyboardInterrupt:
+            running.send_signal(signal.SIGINT)
+            try:
+                running.communicate()
+            except KeyboardInterrupt:  # who asks twice does not want to wait
+                running.kill()
+            raise
+    return running.returncode, errors
 
 
 def results(call: Call, how: How) -> Results | None:
