@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import fast_path
+import fresh
 import idioms
 import layers
 import symbols
@@ -198,10 +199,49 @@ def path_faults(folder: Path, library: str) -> list[str]:
     return faults
 
 
+def fresh_faults(folder: Path) -> list[str]:
+    """A document of the newest sources, then of older ones, of a commit that is nowhere, and of none."""
+    (folder / "src").mkdir()
+    (folder / "docs/results").mkdir(parents=True)
+    document, source = folder / "docs/results.md", folder / "src/heap.cpp"
+
+    def git(*words: str) -> str:
+        return run("git", "-C", folder, "-c", "user.name=n", "-c", "user.email=e", *words).strip()
+
+    def commit(text: str) -> str:
+        source.write_text(text)
+        git("add", "src")
+        git("commit", "-qm", text)
+        return git("rev-parse", "--short=7", "HEAD")
+
+    git("init", "-q")
+    first, second = commit("one"), commit("two")
+    faults = []
+    for text, wanted in (
+        (f"of numalloc's\nsources of {second}.", "fresh"),
+        (f"of numalloc's sources of {second}-dirty.", "fresh"),
+        (f"of numalloc's sources of {first}.", "stale"),
+        (f"of numalloc's sources of {first}. The sources have\nchanged since.", "fresh"),
+        ("of numalloc's sources of 0123abc.", "unknown"),
+        ("of numalloc's sources of an unknown commit.", "stale"),
+        ("of numalloc's sources of an unknown commit; the sources have changed since.", "fresh"),
+        ("of last week.", "stale"),
+    ):
+        document.write_text(text)
+        got, line = fresh.verdict(folder, document)
+        if got != wanted or (wanted == "unknown") != ("nothing says whether" in line):
+            faults.append(f"fresh.py: {got}, not {wanted}, for '{text}': {line}")
+    document.write_text(f"numalloc's sources of {second}")
+    source.write_text("not committed yet")
+    return faults + ([] if fresh.verdict(folder, document)[0] == "stale" else ["fresh.py: does not see what is not committed"])
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="numalloc-structure-") as name:
         folder = Path(name)
         faults = layer_faults() + idiom_faults() + lock_faults() + symbol_faults(folder)
+        (folder / "clone").mkdir()
+        faults += fresh_faults(folder / "clone")
         if fast_path.run("uname", "-m").strip() == "x86_64":
             faults += path_faults(folder, sys.argv[1])
     finish(faults, "every fault is seen")

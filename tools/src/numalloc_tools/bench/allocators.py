@@ -1,18 +1,24 @@
 """What is preloaded in each run: numalloc and its peers, as they come and with their threads bound."""
 
+import json
 import os
 import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from numalloc_tools.bench import crates
 from numalloc_tools.lab.allocators import DEBIAN, OURS
 from numalloc_tools.preload import existing
 from numalloc_tools.problem import Problem
 
+if TYPE_CHECKING:  # run knows this module
+    from numalloc_tools.run.calls import Call
+
 BASELINE = "glibc"
+BUNDLE = "bundle.json"  # at the top of what numalloc bench bundle has packed
 BOUND = "+binding"  # behind a name: threads bound by libnumalloc-binding.so
 FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 NAMES = (OURS, BASELINE, *crates.RECIPES, *DEBIAN)
@@ -25,6 +31,8 @@ class Allocator:
     version: str = ""
     options: dict[str, str] = field(default_factory=dict)  # of numalloc or of its binding
     missing: str = ""  # why it cannot run, and what to do about it
+    also: dict[str, str] = field(default_factory=dict)  # variables that a lever sets
+    calls: "tuple[Call, ...]" = ()  # what a lever asks of the kernel before the program is started
 
     @property
     def preload(self) -> str:
@@ -35,7 +43,12 @@ class Allocator:
         environment = {
             name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("NUMALLOC_")
         }
-        return environment | self.variables()
+        return environment | self.variables() | self.also
+
+    def enter(self) -> None:
+        """In the process that becomes the launcher: policies go on to what it starts."""
+        for call in self.calls:
+            call.make()
 
     def variables(self) -> dict[str, str]:
         return {f"NUMALLOC_{name.upper()}": value for name, value in self.options.items()}
@@ -59,8 +72,8 @@ def given(texts: list[str]) -> dict[str, Path]:
         name, equals, path = text.partition("=")
         if not name or not path:
             raise Problem(f"--allocator: '{text}' is not understood; accepted: NAME=PATH of a library to preload")
-        if name in NAMES or name in found or "+" in name or "," in name:
-            raise Problem(f"--allocator: '{name}' is not free; accepted: a name of its own, without + and comma")
+        if name in NAMES or name in found or any(sign in name for sign in "+,@"):
+            raise Problem(f"--allocator: '{name}' is not free; accepted: a name of its own, without +, @ and comma")
         found[name] = existing(Path(path), "--allocator")
     return found
 
@@ -131,8 +144,17 @@ def _package_version(package: str) -> str:
     return done.stdout.strip()
 
 
+def bundled_commit(library: Path) -> str:
+    for folder in library.parents:
+        if (file := folder / BUNDLE).is_file():
+            return str(json.loads(file.read_text()).get("commit", ""))
+    return ""
+
+
 def _revision(library: Path) -> str:
-    """git's name for the working tree that the library was built in, where there is one."""
+    """git's name for the working tree that the library was built in, where there is one; of a bundle what it says."""
+    if told := bundled_commit(library):
+        return told
     command = ["git", "-C", str(library.parent), "describe", "--always", "--dirty"]
     try:
         done = subprocess.run(command, capture_output=True, text=True)

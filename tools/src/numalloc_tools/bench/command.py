@@ -8,7 +8,8 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from numalloc_tools.bench import ablations, allocators, crates, lab_run, machine, programs, real, report
+from numalloc_tools.bench import ablations, allocators, bundle, crates, lab_run, levers, machine, manifest, programs, real, report
+from numalloc_tools.bench import paper as papers
 from numalloc_tools.bench.progress import run_plan
 from numalloc_tools.bench.results import Results
 from numalloc_tools.bench.schedule import Plan
@@ -27,12 +28,15 @@ INTERRUPTED = 130
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 report.register(app)
+papers.register(app)
+bundle.register(app)
 
 
 @app.callback()
 def bench(
     context: typer.Context,
-    only: Annotated[Optional[str], typer.Option(help="Programs, families, 'own' or 'real'; several with commas.")] = None,
+    only: Annotated[Optional[str], typer.Option(help="Programs, families, 'own', 'real' or 'brought'; several with commas.")] = None,
+    brought: Annotated[Optional[list[Path]], typer.Option("--programs", help="Programs that a file of TOML describes, and these alone without --only. Repeatable.", metavar="FILE")] = None,
     names: Annotated[Optional[str], typer.Option("--allocators", help=f"Some of {', '.join(allocators.NAMES)}; with {allocators.BOUND} behind a name, its threads are bound.", autocompletion=some_of(*allocators.NAMES))] = None,
     allocator: Annotated[Optional[list[str]], typer.Option(help="Another library to measure. Repeatable.", metavar="NAME=PATH")] = None,
     binding: Annotated[Optional[bool], typer.Option("--binding/--no-binding", help="Each peer with bound threads as well; else only where there are several nodes.")] = None,
@@ -45,6 +49,7 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Ends within 5 minutes: less work, fewer peers, as many rounds as fit.")] = False,
     minutes: Annotated[Optional[float], typer.Option(help="As many whole rounds as fit, --rounds at most.")] = None,
     ablation: Annotated[bool, typer.Option("--ablations", help="numalloc with each of its mechanisms off or changed.")] = False,
+    lever: Annotated[Optional[list[str]], typer.Option(help=f"Each allocator with each of these values of {', '.join(levers.LEVERS)}; 'default' leaves it alone. Repeatable: all combinations.", metavar="NAME=VALUE,VALUE")] = None,
     baseline: Annotated[str, typer.Option(help="The allocator that ratios are to.")] = "",
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to measure; else build/release's.")] = None,
     json_file: Annotated[Path, typer.Option("--json", help="Where the results go.", metavar="FILE")] = Path("numalloc-bench.json"),
@@ -70,7 +75,8 @@ def bench(
         return
     ours = our_library(library)
     known = [*programs.own(ours), *real.programs()]
-    chosen_programs = programs.selected(known, _words(only))
+    known += manifest.programs(brought or [], {one.name for one in known})
+    chosen_programs = programs.selected(known, _words(only) or ([programs.BROUGHT] if brought else []))
     if show_list:
         _show(terminal, chosen_programs)
         return
@@ -82,6 +88,9 @@ def bench(
     if paper:
         chosen_programs = _of_papers_size(chosen_programs, bool(only), quick or lab)
     _check(rounds, scale, limit, minutes, json_file)
+    pulled = levers.parsed(lever or [])
+    if lever and lab:
+        raise Problem("--lever: the lab's machine has its own; accepted: without --lab, or numalloc lab run with --thp and --autonuma")
     guest = build_machine(nodes, cpus_per_node, memory_per_node, "ladder") if lab else None
     scale = scale or (lab_run.SCALE if lab else QUICK_SCALE if quick else 1.0)
     numbers = _thread_numbers(threads) or ([guest.cpus] if guest else [])
@@ -91,6 +100,9 @@ def bench(
     compared = allocators.chosen(wanted, ours, others, terminal.print, QUICK_BUILD_SECONDS if quick else 1800)
     if ablation:
         compared += ablations.variants(compared[0])
+    left_undone: list[str] = []
+    if lever:
+        compared, left_undone = levers.variants(compared, pulled)
     baseline = _baseline(baseline, [one.name for one in compared])
     seconds = QUICK_SECONDS if quick else 60 * minutes if minutes else None
     deadline = None if seconds is None else begun + seconds
@@ -101,12 +113,16 @@ def bench(
         [{"name": one.name, "version": one.version, "libraries": list(map(str, one.libraries)), "options": one.options, "missing": one.missing} for one in compared],
         [{"name": one.name, "family": one.family, "kind": one.kind, "standard_threads": one.standard_threads, "description": one.description, "source": one.source} for one in chosen_programs],
     )  # fmt: skip
+    if left_undone:
+        results.settings["left_undone"] = left_undone
     if guest:
         results.settings["lab"] = {"nodes": nodes, "cpus_per_node": cpus_per_node, "memory_per_node": memory_per_node}
         finished = lab_run.run(guest, cases, compared, results, json_file, terminal)
     else:
         finished = run_plan(plan, results, json_file, terminal)
     print_tables(terminal, results, baseline)
+    for note in left_undone:
+        terminal.print(note, highlight=False, markup=False)
     terminal.print(f"{json_file} is written; numalloc bench report {json_file} draws it", highlight=False, markup=False)
     if not finished:
         sys.exit(INTERRUPTED)
@@ -165,7 +181,8 @@ def _wanted(names: str | None, others: dict[str, Path], quick: bool, ablation: b
 def _baseline(name: str, compared: list[str]) -> str:
     if name and name not in compared:
         raise Problem(f"--baseline: '{name}' is not measured; accepted: {', '.join(compared)}")
-    return name or (allocators.BASELINE if allocators.BASELINE in compared else compared[0])
+    plain = [one for one in compared if one.partition(levers.AT)[0] == allocators.BASELINE]
+    return name or (plain or compared)[0]
 
 
 def _show(terminal: Console, known: list[programs.Program]) -> None:

@@ -60,6 +60,7 @@ class Running:
             self._launcher = subprocess.Popen(
                 words, stdin=stdin, stdout=out, stderr=err, pass_fds=[writer], cwd=folder,
                 env=allocator.environment() | (environment or {}), start_new_session=True,
+                preexec_fn=allocator.enter if allocator.calls else None,
             )  # fmt: skip
         os.close(writer)
         self._results = os.fdopen(reader)

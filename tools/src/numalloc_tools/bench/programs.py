@@ -9,7 +9,7 @@ from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.launch import Ended, run
 from numalloc_tools.problem import Problem
 
-OWN, REAL = "own", "real"
+OWN, REAL, BROUGHT = "own", "real", "brought"
 LIMIT = 120.0  # seconds for one run at scale 1, many times what it takes
 PAPER_LIMIT = 3600.0  # the same for one with --paper
 
@@ -40,6 +40,7 @@ class Program:
     quick: bool = True  # short enough for --quick
     command: tuple[str, ...] = ()  # of the project's own: the binary and the words that belong to it
     paper: bool = False  # it knows --paper
+    packages: tuple[str, ...] = ()  # Debian's, of what was brought
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,15 @@
 """PostgreSQL under pgbench. It refuses to run as root, so there it runs as Debian's user for it."""
 
-import os
-import pwd
 import re
 import shutil
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.launch import Ended
 from numalloc_tools.bench.programs import Work
 from numalloc_tools.bench.real.server import LoadFailed, answer, served, temporary_folder
+from numalloc_tools.bench.real.user import as_user, for_user
 
 NAME, FAMILY, THREADS, QUICK = "postgres", "databases", (1, 4, 8), False
 DESCRIPTION = "PostgreSQL under pgbench with that many clients; the sums of accounts, tellers and branches must agree. Peak: of the largest of its processes"
@@ -31,26 +29,12 @@ def found(command: str) -> str | None:
     return shutil.which(command) or next((str(folder / command) for folder in folders if (folder / command).exists()), None)
 
 
-def _as_user(words: list[str]) -> list[str]:
-    if os.getuid() != 0:
-        return words
-    return ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups", *words]
-
-
-def _for_user(allocator: Allocator, folder: Path) -> Allocator:
-    """Another user cannot read what lies in the home of root: the libraries come along."""
-    os.chown(folder, pwd.getpwnam(_USER).pw_uid, -1)
-    libraries = tuple(Path(shutil.copy(library, folder)) for library in allocator.libraries)
-    return replace(allocator, libraries=libraries)
-
-
 def run(allocator: Allocator, work: Work) -> Ended:
     with temporary_folder() as name:
-        if os.getuid() == 0:
-            allocator = _for_user(allocator, Path(name))
+        allocator = for_user(allocator, Path(name), _USER)
         data = str(Path(name, "data"))
         try:
-            answer(_as_user([found("initdb"), "-D", data, "-A", "trust", "-U", "bench", "--no-sync", "--locale=C.UTF-8"]))
+            answer(as_user([found("initdb"), "-D", data, "-A", "trust", "-U", "bench", "--no-sync", "--locale=C.UTF-8"], _USER))
         except LoadFailed as reason:
             return Ended({}, status="failed", reason=str(reason))
         client = ["-h", name, "-U", "bench"]
@@ -77,5 +61,5 @@ def run(allocator: Allocator, work: Work) -> Ended:
 
         words = [found("postgres"), "-D", data, "-k", name, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off"]
         return served(
-            _as_user(words), allocator, work, Path(name), ready, load, None, lambda running: running.ask_to_end(signal.SIGINT)
+            as_user(words, _USER), allocator, work, Path(name), ready, load, None, lambda running: running.ask_to_end(signal.SIGINT)
         )

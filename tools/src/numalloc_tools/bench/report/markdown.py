@@ -54,8 +54,9 @@ def _head(results: Results) -> str:
     each = sorted({len(rounds) for rounds in counted.values()}) or [0]
     rounds = _plural(each[-1], "interleaved round") if len(each) == 1 else f"{each[0]} to {each[-1]} interleaved rounds of each program"
     huge = machine["huge_pages"].partition("[")[2].partition("]")[0] or "unknown"
+    ours = next((one.get("version") for one in results.allocators if one["name"] == OURS), "") or "an unknown commit"
     return (
-        f"Made by `numalloc bench report` from a run begun {settings['started']}: {results.seconds / 60:.0f} minutes in all, scale "
+        f"Made by `numalloc bench report` of numalloc's sources of {ours}, from a run begun {settings['started']}: {results.seconds / 60:.0f} minutes in all, scale "
         f"{settings['scale']:g}, {rounds}{'' if results.complete else ', interrupted'}.\n"
         f"{machine['processor']}, {_plural(machine['cpus'], 'CPU')}, {machine['memory_bytes'] / 2**30:.0f} GiB, "
         f"{_plural(machine['nodes'], 'memory node')}; {machine['system']}, Linux {machine['kernel']}, {machine['libc']}; huge pages "

@@ -1,0 +1,24 @@
+"""Servers that refuse to run as root run as a user of their own."""
+
+import os
+import pwd
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from numalloc_tools.bench.allocators import Allocator
+
+
+def as_user(words: list[str], user: str) -> list[str]:
+    if os.getuid() != 0 or not user:
+        return words
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *words]
+
+
+def for_user(allocator: Allocator, folder: Path, user: str) -> Allocator:
+    """Another user cannot read what lies in the home of root: the libraries come along, and the folder is theirs."""
+    if os.getuid() != 0 or not user:
+        return allocator
+    os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+    libraries = tuple(Path(shutil.copy(library, folder)) for library in allocator.libraries)
+    return replace(allocator, libraries=libraries)
