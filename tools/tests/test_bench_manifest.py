@@ -147,6 +147,11 @@ def test_command_line_runs_only_them(tmp_path):
 
     found = results(tmp_path / "numalloc-bench.json")
     assert {(run.program, run.allocator, run.status) for run in found.runs} == {("seq", name, "ok") for name in ("numalloc", "glibc")}
+    quick = subprocess.run([Path(sys.executable).with_name("numalloc"), *words, "--quick"], cwd=tmp_path, capture_output=True, text=True)
+    assert quick.returncode == 0, quick.stderr
+    assert results(tmp_path / "numalloc-bench.json").runs, "who names a file means its programs, short or not"
+    paper = subprocess.run([Path(sys.executable).with_name("numalloc"), *words, "--paper"], cwd=tmp_path, capture_output=True, text=True)
+    assert (paper.returncode, "none of these programs has other sizes" in paper.stderr) == (2, True)
 
 
 def test_document_has_the_table():

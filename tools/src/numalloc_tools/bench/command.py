@@ -82,7 +82,7 @@ def bench(
         return
     if quick and lab:
         raise Problem("--quick: a virtual machine is slow; accepted: --lab with --only and --allocators for a short run")
-    if quick and not only:
+    if quick and not only and not brought:
         # Should the time not suffice for all, then for the real ones.
         chosen_programs = sorted((one for one in chosen_programs if one.quick), key=lambda one: one.kind == programs.OWN)
     if paper:
@@ -139,6 +139,8 @@ def _of_papers_size(chosen: list[programs.Program], named: bool, small: bool) ->
     if named and len(able) < len(chosen):
         without = next(one.name for one in chosen if not one.paper)
         raise Problem(f"--paper: {without} has no other sizes; accepted: --only analytics")
+    if not able:
+        raise Problem("--paper: none of these programs has other sizes; accepted: --only analytics, or a file of --programs with paper sizes")
     return able
 
 
