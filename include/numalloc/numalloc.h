@@ -246,7 +246,8 @@ void *numalloc_malloc_weighted(size_t size, const numalloc_node_set *set, const 
 /* ---- Sizes, blocks in place, many blocks at once. For blocks of every place. */
 
 /* The usable bytes of a block that malloc(size) would return: asking for as many costs no memory more. Of size 0
- * the smallest block's. 0 for a size that no block can have. Does not fail. */
+ * the smallest block's. 0 for a size that no block can have. Does not fail. A block of 32 KiB and more may have more
+ * bytes than that: malloc gives a free one of a slightly larger size before it touches new pages. */
 size_t numalloc_good_size(size_t size) NUMALLOC_NOEXCEPT;
 /* Makes a block longer or shorter where it is, as near to `size` bytes as that goes, and moves nothing. Returns
  * the usable bytes afterwards, which are fewer than `size` where the block cannot grow, and does not fail.
