@@ -21,6 +21,10 @@ survive_test(fork_costs 60 survive/fork_costs.cpp)
 survive_expect(children 120 "all children did what they should" survive/children.cpp)
 survive_test(many_mappings 120 survive/many_mappings.cpp)
 survive_test(signals 120 survive/signals.cpp)
+# The registers are x86-64's. As users run it: no assertion between.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT NUMALLOC_CHECKS AND NOT NUMALLOC_SANITIZER)
+    survive_test(stepped 300 survive/stepped.cpp)
+endif()
 survive_expect(small_stacks 120 "small stacks suffice" survive/small_stacks.cpp)
 survive_expect(own_operators 60 "own operators" survive/own_operators.cpp)
 
