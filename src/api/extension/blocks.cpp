@@ -13,9 +13,9 @@ using namespace numalloc::api;
 extern "C" {
 
 NUMALLOC_EXPORT size_t numalloc_good_size(size_t size) noexcept {
-    if (size <= largest_small) return shape_of(class_for(size)).size - canary_bytes;
-    const std::uint32_t bags = bags_for(size);
-    return bags == 0 ? 0 : Bytes{PageHeap::whole_pages(bags)} << bag_shift;
+    if (size <= largest_small) return shape_of(class_for(size)).size - tail_bytes;
+    const std::uint32_t bags = bags_for_big(size);
+    return bags == 0 ? 0 : (Bytes{PageHeap::whole_pages(bags)} << bag_shift) - tail_bytes;
 }
 
 NUMALLOC_EXPORT size_t numalloc_resize_in_place(void* p, size_t size) noexcept {

@@ -43,7 +43,7 @@ NUMALLOC_EXPORT long long numalloc_pages_of_block(const void* p, size_t* on_node
     const Location at = locate(p);
     if (at.found == Found::foreign || at.found == Found::unused || why_invalid(at, p) != nullptr) return fail(EINVAL);
     Counted counted(on_node, nodes);
-    counted.add(p, size_of(at));
+    counted.add(p, bytes_of(at));
     return counted.result();
 }
 

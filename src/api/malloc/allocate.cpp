@@ -46,6 +46,7 @@ namespace {
 __attribute__((noinline)) void clear_big(void* p, Bytes n) {
     const Location at = locate(p);
     at.owner->pages.clear(at.bag, n);
+    if (has_tail(at)) set_tail(p, bytes_of(at), origin_of(Form::malloc, 0), freed_key);  // of pages that were discarded
 }
 
 }  // namespace
@@ -84,19 +85,6 @@ Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     const Bytes rounded = alignment <= bag_bytes ? round_up(n, alignment) : ~Bytes{0};
     if (rounded <= largest_small) return allocate_on(h, node, class_for(rounded), n);
     return {take_big(h, node, n, alignment)};
-}
-
-void end_if_not_of_size(const void* p, Bytes n, Bytes alignment, const char* call) {
-    const Location at = locate(p);
-    if (at.found != Found::small) return;
-    const bool small = n <= small_limit && alignment <= bag_bytes && round_up(n, alignment) <= largest_small;
-    if (!small || class_for(round_up(n, alignment)) != at.class_id) die_of_invalid_pointer(call, p, "was allocated with another size");
-}
-
-void end_if_not_resized_to(const void* p, Bytes n, const char* call) {
-    const Location at = locate(p);
-    if (at.found != Found::small || (n <= largest_small && class_for(n) == at.class_id)) return;
-    if (!fits(at, n)) die_of_invalid_pointer(call, p, "was allocated with another size");
 }
 
 Allocation allocate_in(BoundHeap* heap, Bytes n, Bytes alignment) {

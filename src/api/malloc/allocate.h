@@ -37,22 +37,18 @@ void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call);
 void free_slow_path(void* p, Freed why, const char* call);
 
 // The least that, with its canary, is a multiple of the alignment. `n` and `alignment` are far from the largest.
-constexpr Bytes round_up(Bytes n, Bytes alignment) { return align_up(max_of<Bytes>(n, 1) + canary_bytes, alignment) - canary_bytes; }
+constexpr Bytes round_up(Bytes n, Bytes alignment) { return align_up(max_of<Bytes>(n, 1) + tail_bytes, alignment) - tail_bytes; }
 
 // Of at most largest_small bytes.
-constexpr Bytes largest_small = small_limit - canary_bytes;
-constexpr ClassId class_for(Bytes n) { return class_of(max_of<Bytes>(n, 1) + canary_bytes); }
-
-// Ends the program that gives a size to its delete or free with which `p` was not allocated. Sizes that a realloc in place may have
-// left are right for free. Of the hardened library.
-void end_if_not_of_size(const void* p, Bytes n, Bytes alignment, const char* call);
-void end_if_not_resized_to(const void* p, Bytes n, const char* call);
+constexpr Bytes largest_small = small_limit - tail_bytes;
+constexpr ClassId class_for(Bytes n) { return class_of(max_of<Bytes>(n, 1) + tail_bytes); }
 
 // nullptr when the slow path must decide. tests/structure/golden counts its instructions.
 NUMALLOC_INLINE void* allocate_fast(Bytes n, ThreadHeap* const heap = this_thread_heap) {
-    if (NUMALLOC_LIKELY(n <= tiny_limit - canary_bytes)) return pop(heap, (n + canary_bytes + granule - 1) >> granule_shift);
-    if (n <= medium_limit - canary_bytes)
-        return pop<1>(heap, heap->medium_class[(n + canary_bytes + (Bytes{1} << medium_step_shift) - 1) >> medium_step_shift]);
+    if constexpr (hardened) n = max_of<Bytes>(n, 1);  // else 0 bytes are the tiniest class's, which has no place for a tail
+    if (NUMALLOC_LIKELY(n <= tiny_limit - tail_bytes)) return pop(heap, (n + tail_bytes + granule - 1) >> granule_shift);
+    if (n <= medium_limit - tail_bytes)
+        return pop<1>(heap, heap->medium_class[(n + tail_bytes + (Bytes{1} << medium_step_shift) - 1) >> medium_step_shift]);
     return nullptr;
 }
 

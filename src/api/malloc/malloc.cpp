@@ -12,6 +12,7 @@
 
 #include "api/malloc/allocate.h"
 #include "api/malloc/aside.h"
+#include "api/malloc/promises.h"
 #include "api/export.h"
 #include "os/memory.h"
 
@@ -70,14 +71,20 @@ void* aligned_or_no_memory(Bytes alignment, Bytes n) {
     return next != nullptr ? next(alignment, n) : no_memory();
 }
 
+NUMALLOC_INLINE void free_slowly(void* p, Freed freed, const char* call) {
+    if constexpr (hardened) end_if_not_of_origin(p, origin_of(Form::malloc, 0), call);
+    free_slow_path(p, freed, call);
+}
+
 // n == 0 frees, as glibc's does.
 void* realloc_as(void* p, Bytes n, const char* call) {
     if (p == nullptr || n == 0) {
         if (p == nullptr) return malloc(n);
         const Freed freed = push(this_thread_heap, p);
-        if (freed != Freed::done) free_slow_path(p, freed, call);
+        if (freed != Freed::done) free_slowly(p, freed, call);
         return nullptr;
     }
+    if constexpr (hardened) end_if_not_of_origin(p, origin_of(Form::malloc, 0), call);
     void* q = reallocate(p, n, call);
     return q != nullptr ? q : no_memory();
 }
@@ -93,7 +100,7 @@ NUMALLOC_EXPORT void* malloc(size_t n) {
 
 NUMALLOC_EXPORT void free(void* p) {
     const Freed freed = push(this_thread_heap, p);
-    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(p, freed, "free");
+    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slowly(p, freed, "free");
 }
 
 NUMALLOC_EXPORT void* calloc(size_t count, size_t size) {
@@ -155,19 +162,19 @@ NUMALLOC_EXPORT void* pvalloc(size_t n) {
 
 NUMALLOC_EXPORT void cfree(void* p) {
     const Freed freed = push(this_thread_heap, p);
-    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(p, freed, "cfree");
+    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slowly(p, freed, "cfree");
 }
 
 // C23. The size is a promise that the hardened library checks.
 NUMALLOC_EXPORT void free_sized(void* p, [[maybe_unused]] size_t n) {
     if constexpr (hardened) end_if_not_resized_to(p, n, "free_sized");
     const Freed freed = push(this_thread_heap, p);
-    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(p, freed, "free_sized");
+    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slowly(p, freed, "free_sized");
 }
 NUMALLOC_EXPORT void free_aligned_sized(void* p, [[maybe_unused]] size_t alignment, [[maybe_unused]] size_t n) {
     if constexpr (hardened) end_if_not_of_size(p, n, alignment, "free_aligned_sized");
     const Freed freed = push(this_thread_heap, p);
-    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(p, freed, "free_aligned_sized");
+    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slowly(p, freed, "free_aligned_sized");
 }
 
 NUMALLOC_EXPORT size_t malloc_usable_size(void* p) {

@@ -12,6 +12,7 @@
 
 #include "api/malloc/allocate.h"
 #include "api/export.h"
+#include "api/malloc/promises.h"
 #include "api/malloc/replaced.h"
 #include "api/malloc/runtime.h"
 #include "os/report.h"
@@ -49,8 +50,6 @@ __attribute__((noinline)) void* new_slow(Bytes n, Bytes alignment) {
     return NUMALLOC_LIKELY(p != nullptr) ? p : new_failed(n, alignment);
 }
 
-NUMALLOC_INLINE Freed push_object(void* p) { return push(this_thread_operators, p); }
-
 // Of an object that the fast path did not take: whether it goes on to where all of ours ends. A process
 // with functions of its own is sent to the next form instead.
 bool freed_by_us(void* p, Freed freed, const char* call) {
@@ -84,10 +83,17 @@ __attribute__((noinline)) void derived_delete_array_aligned_slow(void* p, std::a
     if (!freed_by_us(p, freed, NUMALLOC_DELETE_ARRAY)) ::operator delete[](p, a);
 }
 
-// The rest of each delete: the fast path, or that of the slow ones that knows the next form.
-#define NUMALLOC_DELETE_BY(slow, ...)                                          \
-    const Freed freed = push_object(p);                                        \
-    if (NUMALLOC_UNLIKELY(freed != Freed::done)) slow(p, ##__VA_ARGS__, freed)
+// The rest of each delete: the fast path, or that of the slow ones that knows the next form. `alignment` is 0 for none.
+template <class Slow>
+NUMALLOC_INLINE void delete_by(Slow slow, void* p, [[maybe_unused]] Origin origin, [[maybe_unused]] const char* call) {
+    const Freed freed = push(this_thread_operators, p, origin);
+    if (NUMALLOC_LIKELY(freed == Freed::done)) return;
+    if constexpr (hardened)
+        if (!operators_replaced()) end_if_not_of_origin(p, origin, call);
+    slow(freed);
+}
+#define NUMALLOC_DELETE_BY(slow, form, alignment, call, ...) \
+    delete_by([&](Freed freed) { slow(p, ##__VA_ARGS__, freed); }, p, origin_of(Form::form, alignment), call)
 
 }  // namespace
 
@@ -100,48 +106,64 @@ __attribute__((noinline)) void derived_delete_array_aligned_slow(void* p, std::a
 
 NUMALLOC_OPERATOR void* operator new(std::size_t n) {
     void* p = allocate_fast(n, this_thread_operators);
-    return NUMALLOC_LIKELY(p != nullptr) ? p : new_slow(n, 0);
+    return NUMALLOC_LIKELY(p != nullptr) ? made_fast(p, n, Form::single) : made_by_new(new_slow(n, 0), Form::single);
 }
 NUMALLOC_OPERATOR void* operator new[](std::size_t n) {
     void* p = allocate_fast(n, this_thread_operators);
-    return NUMALLOC_LIKELY(p != nullptr) ? p : ::operator new(n);
+    return NUMALLOC_LIKELY(p != nullptr) ? made_fast(p, n, Form::array) : made_by_new(::operator new(n), Form::array);
 }
 NUMALLOC_OPERATOR void* operator new(std::size_t n, std::align_val_t a) {
     void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
-    return NUMALLOC_LIKELY(p != nullptr) ? p : new_slow(n, static_cast<Bytes>(a));
+    const Bytes alignment = static_cast<Bytes>(a);
+    if (NUMALLOC_LIKELY(p != nullptr)) return made_fast(p, round_up(n, alignment), Form::single, alignment);
+    return made_by_new(new_slow(n, alignment), Form::single, alignment);
 }
 NUMALLOC_OPERATOR void* operator new[](std::size_t n, std::align_val_t a) {
     void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
-    return NUMALLOC_LIKELY(p != nullptr) ? p : ::operator new(n, a);
+    const Bytes alignment = static_cast<Bytes>(a);
+    if (NUMALLOC_LIKELY(p != nullptr)) return made_fast(p, round_up(n, alignment), Form::array, alignment);
+    return made_by_new(::operator new(n, a), Form::array, alignment);
 }
 
-NUMALLOC_OPERATOR void operator delete(void* p) noexcept { NUMALLOC_DELETE_BY(delete_slow); }
+NUMALLOC_OPERATOR void operator delete(void* p) noexcept {
+    NUMALLOC_DELETE_BY(delete_slow, single, 0, NUMALLOC_DELETE);
+}
 NUMALLOC_OPERATOR void operator delete(void* p, std::size_t n) noexcept {
-    if constexpr (hardened) end_if_not_of_size(p, n, 1, "operator delete");
-    NUMALLOC_DELETE_BY(derived_delete_slow);
+    end_if_not_new_of_size(p, n, 1, NUMALLOC_DELETE);
+    NUMALLOC_DELETE_BY(derived_delete_slow, single, 0, NUMALLOC_DELETE);
 }
-NUMALLOC_OPERATOR void operator delete(void* p, const std::nothrow_t&) noexcept { NUMALLOC_DELETE_BY(derived_delete_slow); }
-NUMALLOC_OPERATOR void operator delete[](void* p) noexcept { NUMALLOC_DELETE_BY(delete_array_slow); }
+NUMALLOC_OPERATOR void operator delete(void* p, const std::nothrow_t&) noexcept {
+    NUMALLOC_DELETE_BY(derived_delete_slow, single, 0, NUMALLOC_DELETE);
+}
+NUMALLOC_OPERATOR void operator delete[](void* p) noexcept {
+    NUMALLOC_DELETE_BY(delete_array_slow, array, 0, NUMALLOC_DELETE_ARRAY);
+}
 NUMALLOC_OPERATOR void operator delete[](void* p, std::size_t n) noexcept {
-    if constexpr (hardened) end_if_not_of_size(p, n, 1, "operator delete[]");
-    NUMALLOC_DELETE_BY(derived_delete_array_slow);
+    end_if_not_new_of_size(p, n, 1, NUMALLOC_DELETE_ARRAY);
+    NUMALLOC_DELETE_BY(derived_delete_array_slow, array, 0, NUMALLOC_DELETE_ARRAY);
 }
-NUMALLOC_OPERATOR void operator delete[](void* p, const std::nothrow_t&) noexcept { NUMALLOC_DELETE_BY(derived_delete_array_slow); }
-NUMALLOC_OPERATOR void operator delete(void* p, std::align_val_t) noexcept { NUMALLOC_DELETE_BY(delete_slow); }
+NUMALLOC_OPERATOR void operator delete[](void* p, const std::nothrow_t&) noexcept {
+    NUMALLOC_DELETE_BY(derived_delete_array_slow, array, 0, NUMALLOC_DELETE_ARRAY);
+}
+NUMALLOC_OPERATOR void operator delete(void* p, std::align_val_t a) noexcept {
+    NUMALLOC_DELETE_BY(delete_slow, single, static_cast<Bytes>(a), NUMALLOC_DELETE);
+}
 NUMALLOC_OPERATOR void operator delete(void* p, std::size_t n, std::align_val_t a) noexcept {
-    if constexpr (hardened) end_if_not_of_size(p, n, static_cast<Bytes>(a), "operator delete");
-    NUMALLOC_DELETE_BY(derived_delete_aligned_slow, a);
+    end_if_not_new_of_size(p, n, static_cast<Bytes>(a), NUMALLOC_DELETE);
+    NUMALLOC_DELETE_BY(derived_delete_aligned_slow, single, static_cast<Bytes>(a), NUMALLOC_DELETE, a);
 }
 NUMALLOC_OPERATOR void operator delete(void* p, std::align_val_t a, const std::nothrow_t&) noexcept {
-    NUMALLOC_DELETE_BY(derived_delete_aligned_slow, a);
+    NUMALLOC_DELETE_BY(derived_delete_aligned_slow, single, static_cast<Bytes>(a), NUMALLOC_DELETE, a);
 }
-NUMALLOC_OPERATOR void operator delete[](void* p, std::align_val_t a) noexcept { NUMALLOC_DELETE_BY(delete_array_aligned_slow, a); }
+NUMALLOC_OPERATOR void operator delete[](void* p, std::align_val_t a) noexcept {
+    NUMALLOC_DELETE_BY(delete_array_aligned_slow, array, static_cast<Bytes>(a), NUMALLOC_DELETE_ARRAY, a);
+}
 NUMALLOC_OPERATOR void operator delete[](void* p, std::size_t n, std::align_val_t a) noexcept {
-    if constexpr (hardened) end_if_not_of_size(p, n, static_cast<Bytes>(a), "operator delete[]");
-    NUMALLOC_DELETE_BY(derived_delete_array_aligned_slow, a);
+    end_if_not_new_of_size(p, n, static_cast<Bytes>(a), NUMALLOC_DELETE_ARRAY);
+    NUMALLOC_DELETE_BY(derived_delete_array_aligned_slow, array, static_cast<Bytes>(a), NUMALLOC_DELETE_ARRAY, a);
 }
 NUMALLOC_OPERATOR void operator delete[](void* p, std::align_val_t a, const std::nothrow_t&) noexcept {
-    NUMALLOC_DELETE_BY(derived_delete_array_aligned_slow, a);
+    NUMALLOC_DELETE_BY(derived_delete_array_aligned_slow, array, static_cast<Bytes>(a), NUMALLOC_DELETE_ARRAY, a);
 }
 
 #if defined(NUMALLOC_STATIC)

@@ -26,7 +26,7 @@ void ProcessHeap::bring_back(PageHeap& pages, BagIndex first, std::uint32_t bags
 bool ProcessHeap::was_moved(Location at) const { return any_moved() && at.owner->pages.moved_to(at.bag) != no_node; }
 
 void ProcessHeap::give_big(Location at) {
-    trace::big_free(at.owner->node.value, at.owner->pages.region().address(at.bag), size_of(at));
+    trace::big_free(at.owner->node.value, at.owner->pages.region().address(at.bag), bytes_of(at));
     if (was_moved(at)) {
         bring_back(at, 0);
         at.owner->pages.set_moved(at.bag, no_node);
@@ -59,13 +59,14 @@ void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
 }
 
 void* ProcessHeap::resize(Location at, Bytes n, bool may_stay, NodeId there) {
-    const std::uint32_t bags = bags_for(n);
+    const std::uint32_t bags = at.found == Found::big ? bags_for_big(n) : bags_for(n);
     if (n <= small_limit || bags == 0 || at.found == Found::guarded) return nullptr;
     void* const p = at.owner->pages.region().address(at.bag);
     if (at.found == Found::bound) return may_stay && BoundHeap::resize_big(at, bags) ? p : nullptr;
     if (at.found != Found::big) return nullptr;
-    if (may_stay && resize_in_place(at, bags)) return p;
-    return there == at.owner->node ? grow_elsewhere(at, bags) : nullptr;
+    void* const q = may_stay && resize_in_place(at, bags) ? p : there == at.owner->node ? grow_elsewhere(at, bags) : nullptr;
+    if (hardened && q != nullptr) set_tail(q, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0), freed_key);
+    return q;
 }
 
 int ProcessHeap::move_big(Location at, NodeId to) {
@@ -73,7 +74,7 @@ int ProcessHeap::move_big(Location at, NodeId to) {
     if (nodes_ == 1) return 0;
     PageHeap& pages = at.owner->pages;
     void* const p = pages.region().address(at.bag);
-    const Bytes bytes = size_of(at);
+    const Bytes bytes = bytes_of(at);
     const bool was_elsewhere = was_moved(at);
     const bool was_there = node_of(at) == to;
     // Not before the pages are there is it only a preference: a move into a full node fails, it does

@@ -186,7 +186,7 @@ void ProcessHeap::give_alone(void* p, ClassId c) {
 }
 
 void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state, ClassId c) {
-    const std::uint32_t bags = bags_for(bytes);
+    const std::uint32_t bags = state == BagState::big ? bags_for_big(bytes) : bags_for(bytes);
     const Bytes alignment_bags = max_of<Bytes>(1, alignment >> bag_shift);
     if (bags == 0 || alignment > longest_region) return nullptr;
     const unsigned tries = candidates(n);
@@ -196,8 +196,11 @@ void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState sta
         const BagIndex run = from->pages.take(bags, static_cast<std::uint32_t>(alignment_bags), state, c);
         if (run == PageHeap::none) continue;
         if (k > 0) note_spill(n, from->node, bytes);
-        if (state == BagState::big) trace::big_allocate(from->node.value, from->pages.region().address(run), bytes);
-        return from->pages.region().address(run);
+        void* const p = from->pages.region().address(run);
+        if (state != BagState::big) return p;
+        trace::big_allocate(from->node.value, p, bytes);
+        if constexpr (hardened) set_tail(p, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0), freed_key);
+        return p;
     }
     return nullptr;
 }

@@ -10,6 +10,7 @@
 #include <atomic>
 
 #include "heap/process/ablation.h"
+#include "heap/space/hardened.h"
 #include "options/options.h"
 #include "os/topology.h"
 
@@ -151,5 +152,6 @@ extern NUMALLOC_THREAD_LOCAL const os::NodeMask* thread_spill_limit;
 constexpr std::uint32_t bags_for(Bytes bytes) {
     return bytes > longest_region ? 0 : static_cast<std::uint32_t>(divide_up(bytes, bag_bytes));
 }
+constexpr std::uint32_t bags_for_big(Bytes n) { return n > longest_region ? 0 : bags_for(n + tail_bytes); }
 
 }  // namespace numalloc

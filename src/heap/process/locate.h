@@ -69,12 +69,15 @@ inline Location locate_object(const void* p, const char* call) {
     return at;
 }
 
-// Bytes usable of an object in use.
-inline Bytes size_of(Location at) {
-    if (at.class_id != no_class) return shape_of(at.class_id).size - (at.found == Found::small ? canary_bytes : 0);
+// Of an object in use all its bytes.
+inline Bytes bytes_of(Location at) {
+    if (at.class_id != no_class) return shape_of(at.class_id).size;
     if (at.found == Found::guarded) return guarded::slots->slot[at.bag.value].bytes;
     return Bytes{at.owner->pages.region().bag(at.bag).run} << bag_shift;
 }
+// And those that the program may use.
+inline bool has_tail(Location at) { return hardened && (at.found == Found::small || at.found == Found::big); }
+inline Bytes size_of(Location at) { return bytes_of(at) - (has_tail(at) ? tail_bytes : 0); }
 inline Bytes usable_size(const void* p, const char* call) { return size_of(locate_object(p, call)); }
 
 // An object stays where it is while at least half of it is used; a guarded one never does.

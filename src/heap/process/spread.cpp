@@ -15,7 +15,7 @@ struct Run {
     char* start;
     Bytes bytes;
 };
-Run run_of(Location at) { return {static_cast<char*>(at.owner->pages.region().address(at.bag)), size_of(at)}; }
+Run run_of(Location at) { return {static_cast<char*>(at.owner->pages.region().address(at.bag)), bytes_of(at)}; }
 
 // Nodes in turn, each for its weight of units.
 void stripe(Run run, Bag::Big& big, const Spread& how) {
@@ -107,7 +107,7 @@ Bytes ProcessHeap::move_blocks_of(std::int32_t thread, NodeId to) {
                 const Location at{heap, b, no_class, Found::big};
                 // Once more where something stayed. Why a first try may leave pages is a guess: a huge page that
                 // reaches beyond the block would have to be split first.
-                if (move_big(at, to) == 0 || move_big(at, to) == 0) moved += size_of(at);
+                if (move_big(at, to) == 0 || move_big(at, to) == 0) moved += bytes_of(at);
             }
             b = b + max_of<std::uint32_t>(length, 1);
         }

@@ -43,13 +43,18 @@ NUMALLOC_INLINE std::nullptr_t put_mark_back(Object* object, std::uint64_t key) 
 
 // Whether nobody wrote to a free object of the class; known of the hardened library's alone.
 NUMALLOC_INLINE bool is_as_it_was(Object* object, ClassId c) { return !hardened || is_clear(object, shape_of(c).size); }
-// An object comes into use.
+// An object comes into use. The program must not learn from it where another one is.
 NUMALLOC_INLINE void arm(void* object, ClassId c) {
-    if constexpr (hardened) canary_at(object, shape_of(c).size) = canary_of(object, freed_key);
+    if constexpr (hardened) {
+        static_cast<Object*>(object)->next = nullptr;
+        set_tail(object, shape_of(c).size, origin_of(Form::malloc, 0), freed_key);
+    }
 }
-inline bool is_armed(void* object, ClassId c) {
-    return !hardened || canary_at(object, shape_of(c).size) == canary_of(object, freed_key);
-}
+// `size`: of its class, or of a big object's bags.
+inline bool is_whole(const void* object, Bytes size) { return !hardened || origin_at(object, size, freed_key) < origins; }
+
+// Of any object in use.
+inline bool was_freed(const Object* object) { return object->mark == mark_of(object, freed_key); }
 
 // A free object comes into use.
 inline Object* hand_out(Object* object, ClassId c) {
@@ -58,6 +63,9 @@ inline Object* hand_out(Object* object, ClassId c) {
     return object;
 }
 
+// Of a free object that is linked to none.
+inline bool rests_alone(const Object* object) { return object->next == nullptr && was_freed(object); }
+
 inline void set_mark(Object* object) { object->mark = mark_of(object, freed_key); }
 
 // An object of so many bytes was freed, or was never used.
@@ -65,8 +73,5 @@ inline void make_freed(Object* object, Bytes size) {
     set_mark(object);
     if constexpr (hardened) clear_freed(object, size);
 }
-
-// Of any object in use.
-inline bool was_freed(const Object* object) { return object->mark == mark_of(object, freed_key); }
 
 }  // namespace numalloc

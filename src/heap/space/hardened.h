@@ -1,10 +1,11 @@
 // What libnumalloc-hardened.so does beyond the others. The compiler decides: in the other libraries nothing of it is left.
 //
-//   in use   |  the program's                       | canary |   canary == canary_of(p): nobody wrote beyond the end
-//   free     | next | mark |  0  ...  0             | 0      |   of so much as is cleared: nobody wrote after the free
+//   in use   |  the program's             | canary | origin |   canary == canary_of(p), and origin can be read: nobody
+//   free     | next | mark |  0  ...  0   | 0      | 0      |   wrote beyond the end. Of so much as is cleared: nobody
+//                                                               wrote after the free
+//   usable == size of the class, or of a big object's bags, - tail_bytes
 //
-//   usable == size of the class - canary_bytes
-//
+// The origin says which function made the object, so that the one that frees it can be asked whether it fits.
 // And no free is fast: each asks its bag whether an object begins there (thread_heap.cpp).
 #pragma once
 
@@ -21,27 +22,53 @@ inline constexpr bool hardened = true;
 inline constexpr bool hardened = false;
 #endif
 
-inline constexpr Bytes canary_bytes = hardened ? sizeof(std::uint64_t) : 0;
+struct Tail {
+    std::uint64_t canary;
+    std::uint64_t origin;
+};
 
-// Not the mark: who reads beyond an object is not to learn what free objects carry. The first byte and the last are no text
-// and no 0, so that one such byte too many is always seen.
-inline std::uint64_t canary_of(const void* p, std::uint64_t key) {
-    return (address_of(p) ^ key) * 0x9E37'79B9'7F4A'7C15U | 0x8000'0000'0000'0080U;
+inline constexpr Bytes tail_bytes = hardened ? sizeof(Tail) : 0;
+
+// Malloc and its family, new, or new[]; and the alignment that new was told, none or its logarithm and 1.
+enum class Form : std::uint8_t { malloc, single, array };
+using Origin = std::uint64_t;
+constexpr Origin origins = 512;
+constexpr Origin origin_of(Form form, Bytes alignment) {
+    return static_cast<Origin>(form) | (alignment == 0 ? 0 : Origin{log2_floor(alignment)} + 1) << 2;
+}
+constexpr Form form_of(Origin origin) { return static_cast<Form>(origin & 3); }
+
+// The first byte and the last of each word are no text and no 0, so that one such byte too many, or one before the next object,
+// is always seen.
+inline constexpr std::uint64_t no_text = 0x8000'0000'0000'0080U;
+// Not the mark: who reads beyond an object is not to learn what free objects carry.
+inline std::uint64_t canary_of(const void* p, std::uint64_t key) { return (address_of(p) ^ key) * 0x9E37'79B9'7F4A'7C15U | no_text; }
+inline std::uint64_t origin_word(std::uint64_t canary, Origin origin) { return (~canary | no_text) ^ origin; }
+
+// `size`: with the tail.
+inline Tail& tail_of(const void* p, Bytes size) {
+    return *reinterpret_cast<Tail*>(address_of(p) + size - sizeof(Tail));
+}
+inline void set_tail(void* p, Bytes size, Origin origin, std::uint64_t key) {
+    const std::uint64_t canary = canary_of(p, key);
+    tail_of(p, size) = {canary, origin_word(canary, origin)};
+}
+// No origin, `origins` or more, where the tail was written to.
+inline Origin origin_at(const void* p, Bytes size, std::uint64_t key) {
+    const std::uint64_t canary = canary_of(p, key);
+    const Tail& tail = tail_of(p, size);
+    return tail.canary == canary ? origin_word(canary, 0) ^ tail.origin : origins;
 }
 
-inline std::uint64_t& canary_at(void* p, Bytes size) {
-    return *reinterpret_cast<std::uint64_t*>(static_cast<char*>(p) + size - sizeof(std::uint64_t));
-}
-
-// Of an object that was freed all, or its beginning and its canary.
+// Of an object that was freed all, or its beginning and its tail.
 inline void clear_freed(Object* object, Bytes size) {
     std::memset(object + 1, 0, min_of(size, policy::most_cleared) - sizeof(Object));
-    if (size > policy::most_cleared) canary_at(object, size) = 0;
+    if (size > policy::most_cleared) tail_of(object, size) = {};
 }
 
 inline bool is_clear(Object* object, Bytes size) {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(object);
-    std::uint64_t any = size > policy::most_cleared ? canary_at(object, size) : 0;
+    std::uint64_t any = size > policy::most_cleared ? tail_of(object, size).canary | tail_of(object, size).origin : 0;
     for (std::size_t i = sizeof(Object) / sizeof *words; i < min_of(size, policy::most_cleared) / sizeof *words; ++i) any |= words[i];
     return any == 0;
 }

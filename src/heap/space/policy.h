@@ -206,6 +206,10 @@ constexpr Bytes class_map_ahead = 2 * GiB;
 
 // Of a freed object the hardened library clears so much, and looks at it before the object is handed out again.
 constexpr Bytes most_cleared = 4 * KiB;
+// And so many of the objects that a thread freed it keeps from serving again, up to a size and beyond it: 1 MiB and 4 MiB at most.
+constexpr Bytes quarantined_large = 4 * KiB;
+constexpr std::uint32_t small_in_quarantine = 256;
+constexpr std::uint32_t large_in_quarantine = 8;
 
 // Huge pages are advised, and advised against, by stretches of so many: each may be a mapping of its own.
 constexpr Bytes huge_stretch = 64 * MiB;

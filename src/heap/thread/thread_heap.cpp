@@ -37,7 +37,7 @@ const char* why_not_of_class(Location at, const void* p) {
 NUMALLOC_INLINE void take_back(Location at, Object* p, const char* call) {
     if (const char* why = why_not_of_class(at, p)) die_of_invalid_pointer(call, p, why);
     if (was_freed(p)) die_of_invalid_pointer(call, p, "was freed already");
-    if (!is_armed(p, at.class_id)) die_of_invalid_pointer(call, p, "was written to beyond its end");
+    if (!is_whole(p, shape_of(at.class_id).size)) die_of_invalid_pointer(call, p, "was written to beyond its end");
     make_freed(p, shape_of(at.class_id).size);
 }
 
@@ -159,7 +159,7 @@ NUMALLOC_COLD void free_counted(ThreadHeap* h, Location at, Object* p) {
 void free_checked(ThreadHeap* h, Location at, Object* p) {
     const unsigned c = at.class_id.value;
     if (h->checked_frees > 0) {
-        if (--h->checked_frees == 0 && !hardened) (h->profile != nullptr ? h->profile->bound : h->bound) = h->fast_bound;
+        if (--h->checked_frees == 0 && !(hardened && h->profile != nullptr)) (h->profile != nullptr ? h->profile->bound : h->bound) = h->fast_bound;
         if (send_to_its_shard(h, at, p)) return;
     }
     if (h->profile != nullptr) return free_counted(h, at, p);
@@ -170,7 +170,10 @@ void free_checked(ThreadHeap* h, Location at, Object* p) {
 NUMALLOC_INLINE void free_without_class(Location at, void* p, const char* call) {
     if (profile::on())
         if (const char* const why = profile::freeing(at, p)) die_of_invalid_pointer(call, p, why);
-    if (at.found == Found::big) return process_heap.give_big(at);
+    if (at.found == Found::big) {
+        if (!is_whole(p, bytes_of(at))) die_of_invalid_pointer(call, p, "was written to beyond its end");
+        return process_heap.give_big(at);
+    }
     if (at.found == Found::guarded) return guarded::free(p, call);
     const char* const why = at.found == Found::bound ? BoundHeap::free(at, p) : why_invalid(at, p);
     if (why != nullptr) die_of_invalid_pointer(call, p, why);
@@ -207,7 +210,8 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     std::uint32_t rest = supply.count;
     Object* list = first;
     if (one) {
-        list = hand_out(first, id)->next;
+        list = first->next;
+        hand_out(first, id);
         --rest;
     }
     // A spilled object is another node's: it must not enter the list.
@@ -335,12 +339,8 @@ Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked) {
     return {hand_out(supply.list, c)};
 }
 
-// Inline, so that what was located stays in registers.
-NUMALLOC_INLINE void free_at(ThreadHeap* h, Location at, void* p, Freed why, const char* call) {
-    if (why == Freed::full) h->room[0] = 0;
-    if (at.found != Found::small) return free_without_class(at, p, call);
-    auto* const object = static_cast<Object*>(p);
-    take_back(at, object, call);
+// A small object that is free to serve again. Inline, so that what was located stays in registers.
+NUMALLOC_INLINE void free_small(ThreadHeap* h, Location at, Object* object, Freed why) {
     // Of class 0, or below our region, a pointer may have passed the comparison: only one inside has a bag there.
     if (why == Freed::full && at.owner == h->home) return free_into_full_list(h, at, object);
     if (h != &no_heap && process_heap.mechanisms().keeps(at.owner, h->home)) return free_checked(h, at, object);
@@ -350,6 +350,24 @@ NUMALLOC_INLINE void free_at(ThreadHeap* h, Location at, void* p, Freed why, con
     } else {
         object->next = nullptr;
         at.owner->of(at.class_id).give_to_bags({object, 1});
+    }
+}
+
+void free_from_quarantine(ThreadHeap* h, Object* object) {
+    if (!rests_alone(object)) die_of_damage(object);  // the rest of it malloc asks
+    free_small(h, locate(object), object, Freed::elsewhere);
+}
+
+NUMALLOC_INLINE void free_at(ThreadHeap* h, Location at, void* p, Freed why, const char* call) {
+    if (why == Freed::full) h->room[0] = 0;
+    if (at.found != Found::small) return free_without_class(at, p, call);
+    auto* const object = static_cast<Object*>(p);
+    take_back(at, object, call);
+    if constexpr (hardened) {
+        if (h == &no_heap) return free_small(h, at, object, why);
+        if (Object* const out = h->quarantine.exchange(object, shape_of(at.class_id).size)) free_from_quarantine(h, out);
+    } else {
+        free_small(h, at, object, why);
     }
 }
 

@@ -27,6 +27,7 @@
 #pragma once
 
 #include <atomic>
+#include <type_traits>
 
 #include "base/atomic.h"
 #include "base/bit_set.h"
@@ -34,6 +35,7 @@
 #include "heap/process/locate.h"
 #include "heap/profile/profile.h"
 #include "heap/space/freed.h"
+#include "heap/thread/quarantine.h"
 #include "heap/thread/remote_cache.h"
 #include "os/waiting.h"
 
@@ -79,6 +81,7 @@ struct ThreadHeap {
     std::atomic<std::uint32_t> generation{0};  // of the process whose thread has it: fork_gate.h
     os::LockMark lock_mark;
     RemoteCache remote_cache;
+    [[no_unique_address]] std::conditional_t<hardened, Quarantine, NoQuarantine> quarantine;
 
     // For waiting.h.
     os::Lock<os::LockRank::visit> visit;
@@ -163,9 +166,39 @@ NUMALLOC_INLINE void link(ThreadHeap* heap, std::size_t c, Object* object) {
     heap->head[c] = object;
 }
 
+// An object that leaves the quarantine, which is whose ever it is.
+void free_from_quarantine(ThreadHeap* heap, Object* object);
+NUMALLOC_INLINE void leave_quarantine(ThreadHeap* heap, Object* object) {
+    const std::uint64_t j = (address_of(object) + heap->bias) >> bag_shift;
+    if (NUMALLOC_UNLIKELY(j >= heap->bound)) return free_from_quarantine(heap, object);
+    const std::size_t c = load_relaxed(*(reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j));
+    if (NUMALLOC_UNLIKELY(heap->room[c] <= 0 || !rests_alone(object))) return free_from_quarantine(heap, object);
+    --heap->room[c];
+    link(heap, c, object);
+}
+
 // The fast path of free. What it returns says who must go on.
 enum class Freed { done, elsewhere, full, again };
-NUMALLOC_INLINE Freed push(ThreadHeap* heap, void* p) {
+
+// The hardened library's: all that the slow path asks, as far as it can be asked without a look at the bag. It is said to be
+// elsewhere where anything is not as it should be.
+NUMALLOC_INLINE Freed push_checked(ThreadHeap* heap, void* p, Origin origin) {
+    const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
+    if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Freed::elsewhere;
+    const ClassId c{load_relaxed(*(reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j))};
+    const Bytes size = shape_of(c).size;
+    const Bytes offset = address_of(p) & (bag_bytes - 1);
+    auto* const object = static_cast<Object*>(p);
+    if (NUMALLOC_UNLIKELY(shape_of(c).bags != 1 || offset != object_at(c, offset) * size || offset + size > bag_bytes || was_freed(object)))
+        return Freed::elsewhere;
+    if (NUMALLOC_UNLIKELY(origin_at(object, size, freed_key) != origin)) return Freed::elsewhere;
+    make_freed(object, size);
+    if (Object* const out = heap->quarantine.exchange(object, size)) leave_quarantine(heap, out);
+    return Freed::done;
+}
+
+NUMALLOC_INLINE Freed push(ThreadHeap* heap, void* p, [[maybe_unused]] Origin origin = origin_of(Form::malloc, 0)) {
+    if constexpr (hardened) return push_checked(heap, p, origin);
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
     if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Freed::elsewhere;
     const auto* const byte = reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j;

@@ -1,0 +1,62 @@
+#include "api/malloc/promises.h"
+
+#include "heap/process/locate.h"
+
+namespace numalloc::api {
+
+namespace {
+
+// All bytes of an object that is allocated with the size and alignment; 0 where none can be.
+Bytes bytes_for(Bytes n, Bytes alignment) {
+    if (n > largest_request || alignment > largest_request) return 0;
+    n = max_of<Bytes>(n, 1);
+    if (alignment <= bag_bytes && round_up(n, alignment) <= largest_small) return shape_of(class_for(round_up(n, alignment))).size;
+    return Bytes{PageHeap::whole_pages(bags_for_big(n))} << bag_shift;
+}
+
+// The objects that have a tail. Else nothing is found.
+Location locate_in_use(const void* p) {
+    const Location at = locate(p);
+    const bool in_use = has_tail(at) && (at.found == Found::big || begins_in_use(at, p));
+    return in_use ? at : Location{};
+}
+
+[[noreturn]] void die_of_other_size(const char* call, const void* p) {
+    die_of_invalid_pointer(call, p, "was allocated with another size");
+}
+
+}  // namespace
+
+void end_if_not_of_size(const void* p, Bytes n, Bytes alignment, const char* call) {
+    const Location at = locate_in_use(p);
+    if (at.found != Found::foreign && bytes_for(n, alignment) != bytes_of(at)) die_of_other_size(call, p);
+}
+
+void end_if_not_resized_to(const void* p, Bytes n, const char* call) {
+    const Location at = locate_in_use(p);
+    if (at.found == Found::foreign || bytes_for(n, 1) == bytes_of(at)) return;
+    // A realloc to a small size leaves a big object as it is where there is no memory.
+    const bool left = at.found == Found::small ? fits(at, n) : n <= largest_small;
+    if (!left) die_of_other_size(call, p);
+}
+
+void end_if_not_of_origin(const void* p, Origin wanted, const char* call) {
+    const Location at = locate_in_use(p);
+    if (at.found == Found::foreign) return;
+    const Origin origin = origin_at(p, bytes_of(at), freed_key);
+    // Written beyond its end: free() says so.
+    if (origin >= origins || origin == wanted) return;
+    if (form_of(origin) == form_of(wanted)) die_of_invalid_pointer(call, p, "was allocated with another alignment");
+    switch (form_of(origin)) {
+    case Form::malloc: die_of_invalid_pointer(call, p, "was allocated by malloc");
+    case Form::single: die_of_invalid_pointer(call, p, "was allocated by operator new");
+    case Form::array: die_of_invalid_pointer(call, p, "was allocated by operator new[]");
+    }
+}
+
+void set_origin(void* p, Origin origin) {
+    const Location at = locate(p);
+    if (has_tail(at)) set_tail(p, bytes_of(at), origin, freed_key);
+}
+
+}  // namespace numalloc::api
