@@ -134,13 +134,14 @@ def _words(text: str | None) -> list[str]:
 
 def _of_papers_size(chosen: list[programs.Program], named: bool, small: bool) -> list[programs.Program]:
     able = [one for one in chosen if one.paper]
+    accepted = "accepted: --only analytics, point-clusters, ray-casting or multigrid"
     if small:
         raise Problem("--paper: takes minutes a run; accepted: without --quick and --lab")
     if named and len(able) < len(chosen):
         without = next(one.name for one in chosen if not one.paper)
-        raise Problem(f"--paper: {without} has no other sizes; accepted: --only analytics")
+        raise Problem(f"--paper: {without} has no other sizes; {accepted}")
     if not able:
-        raise Problem("--paper: none of these programs has other sizes; accepted: --only analytics, or a file of --programs with paper sizes")
+        raise Problem(f"--paper: none of these programs has other sizes; {accepted}, or a file of --programs with paper sizes")
     return able
 
 
