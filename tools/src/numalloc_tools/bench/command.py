@@ -117,7 +117,7 @@ def bench(
         results.settings["left_undone"] = left_undone
     if guest:
         results.settings["lab"] = {"nodes": nodes, "cpus_per_node": cpus_per_node, "memory_per_node": memory_per_node}
-        finished = lab_run.run(guest, cases, compared, results, json_file, terminal)
+        finished = lab_run.run(guest, cases, compared, results, json_file, terminal, programs.sources(ours) / "real")
     else:
         finished = run_plan(plan, results, json_file, terminal)
     print_tables(terminal, results, baseline)
