@@ -29,3 +29,20 @@ def test_pages_are_counted_and_drawn(library, tmp_path):
     folder = tmp_path / "numalloc-bench-report"
     assert {path.name for path in Path(folder).iterdir()} == {"index.html", "results.md", "remote-pages.svg", "spread.svg"}
     assert "| lab:threadtest/8 | 0.0 |" in (folder / "results.md").read_text()
+
+
+def test_debians_programs_run_there_too(library, tmp_path):
+    output = tmp_path / "lab.json"
+    words = ["bench", "--lab", "--nodes", "2", "--memory-per-node", "512M", "--only", "redis,memcached,sqlite", "--rounds", "1"]
+    words += ["--allocators", "numalloc,glibc+binding", "--library", library, "--json", str(output)]
+    done = subprocess.run([*NUMALLOC, *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    results = read(output)
+    assert results.complete and sorted(results.cases) == ["lab:memcached/4", "lab:redis/4", "lab:sqlite/4"]
+    summary = Summary(results, "glibc+binding")
+    for case in results.cases:
+        for allocator in ("numalloc", "glibc+binding"):
+            cell = summary.cell(case, allocator, "remote_percent")
+            assert cell.status == "ok" and cell.value < 1, f"{case} under {allocator}: {cell}"
+    spread = summary.cell("lab:memcached/4", "numalloc", "fullest_percent").value
+    assert 50 <= spread < 95, "its four threads are on both nodes"

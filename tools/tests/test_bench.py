@@ -263,7 +263,7 @@ def text_of(path: Path) -> str:
         (["report", "good.json", "--notes", "/nowhere/x.md"], "--notes: /nowhere/x.md cannot be read"),
         (["--threads", "two"], "accepted: numbers such as 1,2,4, or all"),
         (["--paper", "--quick"], "--paper: takes minutes a run; accepted: without --quick and --lab"),
-        (["--paper", "--only", "large"], "--paper: large has no other sizes; accepted: --only analytics"),
+        (["--paper", "--only", "large"], "--paper: large has no other sizes; accepted: --only analytics, point-clusters, ray-casting or multigrid"),
         (["--scale", "0"], "accepted: more than 0"),
         (["--baseline", "tcmalloc", "--allocators", "numalloc"], "--baseline: 'tcmalloc' is not measured"),
         (["--ablations", "--allocators", "glibc"], "--ablations is about numalloc alone"),

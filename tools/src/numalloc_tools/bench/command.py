@@ -117,7 +117,7 @@ def bench(
         results.settings["left_undone"] = left_undone
     if guest:
         results.settings["lab"] = {"nodes": nodes, "cpus_per_node": cpus_per_node, "memory_per_node": memory_per_node}
-        finished = lab_run.run(guest, cases, compared, results, json_file, terminal)
+        finished = lab_run.run(guest, cases, compared, results, json_file, terminal, programs.sources(ours) / "real")
     else:
         finished = run_plan(plan, results, json_file, terminal)
     print_tables(terminal, results, baseline)
@@ -134,13 +134,14 @@ def _words(text: str | None) -> list[str]:
 
 def _of_papers_size(chosen: list[programs.Program], named: bool, small: bool) -> list[programs.Program]:
     able = [one for one in chosen if one.paper]
+    accepted = "accepted: --only analytics, point-clusters, ray-casting or multigrid"
     if small:
         raise Problem("--paper: takes minutes a run; accepted: without --quick and --lab")
     if named and len(able) < len(chosen):
         without = next(one.name for one in chosen if not one.paper)
-        raise Problem(f"--paper: {without} has no other sizes; accepted: --only analytics")
+        raise Problem(f"--paper: {without} has no other sizes; {accepted}")
     if not able:
-        raise Problem("--paper: none of these programs has other sizes; accepted: --only analytics, or a file of --programs with paper sizes")
+        raise Problem(f"--paper: none of these programs has other sizes; {accepted}, or a file of --programs with paper sizes")
     return able
 
 

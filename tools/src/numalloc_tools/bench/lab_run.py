@@ -1,4 +1,4 @@
-"""The project's own programs in a virtual NUMA machine: where their pages lie, not how long they take."""
+"""Programs in a virtual NUMA machine, the project's own and some of Debian's: where their pages lie, not how long they take."""
 
 import json
 import time
@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from numalloc_tools.bench import in_lab
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.programs import OWN, Case
 from numalloc_tools.bench.results import FULLEST, LAB, REMOTE, Results, Run
@@ -18,25 +19,34 @@ LIMIT = 300
 
 
 def run(
-    machine: Machine, cases: list[Case], allocators: list[Allocator], results: Results, path: Path, terminal: Console
-) -> bool:
-    """Fills and writes `results`. False after Ctrl-C."""
+    machine: Machine, cases: list[Case], allocators: list[Allocator], results: Results, path: Path, terminal: Console,
+    sources: Path,
+) -> bool:  # fmt: skip
+    """Fills and writes `results`; `sources` is bench/real. False after Ctrl-C."""
     settings = results.settings
     jobs, wanted = [], {}
+    libraries = {str(library) for one in allocators for library in one.libraries}
+    commands: set[str] = set()
     for number in range(1, settings["rounds"] + 1):
         for case in cases:
             for place in range(len(allocators)):
                 allocator = allocators[(place + number) % len(allocators)]
                 reason = case.program.missing or allocator.missing
                 if case.program.kind != OWN:
-                    reason = "runs on this machine only, not in the lab"
+                    lab = case.program.lab
+                    reason = reason or lab.missing if lab else "runs on this machine only, not in the lab"
                 if reason:
                     if number == 1:
                         results.runs.append(_row(case, allocator, number, "missing", reason, {}))
                     continue
                 name = f"{number}-{case.program.name}-{case.threads}-{allocator.name.replace(':', '-').replace('=', '-')}"
                 wanted[name] = (case, allocator, number)
-                jobs.append(_job(name, case, allocator, settings))
+                if lab := case.program.lab:
+                    jobs.append(lab.job(name, allocator, case.threads, settings["scale"], LIMIT, sources))
+                    libraries.update(lab.files(allocator, sources))
+                    commands.update(lab.commands)
+                else:
+                    jobs.append(_job(name, case, allocator, settings))
     begun = time.monotonic()
     vm.end_in_order_on_signals()
     with Progress(
@@ -46,13 +56,12 @@ def run(
 
         def ended(name: str, result: batch.Result) -> None:
             case, allocator, number = wanted.pop(name)
-            results.runs.append(_row(case, allocator, number, *_verdict(result)))
+            results.runs.append(_row(case, allocator, number, *_verdict(result, case.program.lab and allocator)))
             progress.update(task, advance=1, description=f"{case.name} under {allocator.name}")
             results.write(path)
 
         try:
-            libraries = sorted({str(library) for one in allocators for library in one.libraries})
-            report = batch.run(machine, jobs, libraries, on_end=ended) if jobs else None
+            report = batch.run(machine, jobs, sorted(libraries), on_end=ended, commands=sorted(commands)) if jobs else None
             for case, allocator, number in wanted.values():
                 results.runs.append(_row(case, allocator, number, "did not run", "; ".join(report.findings if report else [])))
             results.complete = True
@@ -76,7 +85,8 @@ def _row(case: Case, allocator: Allocator, number: int, status: str, reason: str
     return Run(LAB + case.program.name, case.threads, allocator.name, number, status, reason, figures or {})
 
 
-def _verdict(result: batch.Result) -> tuple[str, str, dict[str, float]]:
+def _verdict(result: batch.Result, watched: Allocator | None = None) -> tuple[str, str, dict[str, float]]:
+    """`watched`: what one of Debian's programs should have run under."""
     if result.oom_kills:
         return "crash", "the machine ran out of memory", {}
     if result.status in (124, 137):
@@ -92,6 +102,8 @@ def _verdict(result: batch.Result) -> tuple[str, str, dict[str, float]]:
             return "wrong", f"its data were damaged: check is {said['check']}", {}
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return "wrong", "its last line is not the result that it should be", {}
+    if watched and (other := in_lab.other_malloc(said, watched)):
+        return "not loaded", f"its malloc was that of {other}", {}
     if not said.get("local_pages", 0) + said.get("remote_pages", 0):
         return "no pages", "the program has counted none of its pages", {}
     return "ok", "", figures_of(said)

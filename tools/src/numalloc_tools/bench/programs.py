@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.bench.in_lab import InLab
 from numalloc_tools.bench.launch import Ended, run
 from numalloc_tools.problem import Problem
 
@@ -41,6 +42,7 @@ class Program:
     command: tuple[str, ...] = ()  # of the project's own: the binary and the words that belong to it
     paper: bool = False  # it knows --paper
     packages: tuple[str, ...] = ()  # Debian's, of what was brought
+    lab: InLab | None = None  # how one of Debian's runs with --lab
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,17 @@ class Case:
 
 def own(library: Path) -> list[Program]:
     """The programs of bench/programs.json above the library; the binaries lie in bench/ beside it."""
-    for folder in library.parents:
-        if (table := folder / "bench/programs.json").is_file():
-            break
-    else:
-        raise Problem(f"bench/programs.json is in no folder above {library}; name the library of a working tree with --library")
+    table = sources(library) / "programs.json"
     binaries = library.parent / "bench"
     return [_own(row, binaries / row.get("binary", row["name"])) for row in json.loads(table.read_text())["programs"]]
+
+
+def sources(library: Path) -> Path:
+    """bench/ of the working tree that the library is in."""
+    for folder in library.parents:
+        if (folder / "bench/programs.json").is_file():
+            return folder / "bench"
+    raise Problem(f"bench/programs.json is in no folder above {library}; name the library of a working tree with --library")
 
 
 def _own(row: dict, binary: Path) -> Program:

@@ -14,6 +14,7 @@ from numalloc_tools.problem import Problem
 
 _SELF = [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
 _INTERRUPTED = 130
+_SIZED = ("group-median", "group-count", "hash-join", "index-join", "point-clusters")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def words(call: Call, how: How) -> list[str]:
         return ["lab", "figures", *own, *scale, *library, *_peers(how), "--output", str(how.output / "modelled"), "--document", str(how.document(call))]
     rounds = ["--rounds", str(how.rounds)] if how.rounds and not call.own_rounds else []
     lab = ["--lab"] if call.tool == "lab" else []
-    # Only analytics and the applications know the papers' sizes; the rest would be refused.
+    # Only analytics, three kernels and the applications know the papers' sizes; the rest would be refused.
     sizes = ["--paper"] if how.paper and _has_sizes(call) else []
     return ["bench", *own, *lab, *([] if lab and how.scale is None else scale), *library, *names, *rounds, *sizes, "--json", str(how.file(call))]
 
@@ -66,7 +67,7 @@ def _peers(how: How) -> list[str]:
 
 
 def _has_sizes(call: Call) -> bool:
-    return "--programs" in call.words or call.words[1].startswith(("group-median", "group-count", "hash-join", "index-join"))
+    return "--programs" in call.words or call.words[1].startswith(_SIZED)
 
 
 def _key(call: Call, how: How) -> str:

@@ -21,4 +21,5 @@ def _program(module: ModuleType) -> Program:
     return Program(
         module.NAME, module.FAMILY, module.DESCRIPTION, f"Debian's {', '.join(sorted(set(module.NEEDS.values())))}",
         module.THREADS, module.THREADS[len(module.THREADS) // 2], REAL, module.run, missing, module.QUICK,
+        lab=getattr(module, "LAB", None),
     )  # fmt: skip

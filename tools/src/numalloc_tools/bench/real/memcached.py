@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.bench.in_lab import InLab
 from numalloc_tools.bench.launch import Ended
 from numalloc_tools.bench.programs import Work
 from numalloc_tools.bench.real.server import LoadFailed, served, temporary_folder
@@ -17,6 +18,7 @@ NEEDS = {"memcached": "memcached"}
 _ITEMS = 60_000  # a connection
 _CONNECTIONS, _BATCH = 4, 200
 _SECONDS = 30.0  # for an answer
+LAB = InLab("memcached", _ITEMS, 500, ("memcached",), also=("/etc/passwd",))
 
 
 def run(allocator: Allocator, work: Work) -> Ended:

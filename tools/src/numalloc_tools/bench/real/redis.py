@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.bench.in_lab import InLab
 from numalloc_tools.bench.launch import Ended, Running
 from numalloc_tools.bench.programs import Work
 from numalloc_tools.bench.real.server import LoadFailed, answer, on_the_systems_malloc, served, temporary_folder
@@ -14,6 +15,13 @@ DESCRIPTION = "redis-server with that many I/O threads under redis-benchmark: st
 NEEDS = {"redis-server": "redis-server", "redis-benchmark": "redis-tools", "redis-cli": "redis-tools"}
 _REQUESTS = 40_000  # of each kind
 _COMMANDS = "set,get,incr,lpush,lpop,sadd,hset,zadd,mset"
+
+
+def _adapted(allocator: Allocator) -> Allocator:
+    return on_the_systems_malloc(allocator, shutil.which("redis-server") or "")
+
+
+LAB = InLab("redis", _REQUESTS, 1000, tuple(NEEDS), adapt=_adapted)
 
 
 def run(allocator: Allocator, work: Work) -> Ended:
@@ -42,7 +50,7 @@ def run(allocator: Allocator, work: Work) -> Ended:
 
         words = ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--io-threads", str(work.threads)]
         return served(
-            ["redis-server", *words], on_the_systems_malloc(allocator, shutil.which("redis-server")), work, Path(name), ready,
+            ["redis-server", *words], _adapted(allocator), work, Path(name), ready,
             load, lambda: answer([*cli, "flushall", "sync"]), stop,
         )  # fmt: skip
 

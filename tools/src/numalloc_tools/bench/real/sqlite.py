@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.bench.in_lab import InLab
 from numalloc_tools.bench.launch import Ended, Running
 from numalloc_tools.bench.programs import Work, judged
 
@@ -11,6 +12,8 @@ NAME, FAMILY, THREADS, QUICK = "sqlite", "databases", (2, 4, 8), True
 DESCRIPTION = "threads of one process write and read a database in WAL mode by Python's own module; rows are counted and checked at the end"
 NEEDS = {"python3": "python3"}
 _ROWS = 60_000
+# There by a program in C: the guest has no Python.
+LAB = InLab("sqlite", _ROWS, 1000, source="sqlite-threads", link=("-Wl,--no-as-needed", "-lsqlite3"), needs={"/usr/include/sqlite3.h": "libsqlite3-dev"})
 _TEXT = """
 import json, sqlite3, sys, threading, time
 threads, rows = int(sys.argv[1]), int(sys.argv[2])

@@ -1,0 +1,62 @@
+"""Debian's programs in the lab's virtual machine: a script starts each under the allocator, brings its load, checks
+what it answers and ends it; a library that is preloaded as well counts where its pages lie."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from numalloc_tools.bench.allocators import BASELINE, BOUND, Allocator
+from numalloc_tools.lab import batch, programs
+
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class InLab:
+    script: str
+    amount: int  # of its work at scale 1
+    least: int
+    commands: tuple[str, ...] = ()  # that the script calls
+    also: tuple[str, ...] = ()  # files that it reads
+    source: str = ""  # of a program that is compiled first: a file of bench/real, and what it is linked with
+    link: tuple[str, ...] = ()
+    needs: dict[str, str] = field(default_factory=dict)  # files, each with its Debian package
+    adapt: Callable[[Allocator], Allocator] = lambda allocator: allocator
+
+    @property
+    def missing(self) -> str:
+        packages = sorted({package for path, package in self.needs.items() if not os.path.exists(path)})
+        return f"not installed: apt install {' '.join(packages)}" if packages else ""
+
+    def job(self, name: str, allocator: Allocator, threads: int, scale: float, timeout: int, sources: Path) -> batch.Job:
+        """`sources`: bench/real of the working tree."""
+        allocator = self.adapt(allocator)
+        preload = ":".join(map(str, (watcher(), *allocator.libraries)))
+        environment = {"PRELOAD": preload, "THREADS": str(threads), "AMOUNT": str(max(self.least, round(self.amount * scale)))}
+        if self.source:
+            environment[self.source.upper().replace("-", "_")] = str(self._built(sources))
+        text = "".join((_FOLDER / f"{part}.sh").read_text() for part in ("begin", self.script))
+        return batch.Job(name, ["/bin/sh", "-c", text], allocator.variables() | environment, timeout=timeout)
+
+    def files(self, allocator: Allocator, sources: Path) -> list[str]:
+        """What its job needs in the guest, besides the commands."""
+        built = [self._built(sources)] if self.source else []
+        return [str(path) for path in (watcher(), *built, *self.also, *self.adapt(allocator).libraries)]
+
+    def _built(self, sources: Path) -> Path:
+        return programs.built(self.source, sources, flags=self.link)
+
+
+def watcher() -> Path:
+    return programs.built("watch_pages", _FOLDER, flags=("-shared", "-fPIC", "-ldl"))
+
+
+def other_malloc(said: dict, allocator: Allocator) -> str:
+    """Whose malloc the program had where it was not `allocator`'s: some bring one of their own."""
+    found = str(said.get("allocator", ""))
+    if allocator.name.removesuffix(BOUND) == BASELINE:
+        good = Path(found).name.startswith("libc.so")
+    else:
+        good = Path(found).resolve() == allocator.libraries[-1].resolve()
+    return "" if good else found or "one that nobody knows"
