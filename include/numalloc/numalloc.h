@@ -195,7 +195,8 @@ void *numalloc_malloc_on_node(size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_
 /* As calloc(), on the node. ENOMEM also for a product that is too large. */
 void *numalloc_calloc_on_node(size_t count, size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
 /* As realloc(), and the result lies on the node: a block of another node is copied there even when it
- * could stay. NULL leaves `p` as it was. Size 0 frees `p` and returns NULL. */
+ * could stay. An object of a heap on that node stays in its heap, one of another node's heap leaves it.
+ * NULL leaves `p` as it was. Size 0 frees `p` and returns NULL. */
 void *numalloc_realloc_on_node(void *p, size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES NUMALLOC_SIZE(2);
 /* Any power of two; any size. */
 void *numalloc_aligned_alloc_on_node(size_t alignment, size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES

@@ -174,6 +174,9 @@ void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
     const BagNumber number = number_at(block);
     Bag& bag = entry_of(number);
     bag.bound = {this, no_number, no_number, no_object, 0};
+    // For contains(): 32 bytes of metadata for each bag, where other big objects need two entries in all.
+    Region& region = process_heap.owner(block)->pages.region();
+    region.mark_inside(region.bag_of(block), bag.run);
     const Bytes bytes = Bytes{bag.run} << bag_shift;
     os::Guard guard(lock_);
     promised_ -= promised;
@@ -259,6 +262,7 @@ bool BoundHeap::resize_big(Location at, std::uint32_t bags) {
         if (more != 0 && !heap->promise(more)) return false;
     }
     const bool resized = at.owner->pages.resize(at.bag, bags);
+    if (resized && more != 0) at.owner->pages.region().mark_inside(at.bag, bags, static_cast<std::uint32_t>(before >> bag_shift) - 1);
     os::Guard guard(heap->lock_);
     heap->promised_ -= more;
     if (!resized) return false;

@@ -70,9 +70,9 @@ public:
     }
 
     // Makes head_of() right for all bags of a run of objects. The last one's entry is written
-    // already, under the lock under which neighbours read it.
-    void mark_inside(BagIndex first, Bytes bags) {
-        for (std::uint32_t i = 1; i + 1 < bags; ++i) {
+    // already, under the lock under which neighbours read it. `from`: those before it are right.
+    void mark_inside(BagIndex first, Bytes bags, std::uint32_t from = 1) {
+        for (std::uint32_t i = from; i + 1 < bags; ++i) {
             Bag& inside = bag(first + i);
             inside.state = BagState::inside;
             inside.run = i;

@@ -179,6 +179,16 @@ TEST_F(Heaps, contain_their_own_memory) {
         EXPECT_EQ(numalloc_heap_contains(heap_, q), 0);
         free(q);
     }
+    // A large object all along, also where it has grown in place or was made shorter.
+    constexpr std::size_t step = 32 * 1024, most = 100 * step;
+    auto* const large = static_cast<char*>(numalloc_heap_malloc(heap_, most));
+    memset(large, 1, most);
+    for (std::size_t size : {most, 40 * step, 90 * step, 30 * step}) {
+        const std::size_t usable = numalloc_resize_in_place(large, size);
+        EXPECT_EQ(usable, size);
+        for (std::size_t at = 0; at < usable; at += step / 2) EXPECT_EQ(numalloc_heap_contains(heap_, large + at), 1) << size << ' ' << at;
+        for (std::size_t at = usable; at < most; at += step / 2) EXPECT_EQ(numalloc_heap_contains(heap_, large + at), 0) << size << ' ' << at;
+    }
     EXPECT_EQ(numalloc_heap_contains(heap_, &other), 0);
     EXPECT_EQ(numalloc_heap_contains(heap_, nullptr), 0);
     numalloc_heap_destroy(other);

@@ -1,4 +1,5 @@
-// Every way to get, resize and give back a block, drawn at random.
+// Every way to get, resize and give back a block, drawn at random: from a seed, or from the bytes of a fuzzer. What
+// `random` must have is below(n), 0 to n - 1.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,8 +11,6 @@
 
 namespace model {
 
-using testing_support::Random;
-
 using FreeSized = void (*)(void*, std::size_t);
 using FreeAlignedSized = void (*)(void*, std::size_t, std::size_t);
 
@@ -20,6 +19,7 @@ inline FreeSized free_sized = reinterpret_cast<FreeSized>(dlsym(RTLD_DEFAULT, "f
 inline FreeAlignedSized free_aligned_sized = reinterpret_cast<FreeAlignedSized>(dlsym(RTLD_DEFAULT, "free_aligned_sized"));
 
 // The others are mostly small, as programs are; every doubling equally likely within its part.
+template <class Random>
 inline std::size_t draw_size(Random& random) {
     const auto die = random.below(1000);
     unsigned bits;
@@ -36,6 +36,7 @@ inline std::size_t draw_size(Random& random) {
     return power + random.below(power);
 }
 
+template <class Random>
 inline std::size_t draw_alignment(Random& random) {
     const auto die = random.below(100);
     if (die < 70) return std::size_t{1} << (3 + random.below(5));    // 8 to 128
@@ -63,6 +64,7 @@ inline void check_zero(const Block& b) {
 }
 
 // A new block, written, and its usable tail used too.
+template <class Random>
 inline Block allocate(Random& random, std::uint64_t number) {
     Block b;
     b.number = number;
@@ -142,6 +144,7 @@ inline Block allocate(Random& random, std::uint64_t number) {
     return b;
 }
 
+template <class Random>
 inline void release(Random& random, const Block& b) {
     verify(b);
     const bool size_known = b.size_known;
@@ -172,6 +175,7 @@ inline void release(Random& random, const Block& b) {
 }
 
 // Gives the block another size; only for blocks of the malloc family.
+template <class Random>
 inline void resize(Random& random, Block& b, std::uint64_t number) {
     verify(b);
     Block next = b;

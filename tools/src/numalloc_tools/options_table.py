@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 
 PREFIX = "NUMALLOC_"
@@ -150,4 +151,4 @@ def option(name: str, where: str = "") -> Option:
     for one in options():
         if one.name == name:
             return one
-    raise Problem(f"{where or name}: numalloc has no option '{name}'; accepted: {', '.join(one.name for one in options())}")
+    raise Problem(f"{where or printable(name)}: numalloc has no option '{printable(name)}'; accepted: {', '.join(one.name for one in options())}")

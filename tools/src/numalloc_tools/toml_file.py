@@ -17,5 +17,5 @@ def content_of(path: Path, flag: str, accepted: str) -> dict:
         return tomllib.loads(path.read_text())
     except OSError as error:
         raise Problem(f"{flag}: {path} cannot be read ({error.strerror}); accepted: {accepted}") from None
-    except ValueError as error:
-        raise Problem(f"{flag}: {path} is not TOML ({error}); accepted: {accepted}") from None
+    except (ValueError, RecursionError) as error:
+        raise Problem(f"{flag}: {path} is not TOML ({' '.join(str(error).split())}); accepted: {accepted}") from None

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
+from numalloc_tools.json_file import object_in
+from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 
 FORMAT, VERSION = "numalloc-bench", 1
@@ -87,20 +89,70 @@ def _rounded(figures: dict[str, float]) -> dict[str, float]:
     return {name: int(value) if value == int(value) else round(value, 6) for name, value in figures.items()}
 
 
+_WRITTEN = "accepted: files that numalloc bench has written"
+_NUMBER = (int, float)
+# What is there has these types; what a report says of the machine and the run is there.
+_TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "": {"machine": dict, "settings": dict, "allocators": list, "programs": list, "runs": list, "complete": bool, "seconds": _NUMBER},
+    "machine": {
+        "processor": str, "cpus": int, "memory_bytes": _NUMBER, "nodes": int, "system": str, "kernel": str, "libc": str, "huge_pages": str,
+        "load_at_start": _NUMBER,
+    },
+    "settings": {"baseline": str, "started": str, "scale": _NUMBER, "rounds": int},
+    "allocators": {"name": str, "version": str, "libraries": list},
+    "programs": {"name": str, "standard_threads": int, "family": str, "kind": str, "description": str, "source": str},
+    "runs": {"program": str, "threads": int, "allocator": str, "round": int, "status": str, "reason": str, "figures": dict},
+}  # fmt: skip
+_NEEDED = {"": tuple(_TYPES[""]), "allocators": ("name",), "programs": ("name",), "runs": tuple(_TYPES["runs"])}
+
+
+def _is(value: object, accepted: type | tuple[type, ...]) -> bool:
+    if isinstance(value, bool):
+        return accepted is bool
+    return isinstance(value, accepted) and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def _strange(content: dict) -> str:
+    """What numalloc bench would not write, or nothing."""
+    whole: list[tuple[str, object]] = [("", content)]
+    for part, types in _TYPES.items():
+        rows = whole if part == "" else [(part, content[part])] if part in ("machine", "settings") else [(part, row) for row in content[part]]
+        for where, row in rows:
+            before = f"{where}: " if where else ""
+            if not isinstance(row, dict):
+                return f"{before}a row is no object"
+            for name in _NEEDED.get(part, ()):
+                if name not in row:
+                    return f"{before}there is no '{name}'"
+            for name, accepted in types.items():
+                if name in row and not _is(row[name], accepted):
+                    return f"{before}{name} is {json.dumps(row[name])[:40]}"
+            if part == "runs" and (more := sorted(set(row) - set(types))):
+                return f"{before}'{more[0]}' is unknown"
+    figures = (figure for run in content["runs"] for figure in run["figures"].items())
+    return next((f"runs: the figure {name} is {json.dumps(value)[:40]}" for name, value in figures if not _is(value, _NUMBER)), "")
+
+
 def read(path: Path) -> Results:
-    try:
-        content = json.loads(path.read_text())
-    except OSError as error:
-        raise Problem(f"{path}: {error.strerror}; accepted: files that numalloc bench has written") from None
-    except ValueError:
-        raise Problem(f"{path} is not JSON; accepted: files that numalloc bench has written") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
-        raise Problem(f"{path} is not of format {FORMAT} {VERSION}; accepted: files that numalloc bench has written")
+    content = object_in(path, f"{path}: ", _WRITTEN)
+    if content.get("format") != FORMAT or content.get("version") != VERSION:
+        raise Problem(f"{path} is not of format {FORMAT} {VERSION}; {_WRITTEN}")
+    if strange := _strange(content):
+        raise Problem(f"{path}: {printable(strange)}; {_WRITTEN}")
     runs = [Run(**run | {"figures": {name: float(value) for name, value in run["figures"].items()}}) for run in content["runs"]]
     return Results(
         content["machine"], content["settings"], content["allocators"], content["programs"], runs,
         content["complete"], content["seconds"],
     )  # fmt: skip
+
+
+def check_described(results: Results, path: Path) -> None:
+    """A report says where and how its figures were measured."""
+    for part, said in (("machine", results.machine), ("settings", results.settings)):
+        if missing := next((name for name in _TYPES[part] if name not in said), ""):
+            raise Problem(f"{path}: {part}: there is no '{missing}'; {_WRITTEN}")
+    if strange := next((one["name"] for one in results.allocators if "version" not in one or "libraries" not in one), ""):
+        raise Problem(f"{path}: allocators: {printable(strange)} has no version and libraries; {_WRITTEN}")
 
 
 def merged(many: list[Results]) -> Results:

@@ -29,7 +29,7 @@ def _fill(nodes: int, distance) -> list[list[int]]:
 
 def _read(name: str, nodes: int) -> list[list[int]]:
     try:
-        text = Path(name).read_text()
+        text = Path(name).read_text(errors="replace")
     except OSError as error:
         raise Problem(
             f"--distance: '{name}' is neither {', '.join(KINDS)} nor a file that can be read ({error.strerror})"

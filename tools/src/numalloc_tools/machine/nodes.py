@@ -91,7 +91,7 @@ def _node(files: Files, number: int, witness: Witness) -> Node:
     folder = f"{NODES}/node{number}"
     meminfo = {}
     for name, value in files.fields(f"{folder}/meminfo").items():
-        meminfo[name.split()[-1]] = kilobytes(value) or 0
+        meminfo[name.rpartition(" ")[2]] = kilobytes(value) or 0
     return Node(
         number,
         files.numbers(f"{folder}/cpulist") or [],

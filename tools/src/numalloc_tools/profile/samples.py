@@ -45,7 +45,8 @@ def comments(profile: Profile) -> list[str]:
 
 
 def lost_records(profile: Profile) -> int:
-    return sum(int(text.rsplit(" ", 1)[1]) for text in comments(profile) if text.startswith("numalloc: lost records "))
+    counts = [text.rsplit(" ", 1)[1] for text in comments(profile) if text.startswith("numalloc: lost records ")]
+    return sum(int(count) for count in counts if count.isdecimal())
 
 
 def without_stacks(profile: Profile) -> bool:

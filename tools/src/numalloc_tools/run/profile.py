@@ -4,6 +4,7 @@ from pathlib import Path
 
 import tomli_w
 
+from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 from numalloc_tools.run.setting import Setting
 from numalloc_tools.toml_file import content_of
@@ -19,7 +20,7 @@ def load(path: Path) -> dict:
     try:
         return _fields(content)
     except Problem as problem:
-        raise Problem(f"{path}: {problem}") from None
+        raise Problem(f"{path}: {printable(str(problem))}") from None
 
 
 def save(path: Path, setting: Setting, flag: str = "--save-profile") -> None:

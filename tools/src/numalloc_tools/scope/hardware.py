@@ -196,7 +196,7 @@ def read(path: Path, flag: str = "--machine") -> Hardware:
     def table(section: str, names: tuple[str, ...], first: str, unit: int = 1) -> dict[str, tuple[int, int]]:
         found = {}
         for name in names:
-            entry = content.get(section, {}).get(name)
+            entry = given.get(name) if isinstance(given := content.get(section), dict) else None
             if not isinstance(entry, dict):
                 raise wrong(f"{section}.{name} is missing")
             size, ways = (whole(entry, f"{section}.{name}.", one) for one in (first, "ways"))

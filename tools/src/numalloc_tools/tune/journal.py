@@ -54,8 +54,9 @@ class Journal:
         whole = content[: content.rfind(b"\n") + 1]
         try:
             head, *lines = [json.loads(line) for line in whole.splitlines()]
-            known = head["asked"] if head["format"] == FORMAT else {}
-        except (ValueError, KeyError, TypeError):
+            known = dict(head["asked"]) if head["format"] == FORMAT else {}
+            int(head["facts"]["seed"])
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise Problem(f"--resume: {path} is no file of runs; accepted: the runs.jsonl of a search") from None
         for name, value in asked.items():
             if known.get(name) != value:

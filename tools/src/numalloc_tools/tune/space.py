@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from numalloc_tools.lab.allocators import OURS
+from numalloc_tools.machine.words import printable
 from numalloc_tools.options_table import option, options
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import Setting
@@ -63,11 +64,11 @@ def from_file(path: Path, otherwise: Space) -> Space:
     for name, values in content.items():
         key = name.replace("-", "_")
         if key == "options" and isinstance(values, dict):
-            changes[key] = {option(one).name: _texts(where + one, some) for one, some in values.items()}
+            changes[key] = {option(one).name: _texts(where + printable(one), some) for one, some in values.items()}
         elif key in ("allocators", *LEVERS):
             changes[key] = _texts(where + name, values)
         else:
-            raise Problem(f"{where}'{name}' is unknown; accepted: allocators, {', '.join(LEVERS)} and a table [options]")
+            raise Problem(f"{where}'{printable(name)}' is unknown; accepted: allocators, {', '.join(LEVERS)} and a table [options]")
     return checked(replace(otherwise, **changes), where)
 
 
@@ -99,7 +100,7 @@ def checked(space: Space, where: str) -> Space:
             for value in values:
                 Setting(options=((name, value),))
     except Problem as problem:
-        raise Problem(f"{where}{problem}") from None
+        raise Problem(f"{where}{printable(str(problem))}") from None
     return space
 
 

@@ -1,8 +1,10 @@
 """Archives by their names: .tar.gz by Python's own module, .tar.zst by the program zstd."""
 
+import gzip
 import io
 import subprocess
 import tarfile
+import zlib
 from pathlib import Path
 
 from numalloc_tools.problem import Problem
@@ -56,8 +58,8 @@ def unpack(path: Path, folder: Path) -> None:
         else:
             with tarfile.open(path) as tar:
                 _extract(tar, path, folder)
-    except (tarfile.TarError, EOFError) as error:
-        raise Problem(f"{path} is no archive ({error}); accepted: a folder of results, .tar.gz or .tar.zst") from None
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise Problem(f"{path} is no archive ({' '.join(str(error).split())}); accepted: a folder of results, .tar.gz or .tar.zst") from None
 
 
 def _extract(tar: tarfile.TarFile, path: Path, folder: Path) -> None:

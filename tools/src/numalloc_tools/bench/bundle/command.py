@@ -14,7 +14,9 @@ from numalloc_tools.bench.allocators import BUNDLE, bundled_commit
 from numalloc_tools.bench.paper import runs, table
 from numalloc_tools.bench.programs import own
 from numalloc_tools.bench.results import read
+from numalloc_tools.json_file import object_in
 from numalloc_tools.lab.allocators import DEBIAN
+from numalloc_tools.machine.words import printable
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 from numalloc_tools.version import commit
@@ -97,20 +99,19 @@ def read_bundle(
 ) -> None:
     """Read the results of a bundle, and write the same tables and pictures as numalloc bench paper does here."""
     folder = _folder(results, output)
-    try:
-        kept = json.loads((folder / "papers.json").read_text())
-        facts, names = kept["machine"], [one["id"] for one in kept["experiments"]]
-        troubles = {name: trouble for one in kept["experiments"] for name, trouble in zip(one["runs"], one["troubles"], strict=False)}
-        cpus, scale, sizes = facts["cpus"], kept["scale"], kept["paper"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        raise Problem(f"{results}: papers.json cannot be read ({reason}); accepted: what a bundle's run.sh has packed") from None
+    accepted = "accepted: what a bundle's run.sh has packed"
+    kept = object_in(folder / "papers.json", f"{results}: papers.json cannot be read: ", accepted)
+    if strange := _strange(kept):
+        raise Problem(f"{results}: papers.json: {printable(strange)}; {accepted}")
+    facts, names = kept["machine"], [one["id"] for one in kept["experiments"]]
+    troubles = {name: trouble for one in kept["experiments"] for name, trouble in zip(one["runs"], one["troubles"], strict=False)}
+    cpus, scale, sizes = facts["cpus"], kept["scale"], kept["paper"]
     for path in sorted((folder / "runs").glob("*.json")):
         read(path)
     calls, experiments = table.load()
     known = {one.id for one in experiments}
     if strange := next((name for name in names if name not in known), ""):
-        raise Problem(f"{results}: '{strange}' is an experiment of another version; accepted: results of this version's bundle")
+        raise Problem(f"{results}: '{printable(strange)}' is an experiment of another version; accepted: results of this version's bundle")
     how = runs.How(Path("/none"), folder.absolute(), cpus, scale, paper=sizes)
 
     def there(call: table.Call, how: runs.How) -> bool:
@@ -122,6 +123,29 @@ def read_bundle(
     Console().print(
         f"{facts['processor']}, {facts['cpus']} CPUs, {facts['nodes']} nodes: {folder}/papers.md has {len(names)} experiments", highlight=False, markup=False
     )
+
+
+_FACTS: dict[str, type] = {"processor": str, "cpus": int, "nodes": int, "kernel": str, "system": str}
+
+
+def _strange(kept: dict) -> str:
+    """What a bundle's run.sh would not write, or nothing."""
+    facts, scale, experiments = kept.get("machine"), kept.get("scale"), kept.get("experiments")
+    if not isinstance(facts, dict):
+        return "there is no machine"
+    for name, kind in _FACTS.items():
+        if type(facts.get(name)) is not kind:
+            return f"machine: {name} is {json.dumps(facts.get(name))[:40]}"
+    if scale is not None and (isinstance(scale, bool) or not isinstance(scale, int | float)):
+        return f"scale is {json.dumps(scale)[:40]}"
+    if type(kept.get("paper")) is not bool:
+        return f"paper is {json.dumps(kept.get('paper'))[:40]}"
+    for one in experiments if isinstance(experiments, list) else [None]:
+        texts = [one.get("runs"), one.get("troubles")] if isinstance(one, dict) else [None]
+        good = isinstance(one, dict) and isinstance(one.get("id"), str)
+        if not good or not all(isinstance(some, list) and all(isinstance(text, str) for text in some) for some in texts):
+            return f"an experiment is {json.dumps(one)[:40]}"
+    return ""
 
 
 def _folder(results: Path, output: Path) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 from numalloc_tools.bench.manifest.keys import TABLE
 from numalloc_tools.bench.manifest.run import Recipe
 from numalloc_tools.bench.programs import BROUGHT, Program
+from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 from numalloc_tools.toml_file import content_of
 
@@ -20,7 +21,7 @@ def programs(paths: list[Path], taken: set[str]) -> list[Program]:
         content = content_of(path, _FLAG, "a file with a [[program]] for each program, see docs/programs.md")
         rows = content.pop("program", None)
         if content or not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-            what = f"'{next(iter(content))}' is unknown" if content else "no program is in it"
+            what = f"'{printable(next(iter(content)))}' is unknown" if content else "no program is in it"
             raise Problem(f"{_FLAG}: {path}: {what}; accepted: a [[program]] for each program")
         for number, row in enumerate(rows, 1):
             one = _recipe(path, number, row)
@@ -33,10 +34,10 @@ def programs(paths: list[Path], taken: set[str]) -> list[Program]:
 
 def _recipe(path: Path, number: int, row: dict) -> Recipe:
     name = row.get("name")
-    where = f"{_FLAG}: {path}: {name if isinstance(name, str) and name else f'program {number}'}"
+    where = f"{_FLAG}: {path}: {printable(name) if isinstance(name, str) and name else f'program {number}'}"
     for key, value in row.items():
         if key not in TABLE:
-            raise Problem(f"{where}: '{key}' is unknown; accepted: {', '.join(TABLE)}")
+            raise Problem(f"{where}: '{printable(key)}' is unknown; accepted: {', '.join(TABLE)}")
         if not TABLE[key].good(value):
             raise Problem(f"{where}: {key} is {value!r}; accepted: {TABLE[key].accepted}")
     if "name" not in row:

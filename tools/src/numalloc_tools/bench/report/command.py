@@ -8,7 +8,7 @@ import typer
 
 from numalloc_tools.bench.report.markdown import markdown
 from numalloc_tools.bench.report.page import page
-from numalloc_tools.bench.results import Summary, merged, read
+from numalloc_tools.bench.results import Summary, check_described, merged, read
 from numalloc_tools.problem import Problem
 
 
@@ -27,6 +27,7 @@ def report(
     from numalloc_tools.bench.report import figures  # here: matplotlib takes longer to load than most commands run
 
     results = merged([read(path) for path in files])
+    check_described(results, files[0])
     baseline = baseline or results.settings["baseline"]
     if baseline not in results.names:
         raise Problem(f"--baseline: '{baseline}' is not in the results; accepted: {', '.join(results.names)}")

@@ -1,0 +1,251 @@
+"""Whatever a file holds, its reader either reads it or says in one line what is wrong with it: no traceback.
+
+Hypothesis makes the files: any bytes, and files of ours in which one value is another, is gone, or is there twice."""
+
+import copy
+import io
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import tomli_w
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from made_up_machines import machine, node
+from numalloc_tools.bench import manifest, results
+from numalloc_tools.bench.bundle.command import read_bundle
+from numalloc_tools.lab import distances
+from numalloc_tools.machine import facts
+from numalloc_tools.machine.files import Files
+from numalloc_tools.observe import page
+from numalloc_tools.problem import Problem
+from numalloc_tools.profile import files as profiles
+from numalloc_tools.profile.proto import Profile
+from numalloc_tools.profile.samples import VIEWS, lost_records, samples, without_stacks, written_at_exit
+from numalloc_tools.run import profile as levers
+from numalloc_tools.scope import hardware
+from numalloc_tools.scope.hardware import PRESETS
+from numalloc_tools.symbolize.command import named
+from numalloc_tools.toml_file import content_of
+from numalloc_tools.topology import text
+from numalloc_tools.tune import space
+from numalloc_tools.tune.journal import FORMAT, Journal
+from rich.console import Console
+
+# The same files in each run; without a folder for what was found.
+few = settings(
+    max_examples=60, deadline=None, derandomize=True, database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+
+RESULTS = {
+    "format": results.FORMAT, "version": results.VERSION, "complete": True, "seconds": 3.5, "machine": {"cpus": 4, "nodes": 2},
+    "settings": {"scale": 1.0, "rounds": 2}, "allocators": [{"name": "glibc"}, {"name": "numalloc"}],
+    "programs": [{"name": "larson", "standard_threads": 2}],
+    "runs": [
+        {"program": "larson", "threads": 2, "allocator": name, "round": number, "status": "ok", "reason": "",
+         "figures": {"seconds": 1.5, "peak_bytes": 4096.0}}
+        for name in ("glibc", "numalloc") for number in (1, 2)
+    ],
+}  # fmt: skip
+PROGRAMS = {"program": [{"name": "one", "command": "true", "check": "done", "threads": [1, 2], "sizes": {"N": 3}, "metric": {"rate": "([0-9]+)/s"}}]}
+LEVERS = {"allocator": "glibc", "threads": "default", "binding-only": False, "options": {"purge_delay": 0}}
+SPACE = {"allocators": ["glibc", "numalloc"], "threads": ["default"], "options": {"purge_delay": [0, 1000]}}
+PAPERS = {
+    "machine": {"cpus": 2, "nodes": 1, "processor": "P"}, "scale": 1.0, "paper": False,
+    "experiments": [{"id": "none", "runs": ["a"], "troubles": [""]}],
+}  # fmt: skip
+JOURNAL = [
+    {"format": FORMAT, "asked": {"rounds": 3}, "facts": {"seed": 1}},
+    {"phase": "race", "stage": "s", "block": 0, "setting": {"allocator": "glibc"}, "run": {"seconds": 1.0}},
+]
+
+
+def read_results(path: Path) -> None:
+    found = results.merged([results.read(path), results.read(path)])
+    summary = results.Summary(found, "glibc")
+    for case in found.cases:
+        for name in found.names:
+            summary.cell(case, name)
+    found.standard_cases(results.TIME)
+
+
+def read_bundle_of(path: Path) -> None:
+    folder = path.with_name("bundle")
+    folder.mkdir(exist_ok=True)
+    (folder / "papers.json").write_bytes(path.read_bytes())
+    read_bundle(folder, folder / "out")
+
+
+def read_archive(path: Path) -> None:
+    archive = path.with_name("results.tar.gz")
+    archive.write_bytes(path.read_bytes())
+    read_bundle(archive, path.with_name("unpacked"))
+
+
+def read_profile(path: Path) -> None:
+    found = profiles.read(path)
+    for whole in (found, profiles.merged([found, found])):
+        lost_records(whole), without_stacks(whole), written_at_exit(whole)
+        for view in VIEWS.values():
+            samples(whole, view)
+
+
+def read_space(path: Path) -> None:
+    space.from_file(path, space.usual(["glibc"], 2))
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "results": read_results,
+    "bundle": read_bundle_of,
+    "archive": read_archive,
+    "profile": read_profile,
+    "levers": levers.load,
+    "programs": lambda path: manifest.programs([path], set()),
+    "hardware": hardware.read,
+    "space": read_space,
+    "journal": lambda path: Journal.resume(path, {"rounds": 3}),
+    "distances": lambda path: distances.matrix(str(path), 2),
+}
+
+
+def check(name: str, folder: Path, content: bytes) -> None:
+    """The file is read, or one line says what is wrong with it and what is accepted."""
+    path = folder / "file"
+    path.write_bytes(content)
+    try:
+        READERS[name](path)
+    except Problem as problem:
+        said = str(problem)
+        assert said and "\n" not in said, said
+        assert str(folder) in said or "accepted: " in said, said
+
+
+def a_place(draw, found):
+    """Any value in it: the object or list that has it, and the name or number there."""
+    places = []
+
+    def walk(one) -> None:
+        for key, value in list(one.items() if isinstance(one, dict) else enumerate(one)):
+            places.append((one, key))
+            if isinstance(value, dict | list):
+                walk(value)
+
+    walk(found)
+    return draw(st.sampled_from(places))
+
+
+def values(with_null: bool):
+    alone = [st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=8)]
+    if with_null:
+        alone.append(st.none())
+    one = st.one_of(alone)
+    return st.one_of(one, st.lists(one, max_size=3), st.dictionaries(st.text(max_size=5), one, max_size=2), st.lists(st.lists(one, max_size=2), max_size=2))
+
+
+@st.composite
+def changed(draw, original, with_null=True):
+    """Once or twice something else than we would write."""
+    found = copy.deepcopy(original)
+    for _ in range(draw(st.integers(1, 2))):
+        if not found:
+            break
+        holder, key = a_place(draw, found)
+        if draw(st.integers(0, 3)) == 0:
+            del holder[key]
+        elif isinstance(holder, dict) and draw(st.integers(0, 3)) == 0:
+            holder[draw(st.text(max_size=8))] = draw(values(with_null))
+        else:
+            holder[key] = draw(values(with_null))
+    return found
+
+
+@pytest.mark.parametrize("name", READERS)
+@few
+@given(content=st.one_of(st.binary(max_size=64), st.text(alphabet='[]{}",:=.0123456789abc \n', max_size=64).map(str.encode)))
+@example(content=b"")
+@example(content=b"[" * 100_000)
+@example(content=b"a = " + b"[" * 100_000)
+@example(content=b'{"a": ' * 50_000)
+@example(content=b"9" * 5000)
+@example(content=b"\x1f\x8b")
+@example(content=b"\xff\xfe")
+def test_any_bytes(name, tmp_path, content):
+    check(name, tmp_path, content)
+
+
+@few
+@given(content=changed(RESULTS))
+def test_results_that_were_changed(tmp_path, content):
+    check("results", tmp_path, json.dumps(content).encode())
+
+
+@few
+@given(content=changed(PAPERS))
+def test_bundles_that_were_changed(tmp_path, content):
+    check("bundle", tmp_path, json.dumps(content).encode())
+
+
+@few
+@given(content=changed(JOURNAL))
+def test_journals_that_were_changed(tmp_path, content):
+    check("journal", tmp_path, "".join(json.dumps(line) + "\n" for line in content).encode())
+
+
+@pytest.mark.parametrize("name, original", [("levers", LEVERS), ("programs", PROGRAMS), ("space", SPACE)])
+@few
+@given(data=st.data())
+def test_tables_that_were_changed(name, original, tmp_path, data):
+    check(name, tmp_path, tomli_w.dumps(data.draw(changed(original, with_null=False))).encode())
+
+
+@few
+@given(data=st.data())
+def test_machines_that_were_changed(tmp_path, data):
+    preset = Path(hardware.__file__).parent / "presets" / f"{sorted(PRESETS)[0]}.toml"
+    whole = content_of(preset, "--machine", "a preset")
+    check("hardware", tmp_path, tomli_w.dumps(data.draw(changed(whole, with_null=False))).encode())
+
+
+@few
+@given(data=st.data())
+def test_profiles_that_were_changed(tmp_path, data):
+    number = st.integers(0, 5)
+    whole = Profile(string_table=["", "inuse_objects", "inuse_space", "alloc_objects", "alloc_space", "numalloc: lost records x"])
+    for kind in data.draw(st.lists(number, max_size=4)):
+        whole.sample_type.add(type=kind, unit=5)
+    for _ in range(data.draw(number)):
+        whole.location.add(id=data.draw(number), mapping_id=data.draw(number)).line.add(function_id=data.draw(number))
+        whole.function.add(id=data.draw(number), name=data.draw(st.integers(-1, 9)), filename=data.draw(number))
+        whole.mapping.add(id=data.draw(number), filename=data.draw(number), build_id=data.draw(st.integers(-1, 9)))
+        whole.sample.add(location_id=[data.draw(number)], value=[1] * len(whole.sample_type)).label.add(key=data.draw(number), str=data.draw(number))
+    whole.comment.extend(data.draw(st.lists(st.integers(0, 9), max_size=2)))
+    check("profile", tmp_path, whole.SerializeToString())
+
+
+@few
+@given(names=st.binary(max_size=80), numbers=st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 4), min_size=8, max_size=8), tail=st.binary(max_size=200))
+def test_any_page_of_statistics_is_a_page_or_none(names, numbers, tail):
+    header, nodes, node_bytes, classes, class_bytes, process_bytes, length, _ = numbers
+    content = page.HEADER.pack(page.MAGIC, page.VERSION, header or page.HEADER.size, nodes, node_bytes, classes, class_bytes, 7, 2, 9, process_bytes)
+    assert page._parsed(content + struct.pack("=I", length or len(names)) + names + tail, 7) is None or nodes < 5
+
+
+@few
+@given(report=st.text(max_size=100) | st.from_regex(r"numalloc:     #\d+ 0x[0-9a-f]+ /[a-z/]{0,9}\+0x[0-9a-f]{1,40}", fullmatch=True))
+def test_any_report_is_shown(report):
+    assert len(list(named(report.splitlines()))) == len(report.splitlines())
+
+
+@few
+@given(data=st.data())
+def test_any_machine_is_described(tmp_path_factory, data):
+    root = machine(tmp_path_factory.mktemp("machine"), node(0, "0-1", distance="10 20"), node(1, "2-3", distance="20 10"))
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    for path in data.draw(st.lists(st.sampled_from(files), min_size=1, max_size=4)):
+        path.write_bytes(data.draw(st.binary(max_size=20) | st.text(alphabet="0123456789-,: kBNodeMemTotal\n", max_size=30).map(str.encode)))
+    found = facts.read(Files(root))
+    assert json.dumps(found.as_json())
+    text.show(found, Console(file=io.StringIO()))
