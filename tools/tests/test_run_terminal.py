@@ -15,6 +15,7 @@ import pytest
 COMMAND = [sys.executable, "-c", "from numalloc_tools.cli import main; main()", "run"]
 STAYS = pytest.mark.parametrize("stays", [[], ["--report"]], ids=["becomes it", "stays"])
 PATIENCE = 30
+PROMPT = b"<<at your command>> "
 
 
 # A shell's trap would come too late to tell two signals from one.
@@ -45,6 +46,7 @@ class Terminal:
         )  # fmt: skip
         os.close(theirs)
         self.shown = b""
+        self.is_open = True
 
     def type(self, keys: bytes) -> None:
         os.write(self.ours, keys)
@@ -67,9 +69,20 @@ class Terminal:
             assert termios.tcgetattr(self.ours) == self.before
             return status
         finally:
+            self.close()
+
+    def close(self) -> None:
+        """Whoever is left on it is hung up on, so that nothing outlives its test."""
+        if self.is_open:
+            self.is_open = False
+            os.close(self.ours)
             self.process.kill()
             self.process.wait()
-            os.close(self.ours)
+
+    def wait_for_prompt(self) -> None:
+        """A shell that is not at its prompt yet loses keys: it changes the terminal's mode first. What was shown before is forgotten."""
+        self.wait_for(PROMPT)
+        self.shown = self.shown.partition(PROMPT)[2]
 
     def read_all(self) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -80,6 +93,19 @@ class Terminal:
                     self.shown += os.read(self.ours, 65536)
                 except OSError:
                     return
+
+
+@pytest.fixture
+def open_terminal():
+    opened = []
+
+    def opens(*words: str, **named) -> Terminal:
+        opened.append(Terminal(*words, **named))
+        return opened[-1]
+
+    yield opens
+    for terminal in opened:
+        terminal.close()
 
 
 def state(pid: int) -> str:
@@ -95,16 +121,16 @@ def wait_until(condition) -> None:
 
 
 @STAYS
-def test_program_has_the_terminal(stays):
+def test_program_has_the_terminal(stays, open_terminal):
     """It is in front, all three streams are the terminal, and it knows the window."""
-    terminal = Terminal(*stays, "--", "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && stty rows 33 && stty size; exit 4")
+    terminal = open_terminal(*stays, "--", "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && stty rows 33 && stty size; exit 4")
     assert terminal.end() == 4
     assert b"33 " in terminal.shown
 
 
 @STAYS
-def test_interrupt_key_ends_it_as_the_shell_expects(stays):
-    terminal = Terminal(*stays, "--", "sh", "-c", "sleep 0.3; echo ready; exec sleep 100")
+def test_interrupt_key_ends_it_as_the_shell_expects(stays, open_terminal):
+    terminal = open_terminal(*stays, "--", "sh", "-c", "sleep 0.3; echo ready; exec sleep 100")
     terminal.wait_for(b"ready")
     terminal.type(b"\x03")
     assert terminal.end() == -signal.SIGINT
@@ -113,8 +139,8 @@ def test_interrupt_key_ends_it_as_the_shell_expects(stays):
 
 
 @STAYS
-def test_program_that_takes_the_interrupt_key_gets_it_once(stays):
-    terminal = Terminal(*stays, "--", sys.executable, "-c", COUNTS_INTERRUPTS)
+def test_program_that_takes_the_interrupt_key_gets_it_once(stays, open_terminal):
+    terminal = open_terminal(*stays, "--", sys.executable, "-c", COUNTS_INTERRUPTS)
     terminal.wait_for(b"ready")
     terminal.type(b"\x03")
     terminal.wait_for(b"got 1")
@@ -126,9 +152,9 @@ def test_program_that_takes_the_interrupt_key_gets_it_once(stays):
 
 
 @STAYS
-def test_stop_key_and_going_on(stays):
+def test_stop_key_and_going_on(stays, open_terminal):
     """As a shell does it: it sees the stop, and sends the whole job on."""
-    terminal = Terminal(*stays, "--", "sh", "-c", "echo ready $$; read line; echo read $line; exit 6")
+    terminal = open_terminal(*stays, "--", "sh", "-c", "echo ready $$; read line; echo read $line; exit 6")
     terminal.wait_for(b"ready")
     terminal.wait_for(b"\n")
     # The terminal's stop does nothing to a group that no shell looks after, so the shell sends it.
@@ -143,27 +169,32 @@ def test_stop_key_and_going_on(stays):
 
 
 @STAYS
-def test_job_control_of_a_real_shell(stays):
+def test_job_control_of_a_real_shell(stays, open_terminal):
     """Ctrl-Z, fg, and the status afterwards. What is typed is shown too, and is written otherwise than what is waited for."""
-    shell = Terminal("--norc", "--noprofile", "-i", command=["bash"])
+    shell = open_terminal("--norc", "--noprofile", "-i", command=["env", f"PS1={PROMPT.decode()}", "bash"])
     line = shlex.join([*COMMAND, *stays, "--", "sh", "-c", 'echo re""ady; read line; echo has $line; exit 7'])
+    shell.wait_for_prompt()
     shell.type(f"{line}\n".encode())
     shell.wait_for(b"ready")
     shell.type(b"\x1a")
     shell.wait_for(b"Stopped")
+    shell.wait_for_prompt()
     shell.type(b"fg\n")
+    shell.wait_for(b"exit 7")  # the job's line, which fg writes when the terminal has its old mode again
     shell.type(b"a line\n")
     shell.wait_for(b"has a line")
+    shell.wait_for_prompt()
     shell.type(b'echo sta""tus $?\n')
     shell.wait_for(b"status 7")
+    shell.wait_for_prompt()
     shell.type(b"exit\n")
     shell.read_all()
     shell.process.wait(timeout=PATIENCE)
 
 
-def test_stop_of_the_program_alone_is_seen_by_who_waits():
+def test_stop_of_the_program_alone_is_seen_by_who_waits(open_terminal):
     """A program that stops itself gives the terminal back to the shell: so this command stops with it."""
-    terminal = Terminal("--report", "--", "sh", "-c", "echo ready; kill -STOP $$; echo on; exit 8")
+    terminal = open_terminal("--report", "--", "sh", "-c", "echo ready; kill -STOP $$; echo on; exit 8")
     terminal.wait_for(b"ready")
     wait_until(lambda: state(terminal.process.pid) == "T")
     terminal.process.send_signal(signal.SIGCONT)
