@@ -56,7 +56,7 @@ def run(
 
         def ended(name: str, result: batch.Result) -> None:
             case, allocator, number = wanted.pop(name)
-            results.runs.append(_row(case, allocator, number, *_verdict(result, case.program.lab and allocator)))
+            results.runs.append(_row(case, allocator, number, *_verdict(result, allocator if case.program.lab else None)))
             progress.update(task, advance=1, description=f"{case.name} under {allocator.name}")
             results.write(path)
 
