@@ -41,6 +41,9 @@ ALL = (
     _of("group-count", 0.2, "--input", "threads", name="group-count-own"),
     _of("hash-join", 0.05),
     _of("index-join", 0.05),
+    _of("point-clusters", 0.06, "--chunk", "2048"),
+    _of("ray-casting", 0.15),
+    _of("multigrid", 0.06),
 )
 # With so much of the scale above: larson takes longest, and each program runs 56 times. Not larson-own: that sets up as
 # many objects more as there are threads more, within the time that is counted.
