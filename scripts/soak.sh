@@ -16,33 +16,9 @@ for word; do
 done
 
 out=build/soak
-mkdir -p "$out" || exit 1
-launcher=
-command -v ccache >/dev/null && launcher=ccache
-# As the archive has them: threads are not bound.
-sources=$(find src -name '*.cpp' | grep -Ev '/aside.cpp|/nothrow_new.cpp|/interpose/' | sort)
-sources="$sources src/api/interpose/fork_handlers.cpp tests/fuzz/api/made_up_nodes.cpp tests/fuzz/soak.cpp"
+mkdir -p build || exit 1
 {
-    cat <<END
-builddir = $out
-rule compile
-    command = $launcher ${CXX:-c++} -std=c++20 -O2 -g1 -fno-exceptions -fno-rtti -fno-builtin -fsized-deallocation -Isrc -Iinclude $
-        -Itests/fuzz -Itests/programs -Itests/programs/support -DNUMALLOC_CHECKS -DNUMALLOC_STATIC -pthread $
-        -MMD -MF \$out.d -c \$in -o \$out
-    description = compile \$in
-    depfile = \$out.d
-    deps = gcc
-rule link
-    command = ${CXX:-c++} -pthread \$in -Wl,--wrap=_ZN8numalloc2os13init_topologyEv -o \$out
-    description = link \$out
-END
-    objects=
-    for source in $sources; do
-        object=$out/$(echo "${source%.cpp}" | tr / _).o
-        objects="$objects $object"
-        echo "build $object: compile $source"
-    done
-    echo "build $out/soak: link$objects"
-} >"$out/build.ninja"
-ninja -f "$out/build.ninja" "$out/soak" >"$out/build.log" || { cat "$out/build.log"; exit 1; }
-exec "$out/soak" "${1-1000000000}" "${2-8}" "${3-86400}" "${4-$(date +%s)}"
+    cmake -G Ninja -S . -B "$out" -D CMAKE_BUILD_TYPE=RelWithDebInfo -D NUMALLOC_CHECKS=ON -D NUMALLOC_BUILD_BENCHMARKS=OFF \
+        -D NUMALLOC_BUILD_SCOPE=OFF && cmake --build "$out" --target soak
+} >"$out.log" 2>&1 || { cat "$out.log"; exit 1; }
+exec "$out/tests/fuzz/soak" "${1-1000000000}" "${2-8}" "${3-86400}" "${4-$(date +%s)}"

@@ -55,7 +55,7 @@ build_aarch64() {
 # The programs that the tests below need of the debug build; its unit tests are those of ubsan.
 build_debug() {
     cmake --preset debug && cmake --build --preset debug --target \
-        numalloc_shared numalloc_static numalloc_binding tests/programs/all
+        numalloc_shared numalloc_static numalloc_binding tests/programs/all soak
 }
 
 build_quick() {
