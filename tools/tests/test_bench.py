@@ -252,7 +252,7 @@ def text_of(path: Path) -> str:
     ("arguments", "named"),
     [
         (["--only", "nothing"], "accepted: bad, crashes, damaged, databases, fails"),
-        (["--allocators", "hoard"], "accepted: numalloc, glibc"),
+        (["--allocators", "scalloc"], "accepted: numalloc, glibc"),
         (["--allocators", "numalloc+binding"], "each but numalloc with +binding"),
         (["--allocator", "x"], "accepted: NAME=PATH"),
         (["--allocator", "glibc=/bin/sh"], "accepted: a name of its own"),

@@ -273,7 +273,7 @@ BAD = [
     (["--runs", "3"], "--runs: 3 is too few; accepted:"),
     (["--budget", "soon"], "--budget: 'soon' is not a time"),
     (["--limit", "0"], "--limit: '0' is not a time"),
-    (["--allocators", "hoard"], "'hoard' is unknown; accepted: numalloc"),
+    (["--allocators", "scalloc"], "'scalloc' is unknown; accepted: numalloc"),
     (["--fix", "colour=red"], "--fix: 'colour=red' is not understood; accepted: NAME=VALUE"),
     (["--fix", "memory=everywhere"], "'everywhere' is not understood"),
     (["--space", "/nowhere.toml"], "/nowhere.toml cannot be read"),

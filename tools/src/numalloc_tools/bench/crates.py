@@ -76,6 +76,26 @@ def _jemalloc(sources: Path, work: Path, run: Callable) -> Path:
     return work / "lib/libjemalloc.so.2"
 
 
+def _tcmalloc(sources: Path, work: Path, run: Callable) -> Path:
+    run(["cmake", "-S", Path(__file__).with_name("tcmalloc"), "-B", work, "-DCMAKE_BUILD_TYPE=Release", f"-DSOURCES={sources}"])
+    run(["cmake", "--build", work, "-j", str(os.cpu_count() or 1)])
+    return work / "libtcmalloc.so"
+
+
+def _hoard(sources: Path, work: Path, run: Callable) -> Path:
+    shutil.copytree(sources / "Hoard/src", work, dirs_exist_ok=True)
+    shutil.copytree(sources / "Heap-Layers", work / "Heap-Layers")
+    # It sets the hooks of malloc, which glibc 2.34 has taken away; being preloaded replaces malloc without them.
+    (work / "Heap-Layers/wrappers/gnuwrapper-hooks.cpp").write_text("")
+    folders = [f"-I{work / name}" for name in (".", "include", "include/util", "include/hoard", "include/superblocks", "Heap-Layers")]
+    # As in the crate's build.rs, but for -ffast-math: in a library gcc 12 has it change the arithmetic of the whole process.
+    flags = ["-std=c++14", "-w", "-O3", "-DNDEBUG", "-fno-builtin-malloc", "-Dalways_inline=", "-D_REENTRANT=1"]
+    more = ["-fPIC", "-shared", "-ftls-model=initial-exec", "-Wl,-Bsymbolic"]
+    files = [work / "source/libhoard.cpp", work / "source/unixtls.cpp"]
+    run(["c++", *flags, *more, *folders, *files, "-o", work / "libhoard.so", "-ldl", "-pthread"])
+    return work / "libhoard.so"
+
+
 # Pinned: two people who run the same numalloc compare with the same peers.
 RECIPES = {
     "mimalloc3": Recipe(
@@ -94,6 +114,14 @@ RECIPES = {
         "tikv-jemalloc-sys", "0.7.1+5.3.1-0-g81034ce1f1373e37dc865038e1bc8eeecf559ce8",
         "1a2825c78386b4ae0314074867860ba9577875de945f05992c38815cbec327f0",
         "5.3.1", ("make", "c++"), 90, _jemalloc,
+    ),
+    "tcmalloc-new": Recipe(
+        "libtcmalloc-sys", "0.1.14", "33e204268a3b09862788a2894346c768b95b2cb29cba42c5e2bb9ea7f48fa317",
+        "of June 2025", ("cmake", "c++"), 120, _tcmalloc,
+    ),
+    "hoard": Recipe(
+        "hoard-sys", "0.1.2", "62fc5134d772ea018305754b3fd153a7a313e1bd537b0aaa8e8753ab7728654b",
+        "3.13.0", ("c++",), 10, _hoard,
     ),
 }  # fmt: skip
 # The same sources with their checks: for docs/security.md, not for the bench.

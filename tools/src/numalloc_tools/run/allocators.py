@@ -14,7 +14,7 @@ from numalloc_tools.problem import Problem
 GLIBC = "glibc"
 NAMES = (OURS, GLIBC, *DEBIAN, *crates.RECIPES)
 _BINDING = "libnumalloc-binding.so"
-_FAMILIES = ("numalloc", "jemalloc", "tcmalloc", "mimalloc", "tbbmalloc", "snmalloc", "rpmalloc")  # of libraries: lib<family>...
+_FAMILIES = ("numalloc", "jemalloc", "tcmalloc", "mimalloc", "tbbmalloc", "snmalloc", "rpmalloc", "hoard")  # of libraries: lib<family>...
 _HUGE_PAGES = {
     "numalloc": {"NUMALLOC_THP": "on"},
     GLIBC: {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},

@@ -8,7 +8,7 @@ from numalloc_tools.scope import elf, stacks
 
 _MOST_SYMBOLS = 200
 _DONE = ("instructions", "loads", "stores")  # as against what was missed
-_ALLOCATOR = re.compile(r"^lib(numalloc(?!-binding)|jemalloc|tcmalloc|mimalloc|snmalloc|rpmalloc|tbbmalloc)")
+_ALLOCATOR = re.compile(r"^lib(numalloc(?!-binding)|jemalloc|tcmalloc|mimalloc|snmalloc|rpmalloc|tbbmalloc|hoard)")
 _C_LIBRARY = re.compile(r"^libc\.so\.6$|^libc-2\.\d+\.so$")
 
 

@@ -16,6 +16,7 @@ _OURS = "#d9480f"
 _COLOURS = {
     "numalloc": _OURS, "glibc": "#868e96", "mimalloc3": "#1971c2", "mimalloc": "#74c0fc", "snmalloc": "#2f9e44",
     "rpmalloc": "#9c36b5", "jemalloc-new": "#0b7285", "jemalloc": "#66d9e8", "tcmalloc": "#e8b007", "tbbmalloc": "#a9896b",
+    "tcmalloc-new": "#f08c00", "hoard": "#c2255c",
 }  # fmt: skip
 _MORE = (
     "#5c7cfa", "#f783ac", "#94d82d", "#495057", "#ff922b", "#20c997", "#845ef7", "#c92a2a",
