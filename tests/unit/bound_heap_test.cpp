@@ -147,6 +147,15 @@ TEST_F(BoundHeapTest, ABigObjectGrowsAndShrinksInPlace) {
     bound_->validate();
 }
 
+TEST_F(BoundHeapTest, AnObjectOfOneBagGrowsInPlace) {
+    auto* p = static_cast<char*>(bound_->allocate(100, 2 * bag_bytes).p);
+    std::memset(p, 'a', 100);
+    ASSERT_TRUE(BoundHeap::resize_big(locate(p), bags_for(1 * MiB)));
+    EXPECT_EQ(usable_size(p, "test"), 1 * MiB);
+    EXPECT_EQ(BoundHeap::of(locate(p + 1 * MiB - 1)), bound_);
+    bound_->validate();
+}
+
 // A heap that is filled and emptied in a loop has its memory kept, as threads' objects do.
 TEST_F(BoundHeapTest, ALoopKeepsItsMemory) {
     PageHeap& big = process_heap.node(NodeId{2})->pages;

@@ -262,7 +262,7 @@ bool BoundHeap::resize_big(Location at, std::uint32_t bags) {
         if (more != 0 && !heap->promise(more)) return false;
     }
     const bool resized = at.owner->pages.resize(at.bag, bags);
-    if (resized && more != 0) at.owner->pages.region().mark_inside(at.bag, bags, static_cast<std::uint32_t>(before >> bag_shift) - 1);
+    if (resized && more != 0) at.owner->pages.region().mark_inside(at.bag, bags, static_cast<std::uint32_t>(before >> bag_shift));
     os::Guard guard(heap->lock_);
     heap->promised_ -= more;
     if (!resized) return false;
