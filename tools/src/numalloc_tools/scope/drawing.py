@@ -88,13 +88,13 @@ def speedups(swept: dict[str, Results], baseline: str) -> Figure | None:
         return None
     columns = min(2, len(fit))
     rows = math.ceil(len(fit) / columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(5 * columns + 1.5, 3.3 * rows), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(rows, columns, figsize=(5 * columns, 3.3 * rows), squeeze=False, layout="constrained")
     for ax, (name, results) in zip(axes.flat, fit.items(), strict=False):
         _curves(ax, results, baseline)
         ax.set_title(name)
     for ax in list(axes.flat)[len(fit) :]:
         ax.set_visible(False)
-    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside right upper")
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
 
