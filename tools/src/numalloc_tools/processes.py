@@ -1,8 +1,17 @@
-"""Other processes, as /proc and the kernel's numbers tell of them."""
+"""This program's command, and other processes as /proc and the kernel's numbers tell of them."""
 
 import os
 import signal
+import sys
 from pathlib import Path
+
+
+def own_command() -> list[str]:
+    """How this very tool is called."""
+    path = Path(sys.argv[0])
+    if path.name == "numalloc" and path.is_file():
+        return [str(path.resolve())]
+    return [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
 
 
 def text(pid: int, file: str) -> str:

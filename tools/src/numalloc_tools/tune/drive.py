@@ -1,11 +1,10 @@
 """Gives the search what it asks for: from the journal where it is known, else by running the program."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from numalloc_tools.problem import Problem
+from numalloc_tools.processes import own_command
 from numalloc_tools.run import Launch, Setting, prepared
 from numalloc_tools.tune import tree
 from numalloc_tools.tune.command import HERE
@@ -19,14 +18,6 @@ from numalloc_tools.tune.wording import clock, named, placed
 FAILED = 1  # exit status
 _LIMIT, _LEAST_LIMIT = 10, 10.0  # a run may take so many times what the first took, and so many seconds in any case
 _NOTHING = Launch({})
-
-
-def own_command() -> list[str]:
-    """How this very tool is called."""
-    path = Path(sys.argv[0])
-    if path.name == "numalloc" and path.is_file():
-        return [str(path.resolve())]
-    return [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
 
 
 class Launches:

@@ -4,15 +4,14 @@ import hashlib
 import json
 import signal
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from numalloc_tools.bench.paper.table import Call
 from numalloc_tools.bench.results import Results, read
 from numalloc_tools.problem import Problem
+from numalloc_tools.processes import own_command
 
-_SELF = [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
 _INTERRUPTED = 130
 _SIZED = ("group-median", "group-count", "hash-join", "index-join", "point-clusters")
 
@@ -92,7 +91,7 @@ def run(call: Call, how: How) -> str:
         return ""
     how.file(call).parent.mkdir(parents=True, exist_ok=True)
     how.file(call).with_suffix(".key").unlink(missing_ok=True)
-    status, errors = _ended([*_SELF, *words(call, how)], how.real.parents[1])
+    status, errors = _ended([*own_command(), *words(call, how)], how.real.parents[1])
     if status == _INTERRUPTED:
         raise KeyboardInterrupt
     if status:
