@@ -93,7 +93,7 @@ stage venv make_venv '[test]'
 # The servers among them are not to start by themselves; tests/world sees to that.
 stage world-packages as_root .venv/bin/python tests/world --quick --packages
 # The benchmark programs are built here only.
-stage build-release build release -D NUMALLOC_WERROR=ON
+stage build-release build release -D NUMALLOC_WERROR=ON -D NUMALLOC_TOOLS_PYTHON="$PWD/.venv/bin/python"
 stage build-debug build_debug
 # What its tests in the lab need of it; structure.compilers_aarch64 takes the library too.
 stage build-aarch64 build_aarch64

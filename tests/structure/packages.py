@@ -20,14 +20,31 @@ from package import SIZE_OF_CLASS, through_cmake, through_pkg_config
 EPOCH, EPOCH_DAY = "1700000000", "14 Nov  2023"
 
 
-def made(build: str, folder: Path) -> dict[str, bytes]:
+def made(build: str, folder: Path, kinds: str, *words: str) -> dict[str, bytes]:
     """Files by name. A folder of its own each time: cpack keeps what it has staged."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
-    command = ["cpack", "--config", f"{build}/CPackConfig.cmake", "-G", "DEB;TZST", "-B", str(folder)]
+    command = ["cpack", "--config", f"{build}/CPackConfig.cmake", "-G", kinds, "-B", str(folder), *words]
     done = subprocess.run(command, cwd=folder.parent, capture_output=True, text=True, env=environment)
     if done.returncode:
         sys.exit(f"cpack: exit status {done.returncode}\n{done.stdout}{done.stderr}")
     return {path.name: path.read_bytes() for path in folder.glob("*.*")}
+
+
+def made_twice(build: str, work: Path, kinds: str, *words: str) -> tuple[Path, list[str]]:
+    """The folder of the files, and a line for each that differs."""
+    first, second = (made(build, work / name, kinds, *words) for name in ("one", "two"))
+    return work / "one", [f"{name}: made twice, it differs" for name in first if first[name] != second.get(name)]
+
+
+def serves(root: Path, library: Path, work: Path, cc: str, cxx: str) -> list[str]:
+    """What lies unpacked in `root`: preloaded, and linked with by CMake and pkg-config."""
+    faults = through_cmake(root / "usr", library.parent, work, cc, cxx)
+    faults += through_pkg_config(library.parent, work, {"c": cc, "cpp": cxx})
+    run(cc, HERE / "outside/plain.c", "-o", work / "plain")
+    done = subprocess.run([work / "plain"], capture_output=True, text=True, env={"LD_PRELOAD": str(library)}, timeout=60)
+    if done.stdout.strip() != SIZE_OF_CLASS:
+        faults.append(f"preloaded, the unpacked library did not serve: {done.stdout!r} {done.stderr!r}")
+    return faults
 
 
 def check_fields(package: Path, name: str, needs: str) -> list[str]:
@@ -46,14 +63,13 @@ def main() -> None:
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="numalloc-packages-") as folder:
         work = Path(folder)
-        first, second = made(build, work / "one"), made(build, work / "two")
-        faults = [f"{name}: made twice, it differs" for name in first if first[name] != second.get(name)]
-        for archive in (work / "one").glob("*.tar.zst"):
+        packages, faults = made_twice(build, work, "DEB;TZST", "-D", "CPACK_COMPONENTS_ALL=library;development")
+        for archive in packages.glob("*.tar.zst"):
             late = [line for line in run("cmake", "-E", "tar", "tvf", archive).splitlines() if EPOCH_DAY not in line]
             faults += [f"{archive.name}: not of the time that SOURCE_DATE_EPOCH says: {line}" for line in late]
-        debs = {path.name.split("_")[0]: path for path in (work / "one").glob("*.deb")}
-        if debs.keys() != {"libnumalloc0", "libnumalloc-dev"} or not any(name.endswith(".tar.zst") for name in first):
-            finish([*faults, f"cpack made {sorted(first)}"], "")
+        debs = {path.name.split("_")[0]: path for path in packages.glob("*.deb")}
+        if debs.keys() != {"libnumalloc0", "libnumalloc-dev"} or not list(packages.glob("*.tar.zst")):
+            finish([*faults, f"cpack made {sorted(path.name for path in packages.iterdir())}"], "")
         faults += check_fields(debs["libnumalloc0"], "libnumalloc0", "libc6 (>=")
         faults += check_fields(debs["libnumalloc-dev"], "libnumalloc-dev", "libnumalloc0 (=")
         root = work / "root"
@@ -62,13 +78,8 @@ def main() -> None:
         if library is None or list(root.rglob("*.h")) or list(root.rglob("libnumalloc.so")):
             finish([*faults, "libnumalloc0 lacks libnumalloc.so.0, or has what libnumalloc-dev should have"], "")
         run("dpkg-deb", "-x", debs["libnumalloc-dev"], root)
-        faults += through_cmake(root / "usr", library.parent, work, cc, cxx)
-        faults += through_pkg_config(library.parent, work, {"c": cc, "cpp": cxx})
-        run(cc, HERE / "outside/plain.c", "-o", work / "plain")
-        preloaded = subprocess.run([work / "plain"], capture_output=True, text=True, env={"LD_PRELOAD": str(library)}, timeout=60)
-        if preloaded.stdout.strip() != SIZE_OF_CLASS:
-            faults.append(f"preloaded, the unpacked library did not serve: {preloaded.stdout!r} {preloaded.stderr!r}")
-    finish(faults, f"{len(first)} packages, each the same bytes twice; they serve")
+        faults += serves(root, library, work, cc, cxx)
+    finish(faults, "two packages and an archive, each the same bytes twice; they serve")
 
 
 if __name__ == "__main__":
