@@ -22,7 +22,9 @@ class WithLibraries(build_py):
         for name in ("libnumalloc.so", "libnumalloc-binding.so"):
             library = Path(LIBRARIES, name)
             if not library.is_file():
-                raise SystemExit(f"NUMALLOC_LIBRARIES: {library} is not there; accepted: a build folder such as {Path.cwd().parent}/build/release")
+                raise SystemExit(
+                    f"NUMALLOC_LIBRARIES: {library} is not there; accepted: a build folder such as {Path.cwd().parent}/build/release"
+                )
             shutil.copyfile(library.resolve(), target / name)
 
 

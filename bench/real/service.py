@@ -22,7 +22,9 @@ class Service(BaseHTTPRequestHandler):
                 "INSERT INTO orders(customer, amount, body) VALUES (?, ?, ?)", (order["customer"], amount, json.dumps(order))
             ).lastrowid
             _database.execute("DELETE FROM orders WHERE id <= ?", (last - 2000,))
-            rows = _database.execute("SELECT amount, body FROM orders WHERE customer = ? ORDER BY id DESC LIMIT 20", (order["customer"],)).fetchall()
+            rows = _database.execute(
+                "SELECT amount, body FROM orders WHERE customer = ? ORDER BY id DESC LIMIT 20", (order["customer"],)
+            ).fetchall()
         recent = [json.loads(body) for _, body in rows]
         self._answer({"amount": amount, "recent": len(recent), "sum": sum(amount for amount, _ in rows)})
 

@@ -25,7 +25,11 @@ def members(match: re.Match) -> str:
 text = re.sub(r'#define (NUMALLOC_\w*STATISTIC)\(.*\n#include "statistics.def"\n', members, text)
 # In the order of the file: the first comment is the file's, "----" heads a part, others are about what follows.
 text = re.sub(r"\A/\* ", "/** @file\n * ", text)
-text = re.sub(r"\A// (.*(?:\n//.*)*)", lambda m: "/** @file\n * @code{.unparsed}\n" + re.sub(r"^// ?", " * ", m[0], flags=re.M) + "\n * @endcode\n */", text)
+text = re.sub(
+    r"\A// (.*(?:\n//.*)*)",
+    lambda m: "/** @file\n * @code{.unparsed}\n" + re.sub(r"^// ?", " * ", m[0], flags=re.M) + "\n * @endcode\n */",
+    text,
+)
 text = re.sub(r"^( *)/\* (?!----)(?!\S+ \*/$)", r"\1/** ", text, flags=re.M)
 text = re.sub(r"^([ \t]*[^\s/*].*[,;][ \t]*)/\* ", r"\1/**< ", text, flags=re.M)
 text = re.sub(r"^( *NUMALLOC_[A-Z_]+[ \t]*|#define NUMALLOC_[^\n/]*)/\* ", r"\1/**< ", text, flags=re.M)

@@ -44,9 +44,7 @@ class Jobs:
     def add(self, name: str, program: str, *arguments, options=None, around=(), setup="") -> None:
         """`program` with the library under test preloaded and its `options`; `around` is a command
         such as numactl that starts it."""
-        self._planned[name] = dict(
-            program=program, arguments=arguments, options=options or {}, around=around, setup=setup
-        )
+        self._planned[name] = {"program": program, "arguments": arguments, "options": options or {}, "around": around, "setup": setup}
 
     @property
     def names(self) -> list[str]:

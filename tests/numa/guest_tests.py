@@ -29,7 +29,7 @@ STAY = {
 ENVIRONMENT = {
     "survive.fork_storm": {"NUMALLOC_TEST_FORKS": "200"},
     "survive.signals": {"NUMALLOC_TEST_INTERVAL": "10000000", "NUMALLOC_TEST_STRIKES": "500", "NUMALLOC_TEST_SECONDS": "800"},
-}  # fmt: skip
+}
 SLOWER = 8  # than ctest's own time limits allow for
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,9 +49,10 @@ def reason_to_stay(name: str, test: dict) -> str:
 def going(build: Path, patterns: list[str]) -> list[str]:
     """The names of the tests that fit one of the patterns and go."""
     return [
-        name for name, test in all_tests(build).items()
+        name
+        for name, test in all_tests(build).items()
         if not reason_to_stay(name, test) and any(fnmatchcase(name, pattern) for pattern in patterns)
-    ]  # fmt: skip
+    ]
 
 
 def jobs(build: Path, names: list[str]) -> list[batch.Job]:

@@ -26,7 +26,9 @@ PAGES = ("4K", "16K") if not OWN_KERNEL else ("own",)
 NODES = 4
 
 PROOF = listing1(["64K", "64"], ["left", "other"], ["free"], 1, 1 << 20)
-WHOLE_PROOF = listing1(["1M", "64K", "4K", "64"], ["own", "left", "other"], list(THREADS_ARE), 1, 4 << 20) + generations(list(THREADS_ARE), 4)
+WHOLE_PROOF = listing1(["1M", "64K", "4K", "64"], ["own", "left", "other"], list(THREADS_ARE), 1, 4 << 20) + generations(
+    list(THREADS_ARE), 4
+)
 
 
 def kernel_of(pages: str) -> Path:
@@ -51,7 +53,14 @@ def report_of(group: str) -> batch.Report:
     jobs = guest_tests.jobs(BUILD, names_of(pages))
     machine = build_machine(NODES, "1", "768M", "ladder", arch="aarch64")
     # A thread of the host for each CPU: what threads do at the same time is what is looked for.
-    return batch.run(machine, jobs, guest_tests.files(BUILD, [job.name for job in jobs]), kernel_image=kernel_of(pages), tcg_threads="multi", commands=guest_tests.COMMANDS)
+    return batch.run(
+        machine,
+        jobs,
+        guest_tests.files(BUILD, [job.name for job in jobs]),
+        kernel_image=kernel_of(pages),
+        tcg_threads="multi",
+        commands=guest_tests.COMMANDS,
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,13 +81,19 @@ def cells_of(group: str):
     ours = Allocator("numalloc", str(BUILD / "libnumalloc.so"))
     cells = []
     wanted = [(one, ours) for one in (WHOLE_PROOF if LONG else PROOF)]
-    findings = measure(machine, wanted, Switches("madvise", False), cells.append, kernel_image=kernel_of(group.removeprefix("aarch64-proof-")))
+    findings = measure(
+        machine, wanted, Switches("madvise", False), cells.append, kernel_image=kernel_of(group.removeprefix("aarch64-proof-"))
+    )
     return {cell.scenario.name: cell for cell in cells}, findings
 
 
 @pytest.mark.parametrize(
     ("group", "scenario"),
-    [pytest.param(f"aarch64-proof-{pages}", one.name, id=f"{pages}-{one.name}") for pages in PAGES for one in (WHOLE_PROOF if LONG else PROOF)],
+    [
+        pytest.param(f"aarch64-proof-{pages}", one.name, id=f"{pages}-{one.name}")
+        for pages in PAGES
+        for one in (WHOLE_PROOF if LONG else PROOF)
+    ],
 )
 def test_no_page_is_remote_there(group, scenario):
     cells, findings = cells_of(group)

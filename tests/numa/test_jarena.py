@@ -29,8 +29,21 @@ def report(library) -> batch.Report:
     for program in PROGRAMS:
         cells, patches = SIZES[program]
         for way, (allocator, words, around) in WAYS.items():
-            command = [*around, str(FOLDER / program), *words, "--threads", "16", "--cells", str(cells), "--patches", str(patches),
-                       "--steps", "4", "--regrid-every", "2"]  # fmt: skip
+            command = [
+                *around,
+                str(FOLDER / program),
+                *words,
+                "--threads",
+                "16",
+                "--cells",
+                str(cells),
+                "--patches",
+                str(patches),
+                "--steps",
+                "4",
+                "--regrid-every",
+                "2",
+            ]
             jobs.append(batch.Job(f"{program}-{way}", command, {"LD_PRELOAD": library} if allocator == "numalloc" else {}))
     machine = build_machine(nodes=8, cpus_per_node="2", memory_per_node="256M", distance="full")
     return batch.run(machine, jobs)

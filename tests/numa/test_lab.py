@@ -29,31 +29,86 @@ def test_streams_status_environment_and_files(tmp_path):
     os.mkfifo(tree / "pipe")
     script = f"cat {tmp_path}/blob; cat >&2; echo $COLOUR >&2; pwd >&2; ls -1 tree >&2; cat tree/good >&2; exit 7"
     done = lab(
-        "--file", tree, "--file", tmp_path / "blob", "--stdin", tmp_path / "input", "-e", "COLOUR=deep blue", "--", "sh", "-c", script,
+        "--file",
+        tree,
+        "--file",
+        tmp_path / "blob",
+        "--stdin",
+        tmp_path / "input",
+        "-e",
+        "COLOUR=deep blue",
+        "--",
+        "sh",
+        "-c",
+        script,
         cwd=tmp_path,
-    )  # fmt: skip
+    )
     assert done.stdout == data
     assert done.stderr.decode().splitlines() == [
-        "from the input", "deep blue", str(tmp_path), "a folder", "circle", "good", "nowhere", "inside",
-    ]  # fmt: skip
+        "from the input",
+        "deep blue",
+        str(tmp_path),
+        "a folder",
+        "circle",
+        "good",
+        "nowhere",
+        "inside",
+    ]
     assert done.returncode == 7
 
 
 def test_machine_is_as_asked_for(tmp_path):
     (tmp_path / "far").write_text("\n".join(" ".join("10" if i == j else str(20 + i + j) for j in range(6)) for i in range(6)))
     done = lab(
-        "--nodes", 6, "--cpus-per-node", "1,3,2,2,2,2", "--memory-per-node", "256M,512M,256M,256M,256M,256M",
-        "--absent", "2", "--memory-only", "3", "--cpu-only", "4", "--distance", tmp_path / "far",
-        "--thp", "never", "--autonuma", "on", "--overcommit", "never", "--sysctl", "vm.overcommit_ratio=77",
-        "--cpuset-cpus", "1-2", "--cpuset-mems", "1,5", "--", "sh", "-c",
+        "--nodes",
+        6,
+        "--cpus-per-node",
+        "1,3,2,2,2,2",
+        "--memory-per-node",
+        "256M,512M,256M,256M,256M,256M",
+        "--absent",
+        "2",
+        "--memory-only",
+        "3",
+        "--cpu-only",
+        "4",
+        "--distance",
+        tmp_path / "far",
+        "--thp",
+        "never",
+        "--autonuma",
+        "on",
+        "--overcommit",
+        "never",
+        "--sysctl",
+        "vm.overcommit_ratio=77",
+        "--cpuset-cpus",
+        "1-2",
+        "--cpuset-mems",
+        "1,5",
+        "--",
+        "sh",
+        "-c",
         """cd /sys/devices/system/node; cat online has_cpu has_memory node1/cpulist node4/distance
         cat /sys/kernel/mm/transparent_hugepage/enabled; cd /proc/sys; cat kernel/numa_balancing vm/overcommit_memory vm/overcommit_ratio
         grep -h _allowed_list /proc/self/status; awk '/MemTotal/{print int($4/1024/64)}' /sys/devices/system/node/node[015]/meminfo""",
-    )  # fmt: skip
+    )
     assert done.stdout.decode().split("\n")[:-1] == [
-        "0-1,3-5", "0-1,4-5", "0-1,3,5", "1-3", "24 25 27 10 29", "always madvise [never]", "1", "2", "77",
-        "Cpus_allowed_list:\t1-2", "Mems_allowed_list:\t1,5", "3", "7", "3",
-    ]  # fmt: skip
+        "0-1,3-5",
+        "0-1,4-5",
+        "0-1,3,5",
+        "1-3",
+        "24 25 27 10 29",
+        "always madvise [never]",
+        "1",
+        "2",
+        "77",
+        "Cpus_allowed_list:\t1-2",
+        "Mems_allowed_list:\t1,5",
+        "3",
+        "7",
+        "3",
+    ]
 
 
 def test_program_that_a_signal_ends():
@@ -84,9 +139,11 @@ def test_out_of_memory_is_reported():
 def test_nothing_is_left_behind(number, tmp_path):
     environment = dict(os.environ, TMPDIR=str(tmp_path))
     process = subprocess.Popen(
-        [NUMALLOC, "lab", "run", "--", "sleep", "777"], env=environment, stderr=subprocess.DEVNULL,
+        [NUMALLOC, "lab", "run", "--", "sleep", "777"],
+        env=environment,
+        stderr=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where the tests run in the background
-    )  # fmt: skip
+    )
     wait_until(lambda: qemu_of(process.pid))
     machine = qemu_of(process.pid)
     if number == signal.SIGKILL:  # nobody tidies up then; but QEMU has soon read its files, and they go at once
@@ -120,10 +177,11 @@ def qemu_of(pid: int) -> list[int]:
 
 def test_two_labs_side_by_side():
     both = [
-        subprocess.Popen([NUMALLOC, "lab", "run", "--nodes", str(nodes), "--", "sh", "-c", "cat /sys/devices/system/node/online"],
-                         stdout=subprocess.PIPE)
+        subprocess.Popen(
+            [NUMALLOC, "lab", "run", "--nodes", str(nodes), "--", "sh", "-c", "cat /sys/devices/system/node/online"], stdout=subprocess.PIPE
+        )
         for nodes in (3, 4)
-    ]  # fmt: skip
+    ]
     assert [process.communicate()[0].decode().strip() for process in both] == ["0-2", "0-3"]
 
 

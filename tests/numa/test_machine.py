@@ -36,9 +36,7 @@ def job(name: str, *words: str, environment: dict[str, str] | None = None, setup
 @pytest.fixture(scope="module")
 def report(library) -> batch.Report:
     machine = build_machine(8, "1", "768M", "twogroups", memory_only=str(MEMORY_ONLY), cpu_only=str(CPU_ONLY))
-    holds = (
-        f"LD_PRELOAD={library} PYTHONMALLOC=malloc {PYTHON} -I -S -c {shlex.quote(HOLDS)} & echo $! > /tmp/pid; /lab/bin/sleep 20"
-    )
+    holds = f"LD_PRELOAD={library} PYTHONMALLOC=malloc {PYTHON} -I -S -c {shlex.quote(HOLDS)} & echo $! > /tmp/pid; /lab/bin/sleep 20"
     looks = f"exec {shlex.join(guest_python.command('doctor', '--json'))} $(/lab/bin/cat /tmp/pid)"
     jobs = [
         job("topology", "topology", "--json"),
@@ -67,9 +65,7 @@ def test_topology_is_that_of_the_machine(report):
     assert nodes[0]["cpus"] == [0] and nodes[CPU_ONLY]["kind"] == "none"
     assert found["process"]["cpus"] == list(range(7)) and found["process"]["mems"] == [0, 1, 2, 3, 4, 5, 7]
     assert found["distances"][0] == [10, 21, 21, 21, 31, 31, 31, 31]
-    assert {one["answer"] for one in found["permissions"] if one["call"] in ("mbind", "move_pages", "sched_setaffinity")} == {
-        "allowed"
-    }
+    assert {one["answer"] for one in found["permissions"] if one["call"] in ("mbind", "move_pages", "sched_setaffinity")} == {"allowed"}
 
 
 def test_text_shows_the_nodes_and_their_distances(report):

@@ -16,12 +16,9 @@ JOBS = Jobs(nodes=NODES)
 
 JOBS.add("local", "observed", "local", NODES, 8, *WATCHED, options={"statistics_page": "1"})
 JOBS.add("first-touch", "observed", "shared", NODES, 32, *WATCHED, options={"binding": "none"}, around=["numactl", "--membind=2"])
-JOBS.add("interleaved", "observed", "shared", NODES, 32, *WATCHED, options={"binding": "none"},
-         around=["numactl", "--interleave=all"])
-JOBS.add("far", "observed", "shared", 2, 32, *WATCHED, options={"binding": "none"},
-         around=["numactl", "--cpunodebind=5", "--membind=3"])
-JOBS.add("near", "observed", "shared", 2, 32, *WATCHED, options={"binding": "none"},
-         around=["numactl", "--cpunodebind=5", "--membind=5"])
+JOBS.add("interleaved", "observed", "shared", NODES, 32, *WATCHED, options={"binding": "none"}, around=["numactl", "--interleave=all"])
+JOBS.add("far", "observed", "shared", 2, 32, *WATCHED, options={"binding": "none"}, around=["numactl", "--cpunodebind=5", "--membind=3"])
+JOBS.add("near", "observed", "shared", 2, 32, *WATCHED, options={"binding": "none"}, around=["numactl", "--cpunodebind=5", "--membind=5"])
 
 
 @pytest.fixture(scope="module")

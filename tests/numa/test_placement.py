@@ -19,9 +19,12 @@ JOBS.add("saturate", "placement", THREADS, options={"binding": "saturate"})
 JOBS.add("saturate-over", "placement", 2 * THREADS, options={"binding": "saturate"})
 JOBS.add("none", "placement", 6, options={"binding": "none"})
 JOBS.add(
-    "file", "placement", 8, options={"binding": "file", "binding_file": RULES},
+    "file",
+    "placement",
+    8,
+    options={"binding": "file", "binding_file": RULES},
     setup=f"printf '# a comment\\n1-3 4\\n4,6 1\\n5 7\\n' >{RULES}",
-)  # fmt: skip
+)
 JOBS.add("confined", "placement", 8, around=["numactl", "--cpunodebind=1,4"])
 JOBS.add("user-affinity", "placement", 8, around=["taskset", "7c"])
 JOBS.add("local-free", "confined", "0-2,4,6-7", "0-2,4-5,7")

@@ -10,8 +10,14 @@ JOBS.add("psm", "psm", "neighbours", 12)
 JOBS.add("psm-saturate", "psm", "neighbours", 6, options={"binding": "saturate"})
 for binding in ("interleave", "saturate"):
     JOBS.add(f"promised-{binding}", "psm", "promised", 12, options={"binding": binding})
-JOBS.add("promised-file", "psm", "promised", 6, options={"binding": "file", "binding_file": "/tmp/rules"},
-         setup="printf '0 3\\n1-2 7\\n3-9 4,1\\n' >/tmp/rules")
+JOBS.add(
+    "promised-file",
+    "psm",
+    "promised",
+    6,
+    options={"binding": "file", "binding_file": "/tmp/rules"},
+    setup="printf '0 3\\n1-2 7\\n3-9 4,1\\n' >/tmp/rules",
+)
 JOBS.add("promised-registered", "psm", "registered", 12)
 
 JOBS.add("on-node", "places", "on_node")

@@ -36,7 +36,14 @@ JOBS.add("heaps-strict", "heaps", options={"memory_binding": "strict"})
 # A full node: node 0 is at the end of the row and has one nearest neighbour, node 3 has two.
 for node in (0, 3):
     for size in (512, 65536, 1 << 20):
-        JOBS.add(f"spill-node{node}-{size}", "full_node", node, size, "preferred", setup="echo madvise >/sys/kernel/mm/transparent_hugepage/enabled")
+        JOBS.add(
+            f"spill-node{node}-{size}",
+            "full_node",
+            node,
+            size,
+            "preferred",
+            setup="echo madvise >/sys/kernel/mm/transparent_hugepage/enabled",
+        )
         JOBS.add(f"strict-node{node}-{size}", "full_node", node, size, "strict", options={"memory_binding": "strict"})
 JOBS.add("strict-huge", "full_node", 3, 1 << 20, "strict", options={"memory_binding": "strict", "thp": "on"})
 

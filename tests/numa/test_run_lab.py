@@ -15,16 +15,25 @@ PROGRAMS = Path(__file__).with_name("programs")
 NODES, CPUS, THREADS = 8, 16, 8
 GLIBC = ["--allocator", "glibc"]
 LEVERS = {
-    "numalloc-default": [], "numalloc-sparse": ["--threads", "sparse"], "numalloc-dense": ["--threads", "dense"],
-    "numalloc-interleave": ["--memory", "interleave"], "numalloc-preferred": ["--memory", "preferred:5"],
-    "numalloc-bind": ["--memory", "bind:2,6"], "numalloc-first-touch": ["--memory", "first-touch", "--threads", "none"],
-    "glibc-default": GLIBC, "glibc-sparse": [*GLIBC, "--threads", "sparse"], "glibc-dense": [*GLIBC, "--threads", "dense"],
-    "glibc-interleave": [*GLIBC, "--memory", "interleave"], "glibc-preferred": [*GLIBC, "--memory", "preferred:5"],
-    "glibc-bind": [*GLIBC, "--memory", "bind:2,6"], "glibc-local": [*GLIBC, "--memory", "local"],
-    "binding-only": ["--binding-only"], "weighted": [*GLIBC, "--memory", "weighted"],
+    "numalloc-default": [],
+    "numalloc-sparse": ["--threads", "sparse"],
+    "numalloc-dense": ["--threads", "dense"],
+    "numalloc-interleave": ["--memory", "interleave"],
+    "numalloc-preferred": ["--memory", "preferred:5"],
+    "numalloc-bind": ["--memory", "bind:2,6"],
+    "numalloc-first-touch": ["--memory", "first-touch", "--threads", "none"],
+    "glibc-default": GLIBC,
+    "glibc-sparse": [*GLIBC, "--threads", "sparse"],
+    "glibc-dense": [*GLIBC, "--threads", "dense"],
+    "glibc-interleave": [*GLIBC, "--memory", "interleave"],
+    "glibc-preferred": [*GLIBC, "--memory", "preferred:5"],
+    "glibc-bind": [*GLIBC, "--memory", "bind:2,6"],
+    "glibc-local": [*GLIBC, "--memory", "local"],
+    "binding-only": ["--binding-only"],
+    "weighted": [*GLIBC, "--memory", "weighted"],
     "unknown-node": ["--memory", "preferred:8"],
     "report": [*GLIBC, "--threads", "sparse", "--memory", "interleave", "--report", "--json", "/tmp/report"],
-}  # fmt: skip
+}
 BALANCED = {"autonuma-default": (GLIBC, 300), "autonuma-off": ([*GLIBC, "--autonuma", "off"], 40)}  # and seconds at most
 
 
@@ -51,7 +60,7 @@ def report(library):
         run_job("rank", ["-v"], "spread", 2, 2, **ranked),
         run_job("rank-refused", [*GLIBC, "--no-ranks"], "spread", 2, 2, **ranked),
         run_job("bound-rank", ["-v"], "spread", 2, 2, around=["taskset", "-c", "12"], **ranked),
-    ]  # fmt: skip
+    ]
     binding = str(Path(library).with_name("libnumalloc-binding.so"))
     files = [*guest_python.files(*LOADING), library, binding, str(programs.built("spread", PROGRAMS))]
     return batch.run(machine, jobs, files, commands=["numactl", "taskset"])
@@ -220,9 +229,15 @@ def test_ranks_of_a_real_mpirun_take_a_node_each(library):
     ranks = 4
     spread = str(programs.built("spread", PROGRAMS))
     words = [
-        "mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks),
+        "mpirun",
+        "--allow-run-as-root",
+        "--oversubscribe",
+        "--bind-to",
+        "none",
+        "-n",
+        str(ranks),
         *guest_python.command("run", "--", spread, "2", "1"),
-    ]  # fmt: skip
+    ]
     libraries = "/usr/lib/x86_64-linux-gnu"
     own = [f"{libraries}/openmpi", f"{libraries}/pmix2", "/usr/share/openmpi", "/usr/share/pmix", "/etc/openmpi"]
     files = [*guest_python.files(*LOADING), library, spread, *filter(os.path.exists, own), "/etc/passwd", "/etc/hosts"]

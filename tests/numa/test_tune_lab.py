@@ -17,10 +17,18 @@ SCORE = ["--metric", "score: ([0-9.]+)", "--higher"]
 
 def tuned(program: str, *words: str, around=()) -> batch.Job:
     command = [
-        *around, *guest_python.command("tune", *SCORE, "--seed", "1", "--json"),
-        "--output", f"/tmp/{program}", "--fix", "huge-pages=default", *words,
-        "--", str(programs.built("tuned", PROGRAMS)), program, f"/tmp/count-{program}",
-    ]  # fmt: skip
+        *around,
+        *guest_python.command("tune", *SCORE, "--seed", "1", "--json"),
+        "--output",
+        f"/tmp/{program}",
+        "--fix",
+        "huge-pages=default",
+        *words,
+        "--",
+        str(programs.built("tuned", PROGRAMS)),
+        program,
+        f"/tmp/count-{program}",
+    ]
     return batch.Job("-".join([program, *(word for word in around if "/" not in word)]), command, timeout=1800)
 
 

@@ -16,8 +16,21 @@ from check import HERE, SOURCE, finish
 
 GOLDEN = HERE / "golden/abi.xml"
 SUPPRESSIONS = HERE / "golden/abi.suppr"
-DUMP = ["abidw", "--suppressions", SUPPRESSIONS, "--headers-dir", SOURCE / "include", "--drop-private-types", "--drop-undefined-syms",
-        "--exported-interfaces-only", "--no-elf-needed", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-parameter-names"]
+DUMP = [
+    "abidw",
+    "--suppressions",
+    SUPPRESSIONS,
+    "--headers-dir",
+    SOURCE / "include",
+    "--drop-private-types",
+    "--drop-undefined-syms",
+    "--exported-interfaces-only",
+    "--no-elf-needed",
+    "--no-corpus-path",
+    "--no-comp-dir-path",
+    "--no-show-locs",
+    "--no-parameter-names",
+]
 MEANINGS = {1: "abidiff failed", 4: "changed", 8: "changed so that programs break"}
 
 

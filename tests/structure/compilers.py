@@ -39,9 +39,22 @@ def main(name: str) -> None:
         build = SOURCE / "build" / name
         if not (build / "build.ninja").exists():
             build = Path(work) / "build"
-            run("cmake", "-S", SOURCE, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DNUMALLOC_BUILD_TESTS=OFF",
-                "-DNUMALLOC_BUILD_BENCHMARKS=OFF", "-DNUMALLOC_WERROR=ON", f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}",
-                *system)
+            run(
+                "cmake",
+                "-S",
+                SOURCE,
+                "-B",
+                build,
+                "-G",
+                "Ninja",
+                "-DCMAKE_BUILD_TYPE=Release",
+                "-DNUMALLOC_BUILD_TESTS=OFF",
+                "-DNUMALLOC_BUILD_BENCHMARKS=OFF",
+                "-DNUMALLOC_WERROR=ON",
+                f"-DCMAKE_C_COMPILER={cc}",
+                f"-DCMAKE_CXX_COMPILER={cxx}",
+                *system,
+            )
         run("cmake", "--build", build, "--target", "numalloc_shared")
         program = Path(work) / "program"
         run(cc, "-O2", "-pthread", HERE / "outside" / "program.c", "-o", program)

@@ -21,11 +21,25 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="numalloc-embedded-") as folder:
         build, prefix = Path(folder) / "build", Path(folder) / "prefix"
         # Unoptimised, since what is asked is how the parts come together.
-        run("cmake", "-G", "Ninja", "-S", HERE / "outside", "-B", build, f"-DNUMALLOC_SOURCES={SOURCE}",
-            f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}", "-DCMAKE_BUILD_TYPE=Debug",
-            "-DCMAKE_C_FLAGS_DEBUG=-O0", "-DCMAKE_CXX_FLAGS_DEBUG=-O0")
+        run(
+            "cmake",
+            "-G",
+            "Ninja",
+            "-S",
+            HERE / "outside",
+            "-B",
+            build,
+            f"-DNUMALLOC_SOURCES={SOURCE}",
+            f"-DCMAKE_C_COMPILER={cc}",
+            f"-DCMAKE_CXX_COMPILER={cxx}",
+            "-DCMAKE_BUILD_TYPE=Debug",
+            "-DCMAKE_C_FLAGS_DEBUG=-O0",
+            "-DCMAKE_CXX_FLAGS_DEBUG=-O0",
+        )
         targets = run("cmake", "--build", build, "--target", "help")
-        faults += [f"the other project gets the target {name}" for name in ("program_api", "bench", "numascope") if f"\n{name}: " in targets]
+        faults += [
+            f"the other project gets the target {name}" for name in ("program_api", "bench", "numascope") if f"\n{name}: " in targets
+        ]
         run("cmake", "--build", build)
         libraries = next(build.rglob("libnumalloc.so")).parent
         for kind in ("shared", "archive", "static"):

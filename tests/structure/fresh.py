@@ -38,14 +38,26 @@ def verdict(root: Path, path: Path) -> tuple[str, str]:
     says_so = _SAYS_SO in text.lower()
     commit = named[1]
     if commit is None:
-        return ("fresh", f"{name}: unknown commit, and says that the sources have changed") if says_so else (
-            "stale", f"{name}: of {UNKNOWN}; accepted: the words '{_SAYS_SO}', or measured again")  # fmt: skip
+        return (
+            ("fresh", f"{name}: unknown commit, and says that the sources have changed")
+            if says_so
+            else ("stale", f"{name}: of {UNKNOWN}; accepted: the words '{_SAYS_SO}', or measured again")
+        )
     if git(root, "cat-file", "-e", f"{commit}^{{commit}}").returncode:
-        return ("fresh", f"{name}: unknown commit {commit}, and says that the sources have changed") if says_so else (
-            "unknown", f"{name}: unknown commit {commit}: this clone is shallow or was rebased, so nothing says whether it is of these sources")  # fmt: skip
+        return (
+            ("fresh", f"{name}: unknown commit {commit}, and says that the sources have changed")
+            if says_so
+            else (
+                "unknown",
+                f"{name}: unknown commit {commit}: this clone is shallow or was rebased, so nothing says whether it is of these sources",
+            )
+        )
     changed = git(root, "diff", "--name-only", commit, "--", *SOURCES).stdout.split()
     if changed and not says_so:
-        return "stale", f"{name}: of {commit}, and {len(changed)} files of the sources are others now ({changed[0]}); accepted: measured again, or the words '{_SAYS_SO}'"
+        return (
+            "stale",
+            f"{name}: of {commit}, and {len(changed)} files of the sources are others now ({changed[0]}); accepted: measured again, or the words '{_SAYS_SO}'",
+        )
     return "fresh", f"{name}: of {commit}{', and says that the sources have changed' if changed else ''}"
 
 

@@ -26,7 +26,9 @@ def main() -> None:
             if done.returncode:
                 faults.append(f"{compiler} {' '.join(variant)}:\n{done.stderr[:3000]}")
     c = [sys.argv[1], "-std=c99", *WARNINGS, "-Wstrict-prototypes", "-fsyntax-only", "-x", "c", "-"]
-    done = subprocess.run([*c, f"-I{SOURCE / 'include'}"], input="#include <numalloc/numalloc.h>\nint used;\n", capture_output=True, text=True)
+    done = subprocess.run(
+        [*c, f"-I{SOURCE / 'include'}"], input="#include <numalloc/numalloc.h>\nint used;\n", capture_output=True, text=True
+    )
     if done.returncode:
         faults.append(f"numalloc.h as C99:\n{done.stderr[:3000]}")
     finish(faults, f"numalloc.hpp under {', '.join(compilers.values())}, {len(VARIANTS)} ways; numalloc.h as C99")

@@ -46,11 +46,15 @@ def faults_of_file(path: str, text: str) -> list[str]:
     def line_of(place: int) -> int:
         return text.count("\n", 0, place) + 1
 
-    faults = [f"{path}:{line_of(found.start())}: {found[0]}: base/atomic.h and base/bits.h have what this library uses instead"
-              for found in FOREIGN.finditer(ASSEMBLY.sub("__asm__ ________", text))]
+    faults = [
+        f"{path}:{line_of(found.start())}: {found[0]}: base/atomic.h and base/bits.h have what this library uses instead"
+        for found in FOREIGN.finditer(ASSEMBLY.sub("__asm__ ________", text))
+    ]
     if not path.startswith("api/"):
-        faults += [f"{path}:{line_of(found.start())}: {found[0]}: this is compiled once for all libraries, and api/ for each"
-                   for found in KIND_OF_LIBRARY.finditer(text)]
+        faults += [
+            f"{path}:{line_of(found.start())}: {found[0]}: this is compiled once for all libraries, and api/ for each"
+            for found in KIND_OF_LIBRARY.finditer(text)
+        ]
     for found in ACCESS.finditer(text):
         given = arguments(text, found.end())
         if not any("memory_order" in one for one in given) and len(given) != OURS.get(found[1]):
@@ -61,8 +65,10 @@ def faults_of_file(path: str, text: str) -> list[str]:
 def main() -> None:
     source = Path(sys.argv[1])
     files = [p for p in sorted(source.rglob("*")) if p.suffix in {".h", ".cpp"}]
-    finish([fault for p in files for fault in faults_of_file(p.relative_to(source).as_posix(), p.read_text())],
-           f"{len(files)} files: one idiom for atomics, one for thread-locals")
+    finish(
+        [fault for p in files for fault in faults_of_file(p.relative_to(source).as_posix(), p.read_text())],
+        f"{len(files)} files: one idiom for atomics, one for thread-locals",
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,21 @@ from pathlib import Path
 
 # Lowest first. A file may include files of its own floor and of those before it. os/ implements
 # what base/check.h only declares, which is no include.
-FLOORS = ["base", "os", "options", "heap/space", "heap/pages", "heap/central", "heap/process", "heap/profile", "heap/guarded", "heap/thread", "placement", "statistics", "api"]
+FLOORS = [
+    "base",
+    "os",
+    "options",
+    "heap/space",
+    "heap/pages",
+    "heap/central",
+    "heap/process",
+    "heap/profile",
+    "heap/guarded",
+    "heap/thread",
+    "placement",
+    "statistics",
+    "api",
+]
 
 # heap and placement are neighbours that do not know each other; api joins them.
 STRANGERS = {("placement", f"heap/{floor}") for floor in ("space", "pages", "central", "process", "profile", "guarded", "thread")}
@@ -23,7 +37,8 @@ STRANGERS = {("placement", f"heap/{floor}") for floor in ("space", "pages", "cen
 SYSTEM_CALLS = re.compile(
     r"\b(?:syscall|raw_syscall|mmap|mmap64|munmap|mremap|mprotect|madvise|sbrk|mlock|mbind|get_mempolicy|"
     r"set_mempolicy|move_pages|openat|fopen|ioctl|nanosleep|usleep|sched_yield|prctl|fork|execve)\s*\(|"
-    r"\bSYS_\w+|\b__NR_\w+|[<\"](?:sys/syscall|sys/mman|sys/ioctl|linux/\w+|os/syscall)\.h")
+    r"\bSYS_\w+|\b__NR_\w+|[<\"](?:sys/syscall|sys/mman|sys/ioctl|linux/\w+|os/syscall)\.h"
+)
 # The interposed functions have the names of what they stand for.
 INTERPOSED = re.compile(r"NUMALLOC_EXPORT|NUMALLOC_NEXT")
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Every link inside the project's pages leads to a file, and to a heading where it names one. No network."""
+
 import re
 import sys
 from pathlib import Path

@@ -47,8 +47,16 @@ def check_linking(program: Path, kind: str) -> list[str]:
 
 def through_cmake(prefix: Path, libraries: Path, work: Path, cc: str, cxx: str) -> list[str]:
     build = work / "cmake"
-    run("cmake", "-S", HERE / "outside", "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
-        f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}")
+    run(
+        "cmake",
+        "-S",
+        HERE / "outside",
+        "-B",
+        build,
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCMAKE_C_COMPILER={cc}",
+        f"-DCMAKE_CXX_COMPILER={cxx}",
+    )
     run("cmake", "--build", build)
     faults = []
     for kind in ("shared", "archive", "static"):
@@ -60,14 +68,23 @@ def through_cmake(prefix: Path, libraries: Path, work: Path, cc: str, cxx: str) 
 
 def through_pkg_config(libraries: Path, work: Path, compilers: dict[str, str]) -> list[str]:
     os.environ["PKG_CONFIG_PATH"] = str(libraries / "pkgconfig")
-    flags = {kind: run("pkg-config", *options, "--cflags", "--libs", "numalloc").split()
-             for kind, options in (("shared", ()), ("static", ("--static",)))}
+    flags = {
+        kind: run("pkg-config", *options, "--cflags", "--libs", "numalloc").split()
+        for kind, options in (("shared", ()), ("static", ("--static",)))
+    }
     faults = []
     for kind in flags:
         for language, compiler in compilers.items():
             program = work / f"pkgconfig_{kind}_{language}"
-            run(compiler, HERE / "outside" / f"program.{language}", "-o", program, *flags[kind], "-pthread",
-                *(["-static"] if kind == "static" else []))
+            run(
+                compiler,
+                HERE / "outside" / f"program.{language}",
+                "-o",
+                program,
+                *flags[kind],
+                "-pthread",
+                *(["-static"] if kind == "static" else []),
+            )
             faults += check_linking(program, kind) or runs_on_numalloc(program, libraries)
     return faults
 

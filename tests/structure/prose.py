@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Lines of prose in the project's pages have less than 100 columns; tables, code and URLs may be longer.
 
-    prose.py PROJECT            exit status 1, and a line for every fault
-    prose.py PROJECT --write    breaks the paragraphs anew that have such a line
+prose.py PROJECT            exit status 1, and a line for every fault
+prose.py PROJECT --write    breaks the paragraphs anew that have such a line
 """
 
 import re
@@ -79,7 +79,9 @@ def rewrite(page: Path) -> None:
 
 def main() -> None:
     project = Path(sys.argv[1])
-    pages = {str(page.relative_to(project)): page for page in [project / "README.md", project / "CONTRIBUTING.md", *project.glob("docs/*.md")]}
+    pages = {
+        str(page.relative_to(project)): page for page in [project / "README.md", project / "CONTRIBUTING.md", *project.glob("docs/*.md")]
+    }
     pages = dict(sorted(pages.items()))
     if sys.argv[2:] == ["--write"]:
         for page in pages.values():

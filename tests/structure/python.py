@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ruff and mypy find nothing in the Python sources, by the settings of tools/pyproject.toml.
+"""ruff and mypy find nothing in the Python sources, which are as ruff formats them, by the settings of tools/pyproject.toml.
 
     python.py PROJECT           exit status 77 where .venv has neither
 
@@ -16,16 +16,17 @@ from check import finish
 def main() -> None:
     project = Path(sys.argv[1]).resolve()
     programs = project / ".venv/bin"
+    by_ruff = ["--quiet", "--config", "tools/pyproject.toml", "."]
     commands = {
-        "ruff": (["check", "--quiet", "--output-format", "concise", "--config", "tools/pyproject.toml", "tools", "tests/structure"], project),
-        "mypy": (["--no-error-summary"], project / "tools"),
+        "ruff": [(["check", "--output-format", "concise", *by_ruff], project), (["format", "--check", *by_ruff], project)],
+        "mypy": [(["--no-error-summary"], project / "tools")],
     }
     faults, there = [], [name for name in commands if (programs / name).is_file()]
     for name in there:
-        words, folder = commands[name]
-        done = subprocess.run([str(programs / name), *words], cwd=folder, capture_output=True, text=True)
-        if done.returncode:
-            faults.append(f"{name} in {folder.name}:\n{done.stdout}{done.stderr}".rstrip())
+        for words, folder in commands[name]:
+            done = subprocess.run([str(programs / name), *words], cwd=folder, capture_output=True, text=True)
+            if done.returncode:
+                faults.append(f"{name} {words[0]} in {folder.name}:\n{done.stdout}{done.stderr}".rstrip())
     if not there:
         print("no ruff and no mypy in .venv; .venv/bin/pip install -e 'tools[test]' brings both")
         sys.exit(77)

@@ -34,20 +34,27 @@ def check_library(package: Path) -> list[str]:
     faults = [] if any(line.startswith("libc.so.6(GLIBC_") for line in needs) else [f"numalloc needs no version of glibc: {needs}"]
     strange = re.compile(r"(?!libc\.so|rpmlib\(|rtld\(|/bin/sh|/sbin/ldconfig|ld-linux)")
     faults += [f"numalloc needs {line}" for line in needs if strange.match(line)]
-    faults += [f"numalloc does not provide {name}" for name in ("libnumalloc.so.0()(64bit)", "numalloc(x86-64)")
-               if not any(line.startswith(name) for line in gives)]
+    faults += [
+        f"numalloc does not provide {name}"
+        for name in ("libnumalloc.so.0()(64bit)", "numalloc(x86-64)")
+        if not any(line.startswith(name) for line in gives)
+    ]
     if run("rpm", "-qp", "--scripts", package).count("ldconfig") != 2:
         faults.append("numalloc does not call ldconfig when it comes and when it goes")
     names = {Path(line).name for line in lines(package, "--list")}
     faults += [f"numalloc lacks {name}" for name in (*_PRELOADED, "libnumalloc.so.0", "LICENSE") if name not in names]
-    faults += [f"numalloc has {name}, which numalloc-devel should have" for name in names if _FOR_COMPILING.search(name) and name not in _PRELOADED]
+    faults += [
+        f"numalloc has {name}, which numalloc-devel should have" for name in names if _FOR_COMPILING.search(name) and name not in _PRELOADED
+    ]
     return faults
 
 
 def check_development(package: Path) -> list[str]:
     needs = lines(package, "--requires")
     faults = [] if f"numalloc = {version()}" in needs else [f"numalloc-devel needs {needs}; wanted this version of numalloc among it"]
-    return faults + [f"numalloc-devel has {line}" for line in lines(package, "--list") if not _FOR_COMPILING.search(line) and "/numalloc" not in line]
+    return faults + [
+        f"numalloc-devel has {line}" for line in lines(package, "--list") if not _FOR_COMPILING.search(line) and "/numalloc" not in line
+    ]
 
 
 def check_both(package: Path) -> list[str]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The structure tests themselves: each must see the fault it is there for.
 
-    self_test.py LIBNUMALLOC_SO
+self_test.py LIBNUMALLOC_SO
 """
 
 import re
@@ -123,8 +123,9 @@ value: .zero 8
 def build(folder: Path, name: str, text: str) -> str:
     (folder / name).write_text(text)
     library = folder / (name + ".so")
-    run("c++", "-O1", "-shared", "-fPIC", "-w", "-include", "cstdlib", folder / name, "-o", library) if name.endswith(
-        ".cpp") else run("cc", "-shared", folder / name, "-o", library)
+    run("c++", "-O1", "-shared", "-fPIC", "-w", "-include", "cstdlib", folder / name, "-o", library) if name.endswith(".cpp") else run(
+        "cc", "-shared", folder / name, "-o", library
+    )
     return str(library)
 
 
@@ -191,8 +192,12 @@ def path_faults(folder: Path, library: str) -> list[str]:
     source = Path(fast_path.__file__).read_text()
     strict = folder / "strict.py"
     strict.write_text(source.replace("FREE = Limit(loads=7", "FREE = Limit(loads=6"))
-    done = subprocess.run([sys.executable, strict, library], capture_output=True, text=True,
-                          env={"PYTHONPATH": str(Path(fast_path.__file__).parent), "PATH": "/usr/bin:/bin"})
+    done = subprocess.run(
+        [sys.executable, strict, library],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(Path(fast_path.__file__).parent), "PATH": "/usr/bin:/bin"},
+    )
     if done.returncode == 0 or "free: 7 loads, at most 6" not in done.stdout:
         optimised = "only" not in done.stdout  # a debug build has other paths altogether
         faults += [f"fast_path.py: no fault for a limit of 6 loads:\n{done.stdout}{done.stderr}"] if optimised else []

@@ -19,20 +19,37 @@ SYSTEM_CALLS = set(
     "syscall mmap mmap64 munmap mremap mprotect madvise posix_madvise mincore mlock munlock mlockall brk sbrk "
     "open open64 openat openat64 read write pread pread64 pwrite readv writev close ioctl fcntl fcntl64 lseek "
     "stat fstat access readlink getpid gettid getppid kill tgkill raise prctl arch_prctl getrlimit setrlimit prlimit "
-    "sched_yield sched_getaffinity sched_setaffinity nanosleep usleep sleep futex fork vfork execve".split())
+    "sched_yield sched_getaffinity sched_setaffinity nanosleep usleep sleep futex fork vfork execve".split()
+)
 
 # What every link adds for tools that are not there, and what older glibcs do not have.
-WEAK = {"_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__gmon_start__", "__rseq_offset", "__rseq_size",
-        # The heap profile's stacks: libgcc_s, in a process that has it.
-        "_Unwind_Backtrace", "_Unwind_Find_FDE", "_Unwind_GetCFA", "_Unwind_GetIPInfo",
-        # Sanitizers: the library steps aside where there is one.
-        "__asan_init", "__hwasan_init", "__lsan_init", "__memprof_init", "__msan_init", "__tsan_init"}
+WEAK = {
+    "_ITM_deregisterTMCloneTable",
+    "_ITM_registerTMCloneTable",
+    "__gmon_start__",
+    "__rseq_offset",
+    "__rseq_size",
+    # The heap profile's stacks: libgcc_s, in a process that has it.
+    "_Unwind_Backtrace",
+    "_Unwind_Find_FDE",
+    "_Unwind_GetCFA",
+    "_Unwind_GetIPInfo",
+    # Sanitizers: the library steps aside where there is one.
+    "__asan_init",
+    "__hwasan_init",
+    "__lsan_init",
+    "__memprof_init",
+    "__msan_init",
+    "__tsan_init",
+}
 
 LIBRARIES = re.compile(r"(linux-vdso\.so\.1|libc\.so\.6|ld-linux-x86-64\.so\.2|ld-linux-aarch64\.so\.1)$")
 
 # What operators new and delete go through by name, as libstdc++'s do.
-LEANED_ON = ("malloc free aligned_alloc _Znwm _Znam _ZnwmSt11align_val_t _ZnamSt11align_val_t "
-             "_ZdlPv _ZdaPv _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t").split()
+LEANED_ON = (
+    "malloc free aligned_alloc _Znwm _Znam _ZnwmSt11align_val_t _ZnamSt11align_val_t "
+    "_ZdlPv _ZdaPv _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t"
+).split()
 
 # Local functions that a C++ compiler adds for code before main, and for statics in functions.
 CODE_BEFORE_MAIN = re.compile(r"_GLOBAL__sub_I|__static_initialization_and_destruction|__cxa_guard|_ZGV")
@@ -57,8 +74,11 @@ def version_faults(library: str, source: Path, names: list[str]) -> list[str]:
     for line in run("nm", "-D", "--defined-only", library).splitlines():
         symbol, _, version = line.split()[-1].partition("@@")
         found[symbol] = version
-    return [f"{symbol} has version '{found[symbol]}', not '{version}'" for symbol, version in sorted(wanted.items())
-            if symbol in found and found[symbol] != version]
+    return [
+        f"{symbol} has version '{found[symbol]}', not '{version}'"
+        for symbol, version in sorted(wanted.items())
+        if symbol in found and found[symbol] != version
+    ]
 
 
 def import_faults(library: str) -> list[str]:

@@ -18,8 +18,16 @@ from pathlib import Path
 from check import SOURCE, finish
 
 # With assertions and counting, so that no code is left out.
-FLAGS = ["-std=gnu++20", "-fsyntax-only", "-Wthread-safety", "-Werror", "-DNUMALLOC_CHECKS", "-DNUMALLOC_COUNTING",
-         f"-I{SOURCE / 'src'}", f"-I{SOURCE / 'include'}"]
+FLAGS = [
+    "-std=gnu++20",
+    "-fsyntax-only",
+    "-Wthread-safety",
+    "-Werror",
+    "-DNUMALLOC_CHECKS",
+    "-DNUMALLOC_COUNTING",
+    f"-I{SOURCE / 'src'}",
+    f"-I{SOURCE / 'include'}",
+]
 LOCK = re.compile(r"^\s*(?:constinit )?(?:alignas\(\d+\) )?os::Lock<os::LockRank::\w+> (\w+)", re.M)
 ANNOTATION = re.compile(r"NUMALLOC_(?:GUARDED_BY|REQUIRES|EXCLUDES)\(([^()]*)\)")
 
@@ -36,8 +44,13 @@ def without_annotation(files: dict[str, str]) -> list[str]:
     faults = []
     for path, text in files.items():
         folder = path.rpartition("/")[0]
-        named = {name for other, said in files.items() if other.rpartition("/")[0] == folder
-                 for names in ANNOTATION.findall(said) for name in re.findall(r"(\w+)(?=,|$)", names.replace(" ", ""))}
+        named = {
+            name
+            for other, said in files.items()
+            if other.rpartition("/")[0] == folder
+            for names in ANNOTATION.findall(said)
+            for name in re.findall(r"(\w+)(?=,|$)", names.replace(" ", ""))
+        }
         faults += [f"{path}: nothing says what {lock} guards" for lock in LOCK.findall(text) if lock not in named]
     return faults
 

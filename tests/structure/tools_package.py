@@ -14,8 +14,17 @@ from pathlib import Path
 from check import finish, run
 from packages import made_twice
 
-NEEDED = ("libnumalloc0 (= ", "python3 (>= 3.11)", "python3-click", "python3-matplotlib", "python3-numpy", "python3-pyelftools",
-          "python3-rich", "python3-scipy", "python3-tomli-w")  # fmt: skip
+NEEDED = (
+    "libnumalloc0 (= ",
+    "python3 (>= 3.11)",
+    "python3-click",
+    "python3-matplotlib",
+    "python3-numpy",
+    "python3-pyelftools",
+    "python3-rich",
+    "python3-scipy",
+    "python3-tomli-w",
+)
 PYTHON = "/usr/bin/python3"
 BUNDLED = ("google", "prometheus_client", "typer")
 
@@ -30,7 +39,9 @@ def check_fields(package: Path) -> list[str]:
 def check_files(root: Path) -> list[str]:
     held = [path.relative_to(root) for path in root.rglob("*") if not path.is_dir() or path.is_symlink()]
     faults = [f"{path}: a link, which leads out of the package" for path in held if (root / path).is_symlink()]
-    faults += [f"{path}: no place of ours" for path in held if not re.match(r"usr/(bin/numalloc$|lib/numalloc/|share/(man|doc)/)", str(path))]
+    faults += [
+        f"{path}: no place of ours" for path in held if not re.match(r"usr/(bin/numalloc$|lib/numalloc/|share/(man|doc)/)", str(path))
+    ]
     faults += [f"{path}: is written where the package is installed" for path in held if path.suffix == ".pyc"]
     folder = root / "usr/lib/numalloc"
     faults += [f"lacks {name}" for name in (*BUNDLED, "numalloc_tools/tables/options.def") if not (folder / name).exists()]

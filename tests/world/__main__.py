@@ -20,8 +20,12 @@ def main() -> int:
     parser.add_argument("--packages", action="store_true", help="install the rows' Debian packages, as root, and run nothing")
     parser.add_argument("--no-install", action="store_true", help="only what is installed already")
     parser.add_argument("--cache", type=Path, default=ROOT / "build/world", help="where what is fetched and found is kept")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the table of all results that are kept; without --quick "
-                        "and --only it is docs/compatibility.md")  # fmt: skip
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write the table of all results that are kept; without --quick and --only it is docs/compatibility.md",
+    )
     parser.add_argument("--report-only", action="store_true", help="run nothing, write the table")
     parser.add_argument("--list", action="store_true", help="the rows that would run")
     options = parser.parse_args()

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from matrix import events, install, report, run, settings, table, tree  # noqa: E402
+from matrix import events, install, report, run, settings, table, tree
 
 
 @pytest.fixture(scope="session")
@@ -66,9 +66,12 @@ def test_what_agrees_is_the_same(runner):
         ({"command": "env -u LD_PRELOAD sleep 2"}, "runs without the library: sleep"),
         ({"command": "echo x > f; " + ours("echo y > f"), "files": ["f"]}, "f is another file"),
         ({"command": "echo n " + "$((1 + ${#LIBRARY}))", "measures": [{"name": "n", "pattern": "n (\\d+)", "at_most": 1.5}]}, "n: "),
-        ({"command": "python3 -c \"import os, time; b = bytearray(60 << 20 if os.environ['LIBRARY'] else 1); time.sleep(2)\""}, "peak memory "),
+        (
+            {"command": "python3 -c \"import os, time; b = bytearray(60 << 20 if os.environ['LIBRARY'] else 1); time.sleep(2)\""},
+            "peak memory ",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_differs_is_told(runner, words, fault):
     result = runner.row(row(**words))
     assert result.verdict == run.DIFFERS
@@ -133,10 +136,12 @@ def test_the_end_of_the_run_ends_what_it_started(library, tmp_path):
     for name in ("matrix", "programs", "__main__.py"):
         (folder / name).symlink_to(Path(__file__).resolve().parent / name)
     (folder / "tables/x.toml").write_text('family = "x"\n[[program]]\nname = "x"\ncommand = "sleep 987 & sleep 987"\n')
-    driver = f"import sys, runpy; sys.path.insert(0, {str(folder)!r}); import matrix.table, pathlib; " \
-             f"matrix.table.rows.__defaults__ = (pathlib.Path({str(folder / 'tables')!r}),); " \
-             f"sys.argv[1:] = ['--library', {str(library)!r}, '--cache', {str(tmp_path / 'c')!r}, '--only', 'x']; " \
-             f"runpy.run_path({str(folder / '__main__.py')!r}, run_name='__main__')"  # fmt: skip
+    driver = (
+        f"import sys, runpy; sys.path.insert(0, {str(folder)!r}); import matrix.table, pathlib; "
+        f"matrix.table.rows.__defaults__ = (pathlib.Path({str(folder / 'tables')!r}),); "
+        f"sys.argv[1:] = ['--library', {str(library)!r}, '--cache', {str(tmp_path / 'c')!r}, '--only', 'x']; "
+        f"runpy.run_path({str(folder / '__main__.py')!r}, run_name='__main__')"
+    )
     world = subprocess.Popen([sys.executable, "-c", driver], stdout=subprocess.DEVNULL)
     sleepers: list[psutil.Process] = []
     deadline = time.monotonic() + 20

@@ -19,9 +19,7 @@ NOBODY = pwd.getpwnam("nobody")
 
 def numalloc(*arguments: object, around: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("NUMALLOC_", "LD_PRELOAD", "OMP_"))}
-    return subprocess.run(
-        [*around, *NUMALLOC, *map(str, arguments)], env=plain | environment, capture_output=True, text=True, timeout=120
-    )
+    return subprocess.run([*around, *NUMALLOC, *map(str, arguments)], env=plain | environment, capture_output=True, text=True, timeout=120)
 
 
 def doctor(*arguments: object, **options) -> dict[str, dict]:

@@ -17,9 +17,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def node(
-    number: int, cpus: str = "", memory: int = 64 * GIB, free: int | None = None, distance: str = "10", **more: str
-) -> dict[str, str]:
+def node(number: int, cpus: str = "", memory: int = 64 * GIB, free: int | None = None, distance: str = "10", **more: str) -> dict[str, str]:
     folder = f"sys/devices/system/node/node{number}"
     free = memory // 2 if free is None else free
     meminfo = "\n".join(
@@ -133,9 +131,7 @@ def one_node(root: Path, **more: str) -> Path:
 
 
 def many_nodes(root: Path, count: int) -> Path:
-    rows = [
-        " ".join("10" if a == b else str(12 + 4 * min(5, abs(a - b).bit_length())) for b in range(count)) for a in range(count)
-    ]
+    rows = [" ".join("10" if a == b else str(12 + 4 * min(5, abs(a - b).bit_length())) for b in range(count)) for a in range(count)]
     return machine(root, *(node(n, f"{n * 16}-{n * 16 + 15}", distance=rows[n]) for n in range(count)))
 
 

@@ -68,13 +68,21 @@ class WrittenPage:
 
     def content(self) -> bytes:
         names = b"\0".join(b"".join(name.encode() + b"\0" for name in part) for part in self.names)
-        node_bytes, class_bytes, process_bytes = (
-            beside + 8 * len(part) + self.extra for beside, part in zip((8, 8, 0), self.names)
-        )
+        node_bytes, class_bytes, process_bytes = (beside + 8 * len(part) + self.extra for beside, part in zip((8, 8, 0), self.names))
         content = self.magic + struct.pack(
-            "=IIIIIIQQQII", self.version, 64, len(self.nodes), node_bytes, len(self.classes), class_bytes,
-            self.start, self.sequence, self.updated_at, process_bytes, 0,
-        )  # fmt: skip
+            "=IIIIIIQQQII",
+            self.version,
+            64,
+            len(self.nodes),
+            node_bytes,
+            len(self.classes),
+            class_bytes,
+            self.start,
+            self.sequence,
+            self.updated_at,
+            process_bytes,
+            0,
+        )
         content += struct.pack("=I", len(names)) + names
         content += b"\0" * (-len(content) % 8)
         content += struct.pack(f"={len(self.process)}Q", *self.process) + b"\xff" * self.extra

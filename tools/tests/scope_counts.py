@@ -20,13 +20,19 @@ def run(node_of_cpu: list[int], cpus: list[dict], threads: list[dict] = (), **mo
     """A row for each CPU; its node is that of the CPU."""
     nodes = max(node_of_cpu) + 1
     return {
-        "version": 2, "machine": {"nodes": nodes, "node_of_cpu": node_of_cpu}, "window": "main", "sample": 1,
+        "version": 2,
+        "machine": {"nodes": nodes, "node_of_cpu": node_of_cpu},
+        "window": "main",
+        "sample": 1,
         "cpus": [{"cpu": number, **counts(nodes, **one)} for number, one in enumerate(cpus)],
         "threads": [{"thread": number, **counts(nodes, **one)} for number, one in enumerate(threads)],
-        "parties": {"program": party(nodes), "allocator": party(nodes)}, "symbols": [], "false_sharing": [],
-        "seconds_of_host": 2.0, "kernel": False,
+        "parties": {"program": party(nodes), "allocator": party(nodes)},
+        "symbols": [],
+        "false_sharing": [],
+        "seconds_of_host": 2.0,
+        "kernel": False,
         **more,
-    }  # fmt: skip
+    }
 
 
 def party(nodes: int, **given) -> dict:
@@ -40,9 +46,7 @@ def recorded(nodes: int = 4, lines: int = 1000, remote: int = 0) -> dict:
     for node in range(nodes):
         fills = [lines if node == home else 0 for home in range(nodes)]
         fills[1] += remote if node == 0 else 0
-        rows.append(
-            {"instructions": 100_000, "l1_misses": 5_000, "l2_misses": lines + 50, "fills": fills, "causes": {"cold": lines}}
-        )
+        rows.append({"instructions": 100_000, "l1_misses": 5_000, "l2_misses": lines + 50, "fills": fills, "causes": {"cold": lines}})
     found = run(list(range(nodes)), rows)
     found["parties"]["allocator"] = party(nodes, instructions=10_000, remote_fills=remote)
     found["symbols"] = [

@@ -28,10 +28,16 @@ class Terminal:
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 
         self.process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, preexec_fn=take_the_terminal,
+            command,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            preexec_fn=take_the_terminal,
             # Not the size that the tests' own runner has told everybody.
-            env={name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")} | {"TERM": "xterm-256color"} | environment,
-        )  # fmt: skip
+            env={name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+            | {"TERM": "xterm-256color"}
+            | environment,
+        )
 
     def resize(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

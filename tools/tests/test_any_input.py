@@ -36,27 +36,47 @@ from rich.console import Console
 
 # The same files in each run; without a folder for what was found.
 few = settings(
-    max_examples=60, deadline=None, derandomize=True, database=None,
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+)
 
 RESULTS = {
-    "format": results.FORMAT, "version": results.VERSION, "complete": True, "seconds": 3.5, "machine": {"cpus": 4, "nodes": 2},
-    "settings": {"scale": 1.0, "rounds": 2}, "allocators": [{"name": "glibc"}, {"name": "numalloc"}],
+    "format": results.FORMAT,
+    "version": results.VERSION,
+    "complete": True,
+    "seconds": 3.5,
+    "machine": {"cpus": 4, "nodes": 2},
+    "settings": {"scale": 1.0, "rounds": 2},
+    "allocators": [{"name": "glibc"}, {"name": "numalloc"}],
     "programs": [{"name": "larson", "standard_threads": 2}],
     "runs": [
-        {"program": "larson", "threads": 2, "allocator": name, "round": number, "status": "ok", "reason": "",
-         "figures": {"seconds": 1.5, "peak_bytes": 4096.0}}
-        for name in ("glibc", "numalloc") for number in (1, 2)
+        {
+            "program": "larson",
+            "threads": 2,
+            "allocator": name,
+            "round": number,
+            "status": "ok",
+            "reason": "",
+            "figures": {"seconds": 1.5, "peak_bytes": 4096.0},
+        }
+        for name in ("glibc", "numalloc")
+        for number in (1, 2)
     ],
-}  # fmt: skip
-PROGRAMS = {"program": [{"name": "one", "command": "true", "check": "done", "threads": [1, 2], "sizes": {"N": 3}, "metric": {"rate": "([0-9]+)/s"}}]}
+}
+PROGRAMS = {
+    "program": [{"name": "one", "command": "true", "check": "done", "threads": [1, 2], "sizes": {"N": 3}, "metric": {"rate": "([0-9]+)/s"}}]
+}
 LEVERS = {"allocator": "glibc", "threads": "default", "binding-only": False, "options": {"purge_delay": 0}}
 SPACE = {"allocators": ["glibc", "numalloc"], "threads": ["default"], "options": {"purge_delay": [0, 1000]}}
 PAPERS = {
-    "machine": {"cpus": 2, "nodes": 1, "processor": "P"}, "scale": 1.0, "paper": False,
+    "machine": {"cpus": 2, "nodes": 1, "processor": "P"},
+    "scale": 1.0,
+    "paper": False,
     "experiments": [{"id": "none", "runs": ["a"], "troubles": [""]}],
-}  # fmt: skip
+}
 JOURNAL = [
     {"format": FORMAT, "asked": {"rounds": 3}, "facts": {"seed": 1}},
     {"phase": "race", "stage": "s", "block": 0, "setting": {"allocator": "glibc"}, "run": {"seconds": 1.0}},
@@ -142,7 +162,12 @@ def values(with_null: bool):
     if with_null:
         alone.append(st.none())
     one = st.one_of(alone)
-    return st.one_of(one, st.lists(one, max_size=3), st.dictionaries(st.text(max_size=5), one, max_size=2), st.lists(st.lists(one, max_size=2), max_size=2))
+    return st.one_of(
+        one,
+        st.lists(one, max_size=3),
+        st.dictionaries(st.text(max_size=5), one, max_size=2),
+        st.lists(st.lists(one, max_size=2), max_size=2),
+    )
 
 
 @st.composite
@@ -220,16 +245,24 @@ def test_profiles_that_were_changed(tmp_path, data):
         whole.location.add(id=data.draw(number), mapping_id=data.draw(number)).line.add(function_id=data.draw(number))
         whole.function.add(id=data.draw(number), name=data.draw(st.integers(-1, 9)), filename=data.draw(number))
         whole.mapping.add(id=data.draw(number), filename=data.draw(number), build_id=data.draw(st.integers(-1, 9)))
-        whole.sample.add(location_id=[data.draw(number)], value=[1] * len(whole.sample_type)).label.add(key=data.draw(number), str=data.draw(number))
+        whole.sample.add(location_id=[data.draw(number)], value=[1] * len(whole.sample_type)).label.add(
+            key=data.draw(number), str=data.draw(number)
+        )
     whole.comment.extend(data.draw(st.lists(st.integers(0, 9), max_size=2)))
     check("profile", tmp_path, whole.SerializeToString())
 
 
 @few
-@given(names=st.binary(max_size=80), numbers=st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 4), min_size=8, max_size=8), tail=st.binary(max_size=200))
+@given(
+    names=st.binary(max_size=80),
+    numbers=st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 4), min_size=8, max_size=8),
+    tail=st.binary(max_size=200),
+)
 def test_any_page_of_statistics_is_a_page_or_none(names, numbers, tail):
     header, nodes, node_bytes, classes, class_bytes, process_bytes, length, _ = numbers
-    content = page.HEADER.pack(page.MAGIC, page.VERSION, header or page.HEADER.size, nodes, node_bytes, classes, class_bytes, 7, 2, 9, process_bytes)
+    content = page.HEADER.pack(
+        page.MAGIC, page.VERSION, header or page.HEADER.size, nodes, node_bytes, classes, class_bytes, 7, 2, 9, process_bytes
+    )
     assert page._parsed(content + struct.pack("=I", length or len(names)) + names + tail, 7) is None or nodes < 5
 
 
@@ -245,7 +278,9 @@ def test_any_machine_is_described(tmp_path_factory, data):
     root = machine(tmp_path_factory.mktemp("machine"), node(0, "0-1", distance="10 20"), node(1, "2-3", distance="20 10"))
     files = sorted(path for path in root.rglob("*") if path.is_file())
     for path in data.draw(st.lists(st.sampled_from(files), min_size=1, max_size=4)):
-        path.write_bytes(data.draw(st.binary(max_size=20) | st.text(alphabet="0123456789-,: kBNodeMemTotal\n", max_size=30).map(str.encode)))
+        path.write_bytes(
+            data.draw(st.binary(max_size=20) | st.text(alphabet="0123456789-,: kBNodeMemTotal\n", max_size=30).map(str.encode))
+        )
     found = facts.read(Files(root))
     assert json.dumps(found.as_json())
     text.show(found, Console(file=io.StringIO()))

@@ -59,10 +59,17 @@ def tree(tmp_path_factory) -> Path:
     (release / "bench").mkdir(parents=True)
     (folder / "bench").mkdir()
     rows = [
-        {"name": name, "family": "good" if name in ("small", "large") else "bad", "description": "tests", "source": "here",
-         "threads": [1, 2], "standard_threads": 2, "paper": name in ("small", "hangs")}
+        {
+            "name": name,
+            "family": "good" if name in ("small", "large") else "bad",
+            "description": "tests",
+            "source": "here",
+            "threads": [1, 2],
+            "standard_threads": 2,
+            "paper": name in ("small", "hangs"),
+        }
         for name in [*PROGRAMS, "unbuilt"]
-    ]  # fmt: skip
+    ]
     (folder / "bench/programs.json").write_text(json.dumps({"programs": rows}))
     first = compiled(PROGRAM, release / "bench/small")
     for name in PROGRAMS[1:]:
@@ -86,9 +93,20 @@ def bench(tree: Path, *arguments: str) -> subprocess.CompletedProcess:
 def results(tree):
     """Two good programs under four allocators."""
     done = bench(
-        tree, "--only", "good", "--allocators", "numalloc,glibc,glibc+binding", "--allocator", "other=build/release/other.so",
-        "--rounds", "2", "--threads", "1,2", "--json", "good.json",
-    )  # fmt: skip
+        tree,
+        "--only",
+        "good",
+        "--allocators",
+        "numalloc,glibc,glibc+binding",
+        "--allocator",
+        "other=build/release/other.so",
+        "--rounds",
+        "2",
+        "--threads",
+        "1,2",
+        "--json",
+        "good.json",
+    )
     assert done.returncode == 0, done.stderr
     return read(tree / "good.json")
 
@@ -139,9 +157,22 @@ def test_papers_sizes_are_for_those_that_have_them(tree):
 def test_what_goes_wrong_is_a_row_that_says_so(tree):
     (tree / "cut.so").write_bytes((tree / "build/release/aborts.so").read_bytes()[:512])
     done = bench(
-        tree, "--only", "bad", "--allocators", "glibc", "--allocator", "aborts=build/release/aborts.so",
-        "--allocator", "cut=cut.so", "--rounds", "1", "--limit", "0.5", "--json", "bad.json",
-    )  # fmt: skip
+        tree,
+        "--only",
+        "bad",
+        "--allocators",
+        "glibc",
+        "--allocator",
+        "aborts=build/release/aborts.so",
+        "--allocator",
+        "cut=cut.so",
+        "--rounds",
+        "1",
+        "--limit",
+        "0.5",
+        "--json",
+        "bad.json",
+    )
     assert done.returncode == 0, done.stderr
     rows = {(run.program, run.allocator): run for run in read(tree / "bad.json").runs}
     assert len(rows) == 5 * 3, "none is tried again"
@@ -168,7 +199,9 @@ def test_report_is_made(tree, results):
     text = (tree / "report/results.md").read_text()
     assert "| small/1 |" in text and "| large/2 |" in text and "![Time, normalised to glibc](time.svg)" in text
     assert "| 1 (2 programs) |" in text and "(speedup.svg)" in text
-    assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace("https://matplotlib.org", "").replace("http://creativecommons.org", ""), "nothing is fetched"
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace("https://matplotlib.org", "").replace(
+        "http://creativecommons.org", ""
+    ), "nothing is fetched"
 
 
 def test_figures_of_the_same_results_have_the_same_bytes(tree, results):
@@ -219,8 +252,11 @@ def test_interrupted_run_keeps_what_is_done(tree, by):
     output = tree / "kept.json"
     process = subprocess.Popen(
         command("--only", "small,hangs", "--allocators", "glibc,numalloc", "--rounds", "3", "--json", str(output)),
-        cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=tree,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     time.sleep(0.5)
     for _ in range(200):
         if children_named("hangs"):
@@ -263,7 +299,10 @@ def text_of(path: Path) -> str:
         (["report", "good.json", "--notes", "/nowhere/x.md"], "--notes: /nowhere/x.md cannot be read"),
         (["--threads", "two"], "accepted: numbers such as 1,2,4, or all"),
         (["--paper", "--quick"], "--paper: takes minutes a run; accepted: without --quick and --lab"),
-        (["--paper", "--only", "large"], "--paper: large has no other sizes; accepted: --only analytics, point-clusters, ray-casting or multigrid"),
+        (
+            ["--paper", "--only", "large"],
+            "--paper: large has no other sizes; accepted: --only analytics, point-clusters, ray-casting or multigrid",
+        ),
         (["--scale", "0"], "accepted: more than 0"),
         (["--baseline", "tcmalloc", "--allocators", "numalloc"], "--baseline: 'tcmalloc' is not measured"),
         (["--ablations", "--allocators", "glibc"], "--ablations is about numalloc alone"),

@@ -29,7 +29,9 @@ def tree(tmp_path_factory) -> Path:
     for name in ("libnumalloc.so", "libnumalloc-binding.so"):
         output = folder / "build/release" / name
         subprocess.run([compiler, "-x", "c", "-", "-shared", "-fPIC", "-o", output], input="int changes_nothing;", text=True, check=True)
-    subprocess.run([compiler, "-x", "c", "-", "-o", folder / "build/release/bench/one"], input="int main(void) { return 0; }", text=True, check=True)
+    subprocess.run(
+        [compiler, "-x", "c", "-", "-o", folder / "build/release/bench/one"], input="int main(void) { return 0; }", text=True, check=True
+    )
     (folder / "build/release/bench/libleft_out.so").write_bytes(b"\x7fELF")
     (folder / "bench").mkdir()
     row = {"name": "one", "family": "f", "description": "d", "source": "s", "threads": [1], "standard_threads": 1}
@@ -53,9 +55,16 @@ def test_bundle_has_what_its_script_needs(tree, tmp_path, ending):
     top = tmp_path / "numalloc-bundle"
     there = {path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file()}
     assert there >= {
-        "run.sh", "README.txt", "bundle.json", "build/release/libnumalloc.so", "build/release/libnumalloc-binding.so",
-        "build/release/bench/one", "bench/programs.json", "bench/real/applications.toml", "include/numalloc/options.def",
-    }  # fmt: skip
+        "run.sh",
+        "README.txt",
+        "bundle.json",
+        "build/release/libnumalloc.so",
+        "build/release/libnumalloc-binding.so",
+        "build/release/bench/one",
+        "bench/programs.json",
+        "bench/real/applications.toml",
+        "include/numalloc/options.def",
+    }
     assert "build/release/bench/libleft_out.so" not in there
     assert not (top / "tools/src/link").is_symlink() and (top / "tools/src/link").read_text()
     sums = dict(reversed(line.split("  ")) for line in (top / "SHA256SUMS").read_text().splitlines())
@@ -98,9 +107,11 @@ def test_what_is_no_result_is_refused(results, tmp_path):
         tar.addfile(entry, io.BytesIO(b"text"))
     (tmp_path / "empty").mkdir()
     for name, said in (
-        ("none", "does not exist"), ("text.tar.gz", "is no archive"), ("outside.tar.gz", "not a plain file below its folder"),
+        ("none", "does not exist"),
+        ("text.tar.gz", "is no archive"),
+        ("outside.tar.gz", "not a plain file below its folder"),
         ("empty", "papers.json cannot be read"),
-    ):  # fmt: skip
+    ):
         done = numalloc("read-bundle", name, "--output", "back", folder=tmp_path)
         assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
     assert not (tmp_path.parent / "outside").exists() and not (tmp_path / "outside").exists()

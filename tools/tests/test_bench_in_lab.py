@@ -56,7 +56,10 @@ def verdict(said: dict, status: int = 0, name: str = "x") -> tuple:
 
 def test_what_a_run_is_taken_for():
     assert verdict(GOOD)[0] == "ok" and verdict(GOOD)[2]["remote_percent"] == 20
-    assert verdict(GOOD | {"allocator": "/usr/lib/libjemalloc.so.2"})[:2] == ("not loaded", "its malloc was that of /usr/lib/libjemalloc.so.2")
+    assert verdict(GOOD | {"allocator": "/usr/lib/libjemalloc.so.2"})[:2] == (
+        "not loaded",
+        "its malloc was that of /usr/lib/libjemalloc.so.2",
+    )
     assert verdict(GOOD | {"check": "more than can be watched"})[0] == "wrong"
     assert verdict(GOOD, status=1)[:2] == ("failed", "it ended with status 1; it last said: it said why")
     assert verdict(GOOD | {"allocator": "/lib/libc.so.6"}, name="glibc+binding")[0] == "ok"

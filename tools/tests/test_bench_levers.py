@@ -14,8 +14,11 @@ GLIBC = Allocator("glibc")
 def test_all_combinations_are_variants():
     found, _ = levers.variants([GLIBC], levers.parsed(["memory=default,first-touch", "huge_pages=default,off"]))
     assert [one.name for one in found] == [
-        "glibc", "glibc@huge_pages=off", "glibc@memory=first-touch", "glibc@memory=first-touch,huge_pages=off"
-    ]  # fmt: skip
+        "glibc",
+        "glibc@huge_pages=off",
+        "glibc@memory=first-touch",
+        "glibc@memory=first-touch,huge_pages=off",
+    ]
 
 
 def test_huge_pages_are_off_in_the_program_alone():
@@ -33,12 +36,15 @@ def test_what_an_allocator_cannot_do_is_its_reason():
     assert "binds its threads already" in bound.missing
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("colour=red", "'colour=red' is not understood; accepted: each of threads, memory"),
-    ("memory", "is not understood"),
-    ("memory=far", "'far' is unknown; accepted for memory: default, first-touch"),
-    ("threads=many", "'many' is unknown; accepted for threads: default, none, sparse, dense"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("colour=red", "'colour=red' is not understood; accepted: each of threads, memory"),
+        ("memory", "is not understood"),
+        ("memory=far", "'far' is unknown; accepted for memory: default, first-touch"),
+        ("threads=many", "'many' is unknown; accepted for threads: default, none, sparse, dense"),
+    ],
+)
 def test_bad_levers_are_refused(text, said):
     with pytest.raises(Problem) as refused:
         levers.parsed([text])

@@ -45,14 +45,17 @@ def test_program_is_built_prepared_run_measured_and_checked(tmp_path, monkeypatc
     assert one.run(PLAIN, Work(1, 0.5, limit=60, paper=True)).stdout.split()[1] == "2500"
 
 
-@pytest.mark.parametrize(("change", "status", "reason"), [
-    (("check = '^rounds", "check = '^circles"), "wrong", "it did not print '^circles"),
-    (("in (", "under ("), "wrong", "it did not print its seconds"),
-    (("grep -q here", "grep -q there"), "wrong", "ended with status 1"),
-    (("echo here > input", "exit 7"), "failed", "prepare: 'exit 7' ended with status 7"),
-    (("$BUILT/work.py $ROUNDS", "$BUILT/none.py $ROUNDS"), "failed", "python3 ended with status 2"),
-    (('build = [', 'build = ["echo no compiler; false", '), "failed", "build: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "status", "reason"),
+    [
+        (("check = '^rounds", "check = '^circles"), "wrong", "it did not print '^circles"),
+        (("in (", "under ("), "wrong", "it did not print its seconds"),
+        (("grep -q here", "grep -q there"), "wrong", "ended with status 1"),
+        (("echo here > input", "exit 7"), "failed", "prepare: 'exit 7' ended with status 7"),
+        (("$BUILT/work.py $ROUNDS", "$BUILT/none.py $ROUNDS"), "failed", "python3 ended with status 2"),
+        (("build = [", 'build = ["echo no compiler; false", '), "failed", "build: "),
+    ],
+)
 def test_what_goes_wrong_is_said(tmp_path, monkeypatch, change, status, reason):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert change[0] in COUNTS
@@ -71,7 +74,9 @@ def test_line_of_json_has_all_figures(tmp_path, check, status):
 
 
 def test_server_is_started_awaited_loaded_and_stopped(tmp_path):
-    [one] = read(tmp_path, r"""
+    [one] = read(
+        tmp_path,
+        r"""
 name = "pages"
 server = "python3 -m http.server --bind 127.0.0.1 $PORT"
 prepare = ["echo content > page"]
@@ -83,7 +88,8 @@ print('20 a second')" '''
 stop = "SIGINT"
 metric = { rate = '^(\d+) a second' }
 check = '^content'
-""")
+""",
+    )
     ended = one.run(PLAIN, Work(1, 1.0, limit=60))
     assert (ended.status, ended.reason) == ("ok", "")
     assert ended.figures["seconds"] == pytest.approx(1 / 20)
@@ -92,24 +98,27 @@ check = '^content'
 GOOD = 'name = "one"\ncommand = "true"\nverify = "true"\n'
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    (GOOD + "colour = 3", "one: 'colour' is unknown; accepted: name, family"),
-    (GOOD + "threads = [0]", "one: threads is [0]; accepted: a list of numbers from 1 to 10000"),
-    (GOOD + "check = '('", "one: check is '('; accepted: a regular expression"),
-    (GOOD + "metric = { rate = 'x' }", "accepted: \"wall\", \"json\", or { seconds"),
-    (GOOD + "sizes = { RUN = 3 }", "one: sizes is {'RUN': 3}; accepted: a table of whole numbers above 0 by names in capitals"),
-    (GOOD + "sizes = { A = 3 }\npaper = { B = 3 }", "'A' is in one of sizes and paper"),
-    (GOOD + "stop = 'SIGNOTHING'", "accepted: a signal such as SIGTERM"),
-    (GOOD + 'server = "true"', "both of command and server"),
-    ('name = "one"\ncheck = "a"', "neither of command and server"),
-    ('name = "one"\nserver = "true"\ncheck = "a"\nready = "true"', "load is missing; accepted: server, ready and load together"),
-    (GOOD + 'load = "true"', "load is for a server"),
-    ('name = "one"\ncommand = "true"', "nothing says whether its data were right; accepted: check, verify or both"),
-    ('name = "Large"\ncommand = "true"', "Large: name is 'Large'; accepted: small letters, digits and -"),
-    ('command = "true"\ncheck = "a"', "program 1: it has no name"),
-    (GOOD + f"[[program]]\n{GOOD}", "'one' is not free"),
-    ("name = ", "is not TOML"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD + "colour = 3", "one: 'colour' is unknown; accepted: name, family"),
+        (GOOD + "threads = [0]", "one: threads is [0]; accepted: a list of numbers from 1 to 10000"),
+        (GOOD + "check = '('", "one: check is '('; accepted: a regular expression"),
+        (GOOD + "metric = { rate = 'x' }", 'accepted: "wall", "json", or { seconds'),
+        (GOOD + "sizes = { RUN = 3 }", "one: sizes is {'RUN': 3}; accepted: a table of whole numbers above 0 by names in capitals"),
+        (GOOD + "sizes = { A = 3 }\npaper = { B = 3 }", "'A' is in one of sizes and paper"),
+        (GOOD + "stop = 'SIGNOTHING'", "accepted: a signal such as SIGTERM"),
+        (GOOD + 'server = "true"', "both of command and server"),
+        ('name = "one"\ncheck = "a"', "neither of command and server"),
+        ('name = "one"\nserver = "true"\ncheck = "a"\nready = "true"', "load is missing; accepted: server, ready and load together"),
+        (GOOD + 'load = "true"', "load is for a server"),
+        ('name = "one"\ncommand = "true"', "nothing says whether its data were right; accepted: check, verify or both"),
+        ('name = "Large"\ncommand = "true"', "Large: name is 'Large'; accepted: small letters, digits and -"),
+        ('command = "true"\ncheck = "a"', "program 1: it has no name"),
+        (GOOD + f"[[program]]\n{GOOD}", "'one' is not free"),
+        ("name = ", "is not TOML"),
+    ],
+)
 def test_bad_file_is_refused_with_a_line(tmp_path, text, said):
     with pytest.raises(Problem) as refused:
         read(tmp_path, text)
@@ -155,5 +164,7 @@ def test_command_line_runs_only_them(tmp_path):
 
 
 def test_document_has_the_table():
-    assert markdown() in (ROOT / "docs/programs.md").read_text(), "docs/programs.md: python3 -c 'from numalloc_tools.bench.manifest.keys import markdown; print(markdown())'"
+    assert markdown() in (ROOT / "docs/programs.md").read_text(), (
+        "docs/programs.md: python3 -c 'from numalloc_tools.bench.manifest.keys import markdown; print(markdown())'"
+    )
     assert set(TABLE) >= {"build", "command", "metric", "check", "threads"}

@@ -67,7 +67,9 @@ def test_words_are_of_this_machine_and_the_callers_wishes(tmp_path):
     words = runs.words(CALL, how(tmp_path, scale=0.5, rounds=2, allocators="numalloc,glibc"))
     assert words[:5] == ["bench", "--only", "a", "--threads", "1,2,4,6"]
     assert " ".join(words).count("--rounds 2") == " ".join(words).count("--allocators numalloc,glibc") == 1
-    own = runs.words(Call("few", "bench", ("--only", "a"), own_allocators=True, own_rounds=True), how(tmp_path, rounds=2, allocators="glibc"))
+    own = runs.words(
+        Call("few", "bench", ("--only", "a"), own_allocators=True, own_rounds=True), how(tmp_path, rounds=2, allocators="glibc")
+    )
     assert "--rounds" not in own and "--allocators" not in own
 
 
@@ -111,7 +113,10 @@ def test_interrupted_run_has_time_to_keep_what_it_has(tmp_path):
 
 def results(names, *rows) -> Results:
     """Rows: program, threads, allocator, round, seconds."""
-    found = [Run(program, threads, name, number, "ok", "", {"seconds": value, "peak": 4 * value, "asked": value}) for program, threads, name, number, value in rows]
+    found = [
+        Run(program, threads, name, number, "ok", "", {"seconds": value, "peak": 4 * value, "asked": value})
+        for program, threads, name, number, value in rows
+    ]
     return Results({}, {}, [{"name": name} for name in names], [], found)
 
 
@@ -126,9 +131,13 @@ def shown(one, content):
 def test_views():
     content = results(
         ["glibc", "glibc+binding", "numalloc"],
-        *[("a", threads, name, number, value / threads * number)
-          for threads in (1, 4) for number in (1, 2) for name, value in (("glibc", 8.0), ("glibc+binding", 4.0), ("numalloc", 2.0))],
-    )  # fmt: skip
+        *[
+            ("a", threads, name, number, value / threads * number)
+            for threads in (1, 4)
+            for number in (1, 2)
+            for name, value in (("glibc", 8.0), ("glibc+binding", 4.0), ("numalloc", 2.0))
+        ],
+    )
     ratios = shown(experiment("ratio"), content)
     assert ratios["a/4"] == {"glibc": 1, "glibc+binding": 0.5, "numalloc": 0.25}
     assert ratios["geometric mean of 2"]["numalloc"] == 0.25

@@ -84,8 +84,13 @@ def planned(clock: Clock, costs: dict[str, float], rounds: int, seconds: float |
 def test_rounds_are_rotated(monkeypatch):
     runs = list(planned(Clock(monkeypatch), {"a": 1.0}, 2, None))
     assert [(run.round, run.allocator) for run in runs] == [
-        (0, "glibc"), (0, "numalloc"), (1, "numalloc"), (1, "glibc"), (2, "glibc"), (2, "numalloc"),
-    ]  # fmt: skip
+        (0, "glibc"),
+        (0, "numalloc"),
+        (1, "numalloc"),
+        (1, "glibc"),
+        (2, "glibc"),
+        (2, "numalloc"),
+    ]
 
 
 def test_budget_ends_with_a_whole_round(monkeypatch):
@@ -130,10 +135,15 @@ def test_time_left_knows_which_programs_are_still_to_come(monkeypatch):
 @pytest.mark.parametrize(
     ("line", "status"),
     [
-        ('{"seconds": 1, "check": "ok"}', "ok"), ('{"seconds": 1, "check": "bad"}', "wrong"), ('{"check": "ok"}', "wrong"),
-        ("done", "wrong"), ("", "wrong"), ("[]", "wrong"), ('{"seconds": 1}', "wrong"),
+        ('{"seconds": 1, "check": "ok"}', "ok"),
+        ('{"seconds": 1, "check": "bad"}', "wrong"),
+        ('{"check": "ok"}', "wrong"),
+        ("done", "wrong"),
+        ("", "wrong"),
+        ("[]", "wrong"),
+        ('{"seconds": 1}', "wrong"),
     ],
-)  # fmt: skip
+)
 def test_programs_must_say_that_their_data_were_right(line, status):
     assert judged(Ended({}, stdout=f"chatter\n{line}\n" if line else "")).status == status
 
@@ -172,8 +182,12 @@ def test_ablations_come_from_the_table_of_options(tmp_path, monkeypatch):
     library = tmp_path / "build/release/libnumalloc.so"
     found = ablations.variants(Allocator("numalloc", (library,)))
     assert [one.name for one in found] == [
-        "numalloc:binding=saturate", "numalloc:binding=none", "numalloc:origin_aware=0", "numalloc:batch=2048", "numalloc:batch=512",
-    ]  # fmt: skip
+        "numalloc:binding=saturate",
+        "numalloc:binding=none",
+        "numalloc:origin_aware=0",
+        "numalloc:batch=2048",
+        "numalloc:batch=512",
+    ]
     assert found[2].variables() == {"NUMALLOC_ORIGIN_AWARE": "0"}
     with pytest.raises(Problem, match=r"options\.def is in no include folder"):
         ablations.table(type(library)("/nowhere/libnumalloc.so"))
@@ -269,8 +283,17 @@ def told(*rows, names, lab=()) -> str:
     """The Markdown of these rows, which have memory too."""
     found = results(*rows, names=names)
     found.runs += lab
-    found.machine = {"processor": "P", "cpus": 2, "memory_bytes": 4 << 30, "nodes": 1, "system": "S", "kernel": "6", "libc": "glibc 2",
-                     "huge_pages": "always [madvise] never", "load_at_start": 0.0}  # fmt: skip
+    found.machine = {
+        "processor": "P",
+        "cpus": 2,
+        "memory_bytes": 4 << 30,
+        "nodes": 1,
+        "system": "S",
+        "kernel": "6",
+        "libc": "glibc 2",
+        "huge_pages": "always [madvise] never",
+        "load_at_start": 0.0,
+    }
     found.settings |= {"started": "today", "scale": 1.0}
     found.allocators = [{"name": name, "version": "1"} for name in names]
     found.complete = True
@@ -279,8 +302,11 @@ def told(*rows, names, lab=()) -> str:
 
 def test_markdown_names_who_is_ahead_and_what_is_behind():
     names = ("glibc", "numalloc", "mimalloc", "numalloc:thp=on")
-    rows = [(program, name, 1, value) for program, values in {"a": (4.0, 1.0, 2.0, 0.5), "b": (1.0, 1.5, 1.2, 1.5), "c": (1.0, 1.02, 2.0, 1.02)}.items()
-            for name, value in zip(names, values, strict=True)]  # fmt: skip
+    rows = [
+        (program, name, 1, value)
+        for program, values in {"a": (4.0, 1.0, 2.0, 0.5), "b": (1.0, 1.5, 1.2, 1.5), "c": (1.0, 1.02, 2.0, 1.02)}.items()
+        for name, value in zip(names, values, strict=True)
+    ]
     text = told(*rows, ("d", "glibc", 1, 1.0), ("d", "numalloc", 1, "crash"), names=names)
     # sqrt3: (1/4 * 1.5 * 1.02) ** (1/3), beside the best of each: (1/2 * 1.5 * 1.02) ** (1/3)
     assert "| **numalloc** | **0.726** |" in text

@@ -66,7 +66,14 @@ def test_client_that_fails_is_a_failed_run(tmp_path, libraries):
         raise server.LoadFailed("the client saw another value")
 
     ended = server.served(
-        ["sleep", "60"], Allocator("other", (libraries["nothing"],)), Work(1, TINY, limit=60), tmp_path, lambda: True, load, None,
-        lambda running: None, expected=(0,),
-    )  # fmt: skip
+        ["sleep", "60"],
+        Allocator("other", (libraries["nothing"],)),
+        Work(1, TINY, limit=60),
+        tmp_path,
+        lambda: True,
+        load,
+        None,
+        lambda running: None,
+        expected=(0,),
+    )
     assert (ended.status, ended.reason) == ("failed", "the client saw another value")

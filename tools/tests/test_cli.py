@@ -47,8 +47,10 @@ def test_a_command_loads_no_other_command():
     loaded = "print(*(name for name in sys.modules if name.startswith('numalloc_tools.')))"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; from numalloc_tools.cli import made; made(['--debug', 'run', 'stat']); {loaded}"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert [name for name in done.stdout.split() if name.endswith("command")] == ["numalloc_tools.run.command"]
 
 

@@ -13,9 +13,7 @@ from numalloc_tools.demo.measurement import Figure, Run, summary
 
 def numalloc(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
     code = "from numalloc_tools.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments], env=os.environ | environment, capture_output=True, text=True
-    )
+    return subprocess.run([sys.executable, "-c", code, *arguments], env=os.environ | environment, capture_output=True, text=True)
 
 
 def test_numa_maps_are_summed_by_node_without_files():
@@ -81,9 +79,7 @@ def test_program_runs(program, tmp_path):
     maps = open("/proc/self/maps").read().split()
     libc = next(word for word in maps if os.path.basename(word).startswith("libc.so"))
     output = tmp_path / "result.json"
-    done = numalloc(
-        "demo", "--program", program, "--rounds", "1", "--requests", "200", "--library", libc, "--json", str(output)
-    )
+    done = numalloc("demo", "--program", program, "--rounds", "1", "--requests", "200", "--library", libc, "--json", str(output))
     assert done.returncode == 0, done.stderr
     assert "settled" in done.stdout
     runs = json.loads(output.read_text())["runs"]

@@ -29,10 +29,7 @@ STATUS, MEMINFO, LIMITS = "proc/self/status", "proc/meminfo", "proc/self/limits"
 
 
 def limits(name: str, value: int) -> str:
-    return (
-        f"Limit                     Soft Limit           Hard Limit           Units\n{name:<26}{value:<21}unlimited           "
-        " bytes"
-    )
+    return f"Limit                     Soft Limit           Hard Limit           Units\n{name:<26}{value:<21}unlimited            bytes"
 
 
 @pytest.mark.parametrize(
@@ -190,9 +187,7 @@ def test_seccomp_that_refuses_mbind_is_found(action, answer):
     assert "call-sched_setaffinity" not in found
     several = len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) > 1
     assert found["call-mbind"]["severity"] == ("bad" if several else "note")
-    shown = {
-        one["call"]: one["answer"] for one in json.loads(numalloc("topology", "--json", around=around).stdout)["permissions"]
-    }
+    shown = {one["call"]: one["answer"] for one in json.loads(numalloc("topology", "--json", around=around).stdout)["permissions"]}
     assert shown["mbind"] == ("killed" if action == "KILL" else "refused") and shown["move_pages"] == "allowed"
 
 
@@ -251,10 +246,17 @@ def changed(at: int, words: bytes) -> bytes:
 
 @pytest.mark.parametrize(
     "content",
-    [b"\x7fELF", b"\x7fELF" + bytes(60), b"\x7fELF\x02\x01\x01" + b"\xff" * 200, b"plain words",
-     changed(32, b"\xff" * 8), changed(32, b"\x40" + bytes(5) + b"\x5e\x00"), changed(40, b"\xff" * 8)],
+    [
+        b"\x7fELF",
+        b"\x7fELF" + bytes(60),
+        b"\x7fELF\x02\x01\x01" + b"\xff" * 200,
+        b"plain words",
+        changed(32, b"\xff" * 8),
+        changed(32, b"\x40" + bytes(5) + b"\x5e\x00"),
+        changed(40, b"\xff" * 8),
+    ],
     ids=["magic", "zeros", "ones", "text", "segments", "far segments", "sections"],
-)  # fmt: skip
+)
 def test_broken_programs_are_one_line(tmp_path, content):
     program = tmp_path / "broken"
     program.write_bytes(content)
@@ -274,9 +276,7 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     waits = tmp_path / "proc/meminfo"
     waits.unlink()
     os.mkfifo(waits)
-    process = subprocess.Popen(
-        [*NUMALLOC, "doctor", "--root", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([*NUMALLOC, "doctor", "--root", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with waits.open("w"):  # opens when the other end is opened
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=30)

@@ -139,9 +139,7 @@ def test_other_preloaded_malloc_is_named(tmp_path):
     assert of_program(program, LD_PRELOAD=other)["library"]["severity"] == "ok", "ours comes before what is there already"
 
 
-@pytest.mark.parametrize(
-    ("flag", "name"), [("address", "AddressSanitizer"), ("thread", "ThreadSanitizer"), ("leak", "LeakSanitizer")]
-)
+@pytest.mark.parametrize(("flag", "name"), [("address", "AddressSanitizer"), ("thread", "ThreadSanitizer"), ("leak", "LeakSanitizer")])
 def test_sanitizers_are_left_alone(tmp_path, flag, name):
     found = of_program(build(tmp_path, USUAL, f"-fsanitize={flag}"))["sanitizer"]
     assert found["severity"] == "bad" and name in found["what"]
@@ -332,7 +330,7 @@ def test_process_with_a_stub_at_a_fixed_address_is_served(tmp_path):
 
 
 def test_process_of_32_bits_is_known(tmp_path):
-    source = "void _start(void) { for (;;) __asm__ volatile(\"int $0x80\" : : \"a\"(29)); }\n"  # pause
+    source = 'void _start(void) { for (;;) __asm__ volatile("int $0x80" : : "a"(29)); }\n'  # pause
     program = build(tmp_path, source, "-m32", "-nostdlib", "-static", "-ffreestanding")
     process = subprocess.Popen([program])
     try:
@@ -349,9 +347,7 @@ def test_static_process_is_known(tmp_path):
 
 
 def test_process_on_its_own_malloc_is_known(tmp_path):
-    with running(
-        build(tmp_path, OWN + WAITS.replace("#include <stdlib.h>\n", ""), "-fno-builtin"), LD_PRELOAD=str(LIBRARY)
-    ) as process:
+    with running(build(tmp_path, OWN + WAITS.replace("#include <stdlib.h>\n", ""), "-fno-builtin"), LD_PRELOAD=str(LIBRARY)) as process:
         found = doctor(process.pid)["own-malloc"]
     assert found["severity"] == "bad" and str(tmp_path) in found["what"]
 

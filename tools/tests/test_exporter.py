@@ -31,9 +31,11 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 def exporting(*arguments):
     """The running exporter and its address."""
     process = subprocess.Popen(
-        [*COMMAND, "exporter", "--port", "0", *map(str, arguments)], stderr=subprocess.PIPE, text=True,
+        [*COMMAND, "exporter", "--port", "0", *map(str, arguments)],
+        stderr=subprocess.PIPE,
+        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # ignored where tests run in the background
-    )  # fmt: skip
+    )
     try:
         said = process.stderr.readline()
         assert said.startswith("numalloc exporter: http://"), said
@@ -229,8 +231,10 @@ def asked(server: str, config: Path, folder: Path):
     with open(log, "wb") as output:
         process = subprocess.Popen(
             [server, f"--config.file={config}", f"--storage.tsdb.path={folder}/data", "--web.listen-address=127.0.0.1:0"],
-            stdout=output, stderr=output, cwd=folder,
-        )  # fmt: skip
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+        )
 
     def ask(query: str) -> list[dict]:
         deadline = time.monotonic() + 60

@@ -69,9 +69,13 @@ def test_distances():
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("10 20\n20 10\n20 20", "2 lines of 2"), ("10 20\n20 x", "whole numbers"), ("10 20\n300 10", "300 from node 1 to node 0"),
-     ("11 20\n20 10", "11 from node 0 to node 0")],
-)  # fmt: skip
+    [
+        ("10 20\n20 10\n20 20", "2 lines of 2"),
+        ("10 20\n20 x", "whole numbers"),
+        ("10 20\n300 10", "300 from node 1 to node 0"),
+        ("11 20\n20 10", "11 from node 0 to node 0"),
+    ],
+)
 def test_bad_distance_files(tmp_path, text, says):
     (tmp_path / "far").write_text(text)
     with pytest.raises(Problem, match=says):
@@ -121,9 +125,11 @@ def test_aarch64_counts_its_cpus_through():
     words = machine.qemu_arguments("max")
     nodes = [word for word in words if word.startswith("node,nodeid=")]
     assert nodes == [
-        "node,nodeid=0,memdev=memory0,cpus=0-1", "node,nodeid=1,memdev=memory1,cpus=2-4",
-        "node,nodeid=2,memdev=memory2", "node,nodeid=3,cpus=5-6",
-    ]  # fmt: skip
+        "node,nodeid=0,memdev=memory0,cpus=0-1",
+        "node,nodeid=1,memdev=memory1,cpus=2-4",
+        "node,nodeid=2,memdev=memory2",
+        "node,nodeid=3,cpus=5-6",
+    ]
     assert words[words.index("-smp") + 1] == "7"
 
 

@@ -46,7 +46,12 @@ def test_the_loaders_path(nowhere, monkeypatch):
 
 def test_what_comes_first(nowhere, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", str(nowhere / "libraries"))
-    for place in ("prefix/lib/libnumalloc.so", "libraries/libnumalloc.so", "site/numalloc_tools/lib/libnumalloc.so", "away/build/release/libnumalloc.so"):
+    for place in (
+        "prefix/lib/libnumalloc.so",
+        "libraries/libnumalloc.so",
+        "site/numalloc_tools/lib/libnumalloc.so",
+        "away/build/release/libnumalloc.so",
+    ):
         path = made(nowhere / place)
         assert preload.our_library(None) == path, f"{place} comes before those that were there"
 

@@ -124,10 +124,17 @@ def test_pprof_opens_it(recorded, leaky, tmp_path):
     go = shutil.which("go") or "/usr/local/go/bin/go"
     # Once with our names, once as the library wrote it: then pprof looks for them itself.
     raw = tmp_path / "raw.pb"
-    environment = {"LD_PRELOAD": f"{ROOT}/build/release/libnumalloc.so:libgcc_s.so.1", "NUMALLOC_PROFILE": "1", "NUMALLOC_PROFILE_FILE": str(raw)}
+    environment = {
+        "LD_PRELOAD": f"{ROOT}/build/release/libnumalloc.so:libgcc_s.so.1",
+        "NUMALLOC_PROFILE": "1",
+        "NUMALLOC_PROFILE_FILE": str(raw),
+    }
     subprocess.run([leaky], env=os.environ | environment, stdout=subprocess.DEVNULL)
+
     def pprof(*arguments: str) -> str:
-        text = subprocess.run([go, "tool", "pprof", *arguments], capture_output=True, text=True, env=os.environ | {"PPROF_TMPDIR": str(tmp_path)})
+        text = subprocess.run(
+            [go, "tool", "pprof", *arguments], capture_output=True, text=True, env=os.environ | {"PPROF_TMPDIR": str(tmp_path)}
+        )
         assert text.returncode == 0, text.stderr
         return text.stdout
 
@@ -165,9 +172,14 @@ def test_names_come_without_the_tools_too(recorded, monkeypatch):
 def test_interrupt_ends_the_program_and_shows_its_profile(leaky):
     main, other = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, "--sample", "1", "--on-signal", "--", str(leaky), "wait"], cwd=ROOT, stdin=other, stdout=other, stderr=other, start_new_session=True,
+        [*COMMAND, "--sample", "1", "--on-signal", "--", str(leaky), "wait"],
+        cwd=ROOT,
+        stdin=other,
+        stdout=other,
+        stderr=other,
+        start_new_session=True,
         preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
-    )  # fmt: skip
+    )
     os.close(other)
     said = b""
     deadline = time.monotonic() + 60

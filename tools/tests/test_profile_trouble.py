@@ -33,7 +33,9 @@ def built(folder: Path, before: str = "") -> Path:
     return program
 
 
-@pytest.mark.parametrize("name", ["ü€😀".encode(), b"l\xff", b"\xc0\xafl", b"\xed\xa0\x80l", b"\xf4\x90\x80\x80l", b"\xe2\x82l", b"l\xe2\x82"])
+@pytest.mark.parametrize(
+    "name", ["ü€😀".encode(), b"l\xff", b"\xc0\xafl", b"\xed\xa0\x80l", b"\xf4\x90\x80\x80l", b"\xe2\x82l", b"l\xe2\x82"]
+)
 def test_any_bytes_in_a_path_leave_a_profile(tmp_path, name):
     """The format's readers refuse a file with a text that is no UTF-8."""
     program = os.path.join(os.fsencode(tmp_path), name)

@@ -72,8 +72,12 @@ def test_it_becomes_the_program(tmp_path):
         script = 'echo $$ "$0" "$1"; cat; pwd; echo written >/proc/self/fd/$2; exit 7'
         process = subprocess.Popen(
             [*COMMAND, "sh", "-c", script, "a b", "--threads", str(more.fileno())],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path, pass_fds=[more.fileno()],
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            pass_fds=[more.fileno()],
+        )
         out, _ = process.communicate("from a pipe\n")
     assert out == f"{process.pid} a b --threads\nfrom a pipe\n{tmp_path}\n"
     assert process.returncode == 7

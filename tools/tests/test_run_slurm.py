@@ -58,8 +58,16 @@ def slurm(tmp_path_factory):
     names = {"host": socket.gethostname().split(".")[0], "folder": folder, "cpus": os.cpu_count()}
     (folder / "slurm.conf").write_text(CONFIGURATION.format(controller=free_port(), daemon=free_port(), **names))
     place = folder / "munge"
-    munge = ["munged", "-F", "-f", f"--key-file={key}", f"--socket={place / 'socket'}", f"--pid-file={place / 'pid'}",
-             f"--log-file={place / 'log'}", f"--seed-file={place / 'seed'}"]  # fmt: skip
+    munge = [
+        "munged",
+        "-F",
+        "-f",
+        f"--key-file={key}",
+        f"--socket={place / 'socket'}",
+        f"--pid-file={place / 'pid'}",
+        f"--log-file={place / 'log'}",
+        f"--seed-file={place / 'seed'}",
+    ]
     environment = os.environ | {"SLURM_CONF": str(folder / "slurm.conf")}
     started = []
     try:

@@ -41,9 +41,13 @@ class Terminal:
         self.ours, theirs = os.openpty()
         self.before = termios.tcgetattr(theirs)
         self.process = subprocess.Popen(
-            [*command, *words], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            [*command, *words],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
             preexec_fn=lambda: (signal.signal(signal.SIGINT, signal.SIG_DFL), ioctl(0, termios.TIOCSCTTY, 0)),
-        )  # fmt: skip
+        )
         os.close(theirs)
         self.shown = b""
         self.is_open = True
@@ -207,9 +211,12 @@ def test_signals_to_the_parent_reach_the_program(number):
     # Not sh, which may know no more than the names of old.
     script = f"trap 'echo got it; exit 9' {int(number)}; echo ready; while :; do sleep 0.05; done"
     process = subprocess.Popen(
-        [*COMMAND, "--report", "--", "bash", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*COMMAND, "--report", "--", "bash", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+    )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
     out, error = process.communicate(timeout=PATIENCE)

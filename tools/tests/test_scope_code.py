@@ -22,9 +22,12 @@ def parties(executed: list[tuple[str, int]], preloaded: list[str]) -> dict[str, 
     """`executed`: files, of each an address in it. At the first ten instructions ran, at the second thirty."""
     maps = [f"{base:x}-{base + 0x1000000:x} r-xp 00000000 00:00 1 {path}" for base, (path, _) in zip(BASES, executed)]
     raw = run([0], [{"remote_fills": 0, "remote_transfers": 0}]) | {
-        "code": [], "touched": [], "executed": [[base + at, count] for base, (_, at), count in zip(BASES, executed, (10, 30))],
-        "maps": "\n".join(maps), "objects": False,
-    }  # fmt: skip
+        "code": [],
+        "touched": [],
+        "executed": [[base + at, count] for base, (_, at), count in zip(BASES, executed, (10, 30))],
+        "maps": "\n".join(maps),
+        "objects": False,
+    }
     return {name: counts["instructions"] for name, counts in code.name(raw, preloaded)["parties"].items()}
 
 
@@ -37,8 +40,13 @@ def test_the_c_library_s_malloc_with_bound_threads(c_library, tmp_path):
 
 def test_the_kernel_is_a_party_where_it_is_counted():
     raw = run([0], [{"remote_fills": 0, "remote_transfers": 0}]) | {
-        "code": [], "touched": [], "executed": [[0xFFFFFFFF81000000, 7]], "maps": "", "objects": False, "kernel": True,
-    }  # fmt: skip
+        "code": [],
+        "touched": [],
+        "executed": [[0xFFFFFFFF81000000, 7]],
+        "maps": "",
+        "objects": False,
+        "kernel": True,
+    }
     found = code.name(raw, [])
     instructions = {name: counts["instructions"] for name, counts in found["parties"].items()}
     assert instructions == {"program": 0, "allocator": 0, "kernel": 7}
@@ -62,9 +70,12 @@ def test_lines_of_the_allocator_s_code_are_of_objects_or_its_own(c_library):
     kept = {"size": 8, "offset": 0, "thread": 1, "freed": False}
     raw = run([0], [{"remote_fills": 0, "remote_transfers": 0}]) | {
         "code": [{"at": where, "objects": of, **party(1, remote_fills=number, loads=1)} for where, of, number in lines],
-        "touched": [], "executed": [], "maps": f"{heap}\n{line}", "objects": True,
+        "touched": [],
+        "executed": [],
+        "maps": f"{heap}\n{line}",
+        "objects": True,
         "false_sharing": [{"line": "0x0", "first": "0x555555600010", "second": "0x8", "class": [None, kept]}],
-    }  # fmt: skip
+    }
     found = code.name(raw, [])
     assert {name: counts["remote_fills"] for name, counts in found["allocator_data"].items()} == {"objects": 5, "own": 7}
     assert found["parties"]["allocator"]["remote_fills"] == 12 and found["parties"]["program"]["remote_fills"] == 11

@@ -117,9 +117,7 @@ def test_a_comparison_runs_each_allocator_with_each_number_of_threads(library, t
     asked = []
 
     def counts_of(machine, job, told):
-        asked.append(
-            (job.environment.get("LD_PRELOAD", "").rpartition("/")[2], job.command, job.environment.get("LEVEL"), told.window)
-        )
+        asked.append((job.environment.get("LD_PRELOAD", "").rpartition("/")[2], job.command, job.environment.get("LEVEL"), told.window))
         if job.command[-1] == "4" and "LD_PRELOAD" not in job.environment:
             return "one line\nno memory"
         return recorded(remote=0 if job.environment.get("LD_PRELOAD") else 900)
@@ -127,10 +125,27 @@ def test_a_comparison_runs_each_allocator_with_each_number_of_threads(library, t
     monkeypatch.setattr(measure.launch, "run", made_up_machine(counts_of))
     written, drawn = tmp_path / "out.json", tmp_path / "out.html"
     status = numalloc(
-        "--compare", "glibc,numalloc", "--library", library, "--threads", "2,4", "--preset", "xeon-4x16", "-e", "LEVEL=3",
-        "--window", "markers",
-        "--json", str(written), "--html", str(drawn), "--", "./larson", "--threads", "{threads}",
-    )  # fmt: skip
+        "--compare",
+        "glibc,numalloc",
+        "--library",
+        library,
+        "--threads",
+        "2,4",
+        "--preset",
+        "xeon-4x16",
+        "-e",
+        "LEVEL=3",
+        "--window",
+        "markers",
+        "--json",
+        str(written),
+        "--html",
+        str(drawn),
+        "--",
+        "./larson",
+        "--threads",
+        "{threads}",
+    )
     assert status == 1, "a run failed"
     assert [(name, command[-1]) for name, command, _, _ in asked] == [
         ("", "2"),
@@ -141,9 +156,11 @@ def test_a_comparison_runs_each_allocator_with_each_number_of_threads(library, t
     assert {one[2:] for one in asked} == {("3", "markers")}
     content = json.loads(written.read_text())
     assert [(one["allocator"], one["threads"], one["reason"]) for one in content["runs"]] == [
-        ("glibc", 2, ""), ("numalloc", 2, ""),
-        ("glibc", 4, "it ended with status 1; it last said: no memory"), ("numalloc", 4, ""),
-    ]  # fmt: skip
+        ("glibc", 2, ""),
+        ("numalloc", 2, ""),
+        ("glibc", 4, "it ended with status 1; it last said: no memory"),
+        ("numalloc", 4, ""),
+    ]
     text = capsys.readouterr().out
     assert "glibc/4: it ended with status 1; it last said: no memory" in text and "numalloc/4" in text
     assert "<h1><b>numalloc</b> lab scope</h1>" in drawn.read_text()

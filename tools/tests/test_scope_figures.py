@@ -105,10 +105,17 @@ def test_bars_and_curves():
 
 
 def test_speedups_are_over_the_baseline_with_the_fewest_threads():
-    swept = {"larson": Results(MACHINE, ["x"], {}, [
-        Run(name, threads, work(1_000_000 // speed), MACHINE)
-        for name, threads, speed in (("glibc", 1, 1), ("glibc", 8, 4), ("numalloc", 1, 1), ("numalloc", 8, 8))
-    ])}  # fmt: skip
+    swept = {
+        "larson": Results(
+            MACHINE,
+            ["x"],
+            {},
+            [
+                Run(name, threads, work(1_000_000 // speed), MACHINE)
+                for name, threads, speed in (("glibc", 1, 1), ("glibc", 8, 4), ("numalloc", 1, 1), ("numalloc", 8, 8))
+            ],
+        )
+    }
     text = figures.markdown({}, swept, "m")
     assert "| larson | 1 threads | 8 threads |" in text and "| glibc | 1.0 | 4.0 |" in text and "| numalloc | 1.0 | 8.0 |" in text
 

@@ -22,9 +22,7 @@ def test_all_memory_is_equally_near():
         raw = run([0, 1], [{"instructions": 1_000_000, "fills": fills}, {}])
         return (
             model.modelled(Run("a", 0, raw, MACHINE).scope, host.near(MACHINE)).parts["instructions"]
-            + model.modelled(Run("a", 0, raw, MACHINE).scope, host.near(MACHINE)).parts[
-                "remote memory" if fills[1] else "local memory"
-            ]
+            + model.modelled(Run("a", 0, raw, MACHINE).scope, host.near(MACHINE)).parts["remote memory" if fills[1] else "local memory"]
         )
 
     assert of([0, 500]) == of([500, 0])

@@ -31,11 +31,20 @@ def test_instructions_alone():
 
 
 def test_every_level_has_its_latency():
-    found = modelled(cpus({
-        "instructions": 1e9, "l1_misses": 1_000, "l2_misses": 600, "llc_hits": 200,
-        "fills": [100, 40, 0, 0, 0, 20, 0, 0], "transfers": [10, 5, 0, 0, 0, 0, 0, 0], "causes": {"upgrade": 3},
-        "tlb": {"l1_misses": 50, "l2_misses": 20, "walk_lines_local": 7, "walk_lines_remote": 2},
-    }))  # fmt: skip
+    found = modelled(
+        cpus(
+            {
+                "instructions": 1e9,
+                "l1_misses": 1_000,
+                "l2_misses": 600,
+                "llc_hits": 200,
+                "fills": [100, 40, 0, 0, 0, 20, 0, 0],
+                "transfers": [10, 5, 0, 0, 0, 0, 0, 0],
+                "causes": {"upgrade": 3},
+                "tlb": {"l1_misses": 50, "l2_misses": 20, "walk_lines_local": 7, "walk_lines_remote": 2},
+            }
+        )
+    )
     parts = {name: 1e9 * value for name, value in found.parts.items()}
     assert parts["caches"] == pytest.approx((400 * 7 + 200 * 35) / 4)
     assert parts["local memory"] == pytest.approx(100 * 90 / 4)
@@ -73,9 +82,7 @@ def test_a_busy_memory_answers_later():
 def test_no_run_is_shorter_than_its_bandwidth_allows():
     one = modelled(run(EIGHT, [{"instructions": 1, "fills": on(number, 1e6)} for number in EIGHT]))
     narrow = hardware.named("xeon-8x16")
-    narrow = type(narrow)(
-        **{**{name: getattr(narrow, name) for name in narrow.as_json() if name != "nodes"}, "memory_per_package": 0.5}
-    )
+    narrow = type(narrow)(**{**{name: getattr(narrow, name) for name in narrow.as_json() if name != "nodes"}, "memory_per_package": 0.5})
     slow = modelled(run(EIGHT, [{"instructions": 1, "fills": on(number, 1e6)} for number in EIGHT]), narrow)
     assert slow.seconds > 1e6 * 64 / 0.5 * 1e-9 > one.seconds
     assert max(slow.memory_load) < 1
@@ -138,11 +145,14 @@ def test_nothing_at_all_takes_no_time():
 
 
 def test_sums_of_what_was_counted():
-    raw = run([0, 0, 1], [
-        {"instructions": 10, "fills": [3, 1], "transfers": [0, 2]},
-        {"instructions": 20, "fills": [2, 0], "tlb": {"l2_misses": 5}},
-        {"instructions": 30, "fills": [4, 0], "causes": {"false_sharing": 6}},
-    ])  # fmt: skip
+    raw = run(
+        [0, 0, 1],
+        [
+            {"instructions": 10, "fills": [3, 1], "transfers": [0, 2]},
+            {"instructions": 20, "fills": [2, 0], "tlb": {"l2_misses": 5}},
+            {"instructions": 30, "fills": [4, 0], "causes": {"false_sharing": 6}},
+        ],
+    )
     scope = counts.read(raw)
     assert scope.matrix.tolist() == [[5, 1], [4, 0]]
     assert (scope.fills, scope.remote_fills, scope.remote_share) == (10, 5, 0.5)

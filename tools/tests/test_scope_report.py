@@ -89,9 +89,7 @@ def test_json_holds_counts_and_model(two, tmp_path):
     assert content["format"] == "numalloc-scope" and content["machine"]["name"] == "xeon-4x16"
     glibc, _, failed = content["runs"]
     assert counts.read(glibc["counts"]).fills == 13_000
-    assert glibc["summary"]["remote_share"] == pytest.approx(9 / 13) and glibc["summary"]["memory_balance"] == pytest.approx(
-        10 / 3.25
-    )
+    assert glibc["summary"]["remote_share"] == pytest.approx(9 / 13) and glibc["summary"]["memory_balance"] == pytest.approx(10 / 3.25)
     assert glibc["modelled"]["seconds"] == glibc["summary"]["modelled_seconds"] > 0
     assert failed["reason"] and "counts" not in failed
 
@@ -108,9 +106,7 @@ class _Links(HTMLParser):
         if tag in ("script", "link", "img", "iframe", "object", "embed"):
             self.fetched.append((tag, given))
         self.fetched += [
-            (tag, value)
-            for name, value in given.items()
-            if name in ("src", "href", "xlink:href") and not value.startswith(("#", "data:"))
+            (tag, value) for name, value in given.items() if name in ("src", "href", "xlink:href") and not value.startswith(("#", "data:"))
         ]
 
 

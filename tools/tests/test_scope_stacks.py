@@ -28,9 +28,11 @@ def sample(at: int, *words: int, transfer: bool = False) -> dict:
     """At the first instruction of a function, where nothing of its own is on the stack yet."""
     bottom = 0x7FFE00000000
     return {
-        "at": f"{at:#x}", "transfer": transfer, "registers": [1, 2, bottom, 3, 4, 5, 6],
+        "at": f"{at:#x}",
+        "transfer": transfer,
+        "registers": [1, 2, bottom, 3, 4, 5, 6],
         "stack": struct.pack(f"<{len(words)}Q", *words).hex(),
-    }  # fmt: skip
+    }
 
 
 def named(c_library, samples: list[dict]) -> list[dict]:

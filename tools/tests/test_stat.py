@@ -64,8 +64,10 @@ def test_watch_counts_what_happens_a_second_and_ends_with_the_program():
     try:
         watching = subprocess.Popen(
             [*COMMAND, "stat", str(process.pid), "--json", "--watch", "0.3"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         lines = [json.loads(watching.stdout.readline()) for _ in range(3)]
     finally:
         process.kill()
@@ -91,9 +93,11 @@ def test_interrupt_ends_it_without_a_word():
     with program() as process:
         watching = subprocess.Popen(
             [*COMMAND, "stat", str(process.pid), "--json", "--watch", "10"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # ignored in the background
-        )  # fmt: skip
+        )
         watching.stdout.readline()
         watching.send_signal(signal.SIGINT)
         _, errors = watching.communicate(timeout=30)
@@ -197,9 +201,13 @@ def test_numa_maps_are_summed_by_node_policy_and_kind():
         3: NodeMemory(5 * page, 0, 0),
     }
     assert found.policies == {
-        "bind:1": 512 * page, "default": 352 * page, "prefer:3": 8 * page, "bind=static:0-1": 6 * page,
-        "prefer (many):0,3": 4 * page, "weighted interleave:0-2": 3 * page,
-    }  # fmt: skip
+        "bind:1": 512 * page,
+        "default": 352 * page,
+        "prefer:3": 8 * page,
+        "bind=static:0-1": 6 * page,
+        "prefer (many):0,3": 4 * page,
+        "weighted interleave:0-2": 3 * page,
+    }
     assert found.under_numalloc
 
 

@@ -18,6 +18,7 @@ from terminal import Terminal, plain
 # Each of them removes pages that others left behind, and makes some: one after the other.
 pytestmark = pytest.mark.xdist_group("statistics-pages")
 
+
 def test_page_is_read():
     with program() as process, WrittenPage(process.pid, start_of(process.pid), extra=16).written():
         seen = stat(process.pid)
@@ -39,14 +40,21 @@ def test_page_is_read():
 @pytest.mark.parametrize(
     "change",
     [
-        {"start": 1}, {"magic": b"NUMASTAX"}, {"version": 1}, {"version": 3}, {"sequence": 3}, {"updated_at": 0},
-        {"classes": [(9, 64, [1, 1, 1])]}, {"classes": [(0, 64, [1, 1, 1])] * 2}, {"extra": -8},
+        {"start": 1},
+        {"magic": b"NUMASTAX"},
+        {"version": 1},
+        {"version": 3},
+        {"sequence": 3},
+        {"updated_at": 0},
+        {"classes": [(9, 64, [1, 1, 1])]},
+        {"classes": [(0, 64, [1, 1, 1])] * 2},
+        {"extra": -8},
         {"names": (["small_live", "small_live", "spills"], CLASS_NAMES, PROCESS_NAMES)},
         {"names": (["\x1b[2Jx", "small live", "spills"], CLASS_NAMES, PROCESS_NAMES)},
         {"names": (["x" * 65, "small_live", "spills"], CLASS_NAMES, PROCESS_NAMES)},
     ],
     ids=lambda change: next(iter(change)),
-)  # fmt: skip
+)
 def test_page_that_does_not_fit_is_ignored(change):
     with program() as process:
         # Of another start it is a page that an earlier process left; it is also removed.

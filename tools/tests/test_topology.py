@@ -17,9 +17,7 @@ NUMALLOC = [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
 
 
 def numalloc(*arguments: object, around: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*around, *NUMALLOC, *map(str, arguments)], env=os.environ | environment, capture_output=True, text=True
-    )
+    return subprocess.run([*around, *NUMALLOC, *map(str, arguments)], env=os.environ | environment, capture_output=True, text=True)
 
 
 def topology(*arguments: object, **options) -> dict:

@@ -29,9 +29,7 @@ def spiky(generator: random.Random) -> float:
     return math.exp(generator.gauss(0, 0.03)) * (generator.uniform(1.2, 3) if generator.random() < 1 / 12 else 1)
 
 
-def searched(
-    truth, seed, *, noise=normal, runs=100, seconds=None, nodes=1, aims=(TIME,), drift=0.0, fails=lambda setting: ""
-) -> Search:
+def searched(truth, seed, *, noise=normal, runs=100, seconds=None, nodes=1, aims=(TIME,), drift=0.0, fails=lambda setting: "") -> Search:
     """A whole search. `truth` is what a setting takes without noise: a number for each aim."""
     usual = space.usual(ALLOCATORS, nodes)
     search = Search(space.stages(usual), [GLIBC, OURS], Budget(runs, seconds), Records(list(aims)))

@@ -30,9 +30,25 @@ def report(library, tmp_path_factory):
     folder = tmp_path_factory.mktemp("programs")
     for name in ("openmp", "moved"):
         subprocess.run(
-            ["cc", "-std=gnu11", "-O2", "-fno-builtin", "-fopenmp", "-pthread", "-Wall", "-Wextra", "-I", programs.SOURCES,
-             "-I", HERE.parent / "programs", HERE / f"{name}.c", "-o", folder / name], check=True,
-        )  # fmt: skip
+            [
+                "cc",
+                "-std=gnu11",
+                "-O2",
+                "-fno-builtin",
+                "-fopenmp",
+                "-pthread",
+                "-Wall",
+                "-Wextra",
+                "-I",
+                programs.SOURCES,
+                "-I",
+                HERE.parent / "programs",
+                HERE / f"{name}.c",
+                "-o",
+                folder / name,
+            ],
+            check=True,
+        )
     jobs = [
         batch.Job(name, [*around, str(folder / program), *arguments], {"LD_PRELOAD": library, **environment})
         for name, (program, arguments, environment, around) in JOBS.items()

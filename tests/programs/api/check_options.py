@@ -2,6 +2,7 @@
 good value is silent; a bad one is one line on stderr that names the variable, the value and what is
 accepted, and the program runs on with the default; verbose speaks; a file of binding rules is
 reported with its name and line."""
+
 import os
 import re
 import subprocess
@@ -10,7 +11,9 @@ import tempfile
 
 table, command = sys.argv[1], sys.argv[2:]
 names = re.findall(r"^NUMALLOC_(?:LIVE_|EXPERIMENT_)?OPTION\((\w+),", open(table).read(), re.M)
-assert {"binding", "binding_file", "memory_binding", "memory", "interleave", "thp", "purge_delay", "reserve", "deepbind", "verbose"} <= set(names), names
+assert {"binding", "binding_file", "memory_binding", "memory", "interleave", "thp", "purge_delay", "reserve", "deepbind", "verbose"} <= set(
+    names
+), names
 GOOD = {
     "binding": ["interleave", "saturate", "none"],
     "memory_binding": ["preferred", "strict", "none"],
@@ -30,8 +33,19 @@ GOOD = {
 BAD = {
     "binding": ["sideways", "INTERLEAVE ", "1"],
     "memory_binding": ["maybe"],
-    "memory": ["remote", "preferred", "preferred:", "preferred:x", "preferred:0,1", "preferred:1024", "bind:", "bind:3-1", "bind:0;1",
-               "bind:0-99999", "local "],
+    "memory": [
+        "remote",
+        "preferred",
+        "preferred:",
+        "preferred:x",
+        "preferred:0,1",
+        "preferred:1024",
+        "bind:",
+        "bind:3-1",
+        "bind:0;1",
+        "bind:0-99999",
+        "local ",
+    ],
     "interleave": ["some", "1"],
     "realloc_keeps_node": ["2", "local"],
     "thp": ["perhaps"],
@@ -41,7 +55,19 @@ BAD = {
     "profile": ["often", "2G", "-1", "512 K"],
     "verbose": ["2", "yes please"],
 }
-ACCEPTED = {"binding": "saturate", "memory_binding": "strict", "memory": "bind:NODES", "interleave": "serial", "realloc_keeps_node": "yes", "thp": "off", "purge_delay": "ms", "reserve": "G", "deepbind": "keep", "profile": "512K", "verbose": "1"}
+ACCEPTED = {
+    "binding": "saturate",
+    "memory_binding": "strict",
+    "memory": "bind:NODES",
+    "interleave": "serial",
+    "realloc_keeps_node": "yes",
+    "thp": "off",
+    "purge_delay": "ms",
+    "reserve": "G",
+    "deepbind": "keep",
+    "profile": "512K",
+    "verbose": "1",
+}
 failures = []
 
 

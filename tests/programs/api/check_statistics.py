@@ -1,5 +1,6 @@
 """check_statistics.py COMMAND...: statistics at exit, on a signal and in the shared page; COMMAND runs statistics_program
 with the library."""
+
 import json
 import os
 import re
@@ -96,8 +97,11 @@ os.close(reader)
 done = subprocess.run([*COMMAND, "exit"], env=os.environ | {"NUMALLOC_STATISTICS": "exit"}, stderr=writer, timeout=60)
 os.close(writer)
 assert done.returncode == 0, done
-done = subprocess.run(["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *COMMAND, "exit"], timeout=60, env=os.environ |
-                      {"NUMALLOC_STATISTICS": str(folder / "limited.json"), "NUMALLOC_STATISTICS_PAGE": "1"})
+done = subprocess.run(
+    ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *COMMAND, "exit"],
+    timeout=60,
+    env=os.environ | {"NUMALLOC_STATISTICS": str(folder / "limited.json"), "NUMALLOC_STATISTICS_PAGE": "1"},
+)
 assert done.returncode == 0, done
 
 # stderr is what it was at the start. A program's own files get nothing, whatever their descriptors are.
@@ -118,8 +122,11 @@ assert len(written) > 10, len(written)
 
 # The page is there while the program runs, and gone afterwards.
 if os.access("/dev/shm", os.W_OK):
-    paged = os.environ | {"NUMALLOC_STATISTICS_PAGE": "1", "NUMALLOC_STATISTICS_SIGNAL": "USR1",
-                          "NUMALLOC_STATISTICS": str(folder / "x.json")}
+    paged = os.environ | {
+        "NUMALLOC_STATISTICS_PAGE": "1",
+        "NUMALLOC_STATISTICS_SIGNAL": "USR1",
+        "NUMALLOC_STATISTICS": str(folder / "x.json"),
+    }
     process = subprocess.Popen([*COMMAND, "burst"], env=paged, stdout=subprocess.PIPE)
     path = path_of(process)
     seen = set()
@@ -135,13 +142,14 @@ if os.access("/dev/shm", os.W_OK):
     # Where others have the CPU too, a refresh takes long, and the next may come a hundred times as long after it.
     assert 1 <= len(seen) <= 30, f"{len(seen)} refreshes in a second"
     length = struct.unpack_from("<I", data, header)[0]
-    tables = data[header + 4:header + 4 + length].rstrip(b"\0").split(b"\0\0")
+    tables = data[header + 4 : header + 4 + length].rstrip(b"\0").split(b"\0\0")
     of_nodes, of_classes, of_process = (names.split(b"\0") for names in tables)
     assert version == 2 and b"small_live" in of_nodes and b"fetched" in of_classes, (version, of_nodes, of_classes)
     assert (node_bytes, class_bytes) == (8 + 8 * len(of_nodes), 8 + 8 * len(of_classes)), (node_bytes, class_bytes)
     assert of_process[:4] == [b"nodes", b"forks", b"refused_binding", b"refused_binding_error"], of_process
     assert struct.unpack_from("<I", data, 56) == (8 * len(of_process),)
     assert start == int(Path("/proc/self/stat").read_text().rsplit(")")[1].split()[19]) or start > 0
+
     # It says what the kernel refused: here to take locked pages back.
     def refused():
         data = page_of(process)

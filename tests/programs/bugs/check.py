@@ -1,6 +1,7 @@
 """check.py PROGRAM LIBRARY small|medium|big [hardened]: what numalloc finds of the bugs, and what not, is as the golden file says, message
 for message, and docs/security.md says the same. A change in either direction fails: NUMALLOC_UPDATE=1 writes the golden file
 anew, and the change says why. With several memory nodes another thread's object may be another node's: 77, not tried."""
+
 import os
 import sys
 from pathlib import Path
@@ -29,7 +30,9 @@ if len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) > 1:
 golden = HERE.joinpath("golden", *kind, f"{size}.txt")
 runs = run_all(program, library, (size,))
 # Chance decides in the hardened library whether the freed object's bag is still there.
-lines = [run.line().replace("is not an allocated object, or was freed already", "was freed already") if kind else run.line() for run in runs]
+lines = [
+    run.line().replace("is not an allocated object, or was freed already", "was freed already") if kind else run.line() for run in runs
+]
 if os.environ.get("NUMALLOC_UPDATE") == "1":
     golden.write_text("\n".join(lines) + "\n")
     print(f"{golden} has {len(lines)} lines now; {HERE / 'table.py'} writes {DOCUMENT.name}")
@@ -39,8 +42,10 @@ wanted = golden.read_text().splitlines()
 changes = [f"- {line}" for line in wanted if line not in lines] + [f"+ {line}" for line in lines if line not in wanted]
 if changes:
     print(*changes, sep="\n")
-    sys.exit(f"{size}: -: as it was, +: as it is now. If that is meant: NUMALLOC_UPDATE=1 ctest --preset release -R '^bugs[.]', "
-             f"then {HERE / 'table.py'}")
+    sys.exit(
+        f"{size}: -: as it was, +: as it is now. If that is meant: NUMALLOC_UPDATE=1 ctest --preset release -R '^bugs[.]', "
+        f"then {HERE / 'table.py'}"
+    )
 stale = [bug for bug in dict.fromkeys(run.bug for run in runs) if documented(name, bug, size) != letters(runs, bug, size)]
 if stale:
     sys.exit(f"{size}: {DOCUMENT} says otherwise of {', '.join(stale)}: run {HERE / 'table.py'}")

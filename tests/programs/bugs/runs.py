@@ -1,4 +1,5 @@
 """Runs of the program with one bug each, and what became of them."""
+
 import os
 import re
 import signal

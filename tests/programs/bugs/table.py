@@ -1,15 +1,15 @@
 """table.py [--program FILE] [--library FILE] [--allocators NAMES]: all bugs under numalloc and its peers, and the tables of
 docs/security.md written anew. PYTHONPATH must lead to tools/src: peers are built from the sources inside their crates."""
+
 import argparse
 import os
 import sys
 from collections import Counter
 from pathlib import Path
 
-from runs import HEATS, SIZES, VERDICTS, Run, letters, row_of_sizes, run_all
-
 from numalloc_tools.bench import allocators, crates
 from numalloc_tools.problem import Problem
+from runs import HEATS, SIZES, VERDICTS, Run, letters, row_of_sizes, run_all
 
 SOURCE = Path(__file__).resolve().parents[3]
 DOCUMENT = SOURCE / "docs" / "security.md"
@@ -76,8 +76,15 @@ def matrix(results: dict[str, list[Run]]) -> list[str]:
 def by_bug(name: str, runs: list[Run], key: str) -> list[str]:
     """What check.py compares."""
     rows = [row_of_sizes(runs, bug) for bug in dict.fromkeys(run.bug for run in runs)]
-    return [f"## {name.capitalize()} by bug", "", f"{key}.", "A letter each for cold, warm and another thread's object.", "",
-            *table(["", *SIZES], rows), ""]
+    return [
+        f"## {name.capitalize()} by bug",
+        "",
+        f"{key}.",
+        "A letter each for cold, warm and another thread's object.",
+        "",
+        *table(["", *SIZES], rows),
+        "",
+    ]
 
 
 def tables(results: dict[str, list[Run]], versions: dict[str, str]) -> str:

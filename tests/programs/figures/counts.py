@@ -3,6 +3,7 @@ seed: instructions and cache misses in cachegrind's model (32 KiB, and 1 MiB beh
 difference), within 2 percent of the golden file; page faults without huge pages, within 8 or a 400th of it. Less than the golden
 file says fails as well: then it is to be written anew, by NUMALLOC_UPDATE=1, and the change says why. What other compilers and C
 libraries make of the programs is not compared."""
+
 import json
 import os
 import platform
@@ -14,8 +15,10 @@ from pathlib import Path
 
 # Each a second or two under valgrind.
 SCALE = 0.005
-NAMES = ("threadtest larson cache-scratch amd-numa allocator-study neighbours cache-thrash exchange generations growing-arrays "
-         "large-blocks lists trees hash-maps server strings json-trees zeroed aligned all-classes").split()
+NAMES = (
+    "threadtest larson cache-scratch amd-numa allocator-study neighbours cache-thrash exchange generations growing-arrays "
+    "large-blocks lists trees hash-maps server strings json-trees zeroed aligned all-classes"
+).split()
 CACHE = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,256,64", "--cachegrind-out-file=/dev/null"]
 COUNTS = {"instructions": r"I +refs", "first misses": r"D1 +misses", "last misses": r"LL +misses"}
 PART = 0.02
@@ -25,7 +28,10 @@ ATTEMPTS = 3
 
 library, programs, golden_file = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 environment = {
-    **os.environ, "LD_PRELOAD": library, "LD_BIND_NOW": "1", "NUMALLOC_THP": "off",
+    **os.environ,
+    "LD_PRELOAD": library,
+    "LD_BIND_NOW": "1",
+    "NUMALLOC_THP": "off",
     # The same memset on every machine.
     "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM",
 }
@@ -92,5 +98,9 @@ for name, counts in found.items():
     golden = counts if update else wanted["programs"][name]
     wrong = missed(counts, golden)
     failed |= bool(wrong)
-    print(f"{name:18}", *(f"{what} {counts[what]:,} ({counts[what] / golden[what]:.3f}){' MISSED' if what in wrong else ''}" for what in golden), sep="  ")
+    print(
+        f"{name:18}",
+        *(f"{what} {counts[what]:,} ({counts[what] / golden[what]:.3f}){' MISSED' if what in wrong else ''}" for what in golden),
+        sep="  ",
+    )
 sys.exit(1 if failed else 0)

@@ -2,13 +2,24 @@
 and PLT included. Each case runs with two numbers of rounds; the difference quotient leaves start-up
 and the first use of a size out. Bounds are the project's targets, in whole instructions as the
 peers' figures are (42.07 is 42), and are not to be softened."""
+
 import os
 import re
 import subprocess
 import sys
 import tempfile
 
-BOUNDS = {"pair64": 46, "pair1000": 46, "pair30000": 49, "lifo64": 50, "random512": 54, "random4000": 64, "calloc64": 66, "new64": 47, "array64": 46}
+BOUNDS = {
+    "pair64": 46,
+    "pair1000": 46,
+    "pair30000": 49,
+    "lifo64": 50,
+    "random512": 54,
+    "random4000": 64,
+    "calloc64": 66,
+    "new64": 47,
+    "array64": 46,
+}
 FEW, MANY = 40000, 200000
 # Housekeeping goes by the clock: on a busy machine it falls into the longer run more often.
 ATTEMPTS = 3
@@ -22,8 +33,13 @@ if library != "none":
 
 def count(case, rounds, folder):
     output = os.path.join(folder, "callgrind")
-    run = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}", program, case, str(rounds)],
-                         env=environment, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        ["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}", program, case, str(rounds)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert run.returncode == 0, run.stderr
     return int(re.search(r"^summary: (\d+)", open(output).read(), re.M).group(1))
 

@@ -1,4 +1,5 @@
 """check_guarded.py LIBRARY PROGRAM NAME...: runs with every allocation guarded: how each ends, and what the report says of it."""
+
 import os
 import re
 import signal

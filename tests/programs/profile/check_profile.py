@@ -16,8 +16,12 @@ COUNT = 4000
 BIG = 50
 #            objects, bytes of each
 LEAKED = {
-    "leak_by_malloc": (COUNT, 1000), "leak_by_calloc": (COUNT, 500), "leak_by_new": (COUNT, 200),
-    "leak_by_memalign": (COUNT, 512), "leak_by_realloc": (COUNT, 3000), "leak_big": (BIG, 1 << 20),
+    "leak_by_malloc": (COUNT, 1000),
+    "leak_by_calloc": (COUNT, 500),
+    "leak_by_new": (COUNT, 200),
+    "leak_by_memalign": (COUNT, 512),
+    "leak_by_realloc": (COUNT, 3000),
+    "leak_big": (BIG, 1 << 20),
 }
 failures = []
 
@@ -30,7 +34,10 @@ def expect(right, text):
 def profiles_of(arguments, folder, sample, end=None, pattern="%p.pb"):
     """{number of the process: its profile}, and the first process's number."""
     environment = os.environ | {
-        "LD_PRELOAD": f"{library}:libgcc_s.so.1", "NUMALLOC_PROFILE": str(sample), "NUMALLOC_PROFILE_SIGNALS": "1" if end else "0", "NUMALLOC_PROFILE_FILE": f"{folder}/{pattern}",
+        "LD_PRELOAD": f"{library}:libgcc_s.so.1",
+        "NUMALLOC_PROFILE": str(sample),
+        "NUMALLOC_PROFILE_SIGNALS": "1" if end else "0",
+        "NUMALLOC_PROFILE_FILE": f"{folder}/{pattern}",
     }
     process = subprocess.Popen([program, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if end:
@@ -92,7 +99,10 @@ with tempfile.TemporaryDirectory() as folder:
         expect(len(found) == 2 and pid in found, f"two files expected: {list(found)}")
         parent = found.pop(pid).amounts_by_function(program)
         child = found.popitem()[1].amounts_by_function(program)
-        for text, one, leaks in (("parent", parent, {"leak_by_malloc": 1000, "leak_by_calloc": 500}), ("child", child, {"leak_by_new": 200})):
+        for text, one, leaks in (
+            ("parent", parent, {"leak_by_malloc": 1000, "leak_by_calloc": 500}),
+            ("child", child, {"leak_by_new": 200}),
+        ):
             for function, size in (("leak_by_malloc", 1000), ("leak_by_calloc", 500), ("leak_by_new", 200)):
                 near(one[function]["inuse_space"], COUNT if function in leaks else 0, size, 1, f"{text}: {function}")
         near(child["leak_by_malloc"]["alloc_space"], COUNT, 1000, 1, "child: what the parent had allocated")

@@ -26,7 +26,7 @@ def fields(data):
         elif key & 7 == 2:
             length, at = varint(data, at)
             assert at + length <= len(data), "a field is longer than its message"
-            value, at = data[at:at + length], at + length
+            value, at = data[at : at + length], at + length
         else:
             raise AssertionError(f"wire type {key & 7}")
         yield key >> 3, value

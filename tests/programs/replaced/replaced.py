@@ -7,6 +7,7 @@ is expected is what the very program does without ours. Kinds of company:
     plugin       the same library is opened with RTLD_LOCAL by a C program under ours
     archive      LIBRARY is libnumalloc.a, in a dynamic, a static and a static-pie program
 """
+
 import os
 import subprocess
 import sys
@@ -16,8 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ALIGNED, NOTHROW = "St11align_val_t", "RKSt9nothrow_t"
 NEWS = [f"_Z{which}m{tail}" for which in ("nw", "na") for tail in ("", NOTHROW, ALIGNED, ALIGNED + NOTHROW)]
-DELETES = [f"_Z{which}Pv{tail}" for which in ("dl", "da")
-           for tail in ("", "m", NOTHROW, ALIGNED, "m" + ALIGNED, ALIGNED + NOTHROW)]
+DELETES = [f"_Z{which}Pv{tail}" for which in ("dl", "da") for tail in ("", "m", NOTHROW, ALIGNED, "m" + ALIGNED, ALIGNED + NOTHROW)]
 SINGLE = [(name,) for name in NEWS + DELETES]
 # What belongs together, and so may put a header before each block.
 TOGETHER = [
@@ -39,8 +39,13 @@ runs = 0
 
 def run(*command, preload="", status=None) -> str:
     environment = {**os.environ, "LD_PRELOAD": str(preload), "LD_LIBRARY_PATH": os.path.dirname(library)}
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120,
-                          env=environment if preload or status is not None else None)
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment if preload or status is not None else None,
+    )
     if status is None and done.returncode != 0:
         sys.exit(f"{command}: exit status {done.returncode}\n{done.stderr}")
     return done.stdout + done.stderr + (f"exit status {done.returncode}\n" if done.returncode else "")

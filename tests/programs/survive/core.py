@@ -1,6 +1,7 @@
 """core.py COMMAND...: the core of a crashing program holds what it used, not what the heap
 reserved, and gdb can read it. Where the kernel hands cores to a program of the system, gdb takes
 the core itself."""
+
 import os
 import resource
 import subprocess
@@ -21,8 +22,7 @@ with tempfile.TemporaryDirectory() as folder:
         print("skipped: cores are limited here")
         sys.exit(77)
     start = time.monotonic()
-    run = subprocess.run([os.path.abspath(sys.argv[1]), *sys.argv[2:]], cwd=folder, preexec_fn=allow_core,
-                         capture_output=True, timeout=100)
+    run = subprocess.run([os.path.abspath(sys.argv[1]), *sys.argv[2:]], cwd=folder, preexec_fn=allow_core, capture_output=True, timeout=100)
     seconds = time.monotonic() - start
     assert run.returncode == -11, (run.returncode, run.stderr)
     cores = [name for name in os.listdir(folder) if name.startswith("core")]

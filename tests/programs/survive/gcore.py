@@ -1,5 +1,6 @@
 """gcore.py LIBRARY PROGRAM: what gcore writes of a running program is at most 1.5 times what it writes under
 glibc's malloc: what the heap does not use is not dumped. A reserve that is held is not either."""
+
 import os
 import subprocess
 import sys

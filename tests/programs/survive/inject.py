@@ -3,6 +3,7 @@ the second time, and so on, alone (when=N) and from then on (when=N+), until the
 makes that many. Each time the program must end well (0), or having met NULL with ENOMEM (3), with
 nothing on stderr. Only before main may it fail otherwise, where the dynamic loader itself was
 refused memory; those places are known from the same run without the library."""
+
 import os
 import re
 import subprocess
@@ -14,7 +15,19 @@ STEPS = int(os.environ.get("NUMALLOC_TEST_INJECTIONS", "100000"))
 
 
 def run(call, when, log, library=library):
-    command = ["strace", "-f", "-qq", "-o", log, "-e", f"trace={call}", "-e", "signal=none", "-e", f"inject={call}:error=ENOMEM:when={when}"]
+    command = [
+        "strace",
+        "-f",
+        "-qq",
+        "-o",
+        log,
+        "-e",
+        f"trace={call}",
+        "-e",
+        "signal=none",
+        "-e",
+        f"inject={call}:error=ENOMEM:when={when}",
+    ]
     if library != "none":
         command += ["-E", f"LD_PRELOAD={library}"]
     else:
@@ -27,7 +40,7 @@ def was_loader(result, call, step, suffix, log):
     crashes it: the first failure is therefore compared with that of the bare program."""
     if result.returncode == 127 and re.search(r"error while loading shared libraries|cannot", result.stderr):
         return True
-    if "cannot be preloaded" in result.stderr:   # the loader goes on without the library
+    if "cannot be preloaded" in result.stderr:  # the loader goes on without the library
         return True
     return step == 1 and result.returncode == -11 and run(call, f"{step}{suffix}", log, "none").returncode == -11
 
@@ -61,8 +74,9 @@ with tempfile.TemporaryDirectory() as folder:
                 elif result.returncode in (0, 3) and "done" in result.stdout and result.stderr == "":
                     refused += result.returncode == 3
                 else:
-                    failures.append(f"{call} when={step}{suffix}: status {result.returncode}, stdout {result.stdout!r}, "
-                                    f"stderr {result.stderr[:300]!r}")
+                    failures.append(
+                        f"{call} when={step}{suffix}: status {result.returncode}, stdout {result.stdout!r}, stderr {result.stderr[:300]!r}"
+                    )
         total += injected_runs
         print(f"{call}: {injected_runs} runs with a failure, {refused} met NULL, {loader} ended in the loader")
 for failure in failures:

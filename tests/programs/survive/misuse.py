@@ -1,5 +1,6 @@
 """misuse.py COMMAND...: every case of the misuse program must end it by SIGABRT with exactly one
 line on stderr that names the call, the address and what is wrong."""
+
 import re
 import signal
 import subprocess
@@ -9,7 +10,11 @@ command = sys.argv[1:]
 names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split()
 assert len(names) > 25, names
 # What must be said of each, beside call and address.
-MEANINGS = {"double": "twice|double|already|freed", "delete_twice": "twice|double|already|freed", "realloc_freed": "free|already|no block|not"}
+MEANINGS = {
+    "double": "twice|double|already|freed",
+    "delete_twice": "twice|double|already|freed",
+    "realloc_freed": "free|already|no block|not",
+}
 # What must not come back from the wrong call.
 AT_ONCE = ("double", "damage", "free_")
 failures = []

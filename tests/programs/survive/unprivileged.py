@@ -1,5 +1,6 @@
 """unprivileged.py LIBRARY PROGRAM: locks all its memory as a user without privileges under the limit on locked memory that
 systems set by default. What counts against it is address space, so the heap must not hold any in vain."""
+
 import os
 import resource
 import shutil

@@ -139,9 +139,16 @@ class Cell:
             environment.pop("LD_PRELOAD", None)
         with open(self._folder / f"{stem}.out", "wb") as out, open(errors, "wb") as err:
             return subprocess.Popen(
-                [*prefix, "/bin/sh", "-c", command], cwd=self._folder, env=environment, stdin=subprocess.DEVNULL,
-                stdout=out, stderr=err, start_new_session=True, umask=0o022, **(self._user or {}),
-            )  # fmt: skip
+                [*prefix, "/bin/sh", "-c", command],
+                cwd=self._folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+                umask=0o022,
+                **(self._user or {}),
+            )
 
     def _wait(self, name: str, process: subprocess.Popen) -> int:
         try:

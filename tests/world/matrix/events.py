@@ -109,8 +109,23 @@ class Strace:
         self._count += 1
         own = ["-E", f"LD_PRELOAD={preload}"] if preload else []  # for the command, and not for strace
         # -D: the command is this process's child, and strace stands aside.
-        return ["strace", "-D", "-f", "--seccomp-bpf", "-q", "-e", "trace=execve", "-e", "signal=!chld,urg,prof,alrm", "-s", "200",
-                "-o", f"{self._log}.{self._count}", *own, "--"]  # fmt: skip
+        return [
+            "strace",
+            "-D",
+            "-f",
+            "--seccomp-bpf",
+            "-q",
+            "-e",
+            "trace=execve",
+            "-e",
+            "signal=!chld,urg,prof,alrm",
+            "-s",
+            "200",
+            "-o",
+            f"{self._log}.{self._count}",
+            *own,
+            "--",
+        ]
 
     def end(self) -> Counter[tuple[str, str]]:
         found: Counter[tuple[str, str]] = Counter()

@@ -94,8 +94,16 @@ class Installer:
         self._cache.mkdir(parents=True, exist_ok=True)
         environment = environment if environment is not None else os.environ | {"CARGO_HOME": f"{self._cache}/cargo-home"}
         try:
-            done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, errors="replace",
-                                  stdin=subprocess.DEVNULL, timeout=_SECONDS)  # fmt: skip
+            done = subprocess.run(
+                command,
+                env=environment,
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                timeout=_SECONDS,
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NotInstallable(f"{Path(command[0]).name}: {error}") from None
         if done.returncode:
@@ -110,8 +118,16 @@ def version(row: Row, cache: Path) -> str:
         return ""
     environment = {"HOME": str(cache), **variables(row, cache)}
     try:
-        done = subprocess.run(["/bin/sh", "-c", row.version], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=60)  # fmt: skip
+        done = subprocess.run(
+            ["/bin/sh", "-c", row.version],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
     except subprocess.TimeoutExpired:
         return ""
     return (done.stdout.strip().splitlines() or [""])[0][:60] if done.returncode == 0 else ""

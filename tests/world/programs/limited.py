@@ -23,6 +23,8 @@ except MemoryError:
 thread = threading.Thread(target=print, args=("a thread",))
 thread.start()
 thread.join()
-import ctypes, decimal, sqlite3  # noqa: E401, E402, F401
+import ctypes  # noqa: E402, F401
+import decimal  # noqa: E402, F401
+import sqlite3  # noqa: E402, F401
 
 print("imported")

@@ -21,7 +21,7 @@ sums = [0.0] * 6
 def churn(place: int) -> None:
     own = numpy.random.default_rng(place)
     kept = []
-    for step in range(3000):
+    for _step in range(3000):
         kept.append(own.random(int(own.integers(1, 20000))))
         if len(kept) > 50:
             sums[place] += float(kept.pop(int(own.integers(0, 50)))[0])

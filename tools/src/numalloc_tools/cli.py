@@ -16,10 +16,20 @@ from numalloc_tools.version import line as version_line
 
 # Each command, and the package that brings it.
 COMMANDS = {
-    "bench": "bench", "demo": "demo", "doctor": "doctor", "lab": "lab", "man": "man",
-    "stat": "observe", "top": "observe", "exporter": "observe", "profile": "profile", "run": "run",
-    "symbolize": "symbolize", "topology": "topology", "tune": "tune",
-}  # fmt: skip
+    "bench": "bench",
+    "demo": "demo",
+    "doctor": "doctor",
+    "lab": "lab",
+    "man": "man",
+    "stat": "observe",
+    "top": "observe",
+    "exporter": "observe",
+    "profile": "profile",
+    "run": "run",
+    "symbolize": "symbolize",
+    "topology": "topology",
+    "tune": "tune",
+}
 _OF_ALL = "man"  # a page for each command
 
 

@@ -151,4 +151,6 @@ def option(name: str, where: str = "") -> Option:
     for one in options():
         if one.name == name:
             return one
-    raise Problem(f"{where or printable(name)}: numalloc has no option '{printable(name)}'; accepted: {', '.join(one.name for one in options())}")
+    raise Problem(
+        f"{where or printable(name)}: numalloc has no option '{printable(name)}'; accepted: {', '.join(one.name for one in options())}"
+    )

@@ -11,11 +11,17 @@ NODE, CLASS, PROCESS = "", "CLASS_", "PROCESS_"
 # What only grows. The table says so in words, and only of some.
 COUNTERS = {
     NODE: {
-        "purged_bytes", "fetched_objects", "big_allocations", "remote_frees", "spills", "moved_bytes", "regretted_bytes",
+        "purged_bytes",
+        "fetched_objects",
+        "big_allocations",
+        "remote_frees",
+        "spills",
+        "moved_bytes",
+        "regretted_bytes",
     },
     CLASS: {"fetched"},
     PROCESS: {"forks", "refused_binding", "refused_affinity", "refused_moves", "refused_discards"},
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,7 @@ def variants(ours: Allocator) -> list[Allocator]:
     for option in table(library):
         if option.name in _STUDIED or option.group == "EXPERIMENT_":
             found += [
-                replace(ours, name=f"{ours.name}:{option.name}={value}", options={option.name: value})
-                for value in _values(option, library)
+                replace(ours, name=f"{ours.name}:{option.name}={value}", options={option.name: value}) for value in _values(option, library)
             ]
     if not found:
         raise Problem(f"the options of {library} have no ablations")

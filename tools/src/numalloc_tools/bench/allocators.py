@@ -40,9 +40,7 @@ class Allocator:
 
     def environment(self) -> dict[str, str]:
         """The user's, less what would change what is measured. The launcher adds the preload."""
-        environment = {
-            name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("NUMALLOC_")
-        }
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("NUMALLOC_")}
         return environment | self.variables() | self.also
 
     def enter(self) -> None:
@@ -108,7 +106,9 @@ def _made(name: str, library: Path, others: dict[str, Path], say: Callable[[str]
     recipe = crates.RECIPES[name]
     if not (path := crates.built(name)):
         if recipe.seconds > build_seconds:
-            return Allocator(name, version=recipe.allocator_version, missing="not built yet, and --quick has no time for it: run numalloc bench --build")
+            return Allocator(
+                name, version=recipe.allocator_version, missing="not built yet, and --quick has no time for it: run numalloc bench --build"
+            )
         say(f"building {name} {recipe.allocator_version} from crate {recipe.crate} {recipe.version}")
         try:
             path = crates.build(name, build_seconds)

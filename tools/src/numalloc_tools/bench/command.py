@@ -36,20 +36,44 @@ bundle.register(app)
 def bench(
     context: typer.Context,
     only: Annotated[Optional[str], typer.Option(help="Programs, families, 'own', 'real' or 'brought'; several with commas.")] = None,
-    brought: Annotated[Optional[list[Path]], typer.Option("--programs", help="Programs that a file of TOML describes, and these alone without --only. Repeatable.", metavar="FILE")] = None,
-    names: Annotated[Optional[str], typer.Option("--allocators", help=f"Some of {', '.join(allocators.NAMES)}; with {allocators.BOUND} behind a name, its threads are bound.", autocompletion=some_of(*allocators.NAMES))] = None,
+    brought: Annotated[
+        Optional[list[Path]],
+        typer.Option(
+            "--programs", help="Programs that a file of TOML describes, and these alone without --only. Repeatable.", metavar="FILE"
+        ),
+    ] = None,
+    names: Annotated[
+        Optional[str],
+        typer.Option(
+            "--allocators",
+            help=f"Some of {', '.join(allocators.NAMES)}; with {allocators.BOUND} behind a name, its threads are bound.",
+            autocompletion=some_of(*allocators.NAMES),
+        ),
+    ] = None,
     allocator: Annotated[Optional[list[str]], typer.Option(help="Another library to measure. Repeatable.", metavar="NAME=PATH")] = None,
-    binding: Annotated[Optional[bool], typer.Option("--binding/--no-binding", help="Each peer with bound threads as well; else only where there are several nodes.")] = None,
+    binding: Annotated[
+        Optional[bool],
+        typer.Option("--binding/--no-binding", help="Each peer with bound threads as well; else only where there are several nodes."),
+    ] = None,
     rounds: Annotated[int, typer.Option(help="Rounds whose time counts, after one that warms up.")] = ROUNDS,
     threads: Annotated[Optional[str], typer.Option(help="Numbers of threads such as 1,2,4, or 'all'; else each program's own.")] = None,
     scale: Annotated[Optional[float], typer.Option(help="Work of a run; at 1 it takes a second or two.")] = None,
-    paper: Annotated[bool, typer.Option("--paper", help="The sizes of the programs' source, for those programs that have them; --scale multiplies these.")] = False,
+    paper: Annotated[
+        bool,
+        typer.Option("--paper", help="The sizes of the programs' source, for those programs that have them; --scale multiplies these."),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of the programs' random numbers.")] = 1,
     limit: Annotated[Optional[float], typer.Option(help="Seconds after which a run is stopped; else 120 at scale 1.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Ends within 5 minutes: less work, fewer peers, as many rounds as fit.")] = False,
     minutes: Annotated[Optional[float], typer.Option(help="As many whole rounds as fit, --rounds at most.")] = None,
     ablation: Annotated[bool, typer.Option("--ablations", help="numalloc with each of its mechanisms off or changed.")] = False,
-    lever: Annotated[Optional[list[str]], typer.Option(help=f"Each allocator with each of these values of {', '.join(levers.LEVERS)}; 'default' leaves it alone. Repeatable: all combinations.", metavar="NAME=VALUE,VALUE")] = None,
+    lever: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            help=f"Each allocator with each of these values of {', '.join(levers.LEVERS)}; 'default' leaves it alone. Repeatable: all combinations.",
+            metavar="NAME=VALUE,VALUE",
+        ),
+    ] = None,
     baseline: Annotated[str, typer.Option(help="The allocator that ratios are to.")] = "",
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to measure; else build/release's.")] = None,
     json_file: Annotated[Path, typer.Option("--json", help="Where the results go.", metavar="FILE")] = Path("numalloc-bench.json"),
@@ -64,7 +88,7 @@ def bench(
 
     Exits with 0 even if a program fails under an allocator: that is a result, and a row says so. With 2 if
     something is missing or misspelt, with 130 after Ctrl-C, which keeps what was measured until then.
-    """  # fmt: skip
+    """
     if context.invoked_subcommand:
         return
     begun = time.monotonic()
@@ -109,10 +133,38 @@ def bench(
     plan = Plan(cases, compared, rounds, scale, seed, deadline, min(limit or QUICK_LIMIT, QUICK_LIMIT) if quick else limit, paper)
     results = Results(
         machine.facts(),
-        {"scale": scale, "paper": paper, "seed": seed, "rounds": rounds, "quick": quick, "baseline": baseline, "command": sys.argv[1:], "started": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
-        [{"name": one.name, "version": one.version, "libraries": list(map(str, one.libraries)), "options": one.options, "missing": one.missing} for one in compared],
-        [{"name": one.name, "family": one.family, "kind": one.kind, "standard_threads": one.standard_threads, "description": one.description, "source": one.source} for one in chosen_programs],
-    )  # fmt: skip
+        {
+            "scale": scale,
+            "paper": paper,
+            "seed": seed,
+            "rounds": rounds,
+            "quick": quick,
+            "baseline": baseline,
+            "command": sys.argv[1:],
+            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        },
+        [
+            {
+                "name": one.name,
+                "version": one.version,
+                "libraries": list(map(str, one.libraries)),
+                "options": one.options,
+                "missing": one.missing,
+            }
+            for one in compared
+        ],
+        [
+            {
+                "name": one.name,
+                "family": one.family,
+                "kind": one.kind,
+                "standard_threads": one.standard_threads,
+                "description": one.description,
+                "source": one.source,
+            }
+            for one in chosen_programs
+        ],
+    )
     if left_undone:
         results.settings["left_undone"] = left_undone
     if guest:

@@ -99,31 +99,60 @@ def _hoard(sources: Path, work: Path, run: Callable) -> Path:
 # Pinned: two people who run the same numalloc compare with the same peers.
 RECIPES = {
     "mimalloc3": Recipe(
-        "libmimalloc-sys", "0.1.49", "6a45a52f43e1c16f667ccfe4dd8c85b7f7c204fd5e3bf46c5b0db9a5c3c0b8e9",
-        "3.3.2", (), 10, _mimalloc,
+        "libmimalloc-sys",
+        "0.1.49",
+        "6a45a52f43e1c16f667ccfe4dd8c85b7f7c204fd5e3bf46c5b0db9a5c3c0b8e9",
+        "3.3.2",
+        (),
+        10,
+        _mimalloc,
     ),
     "snmalloc": Recipe(
-        "snmalloc-sys", "0.7.6", "f09c93c55f9a2b8dab75738a83c771231c5f408af65b8657433fe5bc93cc76cb",
-        "0.7.6", ("cmake", "c++"), 30, _snmalloc,
+        "snmalloc-sys",
+        "0.7.6",
+        "f09c93c55f9a2b8dab75738a83c771231c5f408af65b8657433fe5bc93cc76cb",
+        "0.7.6",
+        ("cmake", "c++"),
+        30,
+        _snmalloc,
     ),
     "rpmalloc": Recipe(
-        "rpmalloc-sys", "0.2.3+b097fd0", "8d4b7d5e225a53887ee57fcec492eaf114b8e290f7072d035adc6ddd6810b67b",
-        "1.4.x (b097fd0)", (), 5, _rpmalloc,
+        "rpmalloc-sys",
+        "0.2.3+b097fd0",
+        "8d4b7d5e225a53887ee57fcec492eaf114b8e290f7072d035adc6ddd6810b67b",
+        "1.4.x (b097fd0)",
+        (),
+        5,
+        _rpmalloc,
     ),
     "jemalloc-new": Recipe(
-        "tikv-jemalloc-sys", "0.7.1+5.3.1-0-g81034ce1f1373e37dc865038e1bc8eeecf559ce8",
+        "tikv-jemalloc-sys",
+        "0.7.1+5.3.1-0-g81034ce1f1373e37dc865038e1bc8eeecf559ce8",
         "1a2825c78386b4ae0314074867860ba9577875de945f05992c38815cbec327f0",
-        "5.3.1", ("make", "c++"), 90, _jemalloc,
+        "5.3.1",
+        ("make", "c++"),
+        90,
+        _jemalloc,
     ),
     "tcmalloc-new": Recipe(
-        "libtcmalloc-sys", "0.1.14", "33e204268a3b09862788a2894346c768b95b2cb29cba42c5e2bb9ea7f48fa317",
-        "of June 2025", ("cmake", "c++"), 120, _tcmalloc,
+        "libtcmalloc-sys",
+        "0.1.14",
+        "33e204268a3b09862788a2894346c768b95b2cb29cba42c5e2bb9ea7f48fa317",
+        "of June 2025",
+        ("cmake", "c++"),
+        120,
+        _tcmalloc,
     ),
     "hoard": Recipe(
-        "hoard-sys", "0.1.2", "62fc5134d772ea018305754b3fd153a7a313e1bd537b0aaa8e8753ab7728654b",
-        "3.13.0", ("c++",), 10, _hoard,
+        "hoard-sys",
+        "0.1.2",
+        "62fc5134d772ea018305754b3fd153a7a313e1bd537b0aaa8e8753ab7728654b",
+        "3.13.0",
+        ("c++",),
+        10,
+        _hoard,
     ),
-}  # fmt: skip
+}
 # The same sources with their checks: for docs/security.md, not for the bench.
 CHECKED = {
     "mimalloc3-secure": replace(RECIPES["mimalloc3"], build=_mimalloc_secure),
@@ -211,9 +240,13 @@ def _run(command: list, cwd: Path | None, log: Path, deadline: float) -> None:
     with open(log, "ab") as output:
         try:
             done = subprocess.run(
-                words, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                words,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
                 timeout=max(1.0, deadline - time.monotonic()),
-            )  # fmt: skip
+            )
         except subprocess.TimeoutExpired:
             raise CannotBuild(f"{words[0]} did not finish in the time there was") from None
     if done.returncode:

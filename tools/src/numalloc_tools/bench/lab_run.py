@@ -19,9 +19,14 @@ LIMIT = 300
 
 
 def run(
-    machine: Machine, cases: list[Case], allocators: list[Allocator], results: Results, path: Path, terminal: Console,
+    machine: Machine,
+    cases: list[Case],
+    allocators: list[Allocator],
+    results: Results,
+    path: Path,
+    terminal: Console,
     sources: Path,
-) -> bool:  # fmt: skip
+) -> bool:
     """Fills and writes `results`; `sources` is bench/real. False after Ctrl-C."""
     settings = results.settings
     jobs, wanted = [], {}

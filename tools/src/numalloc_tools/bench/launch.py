@@ -49,19 +49,31 @@ class Running:
     """A started program. end() waits for it, or stops it, and says what it used."""
 
     def __init__(
-        self, command: list[str], allocator: Allocator, limit: float, folder: Path, sample: bool = False,
-        environment: dict[str, str] | None = None, stdin: int = subprocess.DEVNULL,
-    ):  # fmt: skip
+        self,
+        command: list[str],
+        allocator: Allocator,
+        limit: float,
+        folder: Path,
+        sample: bool = False,
+        environment: dict[str, str] | None = None,
+        stdin: int = subprocess.DEVNULL,
+    ):
         self.command, self.allocator = command, allocator
         self._stdout, self._stderr = folder / "stdout", folder / "stderr"
         reader, writer = os.pipe()
         words = [str(launcher()), str(writer), str(limit), str(int(sample)), allocator.preload or "-", *command]
         with open(self._stdout, "wb") as out, open(self._stderr, "wb") as err:
             self._launcher = subprocess.Popen(
-                words, stdin=stdin, stdout=out, stderr=err, pass_fds=[writer], cwd=folder,
-                env=allocator.environment() | (environment or {}), start_new_session=True,
+                words,
+                stdin=stdin,
+                stdout=out,
+                stderr=err,
+                pass_fds=[writer],
+                cwd=folder,
+                env=allocator.environment() | (environment or {}),
+                start_new_session=True,
                 preexec_fn=allocator.enter if allocator.calls else None,
-            )  # fmt: skip
+            )
         os.close(writer)
         self._results = os.fdopen(reader)
         first = self._results.readline().split()

@@ -82,9 +82,19 @@ def _own(row: dict, binary: Path) -> Program:
 
     missing = "" if binary.is_file() else f"{binary} is not built: cmake --build --preset release --target bench"
     return Program(
-        row["name"], row["family"], row["description"], row["source"], tuple(row["threads"]),
-        row["standard_threads"], OWN, start, missing, row.get("quick", True), command, row.get("paper", False),
-    )  # fmt: skip
+        row["name"],
+        row["family"],
+        row["description"],
+        row["source"],
+        tuple(row["threads"]),
+        row["standard_threads"],
+        OWN,
+        start,
+        missing,
+        row.get("quick", True),
+        command,
+        row.get("paper", False),
+    )
 
 
 def judged(ended: Ended) -> Ended:

@@ -33,18 +33,28 @@ def interruptible() -> Iterator[None]:
 def run_plan(plan: Plan, results: Results, path: Path, terminal: Console) -> bool:
     """Fills and writes `results`. False after Ctrl-C."""
     begun = written = time.monotonic()
-    with interruptible(), Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"),
-        console=terminal, transient=True,
-    ) as progress:  # fmt: skip
+    with (
+        interruptible(),
+        Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=terminal,
+            transient=True,
+        ) as progress,
+    ):
         task = progress.add_task("starting", total=0, left="")
 
         def announce(case, allocator, number: int) -> None:
             place = f"round {number} of {plan.rounds}" if number else "warm-up"
             progress.update(
-                task, completed=schedule.done, total=schedule.total, left=_duration(schedule.left()) + " left",
+                task,
+                completed=schedule.done,
+                total=schedule.total,
+                left=_duration(schedule.left()) + " left",
                 description=f"{place}: {case.name} under {allocator.name}",
-            )  # fmt: skip
+            )
 
         schedule = Schedule(plan, announce)
         try:

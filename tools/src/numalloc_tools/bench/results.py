@@ -46,10 +46,16 @@ class Results:
     def write(self, path: Path) -> None:
         """At once or not at all: whoever is interrupted keeps what was written last."""
         content = {
-            "format": FORMAT, "version": VERSION, "complete": self.complete, "seconds": round(self.seconds, 1),
-            "machine": self.machine, "settings": self.settings, "allocators": self.allocators, "programs": self.programs,
+            "format": FORMAT,
+            "version": VERSION,
+            "complete": self.complete,
+            "seconds": round(self.seconds, 1),
+            "machine": self.machine,
+            "settings": self.settings,
+            "allocators": self.allocators,
+            "programs": self.programs,
             "runs": [],
-        }  # fmt: skip
+        }
         # A run is a line: a full run's file is small enough to be kept, and its changes can be read.
         head, tail = json.dumps(content, indent=1).rsplit("[]", 1)
         runs = ",\n".join(json.dumps(vars(run) | {"figures": _rounded(run.figures)}) for run in self.runs)
@@ -95,14 +101,21 @@ _NUMBER = (int, float)
 _TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
     "": {"machine": dict, "settings": dict, "allocators": list, "programs": list, "runs": list, "complete": bool, "seconds": _NUMBER},
     "machine": {
-        "processor": str, "cpus": int, "memory_bytes": _NUMBER, "nodes": int, "system": str, "kernel": str, "libc": str, "huge_pages": str,
+        "processor": str,
+        "cpus": int,
+        "memory_bytes": _NUMBER,
+        "nodes": int,
+        "system": str,
+        "kernel": str,
+        "libc": str,
+        "huge_pages": str,
         "load_at_start": _NUMBER,
     },
     "settings": {"baseline": str, "started": str, "scale": _NUMBER, "rounds": int},
     "allocators": {"name": str, "version": str, "libraries": list},
     "programs": {"name": str, "standard_threads": int, "family": str, "kind": str, "description": str, "source": str},
     "runs": {"program": str, "threads": int, "allocator": str, "round": int, "status": str, "reason": str, "figures": dict},
-}  # fmt: skip
+}
 _NEEDED = {"": tuple(_TYPES[""]), "allocators": ("name",), "programs": ("name",), "runs": tuple(_TYPES["runs"])}
 
 
@@ -116,7 +129,9 @@ def _strange(content: dict) -> str:
     """What numalloc bench would not write, or nothing."""
     whole: list[tuple[str, object]] = [("", content)]
     for part, types in _TYPES.items():
-        rows = whole if part == "" else [(part, content[part])] if part in ("machine", "settings") else [(part, row) for row in content[part]]
+        rows = (
+            whole if part == "" else [(part, content[part])] if part in ("machine", "settings") else [(part, row) for row in content[part]]
+        )
         for where, row in rows:
             before = f"{where}: " if where else ""
             if not isinstance(row, dict):
@@ -141,9 +156,14 @@ def read(path: Path) -> Results:
         raise Problem(f"{path}: {printable(strange)}; {_WRITTEN}")
     runs = [Run(**run | {"figures": {name: float(value) for name, value in run["figures"].items()}}) for run in content["runs"]]
     return Results(
-        content["machine"], content["settings"], content["allocators"], content["programs"], runs,
-        content["complete"], content["seconds"],
-    )  # fmt: skip
+        content["machine"],
+        content["settings"],
+        content["allocators"],
+        content["programs"],
+        runs,
+        content["complete"],
+        content["seconds"],
+    )
 
 
 def check_described(results: Results, path: Path) -> None:
@@ -160,18 +180,20 @@ def merged(many: list[Results]) -> Results:
     first, *rest = many
     _check_scales(many)
     result = Results(
-        first.machine, first.settings, list(first.allocators), list(first.programs), list(first.runs),
-        all(one.complete for one in many), sum(one.seconds for one in many),
-    )  # fmt: skip
+        first.machine,
+        first.settings,
+        list(first.allocators),
+        list(first.programs),
+        list(first.runs),
+        all(one.complete for one in many),
+        sum(one.seconds for one in many),
+    )
     for index, one in enumerate(rest, 1):
         start = max((run.round for run in result.runs), default=0)
         for mine, theirs in ((result.allocators, one.allocators), (result.programs, one.programs)):
             known = {row["name"] for row in mine}
             mine += [row for row in theirs if row["name"] not in known]
-        result.runs += [
-            replace(run, round=run.round + start if run.round > 0 else -index)
-            for run in one.runs
-        ]
+        result.runs += [replace(run, round=run.round + start if run.round > 0 else -index) for run in one.runs]
     return result
 
 
@@ -182,7 +204,9 @@ def _check_scales(many: list[Results]) -> None:
         scale = f"{one.settings.get('scale', 1.0):g}{' of --paper' if one.settings.get('paper') else ''}"
         for case in one.cases:
             if scales.setdefault(case, scale) != scale:
-                raise Problem(f"{case} was run at scale {scales[case]} and at {scale}; accepted: files of one --scale, or of different programs")
+                raise Problem(
+                    f"{case} was run at scale {scales[case]} and at {scale}; accepted: files of one --scale, or of different programs"
+                )
 
 
 @dataclass(frozen=True)

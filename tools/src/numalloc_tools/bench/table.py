@@ -24,7 +24,9 @@ def print_tables(console: Console, results: Results, baseline: str) -> None:
     if not results.cases_with(TIME):
         console.print(f"Medians of {rounds} rounds.", highlight=False)
     elif rounds:
-        console.print(f"Medians of each round's own ratio over {rounds} interleaved rounds, ± half the range of the value itself.", highlight=False)
+        console.print(
+            f"Medians of each round's own ratio over {rounds} interleaved rounds, ± half the range of the value itself.", highlight=False
+        )
     else:
         console.print("Only the warm-up was run: nothing says how much of a difference is chance.")
 

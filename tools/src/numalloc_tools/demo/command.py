@@ -29,11 +29,15 @@ def register(app: typer.Typer) -> None:
 def demo(
     in_lab: Annotated[bool, typer.Option("--lab", help="Instead, count where pages lie in a virtual machine with many nodes.")] = False,
     nodes: Annotated[int, typer.Option(help="Nodes of that machine, 2 to 32.")] = LAB_NODES,
-    program: Annotated[str, typer.Option(help=f"The program to run: {', '.join(PROGRAMS)}.", autocompletion=one_of(*PROGRAMS))] = redis.NAME,
+    program: Annotated[
+        str, typer.Option(help=f"The program to run: {', '.join(PROGRAMS)}.", autocompletion=one_of(*PROGRAMS))
+    ] = redis.NAME,
     rounds: Annotated[int, typer.Option(help="How often each allocator has its turn.")] = ROUNDS,
     requests: Annotated[Optional[int], typer.Option(help="Work of one run: requests of each kind, documents or rows.")] = None,
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to show; else build/release's.")] = None,
-    allocator: Annotated[Optional[list[str]], typer.Option(help="Another library to compare with. Repeatable.", metavar="NAME=PATH")] = None,
+    allocator: Annotated[
+        Optional[list[str]], typer.Option(help="Another library to compare with. Repeatable.", metavar="NAME=PATH")
+    ] = None,
     json_file: Annotated[Optional[Path], typer.Option("--json", help="Write every round's figures to this file.", metavar="FILE")] = None,
 ) -> None:
     """Run a real program under glibc's malloc and under numalloc, side by side.
@@ -41,7 +45,7 @@ def demo(
     Shows throughput, peak and settled memory, and how much of it lies on which node. With --lab: in a virtual
     machine of eight nodes, which of a program's pages are on the node of the thread that uses them. Exits with 1 if
     the program fails under one of the allocators, with 2 if something is missing or misspelt.
-    """  # fmt: skip
+    """
     if json_file and not json_file.absolute().parent.is_dir():
         raise Problem(f"--json: the folder of {json_file} does not exist; accepted: a file in a folder that does")
     terminal = Console()
@@ -59,9 +63,13 @@ def demo(
     allocators = chosen(module.program(), library, allocator or [])
     runs: list[Run] = []
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=terminal, transient=True,
-    ) as progress:  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=terminal,
+        transient=True,
+    ) as progress:
         task = progress.add_task(program, total=rounds * len(allocators))
         for number in range(1, rounds + 1):
             # Each round begins with another one, so that none always follows the same neighbour.
@@ -76,8 +84,13 @@ def demo(
     nodes = memory.online_nodes()
     if json_file:
         facts = {
-            "program": program, "requests": requests, "rounds": rounds, "allocators": {one.name: str(one.library or "") for one in allocators},
-            "kernel": platform.release(), "machine": platform.machine(), "nodes": nodes,
-        }  # fmt: skip
+            "program": program,
+            "requests": requests,
+            "rounds": rounds,
+            "allocators": {one.name: str(one.library or "") for one in allocators},
+            "kernel": platform.release(),
+            "machine": platform.machine(),
+            "nodes": nodes,
+        }
         report.write_json(json_file, runs, facts)
     report.print_table(terminal, runs, names, f"{program}: {module.ABOUT.format(requests=requests)}", nodes)

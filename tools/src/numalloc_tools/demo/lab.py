@@ -35,7 +35,9 @@ def run(nodes: int, library: Path | None, json_file: Path | None, terminal: Cons
     chosen = [allocators.named("glibc", None, machine.architecture), allocators.named(allocators.OURS, library, machine.architecture)]
     wanted = [(scenario, allocator) for scenario in scenarios() for allocator in chosen]
     vm.end_in_order_on_signals()
-    terminal.print(f"A virtual machine of {nodes} nodes boots: 2 CPUs and 512 MiB each, a Linux kernel, and {len(wanted)} runs of programs.")
+    terminal.print(
+        f"A virtual machine of {nodes} nodes boots: 2 CPUs and 512 MiB each, a Linux kernel, and {len(wanted)} runs of programs."
+    )
     terminal.print("The emulator is slow and has no near or far memory, so pages are counted, and nothing is timed.\n")
     cells: list[Cell] = []
     with Progress(
@@ -76,7 +78,9 @@ def _print(terminal: Console, cells: list[Cell], nodes: int) -> None:
             shown = cell.failure or bar(cell.remote_percent)
             table.add_row("" if number else title(scenario), name, shown, spread(cell.spread), end_section=bool(number))
     terminal.print(table)
-    terminal.print("A page is remote if it is not on the node of the thread that writes it. Full blocks: the fullest node has that many pages.")
+    terminal.print(
+        "A page is remote if it is not on the node of the thread that writes it. Full blocks: the fullest node has that many pages."
+    )
 
 
 def bar(percent: float) -> str:

@@ -76,7 +76,7 @@ def _asked(pid: int) -> Placement:
         answers = (ctypes.c_int * len(some))()
         if call is None or libc.syscall(
             ctypes.c_long(call), ctypes.c_long(pid), ctypes.c_ulong(len(some)), addresses, None, answers, ctypes.c_long(0)
-        ):  # fmt: skip
+        ):
             # No NUMA in this kernel: all memory is the one node's.
             return Placement({0: len(resident) * _PAGE}, "resident pages; this kernel knows no nodes")
         for node in answers:

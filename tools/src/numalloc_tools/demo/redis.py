@@ -28,9 +28,20 @@ def program() -> str:
 def run(allocator: Allocator, number: int, requests: int, folder: Path) -> Run:
     socket, log = folder / "socket", folder / "log"
     command = [
-        program(), "--port", "0", "--unixsocket", str(socket), "--dir", str(folder), "--save", "",
-        "--appendonly", "no", "--daemonize", "no",
-    ]  # fmt: skip
+        program(),
+        "--port",
+        "0",
+        "--unixsocket",
+        str(socket),
+        "--dir",
+        str(folder),
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--daemonize",
+        "no",
+    ]
     with process.started(command, allocator, log) as server:
         _wait_until_up(server, allocator, socket, log)
         process.require_library(server, allocator)
@@ -62,9 +73,23 @@ def _wait_until_up(server: subprocess.Popen, allocator: Allocator, socket: Path,
 
 def _benchmark(server, allocator: Allocator, socket: Path, log: Path, requests: int) -> list[Figure]:
     command = [
-        process.find("redis-benchmark", "redis-tools"), "-s", str(socket), "-n", str(requests), "-c", "50", "-P", "16",
-        "-d", "128", "-r", str(max(1, requests // 2)), "-t", _COMMANDS, "--csv",
-    ]  # fmt: skip
+        process.find("redis-benchmark", "redis-tools"),
+        "-s",
+        str(socket),
+        "-n",
+        str(requests),
+        "-c",
+        "50",
+        "-P",
+        "16",
+        "-d",
+        "128",
+        "-r",
+        str(max(1, requests // 2)),
+        "-t",
+        _COMMANDS,
+        "--csv",
+    ]
     done = subprocess.run(command, env=_plain(), capture_output=True, text=True)
     if done.returncode or server.poll() is not None:
         if server.poll() is not None:

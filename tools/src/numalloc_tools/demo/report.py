@@ -58,8 +58,7 @@ def print_table(console: Console, runs: list[Run], allocators: list[str], title:
     console.print(f"Where the memory lies: by {runs[0].placed_by}; heap, stacks and anonymous mappings, no files.", markup=False)
     if nodes == 1:
         console.print(
-            "This machine has one memory node, so no memory can be far away here; "
-            "`numalloc lab` brings a virtual machine with many."
+            "This machine has one memory node, so no memory can be far away here; `numalloc lab` brings a virtual machine with many."
         )
 
 

@@ -48,9 +48,7 @@ def doctor(
         Optional[int],
         typer.Option(help="How many threads the program will have; else what OMP_NUM_THREADS says.", show_default=False),
     ] = None,
-    library: Annotated[
-        Optional[Path], typer.Option(help="The libnumalloc.so that would be preloaded; else build/release's.")
-    ] = None,
+    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so that would be preloaded; else build/release's.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     root: Annotated[
         Optional[Path], typer.Option(help="Judge a copy of another machine's /sys and /proc in this folder.", metavar="FOLDER")

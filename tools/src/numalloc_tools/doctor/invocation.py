@@ -11,9 +11,7 @@ from numalloc_tools.problem import Problem
 
 _MOST_INTERPRETERS = 5  # the kernel's own limit
 _START = 4096
-_STRIPS = re.compile(
-    rb"^[^#\n]*(?:\bunset\s+(?:-v\s+)?LD_PRELOAD\b|\benv\s+(?:-i|-|--ignore-environment)\s|\bLD_PRELOAD=)", re.MULTILINE
-)
+_STRIPS = re.compile(rb"^[^#\n]*(?:\bunset\s+(?:-v\s+)?LD_PRELOAD\b|\benv\s+(?:-i|-|--ignore-environment)\s|\bLD_PRELOAD=)", re.MULTILINE)
 _MOST_OF_SCRIPT = 1 << 20
 
 

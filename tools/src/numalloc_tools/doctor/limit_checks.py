@@ -70,11 +70,7 @@ def _calls(case: Case) -> Iterator[Finding]:
 
 def _allow(one: Permission) -> list[str]:
     if "seccomp" not in one.by:
-        return [
-            "A kernel with CONFIG_NUMA"
-            if "built without" in one.by
-            else "See what the security module logs: dmesg, or journalctl -k"
-        ]
+        return ["A kernel with CONFIG_NUMA" if "built without" in one.by else "See what the security module logs: dmesg, or journalctl -k"]
     if one.answer == KILLED:
         return [f"A filter that allows {one.call}, or refuses it with EPERM (systemd: SystemCallErrorNumber=EPERM)"]
     if CAPABILITY in one.by:
@@ -121,8 +117,7 @@ def _mems(case: Case) -> Iterator[Finding]:
     yield Finding(
         WARNING,
         "cpuset-mems",
-        f"Threads may run on nodes {ranges(sorted(running))}, but memory comes from"
-        f" {ranges(case.process.mems)} only (cpuset.mems)",
+        f"Threads may run on nodes {ranges(sorted(running))}, but memory comes from {ranges(case.process.mems)} only (cpuset.mems)",
         f"All memory is far for threads on {'nodes' if len(shut) > 1 else 'node'} {ranges(shut)}.",
         [
             f"Give the cpuset the same nodes for both: cpuset.mems={ranges(sorted(running))}",
@@ -162,11 +157,7 @@ def _memory_limit(case: Case) -> Iterator[Finding]:
     if share < _NEARLY:
         yield Finding(OK, "memory-limit", what)
         return
-    then = (
-        "Beyond it every page fault is slowed down."
-        if slows
-        else "At the limit the kernel ends a process: malloc does not fail before."
-    )
+    then = "Beyond it every page fault is slowed down." if slows else "At the limit the kernel ends a process: malloc does not fail before."
     yield Finding(
         BAD if share >= _ALMOST_GONE and not slows else WARNING,
         "memory-limit",
@@ -241,9 +232,7 @@ def _age(case: Case) -> Iterator[Finding]:
     missing = [feature for feature in kernel.missing if case.several_nodes or not feature.name.startswith(("MPOL", "set_mem"))]
     if missing:
         names = ", ".join(f"{feature.name} (Linux {feature.since[0]}.{feature.since[1]})" for feature in missing)
-        yield Finding(
-            NOTE, "kernel", f"Linux {kernel.release} lacks {names}", "; ".join(feature.without for feature in missing) + "."
-        )
+        yield Finding(NOTE, "kernel", f"Linux {kernel.release} lacks {names}", "; ".join(feature.without for feature in missing) + ".")
     libc = kernel.libc_version
     if libc is not None and libc < _OLD_LIBC:
         yield Finding(

@@ -18,10 +18,7 @@ def check(case: Case) -> Iterator[Finding]:
 
 def binds(case: Case) -> bool:
     """Whether the library's memory is bound to its nodes in this process."""
-    return (
-        of(case.machine.permissions, BIND).answer not in (REFUSED, KILLED)
-        and case.option("memory_binding") != "none"
-    )
+    return of(case.machine.permissions, BIND).answer not in (REFUSED, KILLED) and case.option("memory_binding") != "none"
 
 
 def _autonuma(case: Case) -> Iterator[Finding]:
@@ -56,13 +53,9 @@ def _autonuma(case: Case) -> Iterator[Finding]:
 def _huge_pages(case: Case) -> Iterator[Finding]:
     pages, option = case.machine.settings.huge_pages, case.option("thp")
     if option == "off":
-        yield Finding(
-            NOTE, "huge-pages", "NUMALLOC_THP=off: the library refuses huge pages", "More misses of the TLB, less memory.", []
-        )
+        yield Finding(NOTE, "huge-pages", "NUMALLOC_THP=off: the library refuses huge pages", "More misses of the TLB, less memory.", [])
     elif pages.enabled is None:
-        yield Finding(
-            NOTE, "huge-pages", "The kernel has no transparent huge pages", "Programs with much memory miss the TLB more often."
-        )
+        yield Finding(NOTE, "huge-pages", "The kernel has no transparent huge pages", "Programs with much memory miss the TLB more often.")
     elif pages.off_for_us:
         yield Finding(
             WARNING,
@@ -88,8 +81,7 @@ def _huge_pages(case: Case) -> Iterator[Finding]:
             WARNING,
             "huge-pages",
             "Huge pages are always given, and waited for (enabled and defrag: always)",
-            "A page fault of any program may stop to compact a node's memory, for milliseconds, when free memory is in small"
-            " pieces.",
+            "A page fault of any program may stop to compact a node's memory, for milliseconds, when free memory is in small pieces.",
             [
                 "echo madvise > /sys/kernel/mm/transparent_hugepage/defrag",
                 "echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag",
@@ -134,11 +126,7 @@ def _reserved(case: Case) -> Iterator[Finding]:
         "Malloc cannot use them, the library's neither: it has transparent huge pages."
         + (" Nodes that hold them are full earlier than the others, and spill." if uneven else ""),
         ["Only if no program needs them: sysctl vm.nr_hugepages=0"]
-        + (
-            ["Evenly, on each node: echo N > /sys/devices/system/node/nodeN/hugepages/hugepages-2048kB/nr_hugepages"]
-            if uneven
-            else []
-        ),
+        + (["Evenly, on each node: echo N > /sys/devices/system/node/nodeN/hugepages/hugepages-2048kB/nr_hugepages"] if uneven else []),
     )
 
 
@@ -152,8 +140,7 @@ def _zone_reclaim(case: Case) -> Iterator[Finding]:
         WARNING,
         "zone-reclaim",
         f"zone_reclaim_mode is {case.machine.settings.zone_reclaim}",
-        "When a node is full of file cache, page faults there stop to give some of it up, before memory of the next node is"
-        " taken.",
+        "When a node is full of file cache, page faults there stop to give some of it up, before memory of the next node is taken.",
         ["sysctl vm.zone_reclaim_mode=0"],
     )
 
@@ -169,10 +156,7 @@ def _swap(case: Case) -> Iterator[Finding]:
         f"{size(used)} of {size(settings.swap_total)} swap are in use",
         "Memory was short. What comes back from swap comes slowly, and an allocator's lists of free objects are among what was"
         " swapped out.",
-        [
-            "vmstat 1 5 shows in columns si and so whether it still goes on; if it does, the machine needs less work or more"
-            " memory"
-        ],
+        ["vmstat 1 5 shows in columns si and so whether it still goes on; if it does, the machine needs less work or more memory"],
     )
 
 

@@ -36,9 +36,7 @@ def _nodes(case: Case) -> Iterator[Finding]:
             "No memory is far away here: the library is a plain malloc, binds nothing, and cannot gain by placement.",
         )
     else:
-        yield Finding(
-            OK, "nodes", f"{count(len(case.usable_nodes), 'node')} with memory for this process: {ranges(case.usable_nodes)}"
-        )
+        yield Finding(OK, "nodes", f"{count(len(case.usable_nodes), 'node')} with memory for this process: {ranges(case.usable_nodes)}")
 
 
 def _memory_less(case: Case) -> Iterator[Finding]:
@@ -50,8 +48,7 @@ def _memory_less(case: Case) -> Iterator[Finding]:
             WARNING,
             "memory-less-node",
             f"Node {node.number} has CPUs {ranges(node.cpus)} but no memory",
-            f"All memory is far for threads there. The library counts these CPUs to node {nearest.number}, the nearest with"
-            " memory.",
+            f"All memory is far for threads there. The library counts these CPUs to node {nearest.number}, the nearest with memory.",
             [f"Put memory into that socket's slots, or keep programs off it: taskset -c {ranges(_near_cpus(case))} PROGRAM"],
         )
 
@@ -108,8 +105,7 @@ def _uneven(case: Case) -> Iterator[Finding]:
         WARNING if ratio >= _VERY_UNEVEN else NOTE,
         "uneven-memory",
         f"Node {most.number} has {size(most.memory)}, node {least.number} only {size(least.memory)}",
-        "Threads are spread evenly over the nodes. So the smaller one is full first, and memory of its threads then comes from"
-        " others.",
+        "Threads are spread evenly over the nodes. So the smaller one is full first, and memory of its threads then comes from others.",
         ["Give sockets the same memory, or place threads by NUMALLOC_BINDING=file with a rule for each node"],
     )
 

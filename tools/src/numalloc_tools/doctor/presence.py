@@ -46,9 +46,7 @@ def _present(process: int, mappings: list[Mapping], library: str, program: Elf) 
     sanitizers = program.sanitizers or elf.sanitizer_libraries(_name(file) for file in maps.files(mappings))
     if sanitizers:
         what = f"{library} is mapped, and has stepped aside for {listed(sanitizers)}"
-        return Finding(
-            BAD, "sanitizer", what, "A sanitizer's malloc must know of every block.", ["Measure a build without -fsanitize"]
-        )
+        return Finding(BAD, "sanitizer", what, "A sanitizer's malloc must know of every block.", ["Measure a build without -fsanitize"])
     if "malloc" in program.defined or program.hides_malloc:
         what = f"{library} is mapped, but the program {os.readlink(f'/proc/{process}/exe')} has a malloc of its own"
         return Finding(BAD, "own-malloc", what, "Its own calls go there.", ["Build it without, or link it with numalloc instead"])
@@ -60,19 +58,11 @@ def _present(process: int, mappings: list[Mapping], library: str, program: Elf) 
     ours = [file for file, targets in leads.items() if library in targets.values()]
     strays = sorted(file for file, targets in leads.items() if set(targets.values()) - {library})
     if ours and not strays:
-        return Finding(
-            OK, "library", f"The library serves process {process}: malloc of {count(len(ours), 'file')} leads to {library}"
-        )
+        return Finding(OK, "library", f"The library serves process {process}: malloc of {count(len(ours), 'file')} leads to {library}")
     if strays:
         targets = sorted({target for file in strays for target in leads[file].values()} - {library})
-        why = (
-            "These files have a malloc of their own."
-            if ours
-            else "A library that comes before ours in LD_PRELOAD is found first."
-        )
-        what = (
-            f"{library} is mapped, but {count(len(strays), 'file')} ({listed(strays[:3])}) call the malloc of {listed(targets)}"
-        )
+        why = "These files have a malloc of their own." if ours else "A library that comes before ours in LD_PRELOAD is found first."
+        what = f"{library} is mapped, but {count(len(strays), 'file')} ({listed(strays[:3])}) call the malloc of {listed(targets)}"
         return Finding(WARNING if ours else BAD, "own-malloc", what, why, ["numalloc doctor -- PROGRAM says more"])
     what = f"{library} is mapped; whose malloc is called cannot be read"
     return Finding(NOTE, "library", what, "/proc/PID/mem is closed to us, or nothing was called yet.", ["Ask as root"])
@@ -110,10 +100,7 @@ def _why_absent(case: Case, process: int, program: Elf, path: str) -> tuple[str,
         return why, "Link the program with -lnumalloc"
     if not named:
         why = "LD_PRELOAD did not name it when the program started" + (f": it was '{preload}'." if preload else ".")
-        mend = (
-            "Start it anew with LD_PRELOAD=.../libnumalloc.so; a service needs Environment=LD_PRELOAD=... in its unit, and sudo"
-            " and su"
-        )
+        mend = "Start it anew with LD_PRELOAD=.../libnumalloc.so; a service needs Environment=LD_PRELOAD=... in its unit, and sudo and su"
         return why, mend + " take the variable away"
     if not any(os.path.exists(f"/proc/{process}/root{word}") for word in named if word.startswith("/")):
         why = f"LD_PRELOAD names {named[0]}, which does not exist where the process lives."

@@ -114,13 +114,9 @@ def _out_of_reach(case: Case, program: Elf, library: Elf) -> Finding | None:
             ["Take a program that is built for glibc, such as from an image of Debian instead of Alpine"],
         )
     if not loader.GLIBC.fullmatch(os.path.basename(program.interpreter)):
-        return Finding(
-            BAD, "loader", f"{path} has a loader that is not glibc's: {program.interpreter}", "The library is built for glibc."
-        )
+        return Finding(BAD, "loader", f"{path} has a loader that is not glibc's: {program.interpreter}", "The library is built for glibc.")
     if not os.path.exists(program.interpreter):
-        return Finding(
-            BAD, "loader", f"{path} asks for the loader {program.interpreter}, which does not exist", "It cannot be started."
-        )
+        return Finding(BAD, "loader", f"{path} asks for the loader {program.interpreter}, which does not exist", "It cannot be started.")
     if (found := secure.reason(path, case.process.no_new_privileges)) and found[1]:
         return Finding(
             BAD,
@@ -221,9 +217,7 @@ def _leads(program: Elf, bound: loader.Bound, library: Path, preload: str) -> It
             ["Ask for a build of that library without a malloc of its own"],
         )
     else:
-        yield Finding(
-            OK, "library", f"The library serves {program.path}: malloc of {count(len(served), 'file')} leads to it", "", []
-        )
+        yield Finding(OK, "library", f"The library serves {program.path}: malloc of {count(len(served), 'file')} leads to it", "", [])
 
 
 def _without_stubs(stray: dict[str, dict[str, str]], program: Elf) -> dict[str, dict[str, str]]:
@@ -232,9 +226,7 @@ def _without_stubs(stray: dict[str, dict[str, str]], program: Elf) -> dict[str, 
     def is_stub(name: str, target: str) -> bool:
         return name not in program.defined and loader.same(target, str(program.path))
 
-    left = {
-        file: {name: target for name, target in targets.items() if not is_stub(name, target)} for file, targets in stray.items()
-    }
+    left = {file: {name: target for name, target in targets.items() if not is_stub(name, target)} for file, targets in stray.items()}
     return {file: targets for file, targets in left.items() if targets}
 
 

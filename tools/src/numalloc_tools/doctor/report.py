@@ -44,7 +44,5 @@ def _sum(findings: list[Finding]) -> str:
 
 
 def as_json(findings: list[Finding], target: dict) -> dict:
-    listed = [
-        {"severity": one.severity, "name": one.name, "what": one.what, "why": one.why, "mend": one.mend} for one in findings
-    ]
+    listed = [{"severity": one.severity, "name": one.name, "what": one.what, "why": one.why, "mend": one.mend} for one in findings]
     return {"target": target, "worst": worst(findings), "findings": listed}

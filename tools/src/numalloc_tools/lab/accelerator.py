@@ -61,11 +61,29 @@ def _probe(kernel: Path, architecture: Architecture) -> bool:
     """A kernel without a root file system panics, and says so, once it has booted."""
     with tempfile.NamedTemporaryFile(prefix="numalloc-kvm-") as console:
         command = [
-            qemu(architecture), "-nodefaults", "-no-user-config", "-display", "none", "-machine", architecture.board,
-            "-accel", "kvm", "-cpu", "host", "-m", "256M", "-smp", "2", "-kernel", str(kernel),
-            "-append", f"console={architecture.console} panic=-1",
-            "-no-reboot", "-serial", f"file:{console.name}",
-        ]  # fmt: skip
+            qemu(architecture),
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-machine",
+            architecture.board,
+            "-accel",
+            "kvm",
+            "-cpu",
+            "host",
+            "-m",
+            "256M",
+            "-smp",
+            "2",
+            "-kernel",
+            str(kernel),
+            "-append",
+            f"console={architecture.console} panic=-1",
+            "-no-reboot",
+            "-serial",
+            f"file:{console.name}",
+        ]
         try:
             subprocess.run(command, timeout=_PROBE_SECONDS, capture_output=True)
         except subprocess.TimeoutExpired:

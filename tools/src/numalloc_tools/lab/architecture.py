@@ -36,16 +36,35 @@ class Architecture:
 
 
 X86_64 = Architecture(
-    "x86_64", "amd64", "x86_64-linux-gnu", 62, "/lib64/ld-linux-x86-64.so.2", "qemu-system-x86", "pc",
+    "x86_64",
+    "amd64",
+    "x86_64-linux-gnu",
+    62,
+    "/lib64/ld-linux-x86-64.so.2",
+    "qemu-system-x86",
+    "pc",
     # rep stosb and rep movsb are slow in the translator; without these flags the C library avoids them.
-    "max,-erms,-fsrm", "ttyS0", ("ttyS1", "ttyS2"), 32, {"4K": "linux-image-cloud-amd64"},
-)  # fmt: skip
+    "max,-erms,-fsrm",
+    "ttyS0",
+    ("ttyS1", "ttyS2"),
+    32,
+    {"4K": "linux-image-cloud-amd64"},
+)
 AARCH64 = Architecture(
-    "aarch64", "arm64", "aarch64-linux-gnu", 183, "/lib/ld-linux-aarch64.so.1", "qemu-system-arm", "virt,gic-version=3",
+    "aarch64",
+    "arm64",
+    "aarch64-linux-gnu",
+    183,
+    "/lib/ld-linux-aarch64.so.1",
+    "qemu-system-arm",
+    "virt,gic-version=3",
     # Pointers are signed by a cheap function instead of the architecture's own, which is slow to translate.
-    "max,pauth-impdef=on", "ttyAMA0", ("ttyS0", "ttyS1"), 16,
+    "max,pauth-impdef=on",
+    "ttyAMA0",
+    ("ttyS0", "ttyS1"),
+    16,
     {"4K": "linux-image-cloud-arm64", "16K": "linux-image-arm64-16k"},
-)  # fmt: skip
+)
 ALL = {one.name: one for one in (X86_64, AARCH64)}
 NAMES = tuple(ALL)
 

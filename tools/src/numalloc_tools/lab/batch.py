@@ -111,7 +111,7 @@ def _script(jobs: list[Job], programs: dict[str, str]) -> str:
         lines += [
             "before=$(kills)",
             f"(\n{job.setup}\n{command})",
-            'status=$?; killed=$(($(kills) - before))',
+            "status=$?; killed=$(($(kills) - before))",
             f'printf "\\n@@end %s %d %d\\n" {shlex.quote(job.name)} $status $killed',
             f'printf "\\n@@end %s %d %d\\n" {shlex.quote(job.name)} $status $killed >&2',
         ]

@@ -31,9 +31,7 @@ def _read(name: str, nodes: int) -> list[list[int]]:
     try:
         text = Path(name).read_text(errors="replace")
     except OSError as error:
-        raise Problem(
-            f"--distance: '{name}' is neither {', '.join(KINDS)} nor a file that can be read ({error.strerror})"
-        ) from None
+        raise Problem(f"--distance: '{name}' is neither {', '.join(KINDS)} nor a file that can be read ({error.strerror})") from None
     try:
         rows = [[int(word) for word in line.replace(",", " ").split()] for line in text.splitlines() if line.strip()]
     except ValueError:

@@ -41,16 +41,13 @@ class Machine:
             raise Problem("--cpus-per-node: node 0 has none; the machine starts on a CPU of node 0, so it needs at least 1")
         if self.slots > MAX_CPUS:
             raise Problem(
-                f"--cpus-per-node: {self.cpus} CPUs and {self.slots - self.cpus} nodes without CPUs; "
-                f"accepted: up to {MAX_CPUS} together"
+                f"--cpus-per-node: {self.cpus} CPUs and {self.slots - self.cpus} nodes without CPUs; accepted: up to {MAX_CPUS} together"
             )
         for number, node in enumerate(self.nodes):
             if node.memory % MEMORY_UNIT:
                 raise Problem(f"--memory-per-node: {node.memory} bytes on node {number}; accepted: whole megabytes")
         if self.memory < LEAST_MEMORY:
-            raise Problem(
-                f"--memory-per-node: {self.memory >> 20}M in all; accepted: at least {LEAST_MEMORY >> 20}M in all"
-            )
+            raise Problem(f"--memory-per-node: {self.memory >> 20}M in all; accepted: at least {LEAST_MEMORY >> 20}M in all")
 
     @property
     def cpus(self) -> int:
@@ -121,14 +118,8 @@ class Machine:
         cores = max(1, *(node.cpus for node in self.nodes))
         rounded = 1 << (cores - 1).bit_length()
         if len(self.nodes) * rounded <= MAX_CPUS:
-            places = [
-                (number, number, core, core < node.cpus)
-                for number, node in enumerate(self.nodes)
-                for core in range(cores)
-            ]
+            places = [(number, number, core, core < node.cpus) for number, node in enumerate(self.nodes) for core in range(cores)]
             return places, f"maxcpus={len(places)},sockets={len(self.nodes)},cores={cores},threads=1"
-        owners = [
-            (number, core < node.cpus) for number, node in enumerate(self.nodes) for core in range(max(1, node.cpus))
-        ]
+        owners = [(number, core < node.cpus) for number, node in enumerate(self.nodes) for core in range(max(1, node.cpus))]
         places = [(number, socket, 0, present) for socket, (number, present) in enumerate(owners)]
         return places, f"maxcpus={len(places)},sockets={len(places)},cores=1,threads=1"

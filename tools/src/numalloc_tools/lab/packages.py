@@ -104,10 +104,15 @@ def _own_lists(debian: str, folder: Path, status: Path) -> list[str]:
     lines = [f"deb [arch={debian} signed-by={_KEYRING}] {_mirror(suite)} {name} main" for name in (suite, f"{suite}-backports")]
     (folder / "sources").write_text("\n".join(lines) + "\n")
     settings = {
-        "APT::Architecture": debian, "APT::Architectures": debian, "APT::Sandbox::User": "root",
-        "Dir::State::Lists": folder / "lists", "Dir::State::status": status, "Dir::Cache": folder,
-        "Dir::Etc::SourceList": folder / "sources", "Dir::Etc::SourceParts": "/dev/null",
-    }  # fmt: skip
+        "APT::Architecture": debian,
+        "APT::Architectures": debian,
+        "APT::Sandbox::User": "root",
+        "Dir::State::Lists": folder / "lists",
+        "Dir::State::status": status,
+        "Dir::Cache": folder,
+        "Dir::Etc::SourceList": folder / "sources",
+        "Dir::Etc::SourceParts": "/dev/null",
+    }
     options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
     with (folder / "refreshing").open("w") as lock:  # apt does not wait for another one, and several labs may be here
         fcntl.flock(lock, fcntl.LOCK_EX)

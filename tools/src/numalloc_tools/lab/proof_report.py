@@ -27,9 +27,7 @@ def write_markdown(path: Path, cells: list[Cell], allocators: list[str], nodes: 
         values = [_plain(found[scenario, one, allocator]) for one in switches]
         return values[0] if len(set(values)) == 1 else " / ".join(values)
 
-    shares = [
-        f"{100 * max(cell.fullest_share() for cell in cells if cell.allocator == allocator):.1f}" for allocator in allocators
-    ]
+    shares = [f"{100 * max(cell.fullest_share() for cell in cells if cell.allocator == allocator):.1f}" for allocator in allocators]
     lines = [
         f"Percent of pages that are not on their writer's node; {nodes} nodes; {' / '.join(map(str, switches))}.",
         "",
@@ -66,7 +64,7 @@ def print_tables(console: Console, cells: list[Cell], allocators: list[str], nod
             table.add_row(
                 scenario.title,
                 *(_remote(row.get(allocator)) for allocator in allocators),
-            )  # fmt: skip
+            )
         console.print(table)
     _print_summary(console, cells, allocators, nodes)
     for cell in cells:
@@ -123,9 +121,7 @@ def draw(path: Path, cells: list[Cell], allocators: list[str], nodes: int) -> No
         panels.setdefault((scenario.program, scenario.freed_by, scenario.threads_are), []).append(cell)
     rows = list(dict.fromkeys(key[:2] for key in panels))
     columns = list(dict.fromkeys(key[2] for key in panels))
-    figure, axes = plt.subplots(
-        len(rows), len(columns), figsize=(6 * len(columns), 2.6 * len(rows)), squeeze=False, sharey=True
-    )
+    figure, axes = plt.subplots(len(rows), len(columns), figsize=(6 * len(columns), 2.6 * len(rows)), squeeze=False, sharey=True)
     for y, (program, freed_by) in enumerate(rows):
         for x, threads_are in enumerate(columns):
             _draw_panel(axes[y][x], panels.get((program, freed_by, threads_are), []), allocators)
@@ -143,8 +139,7 @@ def _draw_panel(axes, cells: list[Cell], allocators: list[str]) -> None:
     width = 0.8 / len(allocators)
     for index, allocator in enumerate(allocators):
         worst = [
-            max((c.remote_percent for c in cells if c.allocator == allocator and c.scenario.sizes == size), default=0)
-            for size in sizes
+            max((c.remote_percent for c in cells if c.allocator == allocator and c.scenario.sizes == size), default=0) for size in sizes
         ]
         places = [position + (index - (len(allocators) - 1) / 2) * width for position in range(len(sizes))]
         bars = axes.bar(places, worst, width, label=allocator)

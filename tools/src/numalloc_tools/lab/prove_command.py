@@ -26,7 +26,7 @@ from numalloc_tools.lab.scenarios import (
     cell,
     generations,
     listing1,
-)  # fmt: skip
+)
 from numalloc_tools.problem import Problem
 
 THP = ("always", "madvise", "never")
@@ -43,26 +43,38 @@ def prove(
     cpus_per_node: Annotated[str, typer.Option(help="CPUs of each node; one thread runs for each.")] = "2",
     memory_per_node: Annotated[str, typer.Option(help="Memory of each node.")] = "512M",
     distance: Annotated[str, typer.Option(help="full, twogroups, ladder, or a file with a matrix.")] = "twogroups",
-    arch: Annotated[str, typer.Option(help=f"The processor: {' or '.join(architecture.NAMES)}; this machine's unless you say otherwise.", show_default=False)] = "",
+    arch: Annotated[
+        str,
+        typer.Option(
+            help=f"The processor: {' or '.join(architecture.NAMES)}; this machine's unless you say otherwise.", show_default=False
+        ),
+    ] = "",
     page_size: Annotated[str, typer.Option(help="Of Debian's kernel: 4K, or 16K with aarch64.")] = "4K",
     kernel_file: Annotated[Path | None, typer.Option("--kernel", help="Boot this kernel instead of Debian's.", metavar="FILE")] = None,
     names: Annotated[str, typer.Option("--allocators", help=f"Which of {', '.join(allocators.NAMES)}.")] = ",".join(allocators.NAMES),
     library: Annotated[Path | None, typer.Option(help="The libnumalloc.so to prove; else build/release's.")] = None,
     sizes: Annotated[str, typer.Option(help=f"Block sizes of listing 1: some of {', '.join(BLOCKS)}.")] = ",".join(BLOCKS),
     freed_by: Annotated[str, typer.Option(help="Who frees: some of own, left, other.")] = ",".join(FREED_BY),
-    threads: Annotated[str, typer.Option(help="Threads placed by the allocator (free), by the program (pinned), or both.")] = ",".join(THREADS_ARE),
+    threads: Annotated[str, typer.Option(help="Threads placed by the allocator (free), by the program (pinned), or both.")] = ",".join(
+        THREADS_ARE
+    ),
     thp: Annotated[str, typer.Option(help="Transparent huge pages: some of always, madvise, never.")] = "always,never",
     autonuma: Annotated[str, typer.Option(help="Automatic NUMA balancing: off, on, or both.")] = "off,on",
     rounds: Annotated[int, typer.Option(help="Measured rounds of listing 1.")] = ROUNDS,
     only: Annotated[str, typer.Option(help="Only scenarios of these names, such as 'generations-*'.", metavar="PATTERN")] = "*",
-    output: Annotated[Path, typer.Option(help="Folder for cells.jsonl and the report: proof.json, proof.md, proof.svg. What cells.jsonl has of the same machine and allocators is not measured again.")] = Path("proof"),
+    output: Annotated[
+        Path,
+        typer.Option(
+            help="Folder for cells.jsonl and the report: proof.json, proof.md, proof.svg. What cells.jsonl has of the same machine and allocators is not measured again."
+        ),
+    ] = Path("proof"),
     timeout: Annotated[int, typer.Option(help="Seconds for each run of a program.")] = 900,
 ) -> None:
     """Run JArena's listing 1 and thread generations under each allocator; count remote pages.
 
     Exits with 1 if numalloc is among them and has a remote page anywhere, or fills nodes unevenly. Each cell is
     kept at once: interrupt it when you like, and the same command goes on.
-    """  # fmt: skip
+    """
     machine = build_machine(nodes, cpus_per_node, memory_per_node, distance, arch=arch)
     chosen = [allocators.named(name, library, machine.architecture) for name in _some(names, allocators.NAMES, "--allocators")]
     if rounds < 1:
@@ -77,9 +89,7 @@ def prove(
     if not matrix:
         raise Problem(f"--only: '{only}' fits no scenario; accepted: names such as {names_of_all[0]} and {names_of_all[-1]}")
     switches = [
-        Switches(pages, balancing == "on")
-        for pages in _some(thp, THP, "--thp")
-        for balancing in _some(autonuma, AUTONUMA, "--autonuma")
+        Switches(pages, balancing == "on") for pages in _some(thp, THP, "--thp") for balancing in _some(autonuma, AUTONUMA, "--autonuma")
     ]
     vm.end_in_order_on_signals()
     asked_for = {"nodes": nodes, "cpus_per_node": cpus_per_node, "memory_per_node": memory_per_node, "distance": distance}
@@ -98,9 +108,12 @@ def prove(
     cells = [store.cells[scenario, one, allocator.name] for one, scenario, allocator in plan]
     ordered = [allocator.name for allocator in chosen]
     facts = {
-        **asked_for, "kernel": versions.of_kernel(booted), "emulator": versions.of_qemu(machine.architecture),
-        "allocators": found_versions, "date": f"{date.today():%Y-%m-%d}",
-    }  # fmt: skip
+        **asked_for,
+        "kernel": versions.of_kernel(booted),
+        "emulator": versions.of_qemu(machine.architecture),
+        "allocators": found_versions,
+        "date": f"{date.today():%Y-%m-%d}",
+    }
     proof_report.write_json(output / "proof.json", cells, facts)
     proof_report.write_markdown(output / "proof.md", cells, ordered, nodes)
     proof_report.draw(output / "proof.svg", cells, ordered, nodes)
@@ -111,9 +124,7 @@ def prove(
 
 
 def _measure_missing(machine: Machine, plan: list, store: Store, timeout: int, terminal: Console, booted: Path) -> None:
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal
-    ) as progress:
+    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal) as progress:
         task = progress.add_task("booting", total=len(plan))
 
         def note(cell: Cell) -> None:
@@ -151,8 +162,10 @@ def measure(
 
         jobs = [
             batch.Job(
-                name, scenario.command(str(programs.built(scenario.program, architecture=machine.architecture)), machine.cpus),
-                allocator.variables(), timeout=timeout,
+                name,
+                scenario.command(str(programs.built(scenario.program, architecture=machine.architecture)), machine.cpus),
+                allocator.variables(),
+                timeout=timeout,
             )
             for name, (scenario, allocator) in left.items()
         ]

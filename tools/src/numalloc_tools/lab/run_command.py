@@ -30,39 +30,97 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    command: Annotated[list[str], typer.Argument(help="The program of this machine to run, and its arguments; existing files among them go along.", metavar="COMMAND [ARGS]...")],
+    command: Annotated[
+        list[str],
+        typer.Argument(
+            help="The program of this machine to run, and its arguments; existing files among them go along.", metavar="COMMAND [ARGS]..."
+        ),
+    ],
     nodes: Annotated[int, typer.Option(help="NUMA nodes, 2 to 32.", rich_help_panel=MACHINE)] = 2,
-    cpus_per_node: Annotated[str, typer.Option(help="CPUs of each node: one value, or one for each node (4,2,0,2). Up to 255 in all.", rich_help_panel=MACHINE)] = "2",
-    memory_per_node: Annotated[str, typer.Option(help="Memory of each node: one value, or one for each node (1G,512M,0).", rich_help_panel=MACHINE)] = "512M",
-    distance: Annotated[str, typer.Option(help="full, twogroups (21 within a half, 31 across), ladder, or a file with a matrix.", rich_help_panel=MACHINE)] = "full",
-    arch: Annotated[str, typer.Option(help=f"The processor: {' or '.join(architecture.NAMES)}; this machine's unless you say otherwise.", show_default=False, rich_help_panel=MACHINE)] = "",
+    cpus_per_node: Annotated[
+        str, typer.Option(help="CPUs of each node: one value, or one for each node (4,2,0,2). Up to 255 in all.", rich_help_panel=MACHINE)
+    ] = "2",
+    memory_per_node: Annotated[
+        str, typer.Option(help="Memory of each node: one value, or one for each node (1G,512M,0).", rich_help_panel=MACHINE)
+    ] = "512M",
+    distance: Annotated[
+        str, typer.Option(help="full, twogroups (21 within a half, 31 across), ladder, or a file with a matrix.", rich_help_panel=MACHINE)
+    ] = "full",
+    arch: Annotated[
+        str,
+        typer.Option(
+            help=f"The processor: {' or '.join(architecture.NAMES)}; this machine's unless you say otherwise.",
+            show_default=False,
+            rich_help_panel=MACHINE,
+        ),
+    ] = "",
     memory_only: Annotated[str, typer.Option(help="Nodes without CPUs, such as 2-3,5.", metavar="NODES", rich_help_panel=MACHINE)] = "",
     cpu_only: Annotated[str, typer.Option(help="Nodes without memory.", metavar="NODES", rich_help_panel=MACHINE)] = "",
     absent: Annotated[str, typer.Option(help="Node numbers that do not exist: gaps.", metavar="NODES", rich_help_panel=MACHINE)] = "",
     thp: Annotated[str, typer.Option(help="Transparent huge pages: always, madvise or never.", rich_help_panel=KERNEL)] = "madvise",
     autonuma: Annotated[str, typer.Option(help="Automatic NUMA balancing: on or off.", rich_help_panel=KERNEL)] = "off",
     overcommit: Annotated[str, typer.Option(help="Memory overcommit: heuristic, always or never.", rich_help_panel=KERNEL)] = "heuristic",
-    cpuset_cpus: Annotated[str, typer.Option(help="Run the program in a cpuset with these CPUs.", metavar="CPUS", rich_help_panel=KERNEL)] = "",
-    cpuset_mems: Annotated[str, typer.Option(help="Run the program in a cpuset with these nodes' memory.", metavar="NODES", rich_help_panel=KERNEL)] = "",
-    sysctl: Annotated[list[str] | None, typer.Option(help="Another switch, such as vm.overcommit_ratio=80. Repeatable.", metavar="NAME=VALUE", rich_help_panel=KERNEL)] = None,
-    kernel_argument: Annotated[list[str] | None, typer.Option(help="A word for the kernel's command line. Repeatable.", metavar="WORD", rich_help_panel=KERNEL)] = None,
-    env: Annotated[list[str] | None, typer.Option("--env", "-e", help="A variable of the program's environment; NAME alone takes this machine's value. Repeatable.", metavar="NAME[=VALUE]", rich_help_panel=PROGRAM)] = None,
-    preload: Annotated[list[str] | None, typer.Option(help="A library to preload into the program. Repeatable.", metavar="LIBRARY", rich_help_panel=PROGRAM)] = None,
-    file: Annotated[list[str] | None, typer.Option(help="A file or folder to take along, under the same path. Repeatable.", metavar="PATH", rich_help_panel=PROGRAM)] = None,
-    stdin: Annotated[Path | None, typer.Option(help="A file that the program reads as its standard input.", metavar="FILE", rich_help_panel=PROGRAM)] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds after which the machine is stopped.", metavar="SECONDS", rich_help_panel=LAB)] = 600.0,
+    cpuset_cpus: Annotated[
+        str, typer.Option(help="Run the program in a cpuset with these CPUs.", metavar="CPUS", rich_help_panel=KERNEL)
+    ] = "",
+    cpuset_mems: Annotated[
+        str, typer.Option(help="Run the program in a cpuset with these nodes' memory.", metavar="NODES", rich_help_panel=KERNEL)
+    ] = "",
+    sysctl: Annotated[
+        list[str] | None,
+        typer.Option(help="Another switch, such as vm.overcommit_ratio=80. Repeatable.", metavar="NAME=VALUE", rich_help_panel=KERNEL),
+    ] = None,
+    kernel_argument: Annotated[
+        list[str] | None, typer.Option(help="A word for the kernel's command line. Repeatable.", metavar="WORD", rich_help_panel=KERNEL)
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env",
+            "-e",
+            help="A variable of the program's environment; NAME alone takes this machine's value. Repeatable.",
+            metavar="NAME[=VALUE]",
+            rich_help_panel=PROGRAM,
+        ),
+    ] = None,
+    preload: Annotated[
+        list[str] | None,
+        typer.Option(help="A library to preload into the program. Repeatable.", metavar="LIBRARY", rich_help_panel=PROGRAM),
+    ] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option(help="A file or folder to take along, under the same path. Repeatable.", metavar="PATH", rich_help_panel=PROGRAM),
+    ] = None,
+    stdin: Annotated[
+        Path | None, typer.Option(help="A file that the program reads as its standard input.", metavar="FILE", rich_help_panel=PROGRAM)
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds after which the machine is stopped.", metavar="SECONDS", rich_help_panel=LAB)
+    ] = 600.0,
     accel: Annotated[str, typer.Option(help="auto (kvm where a probe boots with it), tcg or kvm.", rich_help_panel=LAB)] = "auto",
-    tcg_threads: Annotated[str, typer.Option(help="Host threads of the translator: single takes turns, multi is one for each CPU (finds races), auto is multi up to twice the host's CPUs.", rich_help_panel=LAB)] = "auto",
+    tcg_threads: Annotated[
+        str,
+        typer.Option(
+            help="Host threads of the translator: single takes turns, multi is one for each CPU (finds races), auto is multi up to twice the host's CPUs.",
+            rich_help_panel=LAB,
+        ),
+    ] = "auto",
     page_size: Annotated[str, typer.Option(help="Of Debian's kernel: 4K, or 16K with aarch64.", rich_help_panel=KERNEL)] = "4K",
-    kernel_image: Annotated[Path | None, typer.Option("--kernel", help="Boot this kernel instead of Debian's.", metavar="FILE", rich_help_panel=LAB)] = None,
-    console_file: Annotated[Path | None, typer.Option("--console", help="Keep the guest's console in this file.", metavar="FILE", rich_help_panel=LAB)] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the guest's console on standard error.", rich_help_panel=LAB)] = False,
+    kernel_image: Annotated[
+        Path | None, typer.Option("--kernel", help="Boot this kernel instead of Debian's.", metavar="FILE", rich_help_panel=LAB)
+    ] = None,
+    console_file: Annotated[
+        Path | None, typer.Option("--console", help="Keep the guest's console in this file.", metavar="FILE", rich_help_panel=LAB)
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show the guest's console on standard error.", rich_help_panel=LAB)
+    ] = False,
 ) -> None:
     """Boot a virtual NUMA machine, run COMMAND of this machine in it, and exit as it does.
 
     Standard output and error are the program's. The exit status is the program's too, except 124: the
     time was up; 125: the machine or its kernel failed; 126 and 127: COMMAND cannot be run.
-    """  # fmt: skip
+    """
     vm.end_in_order_on_signals()
     machine = build_machine(nodes, cpus_per_node, memory_per_node, distance, memory_only, cpu_only, absent, arch)
     values.choice(thp, ("always", "madvise", "never"), "--thp")
@@ -95,10 +153,16 @@ def run(
     if console_file:
         copies.append(_writer(_opened(console_file, "--console")))
     outcome = vm.run(
-        machine, image, guest, kernel_path, acceleration, vm.Deadline(timeout),
-        _writer(sys.stdout.fileno()), _writer(sys.stderr.fileno()),
+        machine,
+        image,
+        guest,
+        kernel_path,
+        acceleration,
+        vm.Deadline(timeout),
+        _writer(sys.stdout.fileno()),
+        _writer(sys.stderr.fileno()),
         lambda chunk: _write_all(copies, chunk),
-    )  # fmt: skip
+    )
     sys.exit(report(outcome, verbose))
 
 

@@ -100,9 +100,8 @@ def listing1(sizes: list[str], freed_by: list[str], threads_are: list[str], roun
         return min(BLOCKS[size][1], most_bytes // BLOCKS[size][0]) if most_bytes else 0
 
     return [
-        Scenario("listing1", size, threads, freed, rounds, blocks(size))
-        for size in sizes for freed in freed_by for threads in threads_are
-    ]  # fmt: skip
+        Scenario("listing1", size, threads, freed, rounds, blocks(size)) for size in sizes for freed in freed_by for threads in threads_are
+    ]
 
 
 def generations(threads_are: list[str], count: int = GENERATIONS) -> list[Scenario]:
@@ -126,6 +125,13 @@ def cell(scenario: Scenario, switches: Switches, allocator: str, result: Result 
     elif figures["unknown"]:
         failure = f"{figures['unknown']} pages are nowhere"
     return Cell(
-        scenario, switches, allocator, figures["pages"], figures["remote"], figures.get("write_seconds", 0.0),
-        tuple(figures["spread"]), tuple(figures["threads_on"]), failure,
-    )  # fmt: skip
+        scenario,
+        switches,
+        allocator,
+        figures["pages"],
+        figures["remote"],
+        figures.get("write_seconds", 0.0),
+        tuple(figures["spread"]),
+        tuple(figures["threads_on"]),
+        failure,
+    )

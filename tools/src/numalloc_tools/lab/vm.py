@@ -143,19 +143,37 @@ def _add_init(image: Image, guest: Guest, mark: str) -> None:
 def _boot(machine, archive, guest, kernel, acceleration, deadline, stdout, stderr, on_console, mark) -> Outcome:
     architecture = machine.architecture
     append = [
-        "rdinit=/lab/init", f"console={architecture.console}", "panic=-1",
+        "rdinit=/lab/init",
+        f"console={architecture.console}",
+        "panic=-1",
         # On a busy host CPUs stand still for a while; the kernel would take it for a fault of its own.
-        "loglevel=5", "nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1", *guest.kernel_arguments,
-    ]  # fmt: skip
+        "loglevel=5",
+        "nowatchdog",
+        "rcupdate.rcu_cpu_stall_suppress=1",
+        *guest.kernel_arguments,
+    ]
     if architecture is X86_64:
         append[3:3] = [f"possible_cpus={machine.possible_cpus}", *clock.kernel_arguments()]
     pipes = {name: os.pipe() for name in ("console", "stdout", "stderr")}
     command = [
-        acceleration.program or accelerator.qemu(architecture), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        "-machine", architecture.board, *acceleration.arguments, *machine.qemu_arguments(acceleration.cpu),
-        "-kernel", str(kernel), "-initrd", str(archive), "-append", " ".join(append),
+        acceleration.program or accelerator.qemu(architecture),
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-machine",
+        architecture.board,
+        *acceleration.arguments,
+        *machine.qemu_arguments(acceleration.cpu),
+        "-kernel",
+        str(kernel),
+        "-initrd",
+        str(archive),
+        "-append",
+        " ".join(append),
         *_serial_lines({name: write for name, (_, write) in pipes.items()}),
-    ]  # fmt: skip
+    ]
     if setpriv := shutil.which("setpriv"):  # if this process is killed, QEMU goes too
         command = [setpriv, "--pdeathsig", "KILL", *command]
     started = time.monotonic()

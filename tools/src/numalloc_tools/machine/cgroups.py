@@ -107,8 +107,7 @@ def _first_version(files: Files, paths: dict[str, str], places: dict[str, _Place
     memory, cpu, cpuset = (places.get(name, _Place([])) for name in ("memory", "cpu", "cpuset"))
     used = as_number(memory.first(files, "memory.usage_in_bytes"))
     quotas = [
-        _quota(files.text(f"{folder}/cpu.cfs_quota_us") or "", files.text(f"{folder}/cpu.cfs_period_us") or "")
-        for folder in cpu.folders
+        _quota(files.text(f"{folder}/cpu.cfs_quota_us") or "", files.text(f"{folder}/cpu.cfs_period_us") or "") for folder in cpu.folders
     ]
     return Cgroup(
         1,

@@ -63,9 +63,7 @@ def rooted(folder: Path | None) -> Files:
     if folder is None:
         return Files()
     if not any((folder / name).is_dir() for name in ("sys", "proc")):
-        raise Problem(
-            f"--root: {folder} holds neither sys nor proc; accepted: a folder with a copy of a machine's /sys and /proc"
-        )
+        raise Problem(f"--root: {folder} holds neither sys nor proc; accepted: a folder with a copy of a machine's /sys and /proc")
     return Files(folder.resolve())
 
 

@@ -112,9 +112,7 @@ def _node(files: Files, number: int, witness: Witness) -> Node:
 def _initiators(files: Files, folder: str) -> list[int]:
     """access1 counts CPUs only; kernels before 5.19 have access0 alone."""
     for access in ("access1", "access0"):
-        found = [
-            number for name in files.names(f"{folder}/{access}/initiators", "node") if (number := ending_number(name)) is not None
-        ]
+        found = [number for name in files.names(f"{folder}/{access}/initiators", "node") if (number := ending_number(name)) is not None]
         if found:
             return found
     return []
@@ -141,18 +139,14 @@ def _whole_machine(files: Files) -> Node:
     """Of a kernel without nodes, or a container without /sys."""
     meminfo = files.fields("/proc/meminfo")
     memory, free, cache = (kilobytes(meminfo.get(name)) or 0 for name in ("MemTotal", "MemFree", "Inactive(file)"))
-    return Node(
-        0, online_cpus(files), memory, free, cache, "DRAM", "", None, kilobytes(meminfo.get("AnonHugePages")) or 0, None, None, []
-    )
+    return Node(0, online_cpus(files), memory, free, cache, "DRAM", "", None, kilobytes(meminfo.get("AnonHugePages")) or 0, None, None, [])
 
 
 def online_cpus(files: Files) -> list[int]:
     if (found := files.numbers("/sys/devices/system/cpu/online")) is not None and found:
         return found
     lines = (files.text("/proc/cpuinfo") or "").splitlines()
-    found = [
-        number for line in lines if line.startswith("processor") and (number := as_number(line.partition(":")[2])) is not None
-    ]
+    found = [number for line in lines if line.startswith("processor") and (number := as_number(line.partition(":")[2])) is not None]
     try:
         return found or numbers(files.fields("/proc/self/status").get("Cpus_allowed_list", ""))
     except ValueError:

@@ -49,9 +49,7 @@ def read(files: Files) -> Processor:
         cores.add(siblings or str(cpu))
         for index in files.names(f"{CPUS}/cpu{cpu}/cache", "index"):
             _count_cache(files, f"{CPUS}/cpu{cpu}/cache/{index}", cpu, groups)
-    caches = [
-        Cache(level, kind, size, len(shared), max(shared.values())) for (level, kind, size), shared in sorted(groups.items())
-    ]
+    caches = [Cache(level, kind, size, len(shared), max(shared.values())) for (level, kind, size), shared in sorted(groups.items())]
     return Processor(_model(files), cpus, dict(sorted(packages.items())), len(cores), caches)
 
 

@@ -70,7 +70,5 @@ def read(files: Files) -> Settings:
         max_map_count=files.number("/proc/sys/vm/max_map_count"),
         swap_total=of_meminfo("SwapTotal"),
         swap_free=of_meminfo("SwapFree"),
-        merging=SamePageMerging(
-            files.number("/sys/kernel/mm/ksm/run") == 1, files.number("/sys/kernel/mm/ksm/merge_across_nodes") != 0
-        ),
+        merging=SamePageMerging(files.number("/sys/kernel/mm/ksm/run") == 1, files.number("/sys/kernel/mm/ksm/merge_across_nodes") != 0),
     )

@@ -21,13 +21,17 @@ HEADERS = Path(__file__).parents[1] / "tables"
 
 def register(app: typer.Typer) -> None:
     def man(
-        page: Annotated[str, typer.Argument(help="numalloc, one of its commands (run, tune, lab-run), libnumalloc, or numalloc.5.")] = "numalloc",
-        output: Annotated[Optional[Path], typer.Option(help="Instead, write all pages to this folder, as man1, man3 and man5.", metavar="FOLDER")] = None,
+        page: Annotated[
+            str, typer.Argument(help="numalloc, one of its commands (run, tune, lab-run), libnumalloc, or numalloc.5.")
+        ] = "numalloc",
+        output: Annotated[
+            Optional[Path], typer.Option(help="Instead, write all pages to this folder, as man1, man3 and man5.", metavar="FOLDER")
+        ] = None,
     ) -> None:
         """Show a manual page, or write all of them to a folder.
 
         Without man(1) or a terminal the page's text is written as it is, for man -l.
-        """  # fmt: skip
+        """
         pages = all_pages(app)
         if output is not None:
             write(pages, output)

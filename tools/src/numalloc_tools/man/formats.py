@@ -37,7 +37,10 @@ def page() -> Page:
         ("huge-pages", "default, on or off."),
         ("autonuma", "default or off."),
         ("binding-only", "true binds threads and leaves the program's own malloc alone."),
-        ("[options]", "options of the library, libnumalloc(3), without NUMALLOC_ and in small letters; values are texts, whole numbers, true or false."),
+        (
+            "[options]",
+            "options of the library, libnumalloc(3), without NUMALLOC_ and in small letters; values are texts, whole numbers, true or false.",
+        ),
     ):
         made.item(bold(name), what)
     made.heading("Statistics")

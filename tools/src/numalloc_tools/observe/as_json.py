@@ -31,14 +31,18 @@ def as_json(moment: Moment, earlier: Moment | None = None, rates: Rates | None =
         "policies": [{"policy": policy, "bytes": held} for policy, held in moment.policies.items()],
         "threads": [
             {
-                "tid": thread.tid, "name": thread.name, "node": thread.node, "cpu": thread.cpu,
-                "cpu_seconds": round(thread.cpu_seconds, 3), "migrations": thread.migrations,
+                "tid": thread.tid,
+                "name": thread.name,
+                "node": thread.node,
+                "cpu": thread.cpu,
+                "cpu_seconds": round(thread.cpu_seconds, 3),
+                "migrations": thread.migrations,
             }
             for thread in moment.threads
         ],
         "rates": _rates(rates) if rates else None,
         "numalloc": _page(moment.page, moment.at) if moment.page else None,
-    }  # fmt: skip
+    }
 
 
 def _nodes(moment: Moment, earlier: Moment | None) -> list[dict]:

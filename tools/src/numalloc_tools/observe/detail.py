@@ -35,12 +35,15 @@ def _facts(moment: Moment, earlier: Moment | None, rates: Rates | None) -> Rende
     elif moment.under_numalloc:
         head += ", under numalloc without a page of statistics of this version (NUMALLOC_STATISTICS_PAGE=1)"
     rows = [
-        ("resident", f"{size(memory.resident)} (peak {size(memory.peak)}): anonymous {size(memory.anonymous)}, "
-                     f"files {size(memory.files)}, shared {size(memory.shared)}; swapped out {size(memory.swapped)}"),
+        (
+            "resident",
+            f"{size(memory.resident)} (peak {size(memory.peak)}): anonymous {size(memory.anonymous)}, "
+            f"files {size(memory.files)}, shared {size(memory.shared)}; swapped out {size(memory.swapped)}",
+        ),
         ("huge pages", f"{percent(memory.huge_share)} of anonymous and shared memory"),
         ("remote", _remote(moment, earlier)),
         ("policies", _policies(moment)),
-    ]  # fmt: skip
+    ]
     if moment.page:
         rows.append(("heap", _heap(moment.page)))
         if refused := _refused(moment.page):

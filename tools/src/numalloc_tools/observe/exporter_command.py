@@ -18,7 +18,10 @@ _PATIENCE = 10.0  # seconds for a client to say what it wants: each has a thread
 
 def exporter(
     pid: Annotated[Optional[list[str]], typer.Option(help="A process. Repeatable.", metavar="PID")] = None,
-    name: Annotated[Optional[list[str]], typer.Option(help="Processes with this name, also those to come; * and ? stand for other letters. Repeatable.", metavar="NAME")] = None,
+    name: Annotated[
+        Optional[list[str]],
+        typer.Option(help="Processes with this name, also those to come; * and ? stand for other letters. Repeatable.", metavar="NAME"),
+    ] = None,
     port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free one.")] = PORT,
     address: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 is every one of this machine.")] = "127.0.0.1",
 ) -> None:
@@ -26,7 +29,7 @@ def exporter(
 
     Of all your processes, unless some are chosen. They are read anew for each scrape. It runs until it is
     interrupted, or until all the processes that were named by number have ended.
-    """  # fmt: skip
+    """
     # Here, because every other command would wait for it.
     from prometheus_client import CollectorRegistry, start_http_server
 

@@ -70,12 +70,8 @@ def _process(families: _Families, moment: Moment, started: float) -> None:
     ):
         if value is not None:
             families.gauge(name, text, _PROCESS, "bytes").add_metric(labels, value)
-    families.gauge("numalloc_process_start_time", "When it started, since 1970", _PROCESS, "seconds").add_metric(
-        labels, round(started, 2)
-    )
-    families.counter("numalloc_process_cpu", "CPU time of all its threads", _PROCESS, "seconds").add_metric(
-        labels, moment.cpu_seconds
-    )
+    families.gauge("numalloc_process_start_time", "When it started, since 1970", _PROCESS, "seconds").add_metric(labels, round(started, 2))
+    families.counter("numalloc_process_cpu", "CPU time of all its threads", _PROCESS, "seconds").add_metric(labels, moment.cpu_seconds)
     faults = families.counter("numalloc_process_page_faults", "Page faults; major ones wait for a disk", [*_PROCESS, "kind"])
     faults.add_metric([*labels, "minor"], moment.minor_faults)
     faults.add_metric([*labels, "major"], moment.major_faults)

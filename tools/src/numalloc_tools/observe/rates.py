@@ -26,9 +26,7 @@ def rates(earlier: Moment, later: Moment) -> Rates | None:
         before = {record.node: record.values for record in earlier.page.nodes}
         for record in later.page.nodes:
             known = before.get(record.node, {})
-            statistics[record.node] = {
-                name: (value - known[name]) / seconds for name, value in record.values.items() if name in known
-            }
+            statistics[record.node] = {name: (value - known[name]) / seconds for name, value in record.values.items() if name in known}
     return Rates(
         seconds=seconds,
         cpus=(later.cpu_seconds - earlier.cpu_seconds) / seconds,

@@ -20,14 +20,17 @@ from numalloc_tools.problem import Problem
 def stat(
     pid: Annotated[str, typer.Argument(help="The process.", metavar="PID", show_default=False)],
     json: Annotated[bool, typer.Option("--json", help="One line of JSON each time.")] = False,
-    watch: Annotated[Optional[float], typer.Option(help="Look again after so many seconds, and show what happened a second, until the process ends.", metavar="SECONDS")] = None,
+    watch: Annotated[
+        Optional[float],
+        typer.Option(help="Look again after so many seconds, and show what happened a second, until the process ends.", metavar="SECONDS"),
+    ] = None,
     times: Annotated[Optional[int], typer.Option("--count", help="With --watch: look so many times.", metavar="N")] = None,
 ) -> None:
     """Show where the memory and the threads of a process are, and what the library in it says.
 
     Works for any program. One that numalloc serves tells more if it was started with
     NUMALLOC_STATISTICS_PAGE=1. With --watch, the end of the process is an ordinary end.
-    """  # fmt: skip
+    """
     number = pid_of(pid)
     if watch is not None:
         output.seconds_of(watch, "--watch")

@@ -24,8 +24,15 @@ _FIRST_WAIT = 0.5  # the first rates come soon
 
 
 def top(
-    pids: Annotated[Optional[list[str]], typer.Argument(help=f"The processes; else the {MOST} largest of yours. A single one is shown in full.", metavar="[PID]...", show_default=False)] = None,
-    name: Annotated[Optional[list[str]], typer.Option(help="Processes with this name; * and ? stand for other letters. Repeatable.", metavar="NAME")] = None,
+    pids: Annotated[
+        Optional[list[str]],
+        typer.Argument(
+            help=f"The processes; else the {MOST} largest of yours. A single one is shown in full.", metavar="[PID]...", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        Optional[list[str]], typer.Option(help="Processes with this name; * and ? stand for other letters. Repeatable.", metavar="NAME")
+    ] = None,
     interval: Annotated[float, typer.Option(help="Seconds from one look to the next.", metavar="SECONDS")] = 2.0,
     times: Annotated[Optional[int], typer.Option("--count", help="End after so many looks.", metavar="N")] = None,
     sort: Annotated[str, typer.Option(help=f"What comes first: {', '.join(ORDERS)}.", autocompletion=one_of(*ORDERS))] = "memory",
@@ -35,7 +42,7 @@ def top(
 
     In a terminal the view refreshes; elsewhere each look is printed. It ends when all the processes that
     were named by number have ended.
-    """  # fmt: skip
+    """
     output.seconds_of(interval, "--interval")
     output.times_of(times, "--count")
     if sort not in ORDERS:

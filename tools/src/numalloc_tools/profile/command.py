@@ -29,14 +29,20 @@ def register(app: typer.Typer) -> None:
 
 
 def profile(
-    command: Annotated[Optional[list[str]], typer.Argument(help="The program and its arguments, behind --.", metavar="-- PROGRAM ARGS")] = None,
+    command: Annotated[
+        Optional[list[str]], typer.Argument(help="The program and its arguments, behind --.", metavar="-- PROGRAM ARGS")
+    ] = None,
     sample: Annotated[str, typer.Option(help="Bytes for each record, on average; 1 records every allocation.", metavar="SIZE")] = "512K",
     live: Annotated[bool, typer.Option("--live", help="Show what was in use when the profile was written.")] = False,
     allocated: Annotated[bool, typer.Option("--allocated", help="Show all that was allocated. This is the default.")] = False,
     leaked: Annotated[bool, typer.Option("--leaked", help="Show what was still in use when the program ended.")] = False,
-    by: Annotated[str, typer.Option(help=f"What a line of the table is: {', '.join(BY)} (of nodes).", autocompletion=one_of(*BY))] = "function",
+    by: Annotated[
+        str, typer.Option(help=f"What a line of the table is: {', '.join(BY)} (of nodes).", autocompletion=one_of(*BY))
+    ] = "function",
     rows: Annotated[int, typer.Option(help="Lines of each table.")] = 20,
-    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="Keep the profile here, with its names; pprof opens it.", metavar="FILE")] = None,
+    output: Annotated[
+        Optional[Path], typer.Option("--output", "-o", help="Keep the profile here, with its names; pprof opens it.", metavar="FILE")
+    ] = None,
     flame_file: Annotated[Optional[Path], typer.Option("--flame", help="Draw a flame graph (SVG) for a browser.", metavar="FILE")] = None,
     on_signal: Annotated[bool, typer.Option("--on-signal", help="Show it also if Ctrl-C, SIGTERM or SIGHUP ends the program.")] = False,
     show: Annotated[Optional[Path], typer.Option(help="Show the profile in this file; nothing is run.", metavar="FILE")] = None,
@@ -47,7 +53,7 @@ def profile(
 
     The report goes to standard error, so that the program's own output stays what it is. Ends with the program's
     exit status; with 2 if something is missing or misspelt, and 127 if there is no such program.
-    """  # fmt: skip
+    """
     view = _view(live, allocated, leaked)
     _check(command, sample, by, rows, show)
     for option, path in (("--output", output), ("--flame", flame_file)):
@@ -64,8 +70,9 @@ def profile(
             reason = found.reason if found else "it ran no malloc, or did not end by exit()"
             raise Problem(
                 f"{command[0]} left no profile (exit status {recording.exit_status}): {reason}; accepted: a dynamic program that ends "
-                "by exit() (--on-signal: or by a signal)", recording.exit_status or 2
-            )  # fmt: skip
+                "by exit() (--on-signal: or by a signal)",
+                recording.exit_status or 2,
+            )
         _report(recording.files, view, by, rows, output, flame_file, as_json, sys.stdout if as_json else sys.stderr)
     raise typer.Exit(recording.exit_status)
 

@@ -8,21 +8,40 @@ _TYPES = {"int": _Field.TYPE_INT64, "unsigned": _Field.TYPE_UINT64, "bool": _Fie
 # Each message: name, number, type of a field; "*" for repeated ones. Numbers of text are indices into the string table.
 _MESSAGES = {
     "Profile": (
-        "sample_type 1 *ValueType", "sample 2 *Sample", "mapping 3 *Mapping", "location 4 *Location", "function 5 *Function",
-        "string_table 6 *string", "drop_frames 7 int", "keep_frames 8 int", "time_nanos 9 int", "duration_nanos 10 int",
-        "period_type 11 ValueType", "period 12 int", "comment 13 *int", "default_sample_type 14 int",
+        "sample_type 1 *ValueType",
+        "sample 2 *Sample",
+        "mapping 3 *Mapping",
+        "location 4 *Location",
+        "function 5 *Function",
+        "string_table 6 *string",
+        "drop_frames 7 int",
+        "keep_frames 8 int",
+        "time_nanos 9 int",
+        "duration_nanos 10 int",
+        "period_type 11 ValueType",
+        "period 12 int",
+        "comment 13 *int",
+        "default_sample_type 14 int",
     ),
     "ValueType": ("type 1 int", "unit 2 int"),
     "Sample": ("location_id 1 *unsigned", "value 2 *int", "label 3 *Label"),
     "Label": ("key 1 int", "str 2 int", "num 3 int", "num_unit 4 int"),
     "Mapping": (
-        "id 1 unsigned", "memory_start 2 unsigned", "memory_limit 3 unsigned", "file_offset 4 unsigned", "filename 5 int",
-        "build_id 6 int", "has_functions 7 bool", "has_filenames 8 bool", "has_line_numbers 9 bool", "has_inline_frames 10 bool",
+        "id 1 unsigned",
+        "memory_start 2 unsigned",
+        "memory_limit 3 unsigned",
+        "file_offset 4 unsigned",
+        "filename 5 int",
+        "build_id 6 int",
+        "has_functions 7 bool",
+        "has_filenames 8 bool",
+        "has_line_numbers 9 bool",
+        "has_inline_frames 10 bool",
     ),
     "Location": ("id 1 unsigned", "mapping_id 2 unsigned", "address 3 unsigned", "line 4 *Line", "is_folded 5 bool"),
     "Line": ("function_id 1 unsigned", "line 2 int", "column 3 int"),
     "Function": ("id 1 unsigned", "name 2 int", "system_name 3 int", "filename 4 int", "start_line 5 int"),
-}  # fmt: skip
+}
 _PACKAGE = "perftools.profiles"
 
 

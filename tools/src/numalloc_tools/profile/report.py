@@ -44,8 +44,12 @@ def shortened(name: str) -> str:
 def as_data(samples: list[Sample], view: View, rows: int, notes: list[str]) -> dict:
     whole = totals.total(samples)
     return {
-        "view": view.name, "bytes": whole.flat.bytes, "objects": whole.flat.objects, "notes": notes,
-        "remote_pages_bytes": whole.remote_pages, "remote_free_bytes": whole.remote_free,
+        "view": view.name,
+        "bytes": whole.flat.bytes,
+        "objects": whole.flat.objects,
+        "notes": notes,
+        "remote_pages_bytes": whole.remote_pages,
+        "remote_free_bytes": whole.remote_free,
         "functions": [_row({"function": name}, share) for name, share in totals.by_function(samples)[:rows]],
         "stacks": [_row({"stack": list(stack)}, share) for stack, share in totals.by_stack(samples)[:rows]],
         "places": [
@@ -53,14 +57,17 @@ def as_data(samples: list[Sample], view: View, rows: int, notes: list[str]) -> d
             for (thread, pages, freed), share in totals.by_place(samples)
         ],
         "remote_stacks": [_row({"stack": list(stack)}, share) for stack, share in totals.remote_stacks(samples)[:rows]],
-    }  # fmt: skip
+    }
 
 
 def _row(what: dict, share: totals.Share) -> dict:
     return what | {
-        "flat_bytes": share.flat.bytes, "flat_objects": share.flat.objects, "cumulative_bytes": share.cumulative.bytes,
-        "remote_pages_bytes": share.remote_pages, "remote_free_bytes": share.remote_free,
-    }  # fmt: skip
+        "flat_bytes": share.flat.bytes,
+        "flat_objects": share.flat.objects,
+        "cumulative_bytes": share.cumulative.bytes,
+        "remote_pages_bytes": share.remote_pages,
+        "remote_free_bytes": share.remote_free,
+    }
 
 
 def print_report(terminal: Console, samples: list[Sample], view: View, by: str, rows: int, notes: list[str]) -> None:
@@ -90,16 +97,25 @@ def _part(amount: int, whole: totals.Share) -> str:
 
 
 def _functions(samples: list[Sample], whole: totals.Share, rows: int) -> Table:
-    remote = [(title, part) for title, amount, part in (
-        ("remote", whole.remote_pages, lambda share: share.remote_part),
-        ("freed remotely", whole.remote_free, lambda share: share.freed_remotely_part),
-    ) if amount]  # fmt: skip
+    remote = [
+        (title, part)
+        for title, amount, part in (
+            ("remote", whole.remote_pages, lambda share: share.remote_part),
+            ("freed remotely", whole.remote_free, lambda share: share.freed_remotely_part),
+        )
+        if amount
+    ]
     table = _table("flat", "flat %", "with callees", "%", "objects", *(title for title, _ in remote), "function")
     for name, share in totals.by_function(samples)[:rows]:
         table.add_row(
-            size(share.flat.bytes), _part(share.flat.bytes, whole), size(share.cumulative.bytes), _part(share.cumulative.bytes, whole),
-            str(share.flat.objects), *(percent(part(share)) for _, part in remote), escape(shortened(name)),
-        )  # fmt: skip
+            size(share.flat.bytes),
+            _part(share.flat.bytes, whole),
+            size(share.cumulative.bytes),
+            _part(share.cumulative.bytes, whole),
+            str(share.flat.objects),
+            *(percent(part(share)) for _, part in remote),
+            escape(shortened(name)),
+        )
     return table
 
 
@@ -110,8 +126,12 @@ def _stacks(samples: list[Sample], whole: totals.Share, rows: int) -> Table:
 def _stack_table(stacks: list[tuple[tuple[str, ...], totals.Share]], whole: totals.Share) -> Table:
     table = _table("bytes", "%", "objects", "remote", "stack, the caller of malloc first")
     for stack, share in stacks:
-        shown = "\n".join(shortened(name) for name in stack[:STACK_SHOWN]) + (f"\n... {len(stack) - STACK_SHOWN} more" if len(stack) > STACK_SHOWN else "")
-        table.add_row(size(share.flat.bytes), _part(share.flat.bytes, whole), str(share.flat.objects), percent(share.remote_part), escape(shown))
+        shown = "\n".join(shortened(name) for name in stack[:STACK_SHOWN]) + (
+            f"\n... {len(stack) - STACK_SHOWN} more" if len(stack) > STACK_SHOWN else ""
+        )
+        table.add_row(
+            size(share.flat.bytes), _part(share.flat.bytes, whole), str(share.flat.objects), percent(share.remote_part), escape(shown)
+        )
     return table
 
 

@@ -11,8 +11,13 @@ from dataclasses import dataclass
 _GENERIC = (237, 236)  # of the architectures that share a table, such as aarch64 and riscv64
 _MEMPOLICY = {"x86_64": (238, 239), "ppc64le": (261, 260), "s390x": (270, 269)}  # set_, get_: libc has no functions for them
 _MODES = {
-    "MPOL_DEFAULT": 0, "MPOL_PREFERRED": 1, "MPOL_BIND": 2, "MPOL_INTERLEAVE": 3, "MPOL_LOCAL": 4, "MPOL_WEIGHTED_INTERLEAVE": 6,
-}  # fmt: skip
+    "MPOL_DEFAULT": 0,
+    "MPOL_PREFERRED": 1,
+    "MPOL_BIND": 2,
+    "MPOL_INTERLEAVE": 3,
+    "MPOL_LOCAL": 4,
+    "MPOL_WEIGHTED_INTERLEAVE": 6,
+}
 _MODE_FLAGS = 0xE000
 _SET_THP_DISABLE, _GET_THP_DISABLE = 41, 42
 _MASK_BITS = 1024

@@ -27,84 +27,149 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    command: Annotated[list[str] | None, typer.Argument(
-        help="The program and its arguments.",
-        metavar="PROGRAM [ARGS]...", show_default=False,
-    )] = None,
-    allocator: Annotated[str | None, typer.Option(
-        help=f"{', '.join(NAMES)}, or the path of a library. Else numalloc.",
-        metavar="NAME|PATH", rich_help_panel=LEVERS, autocompletion=one_of(*NAMES),
-    )] = None,
-    binding_only: Annotated[bool | None, typer.Option(
-        "--binding-only/--no-binding-only",
-        help="Bind threads as numalloc does, and leave malloc to the program, or to --allocator.",
-        show_default=False, rich_help_panel=LEVERS,
-    )] = None,
-    threads: Annotated[str | None, typer.Option(
-        help="Where threads run: none (where the kernel likes), sparse (each next one on the next node), dense (a "
-        "node's CPUs, then the next).",
-        metavar="WHERE", rich_help_panel=LEVERS, autocompletion=one_of(*THREADS),
-    )] = None,
-    memory: Annotated[str | None, typer.Option(
-        help="Where memory comes from: first-touch, local, interleave, preferred:NODE, bind:NODES (such as 0-3,8), "
-        "weighted (interleaved by the kernel's weights; Linux 6.9). What numalloc gives goes by its option where "
-        "it has one; else the policy of the whole process is set.",
-        metavar="WHERE", rich_help_panel=LEVERS, autocompletion=one_of(*MEMORY_WORDS, "preferred:", "bind:"),
-    )] = None,
-    huge_pages: Annotated[str | None, typer.Option(
-        help="Transparent huge pages: off for the whole process; on by the allocator's own switch.",
-        metavar="on|off", rich_help_panel=LEVERS, autocompletion=one_of(*HUGE_PAGES),
-    )] = None,
-    autonuma: Annotated[str | None, typer.Option(
-        help="off keeps the kernel from moving the process's pages and threads to each other (automatic NUMA "
-        "balancing); no privileges needed.",
-        metavar="off", rich_help_panel=LEVERS,
-    )] = None,
-    profile_file: Annotated[Path | None, typer.Option(
-        "--profile",
-        help="Settings from a file, as numalloc tune and --save-profile write it. Flags come before it.",
-        metavar="FILE", rich_help_panel=LEVERS,
-    )] = None,
-    save_profile: Annotated[Path | None, typer.Option(
-        help="Write the settings to this file; then run the program, if one is given.",
-        metavar="FILE", rich_help_panel=LEVERS,
-    )] = None,
-    instance_count: Annotated[str | None, typer.Option(
-        "--instances",
-        help="Run the program so often at a time, or once on each node: each instance on one node, with its CPUs and, "
-        "unless --memory says otherwise, only its memory. Exits as the worst of them.",
-        metavar="N|per-node", rich_help_panel=SEVERAL,
-    )] = None,
-    logs: Annotated[Path | None, typer.Option(
-        help="Instances write to DIR/0.out, DIR/0.err, DIR/1.out, ...",
-        metavar="DIR", rich_help_panel=SEVERAL,
-    )] = None,
-    by_rank: Annotated[bool | None, typer.Option(
-        "--ranks/--no-ranks",
-        help="Ranks of this machine take its nodes in turn. By itself under mpirun and srun, for ranks that these have "
-        "not bound.",
-        show_default=False, rich_help_panel=SEVERAL,
-    )] = None,
-    reported: Annotated[bool, typer.Option(
-        "--report",
-        help="At the end, say on standard error where memory and threads were, per node.",
-        rich_help_panel=TOLD,
-    )] = False,
-    show: Annotated[bool, typer.Option(
-        "--show",
-        help="Print the environment and the calls, and run nothing.",
-        rich_help_panel=TOLD,
-    )] = False,
-    json_file: Annotated[str | None, typer.Option(
-        "--json",
-        help="Write what --show or --report tells to this file; - is standard output.",
-        metavar="FILE", rich_help_panel=TOLD,
-    )] = None,
-    verbose: Annotated[bool, typer.Option(
-        "--verbose", "-v",
-        help="Say on standard error what is done; the library says what it found and could not do.",
-        rich_help_panel=TOLD,
-    )] = False,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="The program and its arguments.",
+            metavar="PROGRAM [ARGS]...",
+            show_default=False,
+        ),
+    ] = None,
+    allocator: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{', '.join(NAMES)}, or the path of a library. Else numalloc.",
+            metavar="NAME|PATH",
+            rich_help_panel=LEVERS,
+            autocompletion=one_of(*NAMES),
+        ),
+    ] = None,
+    binding_only: Annotated[
+        bool | None,
+        typer.Option(
+            "--binding-only/--no-binding-only",
+            help="Bind threads as numalloc does, and leave malloc to the program, or to --allocator.",
+            show_default=False,
+            rich_help_panel=LEVERS,
+        ),
+    ] = None,
+    threads: Annotated[
+        str | None,
+        typer.Option(
+            help="Where threads run: none (where the kernel likes), sparse (each next one on the next node), dense (a "
+            "node's CPUs, then the next).",
+            metavar="WHERE",
+            rich_help_panel=LEVERS,
+            autocompletion=one_of(*THREADS),
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Where memory comes from: first-touch, local, interleave, preferred:NODE, bind:NODES (such as 0-3,8), "
+            "weighted (interleaved by the kernel's weights; Linux 6.9). What numalloc gives goes by its option where "
+            "it has one; else the policy of the whole process is set.",
+            metavar="WHERE",
+            rich_help_panel=LEVERS,
+            autocompletion=one_of(*MEMORY_WORDS, "preferred:", "bind:"),
+        ),
+    ] = None,
+    huge_pages: Annotated[
+        str | None,
+        typer.Option(
+            help="Transparent huge pages: off for the whole process; on by the allocator's own switch.",
+            metavar="on|off",
+            rich_help_panel=LEVERS,
+            autocompletion=one_of(*HUGE_PAGES),
+        ),
+    ] = None,
+    autonuma: Annotated[
+        str | None,
+        typer.Option(
+            help="off keeps the kernel from moving the process's pages and threads to each other (automatic NUMA "
+            "balancing); no privileges needed.",
+            metavar="off",
+            rich_help_panel=LEVERS,
+        ),
+    ] = None,
+    profile_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--profile",
+            help="Settings from a file, as numalloc tune and --save-profile write it. Flags come before it.",
+            metavar="FILE",
+            rich_help_panel=LEVERS,
+        ),
+    ] = None,
+    save_profile: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the settings to this file; then run the program, if one is given.",
+            metavar="FILE",
+            rich_help_panel=LEVERS,
+        ),
+    ] = None,
+    instance_count: Annotated[
+        str | None,
+        typer.Option(
+            "--instances",
+            help="Run the program so often at a time, or once on each node: each instance on one node, with its CPUs and, "
+            "unless --memory says otherwise, only its memory. Exits as the worst of them.",
+            metavar="N|per-node",
+            rich_help_panel=SEVERAL,
+        ),
+    ] = None,
+    logs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instances write to DIR/0.out, DIR/0.err, DIR/1.out, ...",
+            metavar="DIR",
+            rich_help_panel=SEVERAL,
+        ),
+    ] = None,
+    by_rank: Annotated[
+        bool | None,
+        typer.Option(
+            "--ranks/--no-ranks",
+            help="Ranks of this machine take its nodes in turn. By itself under mpirun and srun, for ranks that these have not bound.",
+            show_default=False,
+            rich_help_panel=SEVERAL,
+        ),
+    ] = None,
+    reported: Annotated[
+        bool,
+        typer.Option(
+            "--report",
+            help="At the end, say on standard error where memory and threads were, per node.",
+            rich_help_panel=TOLD,
+        ),
+    ] = False,
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--show",
+            help="Print the environment and the calls, and run nothing.",
+            rich_help_panel=TOLD,
+        ),
+    ] = False,
+    json_file: Annotated[
+        str | None,
+        typer.Option(
+            "--json",
+            help="Write what --show or --report tells to this file; - is standard output.",
+            metavar="FILE",
+            rich_help_panel=TOLD,
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Say on standard error what is done; the library says what it found and could not do.",
+            rich_help_panel=TOLD,
+        ),
+    ] = False,
     *,
     library_options: tuple[tuple[str, str], ...],
 ) -> None:
@@ -112,11 +177,15 @@ def run(
 
     It becomes the program: signals, pipes, terminal and exit status are the program's own. 126: the program
     cannot be executed; 127: there is no such program; 2: an argument was wrong, or this machine cannot do it.
-    """  # fmt: skip
+    """
     given = {
-        "allocator": allocator, "binding_only": binding_only, "threads": threads, "memory": memory, "huge_pages": huge_pages,
+        "allocator": allocator,
+        "binding_only": binding_only,
+        "threads": threads,
+        "memory": memory,
+        "huge_pages": huge_pages,
         "autonuma": autonuma,
-    }  # fmt: skip
+    }
     setting = _setting(given, library_options, profile_file)
     if json_file is not None and not (show or reported):
         raise Problem("--json: there is nothing to write; accepted: with --show or --report")

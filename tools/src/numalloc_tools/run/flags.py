@@ -45,7 +45,11 @@ def _parameter(one: Option) -> str:
 def _annotation(one: Option):
     about = f"{one.text[0].upper()}{one.text[1:]}. Accepted: {one.accepted}. Else {one.default}."
     option = typer.Option(
-        one.flag, help=escape(about), metavar=one.kind.upper(), show_default=False, rich_help_panel=PANEL,
+        one.flag,
+        help=escape(about),
+        metavar=one.kind.upper(),
+        show_default=False,
+        rich_help_panel=PANEL,
         autocompletion=of_option(one),
-    )  # fmt: skip
+    )
     return Annotated[str | None, option]

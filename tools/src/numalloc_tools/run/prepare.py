@@ -62,9 +62,7 @@ def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verb
         if verbose:
             variables["NUMALLOC_VERBOSE"] = "1"
         _check_environment(environment, variables)
-    changes: dict[str, str | None] = {
-        name: allocators.joined(name, value, environment.get(name)) for name, value in variables.items()
-    }
+    changes: dict[str, str | None] = {name: allocators.joined(name, value, environment.get(name)) for name, value in variables.items()}
     library = None if setting.binding_only and allocator.ours else allocator.library
     present = environment.get("LD_PRELOAD", "")
     # The user's own come first: a sanitizer has to, and operators are asked for only before ours.

@@ -84,20 +84,27 @@ class Watch:
     def told(self, status: int) -> dict:
         used = {*self.peak, *self.last, *self.threads, *self.seconds, *nodes.read().online}
         return {
-            "label": self.label, "pid": self.pid,
+            "label": self.label,
+            "pid": self.pid,
             "status": None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
-            "seconds": (self._ended or time.monotonic()) - self._begun, "looks": self.looks, "source": self.source,
-            "moves": self.moves, "refused": self.refused,
+            "seconds": (self._ended or time.monotonic()) - self._begun,
+            "looks": self.looks,
+            "source": self.source,
+            "moves": self.moves,
+            "refused": self.refused,
             "nodes": [
                 {
-                    "node": node, "cpus": node_text(cpu for cpu, on in _node_of_cpu().items() if on == node),
-                    "threads": self.threads.get(node, 0), "cpu_seconds": self.seconds.get(node, 0),
-                    "peak_bytes": self.peak.get(node, 0), "last_bytes": self.last.get(node, 0),
+                    "node": node,
+                    "cpus": node_text(cpu for cpu, on in _node_of_cpu().items() if on == node),
+                    "threads": self.threads.get(node, 0),
+                    "cpu_seconds": self.seconds.get(node, 0),
+                    "peak_bytes": self.peak.get(node, 0),
+                    "last_bytes": self.last.get(node, 0),
                 }
                 for node in sorted(used)
             ],
-        }  # fmt: skip
+        }
 
 
 def show(console: Console, told: dict, name: str) -> None:
@@ -113,10 +120,13 @@ def show(console: Console, told: dict, name: str) -> None:
     totals = [sum(one[key] for one in told["nodes"]) for key in ("cpu_seconds", "peak_bytes", "last_bytes")]
     for one in told["nodes"]:
         table.add_row(
-            str(one["node"]), one["cpus"] or "none", _share(one["cpu_seconds"], totals[0], f"{one['cpu_seconds']:.2f} s"),
-            str(one["threads"]), _share(one["peak_bytes"], totals[1], _size(one["peak_bytes"])),
+            str(one["node"]),
+            one["cpus"] or "none",
+            _share(one["cpu_seconds"], totals[0], f"{one['cpu_seconds']:.2f} s"),
+            str(one["threads"]),
+            _share(one["peak_bytes"], totals[1], _size(one["peak_bytes"])),
             _share(one["last_bytes"], totals[2], _size(one["last_bytes"])),
-        )  # fmt: skip
+        )
     console.print(table)
     if told["refused"]:
         console.print(
@@ -125,8 +135,7 @@ def show(console: Console, told: dict, name: str) -> None:
     ended = f"signal {told['signal']}" if told["signal"] else f"status {told['status']}"
     looked = f"looked at {told['looks']} times ({told['source']})" if told["looks"] else "not looked at"
     console.print(
-        f"{told['seconds']:.2f} s, {ended}; {looked}; "
-        f"threads were seen to change their node {told['moves']} times",
+        f"{told['seconds']:.2f} s, {ended}; {looked}; threads were seen to change their node {told['moves']} times",
         soft_wrap=True,
     )
 

@@ -67,7 +67,7 @@ def show(command: list[str], jobs: list[tuple[str, Launch]], json_file: str | No
         told = [
             {"label": label, "environment": one.environment, "calls": [str(call) for call in one.calls], "command": command}
             for label, one in jobs
-        ]  # fmt: skip
+        ]
         _write_json(json_file, told)
         return
     for label, one in jobs:
@@ -118,9 +118,14 @@ def _tell(told: list[dict], name: str, json_file: str | None) -> None:
 
 
 def run_and_stay(
-    path: str, command: list[str], jobs: list[tuple[str, Launch]], logs: Path | None, several: bool, reported: bool,
+    path: str,
+    command: list[str],
+    jobs: list[tuple[str, Launch]],
+    logs: Path | None,
+    several: bool,
+    reported: bool,
     json_file: str | None,
-) -> int:  # fmt: skip
+) -> int:
     """The exit status."""
     environment = _own_environment()
     if json_file:

@@ -18,9 +18,23 @@ from numalloc_tools.run.prepare import Launch
 
 # What goes wrong in this process itself, what nobody can catch, and job control, which reaches the whole group by itself.
 _OWN = {
-    signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS, signal.SIGPIPE, signal.SIGXFSZ,
-    signal.SIGXCPU, signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU,
-}  # fmt: skip
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGSYS,
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGXCPU,
+    signal.SIGKILL,
+    signal.SIGSTOP,
+    signal.SIGCHLD,
+    signal.SIGCONT,
+    signal.SIGTSTP,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+}
 _PASSED = signal.valid_signals() - _OWN
 _FROM_KERNEL = 0x80  # si_code: the terminal has sent it to the whole group
 _SET_PDEATHSIG = 1
@@ -95,9 +109,15 @@ class Family:
 
         def popen(path: str, words: list[str]) -> subprocess.Popen:
             return subprocess.Popen(
-                words, executable=path, env=start.environment, preexec_fn=enter, close_fds=False,
-                stdin=start.stdin, stdout=start.stdout, stderr=start.stderr,
-            )  # fmt: skip
+                words,
+                executable=path,
+                env=start.environment,
+                preexec_fn=enter,
+                close_fds=False,
+                stdin=start.stdin,
+                stdout=start.stdout,
+                stderr=start.stderr,
+            )
 
         try:
             try:

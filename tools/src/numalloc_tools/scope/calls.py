@@ -14,10 +14,14 @@ from numalloc_tools.lab import batch
 
 _CODE = 32  # bytes that tell a function from others at the same place of another page
 _FUNCTIONS = {
-    **dict.fromkeys(("malloc", "valloc", "pvalloc"), "malloc"), "calloc": "calloc", "realloc": "realloc",
-    "reallocarray": "reallocarray", **dict.fromkeys(("aligned_alloc", "memalign"), "aligned"), "posix_memalign": "posix",
+    **dict.fromkeys(("malloc", "valloc", "pvalloc"), "malloc"),
+    "calloc": "calloc",
+    "realloc": "realloc",
+    "reallocarray": "reallocarray",
+    **dict.fromkeys(("aligned_alloc", "memalign"), "aligned"),
+    "posix_memalign": "posix",
     **dict.fromkeys(("free", "cfree", "free_sized", "free_aligned_sized"), "free"),
-}  # fmt: skip
+}
 _OPERATOR = re.compile(r"_Z(?:(?P<malloc>n[wa]m)|(?P<free>d[la]Pv))")  # new and delete, with all that may follow
 
 
@@ -49,10 +53,11 @@ def functions(path: str) -> tuple[str, ...]:
             elf = ELFFile(file)
             found = {
                 symbol.name: (symbol["st_value"], what)
-                for section in elf.iter_sections() if isinstance(section, SymbolTableSection)
+                for section in elf.iter_sections()
+                if isinstance(section, SymbolTableSection)
                 for symbol in section.iter_symbols()
                 if symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_info"]["type"] == "STT_FUNC" and (what := _what(symbol.name))
-            }  # fmt: skip
+            }
             if not any(name.partition("@")[0] == "malloc" for name in found):
                 return ()  # an operator new that calls it is one call too many
             return tuple(sorted({f"{what} {at & 0xFFF:x} {_code(elf, at).hex()}" for at, what in found.values()}))

@@ -26,8 +26,10 @@ def add(to: dict, counts: dict) -> None:
 
 def zero(counts: dict) -> dict:
     """Counts of the same form, of nothing."""
-    return {name: zero(value) if isinstance(value, dict) else [0] * len(value) if isinstance(value, list) else 0
-            for name, value in counts.items()}  # fmt: skip
+    return {
+        name: zero(value) if isinstance(value, dict) else [0] * len(value) if isinstance(value, list) else 0
+        for name, value in counts.items()
+    }
 
 
 def name(raw: dict, preloaded: list[str]) -> dict:
@@ -67,10 +69,14 @@ def name(raw: dict, preloaded: list[str]) -> dict:
         return counted
     counted["allocator_data"] = {name: {key: counts[key] for key in counts if key not in _DONE} for name, counts in data.items()}
     counted["false_sharing"] = [
-        one | {"class": [
-            owner or {"in": maps.place(int(address, 16)).object} for address, owner in zip((one["first"], one["second"]), one["class"])
-        ]} for one in raw["false_sharing"]
-    ]  # fmt: skip
+        one
+        | {
+            "class": [
+                owner or {"in": maps.place(int(address, 16)).object} for address, owner in zip((one["first"], one["second"]), one["class"])
+            ]
+        }
+        for one in raw["false_sharing"]
+    ]
     return counted
 
 

@@ -62,10 +62,14 @@ def rows(entries: list[dict], places: list[int], nodes: int) -> Rows:
         return {name: np.array([float(entry[outer][name]) for entry in entries]) for name in names}
 
     return Rows(
-        nodes=np.array(places, dtype=int), **{name: column(name) for name in _NUMBERS},
-        fills=matrix("fills"), transfers=matrix("transfers"), writebacks=matrix("writebacks"),
-        causes=deep("causes", CAUSES), tlb=deep("tlb", _TLB),
-    )  # fmt: skip
+        nodes=np.array(places, dtype=int),
+        **{name: column(name) for name in _NUMBERS},
+        fills=matrix("fills"),
+        transfers=matrix("transfers"),
+        writebacks=matrix("writebacks"),
+        causes=deep("causes", CAUSES),
+        tlb=deep("tlb", _TLB),
+    )
 
 
 def _as_it_was(row: np.ndarray, home: int, remote: float) -> None:

@@ -21,9 +21,7 @@ def heat(runs: list[Run], which: str) -> Figure:
     """`which`: matrix or transfer_matrix of the counts. One colour scale, so that the panels can be compared."""
     columns = min(_COLUMNS, len(runs))
     rows = math.ceil(len(runs) / columns)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(_SIDE * columns + 0.8, _SIDE * rows + 0.3), squeeze=False, layout="constrained"
-    )
+    figure, axes = plt.subplots(rows, columns, figsize=(_SIDE * columns + 0.8, _SIDE * rows + 0.3), squeeze=False, layout="constrained")
     found = [getattr(run.scope, which) for run in runs]
     most = max(float(matrix.max()) for matrix in found) or 1.0
     image = None
@@ -122,9 +120,7 @@ def _curves(ax: Axes, results: Results, baseline: str) -> None:
     first = _first(results, baseline)
     colour = colours(results.allocators)
     for name in results.allocators:
-        points = sorted(
-            (run.threads, first.modelled.seconds / run.modelled.seconds) for run in results.good if run.allocator == name
-        )
+        points = sorted((run.threads, first.modelled.seconds / run.modelled.seconds) for run in results.good if run.allocator == name)
         ax.plot(*zip(*points, strict=True), marker="o", markersize=4, linewidth=1.6, color=colour[name], label=name)
     ax.set_xscale("log", base=2)
     ax.set_xticks(numbers, map(str, numbers))

@@ -166,9 +166,23 @@ class Maps:
 
 # Of the C library's malloc.c; what lies between them and is not exported belongs to it as well.
 _MALLOC_C = {
-    "malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "valloc", "pvalloc", "posix_memalign", "mallinfo",
-    "mallinfo2", "mallopt", "malloc_trim", "malloc_usable_size", "malloc_stats", "malloc_info",
-}  # fmt: skip
+    "malloc",
+    "free",
+    "calloc",
+    "realloc",
+    "memalign",
+    "aligned_alloc",
+    "valloc",
+    "pvalloc",
+    "posix_memalign",
+    "mallinfo",
+    "mallinfo2",
+    "mallopt",
+    "malloc_trim",
+    "malloc_usable_size",
+    "malloc_stats",
+    "malloc_info",
+}
 
 
 @cache

@@ -34,9 +34,15 @@ def markdown(found: Found, swept: Found, machine: str, around: Around = Around()
         f"Counted in the emulator, on the model of {machine}. Every time is modelled, not measured. A small remote share proves "
         "nothing without the lines in all, the balance and the time: they stand beside it.",
         around.notes.strip(),
-        *_promises(found), *_times(found), *_lines(found), *_binding(found), *_mechanisms(found), *_speedups(swept),
-        *_study(found), *_hosted(around.hosted),
-    ]  # fmt: skip
+        *_promises(found),
+        *_times(found),
+        *_lines(found),
+        *_binding(found),
+        *_mechanisms(found),
+        *_speedups(swept),
+        *_study(found),
+        *_hosted(around.hosted),
+    ]
     notes = around.notes.strip()
     prose = TextWrapper(_WIDTH, break_on_hyphens=False)
     parts = [part if part == notes or part.startswith(("|", "#")) else prose.fill(part) for part in parts if part]
@@ -75,17 +81,22 @@ def _promises(found: Found) -> list[str]:
             continue
         share, balance = run.scope.remote_share, run.scope.balance
         kept = share < REMOTE_PROMISED and balance <= BALANCE_PROMISED
-        rows.append([
-            name, tables.number(run.scope.fills), f"{100 * share:.2f} %", f"{balance:.2f}", f"{run.scope.work_balance:.2f}",
-            tables.time(run.modelled.seconds), "yes" if kept else "no",
-        ])  # fmt: skip
+        rows.append(
+            [
+                name,
+                tables.number(run.scope.fills),
+                f"{100 * share:.2f} %",
+                f"{balance:.2f}",
+                f"{run.scope.work_balance:.2f}",
+                tables.time(run.modelled.seconds),
+                "yes" if kept else "no",
+            ]
+        )
         if not kept:
             missed.append(name)
     if not rows:
         return []
-    heading = (
-        "## What is promised of numalloc\n\nLess than 1 % of memory lines remote, the fullest node at most 1.2 times the mean."
-    )
+    heading = "## What is promised of numalloc\n\nLess than 1 % of memory lines remote, the fullest node at most 1.2 times the mean."
     said = f"Not kept: {', '.join(missed)}." if missed else "Kept in all of them."
     return [
         heading,
@@ -122,9 +133,7 @@ def _times(found: Found) -> list[str]:
     if OURS in means:
         behind = [name for name in names if name != OURS and means[name] < means[OURS]]
         parts.append(
-            f"In the geometric mean numalloc is behind {', '.join(behind)}."
-            if behind
-            else "In the geometric mean numalloc is first."
+            f"In the geometric mean numalloc is behind {', '.join(behind)}." if behind else "In the geometric mean numalloc is first."
         )
         slower = []
         for scenario, results in found.items():
@@ -145,14 +154,29 @@ def _lines(found: Found) -> list[str]:
         for name in names:
             if (run := _run(results, name)) is None:
                 continue
-            rows.append([
-                scenario, *tables.lines_of(run), tables.number(run.scope.remote_transfers), tables.number(run.scope.tlb_misses),
-                tables.number(run.scope.remote_lines_of("allocator")),
-            ])  # fmt: skip
+            rows.append(
+                [
+                    scenario,
+                    *tables.lines_of(run),
+                    tables.number(run.scope.remote_transfers),
+                    tables.number(run.scope.tlb_misses),
+                    tables.number(run.scope.remote_lines_of("allocator")),
+                ]
+            )
     headings = [
-        "program", "allocator", "modelled time", "x 0.5, x 2", "memory lines", "remote", "of all", "fullest node", "most work",
-        "lines of other nodes' caches", "TLB misses", "allocator's own remote lines",
-    ]  # fmt: skip
+        "program",
+        "allocator",
+        "modelled time",
+        "x 0.5, x 2",
+        "memory lines",
+        "remote",
+        "of all",
+        "fullest node",
+        "most work",
+        "lines of other nodes' caches",
+        "TLB misses",
+        "allocator's own remote lines",
+    ]
     return ["## Remote lines and TLB misses (figure 4)", table(headings, rows)] if rows else []
 
 
@@ -260,10 +284,17 @@ def _hosted(hosted: dict[str, list[Beside]]) -> list[str]:
     rows, said = [], []
     for scenario, found in hosted.items():
         for one in sorted(found, key=lambda one: one.modelled):
-            rows.append([
-                scenario, one.allocator, tables.number(one.counted), tables.time(one.modelled), tables.time(one.user),
-                tables.time(one.system), f"{100 * one.spread:.0f} %",
-            ])  # fmt: skip
+            rows.append(
+                [
+                    scenario,
+                    one.allocator,
+                    tables.number(one.counted),
+                    tables.time(one.modelled),
+                    tables.time(one.user),
+                    tables.time(one.system),
+                    f"{100 * one.spread:.0f} %",
+                ]
+            )
         if len(found) > 1:
             user, both = host.agreement(found, lambda one: one.user), host.agreement(found, lambda one: one.user + one.system)
             said.append(f"{scenario} {user:.2f} ({both:.2f} with the system's)")

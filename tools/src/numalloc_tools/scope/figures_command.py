@@ -29,26 +29,51 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    output: Annotated[Path, typer.Option(help="Folder for every run, and for the figures and a page for each program. What is there already is not run again.", metavar="FOLDER")] = Path("figures"),
-    groups: Annotated[str, typer.Option(help=f"Some of {', '.join(GROUPS)}; speedup has {', '.join(scenarios.SWEPT)} alone, host {', '.join(one.name for one in scenarios.HOSTED)}.", metavar="GROUPS")] = "compare",
+    output: Annotated[
+        Path,
+        typer.Option(
+            help="Folder for every run, and for the figures and a page for each program. What is there already is not run again.",
+            metavar="FOLDER",
+        ),
+    ] = Path("figures"),
+    groups: Annotated[
+        str,
+        typer.Option(
+            help=f"Some of {', '.join(GROUPS)}; speedup has {', '.join(scenarios.SWEPT)} alone, host {', '.join(one.name for one in scenarios.HOSTED)}.",
+            metavar="GROUPS",
+        ),
+    ] = "compare",
     only: Annotated[str, typer.Option(help="Only programs of these names, such as 'larson*'.", metavar="PATTERN")] = "*",
     names: Annotated[str, typer.Option("--allocators", help="numalloc's peers.", metavar="NAMES")] = ",".join(scenarios.PEERS),
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to count; else build/release's.")] = None,
     preset: Annotated[str, typer.Option(help=f"The real machine that is modelled: {', '.join(hardware.PRESETS)}.")] = hardware.STANDARD,
     cpus_per_node: Annotated[int, typer.Option(help="CPUs of each node; one thread runs for each.")] = 2,
     sweep_cpus_per_node: Annotated[int, typer.Option(help="CPUs of each node for the group speedup.")] = 16,
-    whole: Annotated[bool, typer.Option("--whole-nodes", help="Last-level caches and bandwidths as the machine has them; else in proportion to the CPUs.")] = False,
-    scale: Annotated[float, typer.Option(help="Times each program's work; less is faster, and more of it is what programs do but once.")] = 1.0,
+    whole: Annotated[
+        bool,
+        typer.Option("--whole-nodes", help="Last-level caches and bandwidths as the machine has them; else in proportion to the CPUs."),
+    ] = False,
+    scale: Annotated[
+        float, typer.Option(help="Times each program's work; less is faster, and more of it is what programs do but once.")
+    ] = 1.0,
     timeout: Annotated[int, typer.Option(help="Seconds for each run.")] = 3600,
-    document: Annotated[Optional[Path], typer.Option(help="Where the text goes, with its pictures beside it; else into the folder.", metavar="FILE", show_default=False)] = None,
-    notes: Annotated[Optional[Path], typer.Option(help="Markdown that the text repeats at its head: why what is not as it should be.", metavar="FILE", show_default=False)] = None,
+    document: Annotated[
+        Optional[Path],
+        typer.Option(help="Where the text goes, with its pictures beside it; else into the folder.", metavar="FILE", show_default=False),
+    ] = None,
+    notes: Annotated[
+        Optional[Path],
+        typer.Option(
+            help="Markdown that the text repeats at its head: why what is not as it should be.", metavar="FILE", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """Count the programs of bench/ under numalloc and its peers, and write the paper's figures 4 to 8.
 
     The groups: compare (each allocator as it comes), binding (peers with bound threads too), mechanisms (numalloc with
     one off or changed), speedup (1 to 128 threads) and host (modelled beside measured on this machine, one node). It
     takes hours in all: every run is kept, and the same command goes on.
-    """  # fmt: skip
+    """
     wanted = [word.strip() for word in groups.split(",") if word.strip()]
     for word in wanted:
         if word not in GROUPS:
@@ -175,8 +200,9 @@ def _made(compared: list[Allocator], scale: float) -> str:
     parts = ", ".join(f"{name} {part:g} of it" for name, part in scenarios.SWEPT.items() if part != 1)
     peers = ", ".join(
         one.version if one.version.startswith(one.name) else f"{one.name} {one.version}".strip()
-        for one in compared if one.name != allocators.OURS
-    )  # fmt: skip
+        for one in compared
+        if one.name != allocators.OURS
+    )
     return (
         f"Made by `numalloc lab figures` on {date.today():%-d %B %Y}, of numalloc's sources of "
         f"{compared[0].version or 'an unknown commit'}, at scale {scale:g} (for the speedup {parts}), one run each. Beside "

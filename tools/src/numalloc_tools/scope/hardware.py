@@ -20,11 +20,17 @@ _SECTIONS = {
     "shape": ("packages", "nodes_per_package", "cpus_per_package", "llcs_per_package"),
     "distances": ("same_package",),
     "latency": (
-        "l2", "llc", "memory", "memory_same_package", "transfer", "transfer_same_package", "tlb_l2",
+        "l2",
+        "llc",
+        "memory",
+        "memory_same_package",
+        "transfer",
+        "transfer_same_package",
+        "tlb_l2",
     ),
     "bandwidth": ("memory_per_package", "link"),
     "core": ("cpi", "parallelism", "transfer_parallelism", "walk_misses"),
-}  # fmt: skip
+}
 _LISTS = (("distances", "hops"), ("latency", "memory_hops"), ("latency", "transfer_hops"))
 
 
@@ -115,8 +121,9 @@ class Hardware:
         """Memory and other caches so much farther away: what the model says must not hang on one guess of them."""
         changed = {
             name: [one * factor for one in value] if isinstance(value, list) else value * factor
-            for name, value in self.latency.items() if name.startswith(("memory", "transfer"))
-        }  # fmt: skip
+            for name, value in self.latency.items()
+            if name.startswith(("memory", "transfer"))
+        }
         return replace(self, latency=self.latency | changed)
 
     def resized(self, nodes: int | None, nodes_per_package: int | None) -> "Hardware":
@@ -219,12 +226,20 @@ def read(path: Path, flag: str = "--machine") -> Hardware:
     if (nodes := shape["packages"] * shape["nodes_per_package"]) > MAX_NODES:
         raise wrong(f"{nodes} nodes are more than {MAX_NODES}")
     found = Hardware(
-        name=path.stem, title=str(content.get("title", path.stem)), clock_ghz=number(content, "", "clock_ghz"), **shape,
+        name=path.stem,
+        title=str(content.get("title", path.stem)),
+        clock_ghz=number(content, "", "clock_ghz"),
+        **shape,
         links=_links(content["shape"].get("links"), shape["packages"], wrong),
-        caches=table("caches", CACHES, "bytes", _LINE), tlbs=table("tlb", TLBS, "entries"),
-        latency=values["latency"], distances=values["distances"], **values["bandwidth"], **values["core"],
-        sources=content.get("sources", {}), assumed=content.get("assumed", {}),
-    )  # fmt: skip
+        caches=table("caches", CACHES, "bytes", _LINE),
+        tlbs=table("tlb", TLBS, "entries"),
+        latency=values["latency"],
+        distances=values["distances"],
+        **values["bandwidth"],
+        **values["core"],
+        sources=content.get("sources", {}),
+        assumed=content.get("assumed", {}),
+    )
     for node in range(found.nodes):
         found.distance(0, node)  # reaches every package
     return found

@@ -50,8 +50,9 @@ def near(hardware: Hardware) -> Hardware:
     """All memory and every cache as near as the own node's: this machine's one node."""
     equal = {
         f"{what}{place}": [hardware.latency[what]] if place == "_hops" else hardware.latency[what]
-        for what in ("memory", "transfer") for place in ("_same_package", "_hops")
-    }  # fmt: skip
+        for what in ("memory", "transfer")
+        for place in ("_same_package", "_hops")
+    }
     return replace(hardware, latency=hardware.latency | equal)
 
 
@@ -115,15 +116,18 @@ def show(terminal: Console, found: list[Beside]) -> None:
         off = f"{100 * one.off:+.2f} %" if one.callgrind else "-"
         counted = tables.number(one.callgrind) if one.callgrind else "-"
         table.add_row(
-            one.allocator, tables.number(one.counted), counted, off, *map(tables.time, (one.modelled, one.user, one.system)),
+            one.allocator,
+            tables.number(one.counted),
+            counted,
+            off,
+            *map(tables.time, (one.modelled, one.user, one.system)),
             f"{100 * one.spread:.0f} %",
-        )  # fmt: skip
+        )
     terminal.print(table)
     if len(found) > 1:
         user, both = agreement(found, lambda one: one.user), agreement(found, lambda one: one.user + one.system)
         terminal.print(
-            "Order by modelled and by measured time (Kendall's tau, 1 is the same): "
-            f"{user:.2f} of user time, {both:.2f} with the system's."
+            f"Order by modelled and by measured time (Kendall's tau, 1 is the same): {user:.2f} of user time, {both:.2f} with the system's."
         )
     if not all(one.callgrind for one in found):
         terminal.print("callgrind's count is not there: it needs the Debian package valgrind, and a program that runs under it.")

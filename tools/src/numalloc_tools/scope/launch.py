@@ -90,9 +90,14 @@ def run(
             on_end(name, counted[name])
 
         report = batch.run(
-            machine, started, kernel_image=switches.pop("kernel_image", None) or kernel.image(), on_end=ended,
-            acceleration=acceleration, kernel_arguments=(*_KERNEL_ARGUMENTS, *clock.slower(_SLOWER)), **switches,
-        )  # fmt: skip
+            machine,
+            started,
+            kernel_image=switches.pop("kernel_image", None) or kernel.image(),
+            on_end=ended,
+            acceleration=acceleration,
+            kernel_arguments=(*_KERNEL_ARGUMENTS, *clock.slower(_SLOWER)),
+            **switches,
+        )
     for name, result in report.results.items():
         counted.setdefault(name, Counted(result, None))
     return counted

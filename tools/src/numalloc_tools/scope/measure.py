@@ -19,9 +19,13 @@ class Wanted:
 
 
 def runs(
-    target: Target, settings: Settings, wanted: list[Wanted], environment: dict[str, str], files: list[str],
+    target: Target,
+    settings: Settings,
+    wanted: list[Wanted],
+    environment: dict[str, str],
+    files: list[str],
     on_end: Callable[[int, Run], None] = lambda number, run: None,
-) -> list[Run]:  # fmt: skip
+) -> list[Run]:
     """In the order of `wanted`. A program that fails is a result: the run says why. `on_end` hears of each as it ends."""
     found: dict[str, Run] = {}
 

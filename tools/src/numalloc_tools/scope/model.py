@@ -106,12 +106,15 @@ def _once(scope: Scope, hardware: Hardware) -> Modelled:
     place = int(np.argmax(totals))
     loads = traffic.loads(time or _LARGEST)
     return Modelled(
-        seconds=time / 1e9, longest=f"{kind} {scope.raw[f'{kind}s'][place][kind]}",
+        seconds=time / 1e9,
+        longest=f"{kind} {scope.raw[f'{kind}s'][place][kind]}",
         parts={name: float(value[place]) / 1e9 for name, value in costs.parts(waits).items()},
         total_parts={name: float(value.sum()) / 1e9 for name, value in cpus.parts(waits).items()},
-        cpu_seconds=(of_cpus / 1e9).tolist(), thread_seconds=(of_threads / 1e9).tolist(),
-        memory_load=loads[0].tolist(), link_load=dict(zip(traffic.links, loads[1].tolist())),
-    )  # fmt: skip
+        cpu_seconds=(of_cpus / 1e9).tolist(),
+        thread_seconds=(of_threads / 1e9).tolist(),
+        memory_load=loads[0].tolist(),
+        link_load=dict(zip(traffic.links, loads[1].tolist())),
+    )
 
 
 class _Costs:

@@ -33,14 +33,18 @@ def page(results: Results, baseline: str) -> str:
         ("summary", summary[0], tables.LEGEND, summary[2]),
         ("time", "Modelled time of the longest CPU or thread", f"{_MODEL} {_order(results)}", _svg(drawing.bars(runs))),
         (
-            "memory", "Lines of memory, by node of the CPU and of the memory",
-            "The diagonal is local. Even over the columns is balanced.", _svg(drawing.heat(runs, "matrix")),
+            "memory",
+            "Lines of memory, by node of the CPU and of the memory",
+            "The diagonal is local. Even over the columns is balanced.",
+            _svg(drawing.heat(runs, "matrix")),
         ),
         (
-            "caches", "Lines of other caches, by node of the CPU and of the giver",
-            "What threads share, by intent or not.", _svg(drawing.heat(runs, "transfer_matrix")),
+            "caches",
+            "Lines of other caches, by node of the CPU and of the giver",
+            "What threads share, by intent or not.",
+            _svg(drawing.heat(runs, "transfer_matrix")),
         ),
-    ]  # fmt: skip
+    ]
     if (curves := drawing.speedup(results, baseline)) is not None:
         sections.insert(2, ("speedup", "Modelled speedup by threads", "Higher is better.", _svg(curves)))
     sections += [("parts", *parts), ("else", *other), ("allocator", *allocator)]
@@ -48,9 +52,7 @@ def page(results: Results, baseline: str) -> str:
     for run in runs:
         sections += _hottest(run)
     if failed := [run for run in results.runs if run.reason]:
-        sections.append(
-            ("failures", "What did not complete", "", _table(("run", "reason"), ((run.name, run.reason) for run in failed)))
-        )
+        sections.append(("failures", "What did not complete", "", _table(("run", "reason"), ((run.name, run.reason) for run in failed))))
     sections.append(("machine", "The machine", results.hardware.title, _machine(results)))
     return Template(_PAGE.read_text()).substitute(
         style=STYLE.read_text(),
@@ -60,7 +62,7 @@ def page(results: Results, baseline: str) -> str:
             f'<section id="{name}"><h2>{_escape(heading)}</h2><p class="words">{_escape(words)}</p>{body}</section>'
             for name, heading, words, body in sections
         ),
-    )  # fmt: skip
+    )
 
 
 def _order(results: Results) -> str:
@@ -85,9 +87,7 @@ def _hottest(run: Run) -> list[tuple[str, str, str, str]]:
     found = []
     mark = "".join(letter if letter.isalnum() else "-" for letter in run.name)
     if symbols := [one for one in tables.hottest_symbols(run) if one[2] + one[3]][:_MOST]:
-        rows = (
-            (symbol, object_, tables.number(fills), tables.number(transfers)) for object_, symbol, fills, transfers in symbols
-        )
+        rows = ((symbol, object_, tables.number(fills), tables.number(transfers)) for object_, symbol, fills, transfers in symbols)
         body = _table(("symbol", "object", "lines of other nodes' memory", "of their caches"), rows)
         found.append((f"symbols-{mark}", f"{run.name}: whose code fetches from other nodes", "", body))
     if stacks := run.raw.get("stacks", [])[:_MOST]:

@@ -45,9 +45,7 @@ def found() -> Emulator:
     emulator = at_hand() or _unpacked(_backport())
     told = _told(emulator.program, emulator.environment)
     if not _is_new_enough(told):
-        raise Problem(
-            f"{emulator.program} does not start or is too old ({told}); remove {cache.directory('qemu')} to fetch it anew", 125
-        )
+        raise Problem(f"{emulator.program} does not start or is too old ({told}); remove {cache.directory('qemu')} to fetch it anew", 125)
     return emulator
 
 

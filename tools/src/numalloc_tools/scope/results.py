@@ -73,9 +73,13 @@ class Results:
 
     def write(self, path: Path) -> None:
         content = {
-            "format": FORMAT, "version": VERSION, "machine": self.hardware.as_json(), "command": self.command,
-            "settings": self.settings, "runs": [run.as_json() for run in self.runs],
-        }  # fmt: skip
+            "format": FORMAT,
+            "version": VERSION,
+            "machine": self.hardware.as_json(),
+            "command": self.command,
+            "settings": self.settings,
+            "runs": [run.as_json() for run in self.runs],
+        }
         part = path.with_name(f".{path.name}.{os.getpid()}")
         part.write_text(json.dumps(content) + "\n")
         os.replace(part, path)

@@ -19,9 +19,7 @@ from numalloc_tools.scope.store import Store
 class Runner:
     """Runs one program, or takes what was kept."""
 
-    def __init__(
-        self, store: Store, counted: Settings, command: tuple[str, ...], scenario: Scenario, scale: float, terminal: Console
-    ):
+    def __init__(self, store: Store, counted: Settings, command: tuple[str, ...], scenario: Scenario, scale: float, terminal: Console):
         self._store, self._counted, self._scenario, self._terminal = store, counted, scenario, terminal
         self._scale = f"{scenario.scale * scale:g}"
         self.ran = False  # whether anything was run, and not only taken
@@ -43,9 +41,7 @@ class Runner:
         """All that is missing in one machine, and what stopped that one early in another one the next time. Unless
         `run_missing`, only what was kept."""
         wanted = [
-            measure.Wanted(allocator, number, [*self._command, "--threads", str(number)])
-            for number in numbers
-            for allocator in compared
+            measure.Wanted(allocator, number, [*self._command, "--threads", str(number)]) for number in numbers for allocator in compared
         ]
         kept = [self._store.find(*self._place(target, one), target.hardware) for one in wanted]
         missing = [number for number, run in enumerate(kept) if run is None]
@@ -68,12 +64,17 @@ class Runner:
         """The run's name, and what must be the same for it to count."""
         allocator = wanted.allocator
         key = {
-            "command": wanted.command[1:], "allocator": allocator.name, "version": allocator.version, "threads": wanted.threads,
+            "command": wanted.command[1:],
+            "allocator": allocator.name,
+            "version": allocator.version,
+            "threads": wanted.threads,
             "built": [path.stat().st_mtime for path in (plugin.library(), Path(wanted.command[0]), *allocator.libraries)],
             "machine": target.hardware.name,
-            "caches": target.hardware.caches, "tlbs": target.hardware.tlbs, "cpus": target.machine.cpus,
+            "caches": target.hardware.caches,
+            "tlbs": target.hardware.tlbs,
+            "cpus": target.machine.cpus,
             **self._counted.as_json(),
-        }  # fmt: skip
+        }
         mark = allocator.name.replace(":", "-").replace("=", "-").replace("+", "-")
         return f"{self.name}-{mark_of(target)}-{wanted.threads}-{mark}", key
 
@@ -92,18 +93,29 @@ def hosted(runner: Runner, store: Store, target: Target, compared: list[Allocato
         if len(results.good) < len(compared):
             return []
         found = host.beside(
-            results.runs, compared, [*results.command, "--threads", str(scenarios.HOST_THREADS)], scenarios.HOST_ROUNDS,
-            lambda said: runner.say(said), callgrind=False,
-        )  # fmt: skip
+            results.runs,
+            compared,
+            [*results.command, "--threads", str(scenarios.HOST_THREADS)],
+            scenarios.HOST_ROUNDS,
+            lambda said: runner.say(said),
+            callgrind=False,
+        )
         rows = [vars(one) for one in found]
         store.put(name, key, "beside", rows)
     return [Beside(**row) for row in rows or []]
 
 
 def write(
-    output: Path, found: figures.Found, swept: figures.Found, fresh: set[str], small: Target, large: Target,
-    around: figures.Around, document: Path | None, terminal: Console,
-) -> None:  # fmt: skip
+    output: Path,
+    found: figures.Found,
+    swept: figures.Found,
+    fresh: set[str],
+    small: Target,
+    large: Target,
+    around: figures.Around,
+    document: Path | None,
+    terminal: Console,
+) -> None:
     """`small`, `large`: the machines of the runs and of the sweep. `fresh`: programs that were run, others' pages stay as
     they are. `document`: the text; else in `output`."""
     written = 0

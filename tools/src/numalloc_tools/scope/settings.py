@@ -44,9 +44,16 @@ class Target:
 
 
 def target(
-    preset: str, machine_file, nodes: int | None, nodes_per_package: int | None, cpus_per_node: str, memory_per_node: str,
-    changes: list[str], parallelism: float | None, in_proportion: bool,
-) -> Target:  # fmt: skip
+    preset: str,
+    machine_file,
+    nodes: int | None,
+    nodes_per_package: int | None,
+    cpus_per_node: str,
+    memory_per_node: str,
+    changes: list[str],
+    parallelism: float | None,
+    in_proportion: bool,
+) -> Target:
     found = hardware.read(machine_file) if machine_file else hardware.named(preset)
     found = found.resized(nodes, nodes_per_package)
     for text in changes:
@@ -58,9 +65,7 @@ def target(
     cpus = values.per_node(cpus_per_node, found.nodes, "--cpus-per-node", values.count)
     memory = values.per_node(memory_per_node, found.nodes, "--memory-per-node", values.size)
     if max(cpus) > found.cpus_per_node:
-        raise Problem(
-            f"--cpus-per-node: {max(cpus)} on a node; accepted: up to the {found.cpus_per_node} that a node of {found.name} has"
-        )
+        raise Problem(f"--cpus-per-node: {max(cpus)} on a node; accepted: up to the {found.cpus_per_node} that a node of {found.name} has")
     machine = Machine(tuple(Node(c, m) for c, m in zip(cpus, memory)), tuple(map(tuple, found.distance_matrix())))
     if in_proportion:
         found = _part(found, max(cpus))
@@ -111,6 +116,8 @@ def _part(machine: Hardware, cpus: int) -> Hardware:
     used = max(1, min(caches, cpus))
     sets = max(1, round(size // (ways * machine.line) * share * caches / used))
     return replace(
-        machine, caches=machine.caches | {"llc": (min(size, sets * ways * machine.line), ways)},
-        memory_per_package=machine.memory_per_package * share, link=machine.link * share,
-    )  # fmt: skip
+        machine,
+        caches=machine.caches | {"llc": (min(size, sets * ways * machine.line), ways)},
+        memory_per_package=machine.memory_per_package * share,
+        link=machine.link * share,
+    )

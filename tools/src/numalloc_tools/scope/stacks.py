@@ -29,9 +29,7 @@ def named(raw: dict, maps: elf.Maps) -> list[dict]:
     for frames, transfer in unwound:
         functions = tuple(name for address in frames for name in names[address])
         lines[functions]["transfers" if transfer else "fills"] += raw["lines_each"]
-    found = [
-        {"frames": list(frames), "fills": count["fills"], "transfers": count["transfers"]} for frames, count in lines.items()
-    ]
+    found = [{"frames": list(frames), "fills": count["fills"], "transfers": count["transfers"]} for frames, count in lines.items()]
     return sorted(found, key=lambda one: (-one["fills"] - one["transfers"], one["frames"]))
 
 

@@ -54,10 +54,15 @@ def lines_of(run: Run) -> list[str]:
     found = summary(run)
     low, high = run.modelled.range
     return [
-        run.name, time(found["modelled_seconds"]), f"{time(low)}, {time(high)}", number(found["memory_lines"]),
-        number(found["remote_memory_lines"]), f"{100 * found['remote_share']:.3g} %", f"{found['memory_balance']:.2f}",
+        run.name,
+        time(found["modelled_seconds"]),
+        f"{time(low)}, {time(high)}",
+        number(found["memory_lines"]),
+        number(found["remote_memory_lines"]),
+        f"{100 * found['remote_share']:.3g} %",
+        f"{found['memory_balance']:.2f}",
         f"{found['work_balance']:.2f}",
-    ]  # fmt: skip
+    ]
 
 
 def numbers_of(*names: str) -> Callable[[Run], list[str]]:
@@ -72,9 +77,13 @@ def numbers_of(*names: str) -> Callable[[Run], list[str]]:
 
 else_of = numbers_of("instructions", "other_caches_lines", "remote_caches_lines", "false_sharing", "tlb_misses")
 allocator_of = numbers_of(
-    "allocator_instructions", "allocator_remote_lines", "allocator_remote_lines_on_objects", "allocator_remote_lines_on_own",
-    "kernel_instructions", "kernel_remote_lines",
-)  # fmt: skip
+    "allocator_instructions",
+    "allocator_remote_lines",
+    "allocator_remote_lines_on_objects",
+    "allocator_remote_lines_on_own",
+    "kernel_instructions",
+    "kernel_remote_lines",
+)
 
 
 def parts_of(run: Run) -> list[str]:
@@ -123,9 +132,7 @@ def _hottest(terminal: Console, run: Run) -> None:
         table.columns[-1].justify = "left"
         terminal.print(table)
     if shared := run.raw["false_sharing"][:HOTTEST]:
-        table = made(
-            f"{run.name}: two addresses, one line (false sharing)", ("first", "second", "nodes", "times")
-        )
+        table = made(f"{run.name}: two addresses, one line (false sharing)", ("first", "second", "nodes", "times"))
         for one in shared:
             first, its, second, other, *rest = sharing_of(one)
             table.add_row(f"{first}\n{escape(its)}", f"{second}\n{escape(other)}", *rest)
@@ -151,8 +158,7 @@ def hottest_symbols(run: Run) -> list[tuple[str, str, float, float]]:
     """Object, symbol, lines of other nodes' memory and caches; the most first."""
     names = demangled({one["symbol"] for one in run.raw["symbols"]})
     found = [
-        (one["object"], names.get(one["symbol"], one["symbol"]), one["remote_fills"], one["remote_transfers"])
-        for one in run.raw["symbols"]
+        (one["object"], names.get(one["symbol"], one["symbol"]), one["remote_fills"], one["remote_transfers"]) for one in run.raw["symbols"]
     ]
     return sorted(found, key=lambda one: -(one[2] + one[3]))
 

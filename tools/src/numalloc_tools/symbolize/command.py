@@ -22,7 +22,9 @@ def register(app: typer.Typer) -> None:
 
 
 def symbolize(
-    file: Annotated[Optional[Path], typer.Argument(help="What the program wrote; standard input where it is left out.", metavar="FILE")] = None,
+    file: Annotated[
+        Optional[Path], typer.Argument(help="What the program wrote; standard input where it is left out.", metavar="FILE")
+    ] = None,
 ) -> None:
     """Show a report of NUMALLOC_GUARDED with the functions and lines of its stacks.
 

@@ -21,9 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def topology(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that was read as JSON.")] = False,
-    svg: Annotated[
-        Optional[Path], typer.Option(help="Draw the nodes and their distances into this file.", metavar="FILE")
-    ] = None,
+    svg: Annotated[Optional[Path], typer.Option(help="Draw the nodes and their distances into this file.", metavar="FILE")] = None,
     root: Annotated[
         Optional[Path], typer.Option(help="Read a copy of another machine's /sys and /proc in this folder.", metavar="FOLDER")
     ] = None,

@@ -36,9 +36,7 @@ def show(nodes: Nodes, console: Console) -> None:
 def _marks(nodes: Nodes, margin: int, colours: dict[int, str], console: Console) -> None:
     marks = _PLAIN_MARKS if console.options.ascii_only else _MARKS
     wide = 2 if margin + 2 * len(nodes) <= console.width else 1
-    ranks = {
-        distance: min(place * len(marks) // len(colours), len(marks) - 1) for place, distance in enumerate(sorted(colours))
-    }
+    ranks = {distance: min(place * len(marks) // len(colours), len(marks) - 1) for place, distance in enumerate(sorted(colours))}
     if len(colours) <= len(marks):
         ranks = {distance: place for place, distance in enumerate(sorted(colours))}
     for number, row in zip(nodes.numbers, nodes.distances):

@@ -61,9 +61,7 @@ def _across(count_of_nodes: int) -> int:
 
 def _title(figure, machine: Machine, height: float) -> None:
     processor = machine.processor
-    figure.text(
-        _GAP / figure.get_figwidth(), 1 - 0.3 / height, machine.name or "machine", fontsize=13, fontweight="bold", va="center"
-    )
+    figure.text(_GAP / figure.get_figwidth(), 1 - 0.3 / height, machine.name or "machine", fontsize=13, fontweight="bold", va="center")
     words = [
         processor.model,
         count(len(machine.nodes), "node"),
@@ -128,8 +126,7 @@ def _map(axes, machine: Machine) -> None:
                 axes.text(x, y, str(distance), fontsize=7, ha="center", va="center")
     else:
         legend = [
-            plt.Line2D([], [], marker="s", linestyle="", color=colours[distance], label=str(distance))
-            for distance in sorted(colours)
+            plt.Line2D([], [], marker="s", linestyle="", color=colours[distance], label=str(distance)) for distance in sorted(colours)
         ]
         axes.legend(
             handles=legend,

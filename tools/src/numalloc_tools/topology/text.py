@@ -100,39 +100,39 @@ def _lines(machine: Machine):
     settings, process, processor = machine.settings, machine.process, machine.processor
     huge, limits = settings.huge_pages, process.limits
     if processor.caches:
-        yield "caches", "; ".join(
-            f"L{cache.level}{ {'Data': 'd', 'Instruction': 'i'}.get(cache.kind, '') } {size(cache.size)} for"
-            f" {count(cache.cpus_each, 'CPU')} ({cache.count})"
-            for cache in processor.caches
+        yield (
+            "caches",
+            "; ".join(
+                f"L{cache.level}{ {'Data': 'd', 'Instruction': 'i'}.get(cache.kind, '') } {size(cache.size)} for"
+                f" {count(cache.cpus_each, 'CPU')} ({cache.count})"
+                for cache in processor.caches
+            ),
         )
     if huge.enabled is None:
         yield "huge pages", "the kernel has no transparent ones"
     else:
         rule = f"{huge.rule}, defrag {huge.defrag}, of {size(huge.size)}, {size(huge.in_use)} in use"
         yield "huge pages", rule + ("; off for this process and its children (prctl)" if huge.off_for_us else "")
-    yield "AutoNUMA", {None: "not in this kernel", 0: "off", 1: "on", 2: "for memory tiers"}.get(
-        settings.autonuma, f"{settings.autonuma}"
-    )
+    yield "AutoNUMA", {None: "not in this kernel", 0: "off", 1: "on", 2: "for memory tiers"}.get(settings.autonuma, f"{settings.autonuma}")
     yield "zone reclaim", "off" if not settings.zone_reclaim else f"on ({settings.zone_reclaim})"
-    yield "overcommit", {
-        0: "heuristic",
-        1: "always",
-        2: f"never; {size(settings.committed)} of {size(settings.commit_limit)}",
-    }.get(settings.overcommit, "")
+    yield (
+        "overcommit",
+        {
+            0: "heuristic",
+            1: "always",
+            2: f"never; {size(settings.committed)} of {size(settings.commit_limit)}",
+        }.get(settings.overcommit, ""),
+    )
     if settings.swap_total:
         yield "swap", f"{size(settings.swap_total - settings.swap_free)} of {size(settings.swap_total)} in use"
     yield "this process", f"may run on CPUs {ranges(process.cpus) or '?'}, with memory of nodes {ranges(process.mems) or '?'}"
     yield "cgroup", _cgroup(machine)
-    if limited := [
-        f"{name.replace('_', ' ')} {value if name == 'processes' else size(value)}" for name, value in limits.items() if value
-    ]:
+    if limited := [f"{name.replace('_', ' ')} {value if name == 'processes' else size(value)}" for name, value in limits.items() if value]:
         yield "limits", ", ".join(limited)
     yield "seccomp", SECCOMP.get(process.seccomp, "unknown") + (", no new privileges" if process.no_new_privileges else "")
     yield "calls", _calls(machine)
     if missing := machine.kernel.missing:
-        yield "not in this kernel", ", ".join(
-            f"{feature.name} (Linux {feature.since[0]}.{feature.since[1]})" for feature in missing
-        )
+        yield "not in this kernel", ", ".join(f"{feature.name} (Linux {feature.since[0]}.{feature.since[1]})" for feature in missing)
 
 
 def _cgroup(machine: Machine) -> str:

@@ -79,7 +79,11 @@ class Tuning:
         except StopIteration:
             shown.ended()
         except BaselineFailed as reason:
-            again = f"; {done} runs went well before: with --resume {self.journal.path} it is tried again" if (done := self._went_well()) else ""
+            again = (
+                f"; {done} runs went well before: with --resume {self.journal.path} it is tried again"
+                if (done := self._went_well())
+                else ""
+            )
             raise Problem(f"the program fails under {named(self.search.reference)}, the baseline: {reason}{again}", FAILED) from None
 
     def _went_well(self) -> int:

@@ -84,10 +84,15 @@ class Journal:
         return run
 
     def add(self, request: Request, run: Run) -> None:
-        self._write({
-            "phase": request.phase, "stage": request.stage, "block": request.block,
-            "setting": as_data(request.setting), "run": run.as_data(),
-        })  # fmt: skip
+        self._write(
+            {
+                "phase": request.phase,
+                "stage": request.stage,
+                "block": request.block,
+                "setting": as_data(request.setting),
+                "run": run.as_data(),
+            }
+        )
 
     def _write(self, line: dict) -> None:
         text = json.dumps(line).encode() + b"\n"

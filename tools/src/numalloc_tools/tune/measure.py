@@ -73,9 +73,7 @@ class Program:
     stdin: Path | None = None
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
-    def run(
-        self, launch: Launch, command: list[str], look: Callable[[list[int]], None] | None = None, limit: float | None = None
-    ) -> Run:
+    def run(self, launch: Launch, command: list[str], look: Callable[[list[int]], None] | None = None, limit: float | None = None) -> Run:
         """`look` hears of the processes from time to time. After `limit` seconds they are stopped."""
         with tempfile.TemporaryFile() as output, open(self.stdin or os.devnull, "rb") as stdin, _Held() as held:
             child = self._started(launch, command, stdin, output)
@@ -92,9 +90,14 @@ class Program:
     def _started(self, launch: Launch, command: list[str], stdin: IO, output: IO) -> subprocess.Popen:
         try:
             return subprocess.Popen(
-                command, env=launch.applied_to(self.environment), stdin=stdin, stdout=output, stderr=output,
-                start_new_session=True, preexec_fn=launch.enter,
-            )  # fmt: skip
+                command,
+                env=launch.applied_to(self.environment),
+                stdin=stdin,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=launch.enter,
+            )
         except FileNotFoundError:
             raise Problem(f"{command[0]}: no such program", 127) from None
         except (OSError, subprocess.SubprocessError) as error:
@@ -106,8 +109,15 @@ class Program:
         if most > tree.resident([os.getpid()]):
             peak = max(peak, most)
         run = Run(
-            seconds, used.ru_utime, used.ru_stime, used.ru_minflt, used.ru_majflt, used.ru_nvcsw, used.ru_nivcsw, peak,
-        )  # fmt: skip
+            seconds,
+            used.ru_utime,
+            used.ru_stime,
+            used.ru_minflt,
+            used.ru_majflt,
+            used.ru_nvcsw,
+            used.ru_nivcsw,
+            peak,
+        )
         text = _end_of(output)
         code = os.waitstatus_to_exitcode(status)
         name = os.path.basename(command[0])

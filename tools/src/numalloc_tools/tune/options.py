@@ -83,11 +83,19 @@ class Asked:
         """What must be the same for whoever goes on with the search."""
         options = self.options
         return {
-            "program": command, "metric": options.metric, "higher": options.higher, "memory": options.memory,
-            "baseline": options.baseline, "least": options.least, "space": self.space.as_data(), "grid": options.grid,
-            "runs": self.budget.runs, "budget": self.budget.seconds, "limit": self.limit,
+            "program": command,
+            "metric": options.metric,
+            "higher": options.higher,
+            "memory": options.memory,
+            "baseline": options.baseline,
+            "least": options.least,
+            "space": self.space.as_data(),
+            "grid": options.grid,
+            "runs": self.budget.runs,
+            "budget": self.budget.seconds,
+            "limit": self.limit,
             "stdin": str(options.stdin) if options.stdin else None,
-        }  # fmt: skip
+        }
 
 
 def _aim(options: Options) -> Aim:

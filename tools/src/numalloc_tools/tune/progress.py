@@ -16,9 +16,13 @@ class Shown:
     def __init__(self, console: Console, search: Search):
         self._console, self._search = console, search
         self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"),
-            console=console, transient=True, auto_refresh=False,
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            transient=True,
+            auto_refresh=False,
+        )
         self._task = self._bar.add_task("", total=None, left="")
         self._block = 0
         self._gone: set = set()
@@ -38,9 +42,12 @@ class Shown:
         most = f"{left} runs, {clock(left * each)} left at most" if each else ""
         if self._console.is_terminal:
             self._bar.update(
-                self._task, completed=budget.done, total=budget.done + left, left=most,
+                self._task,
+                completed=budget.done,
+                total=budget.done + left,
+                left=most,
                 description=f"{self._place(request)}: {named(request.setting)}",
-            )  # fmt: skip
+            )
             self._bar.refresh()
         elif request.block != self._block:
             self.say(f"{self._place(request)}; {most}" if most else self._place(request))

@@ -77,9 +77,7 @@ class Records:
         loss = self.scale(aim).loss
         return np.array([[loss(self.values[setting][block][aim]) for setting in settings] for block in blocks])
 
-    def compared(
-        self, setting: Setting, other: Setting, aim: int = 0, phase: str = "", level: float = LEVEL
-    ) -> Comparison | None:
+    def compared(self, setting: Setting, other: Setting, aim: int = 0, phase: str = "", level: float = LEVEL) -> Comparison | None:
         """`phase`: only its blocks count."""
         ours, theirs = self.values.get(setting, {}), self.values.get(other, {})
         blocks = [block for block in ours if block in theirs and phase in ("", self.phases[block])]

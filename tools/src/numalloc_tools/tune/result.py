@@ -74,25 +74,43 @@ def as_json(result: Result, files: dict[str, str]) -> dict:
         "command": command_line(chosen, command) if chosen else None,
         "front": [{"setting": as_data(one), "command": command_line(one, command)} for one in search.found.front],
         "race": [
-            {"setting": as_data(row.setting), "name": named(row.setting), "runs": row.runs, "median": row.median,
-             "peak_bytes": row.peak, "remark": row.remark, **_compared(row.comparison)}
+            {
+                "setting": as_data(row.setting),
+                "name": named(row.setting),
+                "runs": row.runs,
+                "median": row.median,
+                "peak_bytes": row.peak,
+                "remark": row.remark,
+                **_compared(row.comparison),
+            }
             for row in result.rows
         ],
         "confirmation": [
-            {"setting": as_data(arm), "name": named(arm), "aim": search.records.aims[aim].name,
-             **_compared(search.confirmed(arm, aim=aim))}
-            for arm in search.arms if arm != search.reference for aim in search.aims
+            {"setting": as_data(arm), "name": named(arm), "aim": search.records.aims[aim].name, **_compared(search.confirmed(arm, aim=aim))}
+            for arm in search.arms
+            if arm != search.reference
+            for aim in search.aims
         ],
         "level": search.level,
         "why": [
-            {"counter": one.aim.name, "unit": one.aim.unit, "chosen": one.ours, "baseline": one.theirs, "differs": one.differs,
-             **_compared(one.comparison)}
+            {
+                "counter": one.aim.name,
+                "unit": one.aim.unit,
+                "chosen": one.ours,
+                "baseline": one.theirs,
+                "differs": one.differs,
+                **_compared(one.comparison),
+            }
             for one in result.findings
         ],
         "looked_at": [
-            {"setting": as_data(setting), "huge_bytes": one.huge, "fullest_node": one.fullest,
-             "on_nodes_without_threads": one.unattended,
-             "bytes_by_node": {str(node): held for node, held in sorted(one.pages.items())}}
+            {
+                "setting": as_data(setting),
+                "huge_bytes": one.huge,
+                "fullest_node": one.fullest,
+                "on_nodes_without_threads": one.unattended,
+                "bytes_by_node": {str(node): held for node, held in sorted(one.pages.items())},
+            }
             for setting, one in result.seen.items()
         ],
         "failed": [{"setting": as_data(setting), "reason": reason} for setting, reason in search.fallen.items()],
@@ -101,16 +119,17 @@ def as_json(result: Result, files: dict[str, str]) -> dict:
         "runs": search.budget.done,
         "seconds": search.budget.spent,
         "files": files,
-    }  # fmt: skip
+    }
 
 
 def _compared(found: Comparison | None) -> dict:
     if found is None:
         return {}
     return {
-        "blocks": found.blocks, ("ratio" if found.scale.ratios else "difference"): found.ratio(),
+        "blocks": found.blocks,
+        ("ratio" if found.scale.ratios else "difference"): found.ratio(),
         "interval": list(bounds) if (bounds := found.bounds()) else None,
-    }  # fmt: skip
+    }
 
 
 def pairs(tuning: Tuning) -> int:

@@ -53,20 +53,27 @@ def unpack(path: Path, folder: Path) -> None:
     """What would lie outside of the folder, or is no plain file, is refused."""
     try:
         if path.name.endswith(".zst"):
-            with _zstd(["-q", "-d", "-c", str(path)], stdout=subprocess.PIPE) as unpacker, tarfile.open(fileobj=unpacker.stdout, mode="r|") as tar:
+            with (
+                _zstd(["-q", "-d", "-c", str(path)], stdout=subprocess.PIPE) as unpacker,
+                tarfile.open(fileobj=unpacker.stdout, mode="r|") as tar,
+            ):
                 _extract(tar, path, folder)
         else:
             with tarfile.open(path) as tar:
                 _extract(tar, path, folder)
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise Problem(f"{path} is no archive ({' '.join(str(error).split())}); accepted: a folder of results, .tar.gz or .tar.zst") from None
+        raise Problem(
+            f"{path} is no archive ({' '.join(str(error).split())}); accepted: a folder of results, .tar.gz or .tar.zst"
+        ) from None
 
 
 def _extract(tar: tarfile.TarFile, path: Path, folder: Path) -> None:
     for member in tar:
         target = (folder / member.name).resolve()
         if not target.is_relative_to(folder.resolve()) or not (member.isfile() or member.isdir()):
-            raise Problem(f"{path}: '{member.name}' is not a plain file below its folder; accepted: what numalloc bench bundle's run.sh has packed")
+            raise Problem(
+                f"{path}: '{member.name}' is not a plain file below its folder; accepted: what numalloc bench bundle's run.sh has packed"
+            )
         if member.isdir():
             target.mkdir(parents=True, exist_ok=True)
             continue

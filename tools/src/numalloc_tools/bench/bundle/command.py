@@ -70,7 +70,9 @@ def bundle(
     sums |= {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
     texts["SHA256SUMS"] = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())).encode()
     archive.write(file, _TOP, texts, files)
-    typer.echo(f"{file}: {len(files) + len(texts)} files of {known}, {file.stat().st_size / 2**20:.0f} MiB; there: tar xf {file.name} && sh {_TOP}/run.sh")
+    typer.echo(
+        f"{file}: {len(files) + len(texts)} files of {known}, {file.stat().st_size / 2**20:.0f} MiB; there: tar xf {file.name} && sh {_TOP}/run.sh"
+    )
 
 
 def _below(path: Path) -> list[Path]:
@@ -95,7 +97,9 @@ def _readme(root: Path) -> str:
 
 def read_bundle(
     results: Annotated[Path, typer.Argument(help="The archive that run.sh has packed, or its folder.", metavar="RESULTS")],
-    output: Annotated[Path, typer.Option(help="Folder for the results, tables and pictures.", metavar="FOLDER")] = Path("paper-from-elsewhere"),
+    output: Annotated[Path, typer.Option(help="Folder for the results, tables and pictures.", metavar="FOLDER")] = Path(
+        "paper-from-elsewhere"
+    ),
 ) -> None:
     """Read the results of a bundle, and write the same tables and pictures as numalloc bench paper does here."""
     folder = _folder(results, output)
@@ -121,7 +125,9 @@ def read_bundle(
 
     page.write([one for one in experiments if one.id in names], calls, how, facts, troubles, there)
     Console().print(
-        f"{facts['processor']}, {facts['cpus']} CPUs, {facts['nodes']} nodes: {folder}/papers.md has {len(names)} experiments", highlight=False, markup=False
+        f"{facts['processor']}, {facts['cpus']} CPUs, {facts['nodes']} nodes: {folder}/papers.md has {len(names)} experiments",
+        highlight=False,
+        markup=False,
     )
 
 

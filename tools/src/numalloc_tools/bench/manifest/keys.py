@@ -67,13 +67,26 @@ _SHELL = "shell commands"
 _WORDS = "the words of a command, without a shell"
 _PATTERN = "a regular expression"
 TABLE: dict[str, Key] = {
-    "name": Key(lambda value: isinstance(value, str) and bool(_NAME.fullmatch(value)), "small letters, digits and -", "what results call it; required"),
+    "name": Key(
+        lambda value: isinstance(value, str) and bool(_NAME.fullmatch(value)),
+        "small letters, digits and -",
+        "what results call it; required",
+    ),
     "family": Key(_text, "a text", "programs of a family are shown together, and `--only` knows it", "programs"),
     "description": Key(_text, "a text", "what it does", ""),
     "source": Key(_text, "a text", "who described it", ""),
-    "needs": Key(_named_texts, 'a table such as { pbzip2 = "pbzip2" }', "commands (or paths) that must be there, each with its Debian package", {}),
-    "threads": Key(_numbers, "a list of numbers from 1 to 10000", "numbers of threads worth measuring; the middle one is the standard", [1]),
-    "sizes": Key(_sizes, "a table of whole numbers above 0 by names in capitals, other than those given", "how much is done at scale 1; `--scale` multiplies each; a variable of every command", {}),
+    "needs": Key(
+        _named_texts, 'a table such as { pbzip2 = "pbzip2" }', "commands (or paths) that must be there, each with its Debian package", {}
+    ),
+    "threads": Key(
+        _numbers, "a list of numbers from 1 to 10000", "numbers of threads worth measuring; the middle one is the standard", [1]
+    ),
+    "sizes": Key(
+        _sizes,
+        "a table of whole numbers above 0 by names in capitals, other than those given",
+        "how much is done at scale 1; `--scale` multiplies each; a variable of every command",
+        {},
+    ),
     "paper": Key(_sizes, "a table of whole numbers above 0 by names in capitals, other than those given", "the same under `--paper`", {}),
     "build": Key(_texts, f"a list of {_SHELL}", "run in `$BUILT`, once for each call of `numalloc bench`", []),
     "prepare": Key(_texts, f"a list of {_SHELL}", "run in `$RUN`, an empty folder, before each run", []),
@@ -85,11 +98,18 @@ TABLE: dict[str, Key] = {
     "ends": Key(_statuses, "a list of statuses from 0 to 255", "statuses that are well", [0]),
     "environment": Key(_named_texts, "a table of texts", "further variables of `command` or `server`", {}),
     "user": Key(_text, "a user's name", "who runs it where root measures", ""),
-    "metric": Key(_metric, '"wall", "json", or { seconds = "PATTERN" } or { rate = "PATTERN" } with one group', "wall time (a server's: of its load), or what it prints: of a rate the seconds that one takes; json: the last line is an object whose `seconds` and other numbers are figures, and whose `check` is ok", "wall"),
+    "metric": Key(
+        _metric,
+        '"wall", "json", or { seconds = "PATTERN" } or { rate = "PATTERN" } with one group',
+        "wall time (a server's: of its load), or what it prints: of a rate the seconds that one takes; json: the last line is an object whose `seconds` and other numbers are figures, and whose `check` is ok",
+        "wall",
+    ),
     "check": Key(_pattern, _PATTERN, "what it must print for its data to be right"),
-    "verify": Key(_text, "a shell command", "must end with status 0 after the run (a server then still answers); this or `check` is required"),
+    "verify": Key(
+        _text, "a shell command", "must end with status 0 after the run (a server then still answers); this or `check` is required"
+    ),
     "quick": Key(lambda value: type(value) is bool, "true or false", "whether `--quick` has time for it", False),
-}  # fmt: skip
+}
 
 
 def markdown() -> str:

@@ -93,7 +93,7 @@ class Recipe:
 
     def _served(
         self, words: list[str], environment: dict[str, str], allocator: Allocator, work: Work, folder: Path, variables: dict[str, str]
-    ) -> Ended:  # fmt: skip
+    ) -> Ended:
         # keys.py asks for both of a server.
         ask, use = self.ready, self.load
         assert ask is not None and use is not None
@@ -140,9 +140,13 @@ class Recipe:
         sizes = self.paper if work.paper else self.sizes
         return {
             **{name: str(max(1, round(size * work.scale))) for name, size in sizes.items()},
-            "THREADS": str(work.threads), "SEED": str(work.seed), "RUN": str(folder), "SOURCE": str(self.source_folder),
-            "BUILT": str(self._folder()), "PORT": str(port),
-        }  # fmt: skip
+            "THREADS": str(work.threads),
+            "SEED": str(work.seed),
+            "RUN": str(folder),
+            "SOURCE": str(self.source_folder),
+            "BUILT": str(self._folder()),
+            "PORT": str(port),
+        }
 
     def _seconds(self, said: str, wall: float) -> float:
         if isinstance(self.metric, str):
@@ -166,9 +170,14 @@ class Recipe:
         """What it prints. It runs on the system's malloc, and everything that it has started ends with it."""
         words = as_user(["sh", "-c", line], self.user if user is None else user)
         with subprocess.Popen(
-            words, cwd=folder, env=plain_environment() | variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        ) as shell:  # fmt: skip
+            words,
+            cwd=folder,
+            env=plain_environment() | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as shell:
             try:
                 said = shell.communicate(timeout=seconds)[0].decode(errors="replace")
             except BaseException as reason:

@@ -46,7 +46,9 @@ def _recipe(path: Path, number: int, row: dict) -> Recipe:
         raise Problem(f"{where}: {'both' if 'command' in row else 'neither'} of command and server; accepted: one of the two")
     for key in ("ready", "load"):
         if (key in row) != ("server" in row):
-            raise Problem(f"{where}: {key} {'is missing' if 'server' in row else 'is for a server'}; accepted: server, ready and load together")
+            raise Problem(
+                f"{where}: {key} {'is missing' if 'server' in row else 'is for a server'}; accepted: server, ready and load together"
+            )
     if row.get("metric") == "json" and "server" in row:
         raise Problem(f"{where}: metric is 'json', and what a server's load prints is no line of JSON; accepted: wall, seconds or rate")
     if "check" not in row and "verify" not in row and row.get("metric") != "json":
@@ -59,9 +61,19 @@ def _recipe(path: Path, number: int, row: dict) -> Recipe:
 def _program(one: Recipe) -> Program:
     numbers = tuple(one.threads)
     return Program(
-        one.name, one.family, one.description, one.source, numbers, numbers[len(numbers) // 2], BROUGHT, one.run,
-        _missing(one), one.quick, paper=bool(one.paper), packages=tuple(sorted(set(one.needs.values()))),
-    )  # fmt: skip
+        one.name,
+        one.family,
+        one.description,
+        one.source,
+        numbers,
+        numbers[len(numbers) // 2],
+        BROUGHT,
+        one.run,
+        _missing(one),
+        one.quick,
+        paper=bool(one.paper),
+        packages=tuple(sorted(set(one.needs.values()))),
+    )
 
 
 def _missing(one: Recipe) -> str:

@@ -24,13 +24,26 @@ def register(app: typer.Typer) -> None:
 
 
 def paper(
-    wanted: Annotated[Optional[list[str]], typer.Argument(help="Experiments, such as 000-figure-3 or figure-3; a paper's number, such as 002; or all.", metavar="FIGURE|TABLE|all...", show_default=False)] = None,
-    show_list: Annotated[bool, typer.Option("--list", help="Show the experiments: what each runs, what the paper says, what is shown here.")] = False,
-    output: Annotated[Path, typer.Option(help="Folder for results, tables and pictures. What is there already is not run again.", metavar="FOLDER")] = Path("paper"),
+    wanted: Annotated[
+        Optional[list[str]],
+        typer.Argument(
+            help="Experiments, such as 000-figure-3 or figure-3; a paper's number, such as 002; or all.",
+            metavar="FIGURE|TABLE|all...",
+            show_default=False,
+        ),
+    ] = None,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="Show the experiments: what each runs, what the paper says, what is shown here.")
+    ] = False,
+    output: Annotated[
+        Path, typer.Option(help="Folder for results, tables and pictures. What is there already is not run again.", metavar="FOLDER")
+    ] = Path("paper"),
     scale: Annotated[Optional[float], typer.Option(help="Work of a run, times each program's own.")] = None,
     sizes: Annotated[bool, typer.Option("--paper", help="The papers' sizes, where programs know them.")] = False,
     rounds: Annotated[Optional[int], typer.Option(help="Rounds whose time counts; else 5.")] = None,
-    names: Annotated[Optional[str], typer.Option("--allocators", help="As in numalloc bench; for experiments that compare allocators.", metavar="NAMES")] = None,
+    names: Annotated[
+        Optional[str], typer.Option("--allocators", help="As in numalloc bench; for experiments that compare allocators.", metavar="NAMES")
+    ] = None,
     cpus: Annotated[Optional[int], typer.Option(help="As many threads as the paper has CPUs; else those of this machine.")] = None,
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to measure; else build/release's.")] = None,
     dry: Annotated[bool, typer.Option("--dry-run", help="Only show the command lines.")] = False,

@@ -12,9 +12,13 @@ from numalloc_tools.bench.results import Results
 
 
 def write(
-    chosen: list[Experiment], calls: dict[str, Call], how: How, facts: dict, troubles: dict[str, str],
+    chosen: list[Experiment],
+    calls: dict[str, Call],
+    how: How,
+    facts: dict,
+    troubles: dict[str, str],
     done: Callable[[Call, How], bool] = runs.done,
-) -> None:  # fmt: skip
+) -> None:
     """`facts`: of the machine that has measured."""
     nodes = facts["nodes"]
     text = ["# The papers' figures and tables, repeated", _where(how, facts)]
@@ -36,18 +40,33 @@ def write(
             parts = [part for call in there if (part := runs.results(call, how))]
             tables = view.shown(one, parts)
             text += _shown(one, tables, parts, how.output)
-        kept.append({
-            "id": one.id, "title": one.title, "source": one.source, "paper": one.paper, "said": one.said, "one_node": one.one_node,
-            "nodes": nodes, "runs": list(one.runs), "done": [call.name for call in there], "troubles": [troubles[name] for name in one.runs if name in troubles],
-            "tables": [{"heading": each.heading, "columns": each.columns, "rows": each.rows} for each in tables],
-        })  # fmt: skip
+        kept.append(
+            {
+                "id": one.id,
+                "title": one.title,
+                "source": one.source,
+                "paper": one.paper,
+                "said": one.said,
+                "one_node": one.one_node,
+                "nodes": nodes,
+                "runs": list(one.runs),
+                "done": [call.name for call in there],
+                "troubles": [troubles[name] for name in one.runs if name in troubles],
+                "tables": [{"heading": each.heading, "columns": each.columns, "rows": each.rows} for each in tables],
+            }
+        )
     (how.output / "papers.md").write_text("\n\n".join(text) + "\n")
-    (how.output / "papers.json").write_text(json.dumps({"machine": facts, "scale": how.scale, "paper": how.paper, "experiments": kept}, indent=1) + "\n")
+    (how.output / "papers.json").write_text(
+        json.dumps({"machine": facts, "scale": how.scale, "paper": how.paper, "experiments": kept}, indent=1) + "\n"
+    )
 
 
 def _where(how: How, facts: dict) -> str:
     nodes = facts["nodes"]
-    ours = next((one for path in sorted((how.output / "runs").glob("*.json")) for one in runs.read(path).allocators if one["name"] == "numalloc"), {})
+    ours = next(
+        (one for path in sorted((how.output / "runs").glob("*.json")) for one in runs.read(path).allocators if one["name"] == "numalloc"),
+        {},
+    )
     commit = ours.get("version") or "an unknown commit"
     return (
         f"{facts['processor']}, {facts['cpus']} CPUs, {nodes} memory node{'s' if nodes > 1 else ''}, Linux {facts['kernel']}, "

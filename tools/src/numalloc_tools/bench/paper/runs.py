@@ -51,12 +51,34 @@ def words(call: Call, how: How) -> list[str]:
     library = ["--library", str(how.library)]
     names = ["--allocators", how.allocators] if how.allocators and not call.own_allocators else []
     if call.tool == "figures":
-        return ["lab", "figures", *own, *scale, *library, *_peers(how), "--output", str(how.output / "modelled"), "--document", str(how.document(call))]
+        return [
+            "lab",
+            "figures",
+            *own,
+            *scale,
+            *library,
+            *_peers(how),
+            "--output",
+            str(how.output / "modelled"),
+            "--document",
+            str(how.document(call)),
+        ]
     rounds = ["--rounds", str(how.rounds)] if how.rounds and not call.own_rounds else []
     lab = ["--lab"] if call.tool == "lab" else []
     # Only analytics, three kernels and the applications know the papers' sizes; the rest would be refused.
     sizes = ["--paper"] if how.paper and _has_sizes(call) else []
-    return ["bench", *own, *lab, *([] if lab and how.scale is None else scale), *library, *names, *rounds, *sizes, "--json", str(how.file(call))]
+    return [
+        "bench",
+        *own,
+        *lab,
+        *([] if lab and how.scale is None else scale),
+        *library,
+        *names,
+        *rounds,
+        *sizes,
+        "--json",
+        str(how.file(call)),
+    ]
 
 
 def _peers(how: How) -> list[str]:

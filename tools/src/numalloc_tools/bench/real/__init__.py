@@ -19,7 +19,15 @@ def _program(module: ModuleType) -> Program:
     packages = sorted({package for command, package in module.NEEDS.items() if not find(command)})
     missing = f"not installed: apt install {' '.join(packages)}" if packages else ""
     return Program(
-        module.NAME, module.FAMILY, module.DESCRIPTION, f"Debian's {', '.join(sorted(set(module.NEEDS.values())))}",
-        module.THREADS, module.THREADS[len(module.THREADS) // 2], REAL, module.run, missing, module.QUICK,
+        module.NAME,
+        module.FAMILY,
+        module.DESCRIPTION,
+        f"Debian's {', '.join(sorted(set(module.NEEDS.values())))}",
+        module.THREADS,
+        module.THREADS[len(module.THREADS) // 2],
+        REAL,
+        module.run,
+        missing,
+        module.QUICK,
         lab=getattr(module, "LAB", None),
-    )  # fmt: skip
+    )

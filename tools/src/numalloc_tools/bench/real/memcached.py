@@ -66,7 +66,9 @@ class _Client(threading.Thread):
         self.trouble = ""
         self._requests, self._answers = [], []
         for first in range(0, items, _BATCH):
-            some = [(f"{number}-{i}".encode(), bytes([97 + i % 26]) * (10 + i * 7919 % 1991)) for i in range(first, min(first + _BATCH, items))]
+            some = [
+                (f"{number}-{i}".encode(), bytes([97 + i % 26]) * (10 + i * 7919 % 1991)) for i in range(first, min(first + _BATCH, items))
+            ]
             self._requests.append(b"".join(b"set %b 0 0 %d\r\n%b\r\n" % (key, len(value), value) for key, value in some))
             self._answers.append(b"STORED\r\n" * len(some))
             self._requests.append(b"get %b\r\n" % b" ".join(key for key, _ in some))

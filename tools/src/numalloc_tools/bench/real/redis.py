@@ -50,9 +50,15 @@ def run(allocator: Allocator, work: Work) -> Ended:
 
         words = ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--io-threads", str(work.threads)]
         return served(
-            ["redis-server", *words], _adapted(allocator), work, Path(name), ready,
-            load, lambda: answer([*cli, "flushall", "sync"]), stop,
-        )  # fmt: skip
+            ["redis-server", *words],
+            _adapted(allocator),
+            work,
+            Path(name),
+            ready,
+            load,
+            lambda: answer([*cli, "flushall", "sync"]),
+            stop,
+        )
 
 
 def _check(cli: list[str]) -> None:

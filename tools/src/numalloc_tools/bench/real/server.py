@@ -22,10 +22,17 @@ class LoadFailed(Exception):
 
 
 def served(
-    command: list[str], allocator: Allocator, work: Work, folder: Path, ready: Callable[[], bool],
-    load: Callable[[], tuple[int, float]], empty: Callable[[], object] | None, stop: Callable[[Running], None],
-    expected: tuple[int, ...] = (0,), environment: dict[str, str] | None = None,
-) -> Ended:  # fmt: skip
+    command: list[str],
+    allocator: Allocator,
+    work: Work,
+    folder: Path,
+    ready: Callable[[], bool],
+    load: Callable[[], tuple[int, float]],
+    empty: Callable[[], object] | None,
+    stop: Callable[[Running], None],
+    expected: tuple[int, ...] = (0,),
+    environment: dict[str, str] | None = None,
+) -> Ended:
     """`load` gives the operations and the seconds that they took. The server's end is waited for."""
     running = Running(command, allocator, work.limit, folder, work.sample, environment)
     trouble, figures = "", {}

@@ -13,7 +13,14 @@ DESCRIPTION = "threads of one process write and read a database in WAL mode by P
 NEEDS = {"python3": "python3"}
 _ROWS = 60_000
 # There by a program in C: the guest has no Python.
-LAB = InLab("sqlite", _ROWS, 1000, source="sqlite-threads", link=("-Wl,--no-as-needed", "-lsqlite3"), needs={"/usr/include/sqlite3.h": "libsqlite3-dev"})
+LAB = InLab(
+    "sqlite",
+    _ROWS,
+    1000,
+    source="sqlite-threads",
+    link=("-Wl,--no-as-needed", "-lsqlite3"),
+    needs={"/usr/include/sqlite3.h": "libsqlite3-dev"},
+)
 _TEXT = """
 import json, sqlite3, sys, threading, time
 threads, rows = int(sys.argv[1]), int(sys.argv[2])

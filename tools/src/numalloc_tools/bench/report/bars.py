@@ -16,9 +16,7 @@ _TALLEST = 3.0  # what is higher is cut, with its value written
 _MEAN = "geometric\nmean"
 
 
-def draw(
-    summary: Summary, names: list[str], figure: str, base: str | None, partners: dict[str, str] | None = None
-) -> Figure | None:
+def draw(summary: Summary, names: list[str], figure: str, base: str | None, partners: dict[str, str] | None = None) -> Figure | None:
     """Ratios to `base`, or of each allocator to its partner."""
     names = summary.allocators_with(figure, names)
     table = {name: _ratios(summary, name, figure, (partners or {}).get(name)) for name in names}
@@ -84,9 +82,11 @@ def _grouped(table: dict, names: list[str], cases: list[str], label: str, line: 
         ax.tick_params(axis="x", length=0)
         ax.set_ylabel(label, fontsize=9)
     figure.legend(
-        handles=[Patch(color=colour[name], label=shown(name)) for name in names], ncols=min(len(names), 6), loc="lower center",
+        handles=[Patch(color=colour[name], label=shown(name)) for name in names],
+        ncols=min(len(names), 6),
+        loc="lower center",
         bbox_to_anchor=(0.5, 1.0),
-    )  # fmt: skip
+    )
     figure.tight_layout()
     return figure
 

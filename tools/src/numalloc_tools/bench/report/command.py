@@ -18,9 +18,16 @@ def register(app: typer.Typer) -> None:
 
 def report(
     files: Annotated[list[Path], typer.Argument(help="What numalloc bench has written; several are read as one.", metavar="FILE...")],
-    output: Annotated[Path, typer.Option(help="Folder for index.html, results.md and the figures as SVG.", metavar="FOLDER")] = Path("numalloc-bench-report"),
-    text: Annotated[Optional[Path], typer.Option("--markdown", help="The text with tables; else results.md in that folder.", metavar="FILE")] = None,
-    notes: Annotated[Optional[Path], typer.Option(help="Markdown that results.md repeats behind the programs in which numalloc is behind: why it is.", metavar="FILE")] = None,
+    output: Annotated[Path, typer.Option(help="Folder for index.html, results.md and the figures as SVG.", metavar="FOLDER")] = Path(
+        "numalloc-bench-report"
+    ),
+    text: Annotated[
+        Optional[Path], typer.Option("--markdown", help="The text with tables; else results.md in that folder.", metavar="FILE")
+    ] = None,
+    notes: Annotated[
+        Optional[Path],
+        typer.Option(help="Markdown that results.md repeats behind the programs in which numalloc is behind: why it is.", metavar="FILE"),
+    ] = None,
     baseline: Annotated[Optional[str], typer.Option(help="The allocator that ratios are to; else the first file's.")] = None,
 ) -> None:
     """Draw the results: time, memory, speedup by threads, ablations; as SVG, as one page of HTML, and as Markdown."""
@@ -43,7 +50,9 @@ def report(
     try:
         remarks = notes.read_text() if notes else ""
     except (OSError, UnicodeDecodeError) as error:
-        raise Problem(f"--notes: {notes} cannot be read ({error.strerror if isinstance(error, OSError) else 'not UTF-8'}); accepted: a text file") from None
+        raise Problem(
+            f"--notes: {notes} cannot be read ({error.strerror if isinstance(error, OSError) else 'not UTF-8'}); accepted: a text file"
+        ) from None
     summary = Summary(results, baseline)
     drawn = figures.draw_all(summary, output)
     (output / "index.html").write_text(page(summary, drawn))

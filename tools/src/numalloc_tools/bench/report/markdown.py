@@ -72,7 +72,13 @@ def _means(summary: Summary, names: list[str]) -> str:
         columns[figure] = {name: summary.geometric_mean(name, cases, figure) for name in names}, len(cases)
     order = sorted(names, key=lambda name: columns[TIME][0][name] or math.inf)
     rows = [[_strong(name), *(_number(means[name], name) for means, _ in columns.values())] for name in order]
-    head = ["allocator", *(f"{what}, {count} programs" for what, (_, count) in zip(("time", "processor time", "peak memory"), columns.values(), strict=True))]
+    head = [
+        "allocator",
+        *(
+            f"{what}, {count} programs"
+            for what, (_, count) in zip(("time", "processor time", "peak memory"), columns.values(), strict=True)
+        ),
+    ]
     return f"## In short\n\nGeometric means relative to {summary.baseline}, over the programs that all completed.\n\n{_table(head, rows)}"
 
 
@@ -120,10 +126,22 @@ def _behind(summary: Summary, names: list[str]) -> str:
     rows = []
     for case, (best, ratio) in sorted(behind.items(), key=lambda one: -one[1][1]):
         cpu = _best(summary, case, [OURS, best], CPU)
-        rows.append([case, f"{ratio:.2f}", best, f"{100 * summary.cell(case, OURS).spread:.0f} %", f"{100 * summary.cell(case, best).spread:.0f} %", f"{cpu[1]:.2f}" if cpu else "-"])
+        rows.append(
+            [
+                case,
+                f"{ratio:.2f}",
+                best,
+                f"{100 * summary.cell(case, OURS).spread:.0f} %",
+                f"{100 * summary.cell(case, best).spread:.0f} %",
+                f"{cpu[1]:.2f}" if cpu else "-",
+            ]
+        )
     if not rows:
         return words.replace(":\n\n", ".\n")
-    return words + _table(["program/threads", "time over the best", "best peer", f"spread of {OURS}", "of the peer", "processor time over the same peer's"], rows)
+    return words + _table(
+        ["program/threads", "time over the best", "best peer", f"spread of {OURS}", "of the peer", "processor time over the same peer's"],
+        rows,
+    )
 
 
 def _heavy(summary: Summary, names: list[str]) -> str:
@@ -133,7 +151,11 @@ def _heavy(summary: Summary, names: list[str]) -> str:
         return ""
     heavy = [[case, f"{ratio:.2f}", best] for case, (best, ratio) in sorted(against.items(), key=lambda one: -one[1][1]) if ratio > HEAVY]
     words = f"Peaks above {HEAVY:g} times the smallest of {', '.join(lean)}: "
-    return words + (f"{len(heavy)} of {len(against)}.\n\n{_table(['program/threads', 'peak over theirs', 'smallest peer'], heavy)}" if heavy else f"none of {len(against)}.\n")
+    return words + (
+        f"{len(heavy)} of {len(against)}.\n\n{_table(['program/threads', 'peak over theirs', 'smallest peer'], heavy)}"
+        if heavy
+        else f"none of {len(against)}.\n"
+    )
 
 
 def _threads(summary: Summary, names: list[str], pictures: dict[str, str]) -> str:
@@ -151,7 +173,9 @@ def _threads(summary: Summary, names: list[str], pictures: dict[str, str]) -> st
         cases = [f"{program}/{number}" for program, found in several.items() if number in found]
         cases = summary.completed_by_all(TIME, names, cases)
         if cases:
-            rows.append([f"{number} ({_plural(len(cases), 'program')})", *(_number(summary.geometric_mean(name, cases), name) for name in names)])
+            rows.append(
+                [f"{number} ({_plural(len(cases), 'program')})", *(_number(summary.geometric_mean(name, cases), name) for name in names)]
+            )
     words = f"## By number of threads\n\nGeometric mean of time relative to {summary.baseline} with the same number.\n\n"
     return words + _table(["threads", *map(_strong, names)], rows) + "\n" + pictures.get("speedup", "")
 
@@ -166,7 +190,13 @@ def _programs(summary: Summary, names: list[str], figure: str, heading: str, pic
         others = [_ratio(summary, case, name, figure) for name in names if name != summary.baseline]
         best, ratio = against.get(case, ("", 0.0))
         rows.append([case, show(base.value) if base.ok else base.status, *others, f"{ratio:.2f}" if ratio else "", best])
-    head = ["program/threads", summary.baseline, *(_strong(name) for name in names if name != summary.baseline), f"{OURS} over the best peer", "best peer"]
+    head = [
+        "program/threads",
+        summary.baseline,
+        *(_strong(name) for name in names if name != summary.baseline),
+        f"{OURS} over the best peer",
+        "best peer",
+    ]
     words = f"## {heading} by program\n\nMedians; relative to {summary.baseline} where there is no unit.\n"
     return f"{words}\n{picture}\n{_table(head, rows)}"
 
@@ -188,7 +218,11 @@ def _ablations(summary: Summary, pictures: dict[str, str]) -> str:
     for name in variants:
         row = [f"`{shown(name)}`"]
         for figure in (TIME, CPU, MEMORY):
-            ratios = {case: cell.ratio for case in summary.results.standard_cases(figure) if (cell := against.cell(case, name, figure)).ok and cell.ratio}
+            ratios = {
+                case: cell.ratio
+                for case in summary.results.standard_cases(figure)
+                if (cell := against.cell(case, name, figure)).ok and cell.ratio
+            }
             worst = max(ratios, key=lambda case: abs(math.log(ratios[case])), default="")
             row += [f"{_mean(list(ratios.values())):.3f}", f"{worst} {ratios[worst]:.2f}"] if ratios else ["-", ""]
         rows.append(row)
@@ -207,8 +241,17 @@ def _remote(summary: Summary, pictures: dict[str, str]) -> str:
             rows.append([case, *map(_percent, cells)])
     if not rows:
         return ""
-    words = "## Remote pages\n\nIn a virtual machine of several nodes: percent of the pages on another node than the thread that uses them.\n\n"
-    return words + _table(["program/threads", *names], rows) + "\n" + _remote_ablations(summary) + pictures.get("remote-pages", "") + pictures.get("spread", "")
+    words = (
+        "## Remote pages\n\nIn a virtual machine of several nodes: percent of the pages on another node than the thread that uses them.\n\n"
+    )
+    return (
+        words
+        + _table(["program/threads", *names], rows)
+        + "\n"
+        + _remote_ablations(summary)
+        + pictures.get("remote-pages", "")
+        + pictures.get("spread", "")
+    )
 
 
 def _remote_ablations(summary: Summary) -> str:
@@ -216,7 +259,9 @@ def _remote_ablations(summary: Summary) -> str:
     names = summary.allocators_with(REMOTE, [name for name in summary.results.names if name.startswith(f"{OURS}:")])
     if not names:
         return ""
-    cases = [case for case in summary.results.cases_with(REMOTE) if any(summary.cell(case, name, REMOTE).status != NOT_RUN for name in names)]
+    cases = [
+        case for case in summary.results.cases_with(REMOTE) if any(summary.cell(case, name, REMOTE).status != NOT_RUN for name in names)
+    ]
     rows = [[f"`{shown(name)}`", *(_percent(summary.cell(case, name, REMOTE)) for case in cases)] for name in (OURS, *names)]
     words = "The same with one mechanism off or changed.\n\n"
     return words + _table(["option", *(case.removeprefix(LAB) for case in cases)], rows) + "\n"

@@ -20,10 +20,14 @@ def page(summary: Summary, drawn: list[Drawn]) -> str:
         f'<div class="figure">{figure.svg}</div></section>'
         for figure in drawn
     ]
-    tables = [] if not results.cases_with(TIME) else [
-        _table(summary, TIME, "Time in numbers", "time", lambda value: f"{value:.3f} s"),
-        _table(summary, MEMORY, "Memory in numbers", "memory-table", lambda value: f"{value / 2**20:,.1f} MiB", totals=True),
-    ]
+    tables = (
+        []
+        if not results.cases_with(TIME)
+        else [
+            _table(summary, TIME, "Time in numbers", "time", lambda value: f"{value:.3f} s"),
+            _table(summary, MEMORY, "Memory in numbers", "memory-table", lambda value: f"{value / 2**20:,.1f} MiB", totals=True),
+        ]
+    )
     contents = [(figure.name, figure.heading) for figure in drawn]
     if tables:
         contents += [("time-table", "Time in numbers"), ("memory-table", "Memory in numbers")]
@@ -33,10 +37,13 @@ def page(summary: Summary, drawn: list[Drawn]) -> str:
         style=STYLE.read_text(),
         cards="".join(_cards(summary)),
         contents="".join(f'<a href="#{name}">{_escape(heading)}</a>' for name, heading in contents),
-        sections="\n".join(sections), tables="\n".join(tables), failures=_failures(summary), facts=_facts(summary),
+        sections="\n".join(sections),
+        tables="\n".join(tables),
+        failures=_failures(summary),
+        facts=_facts(summary),
         incomplete="" if results.complete else '<p class="warning">The run was interrupted: some rounds are missing.</p>',
         subtitle=_escape(_subtitle(summary)),
-    )  # fmt: skip
+    )
 
 
 def _escape(value: object) -> str:
@@ -153,7 +160,8 @@ def _facts(summary: Summary) -> str:
         for one in results.allocators
     )
     described = "".join(
-        f"<tr><th>{_escape(one['name'])}</th><td>{_escape(one['description'])}</td><td>{_escape(one['source'])}</td></tr>" for one in results.programs
+        f"<tr><th>{_escape(one['name'])}</th><td>{_escape(one['description'])}</td><td>{_escape(one['source'])}</td></tr>"
+        for one in results.programs
     )
     return (
         f'<details><summary>Machine and settings</summary><table class="text">{rows}</table></details>'

@@ -14,23 +14,65 @@ from matplotlib.figure import Figure
 
 _OURS = "#d9480f"
 _COLOURS = {
-    "numalloc": _OURS, "glibc": "#868e96", "mimalloc3": "#1971c2", "mimalloc": "#74c0fc", "snmalloc": "#2f9e44",
-    "rpmalloc": "#9c36b5", "jemalloc-new": "#0b7285", "jemalloc": "#66d9e8", "tcmalloc": "#e8b007", "tbbmalloc": "#a9896b",
-    "tcmalloc-new": "#f08c00", "hoard": "#c2255c",
-}  # fmt: skip
+    "numalloc": _OURS,
+    "glibc": "#868e96",
+    "mimalloc3": "#1971c2",
+    "mimalloc": "#74c0fc",
+    "snmalloc": "#2f9e44",
+    "rpmalloc": "#9c36b5",
+    "jemalloc-new": "#0b7285",
+    "jemalloc": "#66d9e8",
+    "tcmalloc": "#e8b007",
+    "tbbmalloc": "#a9896b",
+    "tcmalloc-new": "#f08c00",
+    "hoard": "#c2255c",
+}
 _MORE = (
-    "#5c7cfa", "#f783ac", "#94d82d", "#495057", "#ff922b", "#20c997", "#845ef7", "#c92a2a",
-    "#364fc7", "#a61e4d", "#5c940d", "#adb5bd", "#ffd43b", "#099268", "#d0bfff", "#ffa8a8",
-)  # fmt: skip
+    "#5c7cfa",
+    "#f783ac",
+    "#94d82d",
+    "#495057",
+    "#ff922b",
+    "#20c997",
+    "#845ef7",
+    "#c92a2a",
+    "#364fc7",
+    "#a61e4d",
+    "#5c940d",
+    "#adb5bd",
+    "#ffd43b",
+    "#099268",
+    "#d0bfff",
+    "#ffa8a8",
+)
 TEXT, FAINT = "#212529", "#dee2e6"
 
-plt.rcParams.update({
-    "font.family": "sans-serif", "font.size": 10, "text.color": TEXT, "axes.labelcolor": TEXT, "axes.edgecolor": FAINT,
-    "axes.titlesize": 11, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.spines.top": False,
-    "axes.spines.right": False, "xtick.color": TEXT, "ytick.color": TEXT, "axes.grid": True, "axes.grid.axis": "y",
-    "grid.color": FAINT, "grid.linewidth": 0.8, "axes.axisbelow": True, "legend.frameon": False, "svg.fonttype": "none",
-    "figure.dpi": 100, "savefig.dpi": 160, "svg.hashsalt": "numalloc",
-})  # fmt: skip
+plt.rcParams.update(
+    {
+        "font.family": "sans-serif",
+        "font.size": 10,
+        "text.color": TEXT,
+        "axes.labelcolor": TEXT,
+        "axes.edgecolor": FAINT,
+        "axes.titlesize": 11,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "xtick.color": TEXT,
+        "ytick.color": TEXT,
+        "axes.grid": True,
+        "axes.grid.axis": "y",
+        "grid.color": FAINT,
+        "grid.linewidth": 0.8,
+        "axes.axisbelow": True,
+        "legend.frameon": False,
+        "svg.fonttype": "none",
+        "figure.dpi": 100,
+        "savefig.dpi": 160,
+        "svg.hashsalt": "numalloc",
+    }
+)
 
 
 def colours(names: list[str]) -> dict[str, str]:
