@@ -284,7 +284,7 @@ class Summary:
         return [case for case, row in cells.items() if row and all(cell.ok and cell.ratio for cell in row)]
 
     def geometric_mean(self, allocator: str, cases: list[str], figure: str = TIME) -> float | None:
-        ratios = [self.cell(case, allocator, figure).ratio for case in cases]
-        if not ratios or not all(ratios):
+        ratios = [ratio for case in cases if (ratio := self.cell(case, allocator, figure).ratio)]
+        if not ratios or len(ratios) < len(cases):
             return None
-        return math.exp(sum(map(math.log, ratios)) / len(ratios))
+        return math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))

@@ -25,6 +25,7 @@ def run(allocator: Allocator, number: int, requests: int, folder: Path) -> Run:
     with process.started(
         command, allocator, log, env={"PYTHONMALLOC": "malloc"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as python:
+        assert python.stdin and python.stdout  # pipes
         figures = []
         for line in python.stdout:
             if line == "full\n":

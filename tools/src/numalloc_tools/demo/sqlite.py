@@ -33,13 +33,15 @@ def run(allocator: Allocator, number: int, requests: int, folder: Path) -> Run:
     log = folder / "log"
     command = [program(), "-batch", "-bail", ":memory:"]
     with process.started(command, allocator, log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as sqlite:
+        assert sqlite.stdin and sqlite.stdout  # pipes
+        asked, answers = sqlite.stdin, sqlite.stdout
 
         def execute(statement: str) -> None:
             try:
                 # The shell buffers its own output; a child's echo says when a statement is done.
-                sqlite.stdin.write(f"{statement}\n.system echo done\n")
-                sqlite.stdin.flush()
-                if sqlite.stdout.readline() == "done\n":
+                asked.write(f"{statement}\n.system echo done\n")
+                asked.flush()
+                if answers.readline() == "done\n":
                     return
             except BrokenPipeError:
                 pass
@@ -56,6 +58,6 @@ def run(allocator: Allocator, number: int, requests: int, folder: Path) -> Run:
         execute(_EMPTY)
         for _ in range(_SETTLE):
             time.sleep(0.1)
-            sqlite.stdin.write("SELECT 1;\n")
-            sqlite.stdin.flush()
+            asked.write("SELECT 1;\n")
+            asked.flush()
         return Run(allocator.name, number, [*figures, *held, settled_memory(sqlite.pid)], source)

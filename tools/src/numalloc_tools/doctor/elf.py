@@ -50,7 +50,7 @@ class Elf:
     path: Path
     bits: int
     machine: str
-    interpreter: str | None
+    interpreter: str  # "" for a static program and a library
     is_pie: bool
     is_library: bool  # neither a program nor a static one
     needed: list[str]
@@ -64,11 +64,11 @@ class Elf:
 
     @property
     def static(self) -> bool:
-        return self.interpreter is None and not self.is_library
+        return not self.interpreter and not self.is_library
 
     @property
     def musl(self) -> bool:
-        return "ld-musl" in (self.interpreter or "")
+        return "ld-musl" in self.interpreter
 
     @property
     def kind(self) -> tuple[int, str]:
@@ -112,7 +112,7 @@ def _is_symbolic(tag) -> bool:
 
 
 def _read(path: Path, elf: ELFFile) -> Elf:
-    interpreter, dynamic = None, None
+    interpreter, dynamic = "", None
     for segment in elf.iter_segments():
         if segment["p_type"] == "PT_INTERP":
             interpreter = segment.get_interp_name()
@@ -138,7 +138,7 @@ def _read(path: Path, elf: ELFFile) -> Elf:
         elf["e_machine"],
         interpreter,
         is_pie,
-        shared and interpreter is None and not is_pie,
+        shared and not interpreter and not is_pie,
         needed,
         auditors,
         defined,

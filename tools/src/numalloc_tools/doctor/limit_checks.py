@@ -110,17 +110,17 @@ def _cpus(case: Case) -> Iterator[Finding]:
 
 def _mems(case: Case) -> Iterator[Finding]:
     nodes = case.machine.nodes
-    running = {node.number for node in nodes if set(node.cpus) & set(case.process.cpus)}
-    shut = sorted(number for number in running if nodes.named(number).memory and number not in case.process.mems)
+    running = sorted(node.number for node in nodes if set(node.cpus) & set(case.process.cpus))
+    shut = [node.number for node in nodes.with_memory if node.number in running and node.number not in case.process.mems]
     if not case.process.mems or not shut:
         return
     yield Finding(
         WARNING,
         "cpuset-mems",
-        f"Threads may run on nodes {ranges(sorted(running))}, but memory comes from {ranges(case.process.mems)} only (cpuset.mems)",
+        f"Threads may run on nodes {ranges(running)}, but memory comes from {ranges(case.process.mems)} only (cpuset.mems)",
         f"All memory is far for threads on {'nodes' if len(shut) > 1 else 'node'} {ranges(shut)}.",
         [
-            f"Give the cpuset the same nodes for both: cpuset.mems={ranges(sorted(running))}",
+            f"Give the cpuset the same nodes for both: cpuset.mems={ranges(running)}",
             f"or run on the CPUs whose memory it has: taskset -c {ranges(_cpus_of(case, case.process.mems))} PROGRAM",
         ],
     )

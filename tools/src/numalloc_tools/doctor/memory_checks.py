@@ -116,7 +116,7 @@ def _reserved(case: Case) -> Iterator[Finding]:
         return
     empty = [number for number in case.usable_nodes if not held[number]]
     full = {number: amount for number, amount in held.items() if amount}
-    much = any(amount > _TELLING_RESERVE * case.machine.nodes.named(number).memory for number, amount in full.items())
+    much = any(held[node.number] > _TELLING_RESERVE * node.memory for node in case.machine.nodes.with_memory)
     uneven = case.several_nodes and bool(empty)
     yield Finding(
         WARNING if uneven and much else NOTE,

@@ -17,7 +17,8 @@ def of_allocator(allocator: Allocator, architecture: Architecture) -> str:
     if not allocator.library:
         if architecture.foreign:
             libc = Path(architecture.cross_folder, "libc.so.6").read_bytes()
-            return re.search(rb"GNU C Library [ -~]*", libc)[0].decode()
+            told = re.search(rb"GNU C Library [ -~]*", libc)
+            return told[0].decode() if told else "unknown"
         return subprocess.run(["ldd", "--version"], capture_output=True, text=True).stdout.splitlines()[0]
     return "sha256 " + hashlib.sha256(Path(allocator.library).read_bytes()).hexdigest()[:16]
 

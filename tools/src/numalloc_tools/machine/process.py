@@ -8,7 +8,7 @@ from numalloc_tools.machine.files import Files, as_number
 from numalloc_tools.machine.lists import numbers
 from numalloc_tools.machine.nodes import online_cpus
 
-SECCOMP = {0: "off", 1: "strict", 2: "a filter"}
+SECCOMP: dict[int | None, str] = {0: "off", 1: "strict", 2: "a filter"}
 _LIMITS = {
     "address_space": "Max address space",
     "data": "Max data size",

@@ -55,7 +55,7 @@ def profile(
     exit status; with 2 if something is missing or misspelt, and 127 if there is no such program.
     """
     view = _view(live, allocated, leaked)
-    _check(command, sample, by, rows, show)
+    words = _check(command, sample, by, rows, show)
     for option, path in (("--output", output), ("--flame", flame_file)):
         _require_room(option, path)
     if show:
@@ -64,12 +64,12 @@ def profile(
         _report([show], view, by, rows, output, flame_file, as_json, sys.stdout)
         return
     with tempfile.TemporaryDirectory(prefix="numalloc-profile-") as folder:
-        recording = record(command, our_library(library), sample, Path(folder), sys.stderr if as_json else None, on_signal)
+        recording = record(words, our_library(library), sample, Path(folder), sys.stderr if as_json else None, on_signal)
         if not recording.files:
-            found = program.obstacle(program.find(command[0]), our_library(library))
+            found = program.obstacle(program.find(words[0]), our_library(library))
             reason = found.reason if found else "it ran no malloc, or did not end by exit()"
             raise Problem(
-                f"{command[0]} left no profile (exit status {recording.exit_status}): {reason}; accepted: a dynamic program that ends "
+                f"{words[0]} left no profile (exit status {recording.exit_status}): {reason}; accepted: a dynamic program that ends "
                 "by exit() (--on-signal: or by a signal)",
                 recording.exit_status or 2,
             )
@@ -83,7 +83,8 @@ def _view(live: bool, allocated: bool, leaked: bool) -> View:
     return VIEWS["live" if live else "leaked" if leaked else "allocated"]
 
 
-def _check(command: list[str] | None, sample: str, by: str, rows: int, show: Path | None) -> None:
+def _check(command: list[str] | None, sample: str, by: str, rows: int, show: Path | None) -> list[str]:
+    """The program and its arguments; none with --show."""
     if bool(command) == bool(show):
         what = "both a program and --show are given" if command else "no program is given"
         raise Problem(f"{what}; accepted: `numalloc profile -- PROGRAM ARGS`, or `numalloc profile --show FILE`")
@@ -95,6 +96,7 @@ def _check(command: list[str] | None, sample: str, by: str, rows: int, show: Pat
         raise Problem(f"--by: '{by}' is unknown; accepted: {', '.join(BY)}")
     if rows < 1:
         raise Problem(f"--rows: {rows} is too few; accepted: 1 or more")
+    return command or []
 
 
 def _require_room(option: str, path: Path | None) -> None:

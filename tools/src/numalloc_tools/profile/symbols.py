@@ -99,10 +99,12 @@ def names_in(path: str, offsets: list[int], build_id: str = "") -> Names:
     by_table = demangled({name for name in (_nearest(symbols, address) for address in addresses.values()) if name})
     names = {}
     for offset, address in addresses.items():
-        own = _nearest(symbols, address)
+        named = _nearest(symbols, address)
         found = [name for name in by_tool.get(address, []) if name.function != UNKNOWN]
-        if found or own:
-            names[offset] = found or [Name(by_table[own])]
+        if found:
+            names[offset] = found
+        elif named:
+            names[offset] = [Name(by_table[named])]
     return names
 
 

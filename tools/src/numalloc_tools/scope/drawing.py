@@ -5,6 +5,8 @@ import math
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from numalloc_tools.bench.report.style import TEXT, colours
@@ -24,9 +26,8 @@ def heat(runs: list[Run], which: str) -> Figure:
     figure, axes = plt.subplots(rows, columns, figsize=(_SIDE * columns + 0.8, _SIDE * rows + 0.3), squeeze=False, layout="constrained")
     found = [getattr(run.scope, which) for run in runs]
     most = max(float(matrix.max()) for matrix in found) or 1.0
-    image = None
     for ax, run, matrix in zip(axes.flat, runs, found, strict=False):
-        image = ax.imshow(matrix, cmap="Oranges", vmin=0, vmax=most)
+        ax.imshow(matrix, cmap="Oranges", vmin=0, vmax=most)
         remote = float(matrix.sum() - np.trace(matrix))
         ax.set_title(f"{run.name}\n{100 * remote / (matrix.sum() or 1):.3g} % of {matrix.sum():,.0f} remote", fontsize=9)
         ticks = range(0, len(matrix), max(1, len(matrix) // 8))
@@ -37,7 +38,7 @@ def heat(runs: list[Run], which: str) -> Figure:
         ax.set_visible(False)
     figure.supxlabel("node of the memory" if which == "matrix" else "node of the cache that gave it", fontsize=9)
     figure.supylabel("node of the CPU", fontsize=9)
-    figure.colorbar(image, ax=axes, shrink=0.7, label="lines")
+    figure.colorbar(ScalarMappable(Normalize(0, most), "Oranges"), ax=axes, shrink=0.7, label="lines")
     return figure
 
 
@@ -81,14 +82,14 @@ def ratios(values: dict[str, dict[str, float]], label: str) -> Figure:
 
 def speedups(swept: dict[str, Results], baseline: str) -> Figure | None:
     """A panel for each program that has several numbers of threads."""
-    fit = {name: results for name, results in swept.items() if _first(results, baseline)}
+    fit = {name: (results, first) for name, results in swept.items() if (first := _first(results, baseline))}
     if not fit:
         return None
     columns = min(2, len(fit))
     rows = math.ceil(len(fit) / columns)
     figure, axes = plt.subplots(rows, columns, figsize=(5 * columns, 3.3 * rows), squeeze=False, layout="constrained")
-    for ax, (name, results) in zip(axes.flat, fit.items(), strict=False):
-        _curves(ax, results, baseline)
+    for ax, (name, (results, first)) in zip(axes.flat, fit.items(), strict=False):
+        _curves(ax, results, first)
         ax.set_title(name)
     for ax in list(axes.flat)[len(fit) :]:
         ax.set_visible(False)
@@ -98,10 +99,10 @@ def speedups(swept: dict[str, Results], baseline: str) -> Figure | None:
 
 def speedup(results: Results, baseline: str) -> Figure | None:
     """Modelled time of the baseline with the fewest threads, to that of each with each number of threads."""
-    if _first(results, baseline) is None:
+    if (first := _first(results, baseline)) is None:
         return None
     figure, ax = plt.subplots(figsize=(7, 4))
-    _curves(ax, results, baseline)
+    _curves(ax, results, first)
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
     figure.tight_layout()
     return figure
@@ -115,9 +116,8 @@ def _first(results: Results, baseline: str) -> Run | None:
     return next((run for run in results.good if run.allocator == baseline and run.threads == numbers[0]), None)
 
 
-def _curves(ax: Axes, results: Results, baseline: str) -> None:
+def _curves(ax: Axes, results: Results, first: Run) -> None:
     numbers = sorted({run.threads for run in results.good})
-    first = _first(results, baseline)
     colour = colours(results.allocators)
     for name in results.allocators:
         points = sorted((run.threads, first.modelled.seconds / run.modelled.seconds) for run in results.good if run.allocator == name)
@@ -127,4 +127,4 @@ def _curves(ax: Axes, results: Results, baseline: str) -> None:
     ax.minorticks_off()
     ax.set_ylim(bottom=0)
     ax.set_xlabel("threads")
-    ax.set_ylabel(f"modelled speedup over {baseline}\nwith {numbers[0]}")
+    ax.set_ylabel(f"modelled speedup over {first.allocator}\nwith {numbers[0]}")

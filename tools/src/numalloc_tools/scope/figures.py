@@ -111,11 +111,12 @@ def _ratios(found: Found, value: Callable[[Run], float], base: str, names: list[
     columns: dict[str, list[float]] = {name: [] for name in names}
     for scenario, results in found.items():
         runs = {name: _run(results, name) for name in names}
-        under = value(runs[base]) if runs.get(base) else 0.0
+        under = value(run) if (run := runs.get(base)) else 0.0
         cells = {name: value(run) / under if run and under else None for name, run in runs.items()}
         rows.append([scenario, *("-" if cell is None else f"{cell:.2f}" for cell in cells.values())])
-        if all(cell for cell in cells.values()):
-            for name, cell in cells.items():
+        whole = {name: cell for name, cell in cells.items() if cell}
+        if len(whole) == len(cells):
+            for name, cell in whole.items():
                 columns[name].append(cell)
     means = {name: mean(values) for name, values in columns.items() if values}
     if means:
@@ -159,8 +160,8 @@ def _lines(found: Found) -> list[str]:
                     scenario,
                     *tables.lines_of(run),
                     tables.number(run.scope.remote_transfers),
-                    tables.number(run.scope.tlb_misses),
-                    tables.number(run.scope.remote_lines_of("allocator")),
+                    tables.number_or_dash(run.scope.tlb_misses),
+                    tables.number_or_dash(run.scope.remote_lines_of("allocator")),
                 ]
             )
     headings = [
@@ -259,9 +260,10 @@ def _speedups(swept: Found) -> list[str]:
 def _study(found: Found) -> list[str]:
     """Table 2 of the study: the same program with threads where the kernel likes, and bound sparsely."""
     runs = {name: _run(found["hash-maps"], name) for name in (BASELINE, BASELINE + BOUND)} if "hash-maps" in found else {}
-    if not runs or not all(runs.values()):
+    scopes = [run.scope for run in runs.values() if run]
+    if len(scopes) < 2:
         return []
-    free, bound = (run.scope for run in runs.values())
+    free, bound = scopes
     rows = []
     for what, value in (
         ("cache misses", lambda one: one.fills + one.transfers),

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from math import inf
 from pathlib import Path
+from typing import TypeGuard
 
 from numalloc_tools.lab.machine import MAX_NODES
 from numalloc_tools.problem import Problem
@@ -245,7 +246,7 @@ def read(path: Path, flag: str = "--machine") -> Hardware:
     return found
 
 
-def _is_number(value) -> bool:
+def _is_number(value) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < inf
 
 

@@ -32,7 +32,9 @@ def runs(
     def ended(name: str, counted: launch.Counted) -> None:
         one = wanted[int(name)]
         reason = _reason(counted, settings)
-        found[name] = Run(one.allocator.name, one.threads, {} if reason else counted.counts, target.hardware, reason)
+        found[name] = Run(
+            one.allocator.name, one.threads, {} if reason or counted.counts is None else counted.counts, target.hardware, reason
+        )
         on_end(int(name), found[name])
 
     jobs = [

@@ -77,18 +77,19 @@ def _frames(sample: dict, maps: elf.Maps) -> list[Frame]:
         cfa = _cfa(rules["cfa"], registers, place.address)
         if cfa is None:
             break
-        before = {}
+        before: dict[int, int | None] = {}
         for number, rule in rules.items():
             if number != "cfa" and rule.type == "OFFSET":
                 before[number] = word(cfa + rule.arg)
         if _RETURN not in before:  # where a thread begins
             break
-        if not before[_RETURN]:
-            if before[_RETURN] is None:
+        back = before[_RETURN]
+        if not back:
+            if back is None:
                 frames.append(0)
             break
         registers = registers | {number: value for number, value in before.items() if value is not None} | {_STACK: cfa}
-        frames.append(before[_RETURN] - 1)  # in the call
+        frames.append(back - 1)  # in the call
     if len(frames) == DEEPEST:
         frames.append(0)
     return frames

@@ -51,26 +51,31 @@ def _with_unit(value: float, units: tuple, smallest: float, its_name: str) -> st
 
 def lines_of(run: Run) -> list[str]:
     """A row of the first table: what is remote stands among what it has to be read with."""
-    found = summary(run)
+    scope = run.scope
     low, high = run.modelled.range
     return [
         run.name,
-        time(found["modelled_seconds"]),
+        time(run.modelled.seconds),
         f"{time(low)}, {time(high)}",
-        number(found["memory_lines"]),
-        number(found["remote_memory_lines"]),
-        f"{100 * found['remote_share']:.3g} %",
-        f"{found['memory_balance']:.2f}",
-        f"{found['work_balance']:.2f}",
+        number(scope.fills),
+        number(scope.remote_fills),
+        f"{100 * scope.remote_share:.3g} %",
+        f"{scope.balance:.2f}",
+        f"{scope.work_balance:.2f}",
     ]
 
 
+def number_or_dash(value: float | None) -> str:
+    """ "-" for what was not asked for."""
+    return "-" if value is None else number(value)
+
+
 def numbers_of(*names: str) -> Callable[[Run], list[str]]:
-    """A row of these numbers; "-" for what was not asked for."""
+    """A row of these numbers."""
 
     def row(run: Run) -> list[str]:
         found = summary(run)
-        return [run.name, *("-" if found[name] is None else number(found[name]) for name in names)]
+        return [run.name, *(number_or_dash(found[name]) for name in names)]
 
     return row
 

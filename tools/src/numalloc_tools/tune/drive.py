@@ -115,7 +115,7 @@ class Tuning:
             return ()
         if len(self.search.aims) > 1 and not run.peak_bytes:
             raise Problem("--memory: the program ends before its memory can be looked at; accepted: a program that runs longer")
-        first = run.seconds if self.program.metric is None else run.value
+        first = run.seconds if run.value is None else run.value
         return (first, run.peak_bytes)[: len(self.search.aims)]
 
     def looked_at(self, setting: Setting, node_of_cpu: dict[int, int]) -> list[tree.Places]:

@@ -34,7 +34,7 @@ def run(allocator: Allocator, work: Work) -> Ended:
         allocator = for_user(allocator, Path(name), _USER)
         data = str(Path(name, "data"))
         try:
-            answer(as_user([found("initdb"), "-D", data, "-A", "trust", "-U", "bench", "--no-sync", "--locale=C.UTF-8"], _USER))
+            answer(as_user([found("initdb") or "initdb", "-D", data, "-A", "trust", "-U", "bench", "--no-sync", "--locale=C.UTF-8"], _USER))
         except LoadFailed as reason:
             return Ended({}, status="failed", reason=str(reason))
         client = ["-h", name, "-U", "bench"]
@@ -59,7 +59,19 @@ def run(allocator: Allocator, work: Work) -> Ended:
                 raise LoadFailed("the database does not add up")
             return done, done / float(rate[1])
 
-        words = [found("postgres"), "-D", data, "-k", name, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off"]
+        words = [
+            found("postgres") or "postgres",
+            "-D",
+            data,
+            "-k",
+            name,
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "fsync=off",
+            "-c",
+            "synchronous_commit=off",
+        ]
         return served(
             as_user(words, _USER), allocator, work, Path(name), ready, load, None, lambda running: running.ask_to_end(signal.SIGINT)
         )
