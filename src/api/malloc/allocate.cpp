@@ -83,7 +83,7 @@ Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     // See size_class.h: the class of the rounded size is aligned by itself.
     n = max_of<Bytes>(n, 1);
     const Bytes rounded = alignment <= bag_bytes ? round_up(n, alignment) : ~Bytes{0};
-    if (rounded <= largest_small) return allocate_on(h, node, class_for(rounded), n);
+    if (rounded <= largest_small) return allocate_on(h, node, class_for(rounded), rounded);  // guarded, it lies as long from a page's end
     return {take_big(h, node, n, alignment)};
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 extern "C" __attribute__((weak)) int numalloc_node_of(const void*) noexcept;
+extern "C" __attribute__((weak)) void* numalloc_aligned_alloc_on_node(std::size_t, std::size_t, int) noexcept;
 
 namespace {
 
@@ -86,6 +87,13 @@ void whole() {
         must(reinterpret_cast<std::uintptr_t>(p) % alignment == 0, "the alignment");
         std::memset(p, 1, 48);
         std::free(p);
+        // As often on the left of its page as on the right, where 48 bytes less than a page are no alignment above 16.
+        for (int i = 0; i < 16; ++i) {
+            p = numalloc_aligned_alloc_on_node(alignment, 48, 0);
+            must(p != nullptr && reinterpret_cast<std::uintptr_t>(p) % alignment == 0, "the alignment on a node");
+            std::memset(p, 1, 48);
+            std::free(p);
+        }
     }
     must(is_guarded(made_here(64)), "each is guarded");
 }
