@@ -123,8 +123,8 @@ private:
         b.alignment = placed.alignment;
         taken(b, b.alignment);
         if (placed.zero) model::check_zero(b);
-        // Of large ones, and of those aligned as such, the kernel is asked once any was moved.
-        const bool small = b.alignment <= 4096 && malloc_usable_size(b.p) <= 32 * 1024;
+        // Of large ones, of those aligned as such, and of what the profile recorded, the kernel is asked once any was moved.
+        const bool small = b.alignment <= 4096 && malloc_usable_size(b.p) < 32 * 1024;
         if (is_node(placed.node) && small && numalloc_node_of(b.p) != placed.node)
             model::report(b, "of another node", placed.node);
         model::write(b);
