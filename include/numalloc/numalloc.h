@@ -248,7 +248,8 @@ void *numalloc_malloc_weighted(size_t size, const numalloc_node_set *set, const 
 
 /* The usable bytes of a block that malloc(size) would return: asking for as many costs no memory more. Of size 0
  * the smallest block's. 0 for a size that no block can have. Does not fail. A block of 32 KiB and more may have more
- * bytes than that: malloc gives a free one of a slightly larger size before it touches new pages. */
+ * bytes than that: malloc gives a free one of a slightly larger size before it touches new pages. A guarded one
+ * (NUMALLOC_GUARDED) has as many as were asked for. So ask for the good size to use all of it. */
 size_t numalloc_good_size(size_t size) NUMALLOC_NOEXCEPT;
 /* Makes a block longer or shorter where it is, as near to `size` bytes as that goes, and moves nothing. Returns
  * the usable bytes afterwards, which are fewer than `size` where the block cannot grow, and does not fail.

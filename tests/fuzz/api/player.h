@@ -123,8 +123,8 @@ private:
         b.alignment = placed.alignment;
         taken(b, b.alignment);
         if (placed.zero) model::check_zero(b);
-        // Of large ones, of those aligned as such, and of what the profile recorded, the kernel is asked once any was moved.
-        const bool small = b.alignment <= 4096 && malloc_usable_size(b.p) < 32 * 1024;
+        // Of large ones, of those aligned as such, and of what is recorded or guarded, the kernel is asked, which knows one node.
+        const bool small = !is_profiled && !is_guarded && b.alignment <= 4096 && malloc_usable_size(b.p) <= 32 * 1024;
         if (is_node(placed.node) && small && numalloc_node_of(b.p) != placed.node)
             model::report(b, "of another node", placed.node);
         model::write(b);
@@ -273,7 +273,7 @@ private:
             const std::size_t size = b.size, good = numalloc_good_size(size);
             void* const p = malloc(size);
             const std::size_t usable = malloc_usable_size(p);
-            must(good >= size && (good < 32 * 1024 ? usable == good : usable >= good), "good size is what malloc gives");
+            must(good >= size && (is_guarded || (good < 32 * 1024 ? usable == good : usable >= good)), "good size is what malloc gives");
             free(p);
             break;
         }

@@ -16,6 +16,10 @@ namespace fuzz {
 
 constexpr int nodes = 4;
 
+// Blocks that the heap profile records lie apart, and guarded ones too, which have no byte more than asked for.
+inline const bool is_profiled = std::getenv("NUMALLOC_PROFILE") != nullptr;
+inline const bool is_guarded = std::getenv("NUMALLOC_GUARDED") != nullptr;
+
 inline void must(bool condition, const char* what) {
     if (condition) return;
     std::fprintf(stderr, "api: %s\n", what);
@@ -134,7 +138,7 @@ inline void ask_statistics(Input& in) {
             must(malloc_info(0, nowhere) == 0, "malloc_info");
             std::fclose(nowhere);
         }
-        must(numalloc_profile_dump("/dev/null") == -1 && errno == ENOTSUP, "there is no profile");
+        must(is_profiled || (numalloc_profile_dump("/dev/null") == -1 && errno == ENOTSUP), "there is no profile");
         break;
     }
 }
