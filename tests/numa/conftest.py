@@ -41,10 +41,17 @@ class Jobs:
         self.machine = build_machine(**{"cpus_per_node": "2", "memory_per_node": "512M", "distance": "ladder", **machine})
         self._planned: dict[str, dict] = {}
 
-    def add(self, name: str, program: str, *arguments, options=None, around=(), setup="") -> None:
-        """`program` with the library under test preloaded and its `options`; `around` is a command
-        such as numactl that starts it."""
-        self._planned[name] = {"program": program, "arguments": arguments, "options": options or {}, "around": around, "setup": setup}
+    def add(self, name: str, program: str, *arguments, options=None, around=(), setup="", library="") -> None:
+        """`program` with the library under test preloaded, or another of its build, and its `options`; `around` is a
+        command such as numactl that starts it."""
+        self._planned[name] = {
+            "program": program,
+            "arguments": arguments,
+            "options": options or {},
+            "around": around,
+            "setup": setup,
+            "library": library,
+        }
 
     @property
     def names(self) -> list[str]:
@@ -56,7 +63,14 @@ class Jobs:
             program = str(programs.built(plan["program"], PROGRAMS))
             command = [*plan["around"], program, *map(str, plan["arguments"])]
             environment = {f"NUMALLOC_{option.upper()}": value for option, value in plan["options"].items()}
-            jobs.append(batch.Job(name, command, {"LD_PRELOAD": library, **environment}, plan["setup"]))
+            jobs.append(
+                batch.Job(
+                    name,
+                    command,
+                    {"LD_PRELOAD": str(Path(library).with_name(plan["library"])) if plan["library"] else library, **environment},
+                    plan["setup"],
+                )
+            )
         return batch.run(self.machine, jobs, **switches)
 
 

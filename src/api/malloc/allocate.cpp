@@ -46,7 +46,7 @@ namespace {
 __attribute__((noinline)) void clear_big(void* p, Bytes n) {
     const Location at = locate(p);
     at.owner->pages.clear(at.bag, n);
-    if (has_tail(at)) set_tail(p, bytes_of(at), origin_of(Form::malloc, 0), freed_key);  // of pages that were discarded
+    renew_tail(at);
 }
 
 }  // namespace

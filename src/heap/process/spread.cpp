@@ -59,6 +59,7 @@ void ProcessHeap::spread(Location at, const Spread& how) {
         case Spread::How::weighted: stripe(run, at.owner->pages.region().bag(at.bag).big, how); break;
         case Spread::How::not_at_all: break;
     }
+    renew_tail(at);
 }
 
 // Bags shorter than a page cannot be placed by themselves.
@@ -87,12 +88,13 @@ void ProcessHeap::spread_as(Location other, Location at) {
     const Bytes unit = pattern.stripe * os::page_size();
     if (unit == 0) {
         os::bind_as(source.start, run.start, run.bytes);
-        return;
+    } else {
+        // One that became shorter than the pattern goes on with what it has.
+        const Bytes known = max_of<Bytes>(1, min_of<Bytes>(pattern.cycle, source.bytes / unit));
+        for (Bytes i = 0; i * unit < run.bytes; ++i)
+            os::bind_as(source.start + i % known * unit, run.start + i * unit, min_of(unit, run.bytes - i * unit));
     }
-    // One that became shorter than the pattern goes on with what it has.
-    const Bytes known = max_of<Bytes>(1, min_of<Bytes>(pattern.cycle, source.bytes / unit));
-    for (Bytes i = 0; i * unit < run.bytes; ++i)
-        os::bind_as(source.start + i % known * unit, run.start + i * unit, min_of(unit, run.bytes - i * unit));
+    renew_tail(at);
 }
 
 Bytes ProcessHeap::move_blocks_of(std::int32_t thread, NodeId to) {
