@@ -29,16 +29,16 @@ void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return take_big(
 
 }  // namespace
 
-Allocation allocate_slow(Bytes n) {
+Allocation allocate_slow(Bytes n, Bytes guarded) {
     if (n > largest_request) return {};
     ThreadHeap* const h = thread_heap_slow();
     if (h == nullptr) return {};
     if (n > largest_small) return {take_big(h, n, 1)};
     const ClassId c = class_for(n);
-    if (h == &no_heap) return allocate_without_heap(node_of(h), c, n);
+    if (h == &no_heap) return allocate_without_heap(node_of(h), c, guarded);
     // A thread's first call, and sizes above the fast path's, may find an object in the list.
     if (void* p = pop(h, c.value)) return {p};
-    return refill(h, c, n);
+    return refill(h, c, guarded);
 }
 
 namespace {
@@ -69,7 +69,7 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     if (alignment <= bag_bytes && round_up(n, alignment) <= largest_small) {
         const Bytes rounded = round_up(n, alignment);
         void* p = allocate_fast(rounded);
-        return p != nullptr ? p : allocate_slow(rounded).p;
+        return p != nullptr ? p : allocate_slow(rounded, guarded_bytes(n, alignment)).p;
     }
     ThreadHeap* const h = thread_heap_slow();
     return h == nullptr ? nullptr : take_big(h, n, alignment);
@@ -83,7 +83,7 @@ Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     // See size_class.h: the class of the rounded size is aligned by itself.
     n = max_of<Bytes>(n, 1);
     const Bytes rounded = alignment <= bag_bytes ? round_up(n, alignment) : ~Bytes{0};
-    if (rounded <= largest_small) return allocate_on(h, node, class_for(rounded), rounded);  // guarded, it lies as long from a page's end
+    if (rounded <= largest_small) return allocate_on(h, node, class_for(rounded), guarded_bytes(n, alignment));
     return {take_big(h, node, n, alignment)};
 }
 

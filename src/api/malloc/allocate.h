@@ -10,8 +10,9 @@ namespace numalloc::api {
 constexpr Bytes largest_request = static_cast<Bytes>(PTRDIFF_MAX);
 
 // All that the fast path is not: first call of a thread, empty list, large sizes. 0 bytes are 1.
-// errno is left alone.
-Allocation allocate_slow(Bytes n);
+// errno is left alone. `guarded`: how long it is where it is guarded.
+Allocation allocate_slow(Bytes n, Bytes guarded);
+inline Allocation allocate_slow(Bytes n) { return allocate_slow(n, n); }
 
 // Makes an object of n bytes zero that was just allocated.
 void clear(Allocation object, Bytes n);
@@ -38,6 +39,9 @@ void free_slow_path(void* p, Freed why, const char* call);
 
 // The least that, with its canary, is a multiple of the alignment. `n` and `alignment` are far from the largest.
 constexpr Bytes round_up(Bytes n, Bytes alignment) { return align_up(max_of<Bytes>(n, 1) + tail_bytes, alignment) - tail_bytes; }
+
+// How long a guarded object of the alignment is: it may lie at its page's end, so many bytes before it.
+constexpr Bytes guarded_bytes(Bytes n, Bytes alignment) { return alignment <= granule ? n : round_up(n, alignment) + tail_bytes; }
 
 // Of at most largest_small bytes.
 constexpr Bytes largest_small = small_limit - tail_bytes;

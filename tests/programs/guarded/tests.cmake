@@ -6,6 +6,10 @@ if(NOT LIBRARY STREQUAL "none")
         numalloc_test(guarded.${what} bugs 120
             ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/guarded/check_guarded.py ${LIBRARY} $<TARGET_FILE:guarded> ${what})
     endforeach()
+    if(TARGET numalloc_hardened AND NOT NUMALLOC_CHECKS)
+        numalloc_test(guarded.hardened_whole bugs 120 ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/guarded/check_guarded.py
+            $<TARGET_FILE:numalloc_hardened> $<TARGET_FILE:guarded> whole)
+    endif()
     foreach(program python perl sqlite)
         foreach(part 1 100)
             numalloc_test(guarded.${program}_${part} real 300
