@@ -7,7 +7,7 @@ import sys
 import pytest
 from in_process import status_of
 from numalloc_tools.lab import batch
-from numalloc_tools.scope import hardware, measure, settings
+from numalloc_tools.scope import hardware, measure, settings, tables
 from scope_counts import made_up_machine, recorded, run
 
 
@@ -169,6 +169,17 @@ def test_a_comparison_runs_each_allocator_with_each_number_of_threads(library, t
 def test_one_allocator_that_runs_well_is_status_0(library, monkeypatch, capsys):
     monkeypatch.setattr(measure.launch, "run", made_up_machine(lambda *_: run([0, 0, 1, 1], [{"instructions": 5}] * 4)))
     assert numalloc("--library", library, "--", "true") == 0
+
+
+def test_files_are_written_though_nobody_reads_the_tables(library, tmp_path, monkeypatch):
+    def has_enough(*_) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(measure.launch, "run", made_up_machine(lambda *_: run([0, 0, 1, 1], [{"instructions": 5}] * 4)))
+    monkeypatch.setattr(tables, "show", has_enough)
+    written = tmp_path / "out.json"
+    numalloc("--compare", "glibc", "--json", str(written), "--", "./larson")
+    assert written.is_file()
 
 
 def test_the_emulator_is_told_the_machine(library, monkeypatch):

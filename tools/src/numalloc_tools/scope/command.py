@@ -234,9 +234,7 @@ def scope(
         terminal.print(f"{run.name}: {said}", markup=False, highlight=False, soft_wrap=True)
 
     results.runs = measure.runs(target, counted, wanted, environment, file or [], told)
-    tables.show(terminal, results)
-    if host_rounds is not None and len(results.good) == len(chosen):
-        host.show(terminal, host.beside(results.runs, chosen, command, host_rounds, terminal.print))
+    # Files first: who reads the tables may have enough of them.
     if json_file:
         results.write(json_file)
     if folded:
@@ -247,6 +245,9 @@ def scope(
         from numalloc_tools.scope.page import page  # here: matplotlib takes its time too
 
         html.write_text(page(results, results.allocators[0]))
+    tables.show(terminal, results)
+    if host_rounds is not None and len(results.good) == len(chosen):
+        host.show(terminal, host.beside(results.runs, chosen, command, host_rounds, terminal.print))
     sys.exit(0 if len(results.good) == len(results.runs) else 1)
 
 
