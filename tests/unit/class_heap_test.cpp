@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "made_up_class_heap.h"
@@ -268,6 +270,37 @@ TEST_F(ClassHeapDeathTest, ASecondFreeInARowIsSeen) {
     for (const bool up : {true, false}) {
         EXPECT_DEATH(put_row(45, 60, up), "was freed twice");
         EXPECT_DEATH((put_row(52, 90, up), put_row(0, 20, up), put_row(21, 49, up), put_row(91, 99, up), put_row(52, 56, up)), "was freed twice");
+    }
+}
+
+// A drain that came by between the mark and the list left a list that no later drain looked for.
+TEST_F(ClassHeapTest, ADrainMissesNoListThatComesMeanwhile) {
+    constexpr int rounds = 5000;
+    const ClassId classes[] = {class_of(64), class_of(500'000)};
+    std::vector<void*> held[2];  // the first of each keeps its class from being sparse
+    for (unsigned k = 0; k < 2; ++k) held[k] = take_many(classes[k], k == 0 ? 3000 : 40);
+    std::atomic<int> put_in{0}, drained_in{0};
+    std::thread other([&] {
+        for (int i = 1; i <= rounds; ++i) {
+            while (put_in.load(std::memory_order_relaxed) < i) std::this_thread::yield();
+            for (ClassId c : classes) of(c).drain(false);
+            drained_in.store(i, std::memory_order_release);
+        }
+    });
+    for (int i = 1; i <= rounds; ++i) {
+        const ClassId c = classes[i % 2];
+        const Batch list = list_of(take_many(c, 1));
+        put_in.store(i, std::memory_order_relaxed);
+        put(c, list);
+        while (drained_in.load(std::memory_order_acquire) < i) std::this_thread::yield();
+        of(c).drain(false);
+        EXPECT_EQ(of(c).use().ring, 0u) << "round " << i << ", class of " << shape_of(c).size;
+    }
+    other.join();
+    for (unsigned k = 0; k < 2; ++k) {
+        of(classes[k]).give_to_bags(list_of(held[k]));
+        of(classes[k]).drain(false);
+        EXPECT_EQ(of(classes[k]).use().bags, 0u);
     }
 }
 

@@ -183,6 +183,7 @@ TEST(HeapRandom, ThreadsOnEightNodes) {
         for (unsigned c = 1; c < class_count; ++c) {
             const ClassUse use = node->of(ClassId{c}).use();
             EXPECT_EQ(use.taken, 0u) << "node " << n << " class " << c;
+            EXPECT_EQ(use.ring, 0u) << "node " << n << " class " << c;
             EXPECT_EQ(use.bags, 0u) << "node " << n << " class " << c;
         }
         const PageHeapUse use = node->pages.use();

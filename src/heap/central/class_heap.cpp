@@ -107,7 +107,7 @@ Supply ClassHeap::take_any(std::uint32_t want, unsigned number) {
     os::count(os::Count::refills);
     NUMALLOC_ASSERT(shards_.is_open(number));
     Shard& own = shard(number);
-    own.activity.set(Activity::used);
+    own.activity.note_use();
     Batch list = take_list(own);
     // A hardened object has its canary at its own class's end, so it must be of the class that was asked for.
     if (list.head == nullptr && shape().batch == 1 && !hardened) list = take_larger();
@@ -160,8 +160,8 @@ void ClassHeap::put_in_common(Batch list, Emptied& emptied) {
     const std::uint32_t room = common_room();
     if (room > 0) {
         os::count(os::Count::common_lists);
-        common().activity.set(Activity::used);
         list = common().ring.push(list, room);
+        common().activity.note_arrival();
     }
     if (list.head != nullptr) sort(list, emptied);
     while (common().ring.size() > room && (list = common().ring.pop_newest()).head != nullptr) sort(list, emptied);
@@ -169,6 +169,7 @@ void ClassHeap::put_in_common(Batch list, Emptied& emptied) {
 
 void ClassHeap::put_in_ring(Shard& home, Batch list, Emptied& emptied) {
     const Batch displaced = home.ring.push(list, ring_room(list.count));
+    home.activity.note_arrival();
     if (displaced.head != nullptr) sort(displaced, emptied);
 }
 
@@ -176,7 +177,6 @@ std::uint32_t ClassHeap::put(Batch list, From from) {
     os::count(os::Count::hand_overs);
     Shard& home = shard(shard_of(home_of(list)));
     check_some(home, list);
-    home.activity.set(Activity::used);
     if (from == From::remote_cache) home.came_home.fetch_add(list.count, std::memory_order_relaxed);
     Emptied emptied;
     std::uint32_t keep = shape().batch;
@@ -191,7 +191,8 @@ std::uint32_t ClassHeap::put(Batch list, From from) {
     } else {
         home.flush_below.store(taken_of(home), std::memory_order_relaxed);
         if (keep == 1) put_in_common(list, emptied);
-        else if (from == From::this_node || !home.ring.join(list, keep)) put_in_ring(home, list, emptied);
+        else if (from == From::remote_cache && home.ring.join(list, keep)) home.activity.note_arrival();
+        else put_in_ring(home, list, emptied);
     }
     give(emptied);
     return keep;
@@ -203,7 +204,7 @@ void ClassHeap::give_last(Batch list) {
     os::count(os::Count::hand_overs);
     check_some(home, list);
     const Batch displaced = home.ring.push(list, ring_room(list.count));
-    home.activity.set(Activity::used);
+    home.activity.note_arrival();
     if (displaced.head != nullptr) give_to_bags(displaced);
 }
 

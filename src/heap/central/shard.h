@@ -22,9 +22,15 @@ class Activity {
 public:
     enum State : std::uint8_t { drained, used, resting };
     State state() const { return state_.load(std::memory_order_relaxed); }
-    void set(State state) {
-        if (this->state() != state) state_.store(state, std::memory_order_relaxed);
+    void note_use() {
+        if (state() != used) state_.store(used, std::memory_order_relaxed);
     }
+    // Once the objects are where a drain looks for them, and even where it says `used` already. A drain that begins
+    // later finds the objects; one that began earlier may miss them, but then this is the later word, and the next finds them.
+    void note_arrival() { state_.store(used, std::memory_order_release); }
+    void rest() { state_.store(resting, std::memory_order_relaxed); }
+    // Before the drain looks for anything.
+    void begin_drain() { state_.exchange(drained, std::memory_order_acquire); }
 
 private:
     std::atomic<State> state_{drained};

@@ -164,9 +164,10 @@ void ClassHeap::drain(bool idle_only) {
     BitSet<policy::most_shards> drained;
     const auto passes_over = [&](Activity& activity) {
         if (activity.state() == Activity::drained) return true;
-        const bool used = activity.state() == Activity::used;
-        activity.set(idle_only && used ? Activity::resting : Activity::drained);
-        return idle_only && used;
+        const bool rests = idle_only && activity.state() == Activity::used;
+        if (rests) activity.rest();
+        else activity.begin_drain();
+        return rests;
     };
     if (!passes_over(common().activity))
         for (Batch list; (list = common().ring.pop_newest()).head != nullptr;) sort(list, emptied);

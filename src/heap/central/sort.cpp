@@ -98,7 +98,7 @@ private:
         if (counted_ == 0) return;
         Shard& s = heap_.shard(counted_for_);
         s.taken.fetch_sub(counted_, std::memory_order_relaxed);
-        s.activity.set(Activity::used);
+        s.activity.note_arrival();
         heap_.note_spare(counted_for_);
         counted_ = 0;
     }
