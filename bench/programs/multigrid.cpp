@@ -273,10 +273,10 @@ int main(int argc, char** argv) {
     if (side < 7 || side > 999 || side % 2 == 0) bench::fail("--side: %llu has no coarser cube; accepted: odd numbers from 7 to 999", static_cast<unsigned long long>(side));
 
     const unsigned threads = command.threads();
-    const std::uint64_t todo = command.scaled(solves);
+    const std::uint64_t solves_wanted = command.scaled(solves);
     std::optional<Solver> solver(std::in_place, threads, side);
     const double seconds = bench::run_threads(threads, [&](unsigned index) {
-        for (std::uint64_t number = 0; number < todo; ++number) solver->solve(index, number + command.seed());
+        for (std::uint64_t number = 0; number < solves_wanted; ++number) solver->solve(index, number + command.seed());
         // Each the rows that it has worked on.
         bench::PageList pages(command.pages());
         for (const Level* level : solver->levels()) {
@@ -295,7 +295,7 @@ int main(int argc, char** argv) {
     double largest = 0;
     std::uint64_t answer = 0;
     for (std::uint64_t cell = 0; cell < top.grid.cells(); ++cell) {
-        const double left = Solver::wanted(todo - 1 + command.seed(), cell);
+        const double left = Solver::wanted(solves_wanted - 1 + command.seed(), cell);
         double sum = 0;
         top.grid.stencil(cell, [&](std::uint64_t other, double value) { sum += value * top.x[other]; });
         largest = std::max(largest, std::abs(left - sum));
@@ -307,7 +307,7 @@ int main(int argc, char** argv) {
     command.figure("levels", static_cast<double>(solver->levels().size()));
     command.figure("residual", largest);
     command.figure("answer", static_cast<double>(answer & 0xffffffff));
-    const std::uint64_t operations = todo * cycles * solver->rows(), bytes = solver->bytes();
+    const std::uint64_t operations = solves_wanted * cycles * solver->rows(), bytes = solver->bytes();
     solver.reset();  // looks at what it frees
     return command.report({.operations = operations, .seconds = seconds, .requested_bytes = bytes});
 }
