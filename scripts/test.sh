@@ -17,7 +17,6 @@ logs=build/test-logs
 mkdir -p $logs
 : > $logs/summary
 : > $logs/closing
-failed=0
 begun=$(date +%s)
 
 # cpu_of FILE: the seconds of CPU time of all ended children, as the builtin `times` wrote them there.
@@ -30,14 +29,15 @@ stage() {
     shift
     printf '\n== %s: %s\n' "$name" "$*"
     start=$(date +%s)
-    times > $logs/times
-    cpu=$(cpu_of $logs/times)
-    { "$@" 2>&1; echo $? > $logs/status; } | tee "$log"
-    status=$(cat $logs/status)
+    times > "$log.times"
+    cpu=$(cpu_of "$log.times")
+    { "$@" 2>&1; echo $? > "$log.status"; } | tee "$log"
+    status=$(cat "$log.status")
     verdict=passed
-    [ "$status" = 0 ] || { verdict="FAILED ($status)"; failed=$((failed + 1)); }
-    times > $logs/times
-    printf '%-16s %5d s %7d s  %s\n' "$name" $(($(date +%s) - start)) $(($(cpu_of $logs/times) - cpu)) "$verdict" >> $logs/summary
+    [ "$status" = 0 ] || verdict="FAILED ($status)"
+    times > "$log.times"
+    printf '%-16s %5d s %7d s  %s\n' "$name" $(($(date +%s) - start)) $(($(cpu_of "$log.times") - cpu)) "$verdict" >> $logs/summary
+    rm -f "$log.times" "$log.status"
     closing=$(grep -E '^[0-9]+% tests passed|^=+ .*(passed|failed|error).* =+$|^[0-9]+ (passed|failed)' "$log" | tail -n 1)
     [ -z "$closing" ] || printf '%s: %s\n' "$name" "$closing" >> $logs/closing
 }
@@ -50,6 +50,12 @@ packages() {
 build_aarch64() {
     # shellcheck disable=SC2046  # a list of words
     cmake --preset aarch64 && cmake --build --preset aarch64 --target $(.venv/bin/python tests/numa/aarch64_choice.py)
+}
+
+# Real programs under glibc's malloc and under ours: the choice of a few minutes, and that faults would be seen.
+world() {
+    stage world .venv/bin/python tests/world --quick
+    stage world-tests .venv/bin/python -m pytest -n 2 tests/world
 }
 
 # The programs that the tests below need of the debug build; its unit tests are those of ubsan.
@@ -69,7 +75,8 @@ closing_table() {
     cat $logs/summary
     printf '\n'
     cat $logs/closing
-    [ $failed = 0 ] || { say "$failed stages failed; their output is in $logs"; exit 1; }
+    failed=$(grep -c FAILED $logs/summary)
+    [ "$failed" = 0 ] || { say "$failed stages failed; their output is in $logs"; exit 1; }
 }
 
 jobs=$(nproc)
@@ -94,10 +101,14 @@ stage venv make_venv '[test]'
 stage world-packages as_root .venv/bin/python tests/world --quick --packages
 # The benchmark programs are built here only.
 stage build-release build release -D NUMALLOC_WERROR=ON -D NUMALLOC_TOOLS_PYTHON="$PWD/.venv/bin/python"
+# No time is measured there, so that they and the compilers may share the machine.
+world > $logs/both-worlds.log 2>&1 &
 stage build-debug build_debug
 # What its tests in the lab need of it; structure.compilers_aarch64 takes the library too.
 stage build-aarch64 build_aarch64
 for preset in tsan ubsan; do stage "build-$preset" build $preset; done
+wait
+cat $logs/both-worlds.log
 stage test-release ctest --preset release -j "$jobs" --no-tests=error
 # Figures are about the library that users run; real programs take long without optimisation. `replaced` asks which
 # function a call reaches: the linker answers that, and it has the same table of symbols for both builds. The unit
@@ -105,9 +116,6 @@ stage test-release ctest --preset release -j "$jobs" --no-tests=error
 stage test-debug ctest --preset debug -j "$jobs" --no-tests=error -L 'programs|survive' -E '^(figures|replaced)[.]|_after_[36]0_days$'
 stage test-tsan ctest --preset tsan -j "$jobs" --no-tests=error
 stage test-ubsan ctest --preset ubsan -j "$jobs" --no-tests=error
-# Real programs under glibc's malloc and under ours: the choice of a few minutes, and that faults would be seen.
-stage world .venv/bin/python tests/world --quick
-stage world-tests .venv/bin/python -m pytest -n 2 tests/world
 # The tools' own tests, and the library in virtual NUMA machines: two at a time, each of which keeps
 # a core busy and takes up to 8 GiB; the tests of one machine stay together, the long ones come first.
 stage pytest .venv/bin/python -m pytest -n 2 --dist loadgroup --durations 10 tests/numa tools
