@@ -70,7 +70,7 @@ void draw(Countdown& countdown) {
 }
 
 void begin(Countdown& countdown) {
-    countdown.random = profile::Random{profile::Random::mixed(seeds.fetch_add(profile::Random::step, std::memory_order_relaxed))};
+    countdown.random = Random{Random::mixed(seeds.fetch_add(Random::step, std::memory_order_relaxed))};
     countdown.begun = true;
     draw(countdown);
 }

@@ -19,7 +19,7 @@ bool start(std::uint32_t one_in_so_many);
 
 // What a thread counts.
 struct Countdown {
-    profile::Random random{0};
+    Random random{0};
     std::int32_t left = 0;  // mallocs before the next guarded one
     bool begun = false;
 };

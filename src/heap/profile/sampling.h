@@ -6,26 +6,9 @@
 // and may draw anew at any time; and what is allocated one by one is asked one by one.
 #pragma once
 
-#include "base/bits.h"
+#include "base/random.h"
 
 namespace numalloc::profile {
-
-class Random {
-public:
-    constexpr explicit Random(std::uint64_t seed) : state_(seed) {}
-    // Any of 2^64, all equally likely (splitmix64).
-    std::uint64_t next() { return mixed(state_ += step); }
-
-    static constexpr std::uint64_t step = 0x9E3779B97F4A7C15U;
-    static constexpr std::uint64_t mixed(std::uint64_t x) {
-        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-        x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-        return x ^ (x >> 31);
-    }
-
-private:
-    std::uint64_t state_;
-};
 
 // The exponential distribution with mean 1, from a number that is any of 2^64.
 double exponential(std::uint64_t random);

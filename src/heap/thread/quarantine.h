@@ -6,6 +6,7 @@
 // Objects here carry their marks, and are as clear as any free one; their links lead nowhere. All that is looked at as they leave.
 #pragma once
 
+#include "base/random.h"
 #include "heap/space/freed.h"
 
 namespace numalloc {
@@ -15,7 +16,7 @@ public:
     // The object that makes room, or nullptr.
     Object* exchange(Object* freed, Bytes size) {
         const bool large = size > policy::quarantined_large;
-        Object*& place = large ? large_[random() % policy::large_in_quarantine] : small_[random() % policy::small_in_quarantine];
+        Object*& place = large ? large_[any_of(policy::large_in_quarantine)] : small_[any_of(policy::small_in_quarantine)];
         Object* const out = place;
         freed->next = nullptr;
         place = freed;
@@ -34,18 +35,17 @@ public:
     }
 
 private:
-    // Marsaglia's xorshift64*. The key of the process is the seed.
-    std::uint32_t random() {
-        if (state_ == 0) state_ = mark_of(this, freed_key) | 1;
-        state_ ^= state_ >> 12;
-        state_ ^= state_ << 25;
-        state_ ^= state_ >> 27;
-        return static_cast<std::uint32_t>(state_ * 0x2545'F491'4F6C'DD1DU >> 32);
+    // A place below so many. The key of the process is the seed.
+    std::uint32_t any_of(std::uint32_t places) {
+        if (!begun_) random_ = Random(mark_of(this, freed_key));
+        begun_ = true;
+        return random_.below(places);
     }
 
     Object* small_[policy::small_in_quarantine] = {};
     Object* large_[policy::large_in_quarantine] = {};
-    std::uint64_t state_ = 0;
+    Random random_{0};
+    bool begun_ = false;
 };
 
 // Of the other libraries: every object makes room for itself.
