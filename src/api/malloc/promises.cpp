@@ -43,7 +43,7 @@ void end_if_not_resized_to(const void* p, Bytes n, const char* call) {
 void end_if_not_of_origin(const void* p, Origin wanted, const char* call) {
     const Location at = locate_in_use(p);
     if (at.found == Found::foreign) return;
-    const Origin origin = origin_at(p, bytes_of(at), freed_key);
+    const Origin origin = origin_at(p, bytes_of(at));
     // Written beyond its end: free() says so.
     if (origin >= origins || origin == wanted) return;
     if (form_of(origin) == form_of(wanted)) die_of_invalid_pointer(call, p, "was allocated with another alignment");
@@ -56,7 +56,7 @@ void end_if_not_of_origin(const void* p, Origin wanted, const char* call) {
 
 void set_origin(void* p, Origin origin) {
     const Location at = locate(p);
-    if (has_tail(at)) set_tail(p, bytes_of(at), origin, freed_key);
+    if (has_tail(at)) set_tail(p, bytes_of(at), origin);
 }
 
 }  // namespace numalloc::api

@@ -25,7 +25,7 @@ NUMALLOC_INLINE void* made_by_new(void* p, Form form, Bytes alignment = 0) {
 }
 // What the fast path gave for so many bytes.
 NUMALLOC_INLINE void* made_fast(void* p, Bytes n, Form form, Bytes alignment = 0) {
-    if constexpr (hardened) set_tail(p, shape_of(class_for(n)).size, origin_of(form, alignment), freed_key);
+    if constexpr (hardened) set_tail(p, shape_of(class_for(n)).size, origin_of(form, alignment));
     return p;
 }
 // Of most objects, the thread's own small ones, the class is known at once. Any pointer of that class passes here.

@@ -198,7 +198,8 @@ void ClassHeap::sort(Batch list, Emptied& emptied) {
         NUMALLOC_ASSERT(home.state == BagState::small && home.class_id == class_.value);
         Chain& chain = sorter.chain_of(b);
         const Object* const freed = chain.newest;
-        (chain.count == 0 ? chain.first : chain.last->next) = object;
+        if (chain.count == 0) chain.first = object;
+        else chain.last->next = object;
         std::uint32_t run = chain.count;
         do {
             if (NUMALLOC_UNLIKELY(!check.starts_object(object, start))) die_of_interior(object);

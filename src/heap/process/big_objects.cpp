@@ -65,7 +65,7 @@ void* ProcessHeap::resize(Location at, Bytes n, bool may_stay, NodeId there) {
     if (at.found == Found::bound) return may_stay && BoundHeap::resize_big(at, bags) ? p : nullptr;
     if (at.found != Found::big) return nullptr;
     void* const q = may_stay && resize_in_place(at, bags) ? p : there == at.owner->node ? grow_elsewhere(at, bags) : nullptr;
-    if (hardened && q != nullptr) set_tail(q, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0), freed_key);
+    if (hardened && q != nullptr) set_tail(q, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0));
     return q;
 }
 

@@ -199,7 +199,7 @@ void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState sta
         void* const p = from->pages.region().address(run);
         if (state != BagState::big) return p;
         trace::big_allocate(from->node.value, p, bytes);
-        if constexpr (hardened) set_tail(p, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0), freed_key);
+        if constexpr (hardened) set_tail(p, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0));
         return p;
     }
     return nullptr;

@@ -79,7 +79,7 @@ inline Bytes bytes_of(Location at) {
 inline bool has_tail(Location at) { return hardened && (at.found == Found::small || at.found == Found::big); }
 // Of a big object whose pages were discarded, once they lie where they are to lie.
 inline void renew_tail(Location at) {
-    if (has_tail(at)) set_tail(at.owner->pages.region().address(at.bag), bytes_of(at), origin_of(Form::malloc, 0), freed_key);
+    if (has_tail(at)) set_tail(at.owner->pages.region().address(at.bag), bytes_of(at), origin_of(Form::malloc, 0));
 }
 inline Bytes size_of(Location at) { return bytes_of(at) - (has_tail(at) ? tail_bytes : 0); }
 inline Bytes usable_size(const void* p, const char* call) { return size_of(locate_object(p, call)); }

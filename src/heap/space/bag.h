@@ -30,6 +30,7 @@
 
 #include "base/bits.h"
 #include "base/ids.h"
+#include "heap/space/link.h"
 
 namespace numalloc {
 
@@ -39,7 +40,7 @@ class BoundHeap;
 
 // A free one; see heap/space/freed.h for the mark.
 struct Object {
-    Object* next;
+    Link next;
     std::uint64_t mark;
 };
 

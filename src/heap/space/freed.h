@@ -1,6 +1,6 @@
 // The mark that tells a free object from one in use, wherever it rests: in a thread's list, in a ring, in its bag.
 //
-//   free object   | next | mark |  ...           mark == address ^ freed_key
+//   free object   | next | mark |  ...           mark == address ^ freed_key, in the hardened library secret_at(its place)
 //   in use        |   the program's  ...         mark was set to 0 when it was handed out
 //
 // free() looks whether the mark is there, and malloc whether it still is. So a second free ends the program at that call,
@@ -21,7 +21,9 @@ namespace numalloc {
 extern std::uint64_t freed_key;
 void choose_freed_key();
 
-inline std::uint64_t mark_of(const void* p, std::uint64_t key) { return address_of(p) ^ key; }
+inline std::uint64_t mark_of(const void* p, std::uint64_t key) {
+    return hardened ? secret_at(address_of(p) + offsetof(Object, mark)) : address_of(p) ^ key;
+}
 
 // Whether the object's mark was there. Then it is no longer; else only put_mark_back() may be next.
 NUMALLOC_INLINE bool take_mark(Object* object, std::uint64_t key) {
@@ -47,11 +49,11 @@ NUMALLOC_INLINE bool is_as_it_was(Object* object, ClassId c) { return !hardened 
 NUMALLOC_INLINE void arm(void* object, ClassId c) {
     if constexpr (hardened) {
         static_cast<Object*>(object)->next = nullptr;
-        set_tail(object, shape_of(c).size, origin_of(Form::malloc, 0), freed_key);
+        set_tail(object, shape_of(c).size, origin_of(Form::malloc, 0));
     }
 }
 // `size`: of its class, or of a big object's bags.
-inline bool is_whole(const void* object, Bytes size) { return !hardened || origin_at(object, size, freed_key) < origins; }
+inline bool is_whole(const void* object, Bytes size) { return !hardened || origin_at(object, size) < origins; }
 
 // Of any object in use.
 inline bool was_freed(const Object* object) { return object->mark == mark_of(object, freed_key); }

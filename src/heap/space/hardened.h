@@ -16,12 +16,6 @@
 
 namespace numalloc {
 
-#if defined(NUMALLOC_HARDENED)
-inline constexpr bool hardened = true;
-#else
-inline constexpr bool hardened = false;
-#endif
-
 struct Tail {
     std::uint64_t canary;
     std::uint64_t origin;
@@ -41,28 +35,27 @@ constexpr Form form_of(Origin origin) { return static_cast<Form>(origin & 3); }
 // The first byte and the last of each word are no text and no 0, so that one such byte too many, or one before the next object,
 // is always seen.
 inline constexpr std::uint64_t no_text = 0x8000'0000'0000'0080U;
-// Not the mark: who reads beyond an object is not to learn what free objects carry.
-inline std::uint64_t canary_of(const void* p, std::uint64_t key) { return (address_of(p) ^ key) * 0x9E37'79B9'7F4A'7C15U | no_text; }
+inline std::uint64_t canary_of(const void* p) { return secret_at(address_of(p) + 1) | no_text; }
 inline std::uint64_t origin_word(std::uint64_t canary, Origin origin) { return (~canary | no_text) ^ origin; }
 
 // `size`: with the tail.
 inline Tail& tail_of(const void* p, Bytes size) {
     return *reinterpret_cast<Tail*>(address_of(p) + size - sizeof(Tail));
 }
-inline void set_tail(void* p, Bytes size, Origin origin, std::uint64_t key) {
-    const std::uint64_t canary = canary_of(p, key);
+inline void set_tail(void* p, Bytes size, Origin origin) {
+    const std::uint64_t canary = canary_of(p);
     tail_of(p, size) = {canary, origin_word(canary, origin)};
 }
 // No origin, `origins` or more, where the tail was written to.
-inline Origin origin_at(const void* p, Bytes size, std::uint64_t key) {
-    const std::uint64_t canary = canary_of(p, key);
+inline Origin origin_at(const void* p, Bytes size) {
+    const std::uint64_t canary = canary_of(p);
     const Tail& tail = tail_of(p, size);
     return tail.canary == canary ? origin_word(canary, 0) ^ tail.origin : origins;
 }
 
 // Of an object that was freed all, or its beginning and its tail.
 inline void clear_freed(Object* object, Bytes size) {
-    std::memset(object + 1, 0, min_of(size, policy::most_cleared) - sizeof(Object));
+    std::memset(static_cast<void*>(object + 1), 0, min_of(size, policy::most_cleared) - sizeof(Object));
     if (size > policy::most_cleared) tail_of(object, size) = {};
 }
 

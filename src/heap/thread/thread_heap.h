@@ -191,7 +191,7 @@ NUMALLOC_INLINE Freed push_checked(ThreadHeap* heap, void* p, Origin origin) {
     auto* const object = static_cast<Object*>(p);
     if (NUMALLOC_UNLIKELY(shape_of(c).bags != 1 || offset != object_at(c, offset) * size || offset + size > bag_bytes || was_freed(object)))
         return Freed::elsewhere;
-    if (NUMALLOC_UNLIKELY(origin_at(object, size, freed_key) != origin)) return Freed::elsewhere;
+    if (NUMALLOC_UNLIKELY(origin_at(object, size) != origin)) return Freed::elsewhere;
     make_freed(object, size);
     if (Object* const out = heap->quarantine.exchange(object, size)) leave_quarantine(heap, out);
     return Freed::done;

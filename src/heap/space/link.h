@@ -1,0 +1,64 @@
+// The link of a free object to the next one of its list. In the hardened library no address is to be learnt from it, and none
+// that somebody writes there is followed:
+//
+//   word == 0                              it leads to none
+//   word == next ^ secret_at(its place)    else; a secret's highest bit is 1, so the word is not 0
+//
+// In the other libraries the link is the address itself.
+#pragma once
+
+#include "base/bits.h"
+
+namespace numalloc {
+
+#if defined(NUMALLOC_HARDENED)
+inline constexpr bool hardened = true;
+#else
+inline constexpr bool hardened = false;
+#endif
+
+struct Object;
+
+// By chance, once for the process, before there is any list; 0 but in the hardened library.
+struct Secrets {
+    std::uint64_t place, factor;
+};
+extern Secrets secrets;
+
+// What the hardened library hides words of memory behind, another one at each place. A product of 128 bits is folded: who
+// reads one word learns neither of the keys, nor what belongs elsewhere.
+inline std::uint64_t secret_at(Address place) {
+    const auto product = static_cast<unsigned __int128>(place ^ secrets.place) * secrets.factor;
+    return (static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64)) | std::uint64_t{1} << 63;
+}
+
+class HiddenLink {
+public:
+    constexpr HiddenLink() = default;
+    HiddenLink(const HiddenLink& other) { *this = other; }
+    HiddenLink& operator=(const HiddenLink& other) { return *this = static_cast<Object*>(other); }
+    HiddenLink& operator=(Object* next) {
+        word_ = next == nullptr ? 0 : address_of(next) ^ secret();
+        return *this;
+    }
+    operator Object*() const { return word_ == 0 ? nullptr : reinterpret_cast<Object*>(word_ ^ secret()); }
+    Object* operator->() const { return *this; }
+
+private:
+    std::uint64_t secret() const { return secret_at(address_of(this)); }
+
+    std::uint64_t word_ = 0;
+};
+
+template <bool>
+struct LinkOf {
+    using Type = Object*;
+};
+template <>
+struct LinkOf<true> {
+    using Type = HiddenLink;
+};
+using Link = LinkOf<hardened>::Type;
+static_assert(sizeof(Link) == sizeof(void*));
+
+}  // namespace numalloc
