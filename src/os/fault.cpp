@@ -1,5 +1,6 @@
 #include "os/fault.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -12,8 +13,8 @@ namespace numalloc::os {
 namespace {
 
 using Explain = bool (*)(const Fault& fault);
-// Set before the first handler.
-constinit Explain explain_fault = nullptr;
+// Guarded objects and the hardened library's quarantine.
+constinit std::atomic<Explain> explainers[2] = {};
 struct sigaction before_segv {};
 struct sigaction before_bus {};
 
@@ -59,12 +60,18 @@ void leave_to_system(int signal, const siginfo_t* info) {
     sigaction(signal, &system, nullptr);
 }
 
+bool is_explained(const Fault& fault) {
+    for (const auto& explainer : explainers)
+        if (const Explain explain = explainer.load(std::memory_order_acquire); explain != nullptr && explain(fault)) return true;
+    return false;
+}
+
 void handle(int signal, siginfo_t* info, void* context) {
     const int kept = errno;
     const auto& machine = *static_cast<const ucontext_t*>(context);
     const Fault fault{reinterpret_cast<Address>(info->si_addr), access_of(machine), instruction_of(machine)};
     const struct sigaction& before = signal == SIGBUS ? before_bus : before_segv;
-    if (info->si_code > 0 && explain_fault(fault)) leave_to_system(signal, info);
+    if (info->si_code > 0 && is_explained(fault)) leave_to_system(signal, info);
     else if ((before.sa_flags & SA_SIGINFO) != 0) before.sa_sigaction(signal, info, context);
     else if (before.sa_handler == SIG_DFL) leave_to_system(signal, info);
     else if (before.sa_handler != SIG_IGN) before.sa_handler(signal);
@@ -75,8 +82,11 @@ void handle(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void on_fault(bool (*explain)(const Fault& fault)) {
+    Explain none = nullptr;
+    // The second needs no handler of its own; a third would have no place.
+    if (!explainers[0].compare_exchange_strong(none, explain, std::memory_order_acq_rel))
+        return explainers[1].store(explain, std::memory_order_release);
     const int kept = errno;
-    explain_fault = explain;
     struct sigaction ours {};
     ours.sa_sigaction = handle;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;

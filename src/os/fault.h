@@ -14,7 +14,7 @@ struct Fault {
 };
 
 // From now on `explain(fault)` is called first, on the thread that met the fault. Where it returns true the process ends by the
-// signal.
+// signal. Two may be named, each once.
 // Other faults go to whom the program had named before. Who is named later takes our place.
 void on_fault(bool (*explain)(const Fault& fault));
 

@@ -102,6 +102,12 @@ bool discard(void* p, Bytes bytes) {
     return refused_discards.note(static_cast<int>(-call(SYS_madvise, p, bytes, MADV_DONTNEED))) == 0;
 }
 
+bool withdraw(void* p, Bytes bytes) {
+    if (failed(call(SYS_mprotect, p, bytes, PROT_NONE))) return false;
+    discard(p, bytes);
+    return true;
+}
+
 bool populate(void* p, Bytes bytes) {
     const Address first = align_down(address_of(p), page_size());
     return !failed(call(SYS_madvise, first, align_up(address_of(p) + bytes, page_size()) - first, MADV_POPULATE_WRITE));

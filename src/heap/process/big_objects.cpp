@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "base/tracepoints.h"
+#include "heap/process/big_quarantine.h"
 #include "heap/process/bound_heap.h"
 #include "heap/process/locate.h"
 #include "os/numa_policy.h"
@@ -32,6 +33,8 @@ void ProcessHeap::give_big(Location at) {
         at.owner->pages.set_moved(at.bag, no_node);
         moved_.fetch_sub(1, std::memory_order_relaxed);
     }
+    if constexpr (hardened)
+        if (big_quarantine::put(at)) return;
     at.owner->pages.give(at.bag);
 }
 

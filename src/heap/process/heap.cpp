@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/text.h"
 #include "base/tracepoints.h"
+#include "heap/process/big_quarantine.h"
 #include "heap/space/freed.h"
 #include "os/huge_page_cost.h"
 #include "os/sysfs.h"
@@ -167,6 +168,8 @@ Supply ProcessHeap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned
         }
         return supply;
     }
+    if constexpr (hardened)
+        if (big_quarantine::empty()) return take_small(n, c, want, shard);
     return {};
 }
 
@@ -202,6 +205,8 @@ void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState sta
         if constexpr (hardened) set_tail(p, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0));
         return p;
     }
+    if constexpr (hardened)
+        if (big_quarantine::empty()) return take_big(n, bytes, alignment, state, c);
     return nullptr;
 }
 

@@ -25,6 +25,7 @@ Location locate_without_class(NodeHeap* owner, BagIndex b, const void* p) {
     const Bag& first = region.bag(run);
     switch (first.state) {
         case BagState::big:
+            if (hardened && load_relaxed(first.big.thread) == Bag::Big::in_quarantine) return nothing;
             return run == b && address_of(p) % bag_bytes == 0 ? Location{owner, run, no_class, Found::big} : nothing;
         case BagState::bound_small:
         case BagState::bound_big:

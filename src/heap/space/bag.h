@@ -80,7 +80,9 @@ struct Bag {
         std::uint16_t carved;
     };
     struct Big {
-        std::int32_t thread;            // the kernel's number of the thread that allocated it; 0: not known
+        static constexpr std::int32_t in_quarantine = -1;
+        std::int32_t thread;            // the kernel's number of the thread that allocated it; 0: not known;
+                                        // in_quarantine: freed, see heap/process/big_quarantine.h
         std::uint32_t stripe;           // spread by weights: bags' pages a unit of weight has, else 0
         std::uint32_t cycle;            // and units after which the nodes come again
     };

@@ -210,6 +210,9 @@ constexpr Bytes most_cleared = 4 * KiB;
 constexpr Bytes quarantined_large = 4 * KiB;
 constexpr std::uint32_t small_in_quarantine = 256;
 constexpr std::uint32_t large_in_quarantine = 8;
+// Of big objects it keeps so many for the process, each up to a part of a node's addresses: an eighth of them at most.
+constexpr std::uint32_t big_in_quarantine = 32;
+constexpr Bytes quarantined_big_part = 256;
 
 // Huge pages are advised, and advised against, by stretches of so many: each may be a mapping of its own.
 constexpr Bytes huge_stretch = 64 * MiB;

@@ -46,6 +46,8 @@ def verdict(status: int, output: str, errors: str) -> tuple[str, str]:
         said, _, why = output.strip().partition(": ")
         if said in VERDICTS:
             return said, why
+    elif -status in (signal.SIGSEGV, signal.SIGBUS) and without_numbers(errors):
+        return "found", without_numbers(errors)
     elif -status in SIGNALS:
         return "crashed", SIGNALS[signal.Signals(-status)]
     elif -status in ENDS:
