@@ -1,5 +1,6 @@
 #include "statistics/gathering.h"
 
+#include "heap/process/big_quarantine.h"
 #include "heap/thread/lists.h"
 #include "os/fork_gate.h"
 #include "os/refusals.h"
@@ -62,7 +63,13 @@ void take_node(NodeHeap& node, Gathering::OfNode& into) {
         s.fetched_objects += use.fetched;
         s.remote_frees += use.came_home;
     }
-    const PageHeapUse use = node.pages.use();
+    PageHeapUse use = node.pages.use();
+    if constexpr (hardened) {
+        const big_quarantine::Resting resting = big_quarantine::of(node);
+        use.big_objects -= min_of(resting.objects, use.big_objects);
+        use.big_bags -= min_of(resting.bags, use.big_bags);
+        use.free_bags += resting.bags;
+    }
     s.small_bags = use.small_bags << bag_shift;
     s.big_objects = use.big_objects;
     s.big_bytes = use.big_bags << bag_shift;

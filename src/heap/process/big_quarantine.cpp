@@ -66,6 +66,19 @@ bool put(Location at) {
     return true;
 }
 
+Resting of(const NodeHeap& node) {
+    Resting all;
+    for (const auto& place : places) {
+        const Address object = place.load(std::memory_order_acquire);
+        if (object == 0) continue;
+        const Location at = location_of(object);
+        if (at.owner != &node) continue;
+        ++all.objects;
+        all.bags += node.pages.region().bag(at.bag).run;
+    }
+    return all;
+}
+
 bool empty() {
     bool any = false;
     for (auto& place : places) {

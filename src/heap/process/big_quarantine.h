@@ -13,6 +13,12 @@ namespace numalloc::big_quarantine {
 // Whether the object is kept. One that is large for its node is not, nor is any where the system refuses.
 bool put(Location at);
 
+// What rests here of the node, whose page heap counts it as in use. In passing: neither waits for the other.
+struct Resting {
+    std::uint64_t objects = 0, bags = 0;
+};
+Resting of(const NodeHeap& node);
+
 // All go to their page heaps. false: there was none.
 bool empty();
 

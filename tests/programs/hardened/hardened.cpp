@@ -5,6 +5,7 @@
 //   hardened strict   big objects that were freed cost no memory, few mappings and no addresses for good
 //   hardened          the same where system calls are refused (survive/inject.py)
 //   hardened fault    a write to a big object after its free: ends by SIGSEGV
+#include <malloc.h>
 #include <sys/resource.h>
 #include <algorithm>
 #include <cerrno>
@@ -72,13 +73,17 @@ int mappings() {
 void big(bool strict) {
     const long resident = resident_kib();
     const int maps = mappings();
+    const auto blocks_in_use = [] { return mallinfo2().hblks; };
+    const std::size_t in_use = blocks_in_use();
     std::vector<char*> blocks;
     for (int i = 0; i < 16; ++i) {
         blocks.push_back(static_cast<char*>(std::malloc(4 * MiB)));
         if (blocks.back() == nullptr) _exit(3);
         std::memset(blocks.back(), i, 4 * MiB);
     }
+    CHECK(blocks_in_use() == in_use + 16);
     for (char* p : blocks) std::free(p);
+    CHECK(!strict || blocks_in_use() == in_use);
     CHECK(!strict || resident_kib() - resident < 8 * 1024);
     for (int i = 0; i < 3000; ++i) {
         const std::size_t size = (1 + i % 7) * MiB;
