@@ -123,8 +123,8 @@ def test_page_of_a_process_in_a_container_has_the_number_that_it_has_there(conta
 
 
 def test_container_leaves_pages_alone(container):
-    """It cannot see that the process lives."""
-    with WrittenPage(2147483646, 1).written() as page:
+    """It cannot see that the process lives. Where it can be seen, so that no test beside this one takes the page away."""
+    with program() as process, WrittenPage(process.pid, start_of(process.pid)).written() as page:
         shell = f'{COMMAND[0]} -c "{COMMAND[2]}" stat $$ --json'
         done = subprocess.run([*container, "sh", "-c", f"{shell}; exit $?"], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
