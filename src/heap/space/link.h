@@ -7,6 +7,8 @@
 // In the other libraries the link is the address itself.
 #pragma once
 
+#include <type_traits>
+
 #include "base/bits.h"
 
 namespace numalloc {
@@ -42,7 +44,6 @@ public:
         return *this;
     }
     operator Object*() const { return word_ == 0 ? nullptr : reinterpret_cast<Object*>(word_ ^ secret()); }
-    Object* operator->() const { return *this; }
 
 private:
     std::uint64_t secret() const { return secret_at(address_of(this)); }
@@ -50,15 +51,7 @@ private:
     std::uint64_t word_ = 0;
 };
 
-template <bool>
-struct LinkOf {
-    using Type = Object*;
-};
-template <>
-struct LinkOf<true> {
-    using Type = HiddenLink;
-};
-using Link = LinkOf<hardened>::Type;
+using Link = std::conditional_t<hardened, HiddenLink, Object*>;
 static_assert(sizeof(Link) == sizeof(void*));
 
 }  // namespace numalloc
