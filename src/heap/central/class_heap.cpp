@@ -1,7 +1,6 @@
 #include "heap/central/class_heap.h"
 
 #include "base/check.h"
-#include "base/random.h"
 #include "heap/central/list_check.h"
 #include "heap/space/freed.h"
 
@@ -11,27 +10,6 @@ namespace {
 
 std::uint64_t bags_of(const Shard& shard) { return shard.bags.load(std::memory_order_relaxed); }
 std::uint64_t taken_of(const Shard& shard) { return shard.taken.load(std::memory_order_relaxed); }
-
-// The hardened library's: in an order by chance, each as likely as any other. Each object gets behind one of those before
-// it, or in front of all: of its so many places one.
-Object* link_shuffled(void* fresh, std::uint32_t count, Bytes size) {
-    static constinit std::atomic<std::uint64_t> lists{0};
-    Random random(secrets.place + lists.fetch_add(1, std::memory_order_relaxed));
-    const auto at = [&](std::uint32_t i) { return reinterpret_cast<Object*>(static_cast<char*>(fresh) + i * size); };
-    Object* first = nullptr;
-    for (std::uint32_t i = 0; i < count; ++i) {
-        Object* const object = at(i);
-        if (const std::uint32_t place = random.below(i + 1); place == i) {
-            object->next = first;
-            first = object;
-        } else {
-            object->next = at(place)->next;
-            at(place)->next = object;
-        }
-        make_freed(object, size);
-    }
-    return first;
-}
 
 }  // namespace
 

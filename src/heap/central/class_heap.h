@@ -41,6 +41,8 @@ struct Supply {
 // Links objects that were never used, in the order of their addresses: successive mallocs then
 // return successive addresses.
 Object* link_fresh(void* fresh, std::uint32_t count, Bytes size);
+// The same of the hardened library: in an order by chance, each as likely as any other.
+Object* link_shuffled(void* fresh, std::uint32_t count, Bytes size);
 
 struct ClassUse {
     std::uint64_t taken = 0;  // objects outside of bags: with programs, threads and in the ring
