@@ -66,7 +66,7 @@ long get_affinity(int tid, std::size_t bytes, void* mask);
 long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node);
 
 // The same by handle. unknown_thread: no thread of ours, ask libc.
-constexpr long unknown_thread = -4096 * 4;
+constexpr long unknown_thread = -16384;
 long get_affinity(pthread_t thread, std::size_t bytes, void* mask);
 // `libc_set` is used for a thread that has not yet told its id.
 long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId* node,

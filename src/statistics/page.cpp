@@ -55,7 +55,7 @@ constexpr Bytes names_at = sizeof(Header) + sizeof(std::uint32_t);
 constexpr Bytes process_at = align_up(names_at + sizeof names, 8);
 constexpr Bytes nodes_at = process_at + sizeof(ProcessStatistics);
 Bytes classes_at(unsigned heaps) { return nodes_at + heaps * sizeof(NodeRecord); }
-Bytes page_bytes(unsigned heaps) { return align_up(classes_at(heaps) + heaps * (class_count - 1) * sizeof(ClassRecord), os::page_size()); }
+Bytes page_bytes(unsigned heaps) { return align_up(classes_at(heaps) + Bytes{heaps} * (class_count - 1) * sizeof(ClassRecord), os::page_size()); }
 
 constexpr std::uint64_t part_of_time = 100;
 

@@ -77,7 +77,7 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
     store_relaxed(from.small.carved, static_cast<std::uint16_t>(from.small.carved + count));
     shard.taken.fetch_add(count, std::memory_order_relaxed);
     if (count == left) shard.carving = no_bag;
-    return {nullptr, reinterpret_cast<void*>(first), count, region().is_zero(reinterpret_cast<void*>(first), count * shape().size)};
+    return {nullptr, reinterpret_cast<void*>(first), count, region().is_zero(reinterpret_cast<void*>(first), Bytes{count} * shape().size)};
 }
 
 void ClassHeap::add_bag(Shard& own, unsigned number, BagIndex fresh) {

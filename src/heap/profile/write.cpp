@@ -122,7 +122,7 @@ private:
 
     void write_sample(const SiteUse& use) {
         const Site& site = use.site;
-        Message<16 * deepest_stack> ids;
+        Message<Bytes{16} * deepest_stack> ids;
         for (std::uint32_t i = 0; i < site.stack->depth; ++i)
             if (const Place* const place = places_.find(site.stack->frame[i])) ids.varint(place->id);
         Message<64> values;

@@ -52,6 +52,6 @@ private:
 };
 
 using Link = std::conditional_t<hardened, HiddenLink, Object*>;
-static_assert(sizeof(Link) == sizeof(void*));
+static_assert(sizeof(HiddenLink) == sizeof(Address));
 
 }  // namespace numalloc

@@ -38,7 +38,7 @@ void give_idle_class(ThreadHeap* h) {
 
 Bytes held_of(const ThreadHeap* h, unsigned c) {
     const ThreadHeap::Lists& s = h->lists[c];
-    return (length(h, c) + (s.sealed != nullptr ? s.sealed_count : 0U)) * shape_of(ClassId{c}).size;
+    return Bytes{length(h, c) + (s.sealed != nullptr ? s.sealed_count : 0U)} * shape_of(ClassId{c}).size;
 }
 
 // Beyond what a new thread may hold all but the class that it is busy with goes back to the bags, the largest first,

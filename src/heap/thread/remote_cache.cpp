@@ -131,7 +131,7 @@ Allocation RemoteCache::fetch(NodeId n, ClassId c) {
     Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
     if (supply.count > 1) {
         const Batch others{first->next, supply.count - 1};
-        const Bytes more = others.count * shape.size;
+        const Bytes more = Bytes{others.count} * shape.size;
         List* const fresh = new_table();
         os::Guard guard(lock_);
         if (use_table(fresh)) {

@@ -93,7 +93,7 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
     } else {
         p->next = nullptr;
     }
-    const bool too_much = is_new(h) && (count - kept) * shape_of(ClassId{c}).size > may_hold(h);
+    const bool too_much = is_new(h) && Bytes{count - kept} * shape_of(ClassId{c}).size > may_hold(h);
     if (shape_of(ClassId{c}).batch > 1 && !too_much) {
         s.sealed = old;
         s.sealed_count = static_cast<std::uint16_t>(count - kept);
