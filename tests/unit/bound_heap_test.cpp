@@ -239,7 +239,7 @@ TEST_F(BoundHeapTest, AChildHasTheHeapWhole) {
         const pid_t child = fork();
         if (child == 0) {
             heap_fork_child();
-            alarm(5);
+            alarm(testing::child_limit);
             for (int k = 0; k < 1000; ++k) std::memset(allocate(300), 1, 300);
             bound_->validate();
             bound_->destroy();

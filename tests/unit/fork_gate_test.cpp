@@ -12,6 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Time for another thread to do what it must not. On a slow machine it may come too late and an error is missed, but no
+// error is seen where there is none.
 constexpr auto a_while = 50ms;
 
 TEST(ForkGate, StopsWhoComesForALock) {

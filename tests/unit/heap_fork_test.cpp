@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heap/thread/fork.h"
+#include "made_up_clock.h"
 #include "made_up_heap.h"
 
 namespace numalloc {
@@ -30,7 +31,7 @@ protected:
         const pid_t child = fork();
         if (child == 0) {
             heap_fork_child();
-            alarm(30);
+            alarm(testing::child_limit);
             _exit(body() ? 0 : 1);
         }
         heap_fork_parent();
@@ -50,6 +51,7 @@ public:
                 std::vector<void*> held;
                 ++running_;
                 while (!stop_) {
+                    if (random() % 64 == 0) testing::advance_clock(1);
                     held.push_back(allocate(Bytes{16} << random() % 14));
                     void* others = slot_[random() % 16].exchange(held.back());
                     held.pop_back();
@@ -150,7 +152,7 @@ TEST_F(HeapForkTest, TheForkingThreadMayAllocateBetweenTheHandlers) {
             use();
             const pid_t child = fork();
             if (child == 0) {
-                alarm(30);
+                alarm(testing::child_limit);
                 use();
                 heap_fork_child();
                 use();

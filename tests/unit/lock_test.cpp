@@ -39,6 +39,7 @@ TEST(Lock, SleepersWake) {
             Guard guard(lock);
             ++passed;
         });
+    // So that most of them sleep; the verdict is the same if they do not.
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_EQ(passed, 0);
     lock.unlock();

@@ -2,18 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "made_up_clock.h"
 #include "made_up_node.h"
 
 namespace numalloc {
 namespace {
 
+using testing::advance_clock;
 using testing::Node;
 
 constexpr std::uint32_t huge_bags = 64;
@@ -108,7 +108,7 @@ TEST(PagesHuge, GivingBackAllLeavesNothingOfManyAges) {
     const BagIndex wall = node.take_filled(2);
     for (const BagIndex run : runs) {
         node.pages.give(run);
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        advance_clock(2);
     }
     node.pages.purge(true);
     EXPECT_EQ(node.pages.use().dirty_bags, 0u);
@@ -125,7 +125,7 @@ TEST(PagesHuge, HalfAPageBesideCleanBagsHoldsNothingUp) {
     };
     const BagIndex other_half = small(1), half = small(1), behind = small(20), wall = small(2);
     const BagIndex later = small(640), end = small(2);
-    const auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
+    const auto wait = [] { advance_clock(30); };
     node.pages.give(behind);
     wait();
     node.pages.purge(false);
@@ -191,26 +191,31 @@ bool touch_is_dear(void* p) { return touched.push_back(p), dear; }
 
 // The host may find memory faster later.
 TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
-    dear = false;
-    HugeNode node(0, touch_is_dear);
-    node.take_to_stretch();
-    dear = true;
-    touched.clear();
-    const BagIndex first = node.take_filled(stretch_bags);
-    if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
-    EXPECT_EQ(touched, std::vector<void*>{node.at(first)});
-    EXPECT_EQ(node.advice(first), "nh");
-    dear = false;
-    const BagIndex soon = node.take(1);
-    EXPECT_EQ(node.advice(soon), "nh") << "the next stretch";
-    std::this_thread::sleep_for(std::chrono::milliseconds(policy::dear_for + 100));
-    const BagIndex rest = node.take(stretch_bags - 1);
-    EXPECT_EQ(node.advice(rest), "nh") << "the rest of a stretch that began so";
-    const BagIndex later = node.take(1);
-    EXPECT_EQ(node.advice(later), "hg") << "the one after it";
-    EXPECT_EQ(node.advice(soon), "nh");
-    EXPECT_EQ(touched.size(), 1u);
-    node.pages.validate();
+    // The last clock makes the end of that while 0, which stands for "none was dear".
+    for (const std::uint32_t clock : {testing::clock_start, testing::before_wrap(20), testing::before_wrap(policy::dear_for)}) {
+        testing::set_clock(clock);
+        dear = false;
+        HugeNode node(0, touch_is_dear);
+        node.take_to_stretch();
+        dear = true;
+        touched.clear();
+        const BagIndex first = node.take_filled(stretch_bags);
+        if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
+        EXPECT_EQ(touched, std::vector<void*>{node.at(first)});
+        EXPECT_EQ(node.advice(first), "nh");
+        dear = false;
+        advance_clock(policy::dear_for - 1);
+        const BagIndex soon = node.take(1);
+        EXPECT_EQ(node.advice(soon), "nh") << "the next stretch";
+        advance_clock(3);
+        const BagIndex rest = node.take(stretch_bags - 1);
+        EXPECT_EQ(node.advice(rest), "nh") << "the rest of a stretch that began so";
+        const BagIndex later = node.take(1);
+        EXPECT_EQ(node.advice(later), "hg") << "the one after it";
+        EXPECT_EQ(node.advice(soon), "nh");
+        EXPECT_EQ(touched.size(), 1u);
+        node.pages.validate();
+    }
 }
 
 // What was free whole is asked about like what is new.
@@ -228,7 +233,7 @@ TEST(PagesHuge, WhereOneIsDearAStretchThatIsFreeWholeStaysNormal) {
     EXPECT_EQ(node.take(1), gone);
     EXPECT_EQ(node.advice(gone), "nh");
     node.pages.give(gone);
-    std::this_thread::sleep_for(std::chrono::milliseconds(policy::dear_for + 100));
+    advance_clock(policy::dear_for + 1);
     EXPECT_EQ(node.take(1), gone);
     EXPECT_EQ(node.advice(gone), "hg");
     node.pages.validate();

@@ -2,18 +2,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "made_up_clock.h"
 #include "made_up_node.h"
 
 namespace numalloc {
 namespace {
 
+using testing::advance_clock;
 using testing::Node;
+
+// A delay means the same where the clock wraps, after 49 days.
+constexpr std::uint32_t clocks[] = {testing::clock_start, testing::before_wrap(1), testing::before_wrap(20)};
 
 TEST(PageHeapPurge, DelayZeroGivesBackAtOnce) {
     Node node(0);
@@ -38,32 +42,45 @@ TEST(PageHeapPurge, DelayOfASecondKeepsALittleUntilItIsOver) {
 }
 
 TEST(PageHeapPurge, WhatHasRestedLongEnoughGoes) {
-    Node node(30);
-    const BagIndex run = node.take_filled(64), other = node.take_filled(1);
-    node.pages.give(run);
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    node.pages.give(other);  // any free looks at the clock
-    EXPECT_EQ(node.at(run)[5], 0);
-    EXPECT_EQ(node.at(other)[5], char(0xEE)) << "coalesced with what is older, but freed just now";
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    EXPECT_EQ(node.pages.purge(false), PageHeap::whole_pages(1) * bag_bytes) << "no longer than its own delay";
+    for (const std::uint32_t clock : clocks) {
+        testing::set_clock(clock);
+        Node node(30);
+        const BagIndex run = node.take_filled(64), other = node.take_filled(1);
+        node.pages.give(run);
+        advance_clock(29);
+        EXPECT_EQ(node.pages.purge(false), 0u);
+        EXPECT_EQ(node.at(run)[5], char(0xEE));
+        advance_clock(1);
+        node.pages.give(other);  // any free looks at the clock
+        EXPECT_EQ(node.at(run)[5], 0);
+        EXPECT_EQ(node.at(other)[5], char(0xEE)) << "coalesced with what is older, but freed just now";
+        advance_clock(29);
+        EXPECT_EQ(node.pages.purge(false), 0u);
+        advance_clock(1);
+        EXPECT_EQ(node.pages.purge(false), PageHeap::whole_pages(1) * bag_bytes) << "no longer than its own delay";
+    }
 }
 
 TEST(PageHeapPurge, ANeighbourTakesNothingYoungWithIt) {
-    Node node(1000);
-    const BagIndex young = node.take_filled(20), old = node.take_filled(80), right = node.take_filled(20);
-    node.pages.give(old);
-    std::this_thread::sleep_for(std::chrono::milliseconds(800));
-    node.pages.give(young);
-    node.pages.give(right);
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    EXPECT_EQ(node.pages.purge(false), 80 * bag_bytes);
-    EXPECT_EQ(node.at(old)[5], 0);
-    for (const BagIndex run : {young, right}) EXPECT_EQ(node.at(run)[5], char(0xEE));
-    EXPECT_EQ(node.pages.use().dirty_bags, 40u);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
-    EXPECT_EQ(node.pages.purge(false), 40 * bag_bytes) << "two delays are the most";
-    node.pages.validate();
+    for (const std::uint32_t clock : clocks) {
+        testing::set_clock(clock);
+        Node node(1000);
+        const BagIndex young = node.take_filled(20), old = node.take_filled(80), right = node.take_filled(20);
+        node.pages.give(old);
+        advance_clock(800);
+        node.pages.give(young);
+        node.pages.give(right);
+        advance_clock(199);
+        EXPECT_EQ(node.pages.purge(false), 0u);
+        advance_clock(1);
+        EXPECT_EQ(node.pages.purge(false), 80 * bag_bytes);
+        EXPECT_EQ(node.at(old)[5], 0);
+        for (const BagIndex run : {young, right}) EXPECT_EQ(node.at(run)[5], char(0xEE));
+        EXPECT_EQ(node.pages.use().dirty_bags, 40u);
+        advance_clock(800);
+        EXPECT_EQ(node.pages.purge(false), 40 * bag_bytes) << "two delays are the most";
+        node.pages.validate();
+    }
 }
 
 TEST(PageHeapPurge, SmallFreesBesideItHoldNothingBack) {
@@ -72,7 +89,7 @@ TEST(PageHeapPurge, SmallFreesBesideItHoldNothingBack) {
     node.pages.give(old);
     node.pages.give(small);
     for (int i = 0; i < 30; ++i) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        advance_clock(10);
         node.pages.give(node.take_filled(1));
     }
     EXPECT_EQ(node.at(old)[5], 0);
@@ -96,7 +113,7 @@ TEST(PageHeapPurge, DelayMinusOneKeepsEverything) {
     Node node(-1);
     const BagIndex run = node.take_filled(1024);  // 32 MiB: above every limit
     node.pages.give(run);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    advance_clock(1U << 30);
     EXPECT_EQ(node.pages.purge(false), 0u);
     EXPECT_EQ(node.pages.use().dirty_bags, 1024u);
     EXPECT_EQ(node.pages.purge(true), 1024 * bag_bytes);
@@ -113,7 +130,7 @@ TEST(PageHeapPurge, MuchFreeMemoryDoesNotWait) {
 
 // Half as much again is free at times, but it was only replaced by something shorter: nothing goes early.
 TEST(PageHeapPurge, WhatIsReplacedAtRandomStays) {
-    Node node(3'600'000, 1 * GiB);  // nothing rests for so long, on the slowest machine
+    Node node(20000, 1 * GiB);
     std::mt19937 random(3);
     std::vector<BagIndex> runs(60);
     for (BagIndex& run : runs) run = node.take_filled(64);
@@ -160,18 +177,18 @@ TEST(PageHeapPurge, AReductionByPairsKeepsTwiceWhatItUses) {
     EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor + 2u * 32);
 }
 
-// Takes and gives 16 MiB in runs of one length, with a pause between as a program has that writes to them.
-void take_and_give(Node& node, std::uint32_t length, int pause_ms) {
+// Takes and gives 16 MiB in runs of one length, with a pause between, in milliseconds, as a program has that writes to them.
+void take_and_give(Node& node, std::uint32_t length, std::uint32_t pause) {
     std::vector<BagIndex> runs;
     for (std::uint32_t taken = 0; taken + length <= 512; taken += length) runs.push_back(node.take_filled(length));
-    std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+    advance_clock(pause);
     for (const BagIndex run : runs) node.pages.give(run);
 }
 
 // A program that takes and gives the same in a loop must not pay page faults in every round.
 TEST(PageHeapPurge, ALoopKeepsItsMemoryWhateverItsPace) {
-    for (const int pause : {0, 60}) {
-        Node node(20000);  // a machine with more to do is no reason to purge
+    for (const std::uint32_t pause : {0U, 60U, 2000U}) {
+        Node node(20000);
         for (int i = 0; i < 4; ++i) take_and_give(node, 32, pause);
         const std::uint64_t before = node.pages.use().purged_bags;
         EXPECT_GT(before, 0u) << "the first round is no loop yet";
@@ -233,7 +250,7 @@ TEST(PageHeapPurge, PhasesThatGrowLeaveAQuarter) {
 TEST(PageHeapPurge, TheMemoryOfALoopThatIsOverGoesAfterTheDelay) {
     Node node(400);
     for (int i = 0; i < 8; ++i) take_and_give(node, 32, 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    advance_clock(500);
     const BagIndex last = node.take_filled(1);
     node.pages.give(last);
     while (node.pages.purge(false) > 0) {}
@@ -256,7 +273,7 @@ TEST(PageHeapPurge, ACallGivesBackABoundedPart) {
     for (const BagIndex run : runs) node.pages.give(run);
     const std::uint64_t rest = node.pages.use().dirty_bags;
     ASSERT_GT(rest, 500u);
-    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    advance_clock(150);
     const std::uint64_t before = node.pages.use().purged_bags;
     node.pages.give(one);
     EXPECT_GT(node.pages.use().purged_bags, before);

@@ -1,10 +1,10 @@
 // A thread's remote cache, on a made-up machine of eight nodes: what it keeps, when it sends, and
 // that it gives everything back.
 #include <atomic>
-#include <chrono>
 #include <vector>
 
 #include "heap/thread/lists.h"
+#include "made_up_clock.h"
 #include "made_up_heap.h"
 
 namespace numalloc {
@@ -93,10 +93,10 @@ TEST_F(RemoteCacheTest, ListsDoNotCollideAndAreSentInTurn) {
     const auto sent = [&, before = in_rings()] { return in_rings() - before; };
     Bytes freed = 0;
     run_on(7, [&] {
+        // The clock stands: no housekeeping is due after this.
+        put_off_housekeeping();
         for (std::size_t i = 0; i < all.size(); ++i) {
             freed += usable_size(all[i], "test");
-            // On a slow machine what is old would go as well.
-            put_off_housekeeping();
             release(all[i]);
             if (i + 1 == all.size() / 2) {
                 ASSERT_LT(freed, policy::remote_budget);
@@ -129,23 +129,28 @@ TEST_F(RemoteCacheTest, TheTableGoesBackWithWhatRestsThere) {
 
 TEST_F(RemoteCacheTest, OfAQuietThreadIsEmptiedByOthers) {
     const ClassId c = class_of(300);
-    void* p = nullptr;
-    run_on(1, [&] { p = allocate(c); });
-    ASSERT_EQ(use(1, c).taken - use(1, c).ring, 1u);
-    std::atomic<int> stage{0};
-    std::thread quiet = testing::thread_on(2, [&] {
-        release(p);
-        stage = 1;
-        while (stage != 2) std::this_thread::yield();
-    });
-    while (stage != 1) std::this_thread::yield();
-    send_quiet_remote_caches(10'000);
-    EXPECT_EQ(use(1, c).taken - use(1, c).ring, 1u) << "young: left alone";
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    send_quiet_remote_caches(5);
-    EXPECT_EQ(use(1, c).taken - use(1, c).ring, 0u);
-    stage = 2;
-    quiet.join();
+    for (const std::uint32_t clock : {testing::clock_start, testing::before_wrap(20)}) {
+        testing::set_clock(clock);
+        void* p = nullptr;
+        run_on(1, [&] { p = allocate(c); });
+        ASSERT_EQ(use(1, c).taken - use(1, c).ring, 1u);
+        std::atomic<int> stage{0};
+        std::thread quiet = testing::thread_on(2, [&] {
+            release(p);
+            stage = 1;
+            while (stage != 2) std::this_thread::yield();
+        });
+        while (stage != 1) std::this_thread::yield();
+        testing::advance_clock(29);
+        send_quiet_remote_caches(30);
+        EXPECT_EQ(use(1, c).taken - use(1, c).ring, 1u) << "young: left alone";
+        testing::advance_clock(1);
+        send_quiet_remote_caches(30);
+        EXPECT_EQ(use(1, c).taken - use(1, c).ring, 0u);
+        stage = 2;
+        quiet.join();
+        process_heap.purge_all();
+    }
 }
 
 }  // namespace

@@ -3,12 +3,12 @@
 // numbers have gaps.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <thread>
 #include <vector>
 
 #include "statistics/gathering.h"
+#include "made_up_clock.h"
 #include "made_up_heap.h"
 #include "os/clock.h"
 
@@ -155,7 +155,7 @@ TEST_F(RemoteLists, SmallObjectsThatSpillAreSeenWhereTheyLie) {
     for (int i = 0; i < 3; ++i)
         others.push_back(thread_on(0, [&] {
             ++there;
-            while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            stop.wait(false);
         }));
     while (there < others.size()) std::this_thread::yield();
     run_on(0, [&] {
@@ -178,6 +178,7 @@ TEST_F(RemoteLists, SmallObjectsThatSpillAreSeenWhereTheyLie) {
         for (void* p : blocks) release(p);
     });
     stop = true;
+    stop.notify_all();
     for (std::thread& other : others) other.join();
     process_heap.purge_all();
     EXPECT_EQ(process_heap.node(NodeId{1})->of(c).use().bags, 0u);
@@ -237,38 +238,64 @@ TEST_F(RemoteLists, OnlyBigObjectsMove) {
     });
 }
 
-// Keeps the calling thread busy with other sizes, slow paths among them.
-void work_for(std::chrono::milliseconds time) {
-    const auto end = std::chrono::steady_clock::now() + time;
+// Uses other sizes until every kind of housekeeping that is due has had its slow path: each looks at the clock once, and
+// does one kind at most.
+void work() {
     std::vector<void*> objects(2'000);
-    while (std::chrono::steady_clock::now() < end) {
-        for (void*& p : objects) p = allocate(400);
-        for (void* p : objects) release(p);
-    }
+    for (void*& p : objects) p = allocate(400);
+    for (void* p : objects) release(p);
 }
 
+// A visit passes over a ring that was used since the last one, so the second visit sorts it.
 TEST_F(RemoteLists, ANodesRingsAreSortedByItsOwnThreadsAndByOthersLater) {
     const ClassId c = class_of(64);
+    constexpr std::uint32_t period = policy::housekeeping_period;
+    constexpr std::uint32_t left_to_own = period + policy::left_to_own_threads;
     const auto ring = [&] { return process_heap.node(NodeId{1})->of(c).use().ring; };
     const auto fill = [&] {
+        process_heap.node(NodeId{1})->next_drain.store(os::milliseconds() + period);
         run_on(1, [] {
             std::vector<void*> objects(5'000);
             for (void*& p : objects) p = allocate(64);
             for (void* p : objects) release(p);
         });
-        process_heap.node(NodeId{1})->next_drain.store(os::milliseconds() + policy::housekeeping_period);
         ASSERT_GT(ring(), 0u);
     };
-    constexpr std::chrono::milliseconds periods{3 * policy::housekeeping_period};
-    fill();
-    const auto full = ring();
-    run_on(0, [&] { work_for(periods); });
-    EXPECT_EQ(ring(), full) << "a thread of another node came before those of this one";
-    run_on(1, [&] { work_for(periods); });
-    EXPECT_EQ(ring(), 0u);
-    fill();
-    run_on(0, [&] { work_for(4 * periods); });
-    EXPECT_EQ(ring(), 0u) << "no thread of the node works: others do it";
+    // A thread of the node works now, after `time` milliseconds, and once a period between.
+    const auto work_on = [&](unsigned node, std::uint32_t time) {
+        run_on(node, [=] {
+            work();
+            for (std::uint32_t left = time; left > 0;) {
+                const std::uint32_t step = min_of(left, period);
+                advance_clock(step);
+                left -= step;
+                work();
+            }
+        });
+    };
+    for (const std::uint32_t clock : {clock_start, before_wrap(1), before_wrap(period), before_wrap(left_to_own)}) {
+        set_clock(clock);
+        fill();
+        const auto full = ring();
+        work_on(1, 2 * period - 1);
+        EXPECT_EQ(ring(), full) << "before its time";
+        work_on(1, 1);
+        EXPECT_EQ(ring(), 0u);
+
+        fill();
+        work_on(0, left_to_own - 1);
+        work_on(1, 0);
+        EXPECT_EQ(ring(), full);
+        work_on(1, period);
+        EXPECT_EQ(ring(), 0u) << "a thread of another node came before those of this one";
+
+        fill();
+        work_on(0, 2 * left_to_own - 1);
+        EXPECT_EQ(ring(), full) << "before its time";
+        // Each of the two visits may be up to a period late.
+        work_on(0, 2 * period);
+        EXPECT_EQ(ring(), 0u) << "no thread of the node works: others do it";
+    }
 }
 
 }  // namespace

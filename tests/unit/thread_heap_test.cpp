@@ -2,7 +2,6 @@
 // the bindings; where memory lies is told by its region.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <set>
 #include <vector>
 
@@ -215,12 +214,13 @@ TEST_F(ThreadHeapTest, SegmentsAreSmallInACrowd) {
         for (unsigned i = 0; i < 279; ++i)
             crowd.push_back(testing::thread_on(7, [&] {
                 ++there;
-                while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                go.wait(false);
             }));
         while (there < crowd.size()) std::this_thread::yield();
         EXPECT_EQ(capacity(), shape_of(c).batch / 4u);
         EXPECT_EQ(process_heap.node(NodeId{6})->slots.crowding(), 0u);
         go = true;
+        go.notify_all();
         for (std::thread& thread : crowd) thread.join();
         EXPECT_EQ(capacity(), shape_of(c).batch);
     });

@@ -202,9 +202,8 @@ TEST_F(Threads, AnUnannouncedThreadIsTakenIn) {
     itimerspec soon{};
     soon.it_value.tv_nsec = 1000000;
     timer_settime(timer, 0, &soon, nullptr);
-    for (int i = 0; i < 5000 && stage == 0; ++i) usleep(1000);
+    while (stage == 0) usleep(1000);
     timer_delete(timer);
-    ASSERT_EQ(stage, 1);
     EXPECT_EQ(kernel.size(), 1u);
     EXPECT_EQ(user, all);
 }
