@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -87,17 +87,19 @@ def main() -> None:
         _say(str(problem))
         sys.exit(problem.exit_status)
     except BrokenPipeError:  # who reads has enough
-        _leave_output()
+        _leave(sys.stdout)
         sys.exit(1)
     except OSError as error:
         _say(f"{error.filename or 'output'}: {error.strerror}")
-        _leave_output()
+        _leave(sys.stdout)
         sys.exit(125)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # a fault of ours
         _say(f"{type(error).__name__}: {error}; this is a fault of numalloc's tools, and numalloc --debug shows where")
         sys.exit(125)
+    finally:
+        _leave(sys.stderr)
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -114,12 +116,12 @@ def _fill_closed_streams() -> None:
         setattr(sys, name, open(number, mode, closefd=False))
 
 
-def _leave_output() -> None:
-    """What cannot be written would be tried once more at the end, with a complaint of Python's own."""
+def _leave(stream: TextIO) -> None:
+    """Python would write what is left once more at its end; where that fails, it would replace the exit status by 120."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _say(line: str) -> None:

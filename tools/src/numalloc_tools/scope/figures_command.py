@@ -98,7 +98,9 @@ def run(
     if wanted == ["speedup"] and not any(one.name in scenarios.SWEPT for one in chosen):
         swept_ones = ", ".join(scenarios.SWEPT)
         raise Problem(f"--only: '{only}' fits no program that is swept; accepted with --groups speedup: {swept_ones}")
-    sets = _sets(wanted, peers, ours, terminal)
+    small = {one.name: _target(preset, cpus_per_node, one, whole) for one in scenarios.ALL}
+    large = {one.name: _target(preset, sweep_cpus_per_node, one, whole) for one in scenarios.ALL}
+    sets = _sets(wanted, peers, ours, terminal)  # builds those that are missing, so all else is checked before
     # Here: numpy takes longer to load than most commands run, and asks for what a strict seccomp filter forbids.
     from numalloc_tools.scope.figures import Around
     from numalloc_tools.scope.runner import Runner, hosted, write
@@ -107,8 +109,6 @@ def run(
     store = Store(output)
     vm.end_in_order_on_signals()
     counted = Settings(window="markers", timeout=timeout)
-    small = {one.name: _target(preset, cpus_per_node, one, whole) for one in scenarios.ALL}
-    large = {one.name: _target(preset, sweep_cpus_per_node, one, whole) for one in scenarios.ALL}
     found: dict = {}
     swept: dict = {}
     beside: dict = {}
