@@ -20,17 +20,25 @@ def image(own: Path | None = None, architecture: Architecture | None = None, pag
             f"--page-size: Debian has no kernel of {architecture.name} with pages of {page_size}; "
             f"accepted: {', '.join(architecture.kernels)}, or a kernel of your own with --kernel"
         )
+    if found := kept(architecture, page_size):
+        return found
     metapackage = architecture.kernels[page_size]
-    flavour = metapackage.removeprefix("linux-image-")
-    suffix = f":{architecture.debian}" if architecture.foreign else ""
-    for folder in sorted(cache.directory("packages").glob(f"linux-image-*-{flavour}{suffix}"), reverse=True):
-        if kept := _in_folder(folder):
-            return kept
-        shutil.rmtree(folder, ignore_errors=True)  # damaged
     package = packages.real_package(metapackage, "linux-image-", architecture)
     if fetched := _in_folder(packages.unpacked(package, architecture)):
         return fetched
     raise Problem(f"{package} holds no whole kernel; give your own with --kernel", 125)
+
+
+def kept(architecture: Architecture | None = None, page_size: str = "4K") -> Path | None:
+    """The kernel in the cache, if there is one; fetches nothing."""
+    architecture = architecture or named("")
+    flavour = architecture.kernels[page_size].removeprefix("linux-image-")
+    suffix = f":{architecture.debian}" if architecture.foreign else ""
+    for folder in sorted(cache.directory("packages").glob(f"linux-image-*-{flavour}{suffix}"), reverse=True):
+        if found := _in_folder(folder):
+            return found
+        shutil.rmtree(folder, ignore_errors=True)  # damaged
+    return None
 
 
 def _in_folder(folder: Path) -> Path | None:
