@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from conftest import Jobs, passed
+from jobs import Jobs, passed
 
 NODES, CPUS = 8, 16
 JOBS = Jobs(nodes=NODES)

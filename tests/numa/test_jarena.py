@@ -5,7 +5,7 @@ thread allocated and wrote it first and all patches change hands on the way."""
 import json
 
 import pytest
-from conftest import ROOT, passed
+from jobs import ROOT, passed
 from numalloc_tools.lab import batch
 from numalloc_tools.lab.run_command import build_machine
 

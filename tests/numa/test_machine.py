@@ -10,7 +10,7 @@ from pathlib import Path
 
 import guest_python
 import pytest
-from conftest import passed
+from jobs import passed
 from numalloc_tools.lab import batch
 from numalloc_tools.lab.run_command import build_machine
 

@@ -5,7 +5,7 @@ import os
 
 import guest_python
 import pytest
-from conftest import Jobs, passed
+from jobs import Jobs, passed
 
 MIB = 1 << 20
 NODES = 8

@@ -1,15 +1,16 @@
 """Memory where the program says: owners, nodes, interleaved, by the placement levers, and moved."""
 
 import pytest
-from conftest import Jobs, passed
+from jobs import Jobs, passed
+from places import EVERYWHERE
 
 JOBS = Jobs(nodes=8, memory_per_node="256M")
 ALL = "0-7"
 
-JOBS.add("psm", "psm", "neighbours", 12)
+for name, words in EVERYWHERE.items():
+    JOBS.add(name, *words)
 JOBS.add("psm-saturate", "psm", "neighbours", 6, options={"binding": "saturate"})
-for binding in ("interleave", "saturate"):
-    JOBS.add(f"promised-{binding}", "psm", "promised", 12, options={"binding": binding})
+JOBS.add("promised-saturate", "psm", "promised", 12, options={"binding": "saturate"})
 JOBS.add(
     "promised-file",
     "psm",
@@ -18,10 +19,7 @@ JOBS.add(
     options={"binding": "file", "binding_file": "/tmp/rules"},
     setup="printf '0 3\\n1-2 7\\n3-9 4,1\\n' >/tmp/rules",
 )
-JOBS.add("promised-registered", "psm", "registered", 12)
 
-JOBS.add("on-node", "places", "on_node")
-JOBS.add("interleaved", "places", "interleaved")
 JOBS.add("interleave-serial", "places", "phases", "serial", options={"interleave": "serial"})
 JOBS.add("interleave-all", "places", "phases", "all", options={"interleave": "all"})
 JOBS.add("memory-interleave", "places", "phases", "all", options={"memory": "interleave"})
@@ -29,11 +27,7 @@ JOBS.add("memory-preferred", "places", "only", "5", options={"memory": "preferre
 JOBS.add("memory-bind", "places", "only", "2,6", options={"memory": "bind:2,6"})
 JOBS.add("chosen-interleave", "places", "chosen", ALL, "interleave")
 JOBS.add("chosen-preferred", "places", "chosen", "6", "preferred:6")
-JOBS.add("chosen-bind", "places", "chosen", "1,3,4", "bind:1,3-4")
-JOBS.add("realloc-keeps", "places", "kept", "yes")
 JOBS.add("realloc-does-not", "places", "kept", "no", options={"realloc_keeps_node": "0"})
-JOBS.add("where", "places", "where")
-JOBS.add("moved", "places", "moved")
 JOBS.add("full", "places", "full", 3, options={"memory_binding": "strict"})
 JOBS.add("allowed-membind", "places", "allowed", "1,6", around=["numactl", "--membind=1,6"])
 JOBS.add("allowed-all", "places", "allowed", ALL)

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Jobs, passed
+from jobs import Jobs, passed
 from numalloc_tools.profile import files, totals
 from numalloc_tools.profile.samples import VIEWS, samples
 from numalloc_tools.profile.symbols import add_names

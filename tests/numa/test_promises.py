@@ -5,7 +5,7 @@ import json
 from itertools import groupby
 
 import pytest
-from conftest import Jobs, passed
+from jobs import Jobs, passed
 
 JOBS = Jobs(nodes=8, memory_per_node="256M")
 ALL_CPUS = "0-15"

@@ -8,15 +8,14 @@ from numalloc_tools.lab.allocators import Allocator
 from numalloc_tools.lab.prove_command import measure
 from numalloc_tools.lab.run_command import build_machine
 from numalloc_tools.lab.scenarios import BLOCKS, FREED_BY, ROUNDS, THREADS_ARE, Switches, generations, listing1
+from proof import SMOKE, SOME_BYTES, check
 
-SOME_BYTES = 8 << 20  # that each thread has at a time
 # The listing as published, five rounds of 64 MiB a thread, under one setting of the kernel; one shorter
 # round under the others.
 PUBLISHED = listing1(["1M"], ["left"], list(THREADS_ARE), ROUNDS)
 ALL_WAYS = listing1(list(BLOCKS), list(FREED_BY), list(THREADS_ARE), 1, SOME_BYTES)
 FULL = [one for one in ALL_WAYS if one.name not in {published.name for published in PUBLISHED}] + PUBLISHED + generations(list(THREADS_ARE))
 ONE_ROUND = ALL_WAYS + generations(list(THREADS_ARE), 4)
-SMOKE = listing1(["64K", "64"], ["left", "other"], list(THREADS_ARE), 1, SOME_BYTES // 4) + generations(list(THREADS_ARE))
 
 GROUPS = {
     "8-nodes": (8, "512M", Switches("never", False), FULL),
@@ -44,7 +43,4 @@ def cells_of(group: str, library: str):
 def test_no_page_is_remote(library, group, scenario):
     cells, findings = cells_of(group, library)
     cell = cells[scenario]
-    assert not cell.failure, f"{cell.failure}; the machine said: {findings}"
-    assert cell.remote == 0, f"{cell.remote} of {cell.pages} pages are remote; spread {cell.spread}"
-    nodes = GROUPS[group][0]
-    assert cell.passed(nodes), f"the fullest node has {100 * cell.fullest_share():.0f} % of the pages: {cell.spread}"
+    check(cell, GROUPS[group][0], findings)

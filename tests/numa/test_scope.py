@@ -2,7 +2,7 @@
 and one machine more to see that the numbers come again."""
 
 import pytest
-from conftest import PROGRAMS
+from jobs import PROGRAMS
 from numalloc_tools.lab import batch, programs
 from numalloc_tools.lab.run_command import build_machine
 from numalloc_tools.scope import code, launch, plugin

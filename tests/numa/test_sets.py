@@ -1,7 +1,7 @@
 """Memory over sets of nodes: blocks, heaps and threads, by weights and by kind, and a thread that moves with its blocks."""
 
 import pytest
-from conftest import Jobs, passed
+from jobs import Jobs, passed
 
 # Node 7 has memory only.
 JOBS = Jobs(nodes=8, memory_per_node="256M", memory_only="7")

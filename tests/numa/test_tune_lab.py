@@ -7,7 +7,7 @@ from pathlib import Path
 
 import guest_python
 import pytest
-from conftest import PROGRAMS, passed
+from jobs import PROGRAMS, passed
 from numalloc_tools.lab import batch, programs
 from numalloc_tools.lab.run_command import build_machine
 

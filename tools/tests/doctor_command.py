@@ -9,17 +9,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from limits import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = Path(os.environ.get("NUMALLOC_LIBRARY", ROOT / "build/release/libnumalloc.so"))
 NUMALLOC = [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
+ALLOWED = min(os.sched_getaffinity(0))  # a CPU that the tests may use
 NOBODY = pwd.getpwnam("nobody")
 
 
 def numalloc(*arguments: object, around: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("NUMALLOC_", "LD_PRELOAD", "OMP_"))}
-    return subprocess.run([*around, *NUMALLOC, *map(str, arguments)], env=plain | environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [*around, *NUMALLOC, *map(str, arguments)], env=plain | environment, capture_output=True, text=True, timeout=LIMIT
+    )
 
 
 def doctor(*arguments: object, **options) -> dict[str, dict]:
@@ -44,7 +48,7 @@ def build(folder: Path, source: str, *flags: str, compiler: str = "gcc", name: s
         pytest.skip(f"no {compiler} here")
     path, output = folder / f"{name}.c", folder / name
     path.write_text(source)
-    done = subprocess.run([compiler, str(path), "-o", str(output), *flags], capture_output=True, text=True)
+    done = subprocess.run([compiler, str(path), "-o", str(output), *flags], capture_output=True, text=True, timeout=LIMIT)
     if done.returncode:
         pytest.skip(f"{compiler} {' '.join(flags)} does not work here: {done.stderr.strip().splitlines()[-1]}")
     return output

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from limits import LIMIT
+
 COMMAND = [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
 NODE_NAMES = ["small_live", "remote_frees", "free_bytes"]
 CLASS_NAMES = ["live", "lists", "ring"]
@@ -18,7 +20,7 @@ MIB = 1 << 20
 
 
 def numalloc(*arguments, **options) -> subprocess.CompletedProcess:
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=60, **options)
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT, **options)
 
 
 def stat(pid: int, *arguments) -> dict:
@@ -37,7 +39,7 @@ def program(megabytes: int = 0, then: str = "input()") -> Iterator[subprocess.Po
         yield process
     finally:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=LIMIT)
 
 
 def start_of(pid: int) -> int:

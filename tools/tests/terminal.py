@@ -10,6 +10,8 @@ import subprocess
 import termios
 import time
 
+from limits import LIMIT
+
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\r")
 ENTERED, LEFT = "\x1b[?1049h", "\x1b[?1049l"  # the screen that a program has for itself
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"  # the cursor
@@ -79,7 +81,7 @@ class Terminal:
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait()
+        self.process.wait(timeout=LIMIT)
         os.close(self._master)
         os.close(self._file)
 

@@ -34,12 +34,10 @@ from numalloc_tools.tune import space
 from numalloc_tools.tune.journal import FORMAT, Journal
 from rich.console import Console
 
-# The same files in each run; without a folder for what was found.
+# The gate makes the same files in each run, --full others: conftest.py at the root has the profiles.
 few = settings(
     max_examples=60,
     deadline=None,
-    derandomize=True,
-    database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

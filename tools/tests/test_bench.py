@@ -6,10 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from limits import LIMIT, alive, children_named, wait_until
 from numalloc_tools.bench import machine
 from numalloc_tools.bench.results import read
 
@@ -47,7 +47,9 @@ def compiled(source: str, output: Path, *flags: str) -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("no compiler here")
-    subprocess.run([compiler, "-x", "c", "-", "-O1", "-fno-builtin", *flags, "-o", str(output)], input=source, text=True, check=True)
+    subprocess.run(
+        [compiler, "-x", "c", "-", "-O1", "-fno-builtin", *flags, "-o", str(output)], input=source, text=True, check=True, timeout=LIMIT
+    )
     return output
 
 
@@ -86,7 +88,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def bench(tree: Path, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(command(*arguments), cwd=tree, capture_output=True, text=True)
+    return subprocess.run(command(*arguments), cwd=tree, capture_output=True, text=True, timeout=LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +127,7 @@ def test_every_cell_has_its_figures(results):
         assert ("huge_bytes" in figures) == (run.round == 0)
 
 
+@pytest.mark.full("asserts resident memory")
 def test_peak_is_the_programs_own(results):
     """Not the interpreter's that started it, and with the block that it had."""
     for run in results.runs:
@@ -146,6 +149,7 @@ def test_machine_and_settings_are_told(results):
     assert results.allocators[2]["libraries"][0].endswith("libnumalloc-binding.so")
 
 
+@pytest.mark.full("a limit of half a second")
 def test_papers_sizes_are_for_those_that_have_them(tree):
     done = bench(tree, "--paper", "--allocators", "glibc", "--rounds", "1", "--limit", "0.5", "--json", "paper.json")
     assert done.returncode == 0, done.stderr
@@ -154,6 +158,7 @@ def test_papers_sizes_are_for_those_that_have_them(tree):
     assert {run.figures["operations"] for run in found.runs if run.program == "small"} == {1000}
 
 
+@pytest.mark.full("a limit of half a second")
 def test_what_goes_wrong_is_a_row_that_says_so(tree):
     (tree / "cut.so").write_bytes((tree / "build/release/aborts.so").read_bytes()[:512])
     done = bench(
@@ -235,6 +240,7 @@ def test_markdown_repeats_notes(tree, results):
     assert text.index("## Beside the best peer") < text.index("`small` walks a cold list.") < text.index("## Time by program")
 
 
+@pytest.mark.full("a budget of seconds")
 def test_budget_of_minutes(tree):
     done = bench(tree, "--only", "small", "--allocators", "glibc", "--rounds", "1000", "--minutes", "0.12", "--json", "budget.json")
     assert done.returncode == 0, done.stderr
@@ -257,31 +263,16 @@ def test_interrupted_run_keeps_what_is_done(tree, by):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(0.5)
-    for _ in range(200):
-        if children_named("hangs"):
-            break
-        time.sleep(0.05)
+    wait_until(lambda: children_named(process.pid, "hangs"))
+    [started] = children_named(process.pid, "hangs")
     process.send_signal(by)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 130, err
     assert "interrupted" in out
     kept = read(output)
     assert not kept.complete
     assert [run.program for run in kept.runs] == ["small", "small"]
-    time.sleep(0.2)
-    assert not children_named("hangs"), "the program was left behind"
-
-
-def children_named(name: str) -> list[str]:
-    return [path for path in Path("/proc").glob("[0-9]*/comm") if text_of(path) == name]
-
-
-def text_of(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
+    assert not alive(started), "the program was left behind"
 
 
 @pytest.mark.parametrize(

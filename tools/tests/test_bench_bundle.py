@@ -10,6 +10,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.bench.paper import table
 from numalloc_tools.bench.results import Results, Run
 
@@ -17,7 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def numalloc(*words, folder) -> subprocess.CompletedProcess:
-    return subprocess.run([Path(sys.executable).with_name("numalloc"), "bench", *words], cwd=folder, capture_output=True, text=True)
+    return subprocess.run(
+        [Path(sys.executable).with_name("numalloc"), "bench", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT
+    )
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +31,15 @@ def tree(tmp_path_factory) -> Path:
     (folder / "build/release/bench").mkdir(parents=True)
     for name in ("libnumalloc.so", "libnumalloc-binding.so"):
         output = folder / "build/release" / name
-        subprocess.run([compiler, "-x", "c", "-", "-shared", "-fPIC", "-o", output], input="int changes_nothing;", text=True, check=True)
+        subprocess.run(
+            [compiler, "-x", "c", "-", "-shared", "-fPIC", "-o", output], input="int changes_nothing;", text=True, check=True, timeout=LIMIT
+        )
     subprocess.run(
-        [compiler, "-x", "c", "-", "-o", folder / "build/release/bench/one"], input="int main(void) { return 0; }", text=True, check=True
+        [compiler, "-x", "c", "-", "-o", folder / "build/release/bench/one"],
+        input="int main(void) { return 0; }",
+        text=True,
+        check=True,
+        timeout=LIMIT,
     )
     (folder / "build/release/bench/libleft_out.so").write_bytes(b"\x7fELF")
     (folder / "bench").mkdir()
@@ -51,7 +60,7 @@ def test_bundle_has_what_its_script_needs(tree, tmp_path, ending):
         pytest.skip("zstd is not installed")
     done = numalloc("bundle", tmp_path / f"b.{ending}", "--library", "build/release/libnumalloc.so", folder=tree)
     assert done.returncode == 0, done.stderr
-    subprocess.run(["tar", "xf", f"b.{ending}"], cwd=tmp_path, check=True)
+    subprocess.run(["tar", "xf", f"b.{ending}"], cwd=tmp_path, check=True, timeout=LIMIT)
     top = tmp_path / "numalloc-bundle"
     there = {path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file()}
     assert there >= {
@@ -71,7 +80,9 @@ def test_bundle_has_what_its_script_needs(tree, tmp_path, ending):
     assert set(sums) == there - {"SHA256SUMS"}
     assert all(hashlib.sha256((top / name).read_bytes()).hexdigest() == digest for name, digest in sums.items())
     (top / "bench/programs.json").write_text("{}")
-    assert subprocess.run(["sh", top / "run.sh"], capture_output=True).returncode != 0, "what was changed on the way is not run"
+    assert subprocess.run(["sh", top / "run.sh"], capture_output=True, timeout=LIMIT).returncode != 0, (
+        "what was changed on the way is not run"
+    )
     assert not (top / ".venv").exists()
 
 

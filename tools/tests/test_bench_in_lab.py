@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.bench import in_lab, lab_run, real
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.lab import batch
@@ -33,7 +34,7 @@ GOOD = {"check": "ok", "local_pages": 8, "remote_pages": 2, "pages_per_node": [5
 def program(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("watched")
     (folder / "program.c").write_text(PROGRAM)
-    subprocess.run(["cc", "-O0", folder / "program.c", "-o", folder / "program"], check=True)
+    subprocess.run(["cc", "-O0", folder / "program.c", "-o", folder / "program"], check=True, timeout=LIMIT)
     return folder / "program"
 
 
@@ -41,7 +42,7 @@ def program(tmp_path_factory) -> Path:
 def test_the_watcher_counts_the_pages_of_what_lives(program, words, tmp_path):
     """What is freed before the end was seen when most of it lived."""
     environment = {**os.environ, "LD_PRELOAD": str(in_lab.watcher()), "WATCH_PAGES_TO": str(tmp_path / "pages")}
-    assert subprocess.run([program, *words], env=environment).returncode == 0
+    assert subprocess.run([program, *words], env=environment, timeout=LIMIT).returncode == 0
     said = json.loads((tmp_path / "pages").read_text())
     pages = said["local_pages"] + said["remote_pages"]
     whole = 64 * 65536 // 4096  # a look is due whenever a quarter more lives
@@ -78,5 +79,5 @@ def test_a_job_has_what_its_script_asks_for(tmp_path):
         job = lab.job("one", ours, 3, 0.5, 60, sources)
         assert job.environment["PRELOAD"] == f"{in_lab.watcher()}:/usr/lib/libx.so" and "LD_PRELOAD" not in job.environment
         assert job.environment["THREADS"] == "3" and job.environment["AMOUNT"] == str(lab.amount // 2), name
-        assert subprocess.run(["sh", "-n", "-c", job.command[2]]).returncode == 0
+        assert subprocess.run(["sh", "-n", "-c", job.command[2]], timeout=LIMIT).returncode == 0
         assert lab.job("one", ours, 3, 1e-9, 60, sources).environment["AMOUNT"] == str(lab.least)

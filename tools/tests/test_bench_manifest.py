@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.bench import manifest
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.manifest.keys import TABLE, markdown
@@ -38,11 +39,11 @@ def test_program_is_built_prepared_run_measured_and_checked(tmp_path, monkeypatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     [one] = read(tmp_path, COUNTS)
     assert (one.kind, one.threads, one.standard_threads, one.paper, one.missing) == (BROUGHT, (1, 2, 4), 2, True, "")
-    ended = one.run(PLAIN, Work(2, 0.5, limit=60))
+    ended = one.run(PLAIN, Work(2, 0.5, limit=LIMIT))
     assert (ended.status, ended.reason) == ("ok", "")
     assert ended.stdout.split()[:4] == ["rounds", "50", "threads", "2"]
     assert ended.figures["seconds"] == 0.25
-    assert one.run(PLAIN, Work(1, 0.5, limit=60, paper=True)).stdout.split()[1] == "2500"
+    assert one.run(PLAIN, Work(1, 0.5, limit=LIMIT, paper=True)).stdout.split()[1] == "2500"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_what_goes_wrong_is_said(tmp_path, monkeypatch, change, status, reason):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert change[0] in COUNTS
     [one] = read(tmp_path, COUNTS.replace(*change))
-    ended = one.run(PLAIN, Work(2, 0.5, limit=60))
+    ended = one.run(PLAIN, Work(2, 0.5, limit=LIMIT))
     assert ended.status == status
     assert reason in ended.reason and "\n" not in ended.reason
 
@@ -69,10 +70,11 @@ def test_what_goes_wrong_is_said(tmp_path, monkeypatch, change, status, reason):
 def test_line_of_json_has_all_figures(tmp_path, check, status):
     line = f'{{"seconds": 2.5, "q5_seconds": 0.5, "check": "{check}"}}'
     [one] = read(tmp_path, f"name = 'one'\nmetric = 'json'\ncommand = \"\"\"echo '{line}'\"\"\"\n")
-    ended = one.run(PLAIN, Work(1, 1.0, limit=60))
+    ended = one.run(PLAIN, Work(1, 1.0, limit=LIMIT))
     assert (ended.status, ended.figures.get("q5_seconds")) == (status, 0.5)
 
 
+@pytest.mark.full("a port that another process may take first")
 def test_server_is_started_awaited_loaded_and_stopped(tmp_path):
     [one] = read(
         tmp_path,
@@ -90,7 +92,7 @@ metric = { rate = '^(\d+) a second' }
 check = '^content'
 """,
     )
-    ended = one.run(PLAIN, Work(1, 1.0, limit=60))
+    ended = one.run(PLAIN, Work(1, 1.0, limit=LIMIT))
     assert (ended.status, ended.reason) == ("ok", "")
     assert ended.figures["seconds"] == pytest.approx(1 / 20)
 
@@ -147,19 +149,25 @@ def test_command_line_runs_only_them(tmp_path):
     library.parent.mkdir(parents=True)
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench/programs.json").write_text('{"programs": []}')
-    subprocess.run([compiler, "-x", "c", "-", "-shared", "-fPIC", "-o", library], input="int changes_nothing;", text=True, check=True)
+    subprocess.run(
+        [compiler, "-x", "c", "-", "-shared", "-fPIC", "-o", library], input="int changes_nothing;", text=True, check=True, timeout=LIMIT
+    )
     (tmp_path / "own.toml").write_text('[[program]]\nname = "seq"\ncommand = "seq 100"\ncheck = "^100$"\n')
     words = ["bench", "--programs", "own.toml", "--library", library, "--allocators", "numalloc,glibc", "--rounds", "1"]
-    done = subprocess.run([Path(sys.executable).with_name("numalloc"), *words], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([Path(sys.executable).with_name("numalloc"), *words], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     from numalloc_tools.bench.results import read as results
 
     found = results(tmp_path / "numalloc-bench.json")
     assert {(run.program, run.allocator, run.status) for run in found.runs} == {("seq", name, "ok") for name in ("numalloc", "glibc")}
-    quick = subprocess.run([Path(sys.executable).with_name("numalloc"), *words, "--quick"], cwd=tmp_path, capture_output=True, text=True)
+    quick = subprocess.run(
+        [Path(sys.executable).with_name("numalloc"), *words, "--quick"], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT
+    )
     assert quick.returncode == 0, quick.stderr
     assert results(tmp_path / "numalloc-bench.json").runs, "who names a file means its programs, short or not"
-    paper = subprocess.run([Path(sys.executable).with_name("numalloc"), *words, "--paper"], cwd=tmp_path, capture_output=True, text=True)
+    paper = subprocess.run(
+        [Path(sys.executable).with_name("numalloc"), *words, "--paper"], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT
+    )
     assert (paper.returncode, "none of these programs has other sizes" in paper.stderr) == (2, True)
 
 

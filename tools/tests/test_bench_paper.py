@@ -4,10 +4,10 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from limits import LIMIT, wait_until
 from numalloc_tools.bench import manifest
 from numalloc_tools.bench.paper import page, runs, table, view
 from numalloc_tools.bench.paper.table import Call, Experiment
@@ -101,13 +101,12 @@ def test_what_fails_is_said_and_tried_again(tmp_path, monkeypatch):
 
 def test_interrupted_run_has_time_to_keep_what_it_has(tmp_path):
     kept, started = tmp_path / "kept", tmp_path / "started"
-    child = f"import pathlib, time\ntry:\n pathlib.Path({str(started)!r}).touch(); time.sleep(60)\nfinally:\n time.sleep(1); pathlib.Path({str(kept)!r}).touch()"
+    child = f"import pathlib, time\ntry:\n pathlib.Path({str(started)!r}).touch(); time.sleep(1000)\nfinally:\n time.sleep(1); pathlib.Path({str(kept)!r}).touch()"
     code = f"import sys\nfrom pathlib import Path\nfrom numalloc_tools.bench.paper import runs\nruns._ended([sys.executable, '-c', {child!r}], Path('/'))"
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as running:
-        while not started.exists():
-            time.sleep(0.05)
+        wait_until(started.exists)
         running.send_signal(signal.SIGINT)
-        running.wait(30)
+        running.wait(LIMIT)
     assert kept.exists()
 
 

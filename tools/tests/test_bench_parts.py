@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.bench import ablations, allocators, crates, lab_run, programs, schedule
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.launch import Ended
@@ -230,7 +231,7 @@ def test_no_command_waits_for_what_few_need():
     """matplotlib takes longer to load than most commands run."""
     slow = ("matplotlib", "numpy", "urllib.request", "tarfile", "multiprocessing", "asyncio")
     code = f"import sys, numalloc_tools.cli; numalloc_tools.cli.made(); print([name for name in {slow} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=LIMIT)
     assert done.stdout.strip() == "[]"
 
 

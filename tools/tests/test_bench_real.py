@@ -5,10 +5,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.bench import real
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.programs import Program, Work
 from numalloc_tools.bench.real import gcc, server
+
+pytestmark = pytest.mark.full("runs this machine's own programs and servers")
 
 PROGRAMS = {program.name: program for program in real.programs()}
 TINY = 0.01
@@ -26,7 +29,13 @@ def libraries(tmp_path_factory) -> dict[str, Path]:
         "breaks": "#include <stdlib.h>\n#include <string.h>\n__attribute__((constructor)) static void end(void) { abort(); }",
     }
     for name, text in sources.items():
-        subprocess.run([compiler, "-x", "c", "-", "-shared", "-fPIC", "-o", str(folder / f"{name}.so")], input=text, text=True, check=True)
+        subprocess.run(
+            [compiler, "-x", "c", "-", "-shared", "-fPIC", "-o", str(folder / f"{name}.so")],
+            input=text,
+            text=True,
+            check=True,
+            timeout=LIMIT,
+        )
     return {name: folder / f"{name}.so" for name in sources}
 
 

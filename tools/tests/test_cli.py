@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from limits import LIMIT
 from numalloc_tools import __version__, version
 from numalloc_tools.cli import COMMANDS, made
 
@@ -14,7 +15,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def numalloc(*words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-c", "from numalloc_tools.cli import main; main()", *words], capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", "from numalloc_tools.cli import main; main()", *words], capture_output=True, text=True, timeout=LIMIT
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,6 +53,7 @@ def test_a_command_loads_no_other_command():
         capture_output=True,
         text=True,
         check=True,
+        timeout=LIMIT,
     )
     assert [name for name in done.stdout.split() if name.endswith("command")] == ["numalloc_tools.run.command"]
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.options_table import options
 from numalloc_tools.run.allocators import NAMES
 from numalloc_tools.run.flags import generated
@@ -22,7 +23,7 @@ def bash(tmp_path):
 
     def run(script: str, *arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run(
-            ["bash", "--norc", "-c", script, "bash", *arguments], env=environment, capture_output=True, text=True, timeout=60
+            ["bash", "--norc", "-c", script, "bash", *arguments], env=environment, capture_output=True, text=True, timeout=LIMIT
         )
 
     def offered(line: str) -> list[str]:
@@ -66,6 +67,7 @@ def test_values(bash, line, words):
     assert bash(line) == words
 
 
+@pytest.mark.full("13 seconds")
 def test_every_word_that_an_option_accepts_is_offered(bash):
     for option in generated():
         if option.kind in ("Binding", "MemoryBinding", "Interleave", "HugePages", "DeepBind", "Flag"):

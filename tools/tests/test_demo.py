@@ -7,13 +7,16 @@ import subprocess
 import sys
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.demo import command, memory
 from numalloc_tools.demo.measurement import Figure, Run, summary
 
 
 def numalloc(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
     code = "from numalloc_tools.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *arguments], env=os.environ | environment, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], env=os.environ | environment, capture_output=True, text=True, timeout=LIMIT
+    )
 
 
 def test_numa_maps_are_summed_by_node_without_files():
@@ -70,6 +73,7 @@ def test_missing_program_names_its_package(tmp_path):
     assert "install the Debian package redis-" in done.stderr
 
 
+@pytest.mark.full("real servers and databases, seconds each")
 @pytest.mark.parametrize("program", command.PROGRAMS)
 def test_program_runs(program, tmp_path):
     """With the C library itself in numalloc's place, so that this holds before anything is built."""
@@ -98,7 +102,7 @@ def test_crash_is_named(tmp_path):
         pytest.skip("no compiler here")
     source, library = tmp_path / "broken.c", tmp_path / "broken.so"
     source.write_text("#include <stdlib.h>\n__attribute__((constructor)) static void end(void) { abort(); }\n")
-    subprocess.run([compiler, "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", str(source), "-o", str(library)], check=True, timeout=LIMIT)
     done = numalloc("demo", "--program", "python", "--rounds", "1", "--requests", "200", "--library", str(library))
     assert done.returncode == 1
     assert "was ended by SIGABRT under numalloc" in done.stderr

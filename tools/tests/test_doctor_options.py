@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from doctor_command import doctor, numalloc
+from limits import LIMIT
 from numalloc_tools.options_table import options
 
 
@@ -59,7 +60,7 @@ def test_options_of_a_process_are_its_own():
         done = numalloc("doctor", process.pid, NUMALLOC_BINDNG="none")
     finally:
         process.kill()
-        process.wait()
+        process.wait(timeout=LIMIT)
     assert "NUMALLOC_PURGE_DELLAY is no option" in done.stdout and "NUMALLOC_PURGE_DELAY=1" in done.stdout
     assert "NUMALLOC_THP=of is not understood" in done.stdout
     assert "BINDNG" not in done.stdout

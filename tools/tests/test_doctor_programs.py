@@ -9,12 +9,13 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
-from doctor_command import LIBRARIES, LIBRARY, NOBODY, OWN, ROOT, USUAL, WAITS, build, doctor, of_program
+from doctor_command import ALLOWED, LIBRARIES, LIBRARY, NOBODY, OWN, ROOT, USUAL, WAITS, build, doctor, of_program
+from limits import LIMIT, wait_until
 
 # Programs
 
@@ -33,7 +34,7 @@ def test_nothing_of_the_program_runs(tmp_path):
     program = build(tmp_path, source)
     assert of_program(program)["library"]["severity"] == "ok"
     assert not trace.exists()
-    subprocess.run([program], check=True)
+    subprocess.run([program], check=True, timeout=LIMIT)
     assert trace.exists()
 
 
@@ -160,6 +161,7 @@ def test_program_for_musl_is_out_of_reach(tmp_path):
     assert of_program(build(tmp_path, USUAL, compiler="musl-gcc"))["musl"]["severity"] == "bad"
 
 
+@pytest.mark.full("builds with Go, whose cache may be empty")
 def test_go_program_is_out_of_reach(tmp_path):
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     if not go:
@@ -167,7 +169,12 @@ def test_go_program_is_out_of_reach(tmp_path):
     (tmp_path / "main.go").write_text("package main\nfunc main() {}\n")
     environment = os.environ | {"CGO_ENABLED": "0", "GOCACHE": str(tmp_path / "cache"), "HOME": str(tmp_path), "GOFLAGS": "-p=1"}
     subprocess.run(
-        [go, "build", "-o", str(tmp_path / "program"), "main.go"], cwd=tmp_path, env=environment, check=True, capture_output=True
+        [go, "build", "-o", str(tmp_path / "program"), "main.go"],
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+        capture_output=True,
+        timeout=LIMIT,
     )
     found = of_program(tmp_path / "program")["static"]
     assert found["severity"] == "bad" and "Go" in found["what"]
@@ -196,9 +203,9 @@ def test_program_with_raised_rights_is_out_of_reach(owner, bits, severity):
         shutil.chown(program, owner, pwd.getpwnam(owner).pw_gid)
         program.chmod(0o755 | bits)
         assert of_program(program)["secure-execution"]["severity"] == severity
-        assert subprocess.run([program]).returncode == (3 if severity == "bad" else 4)
+        assert subprocess.run([program], timeout=LIMIT).returncode == (3 if severity == "bad" else 4)
         if severity == "note":
-            assert subprocess.run([program], user="nobody", group=NOBODY.pw_gid, extra_groups=[]).returncode == 3
+            assert subprocess.run([program], user="nobody", group=NOBODY.pw_gid, extra_groups=[], timeout=LIMIT).returncode == 3
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
@@ -207,12 +214,14 @@ def test_capabilities_of_a_file_count_for_others_than_root(raised):
     with folder_for_all() as folder:
         program = build(folder, SECURE)
         if raised:
-            if not shutil.which("setcap") or subprocess.run(["setcap", "cap_net_raw+ep", program]).returncode:
+            if not shutil.which("setcap") or subprocess.run(["setcap", "cap_net_raw+ep", program], timeout=LIMIT).returncode:
                 pytest.skip("no setcap here")
             assert of_program(program)["secure-execution"]["severity"] == "note"
         found = as_nobody(folder, "doctor", "--json", "--", str(program))
         assert found.get("secure-execution", {}).get("severity") == ("bad" if raised else None)
-        assert subprocess.run([program], user="nobody", group=NOBODY.pw_gid, extra_groups=[]).returncode == (3 if raised else 4)
+        assert subprocess.run([program], user="nobody", group=NOBODY.pw_gid, extra_groups=[], timeout=LIMIT).returncode == (
+            3 if raised else 4
+        )
 
 
 def as_nobody(folder: Path, *words: str) -> dict[str, dict]:
@@ -258,6 +267,7 @@ def as_nobody(folder: Path, *words: str) -> dict[str, dict]:
         env={"PYTHONPATH": str(folder), "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
+        timeout=LIMIT,
     )
     if "No module named" in done.stderr or not done.stdout:
         pytest.skip(f"the tools do not work for others here: {done.stderr.strip().splitlines()[-1:]}")
@@ -293,7 +303,7 @@ def running(program: Path, **environment: str):
         yield process
     finally:
         process.kill()
-        process.wait()
+        process.wait(timeout=LIMIT)
         process.stdout.close()
 
 
@@ -337,7 +347,7 @@ def test_process_of_32_bits_is_known(tmp_path):
         found = doctor(process.pid)["library"]
     finally:
         process.kill()
-        process.wait()
+        process.wait(timeout=LIMIT)
     assert found["severity"] == "bad" and "of 32 bits" in found["why"]
 
 
@@ -367,9 +377,9 @@ def test_threads_that_want_more_cpus_than_there_are(tmp_path):
     )
     program = build(tmp_path, source, "-pthread")
     launcher = tmp_path / "bound"
-    launcher.write_text(f"#!/bin/sh\nexec taskset -c 0 {program}\n")
+    launcher.write_text(f"#!/bin/sh\nexec taskset -c {ALLOWED} {program}\n")
     launcher.chmod(0o755)
     with running(launcher) as process:
-        time.sleep(0.1)
+        wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_SLEEPING)  # which is no thread that wants a CPU
         found = doctor(process.pid)
-    assert found["cpuset"]["what"] == "3 threads for 1 CPU (0)"
+    assert found["cpuset"]["what"] == f"3 threads for 1 CPU ({ALLOWED})"

@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.lab import apt, packages
 from numalloc_tools.problem import Problem
 
@@ -44,7 +45,7 @@ def test_lists_under_a_lock_are_waited_for(lists):
         refresh = threading.Thread(target=other_apt, daemon=True)
         refresh.start()
         assert packages.real_package("linux-image", "linux-image-") == "linux-image-1"
-        refresh.join()
+        refresh.join(LIMIT)
 
 
 def test_lists_that_changed_under_the_question_are_asked_again(lists):

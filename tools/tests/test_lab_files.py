@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.lab import kernel, vm
 from numalloc_tools.lab.architecture import AARCH64
 from numalloc_tools.lab.image import Image
@@ -15,7 +16,9 @@ from numalloc_tools.problem import Problem
 
 def numalloc(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
     code = "from numalloc_tools.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *arguments], env=os.environ | environment, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], env=os.environ | environment, capture_output=True, text=True, timeout=LIMIT
+    )
 
 
 def packed(image: Image, tmp_path, start: str | None = None) -> list[str]:
@@ -24,7 +27,7 @@ def packed(image: Image, tmp_path, start: str | None = None) -> list[str]:
     image.add_own("lab/init", b"")
     image.write(tmp_path / "archive", tmp_path / "work")
     with (tmp_path / "archive").open("rb") as archive:
-        names = subprocess.run(["cpio", "--list", "--quiet"], stdin=archive, capture_output=True, text=True).stdout
+        names = subprocess.run(["cpio", "--list", "--quiet"], stdin=archive, capture_output=True, text=True, timeout=LIMIT).stdout
     start = str(tmp_path).lstrip("/") + "/" if start is None else start
     return sorted(name.removeprefix(start) for name in names.splitlines() if name.startswith(start))
 
@@ -59,9 +62,9 @@ def test_libraries_in_folders_with_spaces(tmp_path):
     folder.mkdir()
     (tmp_path / "empty.c").write_text("int nothing(void) { return 0; }\n")
     (tmp_path / "main.c").write_text("int nothing(void); int main(void) { return nothing(); }\n")
-    subprocess.run(["cc", "-shared", "-o", folder / "libnothing.so", tmp_path / "empty.c"], check=True)
+    subprocess.run(["cc", "-shared", "-o", folder / "libnothing.so", tmp_path / "empty.c"], check=True, timeout=LIMIT)
     program = tmp_path / "program"
-    subprocess.run(["cc", "-o", program, tmp_path / "main.c", folder / "libnothing.so"], check=True)
+    subprocess.run(["cc", "-o", program, tmp_path / "main.c", folder / "libnothing.so"], check=True, timeout=LIMIT)
     image = Image()
     image.add_program(str(program))
     assert "a folder/libnothing.so" in packed(image, tmp_path)
@@ -109,8 +112,10 @@ def test_program_of_another_architecture_brings_its_own_libraries(tmp_path):
     (tmp_path / "empty.c").write_text("int nothing(void) { return 0; }\n")
     (tmp_path / "main.c").write_text("int nothing(void); int main(void) { return nothing(); }\n")
     library, program = tmp_path / "libnothing.so", tmp_path / "program"
-    subprocess.run(["aarch64-linux-gnu-gcc", "-shared", "-o", library, tmp_path / "empty.c"], check=True)
-    subprocess.run(["aarch64-linux-gnu-gcc", "-o", program, tmp_path / "main.c", library, f"-Wl,-rpath,{tmp_path}"], check=True)
+    subprocess.run(["aarch64-linux-gnu-gcc", "-shared", "-o", library, tmp_path / "empty.c"], check=True, timeout=LIMIT)
+    subprocess.run(
+        ["aarch64-linux-gnu-gcc", "-o", program, tmp_path / "main.c", library, f"-Wl,-rpath,{tmp_path}"], check=True, timeout=LIMIT
+    )
     image = Image(architecture=AARCH64)
     image.add_program(str(program))
     names = packed(image, tmp_path, start="")

@@ -1,8 +1,13 @@
 """The parts of the lab that need no virtual machine."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
+from limits import LIMIT
 from numalloc_tools.lab import console, distances, values
-from numalloc_tools.lab.batch import _Split
+from numalloc_tools.lab import fetch as fetch_command
+from numalloc_tools.lab.batch import Job, _script, _Split
 from numalloc_tools.lab.machine import Machine, Node
 from numalloc_tools.lab.run_command import build_machine
 from numalloc_tools.lab.vm import _Marked
@@ -37,12 +42,75 @@ def test_what_looks_like_a_mark_is_given_out_when_the_machine_stops():
     assert (bytes(seen), stream.status) == (b"the end-of-str", None)
 
 
+def end_of(*words) -> bytes:
+    """A mark as the guest writes it: number, name, status and oom kills, all twice."""
+    mark = " ".join(map(str, words))
+    return f"@@end {mark} = {mark}@@\n".encode()
+
+
 def test_output_of_jobs_is_told_apart():
     split = _Split()
-    split.take(b"a\nb\n\n@@end first 0 0\nc")
+    split.take(b"a\nb\n\n" + end_of(1, "first", 0, 0) + b"c")
     assert list(split.parts) == ["first"]
-    split.take(b"\n@@end second 137 1\n")
+    split.take(b"\n" + end_of(2, "second", 137, 1))
     assert split.parts == {"first": ("a\nb", 0, 0), "second": ("c", 137, 1)}
+
+
+_MARK = end_of(1, "first", 137, 1)
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+@pytest.mark.parametrize(
+    "marks",
+    [
+        pytest.param(_MARK * 3, id="whole"),
+        pytest.param(_MARK[:9] + b"\n" + _MARK, id="cut-short"),
+        pytest.param(_MARK[:9] + _MARK + _MARK[-12:], id="one-line"),
+        pytest.param(_MARK[4:] + _MARK, id="no-beginning"),
+        pytest.param(_MARK.replace(b"137", b"13", 1) + _MARK, id="digit-lost"),
+        pytest.param(_MARK.replace(b"\n", b"") * 2 + _MARK, id="no-line-ends"),
+        pytest.param(_MARK + _MARK[:20] + b"\n" + _MARK, id="damaged-later"),
+    ],
+)
+def test_end_of_a_job_is_found_where_bytes_of_its_marks_are_lost(marks, step):
+    split = _Split()
+    text = b"a\n\nb\n" + marks + b"\nc\n" + end_of(2, "second", 0, 0)
+    for at in range(0, len(text), step):
+        split.take(text[at : at + step])
+    assert split.parts == {"first": ("a\n\nb", 137, 1), "second": ("c", 0, 0)}
+
+
+def test_last_line_that_lost_its_end_stays():
+    split = _Split()
+    split.take(b"a\nb" + _MARK[:9] + b"\n" + _MARK)
+    assert split.parts == {"first": ("a\nb", 137, 1)}
+
+
+def test_guest_writes_the_marks_that_are_looked_for(tmp_path):
+    """The shell script itself, with jobs that need no guest."""
+    jobs = [Job("one", ["/bin/echo", "said"]), Job("two's", ["/bin/false"])]
+    script = _script(jobs, {"/bin/echo": "/bin/echo", "/bin/false": "/bin/false"}).replace("/lab/bin/", "")
+    done = subprocess.run(["sh", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+    said, complained = _Split(), _Split()
+    said.take(done.stdout)
+    complained.take(done.stderr)
+    assert said.parts == {"@boot": ("", 0, 0), "one": ("said", 0, 0), "two's": ("", 1, 0)}
+    assert complained.parts == {"one": ("", 0, 0), "two's": ("", 1, 0)}
+
+
+def test_what_is_fetched_is_tried_three_times(capsys):
+    answers = iter([Problem("no network"), Problem("still none")])
+
+    def fetch() -> Path:
+        if problem := next(answers, None):
+            raise problem
+        return Path("found")
+
+    assert fetch_command.tried(fetch, 0) == Path("found")
+    assert "no network; trying again" in capsys.readouterr().err
+    answers = iter([Problem("no network")] * 3)
+    with pytest.raises(Problem, match="no network"):
+        fetch_command.tried(fetch, 0)
 
 
 def test_console_says_what_happened():

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.cli import made
 from numalloc_tools.man import command, formats
 
@@ -15,7 +16,7 @@ PROJECT = Path(__file__).parents[2]
 
 def numalloc(*arguments: str) -> subprocess.CompletedProcess:
     code = "from numalloc_tools.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_groff_has_nothing_to_complain_of(folder):
     if not shutil.which("groff"):
         pytest.skip("groff is not installed")
     for path in folder.rglob("*.[135]"):
-        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-P-c", str(path)], capture_output=True, text=True)
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-P-c", str(path)], capture_output=True, text=True, timeout=LIMIT)
         assert (done.returncode, done.stderr) == (0, ""), path
         assert done.stdout.count("\n") > 20, path
 

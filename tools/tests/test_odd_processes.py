@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from doctor_command import LIBRARY, build
+from limits import LIMIT, wait_until
 from numalloc_tools.observe.machine import machine
 from numalloc_tools.observe.selection import Selection
 from observed import COMMAND, MIB, numalloc, program, stat
@@ -26,7 +27,7 @@ def started(*command: object, **environment: str) -> Iterator[subprocess.Popen]:
         yield process
     finally:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=LIMIT)
 
 
 _FIRST_THREAD_ENDS = r"""
@@ -49,9 +50,9 @@ int main(void) { pthread_t one; first = pthread_self(); pthread_create(&one, 0, 
 
 
 def test_process_whose_first_thread_has_ended_is_seen(tmp_path):
-    with started(build(tmp_path, _FIRST_THREAD_ENDS, "-pthread")) as process:
+    with started(build(tmp_path, _FIRST_THREAD_ENDS, "-pthread", name=f"program-{os.getpid()}")) as process:
         seen = stat(process.pid)
-        side_by_side = numalloc("top", "--name", "program", "--count", "2", "--interval", "0.1")
+        side_by_side = numalloc("top", "--name", f"program-{os.getpid()}", "--count", "2", "--interval", "0.1")
         doctor = numalloc("doctor", process.pid)
         living = next(task for task in os.listdir(f"/proc/{process.pid}/task") if int(task) != process.pid)
     assert seen["anonymous_bytes"] > 32 * MIB
@@ -63,8 +64,7 @@ def test_process_whose_first_thread_has_ended_is_seen(tmp_path):
 def test_thread_is_no_process():
     with program(then="import threading; threading.Thread(target=input).start()") as process:
         tasks = f"/proc/{process.pid}/task"
-        while len(os.listdir(tasks)) < 2:
-            pass
+        wait_until(lambda: len(os.listdir(tasks)) > 1)
         thread = max(map(int, os.listdir(tasks)))
         done = numalloc("stat", thread)
     assert (done.returncode, done.stdout) == (2, "")
@@ -75,8 +75,7 @@ def test_name_does_nothing_to_a_terminal():
     """Any process may give itself any name, and others look at it."""
     naming = f"import ctypes; ctypes.CDLL(None).prctl(15, {CONTROLS.encode()!r}, 0, 0, 0); input()"
     with program(then="input()") as other, program(then=naming) as process:
-        while Path(f"/proc/{process.pid}/comm").read_text(errors="replace") != CONTROLS + "\n":
-            pass
+        wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text(errors="replace") == CONTROLS + "\n")
         shown = numalloc("stat", process.pid).stdout
         listed = numalloc("top", process.pid, other.pid, "--count", "1").stdout
         judged = numalloc("doctor", process.pid).stdout
@@ -99,9 +98,9 @@ def test_library_that_was_replaced_on_disk_is_still_in_the_process(tmp_path):
 @pytest.mark.parametrize("command", [("stat", "1"), ("top", "--count", "1"), ("exporter", "--port", "0")], ids=lambda one: one[0])
 def test_without_proc_there_is_nothing_to_see(command):
     without = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
-    if subprocess.run([*without, "true"], capture_output=True).returncode:
+    if subprocess.run([*without, "true"], capture_output=True, timeout=LIMIT).returncode:
         pytest.skip("no mount namespace can be made here")
-    done = subprocess.run([*without, *COMMAND, *command], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*without, *COMMAND, *command], capture_output=True, text=True, timeout=LIMIT)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("numalloc: /proc is not to be seen here")
 

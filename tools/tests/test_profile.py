@@ -13,6 +13,7 @@ import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.profile import files, report, symbols
 from numalloc_tools.profile.samples import VIEWS, samples
 
@@ -23,6 +24,7 @@ LEAKY = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 static void *kept[2000];
@@ -35,7 +37,7 @@ int main(int count, char **words) {
     shop::Basket basket;
     for (int i = 0; i < 2000; i++) basket.lose(i);
     churn();
-    if (count > 1 && !strcmp(words[1], "fork")) { if (fork() == 0) { for (int i = 0; i < 2000; i++) basket.lose(i); exit(0); } sleep(1); }
+    if (count > 1 && !strcmp(words[1], "fork")) { if (fork() == 0) { for (int i = 0; i < 2000; i++) basket.lose(i); exit(0); } wait(nullptr); }
     if (count > 1 && !strcmp(words[1], "wait")) { puts("ready"); fflush(stdout); pause(); }
     puts("sold out");
     return 3;
@@ -49,7 +51,7 @@ LOST_BYTES = 2000 * 5000
 def leaky(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("leaky")
     (folder / "leaky.cpp").write_text(LEAKY)
-    subprocess.run(["g++", "-O1", "-g", "-o", folder / "leaky", folder / "leaky.cpp"], check=True)
+    subprocess.run(["g++", "-O1", "-g", "-o", folder / "leaky", folder / "leaky.cpp"], check=True, timeout=LIMIT)
     return folder / "leaky"
 
 
@@ -63,7 +65,7 @@ def recorded(leaky) -> Path:
 
 
 def profile(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run([*COMMAND, *arguments], cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run([*COMMAND, *arguments], cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=LIMIT)
 
 
 def test_leak_is_named_with_its_size(leaky):
@@ -77,6 +79,7 @@ def test_leak_is_named_with_its_size(leaky):
     assert not [one for one in data["functions"] if "churn" in one["function"]], "what was freed is not leaked"
 
 
+@pytest.mark.full("draws samples at random")
 def test_sampled_leak_is_about_right(leaky):
     result = profile("--sample", "64K", "--leaked", "--json", "--", str(leaky))
     first = json.loads(result.stdout)["functions"][0]
@@ -119,6 +122,7 @@ def test_flame_graph_is_an_image_with_titles(recorded, tmp_path):
     assert float(lost.get("data-w")) <= float(frames["main"].get("data-w")) and int(lost.get("data-y")) > int(frames["main"].get("data-y"))
 
 
+@pytest.mark.full("compiles Go's pprof, a minute and more")
 @pytest.mark.skipif(not (shutil.which("go") or Path("/usr/local/go/bin/go").is_file()), reason="Go's pprof is not here")
 def test_pprof_opens_it(recorded, leaky, tmp_path):
     go = shutil.which("go") or "/usr/local/go/bin/go"
@@ -129,11 +133,15 @@ def test_pprof_opens_it(recorded, leaky, tmp_path):
         "NUMALLOC_PROFILE": "1",
         "NUMALLOC_PROFILE_FILE": str(raw),
     }
-    subprocess.run([leaky], env=os.environ | environment, stdout=subprocess.DEVNULL)
+    subprocess.run([leaky], env=os.environ | environment, stdout=subprocess.DEVNULL, timeout=LIMIT)
 
     def pprof(*arguments: str) -> str:
         text = subprocess.run(
-            [go, "tool", "pprof", *arguments], capture_output=True, text=True, env=os.environ | {"PPROF_TMPDIR": str(tmp_path)}
+            [go, "tool", "pprof", *arguments],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PPROF_TMPDIR": str(tmp_path)},
+            timeout=LIMIT,
         )
         assert text.returncode == 0, text.stderr
         return text.stdout
@@ -169,6 +177,7 @@ def test_names_come_without_the_tools_too(recorded, monkeypatch):
     assert any("Basket" in name for sample in found for name in sample.stack)
 
 
+@pytest.mark.full("a terminal")
 def test_interrupt_ends_the_program_and_shows_its_profile(leaky):
     main, other = pty.openpty()
     process = subprocess.Popen(
@@ -191,7 +200,7 @@ def test_interrupt_ends_the_program_and_shows_its_profile(leaky):
             said += chunk
     except OSError:
         pass
-    assert process.wait(timeout=60) == 128 + signal.SIGINT
+    assert process.wait(timeout=LIMIT) == 128 + signal.SIGINT
     assert LOST.encode() in said and b"Traceback" not in said, said.decode()
 
 

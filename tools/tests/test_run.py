@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from limits import LIMIT
 from numalloc_tools import preload
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import allocators
@@ -30,7 +31,7 @@ def beside(name: str) -> str:
 def run(*words: object, **options) -> subprocess.CompletedProcess:
     foreign = (*LAUNCHERS, "NUMALLOC_", "LD_PRELOAD")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)} | options.pop("env", {})
-    return subprocess.run([*COMMAND, *map(str, words)], env=environment, capture_output=True, text=True, **options)
+    return subprocess.run([*COMMAND, *map(str, words)], env=environment, capture_output=True, text=True, **options, timeout=LIMIT)
 
 
 def maps_of(*flags: object, **options) -> str:
@@ -78,7 +79,7 @@ def test_it_becomes_the_program(tmp_path):
             cwd=tmp_path,
             pass_fds=[more.fileno()],
         )
-        out, _ = process.communicate("from a pipe\n")
+        out, _ = process.communicate("from a pipe\n", timeout=LIMIT)
     assert out == f"{process.pid} a b --threads\nfrom a pipe\n{tmp_path}\n"
     assert process.returncode == 7
     assert (tmp_path / "more").read_text() == "written\n"
@@ -92,8 +93,8 @@ def test_signals_environment_and_limits_are_as_without_us(stays):
         ["grep", "-E", "^(SigBlk|SigIgn|NoNewPrivs)", "/proc/self/status"],  # not by a shell, which puts its mask right
         ["sh", "-c", "env | grep -Ev '^(LD_PRELOAD|_)=' | sort; ulimit -c; umask"],
     ):
-        bare = subprocess.run(words, env=environment, capture_output=True, text=True)
-        ours = subprocess.run([*COMMAND, *stays, "--", *words], env=environment, capture_output=True, text=True)
+        bare = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=LIMIT)
+        ours = subprocess.run([*COMMAND, *stays, "--", *words], env=environment, capture_output=True, text=True, timeout=LIMIT)
         assert ours.stdout == bare.stdout
 
 
@@ -118,7 +119,7 @@ def test_broken_pipe_ends_the_program():
     process = subprocess.Popen([*COMMAND, "--", "yes"], stdout=subprocess.PIPE)
     process.stdout.read(10)
     process.stdout.close()
-    assert process.wait(timeout=30) == -signal.SIGPIPE
+    assert process.wait(timeout=LIMIT) == -signal.SIGPIPE
 
 
 @pytest.mark.parametrize("stays", [[], ["--report"], ["--instances", "1"]])
@@ -203,7 +204,7 @@ def test_every_option_of_the_library_is_a_flag(tmp_path):
 
 def test_what_show_prints_does_the_same_in_a_shell():
     shown = run("--threads", "none", "--purge-delay", "5", "--show", "--", "sh", "-c", "echo $NUMALLOC_BINDING").stdout
-    done = subprocess.run(["sh", "-c", shown], capture_output=True, text=True)
+    done = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, timeout=LIMIT)
     assert done.stdout == "none\n"
     assert shlex.split(shown)[0] == "env" and "NUMALLOC_PURGE_DELAY=5" in shlex.split(shown)
 
@@ -217,6 +218,7 @@ def test_huge_pages_of_the_whole_process_can_be_off():
     assert "prctl(PR_SET_THP_DISABLE, 1)" in run("--huge-pages", "off", "--show", "--", "true").stdout
 
 
+@pytest.mark.full("the kernel gives huge pages where it has some")
 @pytest.mark.parametrize("name", ["numalloc", "glibc", "jemalloc", "mimalloc"])
 def test_huge_pages_by_the_allocators_own_switch(name):
     """What the kernel then says of a program that fills its heap."""
@@ -304,6 +306,7 @@ def test_flags_of_a_setting_give_that_setting():
     assert Setting(options=(("purge_delay", "0"),)).flags() == ["--purge-delay", "0"]
 
 
+@pytest.mark.full("asserts resident memory and processor time")
 def test_report_tells_what_the_kernel_saw(tmp_path):
     """A program that holds 60 MiB, in a child of a child, for a while."""
     hold = "x = bytearray(60 << 20); import time; time.sleep(0.7)"

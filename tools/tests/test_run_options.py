@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from limits import LIMIT
 from numalloc_tools import options_table
 from numalloc_tools.run.allocators import our_library
 
@@ -120,6 +121,6 @@ def test_tools_and_library_agree_on_each_value(value, tmp_path):
     that a value may name are made in a folder of their own."""
     variables = {one.variable: value for one in options_table.options()}
     environment = {**variables, "PATH": "/usr/bin:/bin", "LD_PRELOAD": LIBRARY}
-    done = subprocess.run(["ls", "/dev/null"], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(["ls", "/dev/null"], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT)
     refused = {one.name for one in options_table.options() if f"{one.variable}={value} is not understood" in done.stderr}
     assert refused == {one.name for one in options_table.options() if not options_table.KINDS[one.kind][1](value)}

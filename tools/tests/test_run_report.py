@@ -7,15 +7,17 @@ import subprocess
 import sys
 
 import pytest
+from limits import LIMIT
 
 COMMAND = [sys.executable, "-c", "from numalloc_tools.cli import main; main()", "run"]
 
 
 def run(*words: object, **options) -> subprocess.CompletedProcess:
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.run([*COMMAND, *words], text=True, **streams)
+    return subprocess.run([*COMMAND, *words], text=True, **streams, timeout=LIMIT)
 
 
+@pytest.mark.full("looks within a third of a second")
 def test_a_program_whose_name_is_no_text(tmp_path):
     """The kernel's files about it have these bytes in them."""
     program = os.path.join(os.fsencode(tmp_path), b"sl\xffeep")
@@ -40,6 +42,7 @@ def test_status_is_the_programs_also_where_nobody_hears_the_report():
     assert "--json: /dev/full cannot be written (No space left on device)" in done.stderr
 
 
+@pytest.mark.full("looks within a third of a second")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look at everything")
 def test_memory_that_may_not_be_looked_at_is_said(tmp_path):
     program = tmp_path / "sleep"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import instances, ranks
 from numalloc_tools.run.calls import Affinity, MemoryPolicy
@@ -18,7 +19,7 @@ TWO = Nodes((0, 1), {1: (2, 3)}, (0, 1))
 
 
 def run(*words: object, **options) -> subprocess.CompletedProcess:
-    return subprocess.run([*COMMAND, *map(str, words)], capture_output=True, text=True, **options)
+    return subprocess.run([*COMMAND, *map(str, words)], capture_output=True, text=True, **options, timeout=LIMIT)
 
 
 def test_instances_write_apart_and_the_worst_counts(tmp_path):
@@ -53,7 +54,7 @@ def test_signals_pass_to_all_instances(number):
     for _ in range(3):
         assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
-    _, error = process.communicate(timeout=30)
+    _, error = process.communicate(timeout=LIMIT)
     assert process.returncode == 3
     assert error.count("ended with status 3") == 3
 
@@ -101,15 +102,16 @@ def test_ranks_that_stay_where_they_are():
         ranks.place({}, FOUR, asked=True)
 
 
+@pytest.mark.full("Open MPI's daemons, which take ports")
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="needs the Debian package openmpi-bin")
 def test_ranks_of_a_real_mpirun():
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     launcher = ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "-n", "2"]
-    done = subprocess.run([*launcher, *COMMAND, "-v", "--", "echo", "rank"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*launcher, *COMMAND, "-v", "--", "echo", "rank"], capture_output=True, text=True, timeout=LIMIT)
     assert (done.returncode, done.stdout) == (0, "rank\nrank\n"), done.stderr
     for local in range(2):
         assert f"local rank {local} of 2 under Open MPI" in done.stderr
-    quiet = subprocess.run([*launcher, *COMMAND, "--", "echo", "rank"], capture_output=True, text=True, timeout=120)
+    quiet = subprocess.run([*launcher, *COMMAND, "--", "echo", "rank"], capture_output=True, text=True, timeout=LIMIT)
     assert "local rank" not in quiet.stderr
 
 
@@ -121,5 +123,5 @@ def test_policies_are_tried_without_staying():
         "from numalloc_tools.run.calls import MemoryPolicy, inherited_policy as now; p = MemoryPolicy('MPOL_LOCAL');"
         "p.refusal(); print(now()); p.make(); print(now())"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LIMIT)
     assert done.stdout == "MPOL_DEFAULT\nMPOL_LOCAL\n"

@@ -8,6 +8,9 @@ import sys
 import time
 
 import pytest
+from limits import LIMIT
+
+pytestmark = pytest.mark.full("Slurm's daemons")
 
 COMMAND = [sys.executable, "-c", "from numalloc_tools.cli import main; main()", "run"]
 DAEMONS = ("munged", "slurmctld", "slurmd", "srun")
@@ -74,18 +77,18 @@ def slurm(tmp_path_factory):
         for words in (munge, ["slurmctld", "-D", "-c"], ["slurmd", "-D", "-c"]):
             started.append(subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         deadline = time.monotonic() + 60
-        while "idle" not in subprocess.run(["sinfo", "-h"], env=environment, capture_output=True, text=True).stdout:
+        while "idle" not in subprocess.run(["sinfo", "-h"], env=environment, capture_output=True, text=True, timeout=LIMIT).stdout:
             assert time.monotonic() < deadline, [one.read_text()[-2000:] for one in folder.glob("*.log")]
             time.sleep(0.2)
         yield environment
     finally:
         for process in reversed(started):
             process.terminate()
-            process.wait(30)
+            process.wait(LIMIT)
 
 
 def srun(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess:
-    return subprocess.run(["srun", *words], env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(["srun", *words], env=environment, capture_output=True, text=True, timeout=LIMIT)
 
 
 def test_ranks_of_a_real_srun(slurm):
@@ -101,7 +104,7 @@ def test_a_batch_script_is_no_rank_and_its_steps_are(slurm, tmp_path):
     script, told = tmp_path / "script", tmp_path / "told"
     script.write_text(f"#!/bin/sh\necho batch $SLURM_LOCALID\n{words}\necho step\nsrun {words}\n")
     done = subprocess.run(
-        ["sbatch", "-W", "--overcommit", "-n", "2", "-o", str(told), str(script)], env=slurm, capture_output=True, timeout=120
+        ["sbatch", "-W", "--overcommit", "-n", "2", "-o", str(told), str(script)], env=slurm, capture_output=True, timeout=LIMIT
     )
     assert done.returncode == 0, done.stderr
     batch, _, step = told.read_text().partition("step\n")

@@ -11,6 +11,9 @@ import time
 from fcntl import ioctl
 
 import pytest
+from limits import LIMIT
+
+pytestmark = pytest.mark.full("a shell in a terminal: tens of seconds, and races of the shell's own")
 
 COMMAND = [sys.executable, "-c", "from numalloc_tools.cli import main; main()", "run"]
 STAYS = pytest.mark.parametrize("stays", [[], ["--report"]], ids=["becomes it", "stays"])
@@ -81,7 +84,7 @@ class Terminal:
             self.is_open = False
             os.close(self.ours)
             self.process.kill()
-            self.process.wait()
+            self.process.wait(timeout=LIMIT)
 
     def wait_for_prompt(self) -> None:
         """A shell that is not at its prompt yet loses keys: it changes the terminal's mode first. What was shown before is forgotten."""
@@ -229,5 +232,5 @@ def test_program_ends_with_a_parent_that_is_killed():
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     program = int(process.stdout.readline())
     process.kill()
-    process.wait()
+    process.wait(timeout=LIMIT)
     wait_until(lambda: not os.path.exists(f"/proc/{program}") or state(program) == "Z")

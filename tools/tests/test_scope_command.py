@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from in_process import status_of
+from limits import LIMIT
 from numalloc_tools.lab import batch
 from numalloc_tools.scope import hardware, measure, settings, tables
 from scope_counts import made_up_machine, recorded, run
@@ -239,4 +240,4 @@ def test_a_preset_can_be_printed_and_changed(tmp_path, capsys):
 def test_no_other_command_loads_numpy():
     """It takes long, and asks for calls about nodes that a strict seccomp filter answers by ending the caller."""
     words = "import sys, numalloc_tools.cli; numalloc_tools.cli.made(); sys.exit(any(name in sys.modules for name in ('numpy', 'scipy', 'matplotlib')))"
-    assert subprocess.run([sys.executable, "-c", words]).returncode == 0
+    assert subprocess.run([sys.executable, "-c", words], timeout=LIMIT).returncode == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from in_process import status_of
+from limits import LIMIT
 from numalloc_tools.bench.launch import Ended
 from numalloc_tools.problem import Problem
 from numalloc_tools.scope import drawing, figures, figures_command, hardware, host, measure, scenarios
@@ -272,7 +273,7 @@ def test_this_machine_s_times_are_kept_and_stand_in_the_document(tree, monkeypat
 def test_the_library_is_named_by_its_sources(tmp_path):
     def git(*words):
         whose = ("-c", "user.name=n", "-c", "user.email=e@x")
-        subprocess.run(["git", "-C", str(tmp_path), *whose, *words], check=True, capture_output=True)
+        subprocess.run(["git", "-C", str(tmp_path), *whose, *words], check=True, capture_output=True, timeout=LIMIT)
 
     git("init", "-q")
     (tmp_path / "src").mkdir()

@@ -2,7 +2,6 @@
 
 import io
 import subprocess
-import time
 
 import pytest
 from numalloc_tools.bench.allocators import Allocator
@@ -79,9 +78,8 @@ def test_a_program_that_is_not_here_or_fails():
 
 def test_a_program_that_does_not_end_under_callgrind(monkeypatch, tmp_path):
     valgrind = tmp_path / "valgrind"
-    valgrind.write_text("#!/bin/sh\nexec sleep 3\n")
+    valgrind.write_text("#!/bin/sh\nexec sleep 1000\n")
     valgrind.chmod(0o755)
     monkeypatch.setattr(host.shutil, "which", lambda name: str(valgrind))
     monkeypatch.setattr(host, "_CALLGRIND_LIMIT", 0.2, raising=False)
-    before = time.monotonic()
-    assert host._callgrind(["true"], Allocator("a")) == 0 and time.monotonic() - before < 2
+    assert host._callgrind(["true"], Allocator("a")) == 0

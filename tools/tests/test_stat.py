@@ -4,9 +4,10 @@ import json
 import os
 import signal
 import subprocess
-import time
 
+import psutil
 import pytest
+from limits import LIMIT, wait_until
 from numalloc_tools.machine.lists import numbers
 from numalloc_tools.observe import numa_maps
 from numalloc_tools.observe.machine import Machine, machine
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.xdist_group("statistics-pages")
 ONE_NODE = Machine((0,), {})
 
 
+@pytest.mark.full("asserts resident memory")
 def test_memory_of_a_program_is_seen_on_its_nodes():
     with program(96) as process:
         seen = stat(process.pid)
@@ -36,6 +38,7 @@ def test_memory_of_a_program_is_seen_on_its_nodes():
     assert "default" in [one["policy"] for one in seen["policies"]]
 
 
+@pytest.mark.full("the kernel gives huge pages where it has some")
 def test_huge_pages_are_seen():
     if "[never]" in open("/sys/kernel/mm/transparent_hugepage/enabled").read():
         pytest.skip("the kernel has no huge pages to give")
@@ -58,6 +61,7 @@ def test_text_says_the_same_as_the_data():
     assert max(map(len, done.stdout.splitlines())) <= 120
 
 
+@pytest.mark.full("asserts page faults a second")
 def test_watch_counts_what_happens_a_second_and_ends_with_the_program():
     faulting = "import mmap, time\nwhile True: mmap.mmap(-1, 4 << 20)[::4096] = b'x' * 1024; time.sleep(0.01)"
     process = subprocess.Popen([COMMAND[0], "-c", faulting])
@@ -71,8 +75,8 @@ def test_watch_counts_what_happens_a_second_and_ends_with_the_program():
         lines = [json.loads(watching.stdout.readline()) for _ in range(3)]
     finally:
         process.kill()
-        process.wait()
-    rest, errors = watching.communicate(timeout=30)
+        process.wait(timeout=LIMIT)
+    rest, errors = watching.communicate(timeout=LIMIT)
     assert watching.returncode == 0
     assert errors == f"numalloc: process {process.pid} has ended\n"
     assert lines[0]["rates"] is None
@@ -100,14 +104,14 @@ def test_interrupt_ends_it_without_a_word():
         )
         watching.stdout.readline()
         watching.send_signal(signal.SIGINT)
-        _, errors = watching.communicate(timeout=30)
+        _, errors = watching.communicate(timeout=LIMIT)
     assert (watching.returncode, errors) == (130, "")
 
 
 def test_reader_that_leaves_is_an_ordinary_end():
     with program() as process:
         line = f"{COMMAND[0]} -c '{COMMAND[2]}' stat {process.pid} --json --watch 0.1 | head -n 1"
-        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=LIMIT)
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1
 
@@ -161,7 +165,7 @@ def test_process_of_another_user_is_refused_in_one_line():
         pytest.skip("needs root, to be somebody else")
     with program() as process:  # root's
         command = [COMMAND[0], "-c", _AS_SOMEBODY_ELSE, str(process.pid)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 2, done.stderr
     assert done.stderr == (
         f"numalloc: process {process.pid} belongs to root, and the kernel does not show you its memory; "
@@ -171,10 +175,10 @@ def test_process_of_another_user_is_refused_in_one_line():
 
 def test_ended_process_is_gone_while_its_parent_has_not_asked():
     child = subprocess.Popen(["true"])
-    time.sleep(0.3)
+    wait_until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
     with pytest.raises(Gone):
         moment(child.pid, machine())
-    child.wait()
+    child.wait(timeout=LIMIT)
 
 
 # ---- The kernel's texts

@@ -1,14 +1,15 @@
 """The library's page of statistics, as `numalloc stat` reads it: written by the tests, and by the library."""
 
+import contextlib
 import json
 import os
 import struct
 import subprocess
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
+from limits import LIMIT, children_named, wait_until
 from numalloc_tools.observe.page import sees_all_processes
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
@@ -84,6 +85,7 @@ def test_refused_calls_are_shown_with_their_reason():
     assert seen == dict(zip(names[2], [2, 1234, 1, 0, 0]))
 
 
+@pytest.mark.full("a terminal, and twenty seconds of patience")
 @pytest.mark.parametrize(("width", "shown"), [(80, ["least", "most"]), (160, [f"node {node}" for node in range(8)])])
 def test_nodes_have_a_column_each_where_there_is_room(width, shown):
     nodes = {node: [node << 20, 10_000_000 * node, 1023 << 40] for node in range(8)}
@@ -104,29 +106,29 @@ def test_nodes_have_a_column_each_where_there_is_room(width, shown):
 def container() -> list[str]:
     """Words that run a command in a PID namespace of its own, with the same /dev/shm."""
     unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if subprocess.run([*unshare, "true"], capture_output=True).returncode:
+    if subprocess.run([*unshare, "true"], capture_output=True, timeout=LIMIT).returncode:
         pytest.skip("no PID namespace can be made here")
     return unshare
 
 
+@pytest.mark.full("writes the page of a process 1, whose name another suite has too")
 def test_page_of_a_process_in_a_container_has_the_number_that_it_has_there(container):
     waiting = subprocess.Popen([*container, "sleep", "60"])
     try:
-        while not (children := psutil.Process(waiting.pid).children()) or children[0].name() != "sleep":
-            time.sleep(0.05)
-        pid = children[0].pid
+        wait_until(lambda: children_named(waiting.pid, "sleep"))
+        [pid] = [one.pid for one in children_named(waiting.pid, "sleep")]
         with WrittenPage(1, start_of(pid)).written():
             assert stat(pid)["numalloc"]["nodes"][0]["small_live"] == 4096
     finally:
         waiting.kill()
-        waiting.wait()
+        waiting.wait(timeout=LIMIT)
 
 
 def test_container_leaves_pages_alone(container):
     """It cannot see that the process lives. Where it can be seen, so that no test beside this one takes the page away."""
     with program() as process, WrittenPage(process.pid, start_of(process.pid)).written() as page:
         shell = f'{COMMAND[0]} -c "{COMMAND[2]}" stat $$ --json'
-        done = subprocess.run([*container, "sh", "-c", f"{shell}; exit $?"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([*container, "sh", "-c", f"{shell}; exit $?"], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == 0, done.stderr
         assert page.path.exists()
 
@@ -160,6 +162,7 @@ def test_page_behind_a_link_or_of_another_user_is_ignored(tmp_path):
                 assert stat(process.pid)["numalloc"] is None
 
 
+@pytest.mark.full("a writer that is preempted in the middle is waited for only so long")
 def test_page_that_is_being_written_is_waited_for():
     with program() as process:
         page = WrittenPage(process.pid, start_of(process.pid))
@@ -172,7 +175,7 @@ def test_page_that_is_being_written_is_waited_for():
                     assert values["small_live"] == values["remote_frees"] == values["free_bytes"]
             finally:
                 writer.kill()
-                writer.communicate()
+                writer.communicate(timeout=LIMIT)
 
 
 # Writes the first record's figures one by one, all to the same value, with the sequence odd meanwhile.
@@ -206,7 +209,9 @@ while True:
 """
 
 
-def test_page_of_the_real_library_is_read_and_goes_with_the_program():
+@contextlib.contextmanager
+def allocating() -> Iterator[subprocess.Popen]:
+    """A program under the real library, which writes its page."""
     try:
         library = our_library(None)
     except Problem as problem:
@@ -215,29 +220,49 @@ def test_page_of_the_real_library_is_read_and_goes_with_the_program():
     process = subprocess.Popen([COMMAND[0], "-c", _ALLOCATING], stdout=subprocess.PIPE, env=environment)
     try:
         process.stdout.readline()
-        page = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}")
-        watched = numalloc("stat", process.pid, "--json", "--watch", "1", "--count", "2")
-        seen = json.loads(watched.stdout.splitlines()[1])
-        assert page.exists()
-        process.terminate()  # which it takes for its exit
-        process.wait(timeout=30)
-        assert not page.exists()
+        yield process
     finally:
         process.kill()
-        process.communicate()
-    assert seen["numalloc"]["process"]["nodes"] >= 1 and seen["numalloc"]["process"]["refused_discards_error"] == 0
-    nodes = seen["numalloc"]["nodes"]
-    assert sum(node["small_live"] for node in nodes) > 20000 * 3000
-    assert sum(node["big_bytes"] for node in nodes) >= 10 * MIB
-    assert max(seen["numalloc"]["classes"], key=lambda one: one["live"] * one["class_bytes"])["class_bytes"] in range(3000, 3600)
+        process.communicate(timeout=LIMIT)
+
+
+def test_page_of_the_real_library_is_read_and_goes_with_the_program():
+    found = []
+
+    def has_been_written() -> bool:
+        """The library writes its page about once a second."""
+        if library := stat(process.pid)["numalloc"]:
+            found.append(library)
+        return bool(library) and sum(node["big_bytes"] for node in library["nodes"]) >= 10 * MIB
+
+    with allocating() as process:
+        page = Path(f"/dev/shm/numalloc-{os.geteuid()}-{process.pid}")
+        wait_until(has_been_written)
+        assert page.exists()
+        process.terminate()  # which it takes for its exit
+        process.wait(timeout=LIMIT)
+        assert not page.exists()
+    library = found[-1]
+    assert library["process"]["nodes"] >= 1 and library["process"]["refused_discards_error"] == 0
+    assert sum(node["small_live"] for node in library["nodes"]) > 20000 * 3000
+    assert max(library["classes"], key=lambda one: one["live"] * one["class_bytes"])["class_bytes"] in range(3000, 3600)
+
+
+@pytest.mark.full("the library has to write its page within a second")
+def test_page_of_the_real_library_has_rates():
+    with allocating() as process:
+        watched = numalloc("stat", process.pid, "--json", "--watch", "1", "--count", "2")
+    seen = json.loads(watched.stdout.splitlines()[1])
     assert seen["numalloc"]["age_seconds"] < 5
     assert seen["rates"]["nodes"][0]["fetched_objects_per_second"] > 0
 
 
 def test_pages_of_processes_that_were_killed_are_removed_and_others_stay():
     with program() as process:
-        gone = WrittenPage(2147483646, 1)
-        living = WrittenPage(2147483645, start_of(process.pid))  # as a container's process looks that shares /dev/shm
+        # No kernel gives numbers as high, and no other suite takes the same.
+        gone = WrittenPage((1 << 30) + 2 * process.pid, 1)
+        # As a container's process looks that shares /dev/shm.
+        living = WrittenPage((1 << 30) + 2 * process.pid + 1, start_of(process.pid))
         with gone.written(), living.written():
             stat(process.pid)
             assert gone.path.exists() == (not sees_all_processes())

@@ -4,6 +4,7 @@ import os
 import subprocess
 
 import pytest
+from limits import LIMIT
 from observed import COMMAND
 
 CLOSED = "numalloc: output: Bad file descriptor\n"
@@ -12,7 +13,7 @@ CLOSED = "numalloc: output: Bad file descriptor\n"
 def shell(words: str, *arguments: str) -> subprocess.CompletedProcess:
     """The command as "$@" in the words of a shell."""
     return subprocess.run(
-        ["bash", "-c", words, "bash", *COMMAND, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
+        ["bash", "-c", words, "bash", *COMMAND, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT
     )
 
 

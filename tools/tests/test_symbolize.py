@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.preload import our_library
 
 SOURCE = """#include <stdlib.h>
@@ -19,7 +20,7 @@ int main(void) { char* p = made_here(); freed_here(p); __asm__ volatile("" : "+r
 
 def numalloc(*words: str, text: str = "") -> subprocess.CompletedProcess:
     command = [sys.executable, "-c", "from numalloc_tools.cli import main; main()", *words]
-    return subprocess.run(command, input=text, capture_output=True, text=True)
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +28,16 @@ def report(tmp_path_factory) -> str:
     compiler = shutil.which("g++") or pytest.skip("no g++ here")
     folder = tmp_path_factory.mktemp("guarded")
     (folder / "used.cpp").write_text(SOURCE)
-    subprocess.run([compiler, "-g", "-O1", "-fno-builtin", "-fno-optimize-sibling-calls", "used.cpp", "-o", "used"], cwd=folder, check=True)
+    subprocess.run(
+        [compiler, "-g", "-O1", "-fno-builtin", "-fno-optimize-sibling-calls", "used.cpp", "-o", "used"],
+        cwd=folder,
+        check=True,
+        timeout=LIMIT,
+    )
     # A program in C has libgcc's unwinder only if somebody preloads it; g++ leaves it out of one that needs nothing of it.
     preload = f"{our_library(None)} libgcc_s.so.1"
     env = os.environ | {"LD_PRELOAD": preload, "NUMALLOC_GUARDED": "1"}
-    done = subprocess.run([folder / "used"], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([folder / "used"], env=env, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == -11, done
     return done.stderr
 

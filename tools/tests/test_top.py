@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+from limits import LIMIT
 from numalloc_tools.observe import top_view
 from numalloc_tools.observe.model import Memory, Moment, NodeMemory
 from observed import COMMAND, WrittenPage, numalloc, program, start_of
@@ -35,6 +36,7 @@ def opened():
         terminal.close()
 
 
+@pytest.mark.full("a terminal, and twenty seconds of patience")
 def test_view_refreshes_and_q_ends_it(opened, two_programs):
     terminal = opened("--interval", "0.3", *two_programs)
     first = terminal.wait_for("2 processes by memory")
@@ -48,6 +50,7 @@ def test_view_refreshes_and_q_ends_it(opened, two_programs):
     assert terminal.in_order
 
 
+@pytest.mark.full("a terminal, and twenty seconds of patience")
 def test_view_is_in_no_order_while_it_runs(opened, two_programs):
     """What the other tests hold to be in order could otherwise be a terminal that never was touched."""
     terminal = opened(*two_programs)
@@ -55,6 +58,7 @@ def test_view_is_in_no_order_while_it_runs(opened, two_programs):
     assert not terminal.in_order
 
 
+@pytest.mark.full("a terminal, and twenty seconds of patience")
 def test_interrupt_leaves_the_terminal_in_order(opened, two_programs):
     terminal = opened(*two_programs)
     terminal.wait_for("2 processes")
@@ -64,6 +68,7 @@ def test_interrupt_leaves_the_terminal_in_order(opened, two_programs):
     assert "Traceback" not in terminal.said
 
 
+@pytest.mark.full("a terminal, and twenty seconds of patience")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signal_leaves_the_terminal_in_order(opened, two_programs, number):
     terminal = opened(*two_programs)
@@ -73,6 +78,7 @@ def test_signal_leaves_the_terminal_in_order(opened, two_programs, number):
     assert terminal.in_order
 
 
+@pytest.mark.full("a terminal, and twenty seconds of patience")
 def test_suspended_it_gives_the_terminal_back_and_goes_on_when_continued(opened, two_programs):
     terminal = opened("--interval", "0.3", *two_programs)
     terminal.wait_for("2 processes")
@@ -95,6 +101,7 @@ def state_of(pid: int) -> str:
     return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
 
 
+@pytest.mark.full("a terminal, and twenty seconds of patience")
 def test_keys_sort(opened, two_programs):
     large, small = two_programs
     terminal = opened("--interval", "30", large, small)
@@ -110,6 +117,7 @@ def test_keys_sort(opened, two_programs):
     assert terminal.ended() == 0
 
 
+@pytest.mark.full("a terminal, and twenty seconds of patience")
 def test_view_fits_a_small_terminal(opened, two_programs):
     terminal = opened("--interval", "0.3", *two_programs, rows=5, columns=60)
     terminal.wait_for("2 processes")
@@ -120,17 +128,19 @@ def test_view_fits_a_small_terminal(opened, two_programs):
     assert terminal.ended() == 0
 
 
+@pytest.mark.full("a terminal, and twenty seconds of patience")
 def test_single_process_is_shown_in_full(opened):
     with program(8) as process, WrittenPage(process.pid, start_of(process.pid)).written():
         terminal = opened("--interval", "0.3", process.pid, rows=60)
         terminal.wait_for("remote frees")
         terminal.wait_for("size classes")
         process.kill()
-        process.wait()
+        process.wait(timeout=LIMIT)
         assert terminal.ended() == 0
     assert terminal.in_order
 
 
+@pytest.mark.full("a terminal, and twenty seconds of patience")
 def test_it_ends_when_the_processes_have_ended(opened):
     with program() as process:
         terminal = opened("--interval", "0.2", process.pid)
@@ -161,10 +171,11 @@ def test_json_has_every_process_and_rates_from_the_second_look_on(two_programs):
     assert second["time"] > first["time"]
 
 
+@pytest.mark.full("looks at every process of the machine")
 def test_own_processes_without_a_choice_and_not_itself():
     with program(100) as process:
         looking = subprocess.Popen([*COMMAND, "top", "--json", "--count", "1"], stdout=subprocess.PIPE, text=True)
-        found = json.loads(looking.communicate(timeout=60)[0])["processes"]
+        found = json.loads(looking.communicate(timeout=LIMIT)[0])["processes"]
     pids = [one["pid"] for one in found]
     assert process.pid in pids and looking.pid not in pids
     assert len(pids) <= 40
@@ -173,16 +184,16 @@ def test_own_processes_without_a_choice_and_not_itself():
 
 
 def test_processes_by_name(tmp_path):
-    named = tmp_path / "a-name-of-its-own-that-is-long"
+    named = tmp_path / f"{os.getpid()}-a-name-of-its-own"
     named.symlink_to(os.path.realpath("/bin/sleep"))
-    process = subprocess.Popen([str(named), "60"])
+    process = subprocess.Popen([str(named), str(2 * LIMIT)])
     try:
-        for wanted in (named.name, "a-name-of-its-o", "a-name*"):
+        for wanted in (named.name, named.name[:15], f"{os.getpid()}-a-name*"):
             done = numalloc("top", "--name", wanted, "--json", "--count", "1")
             assert [one["pid"] for one in json.loads(done.stdout)["processes"]] == [process.pid], wanted
     finally:
         process.kill()
-        process.wait()
+        process.wait(timeout=LIMIT)
 
 
 @pytest.mark.parametrize(

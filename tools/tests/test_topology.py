@@ -11,13 +11,16 @@ from xml.etree import ElementTree
 
 import made_up_machines as made_up
 import pytest
+from limits import LIMIT
 from numalloc_tools.machine.lists import numbers, ranges
 
 NUMALLOC = [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
 
 
 def numalloc(*arguments: object, around: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run([*around, *NUMALLOC, *map(str, arguments)], env=os.environ | environment, capture_output=True, text=True)
+    return subprocess.run(
+        [*around, *NUMALLOC, *map(str, arguments)], env=os.environ | environment, capture_output=True, text=True, timeout=LIMIT
+    )
 
 
 def topology(*arguments: object, **options) -> dict:

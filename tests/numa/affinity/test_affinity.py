@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import passed
+from jobs import passed
 from numalloc_tools.lab import batch, programs
 from numalloc_tools.lab.run_command import build_machine
 

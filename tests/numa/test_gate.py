@@ -1,0 +1,70 @@
+"""The core promise on eight nodes, in one virtual machine: threads are placed as the paper says, memory is where the program
+says, and no page is remote. It is all of tests/numa that every change has to pass; the rest runs with --full.
+
+Nothing here depends on time: the emulator may be slow. It needs a kernel in the cache:
+
+    python -m numalloc_tools.lab.fetch
+"""
+
+import pytest
+from jobs import Jobs, passed
+from numalloc_tools.lab import batch, kernel
+from numalloc_tools.lab.scenarios import Switches, cell
+from placed import Nodes, threads
+from places import EVERYWHERE
+from proof import SMOKE, check
+
+COUNT = 8
+CPUS = 2  # of each node
+NODES = Nodes(dict.fromkeys(range(COUNT), CPUS))
+JOBS = Jobs(nodes=COUNT)
+KERNEL = Switches("madvise", False)
+THREADS = COUNT * CPUS
+
+JOBS.add("interleave", "placement", 2 * THREADS)
+JOBS.add("saturate", "placement", THREADS, options={"binding": "saturate"})
+JOBS.add("saturate-over", "placement", 2 * THREADS, options={"binding": "saturate"})
+JOBS.add("none", "placement", 6, options={"binding": "none"})
+JOBS.add("confined", "placement", 8, around=["numactl", "--cpunodebind=1,4"])
+for name, words in EVERYWHERE.items():
+    JOBS.add(name, *words)
+for scenario in SMOKE:
+    JOBS.add_scenario(scenario)
+
+
+@pytest.fixture(scope="module")
+def report(library) -> batch.Report:
+    booted = kernel.kept()
+    if booted is None:
+        pytest.fail("no kernel is in the cache; fetch it with python -m numalloc_tools.lab.fetch (XDG_CACHE_HOME names the cache)")
+    return JOBS.run(library, thp=KERNEL.thp, autonuma=KERNEL.autonuma, kernel_image=booted)
+
+
+def test_interleave_goes_round_the_nodes(report):
+    NODES.check_interleaved(threads(report, "interleave"))
+
+
+@pytest.mark.parametrize("name", ["saturate", "saturate-over"])
+def test_saturate_fills_a_node_before_the_next(report, name):
+    """Main takes a CPU of its node, so the first thread is on the same node. Where main itself was seen says nothing: it is
+    bound to no node, and the kernel may have moved it."""
+    nodes = NODES.of_bound(threads(report, name))
+    NODES.check_saturated([nodes[0], *nodes])
+
+
+def test_none_leaves_threads_alone(report):
+    NODES.check_left_alone(threads(report, "none"))
+
+
+def test_numactl_confines_binding(report):
+    assert NODES.of_bound(threads(report, "confined"))[:4] in ([1, 4, 1, 4], [4, 1, 4, 1])
+
+
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_memory_is_where_the_program_says(report, name):
+    passed(report, name)
+
+
+@pytest.mark.parametrize("scenario", SMOKE, ids=lambda one: one.name)
+def test_no_page_is_remote(report, scenario):
+    check(cell(scenario, KERNEL, "numalloc", report.results.get(scenario.name)), COUNT, report.findings)
