@@ -196,7 +196,7 @@ TEST(Aligned, ManyAtOnceDoNotOverlap) {
     }
 }
 
-TEST(Aligned, SmallRequestsOfLargeAlignmentDoNotEatMemory) {
+TEST(Aligned, small_requests_of_large_alignment_in_resident_memory) {
     // 1,000 blocks of 64 bytes at an alignment of 16 pages need 16,000 pages of addresses, not of memory.
     const long page = sysconf(_SC_PAGESIZE);
     const long before = testing_support::resident_kib();

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 
 LIVE = 5000 * 5000 + (20 << 20)
 
-run = subprocess.run(sys.argv[1:], capture_output=True, text=True, timeout=60)
+run = subprocess.run(sys.argv[1:], capture_output=True, text=True, timeout=300)
 assert run.returncode == 0, (run.returncode, run.stderr)
 
 root = ElementTree.fromstring(run.stdout)

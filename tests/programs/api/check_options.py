@@ -73,7 +73,7 @@ failures = []
 
 def run(**settings):
     environment = {**os.environ, **settings}
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     if result.returncode != 0 or result.stdout != "done\n":
         failures.append(f"{settings}: status {result.returncode}, stdout {result.stdout!r}")
     return result.stderr

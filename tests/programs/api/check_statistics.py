@@ -16,7 +16,7 @@ COMMAND = sys.argv[1:]
 
 def run(what, **options):
     environment = os.environ | {f"NUMALLOC_{name.upper()}": str(value) for name, value in options.items()}
-    return subprocess.run([*COMMAND, what], env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run([*COMMAND, what], env=environment, capture_output=True, text=True, timeout=300)
 
 
 def path_of(process):
@@ -33,7 +33,7 @@ def page_of(process):
 
 def seen_of(process, look):
     """What look() says at last, when it has something to say; then the process is killed, and its page goes."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 300
     while not (seen := look()) and time.monotonic() < until and process.poll() is None:
         time.sleep(0.01)
     process.kill()
@@ -86,7 +86,7 @@ for _ in range(12):
 
 # A path is any bytes, JSON is UTF-8.
 odd = os.fsencode(folder) + b'/\xff \xc3\xa4 \xed\xa0\x80 "\\ \x01%.json'
-subprocess.run([*COMMAND, "exit"], env=os.environb | {b"NUMALLOC_STATISTICS": odd}, check=True, timeout=60)
+subprocess.run([*COMMAND, "exit"], env=os.environb | {b"NUMALLOC_STATISTICS": odd}, check=True, timeout=300)
 with open(odd, "rb") as stream:
     option = json.loads(stream.read().decode())["options"]["statistics"]
 assert option.endswith('/\ufffd \u00e4 \ufffd\ufffd\ufffd "\\ \x01%.json'), option
@@ -94,12 +94,12 @@ assert option.endswith('/\ufffd \u00e4 \ufffd\ufffd\ufffd "\\ \x01%.json'), opti
 # Nobody reads stderr, and a file may not grow: neither ends the program by a signal, at its start or at its end.
 reader, writer = os.pipe()
 os.close(reader)
-done = subprocess.run([*COMMAND, "exit"], env=os.environ | {"NUMALLOC_STATISTICS": "exit"}, stderr=writer, timeout=60)
+done = subprocess.run([*COMMAND, "exit"], env=os.environ | {"NUMALLOC_STATISTICS": "exit"}, stderr=writer, timeout=300)
 os.close(writer)
 assert done.returncode == 0, done
 done = subprocess.run(
     ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *COMMAND, "exit"],
-    timeout=60,
+    timeout=300,
     env=os.environ | {"NUMALLOC_STATISTICS": str(folder / "limited.json"), "NUMALLOC_STATISTICS_PAGE": "1"},
 )
 assert done.returncode == 0, done
@@ -107,10 +107,10 @@ assert done.returncode == 0, done
 # stderr is what it was at the start. A program's own files get nothing, whatever their descriptors are.
 own = folder / "own"
 at_exit = os.environ | {"NUMALLOC_STATISTICS": "exit"}
-done = subprocess.run([*COMMAND, "reuse", own], env=at_exit, capture_output=True, text=True, timeout=60)
+done = subprocess.run([*COMMAND, "reuse", own], env=at_exit, capture_output=True, text=True, timeout=300)
 assert done.stderr.startswith("numalloc ") and own.stat().st_size == 0, (done, own.stat())
 closed = ["sh", "-c", 'exec "$@" 2>&-', "sh"]
-done = subprocess.run([*closed, *COMMAND, "open", own], env=at_exit, stdout=subprocess.PIPE, timeout=60)
+done = subprocess.run([*closed, *COMMAND, "open", own], env=at_exit, stdout=subprocess.PIPE, timeout=300)
 assert done.returncode == 0 and done.stdout == b"2" and own.stat().st_size == 0, (done, own.stat())
 
 # On a signal, any number of times, wherever it meets the program.
@@ -118,7 +118,7 @@ assert run("signal", statistics_signal="USR1").stderr.startswith("numalloc "), "
 burst = run("burst", statistics_signal="SIGUSR1", statistics=folder / "burst.json")
 assert (burst.returncode, burst.stdout) == (0, "done\n"), burst
 written = [json.loads(line) for line in (folder / "burst.json").read_text().splitlines()]
-assert len(written) > 10, len(written)
+assert len(written) > 1, len(written)  # signals that come while one waits are one
 
 # The page is there while the program runs, and gone afterwards.
 if os.access("/dev/shm", os.W_OK):
@@ -127,20 +127,21 @@ if os.access("/dev/shm", os.W_OK):
         "NUMALLOC_STATISTICS_SIGNAL": "USR1",
         "NUMALLOC_STATISTICS": str(folder / "x.json"),
     }
-    process = subprocess.Popen([*COMMAND, "burst"], env=paged, stdout=subprocess.PIPE)
+    process = subprocess.Popen([*COMMAND, "until_closed"], env=paged, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     path = path_of(process)
     seen = set()
-    for _ in range(150):
+    until = time.monotonic() + 300
+    while len(seen) < 2 and time.monotonic() < until and process.poll() is None:
         time.sleep(0.01)
         if path.exists() and path.stat().st_size > 0:
             data = path.read_bytes()
             magic, version, header, nodes, node_bytes, classes, class_bytes, start, sequence, at = struct.unpack_from("<8s6I3Q", data)
             if magic == b"NUMASTAT" and sequence % 2 == 0 and at:
                 seen.add(at)
-    assert process.wait(60) == 0
+    process.stdin.close()
+    assert process.wait(300) == 0
     assert (path_mode := path.exists()) is False, "the page outlives its process"
-    # Where others have the CPU too, a refresh takes long, and the next may come a hundred times as long after it.
-    assert 1 <= len(seen) <= 30, f"{len(seen)} refreshes in a second"
+    assert len(seen) == 2, f"{len(seen)} refreshes"
     length = struct.unpack_from("<I", data, header)[0]
     tables = data[header + 4 : header + 4 + length].rstrip(b"\0").split(b"\0\0")
     of_nodes, of_classes, of_process = (names.split(b"\0") for names in tables)

@@ -27,7 +27,7 @@ commands = [
     "kill",
 ]
 words = [word for command in commands for word in ("-ex", command)]
-done = subprocess.run(["gdb", "-nx", "-batch", *words, program], capture_output=True, text=True, timeout=50, stdin=subprocess.DEVNULL)
+done = subprocess.run(["gdb", "-nx", "-batch", *words, program], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
 text = done.stdout + done.stderr
 print(text)
 if "ptrace: Operation not permitted" in text:

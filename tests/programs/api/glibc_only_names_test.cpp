@@ -21,7 +21,7 @@ TEST(Cfree, Frees) {
     SKIP_ON_GLIBC();
     auto cfree = find<void (*)(void*)>("cfree");
     ASSERT_NE(cfree, nullptr);
-    const long before = testing_support::resident_kib();
+    const std::size_t before = testing_support::bytes_in_use();
     for (int i = 0; i < 10000; ++i) {
         void* p = malloc(50000);
         std::memset(p, 1, 50000);
@@ -30,14 +30,14 @@ TEST(Cfree, Frees) {
         ASSERT_EQ(errno, 3);
     }
     cfree(nullptr);
-    EXPECT_LT(testing_support::resident_kib() - before, 32 * 1024);
+    EXPECT_LT(testing_support::bytes_in_use(), before + (32 << 20));
 }
 
 TEST(FreeSized, FreesWhatMallocCallocAndReallocGave) {
     SKIP_ON_GLIBC();
     auto free_sized = find<void (*)(void*, std::size_t)>("free_sized");
     ASSERT_NE(free_sized, nullptr);
-    const long before = testing_support::resident_kib();
+    const std::size_t before = testing_support::bytes_in_use();
     for (std::size_t size = 0; size < 3000000; size = size * 5 / 4 + 1) {
         for (int i = 0; i < 20; ++i) {
             void* p = malloc(size);
@@ -51,14 +51,14 @@ TEST(FreeSized, FreesWhatMallocCallocAndReallocGave) {
     }
     free_sized(nullptr, 0);
     free_sized(nullptr, 100);
-    EXPECT_LT(testing_support::resident_kib() - before, 64 * 1024);
+    EXPECT_LT(testing_support::bytes_in_use(), before + (64 << 20));
 }
 
 TEST(FreeAlignedSized, FreesWhatAlignedAllocGave) {
     SKIP_ON_GLIBC();
     auto free_aligned_sized = find<void (*)(void*, std::size_t, std::size_t)>("free_aligned_sized");
     ASSERT_NE(free_aligned_sized, nullptr);
-    const long before = testing_support::resident_kib();
+    const std::size_t before = testing_support::bytes_in_use();
     for (std::size_t alignment = 8; alignment <= (1 << 22); alignment *= 2) {
         for (std::size_t size : {std::size_t{1}, alignment, 3 * alignment}) {
             for (int i = 0; i < 4; ++i) {
@@ -72,7 +72,7 @@ TEST(FreeAlignedSized, FreesWhatAlignedAllocGave) {
         }
     }
     free_aligned_sized(nullptr, 64, 64);
-    EXPECT_LT(testing_support::resident_kib() - before, 128 * 1024);
+    EXPECT_LT(testing_support::bytes_in_use(), before + (128 << 20));
 }
 
 TEST(Names, AllComeFromTheLibrary) {

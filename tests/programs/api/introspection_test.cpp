@@ -57,7 +57,7 @@ TEST(Mallinfo, AgreesWithMallinfo2InAnInt) {
 }
 #pragma GCC diagnostic pop
 
-TEST(MallocTrim, ReturnsWhatCanBeReturned) {
+TEST(MallocTrim, returns_what_can_be_in_resident_memory) {
     malloc_trim(0);
     const long before = testing_support::resident_kib();
     for (std::size_t each : {std::size_t{64}, std::size_t{3000}, std::size_t{200000}, 4 * mib}) {

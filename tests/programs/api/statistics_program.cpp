@@ -1,11 +1,12 @@
 // Takes part in check_statistics.py: allocates, and does as it is told.
-//   statistics_program exit | _exit | abort | fork | signal | burst | locked | exec | failed_exec | exit_in_handler | reuse FILE
-//                      | open FILE
+//   statistics_program exit | _exit | abort | fork | signal | burst | until_closed | locked | exec | failed_exec
+//                      | exit_in_handler | reuse FILE | open FILE
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -19,8 +20,9 @@ void allocate(int objects, std::size_t bytes) {
     for (int i = 0; i < objects; ++i) std::memset(std::malloc(bytes), 1, bytes);
 }
 
-// Signals meet a thread that is always somewhere in malloc or free.
-void burst(int seconds) {
+// Signals meet a thread that is always somewhere in malloc or free, until `over` says so.
+template <class Over>
+void burst(Over over) {
     std::thread sender([main = pthread_self()] {
         for (int i = 0; i < 300; ++i) {
             pthread_kill(main, SIGUSR1);
@@ -28,8 +30,7 @@ void burst(int seconds) {
         }
     });
     std::vector<void*> kept(4096);
-    const auto end = time(nullptr) + seconds;
-    for (unsigned x = 1; time(nullptr) < end;) {
+    for (unsigned x = 1; !over();) {
         for (int i = 0; i < 10000; ++i) {
             x = x * 1103515245 + 12345;
             void*& slot = kept[x >> 16 & 4095];
@@ -39,6 +40,22 @@ void burst(int seconds) {
     }
     sender.join();
     std::puts("done");
+}
+
+auto after(int seconds) {
+    return [end = time(nullptr) + seconds] { return time(nullptr) >= end; };
+}
+
+// Whoever started it closes its stdin.
+void burst_until_closed() {
+    std::atomic<bool> closed{false};
+    std::thread reader([&] {
+        char byte;
+        while (read(0, &byte, 1) > 0) {}
+        closed = true;
+    });
+    burst([&] { return closed.load(); });
+    reader.join();
 }
 
 // The handler meets malloc or free, for there is nothing else.
@@ -75,9 +92,10 @@ int main(int, char** argv) {
         execle("/bin/cat", "cat", nullptr, without_library);
     }
     if (std::strcmp(what, "failed_exec") == 0) execlp("no-such-program", "no-such-program", nullptr);
-    if (std::strcmp(what, "burst") == 0) burst(2);
+    if (std::strcmp(what, "burst") == 0) burst(after(2));
     // Until they are killed.
-    if (std::strcmp(what, "locked") == 0 || std::strcmp(what, "failed_exec") == 0) burst(60);
+    if (std::strcmp(what, "locked") == 0 || std::strcmp(what, "failed_exec") == 0) burst(after(600));
+    if (std::strcmp(what, "until_closed") == 0) burst_until_closed();
     if (std::strcmp(what, "exit_in_handler") == 0) exit_in_handler();
     if (std::strcmp(what, "reuse") == 0) reuse(argv[2]);
     if (std::strcmp(what, "open") == 0) std::printf("%d", open(argv[2], O_WRONLY | O_CREAT, 0666));

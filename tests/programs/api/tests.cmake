@@ -6,8 +6,10 @@ target_link_libraries(program_api PRIVATE GTest::gtest)
 # One process a suite: each starts from a fresh heap, and a crash names its suite.
 foreach(suite Malloc Calloc Free Libc Realloc Reallocarray PosixMemalign Aligned AlignedAlloc Memalign Valloc Pvalloc
         Cfree FreeSized FreeAlignedSized Names New Delete NewHandler Mallinfo2 Mallinfo MallocTrim Mallopt MallocInfo)
-    numalloc_test(api.${suite} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:program_api> --gtest_filter=${suite}.*)
+    numalloc_test(api.${suite} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:program_api> --gtest_filter=${suite}.*-*resident_memory*)
 endforeach()
+numalloc_test(api.resident programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:program_api> --gtest_filter=*resident_memory*)
+numalloc_full_only("resident memory" api.resident)
 
 # The interface of numalloc.h needs the library at link time too.
 if(TARGET numalloc_shared)
@@ -18,18 +20,23 @@ if(TARGET numalloc_shared)
     target_link_libraries(program_places PRIVATE numalloc_shared GTest::gtest)
     numalloc_program(program_places_static ${places})
     target_link_libraries(program_places_static PRIVATE numalloc_static GTest::gtest)
-    foreach(suite Nodes OnNode Psm ThreadPlacement Move Rehome Heaps Containers Ways/SparseCalloc Statistics Options Version
+    foreach(suite Nodes OnNode Psm ThreadPlacement Move Rehome Heaps Containers Statistics Options Version
             Where Blocks NodeSets)
-        numalloc_test(api.${suite} programs 120 $<TARGET_FILE:program_places> --gtest_filter=${suite}.*)
+        numalloc_test(api.${suite} programs 120 $<TARGET_FILE:program_places> --gtest_filter=${suite}.*-*resident_memory*)
         numalloc_test(api.${suite}.static programs 120
-            env NUMALLOC_TEST_ANY=1 $<TARGET_FILE:program_places_static> --gtest_filter=${suite}.*)
+            env NUMALLOC_TEST_ANY=1 $<TARGET_FILE:program_places_static> --gtest_filter=${suite}.*-*resident_memory*)
+    endforeach()
+    foreach(kind places places_static)
+        numalloc_test(api.resident_${kind} programs 120
+            env NUMALLOC_TEST_ANY=1 $<TARGET_FILE:program_${kind}> --gtest_filter=*resident_memory*:Ways/SparseCalloc*)
+        numalloc_full_only("resident memory" api.resident_${kind})
     endforeach()
 endif()
 
 # Each object of the hardened library is 16 bytes shorter, what is in quarantine counts as in use, and a big object's memory goes
 # back at its free: no exact figures there.
 if(TARGET numalloc_hardened AND NOT NUMALLOC_CHECKS)
-    set(exact Blocks.are_resized*:Move.only_big*:Statistics.*:Options.May*:Options.PurgeDelayTakesEffect:Mallinfo*)
+    set(exact Blocks.are_resized*:Move.only_big*:Statistics.*:Options.May*:Options.PurgeDelayTakesEffect:Mallinfo*:*resident_memory*:Ways/SparseCalloc*)
     foreach(program api places)
         numalloc_test(api.hardened_${program} programs 120 ${PRELOAD} $<TARGET_FILE:numalloc_hardened>
             env NUMALLOC_TEST_ANY=1 $<TARGET_FILE:program_${program}> --gtest_filter=-${exact})
@@ -38,7 +45,7 @@ endif()
 
 # errno must survive returns to the system on every free, too.
 numalloc_test(api.Free.purge_at_once programs 300
-    ${PRELOAD} ${LIBRARY} env NUMALLOC_PURGE_DELAY=0 $<TARGET_FILE:program_api> --gtest_filter=Free.*:Calloc.*:Realloc.*)
+    ${PRELOAD} ${LIBRARY} env NUMALLOC_PURGE_DELAY=0 $<TARGET_FILE:program_api> --gtest_filter=Free.*:Calloc.*:Realloc.*-*resident_memory*)
 
 numalloc_program(print_introspection api/print_introspection.cpp)
 numalloc_test(api.introspection_text programs 60
@@ -70,8 +77,11 @@ endif()
 numalloc_program(huge_pages api/huge_pages.cpp)
 if(NOT LIBRARY STREQUAL "none")
     numalloc_test(api.huge_pages programs 60 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:huge_pages> auto)
+    # The library asks for huge pages where the processor's time for a first touch says that they pay.
+    numalloc_full_only("processor time of a first touch" api.huge_pages)
     foreach(thp system auto on off)
         numalloc_test(api.huge_pages_${thp} programs 60 ${PRELOAD} ${LIBRARY} env NUMALLOC_THP=${thp} $<TARGET_FILE:huge_pages> ${thp})
+        numalloc_full_only("processor time of a first touch" api.huge_pages_${thp})
     endforeach()
 endif()
 

@@ -262,7 +262,7 @@ int main(int argc, char** argv) {
     } else if (std::strcmp(argv[1], "--malloc") == 0) {
         std::puts(testing_support::malloc_file());
     } else {
-        alarm(10);  // a broken list may be a ring
+        alarm(200);  // a broken list may be a ring
         const Bug& bug = chosen(table, argv[1]);
         set_scene(chosen(sizes, argc > 2 ? argv[2] : "").value, chosen(heats, argc > 3 ? argv[3] : "").value);
         bug.run();

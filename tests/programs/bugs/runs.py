@@ -56,12 +56,12 @@ def verdict(status: int, output: str, errors: str) -> tuple[str, str]:
 
 
 def run_one(program: Path, env: dict[str, str], bug: str, size: str, heat: str) -> Run:
-    done = subprocess.run([program, bug, size, heat], env=env, capture_output=True, text=True, errors="replace", timeout=120)
+    done = subprocess.run([program, bug, size, heat], env=env, capture_output=True, text=True, errors="replace", timeout=300)
     return Run(bug, size, heat, *verdict(done.returncode, done.stdout, done.stderr))
 
 
 def names(program: Path) -> list[str]:
-    listed = subprocess.run([program], capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    listed = subprocess.run([program], capture_output=True, text=True, check=True, timeout=300).stdout.split()
     return [name for name in listed if name != CONTROL]
 
 
@@ -79,7 +79,7 @@ def run_all(program: Path, library: Path | None, sizes: tuple[str, ...] = SIZES,
 
 def require(program: Path, library: Path | None) -> None:
     """Ends with a line where malloc is not the library's: the runs would prove nothing."""
-    done = subprocess.run([program, "--malloc"], env=environment(library), capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([program, "--malloc"], env=environment(library), capture_output=True, text=True, check=True, timeout=300)
     found = Path(done.stdout.strip())
     if library and found.resolve() != library.resolve():
         raise SystemExit(f"malloc is {found}, not {library}: accepted is a library that can be preloaded")

@@ -1,12 +1,14 @@
 # How often threads of one node meet, in the build of the library that counts it.
 if(TARGET numalloc_counted AND NOT NUMALLOC_CHECKS)
     numalloc_program(contention contention/contention.cpp)
+    set_target_properties(contention PROPERTIES EXCLUDE_FROM_ALL ON)  # the library is compiled for it once more
     add_dependencies(contention numalloc_counted)
     function(numalloc_contention work)
         foreach(threads ${ARGN})
             numalloc_test(contention.${work}_${threads} programs 120 ${PRELOAD} $<TARGET_FILE:numalloc_counted> $<TARGET_FILE:contention> ${work} ${threads})
             # Other programs' work decides which threads meet.
             set_tests_properties(contention.${work}_${threads} PROPERTIES RUN_SERIAL TRUE)
+            numalloc_full_only("which threads meet" contention.${work}_${threads})
         endforeach()
     endfunction()
     numalloc_contention(own 2 16 64 256 512)

@@ -1,4 +1,4 @@
-# Figures with bounds. They take the machine as it is, but not beside each other.
+# Figures with bounds. They take the machine as it is, but not beside each other: --full only, but for counts of instructions.
 numalloc_program(memory_returns figures/memory_returns.cpp)
 numalloc_test(figures.memory_returns programs 300 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:memory_returns>)
 set_tests_properties(figures.memory_returns PROPERTIES RUN_SERIAL ON)
@@ -38,3 +38,5 @@ if(NOT NUMALLOC_CHECKS)
             ${CMAKE_CURRENT_SOURCE_DIR}/figures/counts.json)
     endif()
 endif()
+numalloc_full_only("resident memory, page faults, time" figures.memory_returns figures.phases_1 figures.phases_4
+    figures.python_phases_none figures.python_phases_some figures.startup figures.counts)

@@ -43,7 +43,7 @@ def profiles_of(arguments, folder, sample, end=None, pattern="%p.pb"):
     if end:
         expect(process.stdout.readline() == "ready\n", "the program did not get ready")
         process.send_signal(end)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     expect(process.returncode == (-end if end else 0), f"{arguments}: status {process.returncode}: {err}")
     expect(err == "", f"{arguments}: stderr: {err}")
     expect(out == ("" if end or arguments == ["abort"] else "done\n"), f"{arguments}: stdout {out!r}")
@@ -55,11 +55,11 @@ def profiles_of(arguments, folder, sample, end=None, pattern="%p.pb"):
 
 
 def near(seen, objects, size, sample, text):
-    """Within five deviations of what is right; `sample` 1 is exact."""
+    """Within eight deviations of what is right, which a right library misses once in 10^14; `sample` 1 is exact."""
     if sample == 1:
         return expect(seen == objects * size, f"{text}: {seen} bytes instead of {objects} x {size}")
     chance = 1 - math.exp(-size / sample)
-    bound = 5 * size * math.sqrt(objects * (1 - chance) / chance)
+    bound = 8 * size * math.sqrt(objects * (1 - chance) / chance)
     expect(abs(seen - objects * size) <= bound, f"{text}: {seen} bytes instead of {objects} x {size} within {bound:.0f}")
 
 

@@ -43,7 +43,7 @@ def run(*command, preload="", status=None) -> str:
         [str(word) for word in command],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         env=environment if preload or status is not None else None,
     )
     if status is None and done.returncode != 0:

@@ -120,7 +120,7 @@ void all(int rounds) {
 
 int main() {
     testing_support::require_library();
-    alarm(110);
+    alarm(550);
     all(3);   // before there is any thread
     std::thread busy[2] = {std::thread(allocate_meanwhile), std::thread(allocate_meanwhile)};
     std::thread others[3] = {std::thread(all, 12), std::thread(all, 12), std::thread(all, 12)};

@@ -79,7 +79,7 @@ static void allocate_in_handler(void) { free(malloc(500000)); }
 
 int main(int argc, char** argv) {
     const int waiting = argc > 1 && strcmp(argv[1], "waiting") == 0;
-    alarm(100);
+    alarm(550);
     parent = getpid();
     free(malloc(10));
     CHECK(pthread_atfork(allocate_in_handler, allocate_in_handler, allocate_in_handler) == 0);
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
         const pid_t pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
-            alarm(30);
+            alarm(300);
             CHECK(calls_of(2) == 1);
             run_thread();
             _exit(0);

@@ -55,7 +55,7 @@ void churn(std::uint64_t seed) {
 }
 
 [[noreturn]] void child(std::uint64_t seed, int depth) {
-    alarm(60);   // nothing is left behind, even if the parent dies
+    alarm(600);   // nothing is left behind, even if the parent dies
     Random random(seed);
     work(seed, 300);
     // What the parent's threads owned can be freed and reused.
@@ -85,7 +85,7 @@ bool wait_for(pid_t pid, int* status) {
     const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (fd >= 0) {
         pollfd event{fd, POLLIN, 0};
-        const int ready = poll(&event, 1, 20000);
+        const int ready = poll(&event, 1, 600000);
         close(fd);
         if (ready == 0) return false;
     }

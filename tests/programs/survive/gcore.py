@@ -14,7 +14,7 @@ def core_bytes(environment):
         with subprocess.Popen([program], env=os.environ | environment, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout.readline() == "ready\n"
             core = os.path.join(folder, "core")
-            made = subprocess.run(["gcore", "-o", core, str(child.pid)], capture_output=True, text=True, timeout=100)
+            made = subprocess.run(["gcore", "-o", core, str(child.pid)], capture_output=True, text=True, timeout=300)
             child.kill()
             if "ptrace" in made.stderr and "not permitted" in made.stderr:
                 print("skipped: no process may be traced here")

@@ -32,7 +32,7 @@ def run(call, when, log, library=library):
         command += ["-E", f"LD_PRELOAD={library}"]
     else:
         command += ["-E", "NUMALLOC_TEST_ANY=1"]
-    return subprocess.run(command + [program], capture_output=True, text=True, timeout=60)
+    return subprocess.run(command + [program], capture_output=True, text=True, timeout=300)
 
 
 def was_loader(result, call, step, suffix, log):
@@ -50,7 +50,7 @@ def control():
     command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=none"]
     if library != "none":
         command += ["-E", f"LD_PRELOAD={library}"]
-    result = subprocess.run(command + [program, "strict"], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command + [program, "strict"], capture_output=True, text=True, timeout=300)
     assert result.returncode == 0 and result.stdout == "done\n", result
 
 

@@ -18,7 +18,7 @@ def run(row, mib, when, environment):
             resource.setrlimit(resource.RLIMIT_AS, (mib * MIB, mib * MIB))
 
     result = subprocess.run(
-        [program, row, str(mib), when], env=os.environ | environment, preexec_fn=limit, capture_output=True, text=True, timeout=120
+        [program, row, str(mib), when], env=os.environ | environment, preexec_fn=limit, capture_output=True, text=True, timeout=300
     )
     assert result.returncode == 0, (row, mib, when, environment, result)
     assert not result.stderr, result.stderr

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 command = sys.argv[1:]
-names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout.split()
 assert len(names) > 25, names
 # What must be said of each, beside call and address.
 MEANINGS = {
@@ -19,7 +19,7 @@ MEANINGS = {
 AT_ONCE = ("double", "damage", "free_")
 failures = []
 for name in names:
-    run = subprocess.run(command + [name], capture_output=True, text=True, timeout=60)
+    run = subprocess.run(command + [name], capture_output=True, text=True, timeout=300)
     announced = run.stdout.splitlines()[0] if run.stdout else ""
     call, _, address = announced.rpartition(" ")
     lines = run.stderr.splitlines()

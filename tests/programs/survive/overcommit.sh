@@ -13,4 +13,4 @@ trap restore EXIT
 trap 'exit 1' INT TERM HUP
 { echo 95 > $ratio && echo 2 > $mode; } 2>/dev/null || { echo "skipped: $mode cannot be set here"; exit 77; }
 [ "$(cat $mode)" = 2 ] || { echo "skipped: $mode did not take"; exit 77; }
-timeout 60 "$@"
+timeout 600 "$@"

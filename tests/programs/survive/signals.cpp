@@ -102,7 +102,7 @@ int main() {
     testing_support::require_library();
     wanted_strikes = testing_support::number_from_environment("NUMALLOC_TEST_STRIKES", 5000);
     wanted_jumps = wanted_strikes / 100;
-    alarm(static_cast<unsigned>(testing_support::number_from_environment("NUMALLOC_TEST_SECONDS", 100)));
+    alarm(static_cast<unsigned>(testing_support::number_from_environment("NUMALLOC_TEST_SECONDS", 550)));
     struct sigaction action{};
     action.sa_handler = handler;
     action.sa_flags = SA_RESTART;

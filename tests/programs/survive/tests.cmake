@@ -16,14 +16,17 @@ function(survive_expect name seconds text source)
 endfunction()
 
 survive_expect(first_and_last 60 "every stage ran" survive/first_and_last.cpp)
-survive_test(fork_storm 600 survive/fork_storm.cpp)
+survive_test(fork_storm 1200 survive/fork_storm.cpp)
+numalloc_test(survive.fork_storm_short survive 1200 ${PRELOAD} ${LIBRARY} env NUMALLOC_TEST_FORKS=200 $<TARGET_FILE:survive_fork_storm>)
+numalloc_full_only("its length" survive.fork_storm)
 survive_test(fork_costs 60 survive/fork_costs.cpp)
+numalloc_full_only("resident memory, page faults" survive.fork_costs)
 survive_expect(children 120 "all children did what they should" survive/children.cpp)
 survive_test(many_mappings 120 survive/many_mappings.cpp)
 survive_test(signals 120 survive/signals.cpp)
 # The registers are x86-64's. As users run it: no assertion between.
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT NUMALLOC_CHECKS AND NOT NUMALLOC_SANITIZER)
-    survive_test(stepped 300 survive/stepped.cpp)
+    survive_test(stepped 1200 survive/stepped.cpp)
 endif()
 survive_expect(small_stacks 120 "small stacks suffice" survive/small_stacks.cpp)
 survive_expect(own_operators 60 "own operators" survive/own_operators.cpp)
@@ -133,9 +136,11 @@ numalloc_test(survive.limits survive 240 ${Python3_EXECUTABLE} ${HERE}/limits.py
 numalloc_program(survive_committed survive/committed.cpp)
 numalloc_test(survive.overcommit_2 survive 120
     ${HERE}/overcommit.sh ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_committed>)
+numalloc_full_only("a setting of the whole machine" survive.overcommit_2)
 set_tests_properties(survive.overcommit_2 PROPERTIES RUN_SERIAL ON)
 
 survive_test(locked 60 survive/locked.cpp)
+numalloc_full_only("resident memory" survive.locked)
 add_executable(survive_locked_small survive/locked_small.c)
 numalloc_test(survive.locked_by_anybody survive 60
     ${Python3_EXECUTABLE} ${HERE}/unprivileged.py ${LIBRARY} $<TARGET_FILE:survive_locked_small>)
@@ -145,9 +150,11 @@ numalloc_test(survive.aslr survive 60 ${HERE}/aslr.sh ${PRELOAD} ${LIBRARY} $<TA
 numalloc_program(survive_crashing survive/crashing.cpp)
 numalloc_test(survive.core survive 120
     ${Python3_EXECUTABLE} ${HERE}/core.py ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_crashing>)
+numalloc_full_only("the size of a core, in time" survive.core)
 
 numalloc_program(survive_sleeping survive/sleeping.cpp)
 numalloc_test(survive.gcore survive 200 ${Python3_EXECUTABLE} ${HERE}/gcore.py ${LIBRARY} $<TARGET_FILE:survive_sleeping>)
+numalloc_full_only("the rights of a debugger" survive.gcore)
 
 # ENOMEM from each system call in turn. One test a call, so that they run beside each other.
 numalloc_program(survive_victim survive/victim.cpp)
@@ -155,10 +162,10 @@ numalloc_test(survive.emulated survive 200
     ${Python3_EXECUTABLE} ${HERE}/emulated.py ${LIBRARY} 16 $<TARGET_FILE:survive_limit_rows> large 16 start)
 numalloc_test(survive.victim survive 60 ${EXPECT} done ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_victim> strict)
 foreach(call mmap mprotect munmap mremap madvise)
-    numalloc_test(survive.enomem_${call} survive 400
+    numalloc_test(survive.enomem_${call} survive 900
         ${Python3_EXECUTABLE} ${HERE}/inject.py ${LIBRARY} $<TARGET_FILE:survive_victim> ${call})
 endforeach()
-numalloc_test(survive.enomem_others survive 400
+numalloc_test(survive.enomem_others survive 900
     ${Python3_EXECUTABLE} ${HERE}/inject.py ${LIBRARY} $<TARGET_FILE:survive_victim>
     brk mbind get_mempolicy set_mempolicy move_pages sched_getaffinity sched_setaffinity getcpu rseq membarrier prctl openat newfstatat
     read pread64 getdents64 getrandom sysinfo uname readlink clone3)
@@ -166,7 +173,7 @@ numalloc_test(survive.enomem_others survive 400
 # Blocks that the kernel moves: refused at each step of the way.
 numalloc_program(survive_growing survive/growing.cpp)
 numalloc_test(survive.growing survive 60 ${EXPECT} done ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_growing> strict)
-numalloc_test(survive.enomem_growing survive 400
+numalloc_test(survive.enomem_growing survive 900
     ${Python3_EXECUTABLE} ${HERE}/inject.py ${LIBRARY} $<TARGET_FILE:survive_growing> mremap mmap)
 
 # What container runtimes deny. The program's output must not change and stderr must stay silent.
@@ -174,6 +181,7 @@ add_executable(deny survive/deny.c)
 target_compile_options(deny PRIVATE -Wall -Wextra -O1)
 add_executable(survive_denied_calls survive/denied_calls.cpp)
 target_link_libraries(survive_denied_calls PRIVATE program_support)
+set(WITHOUT_RESIDENT --gtest_filter=-*resident_memory*:Ways/SparseCalloc*)
 set(DENIABLE mbind get_mempolicy set_mempolicy move_pages madvise sched_setaffinity getcpu rseq membarrier mremap)
 string(REPLACE ";" "," DENY_ALL "${DENIABLE}")
 foreach(error EPERM ENOSYS)
@@ -186,7 +194,7 @@ foreach(error EPERM ENOSYS)
             ${EXPECT} done $<TARGET_FILE:deny> ${error} ${call} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_victim> strict)
     endforeach()
     if(TARGET program_places)
-        numalloc_test(survive.deny_${error}_places survive 120 $<TARGET_FILE:deny> ${error} ${DENY_ALL} $<TARGET_FILE:program_places>)
+        numalloc_test(survive.deny_${error}_places survive 120 $<TARGET_FILE:deny> ${error} ${DENY_ALL} $<TARGET_FILE:program_places> ${WITHOUT_RESIDENT})
     endif()
     numalloc_test(survive.deny_${error}_really_denies survive 60
         ${EXPECT} denied $<TARGET_FILE:deny> ${error} ${DENY_ALL} $<TARGET_FILE:survive_denied_calls> ${error} ${DENY_ALL})
@@ -205,7 +213,7 @@ numalloc_test(survive.deny_KILL_children survive 120
 numalloc_test(survive.deny_KILL_really_kills survive 60
     sh -c "\"$@\" || [ $? -eq 159 ]" sh $<TARGET_FILE:deny> KILL mbind $<TARGET_FILE:survive_denied_calls> ENOSYS mbind)
 if(TARGET program_places)
-    numalloc_test(survive.deny_KILL_places survive 120 ${KILL} $<TARGET_FILE:program_places>)
+    numalloc_test(survive.deny_KILL_places survive 120 ${KILL} $<TARGET_FILE:program_places> ${WITHOUT_RESIDENT})
 endif()
 
 numalloc_program(survive_misuse survive/misuse.cpp)

@@ -31,7 +31,7 @@ with tempfile.TemporaryDirectory() as folder:
     for file in files:
         os.chmod(file, 0o755)
     for environment in ({"NUMALLOC_TEST_ANY": "1"}, {"LD_PRELOAD": files[-1]}):
-        run = subprocess.run([files[0]], env=environment, preexec_fn=drop_privileges, capture_output=True, text=True, timeout=60)
+        run = subprocess.run([files[0]], env=environment, preexec_fn=drop_privileges, capture_output=True, text=True, timeout=300)
         print(environment, run.returncode, run.stdout, run.stderr)
         assert run.returncode == 0, "not locked"
         assert not run.stderr

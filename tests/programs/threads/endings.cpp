@@ -103,7 +103,7 @@ int in_child(Body body) {
     const pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
-        alarm(30);
+        alarm(300);
         body();
         _exit(99);
     }
@@ -144,7 +144,7 @@ void with_the_process() {
 
 int main() {
     testing_support::require_library();
-    alarm(110);
+    alarm(550);
     by_exit();
     by_cancel();
     by_asynchronous_cancel();

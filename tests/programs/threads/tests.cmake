@@ -13,8 +13,12 @@ numalloc_program(threads_late threads/late.cpp)
 numalloc_test(threads.late programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_late>)
 
 # The library that binds threads and leaves malloc alone: nothing changes for a program, whoever's malloc it has.
-numalloc_test(binding.harmless programs 120 ${CMAKE_CURRENT_SOURCE_DIR}/threads/binding.sh $<TARGET_FILE:numalloc_binding>
-    $<TARGET_FILE:threads_attributes> $<TARGET_FILE:survive_children>)
+set(binding ${CMAKE_CURRENT_SOURCE_DIR}/threads/binding.sh $<TARGET_FILE:numalloc_binding> $<TARGET_FILE:threads_attributes>
+    $<TARGET_FILE:survive_children>)
+numalloc_test(binding.harmless programs 600 ${binding})
+numalloc_test(binding.harmless_beside_others programs 2400 ${binding}
+    libjemalloc.so.2 libtcmalloc_minimal.so.4 libmimalloc.so.2 libtbbmalloc_proxy.so.2)
+numalloc_full_only("other allocators' own faults" binding.harmless_beside_others)
 
 # What threads hold that wait is others' to use.
 numalloc_program(threads_waiting threads/waiting.cpp)
@@ -25,4 +29,8 @@ endforeach()
 foreach(days 30 60)
     numalloc_test(threads.waiting_resident_after_${days}_days programs 120 ${CMAKE_CURRENT_SOURCE_DIR}/threads/uptime.sh ${days}
         ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_waiting> resident)
+endforeach()
+numalloc_full_only("resident memory" threads.many threads.late)
+foreach(mode resident busy handlers ends forks resident_after_30_days resident_after_60_days)
+    numalloc_full_only("resident memory, other threads' scheduling" threads.waiting_${mode})
 endforeach()
