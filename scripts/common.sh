@@ -29,6 +29,34 @@ as_root() {
     fi
 }
 
+# tried COMMAND...: three times at most, for what the network may fail.
+tried() {
+    for pause in 10 30 ''; do
+        "$@" && return 0
+        [ -n "$pause" ] || return 1
+        say "failed: $*; trying again in $pause s"
+        sleep "$pause"
+    done
+}
+
+# quietly NAME COMMAND...: its output goes to build/NAME.log; a line every ten seconds says how it goes. At most half an hour.
+quietly() {
+    log=build/$1.log
+    shift
+    "$@" >"$log" 2>&1 </dev/null &
+    pid=$!
+    trap 'kill $pid 2>/dev/null; exit 130' INT TERM HUP
+    seconds=0
+    while kill -0 $pid 2>/dev/null; do
+        sleep 1
+        seconds=$((seconds + 1))
+        [ $((seconds % 10)) != 0 ] || say "$(printf '%6d s  %.90s' $seconds "$(tail -n 1 "$log")")"
+        [ $seconds -lt 1800 ] || kill $pid
+    done
+    trap - INT TERM HUP
+    wait $pid || { status=$?; tail -n 20 "$log"; return $status; }
+}
+
 # install_packages NAME...: those of them that are not there yet, and nothing if all are.
 install_packages() {
     command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
@@ -37,20 +65,19 @@ install_packages() {
     for package; do installed "$package" || missing="$missing $package"; done
     [ -n "$missing" ] || { say "all packages are installed"; return 0; }
     say "installing$missing"
-    as_root apt-get update -q || return 1
+    tried as_root apt-get update -q || return 1
     # shellcheck disable=SC2086  # a list of words
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+    tried as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
 }
 
-# The tools in .venv, with what $1 names in brackets (such as [test]).
+# The tools in .venv, with what $1 names in brackets (such as [test]). Nothing is fetched where all of it is there already.
 make_venv() {
     [ -x .venv/bin/python ] || python3 -m venv .venv || return 1
-    .venv/bin/python -m pip install -q --disable-pip-version-check -e "tools$1"
-}
-
-# build PRESET [-D NAME=VALUE...]
-build() {
-    preset=$1
-    shift
-    cmake --preset "$preset" "$@" && cmake --build --preset "$preset"
+    installed=.venv/numalloc-installed  # the same text in it: the same packages
+    for extra in "$1" '[test]'; do
+        { cat tools/pyproject.toml; echo "$root $extra"; } >build/wanted || return 1
+        cmp -s build/wanted $installed && return 0
+    done
+    tried .venv/bin/python -m pip install -q --disable-pip-version-check -e "tools$1" || return 1
+    { cat tools/pyproject.toml; echo "$root $1"; } >$installed
 }

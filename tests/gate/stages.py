@@ -1,0 +1,117 @@
+"""Runs a stage: its output goes to a log, a line every ten seconds says that it lives, and a limit ends what hangs."""
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plan import Stage, junit_of
+from results import Test, limits_of_ctest, may_be_repeated, of_ctest, of_pytest
+from surroundings import ROOT, Surroundings
+
+HEARTBEAT = 10  # seconds
+REPEAT_LIMIT = 3600  # seconds
+COLUMNS = 110
+
+
+@dataclass
+class Done:
+    stage: Stage
+    status: int
+    seconds: float
+    processor_seconds: float
+    log: Path
+    tests: list[Test] = field(default_factory=list)
+
+    @property
+    def failed(self) -> list[Test]:
+        return [test for test in self.tests if test.verdict == "failed"]
+
+    @property
+    def passed(self) -> bool:
+        """A runner's own status says nothing any more once its only failures have passed alone."""
+        if self.failed:
+            return False
+        return self.status == 0 or (self.status > 0 and any(test.verdict == "unstable" for test in self.tests))
+
+
+def processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def last_line(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""
+
+
+def run_command(command: list[str], environment: dict[str, str], log: Path, limit: float, say: Callable[[str], None]) -> int:
+    """Its status, 124 where the limit ended it. All that it has started ends with it."""
+    begun = time.monotonic()
+    with log.open("ab") as output:
+        output.write(f"$ {' '.join(command)}\n".encode())
+        output.flush()
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        while True:
+            try:
+                return process.wait(HEARTBEAT)
+            except subprocess.TimeoutExpired:
+                spent = time.monotonic() - begun
+                if spent > limit:
+                    with log.open("a") as output:
+                        output.write(f"\nstopped after {spent:.0f} s: the limit of this stage is {limit:.0f} s\n")
+                    return 124
+                say(f"{spent:6.0f} s  {last_line(log)}"[:COLUMNS])
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def run(stage: Stage, around: Surroundings, logs: Path, full: bool, say: Callable[[str], None]) -> Done:
+    log = logs / f"{stage.name}.log"
+    log.write_bytes(b"")
+    junit_of(logs, stage).unlink(missing_ok=True)
+    environment = around.environment(stage.online, full)
+    begun, used = time.monotonic(), processor_seconds()
+    status = 0
+    for command in stage.commands:
+        words = [word.replace("@logs@", str(logs)) for word in command]
+        status = run_command(around.around(stage.online) + words, environment, log, stage.limit, say)
+        if status:
+            break
+    tests = read(stage, logs, log)
+    for test in tests:
+        if may_be_repeated(test):
+            repeat(test, stage, around, environment, logs, say)
+    return Done(stage, status, time.monotonic() - begun, processor_seconds() - used, log, tests)
+
+
+def read(stage: Stage, logs: Path, log: Path) -> list[Test]:
+    junit = junit_of(logs, stage)
+    if stage.tests == "ctest":
+        tests = of_ctest(junit, log.read_text(errors="replace"), stage.folder)
+        limits = limits_of_ctest(ROOT / stage.folder)
+        for test in tests:
+            test.limit = limits.get(test.name, 0)
+        return tests
+    if stage.tests == "pytest":
+        return of_pytest(junit, ".venv/bin/python")
+    return []
+
+
+def repeat(test: Test, stage: Stage, around: Surroundings, environment: dict[str, str], logs: Path, say: Callable[[str], None]) -> None:
+    say(f"{test.name}: once more, alone")
+    log = logs / f"{stage.name}.repeated.log"
+    status = run_command([*around.around(stage.online), "sh", "-c", test.repeat], environment, log, REPEAT_LIMIT, say)
+    if status == 0:
+        test.verdict = "unstable"

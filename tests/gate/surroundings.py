@@ -1,0 +1,136 @@
+"""What a test may see of the machine and of who started the tests: the same each time."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+OFFLINE = Path(__file__).with_name("offline.py")
+SEED = 1  # of the gate; --full draws a fresh one
+LEAST_DISK = 3 << 30  # bytes that the builds and the tests take
+# Of the caller's environment: where programs are, compiler caches, and what this machine's libraries need to be right.
+KEPT = ("PATH", "CI")
+KEPT_PREFIXES = ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER", "CCACHE_", "OPENBLAS_")
+# For stages that fetch, all but what changes how programs are built and run.
+LEFT_OUT_PREFIXES = ("LD_", "NUMALLOC_", "MALLOC_", "GLIBC_TUNABLES", "GTEST_", "PYTEST_", "PYTHON", "CC", "CXX", "CFLAGS", "LDFLAGS")
+THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+NOWHERE = "http://127.0.0.1:9"  # the discard port: a proxy that refuses
+
+
+def inherit_nothing() -> str:
+    """Signals, their mask, the umask: as in a fresh process. Returns the names of the signals that were ignored."""
+    ignored = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
+    for number in ignored:
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    os.umask(0o022)
+    # Python itself ignores these two.
+    return " ".join(signal.Signals(n).name for n in ignored if n not in (signal.SIGPIPE, signal.SIGXFSZ)) or "none"
+
+
+def cpus() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def network_can_be_cut() -> bool:
+    command = ["unshare", "--net", sys.executable, str(OFFLINE), "true"]
+    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+
+
+class Surroundings:
+    """Folders, environment and network of the tests. The folder is short: paths of sockets have 107 characters."""
+
+    def __init__(self, folder: Path, seed: int):
+        self.folder = folder
+        self.seed = seed
+        self.can_cut = network_can_be_cut()
+        for name in ("home", "tmp"):
+            (folder / name).mkdir()
+        (folder / "tmp").chmod(0o1777)  # tests run programs as nobody
+        folder.chmod(0o755)
+
+    def environment(self, online: bool, full: bool) -> dict[str, str]:
+        def stays(name: str) -> bool:
+            return name in KEPT or name.startswith(KEPT_PREFIXES) or (online and not name.startswith(LEFT_OUT_PREFIXES))
+
+        found = {name: value for name, value in os.environ.items() if stays(name)}
+        # What the lab has fetched and built is the user's, so that a second clone needs no network.
+        cache = os.environ.get("XDG_CACHE_HOME") or (
+            os.path.expanduser("~/.cache") if os.environ.get("HOME") else str(ROOT / "build/.cache")
+        )
+        found |= {
+            "HOME": os.environ.get("HOME", str(self.folder / "home")) if online else str(self.folder / "home"),
+            "TMPDIR": str(self.folder / "tmp"),
+            "XDG_CACHE_HOME": cache,
+            "LC_ALL": "C.UTF-8",
+            "TERM": "dumb",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "NUMALLOC_TEST_SEED": str(self.seed),
+        }
+        if full:
+            found["NUMALLOC_TEST_FULL"] = "1"
+        if not online and not self.can_cut:
+            found |= dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE)
+            found["no_proxy"] = "localhost,127.0.0.1"
+        return found
+
+    def around(self, online: bool) -> list[str]:
+        return [] if online or not self.can_cut else ["unshare", "--net", sys.executable, str(OFFLINE)]
+
+    def conditions(self) -> set[str]:
+        """What tests/skips.toml may name as `where`."""
+        found = {
+            "root": os.geteuid() == 0,
+            "not root": os.geteuid() != 0,
+            "one CPU": cpus() == 1,
+            "no namespaces": not self.can_cut,
+            "no huge pages": not THP.is_file(),
+        }
+        return {name for name, holds in found.items() if holds}
+
+
+@contextmanager
+def made(seed: int) -> Iterator[Surroundings]:
+    folder = Path(tempfile.mkdtemp(prefix="gate-", dir="/tmp" if Path("/tmp").is_dir() else None))
+    try:
+        yield Surroundings(folder, seed)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def processor_ticks() -> tuple[int, int]:
+    """Of all the machine's processors since the boot: stolen by the host, and in all."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    return (ticks[7] if len(ticks) > 7 else 0), sum(ticks[:8])
+
+
+class Machine:
+    """What a reader of a failure asks about the machine."""
+
+    def __init__(self, ignored_signals: str):
+        self._ignored = ignored_signals
+        self._before = processor_ticks()
+
+    def facts(self) -> dict[str, str]:
+        (stolen, all_ticks), (stolen_before, all_before) = processor_ticks(), self._before
+        memory = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        return {
+            "processors": str(cpus()),
+            "load": " ".join(f"{load:.1f}" for load in os.getloadavg()),
+            "steal": f"{100 * (stolen - stolen_before) / max(1, all_ticks - all_before):.1f} %",
+            "memory available": f"{int(memory['MemAvailable'].split()[0]) >> 10} MiB",
+            "disk free": f"{shutil.disk_usage(ROOT).free >> 20} MiB",
+            "kernel": os.uname().release,
+            "huge pages": THP.read_text().partition("[")[2].partition("]")[0] if THP.is_file() else "none",
+            "ignored signals when started": self._ignored,
+        }
+
+    def line(self) -> str:
+        return "; ".join(f"{name} {value}" for name, value in self.facts().items())
