@@ -45,8 +45,8 @@ def test_library_is_in_the_program():
 
 
 def test_another_allocator_is_in_the_program():
-    found = maps_of("--allocator", beside("libnumalloc-counted.so"))
-    assert "libnumalloc-counted.so" in found and LIBRARY not in found
+    found = maps_of("--allocator", beside("libnumalloc-hardened.so"))
+    assert "libnumalloc-hardened.so" in found and LIBRARY not in found
 
 
 def test_glibc_preloads_nothing():
