@@ -5,6 +5,7 @@ packages installed."""
 
 import argparse
 import shutil
+import signal
 import sys
 import time
 
@@ -37,6 +38,8 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="the gate, then everything else, with a fresh seed")
     arguments = parser.parse_args()
     ignored = inherit_nothing()
+    for number in (signal.SIGTERM, signal.SIGHUP):  # what is running ends too, and folders go
+        signal.signal(number, lambda number, frame: sys.exit(128 + number))
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
     if (free := shutil.disk_usage(ROOT).free) < LEAST_DISK:

@@ -59,7 +59,7 @@ def gate(quarantined: list[str]) -> list[Stage]:
         _ctest("unit-tsan", "tsan", "-L", "^unit$", "-LE", "^full$", *without),
         _ctest("unit-ubsan", "ubsan", "-L", "^unit$", "-LE", "^full$", *without),
         _ctest("programs", "release", "-L", "^(programs|survive|bugs|structure)$", "-LE", "^(full|static)$", *without),
-        _pytest("tools", "tools"),
+        _pytest("tools", "tools", "tests/gate"),
         _pytest("machine", "tests/numa/test_gate.py"),
     ]
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ _SKIPPED_CASE = re.compile(r"^\[  SKIPPED \] ([\w/.]+)(?: \(|$)", re.MULTILINE)
 
 @dataclass
 class Test:
+    __test__ = False  # for pytest
     name: str  # as ctest or pytest takes it
     verdict: str  # passed, failed, skipped, unstable
     seconds: float
@@ -28,6 +30,11 @@ class Test:
     repeat: str = ""  # the command that runs it alone
     timed_out: bool = False
     limit: float = 0  # seconds; 0: not known
+
+    @property
+    def repeat_alone(self) -> str:
+        """All tests of a machine that did not boot share one."""
+        return self.repeat.partition("::")[0].replace("'", "") if NOT_BOOTED in self.output else self.repeat
 
 
 def limits_of_ctest(folder: Path) -> dict[str, float]:
@@ -70,7 +77,14 @@ def of_pytest(junit: Path, python: str) -> list[Test]:
             output = skipped.get("message", "")
         verdict = "failed" if bad else "skipped" if skipped is not None else "passed"
         tests.append(
-            Test(node, verdict, float(case.get("time") or 0), output + printed, f"{python} -m pytest '{node}'", timed_out and not printed)
+            Test(
+                node,
+                verdict,
+                float(case.get("time") or 0),
+                output + printed,
+                f"{python} -m pytest {shlex.quote(node)}",
+                timed_out and not printed,
+            )
         )
     return tests
 

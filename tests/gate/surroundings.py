@@ -44,6 +44,15 @@ def network_can_be_cut() -> bool:
     return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True, timeout=60).returncode == 0
 
 
+def has_history() -> bool:
+    """Whether git knows the commits before this one: not in a shallow clone, nor in another user's."""
+    try:
+        command = ["git", "-C", str(ROOT), "rev-parse", "--is-shallow-repository"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.strip() == "false"
+    except OSError:
+        return False
+
+
 class Surroundings:
     """Folders, environment and network of the tests. The folder is short: paths of sockets have 107 characters."""
 
@@ -92,6 +101,7 @@ class Surroundings:
             "one CPU": cpus() == 1,
             "no namespaces": not self.can_cut,
             "no huge pages": not THP.is_file(),
+            "no history": not has_history(),
         }
         return {name for name, holds in found.items() if holds}
 
