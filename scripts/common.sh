@@ -1,5 +1,6 @@
 # Sourced by the scripts beside it: finds the project's folder and installs what is missing.
 set -u
+umask 022 # tests run programs, and the tools in .venv, as another user
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd) || exit 1
 cd "$root" || exit 1
 

@@ -44,6 +44,11 @@ def network_can_be_cut() -> bool:
     return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True, timeout=60).returncode == 0
 
 
+def is_private(folder: Path) -> bool:
+    """Whether other users cannot read it."""
+    return folder.stat().st_mode & 0o5 != 0o5 or any(parent.stat().st_mode & 0o1 == 0 for parent in folder.parents)
+
+
 def has_history() -> bool:
     """Whether git knows the commits before this one: not in a shallow clone, nor in another user's."""
     try:
@@ -102,6 +107,7 @@ class Surroundings:
             "no namespaces": not self.can_cut,
             "no huge pages": not THP.is_file(),
             "no history": not has_history(),
+            "private clone": is_private(ROOT / "tools"),
         }
         return {name for name, holds in found.items() if holds}
 
