@@ -5,7 +5,7 @@ cd "$root" || exit 1
 
 BUILD_PACKAGES="cmake g++ ninja-build python3 python3-venv"
 DEMO_PACKAGES="redis-server redis-tools sqlite3"
-TEST_PACKAGES="abigail-tools qemu-system-x86 qemu-system-arm busybox-static cpio numactl util-linux gcc libc6-dev pkg-config binutils systemtap-sdt-dev bpftrace libcap2-bin libseccomp2 musl-tools openmpi-bin rpm python3-click python3-pyelftools python3-rich python3-shellingham python3-tomli-w"
+TEST_PACKAGES="abigail-tools qemu-system-x86 qemu-system-arm busybox-static cpio numactl util-linux gcc libc6-dev pkg-config binutils systemtap-sdt-dev bpftrace libcap2-bin libseccomp2 musl-tools openmpi-bin postgresql rpm python3-click python3-pyelftools python3-rich python3-shellingham python3-tomli-w"
 
 say() { printf '%s\n' "$*"; }
 fail() { printf '%s: %s\n' "$(basename -- "$0")" "$*" >&2; exit 1; }

@@ -4,14 +4,14 @@
 cd "$(dirname -- "$0")/.." || exit 1
 usage="usage: sh scripts/fuzz.sh [SECONDS [TARGET...]]
   SECONDS  for each target; 3600 unless told
-  TARGET   options, rule_file, machine, api; all unless told"
+  TARGET   options, rule_file, machine, proc, api; all unless told"
 seconds=${1-3600}
 case $seconds in
 -h | --help) printf '%s\n' "$usage"; exit 0 ;;
 '' | *[!0-9]* | 0*) printf "fuzz.sh: '%s' is no number of seconds\n%s\n" "$seconds" "$usage" >&2; exit 2 ;;
 esac
 [ $# = 0 ] || shift
-[ $# -gt 0 ] || set -- options rule_file machine api
+[ $# -gt 0 ] || set -- options rule_file machine proc api
 for target; do
     [ -f "tests/fuzz/$target.cpp" ] || { printf "fuzz.sh: there is no target '%s'\n%s\n" "$target" "$usage" >&2; exit 2; }
 done
@@ -27,8 +27,9 @@ command -v ccache >/dev/null && launcher=ccache
 # as the archive has it.
 object_of() { echo "$out/$(echo "${1%.cpp}" | tr / _).o"; }
 compile() { echo "build $(object_of "$1"): compile $1"; }
-readers=$(ls src/options/options.cpp src/placement/rule_file.cpp src/placement/policy.cpp src/os/*.cpp)
-all=$(find src -name '*.cpp' | grep -Ev '/aside.cpp|/nothrow_new.cpp|/interpose/' | sort)
+readers=$(ls src/options/options.cpp src/placement/rule_file.cpp src/placement/policy.cpp src/heap/profile/code.cpp src/os/*.cpp)
+hardened=$(sed -n '/^set(NUMALLOC_HARDENED_SOURCES/,/)/p' CMakeLists.txt | grep -o 'src/[a-z_/]*\.cpp')
+all=$(find src -name '*.cpp' | grep -Ev '/aside.cpp|/nothrow_new.cpp|/interpose/' | grep -vxF "$hardened" | sort)
 all="$all src/api/interpose/fork_handlers.cpp tests/fuzz/api/made_up_nodes.cpp"
 {
     cat <<END
@@ -41,7 +42,7 @@ rule compile
     depfile = \$out.d
     deps = gcc
 rule link
-    command = clang++ \$flags -fsanitize=fuzzer \$in -Wl,--wrap=_ZN8numalloc2os13init_topologyEv -o \$out
+    command = clang++ \$flags -fsanitize=fuzzer \$in \$wraps -o \$out
     description = link \$out
 END
     for source in $all; do
@@ -49,7 +50,7 @@ END
         # The fuzzer would learn the heap's marks of freed objects from comparisons, and write them into objects of its own.
         case " $(echo $readers) " in *" $source "*) ;; *) echo "    coverage = -fno-sanitize-coverage=trace-cmp" ;; esac
     done
-    for target in options rule_file machine api; do
+    for target in options rule_file machine proc api; do
         compile "tests/fuzz/$target.cpp"
         [ $target != api ] || echo "    coverage = -fno-sanitize-coverage=trace-cmp"
         sources=$readers
@@ -57,6 +58,10 @@ END
         printf 'build %s: link %s' "$out/$target" "$(object_of "tests/fuzz/$target.cpp")"
         for source in $sources; do printf ' %s' "$(object_of "$source")"; done
         echo
+        case $target in
+        api) echo "    wraps = -Wl,--wrap=_ZN8numalloc2os13init_topologyEv" ;;
+        proc) echo "    wraps = -Wl,--wrap=_ZN8numalloc2os9read_fileEPKcPcm,--wrap=_ZN8numalloc2os10read_linesEPKcPFvPvS2_ES3_" ;;
+        esac
     done
     echo "builddir = $out"
 } >"$out/build.ninja"

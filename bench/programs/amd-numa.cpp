@@ -1,5 +1,5 @@
 // Each thread allocates a block of 2^(6 + random % 19) bytes, reads and writes every 64th byte of it
-// ten times over, and frees it: 5,000 times a thread in the original, here shared out.
+// ten times over, and frees it: 5,000 times a thread in the original and with --paper, else shared out.
 #include "support/command.h"
 #include "support/object.h"
 #include "support/random.h"
@@ -7,7 +7,7 @@
 
 int main(int argc, char** argv) {
     bench::Command command(argc, argv);
-    const auto& blocks = command.option("blocks", 5'000, "blocks at scale 1, of all threads");
+    const auto& blocks = command.option("blocks", 5'000, bench::Papers{5'000, bench::Papers::each_thread}, "blocks at scale 1, of all threads");
     const auto& passes = command.option("passes", 10, "passes over a block");
     command.parse();
 

@@ -1,6 +1,6 @@
 // The first thread allocates an object for each thread, close together. Each frees the one it got and
 // then allocates, writes and frees its own. Slow where what was freed comes back to two threads in
-// one cache line (passive false sharing).
+// one cache line (passive false sharing). --paper: Hoard's README, `cache-scratch P 100 8 1000000`.
 #include <vector>
 
 #include "support/counter.h"
@@ -8,9 +8,9 @@
 
 int main(int argc, char** argv) {
     bench::Command command(argc, argv);
-    const auto& size = command.option("size", 8, "bytes of an object");
-    const auto& rounds = command.option("rounds", 400'000, "allocations at scale 1, of all threads");
-    const auto& writes = command.option("writes", 500, "writes to each byte of an allocation");
+    const auto& size = command.option("size", 8, 8, "bytes of an object");
+    const auto& rounds = command.option("rounds", 400'000, bench::Papers{100, bench::Papers::each_thread}, "allocations at scale 1, of all threads");
+    const auto& writes = command.option("writes", 500, bench::Papers{1'000'000, bench::Papers::shared_out}, "writes to each byte of an allocation");
     command.parse();
 
     const std::uint64_t todo = command.scaled(rounds);

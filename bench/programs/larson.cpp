@@ -1,6 +1,7 @@
 // A server: each thread replaces random objects of a set, then hands the set to a thread that follows
 // it, and ends. The objects that a thread frees were mostly allocated by threads that have gone. Who
-// allocates the first objects of a set makes its table as well.
+// allocates the first objects of a set makes its table as well. --paper: Hoard's README, `larson 10 7 8 1000 10000
+// 1 P`; in place of ten seconds a generation for each of 128 threads.
 #include <vector>
 
 #include "support/command.h"
@@ -48,11 +49,11 @@ void* generation(void* argument) {
 
 int main(int argc, char** argv) {
     bench::Command command(argc, argv);
-    const auto& objects = command.option("objects", 5'000, "objects of a thread");
-    const auto& smallest = command.option("smallest", 8, "bytes of the smallest object");
-    const auto& largest = command.option("largest", 1'000, "bytes of the largest object");
-    const auto& replacements = command.option("replacements", 24'000'000, "replacements at scale 1, of all threads");
-    const auto& lifetime = command.option("lifetime", 100'000, "replacements before a thread hands over and ends");
+    const auto& objects = command.option("objects", 5'000, 1'000, "objects of a thread");
+    const auto& smallest = command.option("smallest", 8, 7, "bytes of the smallest object");
+    const auto& largest = command.option("largest", 1'000, 8, "bytes of the largest object");
+    const auto& replacements = command.option("replacements", 24'000'000, 1'280'000'000, "replacements at scale 1, of all threads");
+    const auto& lifetime = command.option("lifetime", 100'000, 10'000'000, "replacements before a thread hands over and ends");
     const auto& first = command.option("first", 1, "who allocates the first objects: 1 main, 2 each set's first thread");
     command.parse();
 

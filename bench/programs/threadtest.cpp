@@ -1,4 +1,5 @@
-// Each thread allocates its share of the objects, then frees them, round after round.
+// Each thread allocates its share of the objects, then frees them, round after round. --paper: Hoard's README,
+// `threadtest P 1000 10000 0 8`, whose objects are arrays of 8 pairs of numbers.
 #include <vector>
 
 #include "support/command.h"
@@ -8,9 +9,9 @@
 
 int main(int argc, char** argv) {
     bench::Command command(argc, argv);
-    const auto& objects = command.option("objects", 30'000, "objects of a round, shared out over the threads");
-    const auto& rounds = command.option("rounds", 3'500, "rounds at scale 1");
-    const auto& size = command.option("size", 8, "bytes of an object");
+    const auto& objects = command.option("objects", 30'000, 10'000, "objects of a round, shared out over the threads");
+    const auto& rounds = command.option("rounds", 3'500, 1'000, "rounds at scale 1");
+    const auto& size = command.option("size", 8, 64, "bytes of an object");
     command.parse();
 
     const std::uint64_t todo = command.scaled(rounds);

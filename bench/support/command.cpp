@@ -38,20 +38,24 @@ const std::uint64_t& Command::declare(const Option& option) {
 }
 
 const std::uint64_t& Command::option(const char* name, std::uint64_t standard, const char* meaning) {
-    return declare({name, meaning, standard, 0, nullptr});
+    return declare({name, meaning, standard, {}, nullptr, false});
 }
 
 const std::uint64_t& Command::option(const char* name, std::uint64_t standard, std::uint64_t papers, const char* meaning) {
-    return declare({name, meaning, standard, papers, nullptr});
+    return option(name, standard, Papers{papers, Papers::all_threads}, meaning);
+}
+
+const std::uint64_t& Command::option(const char* name, std::uint64_t standard, Papers papers, const char* meaning) {
+    return declare({name, meaning, standard, papers, nullptr, false});
 }
 
 const std::uint64_t& Command::choice(const char* name, const char* words, const char* meaning) {
-    return declare({name, meaning, 0, 0, words});
+    return declare({name, meaning, 0, {}, words, false});
 }
 
 bool Command::has_paper() const {
     for (int i = 0; i < option_count_; ++i) {
-        if (options_[i].papers != 0) return true;
+        if (options_[i].papers.number != 0) return true;
     }
     return false;
 }
@@ -60,15 +64,16 @@ void Command::parse() {
     std::set_terminate(end_of_memory);
     for (int i = 1; i < argc_; ++i) {
         const char* const word = argv_[i];
-        if (std::strcmp(word, "--help") == 0) help();
+        if (std::strcmp(word, "--help") == 0) {
+            set_papers();
+            help();
+        }
         if (std::strcmp(word, "--report-pages") == 0) {
             pages_.want();
             continue;
         }
         if (has_paper() && std::strcmp(word, "--paper") == 0) {
-            for (Option& option : options_) {
-                if (option.papers != 0) option.value = option.papers;
-            }
+            for (int at = 0; at < option_count_; ++at) options_[at].takes_papers = options_[at].papers.number != 0;
             continue;
         }
         if (std::strncmp(word, "--", 2) != 0) reject("unexpected word", word);
@@ -80,6 +85,18 @@ void Command::parse() {
         std::memcpy(name, word + 2, length);
         name[length] = '\0';
         assign(name, equals == nullptr ? argv_[++i] : equals + 1);
+    }
+    set_papers();
+}
+
+// Last, because --threads may come after --paper.
+void Command::set_papers() {
+    for (int i = 0; i < option_count_; ++i) {
+        Option& option = options_[i];
+        if (!option.takes_papers) continue;
+        option.value = option.papers.number;
+        if (option.papers.of == Papers::each_thread) option.value *= threads_;
+        if (option.papers.of == Papers::shared_out) option.value = option.value > threads_ ? option.value / threads_ : 1;
     }
 }
 
@@ -107,6 +124,7 @@ void Command::assign(const char* name, const char* text) {
         if (options_[i].words != nullptr) return choose(options_[i], text);
         if (!is_number || number == 0) reject("not a whole number above 0:", text);
         options_[i].value = number;
+        options_[i].takes_papers = false;
         return;
     }
     reject("no such option", name);

@@ -19,6 +19,13 @@ struct Result {
     std::uint64_t requested_bytes = 0;  ///< most bytes that lived at once; 0: not known, not printed
 };
 
+/// A size of the program's source that --paper sets, where it depends on the number of threads.
+struct Papers {
+    enum Of { all_threads, each_thread, shared_out };
+    std::uint64_t number;
+    Of of;
+};
+
 /// The command line of a benchmark program: the options that all have, and the program's own.
 /// Takes no memory from malloc. Not thread-safe before parse() has returned; read-only afterwards.
 class Command {
@@ -30,6 +37,7 @@ public:
 
     /// The same for a size of which the program's source has another: --paper, accepted where there is one, sets it.
     const std::uint64_t& option(const char* name, std::uint64_t standard, std::uint64_t papers, const char* meaning);
+    const std::uint64_t& option(const char* name, std::uint64_t standard, Papers papers, const char* meaning);
 
     /// Declares --NAME, one of the words that "a|b|c" lists. The value is the word's place in it, 0 without the option.
     const std::uint64_t& choice(const char* name, const char* words, const char* meaning);
@@ -56,8 +64,9 @@ private:
         const char* name;
         const char* meaning;
         std::uint64_t value;
-        std::uint64_t papers;  // 0: there is none
-        const char* words;     // of a choice; else nullptr
+        Papers papers;      // 0: there is none
+        const char* words;  // of a choice; else nullptr
+        bool takes_papers;  // --paper came, and no other value after it
     };
     struct Figure {
         const char* name;
@@ -71,6 +80,7 @@ private:
     [[noreturn]] void reject(const char* what, const char* word) const;
     void assign(const char* name, const char* text);
     void choose(Option& option, const char* text) const;
+    void set_papers();
 
     int argc_;
     char** argv_;

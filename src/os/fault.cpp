@@ -8,13 +8,17 @@
 
 #include "os/ending_signals.h"
 
+#ifndef SEGV_MTESERR
+#define SEGV_MTESERR 9
+#endif
+
 namespace numalloc::os {
 
 namespace {
 
 using Explain = bool (*)(const Fault& fault);
-// Guarded objects and the hardened library's quarantine.
-constinit std::atomic<Explain> explainers[2] = {};
+// Guarded objects, what the hardened library keeps from everybody, and its tags.
+constinit std::atomic<Explain> explainers[3] = {};
 struct sigaction before_segv {};
 struct sigaction before_bus {};
 
@@ -69,7 +73,8 @@ bool is_explained(const Fault& fault) {
 void handle(int signal, siginfo_t* info, void* context) {
     const int kept = errno;
     const auto& machine = *static_cast<const ucontext_t*>(context);
-    const Fault fault{reinterpret_cast<Address>(info->si_addr), access_of(machine), instruction_of(machine)};
+    const Fault fault{reinterpret_cast<Address>(info->si_addr), access_of(machine), instruction_of(machine),
+                      signal == SIGSEGV && info->si_code == SEGV_MTESERR};
     const struct sigaction& before = signal == SIGBUS ? before_bus : before_segv;
     if (info->si_code > 0 && is_explained(fault)) leave_to_system(signal, info);
     else if ((before.sa_flags & SA_SIGINFO) != 0) before.sa_sigaction(signal, info, context);
@@ -82,10 +87,13 @@ void handle(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void on_fault(bool (*explain)(const Fault& fault)) {
-    Explain none = nullptr;
-    // The second needs no handler of its own; a third would have no place.
-    if (!explainers[0].compare_exchange_strong(none, explain, std::memory_order_acq_rel))
-        return explainers[1].store(explain, std::memory_order_release);
+    // The first brings the handler; a fourth would have no place.
+    for (auto& explainer : explainers) {
+        Explain none = nullptr;
+        if (!explainer.compare_exchange_strong(none, explain, std::memory_order_acq_rel)) continue;
+        if (&explainer != explainers) return;
+        break;
+    }
     const int kept = errno;
     struct sigaction ours {};
     ours.sa_sigaction = handle;

@@ -6,15 +6,17 @@
 namespace numalloc::os {
 
 enum class Access { unknown, read, write };
+constexpr const char* name_of(Access access) { return access == Access::write ? "write" : access == Access::read ? "read" : "access"; }
 
 struct Fault {
     Address address = 0;
     Access access = Access::unknown;
     Address instruction = 0;  // 0 where it is not known
+    bool wrong_tag = false;   // os/tags.h
 };
 
 // From now on `explain(fault)` is called first, on the thread that met the fault. Where it returns true the process ends by the
-// signal. Two may be named, each once.
+// signal. Three may be named, each once.
 // Other faults go to whom the program had named before. Who is named later takes our place.
 void on_fault(bool (*explain)(const Fault& fault));
 

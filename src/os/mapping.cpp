@@ -7,6 +7,7 @@
 
 #include "os/memory.h"
 #include "os/syscall.h"
+#include "os/tags.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -36,7 +37,7 @@ Probe probe(void* p, Bytes bytes) {
 
 // After a refused call that may have unmapped the range first. false: somebody else may have it.
 bool fill_hole(void* p, Bytes bytes) {
-    const long filled = call(SYS_mmap, p, bytes, PROT_READ | PROT_WRITE,
+    const long filled = call(SYS_mmap, p, bytes, page_access,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (filled == -EEXIST || filled == as_long(p)) return true;
     if (failed(filled)) return false;
@@ -76,7 +77,7 @@ Replaced renew(void* p, Bytes bytes) {
     for (Bytes done = 0; done < bytes;) {
         const Bytes piece = min_of(bytes - done, longest_move);
         void* const at = static_cast<char*>(p) + done;
-        if (failed(call(SYS_mmap, at, piece, PROT_READ | PROT_WRITE,
+        if (failed(call(SYS_mmap, at, piece, page_access,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)))
             return fill_hole(at, piece) ? Replaced::refused : Replaced::lost;
         done += piece;

@@ -3,6 +3,7 @@
 #include <linux/mman.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +12,7 @@
 
 #include "os/refusals.h"
 #include "os/syscall.h"
+#include "os/tags.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -77,12 +79,12 @@ bool hold_again(void* p, Bytes bytes) {
 }
 
 bool commit(void* p, Bytes bytes) {
-    if (failed(call(SYS_mprotect, p, bytes, PROT_READ | PROT_WRITE))) return false;
+    if (failed(call(SYS_mprotect, p, bytes, page_access))) return false;
     call(SYS_madvise, p, bytes, MADV_DODUMP);
     return true;
 }
 
-Mapped map_at(void* p, Bytes bytes) { return outcome(map_fixed(p, bytes, PROT_READ | PROT_WRITE, 0)); }
+Mapped map_at(void* p, Bytes bytes) { return outcome(map_fixed(p, bytes, page_access, 0)); }
 
 Mapped try_range(void* p, Bytes bytes) {
     const long result = map_fixed(p, bytes, PROT_NONE, 0);
@@ -91,7 +93,7 @@ Mapped try_range(void* p, Bytes bytes) {
 }
 
 void* map(Bytes bytes) {
-    const long p = call(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const long p = call(SYS_mmap, 0, bytes, page_access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return failed(p) ? nullptr : reinterpret_cast<void*>(p);
 }
 
@@ -102,9 +104,9 @@ bool discard(void* p, Bytes bytes) {
     return refused_discards.note(static_cast<int>(-call(SYS_madvise, p, bytes, MADV_DONTNEED))) == 0;
 }
 
-bool withdraw(void* p, Bytes bytes) {
+bool withdraw(void* p, Bytes bytes, bool stay) {
     if (failed(call(SYS_mprotect, p, bytes, PROT_NONE))) return false;
-    discard(p, bytes);
+    if (!stay) discard(p, bytes);
     return true;
 }
 
@@ -113,6 +115,7 @@ bool populate(void* p, Bytes bytes) {
     return !failed(call(SYS_madvise, first, align_up(address_of(p) + bytes, page_size()) - first, MADV_POPULATE_WRITE));
 }
 
+// Without page_access: pages of a file can have no tags, and those that can keep them.
 bool allow_writes(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, bytes, PROT_READ | PROT_WRITE)); }
 bool forbid_writes(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, bytes, PROT_READ)); }
 
@@ -131,6 +134,22 @@ Address random_bytes() {
     return where;
 }
 
+struct RandomWords {
+    std::uint64_t first, second;
+};
+RandomWords random_words() {
+    const Address where = random_bytes();
+    RandomWords words{address_of(&where), 0};
+    if (where != 0) memcpy(&words, reinterpret_cast<const void*>(where), sizeof words);
+    return words;
+}
+
+// What is refused was not told.
+bool told_to_lay_out_as_ever() {
+    const long persona = call(SYS_personality, 0xFFFFFFFFUL);
+    return !failed(persona) && (persona & ADDR_NO_RANDOMIZE) != 0;
+}
+
 std::uint64_t mixed(std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
@@ -139,16 +158,17 @@ std::uint64_t mixed(std::uint64_t x) {
 
 }  // namespace
 
-// The place is moved by the kernel's randomness, and by that alone.
-std::uint64_t layout_seed() { return mixed(random_bytes()); }
-
-// libc guards stacks and its pointers by these bytes: from the sum of the two words neither can be told.
+// libc guards stacks and its pointers by these bytes: from the sum of the two words neither can be told, nor from one of our two
+// numbers the other.
 std::uint64_t secret_seed() {
-    const Address where = random_bytes();
-    if (where == 0) return mixed(address_of(&where));
-    std::uint64_t words[2];
-    memcpy(words, reinterpret_cast<const void*>(where), sizeof words);
-    return mixed(words[0] + mixed(words[1] + 1));
+    const RandomWords words = random_words();
+    return mixed(words.first + mixed(words.second + 1));
+}
+
+std::uint64_t layout_seed() {
+    if (told_to_lay_out_as_ever()) return mixed(random_bytes());
+    const RandomWords words = random_words();
+    return mixed(words.second + mixed(words.first + 2));
 }
 
 }  // namespace numalloc::os

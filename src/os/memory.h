@@ -49,8 +49,8 @@ bool unmap(void* p, Bytes bytes);
 bool discard(void* p, Bytes bytes);
 
 // Gives the pages back to the OS, and nobody may touch them before allow_writes(); what they are bound to stays. false when
-// refused (a limit on mappings): then the range is as it was. Locked memory keeps its contents.
-bool withdraw(void* p, Bytes bytes);
+// refused (a limit on mappings): then the range is as it was. Locked memory keeps its contents, and so does all that is to `stay`.
+bool withdraw(void* p, Bytes bytes, bool stay = false);
 
 // Puts pages behind the range now, and behind the rest of the pages that it shares with others. false with
 // no memory left, or on kernels before 5.14.
@@ -65,10 +65,9 @@ enum class HugePages { system, on, off };
 // Advises the kernel on huge pages for the range. Failure means a kernel without them.
 void advise_huge(void* p, Bytes bytes, HugePages mode);
 
-// A number that differs from run to run where the system lays processes out at random, and does not
-// where it was told not to (setarch -R, debuggers).
-std::uint64_t layout_seed();
-// One that nobody can tell who does not see the process's memory.
+// A number that nobody can tell who does not see the process's memory.
 std::uint64_t secret_seed();
+// Another one, but the same in each run where the kernel was told to lay the process out as ever (setarch -R, debuggers).
+std::uint64_t layout_seed();
 
 }  // namespace numalloc::os

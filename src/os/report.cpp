@@ -15,6 +15,7 @@ namespace {
 
 constinit std::atomic<Output> output{nullptr};
 constinit std::atomic<void*> output_argument{nullptr};
+constinit std::atomic<Backtrace> backtrace{nullptr};
 
 }  // namespace
 
@@ -45,8 +46,19 @@ void say(const Line& line) {
     }
 }
 
-void die(const Line& line) {
+void set_backtrace(Backtrace say_stack) { backtrace.store(say_stack, std::memory_order_release); }
+
+// One at a time: what fails in a backtrace, or another thread meanwhile, has its line alone.
+void say_backtrace(const char* what, Address from) {
+    const Backtrace say_stack = backtrace.exchange(nullptr, std::memory_order_acq_rel);
+    if (say_stack == nullptr) return;
+    say_stack(what, from);
+    set_backtrace(say_stack);
+}
+
+void die(const Line& line, const char* what) {
     say(line);
+    say_backtrace(what, 0);
     abort();
 }
 

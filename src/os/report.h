@@ -2,6 +2,7 @@
 // spoken only under the option `verbose`; errors of the program end it.
 #pragma once
 
+#include "base/bits.h"
 #include "base/text.h"
 
 namespace numalloc::os {
@@ -14,7 +15,13 @@ void say(const Line& line);
 using Output = void (*)(const char* line, void* argument);
 void set_output(Output take, void* argument);
 
-// The same, then abort().
-[[noreturn]] void die(const Line& line);
+// The same, a backtrace if somebody named its maker, then abort(). `what`: found the fault, such as the call.
+[[noreturn]] void die(const Line& line, const char* what = "found");
+
+// Says the calling thread's stack below the line that came last; from the instruction `from` on, where that is not 0. It may be
+// called with any lock held, and in a handler of signals.
+using Backtrace = void (*)(const char* what, Address from);
+void set_backtrace(Backtrace say_stack);
+void say_backtrace(const char* what, Address from);
 
 }  // namespace numalloc::os

@@ -6,6 +6,7 @@
 #include "os/refusals.h"
 #include "os/sysfs.h"
 #include "os/topology.h"
+#include "statistics/smaps.h"
 
 namespace numalloc {
 
@@ -15,42 +16,6 @@ namespace {
 std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole - min_of(whole, part); }
 
 Bytes mapping_of(unsigned heaps) { return align_up(heaps * sizeof(Gathering::OfNode), os::page_size()); }
-
-// /proc/self/smaps, line by line: a mapping's line, then what is to be said of it.
-class Mappings {
-public:
-    explicit Mappings(Gathering::OfNode* of) : of_(of) {}
-    void line(const char* text) {
-        if (const char* rest = after(text, "Rss:")) add(&NodeStatistics::resident_bytes, rest);
-        else if (const char* huge = after(text, "AnonHugePages:")) add(&NodeStatistics::huge_bytes, huge);
-        else if (is_range(text)) take_range(text);
-    }
-
-private:
-    // The names of what is said begin with a capital, an address does not.
-    static bool is_range(const char* text) { return (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'f'); }
-    static const char* after(const char* text, const char* name) {
-        for (; *name != '\0'; ++text, ++name)
-            if (*text != *name) return nullptr;
-        while (*text == ' ') ++text;
-        return text;
-    }
-    void take_range(const char* text) {
-        Address start = 0;
-        for (; is_range(text); ++text) start = start * 16 + static_cast<Address>(*text <= '9' ? *text - '0' : *text - 'a' + 10);
-        const void* const p = reinterpret_cast<const void*>(start);
-        mine_ = process_heap.contains(p) ? of_ + process_heap.space().region_of(p) : nullptr;
-    }
-    void add(unsigned long long NodeStatistics::*what, const char* text) {
-        if (mine_ == nullptr) return;
-        Bytes kilobytes = 0;
-        for (; *text >= '0' && *text <= '9'; ++text) kilobytes = kilobytes * 10 + static_cast<Bytes>(*text - '0');
-        mine_->node.*what += kilobytes * KiB;
-    }
-
-    Gathering::OfNode* of_;
-    Gathering::OfNode* mine_ = nullptr;  // the heap that the mapping belongs to
-};
 
 void take_node(NodeHeap& node, Gathering::OfNode& into) {
     NodeStatistics& s = into.node;
@@ -141,8 +106,8 @@ void Gathering::take_live() {
 }
 
 void Gathering::take_resident() {
-    Mappings mappings(of_);
-    os::for_each_line("/proc/self/smaps", [&](const char* text) { mappings.line(text); });
+    Smaps smaps([this](const void* p) { return process_heap.contains(p) ? &of_[process_heap.space().region_of(p)].node : nullptr; });
+    os::for_each_line("/proc/self/smaps", [&](const char* text) { smaps.line(text); });
 }
 
 NodeStatistics Gathering::sum() const {

@@ -1,12 +1,14 @@
 // The player of the fuzzer's interface target, with random choices: so many operations by so many threads that hand
-// blocks to each other, on four made-up nodes, with the structures of all nodes walked meanwhile.
+// blocks to each other, on four nodes, with the structures of all nodes walked meanwhile.
 // scripts/soak.sh builds and runs it. The seed is printed.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
 
+#include "api/made_up_nodes.h"
 #include "api/player.h"
 #include "api/whole_heap.h"
 
@@ -16,7 +18,7 @@ using namespace fuzz;
 
 constexpr std::size_t slots = 1500;
 constexpr std::size_t budget = std::size_t{24} << 20;
-constexpr std::uint64_t of_a_thread = 100'000;  // operations, then the next thread goes on with its blocks
+constexpr std::uint64_t most_of_a_thread = 100'000;  // operations, then the next thread goes on with its blocks
 
 unsigned long long number(const char* text) { return std::strtoull(text, nullptr, 10); }
 
@@ -29,9 +31,15 @@ int main(int argc, char** argv) {
     }
     const std::uint64_t operations = number(argv[1]);
     const std::size_t threads = number(argv[2]);
+    if (operations == 0 || threads == 0) {
+        std::fprintf(stderr, "soak: OPERATIONS and THREADS are numbers above 0\n");
+        return 2;
+    }
+    const std::uint64_t of_a_thread = std::min(most_of_a_thread, (operations + threads - 1) / threads);
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(number(argv[3]));
     const std::uint64_t seed = number(argv[4]);
-    std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+    std::printf("seed %llu, %s\n", static_cast<unsigned long long>(seed),
+                machine_has_the_nodes() ? "on the machine's nodes" : "on made-up nodes");
     std::fflush(stdout);
 
     Table table(false);

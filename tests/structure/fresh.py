@@ -2,8 +2,8 @@
 """fresh.py [ROOT]: documents of measurements name the commit whose sources were measured, and say so where src/ or include/
 are others by now.
 
-A document has, wherever a line may break, "numalloc's sources of COMMIT" ("an unknown commit" where nobody wrote it down);
-where the sources are others now, also "the sources have changed since". Status 77 where git cannot tell: the commit is not
+A document has, wherever a line may break, "numalloc's sources of COMMIT" ("an unknown commit" where nobody wrote it down),
+once for each run that it is made of; where the sources are others now, also "the sources have changed since". Status 77 where git cannot tell: the commit is not
 in this clone, which is shallow or was rebased."""
 
 import re
@@ -19,9 +19,9 @@ _SKIPPED = 77
 
 
 def documents(root: Path) -> list[Path]:
-    """Notes are parts of other documents, and what is in older/ says so by its place."""
-    found = [root / "docs/results.md", *sorted((root / "docs/results").glob("*.md"))]
-    return [path for path in found if not path.name.endswith("notes.md")] + [root / "docs/lab.md"]
+    """Notes are parts of other documents."""
+    found = [root / f"docs/{name}.md" for name in ("results", "lab", "jarena")] + sorted((root / "docs/results").rglob("*.md"))
+    return [path for path in found if not path.name.endswith("notes.md")]
 
 
 def git(root: Path, *words: str) -> subprocess.CompletedProcess:
@@ -29,14 +29,17 @@ def git(root: Path, *words: str) -> subprocess.CompletedProcess:
 
 
 def verdict(root: Path, path: Path) -> tuple[str, str]:
-    """'fresh', 'stale' or 'unknown', and a line."""
+    """'fresh', 'stale' or 'unknown', and a line: of the worst of the commits that it names."""
     name = path.relative_to(root)
     text = " ".join(path.read_text().split())
-    named = _NAMED.search(text)
+    named = list(dict.fromkeys(match[1] for match in _NAMED.finditer(text)))
     if not named:
         return "stale", f"{name}: names no commit; accepted: numalloc's sources of COMMIT, or of {UNKNOWN}"
     says_so = _SAYS_SO in text.lower()
-    commit = named[1]
+    return min((_of_one(root, name, commit, says_so) for commit in named), key=lambda found: ("stale", "unknown", "fresh").index(found[0]))
+
+
+def _of_one(root: Path, name: Path, commit: str | None, says_so: bool) -> tuple[str, str]:
     if commit is None:
         return (
             ("fresh", f"{name}: unknown commit, and says that the sources have changed")

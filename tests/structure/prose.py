@@ -13,6 +13,16 @@ from pathlib import Path
 from check import finish
 
 MOST = 99
+WRITTEN_BY_HAND = (
+    "*.md",
+    "docs/*.md",
+    "docs/results/applications.md",
+    "bench/*.md",
+    "examples/*.md",
+    "tools/*.md",
+    "tools/scope/*.md",
+    "bindings/*/*.md",
+)
 FENCE = re.compile(r"\s*(```|~~~)")
 ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s+")
 # What would begin something else, were it the first word of a line.
@@ -79,10 +89,8 @@ def rewrite(page: Path) -> None:
 
 def main() -> None:
     project = Path(sys.argv[1])
-    pages = {
-        str(page.relative_to(project)): page for page in [project / "README.md", project / "CONTRIBUTING.md", *project.glob("docs/*.md")]
-    }
-    pages = dict(sorted(pages.items()))
+    found = [page for pattern in WRITTEN_BY_HAND for page in project.glob(pattern)]
+    pages = {str(page.relative_to(project)): page for page in sorted(found)}
     if sys.argv[2:] == ["--write"]:
         for page in pages.values():
             rewrite(page)

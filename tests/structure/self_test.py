@@ -231,11 +231,20 @@ def fresh_faults(folder: Path) -> list[str]:
         ("of numalloc's sources of an unknown commit.", "stale"),
         ("of numalloc's sources of an unknown commit; the sources have changed since.", "fresh"),
         ("of last week.", "stale"),
+        (f"of numalloc's sources of {second}; pages of numalloc's sources of {first}.", "stale"),
+        (f"of numalloc's sources of 0123abc; pages of numalloc's sources of {first}.", "stale"),
+        (f"of numalloc's sources of {second}; pages of numalloc's sources of 0123abc.", "unknown"),
     ):
         document.write_text(text)
         got, line = fresh.verdict(folder, document)
         if got != wanted or (wanted == "unknown") != ("nothing says whether" in line):
             faults.append(f"fresh.py: {got}, not {wanted}, for '{text}': {line}")
+    (folder / "docs/results/older").mkdir()
+    looked_at = ("results/older/old.md", "results/new.md", "jarena.md", "lab.md", "results.md")
+    for name in (*looked_at, "results/notes.md"):
+        (folder / "docs" / name).touch()
+    if {str(path.relative_to(folder / "docs")) for path in fresh.documents(folder)} != set(looked_at):
+        faults.append(f"fresh.py: looks at {fresh.documents(folder)}")
     document.write_text(f"numalloc's sources of {second}")
     source.write_text("not committed yet")
     return faults + ([] if fresh.verdict(folder, document)[0] == "stale" else ["fresh.py: does not see what is not committed"])

@@ -36,6 +36,7 @@ TEST(Options, DefaultsAreTheTables) {
     EXPECT_EQ(o.purge_delay, 1000);
     EXPECT_EQ(o.reserve, 0u);
     EXPECT_FALSE(o.verbose);
+    EXPECT_TRUE(o.memory_tags);
     EXPECT_TRUE(complaints.empty());
 }
 

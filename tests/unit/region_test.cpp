@@ -19,7 +19,7 @@ protected:
         ASSERT_TRUE(region_.open(space_, 1, pages));
     }
     ~RegionTest() override {
-        if (space_.regions() != 0) os::unmap(reinterpret_cast<void*>(space_.region(0)), 2 * space_.stride());
+        if (space_.regions() != 0) os::unmap(reinterpret_cast<void*>(space_.start()), space_.bytes());
     }
     // The two steps of each change, as their owner takes them.
     bool grow(std::uint64_t up_to) {
@@ -53,8 +53,8 @@ TEST_F(RegionTest, AddressesAndBagsAreInverse) {
         EXPECT_EQ(region_.bag_of(at(b) + bag_bytes - 1).value, b);
         EXPECT_EQ(address_of(at(b)) % bag_bytes, 0u);
     }
-    EXPECT_EQ(address_of(at(region_.first_bag().value)) - region_.start(), space_.data_offset());
-    EXPECT_EQ(address_of(at(region_.end_bag().value)) - region_.start(), space_.end_offset());
+    EXPECT_EQ(address_of(at(region_.first_bag().value)) - region_.start(), space_.places(1).bags);
+    EXPECT_EQ(address_of(at(region_.end_bag().value)) - region_.start(), space_.places(1).bags_end);
     EXPECT_EQ(Bytes{region_.end_bag().value - region_.first_bag().value} * bag_bytes, 64 * MiB);
 }
 
@@ -102,10 +102,12 @@ TEST_F(RegionTest, OutsideOfWhatIsCommittedNothingCanBeTouched) {
     EXPECT_DEATH(*static_cast<volatile char*>(at(region_.committed())) = 1, "");
 }
 
-// free() may read the byte of any address of the region's start, and of some behind its bags.
-TEST_F(RegionTest, TheClassMapMayBeReadAheadOfTheBags) {
+// free() may read the byte of some addresses before the bags, and of more behind them.
+TEST_F(RegionTest, TheClassMapMayBeReadBesideTheBags) {
     open(64 * MiB);
-    for (std::uint64_t b = 0; b < region_.end_bag().value + (1 * GiB >> bag_shift); ++b) ASSERT_EQ(region_.class_at(BagIndex{b}), no_class);
+    const std::int64_t from = std::int64_t{region_.first_bag().value} - std::int64_t{policy::class_map_behind >> bag_shift};
+    const std::int64_t to = std::int64_t{region_.end_bag().value} + std::int64_t{1 * GiB >> bag_shift};
+    for (std::int64_t b = from; b < to; ++b) ASSERT_EQ(region_.class_map()[b], no_class.value);
 }
 
 // Of the metadata's parts the first ones are mapped, and then there is no more: the next try finds the addresses free.
@@ -222,6 +224,38 @@ TEST_F(RegionTest, ThreadHeapsGrowToTheirCapacityAndNoFurther) {
     heaps[region_.thread_heaps_capacity() - 1] = 1;
     EXPECT_FALSE(region_.grow_thread_heaps(region_.thread_heaps_capacity() + 1));
     EXPECT_EQ(heaps[99], 1);
+}
+
+// As far as it all can grow: bags and each part of the metadata are stretches of their own, with nothing beside them.
+TEST_F(RegionTest, NoPartTouchesAnother) {
+    ASSERT_TRUE(space_.choose(2, 64 * KiB, {.stride = smallest_stride * 16, .bags = GiB}));
+    ASSERT_TRUE(region_.open(space_, 1, {}));
+    ASSERT_TRUE(grow(region_.first_bag().value + 100));
+    ASSERT_TRUE(grow(region_.end_bag().value));
+    ASSERT_TRUE(region_.grow_thread_heaps(region_.thread_heaps_capacity()));
+    struct Stretch {
+        Address begin, end;
+    };
+    std::vector<Stretch> all;
+    FILE* file = std::fopen("/proc/self/maps", "r");
+    ASSERT_NE(file, nullptr);
+    for (char line[4096]; std::fgets(line, sizeof line, file) != nullptr;) {
+        Stretch s{};
+        char access[5] = {};
+        ASSERT_EQ(std::sscanf(line, "%lx-%lx %4s", &s.begin, &s.end, access), 3);
+        if (!space_.contains(reinterpret_cast<void*>(s.begin)) || access[0] != 'r') continue;
+        if (!all.empty() && all.back().end == s.begin) all.back().end = s.end;
+        else all.push_back(s);
+    }
+    std::fclose(file);
+    const Places at = space_.places(1);
+    ASSERT_EQ(all.size(), 5u);
+    const Bytes begins[] = {at.bags, at.class_map + (at.bags >> bag_shift), at.thread_heaps, at.bag_marks, at.bag_table};
+    const Bytes ends[] = {at.bags_end, at.thread_heaps, at.thread_heaps_end, at.bag_table, at.node_heap};
+    for (unsigned i = 0; i < 5; ++i) {
+        EXPECT_LE(all[i].begin, region_.start() + begins[i] + (at.bags >> bag_shift) * sizeof(Bag)) << i;
+        EXPECT_LE(all[i].end, region_.start() + ends[i]) << i;
+    }
 }
 
 TEST_F(RegionTest, TheFirstMegabytesStayOnNormalPages) {

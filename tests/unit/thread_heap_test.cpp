@@ -370,7 +370,11 @@ TEST_F(ThreadHeapDeathTest, InvalidFreesEndTheProgram) {
         }, "was freed already");
         dies([] { return static_cast<void*>(static_cast<char*>(process_heap.take_small(NodeId{1}, class_of(64), 1).fresh) + 8); },
              "points inside an object");
-        dies([] { return reinterpret_cast<void*>(process_heap.space().region(4) + 64); }, "invalid pointer in free");
+        dies([] {
+            const Region& region = process_heap.opened(NodeId{4})->pages.region();
+            return static_cast<void*>(static_cast<char*>(region.address(region.first_bag())) - 64);
+        }, "was never allocated");
+        dies([] { return static_cast<void*>(this_thread_heap); }, "was never allocated");
         dies([] { return reinterpret_cast<void*>(process_heap.space().region(7) + process_heap.space().end_offset() - 64); }, "invalid pointer in free");
         dies([] { return reinterpret_cast<void*>(process_heap.space().region(8) + 64); }, "invalid pointer in free");
     }

@@ -33,7 +33,12 @@ def main() -> int:
     everything = table.rows()
     rows = [row for row in everything if row.quick or not options.quick]
     if options.only:
-        rows = [row for row in rows if re.search(options.only, f"{row.name} / {row.family}", re.I)]
+        try:
+            rows = [row for row in rows if any(re.search(options.only, word, re.I) for word in (row.name, row.family))]
+        except re.error as wrong:
+            parser.error(f"--only {options.only}: {wrong}")
+    if not rows:
+        parser.error(f"--only {options.only}: no row's name or family matches; --list without it shows them")
     if options.list:
         print("\n".join(f"{row.family}: {row.name}" for row in rows))
         return 0

@@ -165,6 +165,13 @@ def test_settings_are_put_back(tmp_path):
     assert switch.read_text() == before
 
 
+@pytest.mark.parametrize(("only", "listed"), [("^redis$", ["redis"]), ("^no such row$", []), ("(", [])])
+def test_only_some_rows_or_a_word_why_none(only, listed):
+    world = subprocess.run([sys.executable, Path(__file__).parent, "--list", "--only", only], capture_output=True, text=True)
+    assert [line.split(": ")[1] for line in world.stdout.splitlines()] == listed
+    assert (world.returncode, f"--only {only}: " in world.stderr) == ((0, False) if listed else (2, True))
+
+
 def test_the_tables_are_whole():
     rows = table.rows()
     assert len(rows) > 90

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from numalloc_tools.bench import machine
+from numalloc_tools.bench import launch, machine
+from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.results import read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,6 +134,63 @@ def test_peak_is_the_programs_own(results):
         assert run.figures["settled_bytes"] < 8 << 20, "the block was freed"
 
 
+HOPS = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+static void *hop(void *number) {
+    cpu_set_t may, one;
+    sched_getaffinity(0, sizeof may, &may);
+    int cpu[2], found = 0;
+    for (int i = 0; i < CPU_SETSIZE && found < 2; ++i)
+        if (CPU_ISSET(i, &may)) cpu[found++] = i;
+    if (found < 2) exit(77);
+    for (long i = 0; i < (long)number; ++i) {
+        CPU_ZERO(&one);
+        CPU_SET(cpu[i % 2], &one);
+        if (sched_setaffinity(0, sizeof one, &one) != 0) exit(77);
+    }
+    return NULL;
+}
+int main(int count, char **words) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, hop, (void *)atol(words[count - 1]));
+    return pthread_join(thread, NULL);
+}
+"""
+
+
+def test_migrations_of_threads_that_have_ended_are_counted(tmp_path):
+    hops = compiled(HOPS, tmp_path / "hops", "-pthread")
+    few, many = (launch.run([str(hops), number], Allocator("glibc"), 30) for number in ("1", "1001"))
+    if few.figures["status"] == 77 or "thread_migrations" not in few.figures:
+        pytest.skip("there is one CPU, or the kernel does not count")
+    more = many.figures["thread_migrations"] - few.figures["thread_migrations"]
+    assert 990 <= more <= 1100, "each hop is one; the kernel adds a few of its own"
+
+
+def test_migrations_of_pages_are_those_of_the_run(tmp_path):
+    """With a /proc/vmstat that the program itself writes."""
+    vmstat = tmp_path / "vmstat"
+    launcher = tmp_path / "launcher"
+    source = Path(launch.__file__).with_name("launcher.c").read_text()
+    compiled(source, launcher, f'-DVMSTAT="{vmstat}"')
+
+    def figures(before: str, after: str) -> dict[str, str]:
+        vmstat.write_text(before)
+        script = f"printf '{after}' > {vmstat}"
+        done = subprocess.run([launcher, "1", "10", "0", "-", "sh", "-c", script], capture_output=True, text=True, check=True)
+        return dict(line.split() for line in done.stdout.splitlines())
+
+    found = figures(
+        "some_pgmigrate_success 1\npgmigrate_success 100\nnuma_pages_migrated 5\n", r"numa_pages_migrated 12\npgmigrate_success 130\n"
+    )
+    assert (found["pages_migrated"], found["pages_migrated_by_autonuma"]) == ("30", "7")
+    assert "pages_migrated_by_autonuma" not in figures("pgmigrate_success 1\n", r"pgmigrate_success 1\n"), "a kernel without AutoNUMA"
+
+
 def test_each_round_begins_with_another(results):
     first = [next(run.allocator for run in results.runs if run.round == number) for number in range(3)]
     assert first == ["numalloc", "glibc", "glibc+binding"]
@@ -192,10 +250,10 @@ def test_report_is_made(tree, results):
     done = bench(tree, "report", "good.json", "--output", "report")
     assert done.returncode == 0, done.stderr
     page = (tree / "report/index.html").read_text()
-    for figure in ("time", "cpu", "memory", "speedup", "binding"):
+    for figure in ("means", "time", "cpu", "memory", "speedup", "binding"):
         assert f'id="{figure}"' in page
         assert (tree / f"report/{figure}.svg").stat().st_size > 5000
-    assert page.count("<svg") == 5
+    assert page.count("<svg") == 6
     text = (tree / "report/results.md").read_text()
     assert "| small/1 |" in text and "| large/2 |" in text and "![Time, normalised to glibc](time.svg)" in text
     assert "| 1 (2 programs) |" in text and "(speedup.svg)" in text
@@ -301,7 +359,7 @@ def text_of(path: Path) -> str:
         (["--paper", "--quick"], "--paper: takes minutes a run; accepted: without --quick and --lab"),
         (
             ["--paper", "--only", "large"],
-            "--paper: large has no other sizes; accepted: --only analytics, point-clusters, ray-casting or multigrid",
+            "--paper: large has no other sizes; accepted: --only with some of small, hangs",
         ),
         (["--scale", "0"], "accepted: more than 0"),
         (["--baseline", "tcmalloc", "--allocators", "numalloc"], "--baseline: 'tcmalloc' is not measured"),

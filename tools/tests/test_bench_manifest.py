@@ -95,6 +95,30 @@ check = '^content'
     assert ended.figures["seconds"] == pytest.approx(1 / 20)
 
 
+@pytest.mark.parametrize(("check", "status", "reason"), [("ok", "ok", ""), ("bad", "failed", "its data were damaged: check is bad")])
+def test_servers_load_prints_a_line_of_json_from_its_own_copy(tmp_path, monkeypatch, check, status, reason):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "line").write_text(f'{{"seconds": 2.5, "q5_seconds": 0.5, "check": "{check}"}}')
+    [one] = read(
+        tmp_path,
+        """
+name = "copied"
+sizes = { LINES = 10 }
+build = ["test $LINES = 5", "mkdir -p made && cp $SOURCE/line made && ln -sfn made named"]
+copies = ["named"]
+server = "python3 -c 'import signal; signal.signal(signal.SIGTERM, lambda *_: exit(0)); open(\\"up\\", \\"w\\"); signal.pause()'"
+ready = "test -e up"
+load = "cat named/line && echo changed > named/line"
+metric = "json"
+""",
+    )
+    for _ in range(2):  # the second run has a copy of what was built, not of what the first run left
+        ended = one.run(PLAIN, Work(1, 0.5, limit=60))
+        assert (ended.status, ended.reason) == (status, reason)
+    if status == "ok":
+        assert (ended.figures["seconds"], ended.figures["q5_seconds"]) == (2.5, 0.5)
+
+
 GOOD = 'name = "one"\ncommand = "true"\nverify = "true"\n'
 
 
@@ -107,6 +131,7 @@ GOOD = 'name = "one"\ncommand = "true"\nverify = "true"\n'
         (GOOD + "metric = { rate = 'x' }", 'accepted: "wall", "json", or { seconds'),
         (GOOD + "sizes = { RUN = 3 }", "one: sizes is {'RUN': 3}; accepted: a table of whole numbers above 0 by names in capitals"),
         (GOOD + "sizes = { A = 3 }\npaper = { B = 3 }", "'A' is in one of sizes and paper"),
+        (GOOD + "copies = ['../one']", "one: copies is ['../one']; accepted: a list of names of letters"),
         (GOOD + "stop = 'SIGNOTHING'", "accepted: a signal such as SIGTERM"),
         (GOOD + 'server = "true"', "both of command and server"),
         ('name = "one"\ncheck = "a"', "neither of command and server"),

@@ -2,9 +2,11 @@
 
 import json
 import math
+import re
 import subprocess
 import sys
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from numalloc_tools.bench import ablations, allocators, crates, lab_run, program
 from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.launch import Ended
 from numalloc_tools.bench.programs import OWN, Case, Program, judged
+from numalloc_tools.bench.report import promises
+from numalloc_tools.bench.report.drawn import Drawn
 from numalloc_tools.bench.report.markdown import markdown
 from numalloc_tools.bench.results import MEMORY, Results, Run, Summary, merged, read
 from numalloc_tools.problem import Problem
@@ -236,6 +240,9 @@ def test_no_command_waits_for_what_few_need():
 
 def test_urls_of_crates():
     assert crates.RECIPES["rpmalloc"].url == "https://static.crates.io/crates/rpmalloc-sys/rpmalloc-sys-0.2.3%2Bb097fd0.crate"
+    assert re.fullmatch(
+        r"https://files.pythonhosted.org/packages/../../[0-9a-f]{60}/cmeel_mimalloc-3.4.3.tar.gz", crates.RECIPES["mimalloc3-new"].url
+    )
     assert all(len(recipe.sha256) == 64 for recipe in crates.RECIPES.values())
 
 
@@ -279,7 +286,7 @@ def test_files_of_different_scales_are_no_rounds_of_one_another():
         merged([first, second])
 
 
-def told(*rows, names, lab=()) -> str:
+def told(*rows, names, lab=(), drawn=(), kept=None, merged=()) -> str:
     """The Markdown of these rows, which have memory too."""
     found = results(*rows, names=names)
     found.runs += lab
@@ -294,10 +301,10 @@ def told(*rows, names, lab=()) -> str:
         "huge_pages": "always [madvise] never",
         "load_at_start": 0.0,
     }
-    found.settings |= {"started": "today", "scale": 1.0}
+    found.settings |= {"started": "today", "scale": 1.0, "merged": list(merged)}
     found.allocators = [{"name": name, "version": "1"} for name in names]
     found.complete = True
-    return markdown(Summary(found, "glibc"), [], "")
+    return markdown(Summary(found, "glibc"), list(drawn), "", promises=kept)
 
 
 def test_markdown_names_who_is_ahead_and_what_is_behind():
@@ -324,6 +331,16 @@ def test_markdown_names_who_is_ahead_and_what_is_behind():
     assert "| b/1 | 1.25 | mimalloc |" not in text, "its peak is within the bound"
 
 
+def test_markdown_judges_a_peer_by_rounds_that_did_not_choose_it():
+    rounds = {"glibc": (4.0, 4.0, 4.0), "numalloc": (1.0, 1.0, 1.0), "mimalloc": (0.5, 1.0, 1.1), "snmalloc": (1.0, 1.1, 0.5)}
+    rows = [("a", name, number, value) for name, values in rounds.items() for number, value in enumerate(values, 1)]
+    words = " ".join(told(*rows, names=tuple(rounds)).split())
+    # Round 1 beside snmalloc, 2 beside snmalloc, 3 beside mimalloc: (1 * 1/1.1 * 1/1.1) ** (1/3)
+    assert "beside the peer that was best in the other rounds, it takes 0.938 of that peer's time" in words
+    once = told(*(row for row in rows if row[2] == 1), names=tuple(rounds))
+    assert "best in the other rounds" not in once, "one round has no others"
+
+
 def test_markdown_has_a_row_for_each_mechanism_off_in_the_lab():
     names = ("numalloc", "numalloc:binding=none")
     lab = [Run("lab:a", 16, name, 1, "ok", "", {"remote_percent": value}) for name, value in zip(names, (0.25, 24.5), strict=True)]
@@ -331,6 +348,72 @@ def test_markdown_has_a_row_for_each_mechanism_off_in_the_lab():
     said = told(names=names, lab=lab)
     assert "| option | a/16 | b/16 |" in said and "| `numalloc` | 0.2 | 1.0 |" in said and "| `binding=none` | 24.5 | crash |" in said
     assert "Each mechanism off or changed" not in said and "| program/threads | numalloc |\n" in said, "nothing was timed"
+
+
+def share(program: str, name: str, percent: float, status: str = "ok") -> Run:
+    """A row of the lab's."""
+    return Run(f"lab:{program}", 16, name, 1, status, "" if status == "ok" else "signal 11", {"remote_percent": percent})
+
+
+def test_markdown_begins_with_one_table_of_time_memory_and_remote_pages():
+    names = ("glibc", "numalloc", "mimalloc", "snmalloc")
+    rows = [("a", name, 1, value) for name, value in zip(names, (2.0, 1.0, 1.5, 3.0), strict=True)]
+    lab = [share("a", "numalloc", 0.0), share("a", "glibc", 40.0), share("a", "mimalloc", 10.0)]
+    lab += [share("b", "numalloc", 1.0), share("b", "glibc", 20.0), share("b", "mimalloc", 0.0, "crash")]
+    lab += [replace(one, round=2) for one in lab]
+    found = told(*rows, names=names, lab=lab)
+    head = found.split("## ")[0]
+    assert head.split("\n\n")[1].splitlines() == [
+        "| allocator | time | processor time | peak memory | remote pages |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| **numalloc** | **0.500** | not measured | **0.500** | **0.0 %** |",
+        "| mimalloc | 0.750 | not measured | 0.750 | 10.0 % |",
+        "| glibc | 1.000 | not measured | 1.000 | 40.0 % |",
+        "| snmalloc | 1.500 | not measured | 1.500 | not measured |",
+    ], "the fastest first; remote pages over what all in the lab completed: a, not b"
+    assert "scale 1, 1 interleaved round." in " ".join(head.split()), "those of the lab are no rounds"
+    assert "the plain mean over 1 program in" in " ".join(head.split())
+    assert found.index("| allocator |") < found.index("numalloc's sources of") < found.index("## Beside the best peer")
+    without = told(*rows, names=names)
+    assert "| **numalloc** | **0.500** | not measured | **0.500** | not measured |" in without
+    assert "Remote pages were not counted" in " ".join(without.split())
+
+
+def test_head_of_the_markdown_has_the_picture_and_the_promises_that_are_not_kept(tmp_path):
+    rows = [("a", name, 1, value) for name, value in (("glibc", 2.0), ("numalloc", 1.0))]
+    page = tmp_path / "scope.md"
+    page.write_text("## What is promised\n\nNot kept: larson,\nthreadtest.\n")
+    text = told(
+        *rows,
+        names=("glibc", "numalloc"),
+        drawn=[Drawn("means", "In short", "", ""), Drawn("time", "Time", "", "")],
+        kept=promises.read(page, "results/scope.md"),
+    )
+    head = text.split("## Beside")[0]
+    assert head.count("![") == 1 and head.index("| glibc |") < head.index("![In short](means.svg)") < head.index("Made by")
+    said = "is not kept in `larson`, `threadtest`: [which, and why](results/scope.md#what-is-promised-of-numalloc)"
+    assert said in " ".join(head.split())
+    page.write_text("Kept in all of them.\n")
+    assert promises.read(page, "").missed == ()
+    for bad in ("nothing of the kind\n", None):
+        page.unlink() if bad is None else page.write_text(bad)
+        with pytest.raises(Problem, match=r"--scope: .*; accepted: what numalloc lab figures has written"):
+            promises.read(page, "")
+
+
+def test_remote_pages_name_the_sources_that_they_are_of(tmp_path):
+    timed, counted = results(("a", "glibc", 1, 1.0)), results(names=("numalloc",))
+    counted.allocators[0]["version"], counted.settings["started"] = "abc1234", "yesterday"
+    counted.runs.append(share("a", "numalloc", 0.5))
+    peers_alone = results(names=("glibc",))
+    peers_alone.runs.append(share("a", "glibc", 50.0))
+    timed.seconds, counted.seconds = 60.0, 600.0
+    both = merged([timed, counted, peers_alone])
+    assert both.seconds == 60 and merged([counted, peers_alone]).seconds == 600, "that of the lab stands apart"
+    assert both.settings["baseline"] == "glibc"
+    assert [one["lab"] for one in both.settings["merged"]] == [False, True]
+    text = told(names=("glibc", "numalloc"), lab=both.runs, merged=both.settings["merged"])
+    assert "uses them. Counted of numalloc's sources of abc1234, from a run begun yesterday. |" in " ".join(text.split())
 
 
 def test_peers_that_take_too_long_to_build_are_left_out(tmp_path, monkeypatch):

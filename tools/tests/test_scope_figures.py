@@ -58,12 +58,37 @@ def test_promises_are_named_when_they_are_not_kept():
 
 
 def test_binding_mechanisms_and_the_study_s_table():
-    found = {"hash-maps": results(glibc=work(1_000, 700, 300), numalloc=work(1_000, 999, 1), glibc_binding=work(1_000, 780, 220))}
-    found["hash-maps"].runs.append(Run("numalloc:thp=off", 16, work(1_000, 500, 500), MACHINE))
+    found = {"group-median-own": results(glibc=work(1_000, 700, 300), numalloc=work(1_000, 999, 1), glibc_binding=work(1_000, 780, 220))}
+    found["group-median-own"].runs.append(Run("numalloc:thp=off", 16, work(1_000, 500, 500), MACHINE))
     text = figures.markdown(found, {}, "m")
     assert "figure 6a" in text and "| thp=off |" in text
     assert "| cache misses | 2 k | 2 k | +0.0 % |" in text and "| remote memory access | 600 | 440 | -26.7 % |" in text
-    assert "| local access ratio | 0.70 | 0.78 |  |" in text
+    assert "## W1 (group-median-own) under glibc" in text and "| local access ratio | 0.70 | 0.78 |  |" in text
+    other = figures.markdown({"hash-maps": found["group-median-own"]}, {}, "m")
+    assert "the study's table 2" not in other, "it is about W1"
+
+
+def test_remote_accesses_of_all_programs_are_one_number_an_allocator():
+    """Two nodes, and of `remote` and `moved` lines each CPU has half."""
+
+    def lines(remote: int, moved: int) -> dict:
+        return run(
+            [0, 1], [{"fills": [0, remote // 2], "transfers": [0, moved // 2]}, {"fills": [remote // 2, 0], "transfers": [moved // 2, 0]}]
+        )
+
+    found = {
+        "one": results(glibc=lines(400, 0), numalloc=lines(0, 0), other=lines(100, 0)),
+        "two": results(glibc=lines(400, 1_200), numalloc=lines(100, 400), other=lines(4, 0)),
+        "not all": results(glibc=lines(10**9, 0), numalloc=lines(10**9, 0)),
+    }
+    text = " ".join(figures.markdown(found, {}, "m").split())
+    assert "geometric means of 2 programs" in text
+    # sqrt(400 * 400), sqrt(1 * 100), sqrt(100 * 4); then sqrt(400 * 1600), sqrt(1 * 500), sqrt(100 * 4)
+    assert "| lines of other nodes' memory | 400 | 10 | 20 |" in text
+    assert "| these and lines of other nodes' caches | 800 | 22.4 | 20 |" in text
+    assert "Of lines of other nodes' memory numalloc has the fewest." in text
+    assert "Of these and lines of other nodes' caches numalloc has more than other." in text
+    assert "Remote accesses in all" not in figures.markdown({"one": results(glibc=lines(2, 2))}, {}, "m")
 
 
 def test_a_mechanism_s_row_has_its_ratio_for_each_program():

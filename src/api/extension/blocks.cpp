@@ -15,7 +15,8 @@ extern "C" {
 NUMALLOC_EXPORT size_t numalloc_good_size(size_t size) noexcept {
     if (size <= largest_small) return shape_of(class_for(size)).size - tail_bytes;
     const std::uint32_t bags = bags_for_big(size);
-    return bags == 0 ? 0 : (Bytes{PageHeap::whole_pages(bags)} << bag_shift) - tail_bytes;
+    if (bags == 0) return 0;
+    return hardened ? usable_of_big(size) : Bytes{PageHeap::whole_pages(bags)} << bag_shift;
 }
 
 NUMALLOC_EXPORT size_t numalloc_resize_in_place(void* p, size_t size) noexcept {

@@ -31,8 +31,9 @@ namespace {
 int os_number(NodeId n) { return static_cast<int>(os::topology().os_node(n)); }
 
 // Where the kernel has the page.
-int ask_kernel(const void* p) {
+int ask_kernel(const void* tagged) {
     wake();
+    const void* const p = tags::untagged(tagged);
     if (!os::topology().machine_has_one_node()) {
         const int node = os::node_of_page(p);
         return node >= 0 ? node : fail(-node);

@@ -34,7 +34,7 @@ NUMALLOC_EXPORT long long numalloc_pages_of_range(const void* p, size_t bytes, s
     wake();
     if (bytes > ~address_of(p) + 1 && address_of(p) != 0) return fail(EINVAL);
     Counted counted(on_node, nodes);
-    counted.add(p, bytes);
+    counted.add(tags::untagged(p), bytes);
     return counted.result();
 }
 
@@ -43,7 +43,7 @@ NUMALLOC_EXPORT long long numalloc_pages_of_block(const void* p, size_t* on_node
     const Location at = locate(p);
     if (at.found == Found::foreign || at.found == Found::unused || why_invalid(at, p) != nullptr) return fail(EINVAL);
     Counted counted(on_node, nodes);
-    counted.add(p, bytes_of(at));
+    counted.add(tags::untagged(p), bytes_of(at));
     return counted.result();
 }
 

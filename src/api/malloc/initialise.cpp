@@ -82,8 +82,10 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     o.ablations = {options().origin_free, options().remote_batching, options().hand_over, options().incremental_sharing};
     o.space.reserve = options().reserve;
     o.thread_slot = align_up(sizeof(ThreadHeap), 64);
+    if (options().memory_tags) tags::start();
     if (!process_heap.start(o)) return false;
     operators_have_heap = !operators_replaced();
+    if (options().backtrace) start_backtraces();
     if (options().profile != 0) start_profile();
     if (options().guarded != 0) start_guarded();
     if (options().verbose) say_what_was_found();

@@ -177,10 +177,17 @@ NUMALLOC_EXPORT void free_aligned_sized(void* p, [[maybe_unused]] size_t alignme
     if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slowly(p, freed, "free_aligned_sized");
 }
 
-NUMALLOC_EXPORT size_t malloc_usable_size(void* p) {
+namespace {
+__attribute__((noinline)) size_t usable_size_anywhere(void* p) {
     if (p == nullptr) return 0;
     const auto next = NUMALLOC_ASIDE(malloc_usable_size);
     return next != nullptr ? next(p) : usable_size(p, "malloc_usable_size");
+}
+}  // namespace
+
+NUMALLOC_EXPORT size_t malloc_usable_size(void* p) {
+    const size_t bytes = usable_size_nearby(this_thread_heap, p);
+    return NUMALLOC_LIKELY(bytes != 0) ? bytes : usable_size_anywhere(p);
 }
 
 // Programs that know glibc's inner names and free the results with free().

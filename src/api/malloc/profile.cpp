@@ -7,6 +7,7 @@
 #include "heap/guarded/guarded.h"
 #include "heap/profile/busy.h"
 #include "heap/profile/profile.h"
+#include "heap/profile/say_stack.h"
 #include "heap/profile/stack.h"
 #include "heap/profile/write.h"
 #include "numalloc/numalloc.h"
@@ -42,7 +43,7 @@ __attribute__((destructor)) void write_at_exit() { write_as_the_option_says("at 
 
 #if defined(NUMALLOC_STATIC)
 __attribute__((constructor)) void begin_stacks() {
-    if (profile::on() || guarded::on()) profile::allow_stacks();
+    if (profile::on() || guarded::on() || options().backtrace) profile::allow_stacks();
 }
 #endif
 
@@ -86,6 +87,13 @@ void start_guarded() {
     if (profile::on()) line << "nothing is guarded while the heap profile is on";
     else if (!guarded::start(options().guarded)) line << "no memory for guarded objects";
     if (line.size() > 0) return os::say(line);
+#if !defined(NUMALLOC_STATIC)
+    profile::allow_stacks();
+#endif
+}
+
+void start_backtraces() {
+    os::set_backtrace(profile::say_backtrace);
 #if !defined(NUMALLOC_STATIC)
     profile::allow_stacks();
 #endif

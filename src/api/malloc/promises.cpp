@@ -14,12 +14,25 @@ Bytes bytes_for(Bytes n, Bytes alignment) {
     return Bytes{PageHeap::whole_pages(bags_for_big(n))} << bag_shift;
 }
 
-// The objects that have a tail. Else nothing is found.
+const Bag::Big& big_of(Location at) { return at.owner->pages.region().bag(at.bag).big; }
+
+// Whether the object may have been allocated so.
+bool is_of_size(Location at, Bytes n, Bytes alignment) {
+    const Bytes bytes = bytes_for(n, alignment);
+    if (at.found == Found::small) return bytes == bytes_of(at);
+    const bool guarded = big_of(at).guard != 0;
+    return big_of(at).any_size || (bytes == bytes_of_run(at) && (!guarded || usable_of_big(max_of<Bytes>(n, 1)) == bytes_of(at)));
+}
+
+// The objects of which the origin is known. Else nothing is found.
 Location locate_in_use(const void* p) {
     const Location at = locate(p);
-    const bool in_use = has_tail(at) && (at.found == Found::big || begins_in_use(at, p));
+    const bool in_use = at.found == Found::big || (at.found == Found::small && begins_in_use(at, p));
     return in_use ? at : Location{};
 }
+
+// No origin where the tail was written to.
+Origin origin_of(Location at, const void* p) { return has_tail(at) ? origin_at(p, bytes_of(at)) : big_of(at).origin; }
 
 [[noreturn]] void die_of_other_size(const char* call, const void* p) {
     die_of_invalid_pointer(call, p, "was allocated with another size");
@@ -29,12 +42,12 @@ Location locate_in_use(const void* p) {
 
 void end_if_not_of_size(const void* p, Bytes n, Bytes alignment, const char* call) {
     const Location at = locate_in_use(p);
-    if (at.found != Found::foreign && bytes_for(n, alignment) != bytes_of(at)) die_of_other_size(call, p);
+    if (at.found != Found::foreign && !is_of_size(at, n, alignment)) die_of_other_size(call, p);
 }
 
 void end_if_not_resized_to(const void* p, Bytes n, const char* call) {
     const Location at = locate_in_use(p);
-    if (at.found == Found::foreign || bytes_for(n, 1) == bytes_of(at)) return;
+    if (at.found == Found::foreign || is_of_size(at, n, 1)) return;
     // A realloc to a small size leaves a big object as it is where there is no memory.
     const bool left = at.found == Found::small ? fits(at, n) : n <= largest_small;
     if (!left) die_of_other_size(call, p);
@@ -43,7 +56,7 @@ void end_if_not_resized_to(const void* p, Bytes n, const char* call) {
 void end_if_not_of_origin(const void* p, Origin wanted, const char* call) {
     const Location at = locate_in_use(p);
     if (at.found == Found::foreign) return;
-    const Origin origin = origin_at(p, bytes_of(at));
+    const Origin origin = origin_of(at, p);
     // Written beyond its end: free() says so.
     if (origin >= origins || origin == wanted) return;
     if (form_of(origin) == form_of(wanted)) die_of_invalid_pointer(call, p, "was allocated with another alignment");
@@ -56,6 +69,7 @@ void end_if_not_of_origin(const void* p, Origin wanted, const char* call) {
 
 void set_origin(void* p, Origin origin) {
     const Location at = locate(p);
+    if (at.found == Found::big) at.owner->pages.region().bag(at.bag).big.origin = static_cast<std::uint16_t>(origin);
     if (has_tail(at)) set_tail(p, bytes_of(at), origin);
 }
 

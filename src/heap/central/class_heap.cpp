@@ -28,7 +28,7 @@ Object* link_fresh(void* fresh, std::uint32_t count, Bytes size) {
 // The bag of the first object, which says whose the list is: asked of it here, before it may be anything.
 const Bag& ClassHeap::home_of(Batch list) const {
     const std::uint64_t b = (address_of(list.head) - region().start()) >> bag_shift;
-    if (NUMALLOC_UNLIKELY(b >= region().committed())) die_of_damage(list.head);
+    if (NUMALLOC_UNLIKELY(b >= region().committed())) die_of_damage(list.head, "giving back");
     // All objects of the bag are free already, and this one was once more.
     if (NUMALLOC_UNLIKELY(region().class_at(BagIndex{b}) != class_)) die_of_second_free(list.head);
     return region().bag(region().head_of(BagIndex{b}));
@@ -144,7 +144,8 @@ Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, B
         os::Guard guard(shard.lock);
         take_from(shard, want, taken);
         if (or_adopt && taken.nothing() && adopt(shard, number)) take_from(shard, want, taken);
-        if (or_adopt && taken.nothing()) fresh = pages_.take_small_at_once(shape().bags, class_);
+        // The hardened library asks for a guard as well, which takes calls of the kernel.
+        if (!hardened && or_adopt && taken.nothing()) fresh = pages_.take_small_at_once(shape().bags, class_);
         if (taken.nothing() && fresh != PageHeap::none) {
             add_bag(shard, number, fresh);
             fresh = PageHeap::none;

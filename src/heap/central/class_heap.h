@@ -91,7 +91,8 @@ public:
     void validate() const;
 
 private:
-    struct Chain;
+    struct Run;
+    class Walk;
     class Sorter;
 
     // Bags that became wholly free under a lock, given to the page heap after it.

@@ -27,7 +27,7 @@ void check_list(const Region& region, ClassId c, Batch list) {
     const Object* before = list.head;
     const Object* o = list.head;
     for (std::uint32_t i = 0; i < list.count && o != nullptr; ++i) {
-        if (!check.in_class(o)) die_of_damage(before);
+        if (!check.in_class(o)) die_of_damage(before, "giving back");
         const BagIndex b = region.bag_of(o);
         if (!check.starts_object(o, address_of(region.address(long_bags ? region.head_of(b) : b)))) die_of_interior(o);
         before = o;

@@ -1,9 +1,12 @@
 // Objects go back to their bags, without a lock but where a bag gets its first freed object or its last.
 //
-//   a batch  -> a chain for each bag  -> linked in front of the bag's freed objects, by one exchange of its word
+//   a list  -> runs of objects of one bag  -> each linked in front of the bag's freed objects, by one exchange of its word
+//
+// A run goes on while the next object is of the same bag: objects freed in the order of allocation are runs of a whole bag,
+// scattered ones runs of one. A table that gathers the scattered ones of a bag costs more than the exchanges it saves.
 //
 // The walk over the objects, and the questions that are asked of each, need no lock: the list is the caller's. What may have
-// changed until the exchange is which object of the bag was freed last; then the chain is asked once more.
+// changed until the exchange is which object of the bag was freed last; then the run is asked once more.
 #include "base/check.h"
 #include "heap/central/class_heap.h"
 #include "heap/central/list_check.h"
@@ -31,58 +34,50 @@ bool lies_between(const Object* o, const Object* a, const Object* b) { return a 
 }  // namespace
 
 // Objects of one bag, linked; where the last leads is nobody's matter.
-struct ClassHeap::Chain {
+struct ClassHeap::Run {
     Object* first;
     Object* last;
-    const Object* newest;  // of the bag's freed objects, when each of the chain was compared with it
+    const Object* newest;  // of the bag's freed objects, when each of the run was compared with it
     BagIndex bag;
     std::uint32_t count;
 };
 
-// The chains of a batch, one a bag. A bag's place is known by its number; who comes to a place that is taken sends the chain
-// there home.
+// Sends the runs of a list home.
 class ClassHeap::Sorter {
 public:
     Sorter(ClassHeap& heap, Emptied& emptied) : heap_(heap), emptied_(emptied) {}
     Sorter(const Sorter&) = delete;
     Sorter& operator=(const Sorter&) = delete;
 
-    // The chain of the bag, to be added to. A new one has a count of 0, and neither first nor last.
-    Chain& chain_of(BagIndex b) {
-        const unsigned place = b.value % places;
-        Chain& chain = chains_[place];
-        const std::uint32_t bit = 1U << place;
-        if ((taken_places_ & bit) != 0) {
-            if (chain.bag == b) return chain;
-            send(chain);
+    // Most bags have some objects free and some in use, and are as they were when the run began.
+    NUMALLOC_INLINE void send(const Run& run, Bag& home, FreeList freed) {
+        const std::uint32_t together = freed.count() + run.count;
+        if (NUMALLOC_LIKELY(freed.count() != 0 && together < carved(home))) {
+            run.last->next = const_cast<Object*>(run.newest);
+            os::between_steps();
+            if (NUMALLOC_LIKELY(freed.exchange(home, freed.with(run.first, run.count)))) return count(freed.shard(), run.count);
         }
-        taken_places_ |= bit;
-        chain.bag = b;
-        chain.count = 0;
-        chain.newest = FreeList::of(heap_.bag(b)).newest();
-        return chain;
+        send_in_any_case(run, home, freed);
     }
     void finish() {
-        for (; taken_places_ != 0; taken_places_ &= taken_places_ - 1) send(chains_[__builtin_ctz(taken_places_)]);
         send_waiting();
         tell_count();
     }
 
 private:
-    static constexpr unsigned places = 32;  // a bit each in taken_places_
+    static constexpr unsigned most_waiting = 32;
 
-    Bag& bag_of(const Chain& chain) const { return heap_.bag(chain.bag); }
-    std::uint32_t carved(const Chain& chain) const { return load_relaxed(bag_of(chain).small.carved); }
+    static std::uint32_t carved(const Bag& bag) { return load_relaxed(bag.small.carved); }
 
-    // What is wrong with the chain, if the bag's freed objects are these.
-    const Object* freed_twice(Chain& chain, FreeList freed) const {
-        if (freed.count() + chain.count > carved(chain)) return chain.first;
-        if (freed.newest() == chain.newest) return nullptr;
-        os::count_walked(chain.count);
-        const Object* o = chain.first;
-        for (std::uint32_t i = 0; i < chain.count; ++i, o = o->next)
+    // What is wrong with the run, if the bag's freed objects are these.
+    static const Object* freed_twice(Run& run, const Bag& home, FreeList freed) {
+        if (freed.count() + run.count > carved(home)) return run.first;
+        if (freed.newest() == run.newest) return nullptr;
+        os::count_walked(run.count);
+        const Object* o = run.first;
+        for (std::uint32_t i = 0; i < run.count; ++i, o = o->next)
             if (o == freed.newest()) return o;
-        chain.newest = freed.newest();
+        run.newest = freed.newest();
         return nullptr;
     }
 
@@ -103,30 +98,17 @@ private:
         counted_ = 0;
     }
 
-    // Most bags have some objects free and some in use, and are as they were when the chain began.
-    NUMALLOC_INLINE void send(Chain& chain) {
-        Bag& home = bag_of(chain);
-        FreeList freed = FreeList::of(home);
-        const bool has_some = freed.count() != 0 && freed.count() + chain.count < carved(chain);
-        if (NUMALLOC_LIKELY(has_some && freed.newest() == chain.newest)) {
-            chain.last->next = freed.newest();
-            os::between_steps();
-            if (NUMALLOC_LIKELY(freed.exchange(home, freed.with(chain.first, chain.count)))) return count(freed.shard(), chain.count);
-        }
-        send_in_any_case(chain, home, freed);
-    }
-
-    __attribute__((noinline)) void send_in_any_case(Chain& chain, Bag& home, FreeList freed) {
+    __attribute__((noinline)) void send_in_any_case(Run run, Bag& home, FreeList freed) {
         for (;;) {
-            if (const Object* twice = freed_twice(chain, freed)) die_of_second_free(twice);
+            if (const Object* twice = freed_twice(run, home, freed)) die_of_second_free(twice);
             // The bag has to be listed, or to be given back: with the lock.
-            if (freed.count() == 0 || freed.count() + chain.count == carved(chain)) break;
-            chain.last->next = freed.newest();
+            if (freed.count() == 0 || freed.count() + run.count == carved(home)) break;
+            run.last->next = freed.newest();
             os::between_steps();
-            if (freed.exchange(home, freed.with(chain.first, chain.count))) return count(freed.shard(), chain.count);
+            if (freed.exchange(home, freed.with(run.first, run.count))) return count(freed.shard(), run.count);
         }
-        waiting_[waiting_count_++] = chain;
-        if (waiting_count_ == places) send_waiting();
+        waiting_[waiting_count_++] = run;
+        if (waiting_count_ == most_waiting) send_waiting();
     }
 
     // Those of one shard together.
@@ -136,89 +118,117 @@ private:
         Held held(heap_);
         for (unsigned i = 0; i < waiting_count_; ++i) {
             if (waiting_[i].bag == no_bag) continue;
-            held.hold_shard_of(bag_of(waiting_[i]));
+            held.hold_shard_of(home_of(waiting_[i]));
             for (unsigned j = i; j < waiting_count_; ++j)
-                if (waiting_[j].bag != no_bag && held.is_of(bag_of(waiting_[j]))) send_locked(waiting_[j], held);
+                if (waiting_[j].bag != no_bag && held.is_of(home_of(waiting_[j]))) send_locked(waiting_[j], held);
         }
         waiting_count_ = 0;
     }
 
-    void send_locked(Chain& chain, Held& held) {
-        Bag& home = bag_of(chain);
+    Bag& home_of(const Run& run) const { return heap_.bag(run.bag); }
+
+    void send_locked(Run& run, Held& held) {
+        Bag& home = home_of(run);
         FreeList freed = FreeList::of(home);
         do {
-            if (const Object* twice = freed_twice(chain, freed)) {
+            if (const Object* twice = freed_twice(run, home, freed)) {
                 held.release();  // a handler of SIGABRT may allocate
                 die_of_second_free(twice);
             }
-            chain.last->next = freed.newest();
-        } while (!freed.exchange(home, freed.with(chain.first, chain.count)));
-        count(freed.shard(), chain.count);
+            run.last->next = freed.newest();
+        } while (!freed.exchange(home, freed.with(run.first, run.count)));
+        count(freed.shard(), run.count);
         Shard& shard = held.shard();
         shard.lock.assert_held();
-        if (!home.small.listed) heap_.enlist(shard, chain.bag);
+        if (!home.small.listed) heap_.enlist(shard, run.bag);
         // The bag being carved is kept while it is short: the next allocation would ask for it
         // again. drain() lets go of it.
-        if (shard.carving != chain.bag || heap_.shape().bags > 1) heap_.give_if_empty(shard, chain.bag, emptied_);
-        chain.bag = no_bag;
+        if (shard.carving != run.bag || heap_.shape().bags > 1) heap_.give_if_empty(shard, run.bag, emptied_);
+        run.bag = no_bag;
     }
 
     ClassHeap& heap_;
     Emptied& emptied_;
     // Not initialised: there is nothing in a place that is not taken.
     union {
-        Chain chains_[places];
+        Run waiting_[most_waiting];
     };
-    union {
-        Chain waiting_[places];
-    };
-    std::uint32_t taken_places_ = 0;
     unsigned waiting_count_ = 0;
     unsigned counted_for_ = 0;
     std::uint32_t counted_ = 0;
 };
 
-// Objects in a row that lie in one bag are checked in a loop that only reads, and stay linked as they are: programs mostly free
-// in the order in which they allocated, or in its reverse.
+// The questions that are asked of the objects of a list of one class.
+class ClassHeap::Walk {
+public:
+    Walk(const Region& region, ClassId c) : check_(region, c), size_(shape_of(c).size), most_(shape_of(c).objects), bytes_(size_ * most_) {}
+
+    bool in_class(const Object* o) const { return check_.in_class(o); }
+    bool is_in(const Object* o, Address bag) const { return address_of(o) - bag < bytes_; }
+    void ask(const Object* object, Address bag, const Object* newest) const {
+        if (NUMALLOC_UNLIKELY(!check_.starts_object(object, bag))) die_of_interior(object);
+        if (NUMALLOC_UNLIKELY(object == newest)) die_of_second_free(object);
+    }
+
+    // Makes a run of one object as long as it is, in the bag that begins at `bag`. Gives the object behind it. Objects in a row of
+    // addresses are walked in a loop that only reads: programs mostly free in the order in which they allocated, or in its
+    // reverse.
+    __attribute__((noinline)) Object* lengthen(Run& run, Address bag) const {
+        Object* before = run.first;
+        Object* object = run.first;
+        std::uint32_t count = 0;
+        do {
+            ask(object, bag, run.newest);
+            if (NUMALLOC_UNLIKELY(count > most_)) die_of_second_free(object);
+            ++count;
+            before = object;
+            object = object->next;
+            // They begin where objects do, for the first does.
+            const Bytes step = address_of(object) - address_of(before);
+            if (step == size_ || step == 0 - size_) {
+                Object* const last = last_in_row(before, step, step == size_ ? bag + bytes_ : bag - size_, count);
+                if (NUMALLOC_UNLIKELY(lies_between(run.newest, before, last))) die_of_second_free(before);
+                before = last;
+                object = last->next;
+            }
+        } while (is_in(object, bag));
+        os::count_walked(count - run.count);
+        run.last = before;
+        run.count = count;
+        return object;
+    }
+
+private:
+    const ObjectCheck check_;
+    const Bytes size_;
+    const std::uint32_t most_;
+    const Bytes bytes_;
+};
+
 void ClassHeap::sort(Batch list, Emptied& emptied) {
+    const Region& all = region();
+    const Address region_start = all.start();
     const bool long_bags = shape().bags > 1;
-    const Bytes size = shape().size;
-    const std::uint32_t most = shape().objects;
-    const Bytes bytes = size * most;
-    const ObjectCheck check(region(), class_);
+    const Walk walk(all, class_);
     Sorter sorter(*this, emptied);
     Object* before = list.head;
     Object* object = list.head;
     while (object != nullptr) {
-        if (NUMALLOC_UNLIKELY(!check.in_class(object))) die_of_damage(before);
-        BagIndex b = region().bag_of(object);
-        if (long_bags) b = region().head_of(b);
-        const Bag& home = region().bag(b);
-        const Address start = address_of(region().address(b));
+        if (NUMALLOC_UNLIKELY(!walk.in_class(object))) die_of_damage(before, "giving back");
+        BagIndex b{(address_of(object) - region_start) >> bag_shift};
+        if (long_bags) b = all.head_of(b);
+        Bag& home = all.bag(b);
+        const Address start = region_start + (Address{b.value} << bag_shift);
         NUMALLOC_ASSERT(home.state == BagState::small && home.class_id == class_.value);
-        Chain& chain = sorter.chain_of(b);
-        const Object* const freed = chain.newest;
-        if (chain.count == 0) chain.first = object;
-        else chain.last->next = object;
-        std::uint32_t run = chain.count;
-        do {
-            if (NUMALLOC_UNLIKELY(!check.starts_object(object, start))) die_of_interior(object);
-            if (NUMALLOC_UNLIKELY(object == freed || run > most)) die_of_second_free(object);
-            ++run;
-            before = object;
-            object = object->next;
-            // Objects in a row of addresses as well, up or down, begin where objects do.
-            const Bytes step = address_of(object) - address_of(before);
-            if (step == size || step == 0 - size) {
-                Object* const last = last_in_row(before, step, step == size ? start + bytes : start - size, run);
-                if (NUMALLOC_UNLIKELY(lies_between(freed, before, last))) die_of_second_free(before);
-                before = last;
-                object = last->next;
-            }
-        } while (address_of(object) - start < bytes);
-        os::count_walked(run - chain.count);
-        chain.last = before;
-        chain.count = run;
+        const FreeList freed = FreeList::of(home);
+        Run run{object, object, freed.newest(), b, 1};
+        walk.ask(object, start, run.newest);
+        os::count_walked(1);
+        object = object->next;
+        if (walk.is_in(object, start)) object = walk.lengthen(run, start);
+        __builtin_prefetch(object);  // the exchange holds up loads that come after it, but not this
+        before = run.last;
+        sorter.send(run, home, freed);
     }
     sorter.finish();
 }

@@ -2,50 +2,24 @@
 
 #include <cstdlib>
 
-#include "heap/profile/code.h"
-#include "heap/profile/stack.h"
-#include "os/affinity.h"
+#include "heap/profile/say_stack.h"
 #include "os/report.h"
 
 namespace numalloc::guarded {
 
 namespace {
 
-// #N ADDRESS FILE+OFFSET, the offset in the file.
-void say_frame(profile::CodeMappings& code, unsigned n, Address frame) {
-    os::Line line;
-    line << "    #" << n << ' ' << reinterpret_cast<const void*>(frame);
-    code.again();
-    for (profile::CodeMapping mapping; code.next(mapping);) {
-        if (frame < mapping.begin || frame >= mapping.end) continue;
-        line << ' ';
-        line.append(mapping.path, min_of<Bytes>(mapping.path_length, 400));
-        line << '+' << reinterpret_cast<const void*>(frame - mapping.begin + mapping.offset);
-        break;
-    }
-    os::say(line);
-}
-
-void say_stack(profile::CodeMappings& code, const char* what, int thread, const Address* frame, unsigned depth) {
-    os::Line line;
-    line << "  " << what << " by thread " << thread << (depth == 0 ? "; its stack is not known" : ":");
-    os::say(line);
-    for (unsigned n = 0; n < depth; ++n) say_frame(code, n, frame[n]);
-}
-
-// `from`: the instruction that met a fault; what lies further in is the signal's.
+// `from`: the instruction that met a fault.
 void say_stacks(const Slot& slot, const char* what, Address from) {
     profile::CodeMappings code;
-    profile::Stack here;
-    profile::capture(here, nullptr);
-    unsigned skipped = 0;
-    while (skipped < here.depth && here.frame[skipped] != from) ++skipped;
-    if (skipped == here.depth) skipped = 0;
-    say_stack(code, what, os::thread_id(), here.frame + skipped, min_of(here.depth - skipped, deepest_stack));
+    profile::say_own_stack(code, what, from);
+    const auto say = [&](const char* call, const Event& event) {
+        profile::say_stack(code, call, event.thread, event.frame, event.depth);
+    };
     const State state = slot.state.load(std::memory_order_acquire);
     if (state == State::unused) return;
-    say_stack(code, "allocated", slot.allocated.thread, slot.allocated.frame, slot.allocated.depth);
-    if (state == State::freed) say_stack(code, "freed", slot.freed.thread, slot.freed.frame, slot.freed.depth);
+    say("allocated", slot.allocated);
+    if (state == State::freed) say("freed", slot.freed);
 }
 
 void name_object(os::Line& line, const Slot& slot) {
@@ -72,7 +46,7 @@ bool explain(const os::Fault& fault) {
     if (!contains(p)) return false;
     const Slot& slot = slot_of_fault(fault.address);
     const State state = slot.state.load(std::memory_order_acquire);
-    const char* const access = fault.access == os::Access::write ? "write" : fault.access == os::Access::read ? "read" : "access";
+    const char* const access = name_of(fault.access);
     const Address end = slot.object + slot.bytes;
     os::Line line;
     line << "guarded: ";

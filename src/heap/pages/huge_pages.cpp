@@ -25,7 +25,9 @@ constexpr std::uint32_t stretch_bags = bags_in(policy::huge_stretch);
 
 BagIndex PageHeap::aligned_down(BagIndex b, std::uint32_t alignment) const {
     const BagIndex next = free_.aligned(b, alignment);
-    return next == b ? b : next - alignment;
+    if (next == b) return b;
+    // A region's bags may begin within its first stretch.
+    return next.value >= alignment ? next - alignment : BagIndex{0};
 }
 
 // Of what is mapped and may be huge at all. Not of others' mappings, as far as they are known: their advice is theirs.

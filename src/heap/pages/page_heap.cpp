@@ -172,6 +172,9 @@ void PageHeap::make_free(BagIndex first, std::uint32_t bags, unsigned kind, Cont
 }
 
 void PageHeap::give(BagIndex run, Contents contents) {
+    // Where the system does not give access again, the addresses are lost.
+    if constexpr (hardened)
+        if (!open_guards(run)) return;
     Purging due;
     std::uint32_t most;
     bool trim;
@@ -181,7 +184,8 @@ void PageHeap::give(BagIndex run, Contents contents) {
         const std::uint32_t bags = bag(run).run;
         bags_of(bag(run).state) -= bags;
         if (bag(run).state == BagState::big) --use_.big_objects;
-        make_free(run, bags, DirtyLimit::kind_of(ClassId{bag(run).class_id}, bags), contents, now);
+        if constexpr (hardened) make_free_with_guards(run, contents, now);
+        else make_free(run, bags, DirtyLimit::kind_of(ClassId{bag(run).class_id}, bags), contents, now);
         most = most_purged(bags);
         due = pick(most, now);
         trim = contents == Contents::zero && top_is_clean();
@@ -191,7 +195,7 @@ void PageHeap::give(BagIndex run, Contents contents) {
 }
 
 std::uint32_t PageHeap::big_run(BagIndex b) const {
-    if (b < region_.first_bag() || !region_.is_mapped(b)) return 0;
+    if (!region_.is_mapped(b)) return 0;
     return bag(b).state == BagState::big ? bag(b).run : 0;
 }
 

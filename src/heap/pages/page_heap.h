@@ -7,6 +7,7 @@
 //   purge.cpp     pages go back to the system, dirty_limit.h says how many
 //   move.cpp, clear.cpp   big objects that grow, and calloc's
 //   huge_pages.cpp   which parts may have huge pages
+//   guards.cpp    what the hardened library has between runs that nobody may touch
 //   own_pages.cpp what incremental_sharing=0 does instead of sharing huge pages
 //
 // Taking and giving cost O(log n) of n free runs, whatever their length and age; a freed run coalesces with its free
@@ -76,6 +77,8 @@ public:
 
     // The same for bags of objects. With page_owners they are cut from a huge page that only `owner` has.
     BagIndex take_small(std::uint32_t bags, ClassId c, std::uint32_t owner) NUMALLOC_EXCLUDES(growth_lock_, lock_) {
+        if constexpr (hardened)
+            if (const BagIndex run = shares_huge_pages() ? take_small_guarded(bags, c) : none; run != none) return run;
         return shares_huge_pages() ? take(bags, 1, BagState::small, c) : take_owned(bags, c, owner);
     }
     // The same, of what all share, if it takes no call of the kernel; for callers that hold a lock. `none` says little.
@@ -129,6 +132,22 @@ public:
 
     // Makes a big object's run shorter or, where its neighbour is free, longer. false leaves it alone.
     bool resize(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+
+    // Guards, the hardened library's: guards.cpp.
+    // A big object's run, with a guard in front where there may be one. As in take_to_move() `moved` bags, if any, will have the
+    // pages of another run.
+    BagIndex take_guarded(std::uint32_t bags, std::uint32_t alignment, std::uint32_t moved) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    // Nobody may touch what of the run is behind so many bytes, where that may be; all is touched again, false where the system
+    // refuses; or the guard begins elsewhere in its bags, false: it does not. For the object's owner.
+    void close_behind(BagIndex run, Bytes usable);
+    bool open_behind(BagIndex run);
+    bool move_guard(BagIndex run, Bytes usable);
+    // Whose the guard at `p` is: the object before which it lies, or the run that it lies behind, or both. no_bag for none. Safe for
+    // any address, exact for a guard of what is in use.
+    struct Guarded {
+        BagIndex before{}, behind{};
+    };
+    Guarded guarded_by(const void* p) const;
 
     // Gives back to the OS what is due, a bounded part of it; everything that is free when `all`. The bytes.
     Bytes purge(bool all) NUMALLOC_EXCLUDES(growth_lock_, lock_);
@@ -211,6 +230,15 @@ private:
     Discarded discard(const Purging& range) NUMALLOC_EXCLUDES(lock_);
     void finish(const Purging& range, Discarded how, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
     std::uint32_t purge_due(Purging range, std::uint32_t most) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+
+    bool close(void* p, Bytes bytes) const;
+    void make_guard(BagIndex first, std::uint16_t of) NUMALLOC_REQUIRES(lock_);
+    void leave_out(BagIndex first, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
+    BagIndex split_front(BagIndex run, std::uint32_t front) NUMALLOC_EXCLUDES(lock_);
+    BagIndex take_small_guarded(std::uint32_t bags, ClassId c) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    Range with_guards(BagIndex run) const NUMALLOC_REQUIRES(lock_);
+    bool open_guards(BagIndex run) NUMALLOC_EXCLUDES(lock_);
+    void make_free_with_guards(BagIndex run, Contents contents, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
 
     bool copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes);
     Bytes move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last) NUMALLOC_EXCLUDES(lock_);

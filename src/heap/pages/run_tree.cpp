@@ -9,15 +9,20 @@ namespace numalloc {
 // From the end of the way that leads from `from` towards `run` up to `from`. Nothing recurses, because a
 // malloc may run on a signal stack of a few KiB: where the way is longer than what is remembered of it, which
 // chance alone does not bring about, it is gone again for what is above.
-void RunTree::look_again(BagIndex from, BagIndex run) {
+//
+// The way ends before `changed`, and nothing on it has changed itself: above the first that it makes no difference to, it makes
+// none. Without it, all of them have changed.
+void RunTree::look_again(BagIndex from, BagIndex run, const BagIndex* changed) {
     constexpr unsigned remembered = 64;
     BagIndex way[remembered];
-    for (BagIndex end = no_bag;;) {
+    for (BagIndex end = changed != nullptr ? *changed : no_bag;;) {
         unsigned length = 0;
         for (BagIndex node = from; node != end && node != no_bag; node = towards(run, node)) way[length++ % remembered] = node;
         for (unsigned k = min_of(length, remembered); k > 0; --k) {
             end = way[--length % remembered];
-            set_longest(end, longest_of(end));
+            const std::uint32_t now = longest_of(end);
+            if (changed != nullptr && now == longest(end)) return;
+            set_longest(end, now);
         }
         if (length == 0) return;
     }
@@ -65,6 +70,7 @@ void RunTree::remove(BagIndex run) {
     }
     // Merge the two subtrees in its place, the higher priority on top. Where they were merged is the way towards
     // the run that is gone.
+    const BagIndex* const place = link;
     BagIndex left = bag(run).free.left;
     BagIndex right = bag(run).free.right;
     while (left != no_bag && right != no_bag) {
@@ -79,7 +85,8 @@ void RunTree::remove(BagIndex run) {
         }
     }
     *link = left != no_bag ? left : right;
-    look_again(root_, run);
+    look_again(*place, run);
+    look_again(root_, run, place);
 }
 
 BagIndex RunTree::find(std::uint32_t bags, BagIndex from) const {

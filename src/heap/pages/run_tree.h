@@ -67,7 +67,7 @@ private:
         return max_of(max_of(longest(b.free.left), longest(b.free.right)), told(b.run));
     }
     BagIndex towards(BagIndex run, BagIndex from) const { return run < from ? bag(from).free.left : bag(from).free.right; }
-    void look_again(BagIndex from, BagIndex run);
+    void look_again(BagIndex from, BagIndex run, const BagIndex* changed = nullptr);
     std::uint32_t validate(BagIndex node) const;
 
     Bag* bags_ = nullptr;

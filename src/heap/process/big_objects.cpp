@@ -55,8 +55,11 @@ void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
     const std::uint32_t old_bags = pages.region().bag(at.bag).run;
     if (old_bags < bags_for(policy::move_pages_from) || bags < old_bags || was_moved(at)) return nullptr;
     // At a huge page's start: then the kernel moves whole page tables, and huge pages unbroken.
-    const BagIndex to = pages.take_to_move(bags, static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags);
+    constexpr auto alignment = static_cast<std::uint32_t>(os::huge_page >> bag_shift);
+    const BagIndex to = hardened ? pages.take_guarded(bags, alignment, old_bags) : pages.take_to_move(bags, alignment, old_bags);
     if (to == PageHeap::none) return nullptr;
+    if constexpr (hardened)
+        if (!pages.open_behind(at.bag)) return pages.give(to), nullptr;  // pages without access do not move with the others
     pages.region().bag(to).big = pages.region().bag(at.bag).big;
     return pages.move(at.bag, to, old_bags) ? pages.region().address(to) : nullptr;
 }
@@ -67,9 +70,8 @@ void* ProcessHeap::resize(Location at, Bytes n, bool may_stay, NodeId there) {
     void* const p = at.owner->pages.region().address(at.bag);
     if (at.found == Found::bound) return may_stay && BoundHeap::resize_big(at, bags) ? p : nullptr;
     if (at.found != Found::big) return nullptr;
-    void* const q = may_stay && resize_in_place(at, bags) ? p : there == at.owner->node ? grow_elsewhere(at, bags) : nullptr;
-    if (hardened && q != nullptr) set_tail(q, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0));
-    return q;
+    if constexpr (hardened) return resize_guarded(at, usable_of_big(n), bags, may_stay, there);
+    return may_stay && resize_in_place(at, bags) ? p : there == at.owner->node ? grow_elsewhere(at, bags) : nullptr;
 }
 
 int ProcessHeap::move_big(Location at, NodeId to) {
@@ -77,7 +79,7 @@ int ProcessHeap::move_big(Location at, NodeId to) {
     if (nodes_ == 1) return 0;
     PageHeap& pages = at.owner->pages;
     void* const p = pages.region().address(at.bag);
-    const Bytes bytes = bytes_of(at);
+    const Bytes bytes = bytes_of_run(at);
     const bool was_elsewhere = was_moved(at);
     const bool was_there = node_of(at) == to;
     // Not before the pages are there is it only a preference: a move into a full node fails, it does

@@ -3,7 +3,6 @@
 #include "base/atomic.h"
 #include "base/random.h"
 #include "heap/process/locate.h"
-#include "os/fault.h"
 #include "os/memory.h"
 #include "os/report.h"
 
@@ -13,7 +12,6 @@ namespace {
 
 constinit std::atomic<Address> places[policy::big_in_quarantine] = {};
 constinit std::atomic<std::uint64_t> random_state{0};
-constinit std::atomic<bool> explaining{false};
 
 Location location_of(Address object) {
     auto* const p = reinterpret_cast<void*>(object);
@@ -21,32 +19,30 @@ Location location_of(Address object) {
     return {owner, owner->pages.region().bag_of(p), no_class, Found::big};
 }
 
-// Where the system does not give access again, the addresses are lost.
+// The page heap gives access again.
 void let_go(Address object) {
     const Location at = location_of(object);
-    if (!os::allow_writes(reinterpret_cast<void*>(object), bytes_of(at))) return;
-    store_relaxed(at.owner->pages.region().bag(at.bag).big.thread, 0);
     at.owner->pages.give(at.bag);
 }
+
+}  // namespace
 
 bool explain(const os::Fault& fault) {
     for (const auto& place : places) {
         const Address object = place.load(std::memory_order_acquire);
         if (object == 0) continue;
-        const Bytes bytes = bytes_of(location_of(object));
+        const Bytes bytes = size_of(location_of(object));
         if (fault.address - object >= bytes) continue;
-        const char* const access = fault.access == os::Access::write ? "write" : fault.access == os::Access::read ? "read" : "access";
         os::Line line;
-        line << "use after free: " << access << " at " << reinterpret_cast<const void*>(fault.address) << ", byte "
-             << std::uint64_t{fault.address - object} << " of the " << std::uint64_t{bytes - tail_bytes} << "-byte object at "
+        line << "use after free: " << name_of(fault.access) << " at " << reinterpret_cast<const void*>(fault.address) << ", byte "
+             << std::uint64_t{fault.address - object} << " of the " << std::uint64_t{bytes} << "-byte object at "
              << reinterpret_cast<const void*>(object);
         os::say(line);
+        os::say_backtrace(name_of(fault.access), fault.instruction);
         return true;
     }
     return false;
 }
-
-}  // namespace
 
 bool put(Location at) {
     const Region& region = at.owner->pages.region();
@@ -59,7 +55,6 @@ bool put(Location at) {
         store_relaxed(bag.big.thread, 0);
         return false;
     }
-    if (!explaining.exchange(true, std::memory_order_relaxed)) os::on_fault(explain);
     Random random(secrets.place + random_state.fetch_add(1, std::memory_order_relaxed));
     const Address out = places[random.below(policy::big_in_quarantine)].exchange(address_of(p), std::memory_order_acq_rel);
     if (out != 0) let_go(out);

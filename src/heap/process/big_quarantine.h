@@ -7,6 +7,7 @@
 #pragma once
 
 #include "heap/process/heap.h"
+#include "os/fault.h"
 
 namespace numalloc::big_quarantine {
 
@@ -18,6 +19,9 @@ struct Resting {
     std::uint64_t objects = 0, bags = 0;
 };
 Resting of(const NodeHeap& node);
+
+// Says so where the fault is in one that rests here.
+bool explain(const os::Fault& fault);
 
 // All go to their page heaps. false: there was none.
 bool empty();

@@ -12,9 +12,9 @@ namespace {
 static_assert(small_limit / granule < BoundHeap::no_object, "a freed object is known by its granule in the bag");
 
 char* start_of(BagNumber number) {
-    return reinterpret_cast<char*>(process_heap.space().region(0) + (Address{number.value} << bag_shift));
+    return reinterpret_cast<char*>(process_heap.space().start() + (Address{number.value} << bag_shift));
 }
-BagNumber number_at(const void* p) { return BagNumber{(address_of(p) - process_heap.space().region(0)) >> bag_shift}; }
+BagNumber number_at(const void* p) { return BagNumber{(address_of(p) - process_heap.space().start()) >> bag_shift}; }
 Bag& entry_of(BagNumber number) {
     const void* const start = start_of(number);
     Region& region = process_heap.owner(start)->pages.region();

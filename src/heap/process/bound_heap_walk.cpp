@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned most_objects = bag_bytes / granule;  // of a bag; longer bags have larger objects
 
 char* start_of(BagNumber number) {
-    return reinterpret_cast<char*>(process_heap.space().region(0) + (Address{number.value} << bag_shift));
+    return reinterpret_cast<char*>(process_heap.space().start() + (Address{number.value} << bag_shift));
 }
 const Bag& entry_of(BagNumber number) {
     const void* const start = start_of(number);

@@ -6,7 +6,9 @@
 #include "base/atomic.h"
 #include "base/text.h"
 #include "base/tracepoints.h"
+#include "heap/process/big_faults.h"
 #include "heap/process/big_quarantine.h"
+#include "heap/process/locate.h"
 #include "heap/space/freed.h"
 #include "os/huge_page_cost.h"
 #include "os/sysfs.h"
@@ -50,12 +52,11 @@ RegionPages huge_pages_of(HugePages option) {
 bool ProcessHeap::start(const HeapOptions& options) {
     options_ = options;
     choose_freed_key();
+    if constexpr (hardened) explain_faults();
     nodes_ = os::topology().nodes();
     mechanisms_.start(options.ablations, nodes_);
     // One region more, interleaved over the nodes, where there are several.
     const unsigned regions = nodes_ > 1 ? nodes_ + 1 : 1;
-    open_ = static_cast<std::atomic<NodeHeap*>*>(os::map(align_up(regions * sizeof *open_, os::page_size())));
-    if (open_ == nullptr) return false;
     pages_ = huge_pages_of(options.huge_pages);
     if (os::topology().user_policy_rules()) options_.memory_binding = MemoryBinding::none;
     return space_.choose(regions, NodeHeap::bytes, options.space);
@@ -86,7 +87,7 @@ NodeHeap* ProcessHeap::open(NodeId n) {
 
 NodeHeap* ProcessHeap::make(NodeId n) {
     const RegionPages pages = pages_of(n);
-    const Address place = space_.region(n.value) + space_.node_heap_offset();
+    const Address place = space_.region(n.value) + space_.places(n.value).node_heap;
     MetadataPages node_pages{place};
     auto* node = reinterpret_cast<NodeHeap*>(place);
     if (!node_pages.map_up_to(node->shards().end_of(0), space_, pages)) return nullptr;
@@ -178,7 +179,7 @@ void* ProcessHeap::take_alone(NodeId n, ClassId c) {
     if (supply.count == 0) return nullptr;
     if (supply.fresh != nullptr) return supply.fresh;
     if (supply.count > 1) owner(supply.list)->of(c).give_to_bags({supply.list->next, supply.count - 1});
-    return hand_out(supply.list, c);
+    return take_out(supply.list, c);
 }
 
 void ProcessHeap::give_alone(void* p, ClassId c) {
@@ -192,17 +193,20 @@ void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState sta
     const std::uint32_t bags = state == BagState::big ? bags_for_big(bytes) : bags_for(bytes);
     const Bytes alignment_bags = max_of<Bytes>(1, alignment >> bag_shift);
     if (bags == 0 || alignment > longest_region) return nullptr;
+    const bool guarded = hardened && state == BagState::big;
     const unsigned tries = candidates(n);
     for (unsigned k = 0; k < tries; ++k) {
         NodeHeap* from = candidate(n, k);
         if (from == nullptr) continue;
-        const BagIndex run = from->pages.take(bags, static_cast<std::uint32_t>(alignment_bags), state, c);
+        const auto align = static_cast<std::uint32_t>(alignment_bags);
+        const BagIndex run = guarded ? from->pages.take_guarded(bags, align, 0) : from->pages.take(bags, align, state, c);
         if (run == PageHeap::none) continue;
         if (k > 0) note_spill(n, from->node, bytes);
         void* const p = from->pages.region().address(run);
         if (state != BagState::big) return p;
         trace::big_allocate(from->node.value, p, bytes);
-        if constexpr (hardened) set_tail(p, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0));
+        if constexpr (hardened) from->pages.close_behind(run, usable_of_big(bytes));
+        renew_tail({from, run, no_class, Found::big});
         return p;
     }
     if constexpr (hardened)

@@ -127,20 +127,24 @@ private:
     void note_spread(Location at);
     bool resize_in_place(Location at, std::uint32_t bags);
     void* grow_elsewhere(Location at, std::uint32_t bags);
+    // The same with guards; the hardened library's, big_guards.cpp. `usable`: the object's pages.
+    void* resize_guarded(Location at, Bytes usable, std::uint32_t bags, bool may_stay, NodeId there);
+    bool resize_guarded_in_place(Location at, Bytes usable, std::uint32_t bags);
     void bring_back(Location at, std::uint32_t from_bag);
     Bytes purge(bool all);
     NodeHeap* candidate(NodeId n, unsigned k);
     void note_spill(NodeId n, NodeId served_by, Bytes bytes);
     unsigned candidates(NodeId n) const;
 
-    AddressSpace space_;
     HeapOptions options_;
     Mechanisms mechanisms_;
     unsigned nodes_ = 0;
     RegionPages pages_;  // of all nodes, but for their place
-    std::atomic<NodeHeap*>* open_ = nullptr;
     std::atomic<std::uint32_t> moved_{0};  // blocks that move_big() moved and that live
-    os::Lock<os::LockRank::thread_pool> lock_;  // one node is opened at a time; what open_ points to is read without
+    os::Lock<os::LockRank::thread_pool> lock_;  // one node is opened at a time; open_ is read without
+    // These are long, and little of them is touched.
+    AddressSpace space_;
+    std::atomic<NodeHeap*> open_[most_regions] = {};
 };
 
 extern ProcessHeap process_heap;
@@ -152,6 +156,10 @@ extern NUMALLOC_THREAD_LOCAL const os::NodeMask* thread_spill_limit;
 constexpr std::uint32_t bags_for(Bytes bytes) {
     return bytes > longest_region ? 0 : static_cast<std::uint32_t>(divide_up(bytes, bag_bytes));
 }
-constexpr std::uint32_t bags_for_big(Bytes n) { return n > longest_region ? 0 : bags_for(n + tail_bytes); }
+// Hardened: with a page more, which serves as the guard, or else has the tail.
+inline Bytes usable_of_big(Bytes n) { return hardened ? align_up(n, os::page_size()) : n; }
+inline std::uint32_t bags_for_big(Bytes n) {
+    return n > longest_region ? 0 : bags_for(usable_of_big(n) + (hardened ? os::page_size() : 0));
+}
 
 }  // namespace numalloc

@@ -15,7 +15,6 @@ Location locate_guarded(const void* p, Location other) {
 Location locate_without_class(NodeHeap* owner, BagIndex b, const void* p) {
     const Region& region = owner->pages.region();
     if (guarded::contains(p)) return locate_guarded(p, {});
-    if (b < region.first_bag()) return {owner, b, no_class, Found::unused};
     const Location nothing{owner, b, no_class, Found::nothing};
     BagIndex run = b;
     if (const Bag& entry = region.bag(b); entry.state == BagState::inside) {
@@ -44,8 +43,11 @@ const char* why_invalid(Location at, const void* p) {
         case Found::nothing:
             return "is not an allocated object, or was freed already";
         case Found::small:
-            if (const char* why = ClassHeap::why_invalid(at.owner->pages.region(), at.bag, at.class_id, p)) return why;
+            if (const char* why = ClassHeap::why_invalid(at.owner->pages.region(), at.bag, at.class_id, tags::untagged(p))) return why;
             return was_freed(static_cast<const Object*>(p)) ? "was freed already" : nullptr;
+        case Found::stale:
+            if (at.class_id != no_class && was_freed(static_cast<const Object*>(p))) return "was freed already";
+            return "has another tag than the memory there: it is stale, or no pointer that was given out";
         case Found::bound:
             return BoundHeap::why_invalid(at, p);
         case Found::guarded:

@@ -20,6 +20,7 @@ enum class Found : std::uint8_t {
     big,      // the start of a big object
     bound,    // in a run of a bound heap
     guarded,  // in the region of guarded objects
+    stale,    // as small, big, bound or guarded, but the pointer's tag is not the memory's
 };
 
 // Two registers.
@@ -37,8 +38,8 @@ Location locate_without_class(NodeHeap* owner, BagIndex bag, const void* p);
 // What is in no mapped bag: `other`, unless it is guarded.
 Location locate_guarded(const void* p, Location other);
 
-// Any pointer. Reads without a lock: exact for what no other thread frees.
-inline Location locate(const void* p) {
+// Of a pointer without a tag.
+inline Location locate_untagged(const void* p) {
     NodeHeap* const owner = process_heap.contains(p) ? process_heap.owner(p) : nullptr;
     if (owner == nullptr) return locate_guarded(p, {});
     const Region& region = owner->pages.region();
@@ -46,6 +47,16 @@ inline Location locate(const void* p) {
     if (!region.is_mapped(bag)) return locate_guarded(p, {owner, bag, no_class, Found::unused});
     if (const ClassId c = region.class_at(bag); c != no_class) return {owner, bag, c, Found::small};
     return locate_without_class(owner, bag, p);
+}
+
+// Any pointer. Reads without a lock: exact for what no other thread frees.
+inline Location locate(const void* p) {
+    Location at = locate_untagged(tags::untagged(p));
+    if constexpr (tags::possible) {
+        const bool right = p == (at.found == Found::small ? tags::as_in_memory(p) : tags::untagged(p));
+        if (!right && at.found >= Found::small) at.found = Found::stale;
+    }
+    return at;
 }
 
 // Why `p`, which lies there, cannot be an object in use, or nullptr. As exact as locate().
@@ -57,7 +68,7 @@ void end_if_invalid(Location at, const void* p, const char* call);
 // Of a small one: an object begins there, and it is not free. Some forty instructions.
 inline bool begins_in_use(Location at, const void* p) {
     const Region& region = at.owner->pages.region();
-    const Bytes offset = address_of(p) - address_of(region.address(region.head_of(at.bag)));
+    const Bytes offset = address_of(tags::untagged(p)) - address_of(region.address(region.head_of(at.bag)));
     return offset == Bytes{object_at(at.class_id, offset)} * shape_of(at.class_id).size && !was_freed(static_cast<const Object*>(p));
 }
 
@@ -73,13 +84,22 @@ inline Location locate_object(const void* p, const char* call) {
 inline Bytes bytes_of(Location at) {
     if (at.class_id != no_class) return shape_of(at.class_id).size;
     if (at.found == Found::guarded) return guarded::slots->slot[at.bag.value].bytes;
-    return Bytes{at.owner->pages.region().bag(at.bag).run} << bag_shift;
+    const Bag& run = at.owner->pages.region().bag(at.bag);
+    const Bytes guard = hardened && at.found == Found::big ? run.big.guard : 0;
+    return (Bytes{run.run} << bag_shift) - guard;
 }
+// Of a big object with the guard behind it.
+inline Bytes bytes_of_run(Location at) { return Bytes{at.owner->pages.region().bag(at.bag).run} << bag_shift; }
 // And those that the program may use.
-inline bool has_tail(Location at) { return hardened && (at.found == Found::small || at.found == Found::big); }
+inline bool has_tail(Location at) {
+    return hardened && (at.found == Found::small || (at.found == Found::big && at.owner->pages.region().bag(at.bag).big.guard == 0));
+}
 // Of a big object whose pages were discarded, once they lie where they are to lie.
 inline void renew_tail(Location at) {
-    if (has_tail(at)) set_tail(at.owner->pages.region().address(at.bag), bytes_of(at), origin_of(Form::malloc, 0));
+    if constexpr (hardened) {
+        const Region& region = at.owner->pages.region();
+        if (has_tail(at)) set_tail(region.address(at.bag), bytes_of(at), region.bag(at.bag).big.origin);
+    }
 }
 inline Bytes size_of(Location at) { return bytes_of(at) - (has_tail(at) ? tail_bytes : 0); }
 inline Bytes usable_size(const void* p, const char* call) { return size_of(locate_object(p, call)); }

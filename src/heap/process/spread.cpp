@@ -15,7 +15,7 @@ struct Run {
     char* start;
     Bytes bytes;
 };
-Run run_of(Location at) { return {static_cast<char*>(at.owner->pages.region().address(at.bag)), bytes_of(at)}; }
+Run run_of(Location at) { return {static_cast<char*>(at.owner->pages.region().address(at.bag)), bytes_of_run(at)}; }
 
 // Nodes in turn, each for its weight of units.
 void stripe(Run run, Bag::Big& big, const Spread& how) {

@@ -57,11 +57,12 @@ void CodeMappings::take_build_id(CodeMapping& mapping) const {
     if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_phentsize != sizeof(ElfW(Phdr)) ||
         header->e_phoff > bytes || header->e_phnum > (bytes - header->e_phoff) / sizeof(ElfW(Phdr)))
         return;
-    const auto* const segment = reinterpret_cast<const ElfW(Phdr)*>(image_.begin + header->e_phoff);
     for (unsigned i = 0; i < header->e_phnum; ++i) {
-        const Bytes length = segment[i].p_filesz;
-        if (segment[i].p_type != PT_NOTE || length > bytes || segment[i].p_offset > bytes - length) continue;
-        const char* note = reinterpret_cast<const char*>(image_.begin + segment[i].p_offset);
+        ElfW(Phdr) segment;  // which may lie anywhere, as notes may
+        std::memcpy(&segment, reinterpret_cast<const char*>(image_.begin + header->e_phoff + i * sizeof segment), sizeof segment);
+        const Bytes length = segment.p_filesz;
+        if (segment.p_type != PT_NOTE || length > bytes || segment.p_offset > bytes - length) continue;
+        const char* note = reinterpret_cast<const char*>(image_.begin + segment.p_offset);
         const char* const end = note + length;
         while (end - note >= static_cast<std::ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
             ElfW(Nhdr) entry;

@@ -15,26 +15,66 @@ constexpr Address programs = 84 * TiB;
 
 bool is_free(Address page) { return os::try_range(reinterpret_cast<void*>(page), os::page_size()) == os::Mapped::done; }
 
+// A multiple of `unit`, as large as `room` at most.
+Bytes drawn(Random& chance, Bytes room, Bytes unit) { return align_down(chance.next() % (room + unit), unit); }
+
 }  // namespace
+
+void AddressSpace::draw() {
+    Random chance(os::layout_seed());
+    place_ = chance.next();
+    seed_ = chance.next();
+    for (unsigned r = 0; r < regions_; ++r) {
+        const unsigned slot = chance.below(r + 1);
+        region_in_[r] = region_in_[slot];
+        region_in_[slot] = static_cast<std::uint16_t>(r);
+    }
+    for (unsigned slot = 0; slot < regions_; ++slot) slot_of_[region_in_[slot]] = static_cast<std::uint16_t>(slot);
+}
 
 bool AddressSpace::lay_out(unsigned stride_shift, const SpaceOptions& options) {
     const Bytes page = os::page_size();
     stride_shift_ = stride_shift;
-    const Bytes length = stride() / 2;
-    const Bytes bags = length >> bag_shift;
-    bag_table_offset_ = bag_marks_offset() + align_up(bag_marks_bytes(bags), page);
-    node_heap_offset_ = bag_table_offset_ + align_up(bags * sizeof(Bag), page);
-    data_offset_ = align_up(node_heap_offset_ + align_up(node_heap_bytes_, page), os::huge_page);
-    end_offset_ = min_of(length, data_offset_ + align_up(min_of(options.bags, length), os::huge_page));
-    thread_heaps_bytes_ = min_of(most_bags, align_down((stride() - end_offset_) >> bag_shift, page));
     total_ = stride() * regions_;
-    return data_offset_ + os::huge_page <= length;
+    const Bytes length = stride() / 2;
+    bags_bytes_ = align_up(min_of(options.bags, length), os::huge_page);
+    bags_room_ = align_down(length / policy::spared_part, os::huge_page);
+    end_offset_ = min_of(length, os::huge_page + bags_room_ + bags_bytes_);
+    thread_heaps_bytes_ = min_of(most_bags - page, align_down((stride() - end_offset_) >> bag_shift, page));
+    thread_heaps_room_ = thread_heaps_bytes_ < policy::many_thread_heaps ? 0 : align_down(thread_heaps_bytes_ / policy::spared_part, page);
+    const std::uint64_t bags = end_offset_ >> bag_shift;
+    bag_marks_bytes_ = align_up(bag_marks_bytes(bags), page);
+    bag_table_bytes_ = align_up(bags * sizeof(Bag), page);
+    // With the bytes before the class map that free() may read, and a page behind each part.
+    const Bytes metadata = thread_heaps_bytes_ + page + class_reach + page + bag_marks_bytes_ + page + bag_table_bytes_ + page +
+                           align_up(node_heap_bytes_, page) + page;
+    if (end_offset_ + metadata > stride()) return false;
+    const Bytes rest = stride() - end_offset_ - metadata;
+    gap_room_ = align_down(min_of(rest / policy::spared_part, policy::longest_gap), page);
+    metadata_room_ = rest - 3 * gap_room_;
+    return true;
+}
+
+Places AddressSpace::places(unsigned r) const {
+    const Bytes page = os::page_size();
+    Random chance(seed_ + r);
+    Places at;
+    at.bags = os::huge_page + drawn(chance, bags_room_, os::huge_page);
+    at.bags_end = min_of(end_offset_, at.bags + bags_bytes_);
+    at.class_map = end_offset_ + thread_heaps_bytes_ + page + drawn(chance, metadata_room_, page);
+    at.thread_heaps_end = at.class_map + class_reach;
+    at.thread_heaps = at.thread_heaps_end - thread_heaps_bytes_ + drawn(chance, thread_heaps_room_, page);
+    at.bag_marks = at.thread_heaps_end + page + drawn(chance, gap_room_, page);
+    at.bag_table = at.bag_marks + bag_marks_bytes_ + page + drawn(chance, gap_room_, page);
+    at.node_heap = at.bag_table + bag_table_bytes_ + page + drawn(chance, gap_room_, page);
+    return at;
 }
 
 // Whether the parts of region r can begin where they are to.
 bool AddressSpace::parts_are_free(unsigned r) const {
-    for (const Bytes offset : {Bytes{0}, thread_heaps_offset(), bag_marks_offset(), bag_table_offset_, node_heap_offset_, data_offset_})
-        if (!is_free(region(r) + offset)) return false;
+    const Places at = places(r);
+    for (const Bytes offset : {at.bags, at.class_map + (at.bags >> bag_shift), at.thread_heaps, at.bag_marks, at.bag_table, at.node_heap})
+        if (!is_free(align_down(region(r) + offset, os::page_size()))) return false;
     return true;
 }
 
@@ -43,7 +83,7 @@ bool AddressSpace::parts_are_free(unsigned r) const {
 bool AddressSpace::find_place() {
     const Bytes room = stride() / 4;
     // The more room, the less the place is known from outside.
-    const Bytes shift = align_down(os::layout_seed() % room, os::huge_page);
+    const Bytes shift = align_down(place_ % room, os::huge_page);
     for (const Address lowest : {favourite, low, total_}) {
         if (lowest + room + total_ > programs) continue;
         base_ = lowest + shift;
@@ -55,8 +95,10 @@ bool AddressSpace::find_place() {
 }
 
 bool AddressSpace::choose(unsigned regions, Bytes node_heap_bytes, const SpaceOptions& options) {
+    if (regions > most_regions) return false;
     regions_ = regions;
     node_heap_bytes_ = node_heap_bytes;
+    draw();
     const unsigned largest = log2_floor(min_of(options.stride, largest_stride));
     for (const bool hold : {options.held, true}) {
         // Processors with fewer address bits, emulators and the like: shorter regions.
@@ -67,7 +109,7 @@ bool AddressSpace::choose(unsigned regions, Bytes node_heap_bytes, const SpaceOp
                 base_ = address_of(os::hold(total_, os::huge_page));
                 if (base_ == 0) continue;
             } else {
-                reserve_ = min_of(align_up(options.reserve, os::huge_page), end_offset_ - data_offset_);
+                reserve_ = align_up(options.reserve, os::huge_page);
                 if (!find_place()) continue;
             }
             return true;

@@ -7,6 +7,7 @@
 //   big      2         length     who allocated it, how it is spread over nodes                  (big)
 //   small    3         length     objects of the class                                   (small)
 //   bound    4, 5      length     a bag of objects, or a big object, of a bound heap     (bound)
+//   guard    6         length     nothing: nobody may touch it, heap/pages/guards.cpp
 //   inside   0         distance back to the first bag, for the last bag of free and big runs and
 //                      for all but the first of runs with objects
 //
@@ -34,7 +35,7 @@
 
 namespace numalloc {
 
-enum class BagState : std::uint8_t { inside = 0, free, big, small, bound_small, bound_big };
+enum class BagState : std::uint8_t { inside = 0, free, big, small, bound_small, bound_big, guard };
 
 class BoundHeap;
 
@@ -48,6 +49,17 @@ struct Object {
 constexpr BagIndex no_bag{};
 static_assert(no_bag.value == 0);
 
+// What else the hardened library knows of a big object.
+struct HardenedBig {
+    std::uint32_t guard;   // bytes at the run's end that nobody may touch: whole pages. 0: it has a tail instead (hardened.h)
+    std::uint16_t origin;
+    bool any_size;         // realloc could not make it as long as it was to be
+};
+struct NotHardened {
+    static constexpr std::uint32_t guard = 0;
+    static constexpr std::uint16_t origin = 0;
+};
+
 struct Bag {
     std::uint32_t run = 0;
     BagState state = BagState::inside;
@@ -56,6 +68,7 @@ struct Bag {
                                 // big: the node that its pages were moved to, plus one; 0 for its own;
                                 // page_heap.h has the number that says: over several
                                 // free: see run_tree.h
+                                // guard: whether it is of the run in front of it, or of that behind
 
     // Of a free piece. Dirty: may hold other than zeros. Kept: dirty too, but the kernel would not have it.
     enum class Piece : std::uint32_t { clean, dirty, kept };
@@ -79,7 +92,7 @@ struct Bag {
         std::uint16_t free;             // the object freed last, in granules from the bag's start
         std::uint16_t carved;
     };
-    struct Big {
+    struct Big : std::conditional_t<hardened, HardenedBig, NotHardened> {
         static constexpr std::int32_t in_quarantine = -1;
         std::int32_t thread;            // the kernel's number of the thread that allocated it; 0: not known;
                                         // in_quarantine: freed, see heap/process/big_quarantine.h

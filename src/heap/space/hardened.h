@@ -5,6 +5,8 @@
 //                                                               wrote after the free
 //   usable == size of the class, or of a big object's bags, - tail_bytes
 //
+// A big object with a guard behind it has no tail: its pages end where it does, and its bag knows the origin (bag.h).
+//
 // The origin says which function made the object, so that the one that frees it can be asked whether it fits.
 // And no free is fast: each asks its bag whether an object begins there (thread_heap.cpp).
 #pragma once
@@ -13,6 +15,7 @@
 
 #include "heap/space/bag.h"
 #include "heap/space/policy.h"
+#include "heap/space/tags.h"
 
 namespace numalloc {
 
@@ -43,11 +46,13 @@ inline Tail& tail_of(const void* p, Bytes size) {
     return *reinterpret_cast<Tail*>(address_of(p) + size - sizeof(Tail));
 }
 inline void set_tail(void* p, Bytes size, Origin origin) {
+    p = tags::untagged(p);
     const std::uint64_t canary = canary_of(p);
     tail_of(p, size) = {canary, origin_word(canary, origin)};
 }
 // No origin, `origins` or more, where the tail was written to.
 inline Origin origin_at(const void* p, Bytes size) {
+    p = tags::untagged(p);
     const std::uint64_t canary = canary_of(p);
     const Tail& tail = tail_of(p, size);
     return tail.canary == canary ? origin_word(canary, 0) ^ tail.origin : origins;
@@ -59,11 +64,16 @@ inline void clear_freed(Object* object, Bytes size) {
     if (size > policy::most_cleared) tail_of(object, size) = {};
 }
 
+// By two words at a time, which every size is a multiple of.
 inline bool is_clear(Object* object, Bytes size) {
-    const auto* const words = reinterpret_cast<const std::uint64_t*>(object);
-    std::uint64_t any = size > policy::most_cleared ? tail_of(object, size).canary | tail_of(object, size).origin : 0;
-    for (std::size_t i = sizeof(Object) / sizeof *words; i < min_of(size, policy::most_cleared) / sizeof *words; ++i) any |= words[i];
-    return any == 0;
+    using Pair [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
+    const auto* const begin = reinterpret_cast<const char*>(object);
+    const char* const end = begin + min_of(size, policy::most_cleared);
+    Pair any{};
+    for (const char* p = begin + sizeof(Object); p != end; p += sizeof(Pair)) any |= *reinterpret_cast<const Pair*>(p);
+    if (size > policy::most_cleared) any |= *reinterpret_cast<const Pair*>(&tail_of(object, size));
+    return (any[0] | any[1]) == 0;
 }
+static_assert(sizeof(Object) == 16 && sizeof(Tail) == 16);
 
 }  // namespace numalloc

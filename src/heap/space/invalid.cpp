@@ -7,13 +7,13 @@ namespace numalloc {
 void die_of_invalid_pointer(const char* call, const void* p, const char* why) {
     os::Line line;
     line << "invalid pointer in " << call << '(' << p << "): it " << why;
-    os::die(line);
+    os::die(line, call);
 }
 
-void die_of_damage(const void* object) {
+void die_of_damage(const void* object, const char* call) {
     os::Line line;
     line << "memory at " << object << " was written to after it was freed: a list of free objects is damaged there";
-    os::die(line);
+    os::die(line, call);
 }
 
 }  // namespace numalloc

@@ -203,9 +203,20 @@ constexpr Bytes metadata_step = 128 * MiB;
 constexpr Bytes thread_heaps_step = 64 * KiB;
 // free() may ask the class map for a pointer that was never allocated; so far beyond the bags it gets an answer.
 constexpr Bytes class_map_ahead = 2 * GiB;
+// And a little before them: who underflows a pointer to the first objects. A page of the class map, where pages have 4 KiB.
+constexpr Bytes class_map_behind = 128 * MiB;
+
+// Where a region's bags begin is anywhere in so small a part of it, which no bag can have then: of 4 TiB 18 bits of chance are
+// bought with half a TiB. The same of the thread heaps' addresses, where these are for more than some 2,800 threads.
+constexpr Bytes spared_part = 8;
+constexpr Bytes many_thread_heaps = 16 * MiB;
+// Between two parts of a region's metadata. Farther apart each would need more of the kernel's page tables for itself.
+constexpr Bytes longest_gap = 1 * GiB;
 
 // Of a freed object the hardened library clears so much, and looks at it before the object is handed out again.
 constexpr Bytes most_cleared = 4 * KiB;
+// Objects of up to so much have tags (tags.h). A larger one has pages that its program may never touch; to tag it would.
+constexpr Bytes most_tagged = 32 * KiB;
 // And so many of the objects that a thread freed it keeps from serving again, up to a size and beyond it: 1 MiB and 4 MiB at most.
 constexpr Bytes quarantined_large = 4 * KiB;
 constexpr std::uint32_t small_in_quarantine = 256;
@@ -213,6 +224,12 @@ constexpr std::uint32_t large_in_quarantine = 8;
 // Of big objects it keeps so many for the process, each up to a part of a node's addresses: an eighth of them at most.
 constexpr std::uint32_t big_in_quarantine = 32;
 constexpr Bytes quarantined_big_part = 256;
+// One in so many bags for small objects has a guard behind it: 1/16 more addresses, and two calls of the kernel for a guard.
+constexpr std::uint32_t bags_a_guard = 16;
+// A guard may split two of the kernel's mappings off, of which a process has 65,530: so many guards at most, and half is the program's.
+constexpr std::uint32_t most_guards = 16384;
+// Of a big object with a larger alignment none lies in front: as many addresses would be passed over.
+constexpr Bytes guarded_alignment = 2 * MiB;
 
 // Huge pages are advised, and advised against, by stretches of so many: each may be a mapping of its own.
 constexpr Bytes huge_stretch = 64 * MiB;

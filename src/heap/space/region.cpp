@@ -71,17 +71,21 @@ os::Replaced Region::renew(BagIndex b, Bytes bags) {
 bool Region::open(const AddressSpace& space, unsigned region, const RegionPages& pages) {
     space_ = &space;
     pages_ = pages;
+    const Places at = space.places(region);
     start_ = space.region(region);
-    bags_ = reinterpret_cast<Bag*>(start_ + space.bag_table_offset());
-    marks_ = reinterpret_cast<std::uint64_t*>(start_ + space.bag_marks_offset());
-    first_bag_ = BagIndex{space.data_offset() >> bag_shift};
-    end_bag_ = BagIndex{space.end_offset() >> bag_shift};
-    huge_from_ = BagIndex{min_of(space.data_offset() + pages.normal_first, space.end_offset()) >> bag_shift};
+    class_map_ = reinterpret_cast<std::uint8_t*>(start_ + at.class_map);
+    bags_ = reinterpret_cast<Bag*>(start_ + at.bag_table);
+    marks_ = reinterpret_cast<std::uint64_t*>(start_ + at.bag_marks);
+    thread_heaps_ = start_ + at.thread_heaps;
+    thread_heaps_capacity_ = at.thread_heaps_end - at.thread_heaps;
+    first_bag_ = BagIndex{at.bags >> bag_shift};
+    end_bag_ = BagIndex{at.bags_end >> bag_shift};
+    huge_from_ = BagIndex{min_of(at.bags + pages.normal_first, at.bags_end) >> bag_shift};
     set_committed(first_bag_.value);
-    class_map_pages_ = MetadataPages{start_};
-    thread_heaps_pages_ = MetadataPages{thread_heaps()};
+    thread_heaps_pages_ = MetadataPages{thread_heaps_};
     // What is before the first bag has no entries.
     const Bytes page = os::page_size();
+    class_map_pages_ = MetadataPages{align_down(address_of(class_map_) + first_bag_.value - (policy::class_map_behind >> bag_shift), page)};
     marks_pages_ = MetadataPages{align_down(address_of(word_of(BagMark{}, first_bag_.value)), page)};
     table_pages_ = MetadataPages{align_down(address_of(bags_ + first_bag_.value), page)};
     if (!map_metadata(first_bag_.value + 1)) {
@@ -89,7 +93,7 @@ bool Region::open(const AddressSpace& space, unsigned region, const RegionPages&
         for (MetadataPages* part : {&class_map_pages_, &marks_pages_, &table_pages_}) part->give_back(space);
         return false;
     }
-    const Bytes reserve = space.reserve();
+    const Bytes reserve = min_of(space.reserve(), at.bags_end - at.bags);
     if (reserve != 0 && os::hold_at(address(first_bag_), reserve)) reserve_end_ = first_bag_.value + (reserve >> bag_shift);
     return true;
 }
@@ -97,7 +101,7 @@ bool Region::open(const AddressSpace& space, unsigned region, const RegionPages&
 bool Region::map_metadata(std::uint64_t up_to) {
     const std::uint64_t target = min_of<std::uint64_t>(align_up(up_to, metadata_step), end_bag_.value);
     const std::uint64_t asked = min_of<std::uint64_t>(target + (policy::class_map_ahead >> bag_shift), most_bags);
-    return class_map_pages_.map_up_to(start_ + asked, *space_, pages_) &&
+    return class_map_pages_.map_up_to(address_of(class_map_) + asked, *space_, pages_) &&
            marks_pages_.map_up_to(address_of(marks_) + bag_marks_bytes(target), *space_, pages_) &&
            table_pages_.map_up_to(address_of(bags_ + target), *space_, pages_);
 }
@@ -165,7 +169,7 @@ std::uint64_t Region::unmap(std::uint64_t from, std::uint64_t to) {
 
 bool Region::grow_thread_heaps(Bytes bytes) {
     const Bytes target = min_of(align_up(bytes, policy::thread_heaps_step), thread_heaps_capacity());
-    return bytes <= target && thread_heaps_pages_.map_up_to(thread_heaps() + target, *space_, pages_);
+    return bytes <= target && thread_heaps_pages_.map_up_to(thread_heaps_ + target, *space_, pages_);
 }
 
 std::uint32_t Region::count(BagMark mark, BagIndex b, Bytes bags) const {

@@ -1,5 +1,5 @@
 // One node's part of the address space: its class map, its table of bags, and the bags
-// themselves, mapped from the bottom as they are first needed. What others mapped in between is left out.
+// themselves, mapped from the first one on as they are needed. What others mapped in between is left out.
 //
 // The maps are written under the lock of whoever owns the bags; class_at() is read without a
 // lock by free(): a program may only free what it owns, and while it owns it the byte stands.
@@ -55,7 +55,7 @@ public:
     bool open(const AddressSpace& space, unsigned region, const RegionPages& pages);
 
     Address start() const { return start_; }
-    std::uint8_t* class_map() const { return reinterpret_cast<std::uint8_t*>(start_); }
+    std::uint8_t* class_map() const { return class_map_; }
     BagIndex first_bag() const { return first_bag_; }
     BagIndex end_bag() const { return end_bag_; }
 
@@ -122,15 +122,15 @@ public:
     void set_committed(std::uint64_t end) { committed_.store(end, std::memory_order_relaxed); }
     // Also read without a lock: what a caller owns lies below.
     std::uint64_t committed() const { return committed_.load(std::memory_order_relaxed); }
-    bool is_mapped(BagIndex b) const { return b.value < committed(); }
+    bool is_mapped(BagIndex b) const { return b >= first_bag_ && b.value < committed(); }
 
     // Bags from here on may be huge pages.
     BagIndex huge_from() const { return huge_from_; }
 
     // Metadata pages for the thread heaps, mapped as asked; `bytes` from their start.
     bool grow_thread_heaps(Bytes bytes);
-    Address thread_heaps() const { return start_ + space_->thread_heaps_offset(); }
-    Bytes thread_heaps_capacity() const { return space_->thread_heaps_bytes(); }
+    Address thread_heaps() const { return thread_heaps_; }
+    Bytes thread_heaps_capacity() const { return thread_heaps_capacity_; }
 
     // What free() needs of a thread heap at address `h`: address_space.h has the equation.
     Address bias_for(Address h) const { return (bags_before(h) << bag_shift) - start_; }
@@ -138,7 +138,7 @@ public:
 
 private:
     std::uint64_t* word_of(BagMark mark, std::uint64_t b) const { return marks_ + b / 64 * bag_marks + static_cast<unsigned>(mark); }
-    std::uint64_t bags_before(Address h) const { return class_reach - (h - start_); }
+    std::uint64_t bags_before(Address h) const { return class_reach - (h - address_of(class_map_)); }
     void advise(Address from, Address to);
     bool map_metadata(std::uint64_t up_to);
     os::Mapped map_bags(std::uint64_t from, std::uint64_t to);
@@ -147,8 +147,11 @@ private:
 
     const AddressSpace* space_ = nullptr;
     Address start_ = 0;
+    std::uint8_t* class_map_ = nullptr;
     Bag* bags_ = nullptr;
     std::uint64_t* marks_ = nullptr;
+    Address thread_heaps_ = 0;
+    Bytes thread_heaps_capacity_ = 0;
     RegionPages pages_;
     BagIndex first_bag_;
     BagIndex end_bag_;

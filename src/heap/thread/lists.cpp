@@ -31,7 +31,7 @@ void give_list(ThreadHeap* h, unsigned c, To to) {
 void give_all(ThreadHeap* h, To to) {
     h->quarantine.empty([](Object* object) {
         const Location at = locate(object);
-        if (!rests_alone(object) || !is_as_it_was(object, at.class_id)) die_of_damage(object);
+        if (!rests_alone(object) || !is_as_it_was(object, at.class_id)) die_of_damage(object, "giving back");
         object->next = nullptr;
         at.owner->of(at.class_id).give_to_bags({object, 1});
     });

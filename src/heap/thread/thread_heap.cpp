@@ -171,7 +171,7 @@ NUMALLOC_INLINE void free_without_class(Location at, void* p, const char* call) 
     if (profile::on())
         if (const char* const why = profile::freeing(at, p)) die_of_invalid_pointer(call, p, why);
     if (at.found == Found::big) {
-        if (!is_whole(p, bytes_of(at))) die_of_invalid_pointer(call, p, "was written to beyond its end");
+        if (has_tail(at) && !is_whole(p, bytes_of(at))) die_of_invalid_pointer(call, p, "was written to beyond its end");
         return process_heap.give_big(at);
     }
     if (at.found == Found::guarded) return guarded::free(p, call);
@@ -209,15 +209,16 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
     std::uint32_t rest = supply.count;
     Object* list = first;
+    void* given = first;
     if (one) {
         list = first->next;
-        hand_out(first, id);
+        given = hand_out(first, id);
         --rest;
     }
     // A spilled object is another node's: it must not enter the list.
     if (rest > 0 && process_heap.owner(first) == h->home) set_current(h, c, list, rest, rest + s.capacity);
     else if (rest > 0) h->remote_cache.add(process_heap.owner(first)->node, id, first);
-    return {first, supply.zeroed};
+    return {given, supply.zeroed};
 }
 
 NUMALLOC_INLINE Allocation refill_any(ThreadHeap* h, ClassId id) {
@@ -228,7 +229,7 @@ NUMALLOC_INLINE Allocation refill_any(ThreadHeap* h, ClassId id) {
     // left empty would send the next free, and the malloc after it, the slow way too.
     Object* const last = h->head[c];
     // More than one, and pop() took none: the mark is not there.
-    if (NUMALLOC_UNLIKELY(last->next != nullptr)) die_of_damage(last);
+    if (NUMALLOC_UNLIKELY(last->next != nullptr)) die_of_damage(last, "malloc");
     if (s.sealed != nullptr) {
         set_current(h, c, s.sealed, s.sealed_count, s.sealed_count + std::uint32_t{s.capacity});
         s.sealed = nullptr;
@@ -329,8 +330,7 @@ Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked) {
     if (supply.fresh != nullptr) {
         // What was there before may have been an object of another class.
         static_cast<Object*>(supply.fresh)->mark = 0;
-        arm(supply.fresh, c);
-        return {supply.fresh, supply.zeroed};
+        return {arm(supply.fresh, c), supply.zeroed};
     }
     if (supply.count > 1) {
         NodeHeap* from = process_heap.owner(supply.list);
@@ -354,14 +354,14 @@ NUMALLOC_INLINE void free_small(ThreadHeap* h, Location at, Object* object, Free
 }
 
 void free_from_quarantine(ThreadHeap* h, Object* object) {
-    if (!rests_alone(object)) die_of_damage(object);  // the rest of it malloc asks
+    if (!rests_alone(object)) die_of_damage(object, "free");  // the rest of it malloc asks
     free_small(h, locate(object), object, Freed::elsewhere);
 }
 
 NUMALLOC_INLINE void free_at(ThreadHeap* h, Location at, void* p, Freed why, const char* call) {
     if (why == Freed::full) h->room[0] = 0;
     if (at.found != Found::small) return free_without_class(at, p, call);
-    auto* const object = static_cast<Object*>(p);
+    auto* const object = static_cast<Object*>(tags::untagged(p));
     take_back(at, object, call);
     if constexpr (hardened) {
         if (h == &no_heap) return free_small(h, at, object, why);

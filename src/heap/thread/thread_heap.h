@@ -146,7 +146,7 @@ NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
     keep_out_of_result(heap, c);
     Object* const object = heap->head[c];
     if constexpr (hardened)
-        if (object != &end_of_list && !is_of_class(heap, c, object)) die_of_damage(object);
+        if (object != &end_of_list && !is_of_class(heap, c, object)) die_of_damage(object, "malloc");
     Object* const next = object->next;
     if (NUMALLOC_UNLIKELY(next == nullptr)) return nullptr;
     if (NUMALLOC_UNLIKELY(!take_mark(object, heap->freed_key))) return put_mark_back(object, heap->freed_key);
@@ -154,14 +154,14 @@ NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
         if (!is_as_it_was(object, ClassId{static_cast<unsigned>(c)})) return put_mark_back(object, heap->freed_key);
     heap->head[c] = next;
     ++heap->room[c];
-    arm(object, ClassId{static_cast<unsigned>(c)});
+    void* const armed = arm(object, ClassId{static_cast<unsigned>(c)});
     __asm__ volatile("" : : "i"(Copy));
-    return object;
+    return armed;
 }
 
-// Puts a freed object in front.
+// Puts a freed object in front. The hardened library's has its mark already.
 NUMALLOC_INLINE void link(ThreadHeap* heap, std::size_t c, Object* object) {
-    object->mark = mark_of(object, heap->freed_key);
+    if constexpr (!hardened) object->mark = mark_of(object, heap->freed_key);
     object->next = heap->head[c];
     heap->head[c] = object;
 }
@@ -182,7 +182,8 @@ enum class Freed { done, elsewhere, full, again };
 
 // The hardened library's: all that the slow path asks, as far as it can be asked without a look at the bag. It is said to be
 // elsewhere where anything is not as it should be.
-NUMALLOC_INLINE Freed push_checked(ThreadHeap* heap, void* p, Origin origin) {
+NUMALLOC_INLINE Freed push_checked(ThreadHeap* heap, void* tagged, Origin origin) {
+    void* const p = tags::untagged(tagged);
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
     if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Freed::elsewhere;
     const ClassId c{load_relaxed(*(reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j))};
@@ -191,7 +192,7 @@ NUMALLOC_INLINE Freed push_checked(ThreadHeap* heap, void* p, Origin origin) {
     auto* const object = static_cast<Object*>(p);
     if (NUMALLOC_UNLIKELY(shape_of(c).bags != 1 || offset != object_at(c, offset) * size || offset + size > bag_bytes || was_freed(object)))
         return Freed::elsewhere;
-    if (NUMALLOC_UNLIKELY(origin_at(object, size) != origin)) return Freed::elsewhere;
+    if (NUMALLOC_UNLIKELY(origin_at(object, size) != origin || tags::as_in_memory(p) != tagged)) return Freed::elsewhere;
     make_freed(object, size);
     if (Object* const out = heap->quarantine.exchange(object, size)) leave_quarantine(heap, out);
     return Freed::done;
@@ -222,6 +223,19 @@ NUMALLOC_INLINE bool push_counted(ThreadHeap* heap, void* p) {
     if (NUMALLOC_UNLIKELY(was_freed(object))) return ++heap->room[c], ++counts.left[c], false;
     link(heap, c, object);
     return true;
+}
+
+// The bytes of an object in use of the thread's own node, in a bag of one; 0 where more has to be asked, and in the hardened
+// library. It asks what begins_in_use() does, without a look at the bag: programs that count their memory ask for it at each
+// malloc and free. 39 instructions, where the whole question costs 114.
+NUMALLOC_INLINE Bytes usable_size_nearby(const ThreadHeap* heap, const void* p) {
+    if constexpr (hardened) return 0;
+    const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
+    if (NUMALLOC_UNLIKELY(j >= heap->bound)) return 0;
+    const ClassId c{load_relaxed(*(reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j))};
+    const Bytes offset = address_of(p) & (bag_bytes - 1);
+    const bool begins_here = shape_of(c).bags == 1 && offset == object_at(c, offset) * shape_of(c).size;
+    return NUMALLOC_LIKELY(begins_here && !was_freed(static_cast<const Object*>(p))) ? shape_of(c).size : 0;
 }
 
 // Creates the calling thread's heap on the node. false with no memory for it.

@@ -1,6 +1,7 @@
 // posix_memalign, aligned_alloc, memalign, valloc, pvalloc.
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -197,7 +198,9 @@ TEST(Aligned, ManyAtOnceDoNotOverlap) {
 }
 
 TEST(Aligned, SmallRequestsOfLargeAlignmentDoNotEatMemory) {
-    // 1,000 blocks of 64 bytes at an alignment of 16 pages need 16,000 pages of addresses, not of memory.
+    // 1,000 blocks of 64 bytes at an alignment of 16 pages need 16,000 pages of addresses, not of memory. A huge page would
+    // be memory for all addresses in it, and where the blocks get any is a matter of what other tests have left.
+    ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
     const long page = sysconf(_SC_PAGESIZE);
     const long before = testing_support::resident_kib();
     std::vector<void*> blocks;
@@ -207,6 +210,7 @@ TEST(Aligned, SmallRequestsOfLargeAlignmentDoNotEatMemory) {
     }
     EXPECT_LT(testing_support::resident_kib() - before, 4000 * page / 1024);
     for (void* p : blocks) free(p);
+    ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
 }
 
 }  // namespace

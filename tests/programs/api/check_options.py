@@ -29,6 +29,7 @@ GOOD = {
     "statistics": ["none"],
     "statistics_signal": ["USR1", "SIGUSR2", "12", "none"],
     "statistics_page": ["0", "1"],
+    "memory_tags": ["0", "1"],
 }
 BAD = {
     "binding": ["sideways", "INTERLEAVE ", "1"],
@@ -54,6 +55,7 @@ BAD = {
     "deepbind": ["dropped", "1"],
     "profile": ["often", "2G", "-1", "512 K"],
     "verbose": ["2", "yes please"],
+    "memory_tags": ["auto", "2"],
 }
 ACCEPTED = {
     "binding": "saturate",
@@ -67,6 +69,7 @@ ACCEPTED = {
     "deepbind": "keep",
     "profile": "512K",
     "verbose": "1",
+    "memory_tags": "1",
 }
 failures = []
 

@@ -127,6 +127,10 @@ const Bug table[] = {
     {"overflow_1", [] { overflow(1); }},
     {"overflow_8", [] { overflow(8); }},
     {"overflow_16", [] { overflow(16); }},
+    {"read_overflow", [] {
+         const char* const p = neighbours().first;
+         scan_for_addresses(const_cast<char*>(p) + usable(const_cast<char*>(p)), 64);
+     }},
     {"underflow_1", [] { underflow(1); }},
     {"underflow_8", [] { underflow(8); }},
     {"underflow_16", [] { underflow(16); }},

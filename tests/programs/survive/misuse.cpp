@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <csignal>
 #include <cstdint>
 #include <new>
 #include <thread>
@@ -162,6 +163,14 @@ const Case cases[] = {
          void* p = hide(malloc(64));
          std::thread([p] { free(p); }).join();
          wrong_free(p);
+     }},
+    {"double_in_a_handler", [] {
+         CHECK(std::signal(SIGUSR1, [](int) {
+             void* p = hide(malloc(64));
+             free(p);
+             wrong_free(p);
+         }) != SIG_ERR);
+         std::raise(SIGUSR1);
      }},
     {"double_by_a_new_thread", [] {
          warm_up();

@@ -141,6 +141,11 @@ numalloc_test(survive.locked_by_anybody survive 60
     ${Python3_EXECUTABLE} ${HERE}/unprivileged.py ${LIBRARY} $<TARGET_FILE:survive_locked_small>)
 survive_expect(neighbours 60 "good neighbours" survive/neighbours.cpp)
 numalloc_test(survive.aslr survive 60 ${HERE}/aslr.sh ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_neighbours>)
+numalloc_program(survive_places survive/places.cpp)
+if(NOT LIBRARY STREQUAL "none")
+    numalloc_test(survive.places survive 120
+        ${Python3_EXECUTABLE} ${HERE}/places.py ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_places>)
+endif()
 
 numalloc_program(survive_crashing survive/crashing.cpp)
 numalloc_test(survive.core survive 120
@@ -214,6 +219,21 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 numalloc_test(survive.misuse survive 120
     ${Python3_EXECUTABLE} ${HERE}/misuse.py ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_misuse>)
+# Some of them again with a stack: each way to such an end, and each place that a thread may be in.
+if(NOT LIBRARY STREQUAL "none")
+    numalloc_test(survive.backtrace survive 120
+        ${Python3_EXECUTABLE} ${HERE}/backtrace.py ${LIBRARY} $<TARGET_FILE:survive_misuse>
+        free_stack=free free_inside_64=free free_inside_big=free double_later_64=free double_big=free later_inside_5000+=free
+        double_by_a_new_thread=free double_without_a_heap=free double_in_a_handler=free
+        later_write_after_free+=giving\ back
+        damage_of_zeros=malloc damage_link_to_a_global=malloc realloc_inside=realloc usable_size_stack=malloc_usable_size
+        delete_stack=operator\ delete delete_array_sized_stack=operator\ delete[])
+endif()
+if(TARGET numalloc_hardened AND NOT NUMALLOC_CHECKS)
+    numalloc_test(survive.backtrace_hardened survive 120
+        ${Python3_EXECUTABLE} ${HERE}/backtrace.py $<TARGET_FILE:numalloc_hardened> $<TARGET_FILE:survive_misuse>
+        free_inside_64=free double_warm_64=free damage_of_zeros=free realloc_inside=realloc)
+endif()
 
 # Nothing shows: a process and its children look as they do without the library.
 numalloc_program(survive_traces survive/traces.cpp)

@@ -109,7 +109,7 @@ def _made(name: str, library: Path, others: dict[str, Path], say: Callable[[str]
             return Allocator(
                 name, version=recipe.allocator_version, missing="not built yet, and --quick has no time for it: run numalloc bench --build"
             )
-        say(f"building {name} {recipe.allocator_version} from crate {recipe.crate} {recipe.version}")
+        say(f"building {name} {recipe.allocator_version} from {recipe.origin}")
         try:
             path = crates.build(name, build_seconds)
         except crates.CannotBuild as reason:

@@ -82,7 +82,7 @@ def bench(
     nodes: Annotated[int, typer.Option(help="Memory nodes of the lab's machine.")] = 8,
     cpus_per_node: Annotated[str, typer.Option(help="Its CPUs for each node.")] = "2",
     memory_per_node: Annotated[str, typer.Option(help="Its memory for each node.")] = "1G",
-    build: Annotated[bool, typer.Option("--build", help="Only build the peers that come from crates.")] = False,
+    build: Annotated[bool, typer.Option("--build", help="Only build the peers that come from crates and PyPI.")] = False,
 ) -> None:
     """Run programs under numalloc and its peers, side by side, and keep every figure as JSON.
 
@@ -110,7 +110,7 @@ def bench(
         # Should the time not suffice for all, then for the real ones.
         chosen_programs = sorted((one for one in chosen_programs if one.quick), key=lambda one: one.kind == programs.OWN)
     if paper:
-        chosen_programs = _of_papers_size(chosen_programs, bool(only), quick or lab)
+        chosen_programs = _of_papers_size(chosen_programs, known, bool(only), quick or lab)
     _check(rounds, scale, limit, minutes, json_file)
     pulled = levers.parsed(lever or [])
     if lever and lab:
@@ -184,9 +184,9 @@ def _words(text: str | None) -> list[str]:
     return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
-def _of_papers_size(chosen: list[programs.Program], named: bool, small: bool) -> list[programs.Program]:
+def _of_papers_size(chosen: list[programs.Program], known: list[programs.Program], named: bool, small: bool) -> list[programs.Program]:
     able = [one for one in chosen if one.paper]
-    accepted = "accepted: --only analytics, point-clusters, ray-casting or multigrid"
+    accepted = f"accepted: --only with some of {', '.join(one.name for one in known if one.paper)}"
     if small:
         raise Problem("--paper: takes minutes a run; accepted: without --quick and --lab")
     if named and len(able) < len(chosen):

@@ -1,4 +1,4 @@
-"""Allocators built from the sources inside their crates, into the cache: Debian's are years old."""
+"""Allocators built from the sources inside their crates or PyPI's archives, into the cache: Debian's are years old."""
 
 import fcntl
 import hashlib
@@ -32,14 +32,21 @@ class Recipe:
     tools: tuple[str, ...]
     seconds: float  # on two cores, for those who have little time
     build: Callable[[Path, Path, Callable], Path]  # (sources, empty folder, run) -> the library
+    pypi: str = ""  # no crate but an archive of PyPI's, which has it in this folder
+
+    @property
+    def origin(self) -> str:
+        return f"{'PyPI package' if self.pypi else 'crate'} {self.crate} {self.version}"
 
     @property
     def url(self) -> str:
+        if self.pypi:
+            return f"https://files.pythonhosted.org/packages/{self.pypi}/{self.crate}-{self.version}.tar.gz"
         return f"https://static.crates.io/crates/{self.crate}/{self.crate}-{quote(self.version)}.crate"
 
 
-def _mimalloc(sources: Path, work: Path, run: Callable, more: tuple[str, ...] = ()) -> Path:
-    sources /= "c_src/mimalloc/v3"
+def _mimalloc(sources: Path, work: Path, run: Callable, more: tuple[str, ...] = (), folder: str = "c_src/mimalloc/v3") -> Path:
+    sources /= folder
     defines = ["-DMI_SHARED_LIB", "-DMI_SHARED_LIB_EXPORT", "-DMI_MALLOC_OVERRIDE", *more]
     library = work / "libmimalloc.so"
     run([compiler(), "-std=gnu11", *_SHARED, *defines, "-I", sources / "include", sources / "src/static.c", "-o", library, "-pthread"])
@@ -48,6 +55,10 @@ def _mimalloc(sources: Path, work: Path, run: Callable, more: tuple[str, ...] = 
 
 def _mimalloc_secure(sources: Path, work: Path, run: Callable) -> Path:
     return _mimalloc(sources, work, run, ("-DMI_SECURE=4",))  # what its own build calls secure
+
+
+def _mimalloc_of_pypi(sources: Path, work: Path, run: Callable) -> Path:
+    return _mimalloc(sources, work, run, folder="mimalloc")
 
 
 def _snmalloc(sources: Path, work: Path, run: Callable, target: str = "snmallocshim") -> Path:
@@ -106,6 +117,16 @@ RECIPES = {
         (),
         10,
         _mimalloc,
+    ),
+    "mimalloc3-new": Recipe(
+        "cmeel_mimalloc",
+        "3.4.3",
+        "8d355a77cc0f4133cdeb9156c9098bbb4e88924326d38343cf73ff9caa95ece3",
+        "3.4.3",
+        (),
+        10,
+        _mimalloc_of_pypi,
+        "70/e5/30b797d75fc53de00db688da01a68a053df8ee8f149484eaefee4c19fc36",
     ),
     "snmalloc": Recipe(
         "snmalloc-sys",

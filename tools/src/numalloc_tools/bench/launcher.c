@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +19,16 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { EXIT_STOP = SIGTRAP | PTRACE_EVENT_EXIT << 8, SAMPLE_NS = 100000000, TICK_NS = 100000000 };
+
+#ifndef VMSTAT /* tests have one of their own */
+#define VMSTAT "/proc/vmstat"
+#endif
 
 static pid_t child;
 static int result_fd;
@@ -99,6 +105,29 @@ static void inspect(const char *preload) {
     if (strcmp(preload, "-") != 0) say("preloaded", all_mapped(preload));
 }
 
+/* How often threads of the child, and of what it starts, go to another CPU: the kernel keeps it for threads that have
+ * ended too, which /proc/PID/sched does not. -1 where it is not told. */
+static int count_migrations(void) {
+    struct perf_event_attr wanted = {.type = PERF_TYPE_SOFTWARE, .size = sizeof wanted, .config = PERF_COUNT_SW_CPU_MIGRATIONS, .inherit = 1};
+    return (int)syscall(SYS_perf_event_open, &wanted, child, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Pages that moved to another node since the machine began, whoever's they are: NAME of /proc/vmstat, or -1. */
+static double pages_moved(const char *name) {
+    static char text[1 << 16];
+    char line[64];
+    int fd = open(VMSTAT, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    size_t used = 1;
+    text[0] = '\n';
+    for (ssize_t got; used < sizeof text - 1 && (got = read(fd, text + used, sizeof text - 1 - used)) > 0;) used += (size_t)got;
+    close(fd);
+    text[used] = '\0';
+    snprintf(line, sizeof line, "\n%s ", name);
+    const char *at = strstr(text, line);
+    return at == NULL ? -1 : strtod(at + strlen(line), NULL);
+}
+
 static void end_group(int signal) {
     (void)signal;
     kill(-child, SIGKILL);
@@ -144,6 +173,8 @@ int main(int count, char **words) {
     /* Stops the program once, when it is about to end. Where that is refused, less is known. */
     const int traced = ptrace(PTRACE_SEIZE, child, NULL, (void *)(PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL)) == 0;
     say("pid", child);
+    const int migrations = count_migrations();
+    const double moved = pages_moved("pgmigrate_success"), moved_by_balancing = pages_moved("numa_pages_migrated");
     const double start = now();
     if (write(ready[1], "x", 1) < 0) return 125;
 
@@ -185,6 +216,10 @@ int main(int count, char **words) {
     say("minor_faults", (double)used.ru_minflt);
     say("major_faults", (double)used.ru_majflt);
     say("switches", (double)(used.ru_nvcsw + used.ru_nivcsw));
+    unsigned long long changes;
+    if (migrations >= 0 && read(migrations, &changes, sizeof changes) == sizeof changes) say("thread_migrations", (double)changes);
+    if (moved >= 0) say("pages_migrated", pages_moved("pgmigrate_success") - moved);
+    if (moved_by_balancing >= 0) say("pages_migrated_by_autonuma", pages_moved("numa_pages_migrated") - moved_by_balancing);
     if (sample) say("huge_bytes", *most_huge);
     return 0;
 }

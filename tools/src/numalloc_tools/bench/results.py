@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
+from numalloc_tools.bench.allocators import OURS
 from numalloc_tools.json_file import object_in
 from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 
 FORMAT, VERSION = "numalloc-bench", 1
-OK, NOT_RUN = "ok", "did not run"
+OK, NOT_RUN, NO_FIGURE = "ok", "did not run", "no figure"
 LAB = "lab:"  # before the name of a program that ran in a virtual machine: its time says nothing
 TIME, CPU, MEMORY = "seconds", "cpu_seconds", "peak_bytes"
 REMOTE, FULLEST = "remote_percent", "fullest_percent"  # of the pages, from the lab
@@ -179,14 +180,19 @@ def merged(many: list[Results]) -> Results:
     """Several files as one; the same program of a later file goes on counting rounds."""
     first, *rest = many
     _check_scales(many)
+    sources = [
+        {"started": one.settings.get("started", ""), "version": _ours(one), "lab": any(case.startswith(LAB) for case in one.cases)}
+        for one in many
+        if OURS in one.names
+    ]
     result = Results(
         first.machine,
-        first.settings,
+        first.settings | {"merged": sources},
         list(first.allocators),
         list(first.programs),
         list(first.runs),
         all(one.complete for one in many),
-        sum(one.seconds for one in many),
+        sum(one.seconds for one in [one for one in many if one.cases_with(TIME)] or many),  # what the lab took says nothing
     )
     for index, one in enumerate(rest, 1):
         start = max((run.round for run in result.runs), default=0)
@@ -195,6 +201,11 @@ def merged(many: list[Results]) -> Results:
             mine += [row for row in theirs if row["name"] not in known]
         result.runs += [replace(run, round=run.round + start if run.round > 0 else -index) for run in one.runs]
     return result
+
+
+def _ours(results: Results) -> str:
+    """The sources of numalloc that were measured."""
+    return next((one.get("version", "") for one in results.allocators if one["name"] == OURS), "")
 
 
 def _check_scales(many: list[Results]) -> None:
@@ -231,6 +242,10 @@ def _counted(by_round: dict[int, float], figure: str) -> dict[int, float]:
     return timed if timed and "bytes" not in figure else by_round
 
 
+def geometric(values: list[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
 class Summary:
     """Medians over rounds, ratios to the baseline, geometric means over what all completed."""
 
@@ -252,7 +267,7 @@ class Summary:
             return Cell(failed[-1].status, failed[-1].reason, rounds=len(runs))
         values = self.values(case, allocator, figure)
         if not values:
-            return Cell("no figure" if runs else NOT_RUN)
+            return Cell(NO_FIGURE if runs else NOT_RUN)
         counted = list(_counted(values, figure).values())
         middle = median(counted)
         spread = (max(counted) - min(counted)) / 2 / middle if middle else 0.0
@@ -261,6 +276,23 @@ class Summary:
         ratios = {number: value / theirs[number] for number, value in values.items() if theirs.get(number)}
         ratio = median(_counted(ratios, figure).values()) if ratios else None
         return Cell(OK, "", middle, spread, ratio, len(counted))
+
+    def against_chosen(self, case: str, allocator: str, peers: list[str], figure: str = TIME) -> float | None:
+        """Times what the best peer takes, in rounds that had no part in its choice: the mean over the rounds, the best chosen in all others."""
+        values = {
+            name: _counted(self.values(case, name, figure), figure) for name in (allocator, *peers) if self.cell(case, name, figure).ok
+        }
+        ours = values.pop(allocator, {})
+        ratios = []
+        for number, our in ours.items():
+            others = {
+                name: median(rest)
+                for name, theirs in values.items()
+                if theirs.get(number) and (rest := [value for other, value in theirs.items() if other != number])
+            }
+            if others and our:
+                ratios.append(our / values[min(others, key=others.__getitem__)][number])
+        return geometric(ratios) if ratios else None
 
     def allocators_with(self, figure: str, among: list[str]) -> list[str]:
         """Those that were tried, be it in vain."""
@@ -287,4 +319,4 @@ class Summary:
         ratios = [ratio for case in cases if (ratio := self.cell(case, allocator, figure).ratio)]
         if not ratios or len(ratios) < len(cases):
             return None
-        return math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
+        return geometric(ratios)

@@ -10,7 +10,7 @@ from numalloc_tools.lab.allocators import OURS
 from numalloc_tools.scope import host, tables
 from numalloc_tools.scope.host import Beside
 from numalloc_tools.scope.results import Results, Run
-from numalloc_tools.scope.scenarios import BALANCE_PROMISED, PROMISED, REMOTE_PROMISED
+from numalloc_tools.scope.scenarios import BALANCE_PROMISED, PROMISED, REMOTE_PROMISED, STUDIED
 
 _WIDTH = 99
 TIMES, BINDING, MECHANISMS, SPEEDUP = "Modelled time, over", "Modelled time with bound", "numalloc with a", "Modelled speedup"
@@ -36,6 +36,7 @@ def markdown(found: Found, swept: Found, machine: str, around: Around = Around()
         around.notes.strip(),
         *_promises(found),
         *_times(found),
+        *_remote(found),
         *_lines(found),
         *_binding(found),
         *_mechanisms(found),
@@ -145,6 +146,33 @@ def _times(found: Found) -> list[str]:
         if slower:
             parts.append(f"Another one is faster in: {', '.join(slower)}.")
     return parts
+
+
+_REMOTE = (
+    ("lines of other nodes' memory", lambda scope: scope.remote_fills),
+    ("these and lines of other nodes' caches", lambda scope: scope.remote_fills + scope.remote_transfers),
+)
+
+
+def _remote(found: Found) -> list[str]:
+    """Remote accesses of all programs in a number an allocator: their means over the programs that ran under all of them."""
+    names = _plain(found)
+    whole = [runs for results in found.values() if all((runs := {name: _run(results, name) for name in names}).values())]
+    if OURS not in names or len(names) < 2 or not whole:
+        return []
+    rows, said = [], []
+    for what, value in _REMOTE:
+        # A run that has none counts as one line: 0 has no logarithm.
+        means = {name: mean([max(1.0, value(run.scope)) for runs in whole if (run := runs[name])]) for name in names}
+        rows.append([what, *(tables.number(means[name]) for name in names)])
+        fewer = [name for name in names if name != OURS and means[name] < means[OURS]]
+        said.append(f"Of {what} {OURS} has {f'more than {_named(fewer)}' if fewer else 'the fewest'}.")
+    heading = f"## Remote accesses in all: geometric means of {len(whole)} programs"
+    return [heading, table(["", *names], rows), " ".join(said)]
+
+
+def _named(names: list[str]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def _lines(found: Found) -> list[str]:
@@ -258,8 +286,8 @@ def _speedups(swept: Found) -> list[str]:
 
 
 def _study(found: Found) -> list[str]:
-    """Table 2 of the study: the same program with threads where the kernel likes, and bound sparsely."""
-    runs = {name: _run(found["hash-maps"], name) for name in (BASELINE, BASELINE + BOUND)} if "hash-maps" in found else {}
+    """Table 2 of the study: its W1 with threads where the kernel likes, and bound sparsely."""
+    runs = {name: _run(found[STUDIED], name) for name in (BASELINE, BASELINE + BOUND)} if STUDIED in found else {}
     scopes = [run.scope for run in runs.values() if run]
     if len(scopes) < 2:
         return []
@@ -275,7 +303,7 @@ def _study(found: Found) -> list[str]:
         rows.append([what, tables.number(before), tables.number(after), change])
     rows.append(["local access ratio", f"{1 - free.remote_share:.2f}", f"{1 - bound.remote_share:.2f}", ""])
     rows.append(["fullest node / mean", f"{free.balance:.2f}", f"{bound.balance:.2f}", ""])
-    heading = f"## hash-maps under {BASELINE}: threads where the kernel likes, and bound (the study's table 2)"
+    heading = f"## W1 ({STUDIED}) under {BASELINE}: threads where the kernel likes, and bound (the study's table 2)"
     return [heading, table(["", "free", "bound", "difference"], rows)]
 
 

@@ -61,6 +61,7 @@ PROMISED = (
     "group-count-own",
 )
 REMOTE_PROMISED, BALANCE_PROMISED = 0.01, 1.2
+STUDIED = "group-median-own"  # W1 of the placement study, whose table 2 is about it
 # Beside this machine's own times: they hardly wait or ask the system for anything. Whole runs, two threads on one node.
 HOSTED = (
     _of("threadtest", 0.05),

@@ -13,7 +13,7 @@ from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 from numalloc_tools.profile.symbols import Name, names_in
 
-# As src/heap/guarded/report.cpp writes it.
+# As src/heap/profile/say_stack.cpp writes it.
 _FRAME = re.compile(r"(?P<start>numalloc:     #\d+ )0x[0-9a-f]+ (?P<path>/.*)\+0x(?P<offset>[0-9a-f]+)$")
 
 
@@ -26,7 +26,7 @@ def symbolize(
         Optional[Path], typer.Argument(help="What the program wrote; standard input where it is left out.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Show a report of NUMALLOC_GUARDED with the functions and lines of its stacks.
+    """Show a report of NUMALLOC_GUARDED or NUMALLOC_BACKTRACE with the functions and lines of its stacks.
 
     All other lines stay as they are. The files of the program must be those that ran.
     """

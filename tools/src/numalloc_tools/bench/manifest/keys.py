@@ -10,6 +10,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _SIZE = re.compile(r"[A-Z][A-Z0-9_]*")
 GIVEN = ("THREADS", "SEED", "RUN", "SOURCE", "BUILT", "PORT")  # variables of every command
 METRICS = ("seconds", "rate")
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ def _text(value: Any) -> bool:
 
 def _texts(value: Any) -> bool:
     return isinstance(value, list) and all(map(_text, value))
+
+
+def _files(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and _FILE.fullmatch(one) for one in value)
 
 
 def _pattern(value: Any) -> bool:
@@ -88,7 +93,18 @@ TABLE: dict[str, Key] = {
         {},
     ),
     "paper": Key(_sizes, "a table of whole numbers above 0 by names in capitals, other than those given", "the same under `--paper`", {}),
-    "build": Key(_texts, f"a list of {_SHELL}", "run in `$BUILT`, once for each call of `numalloc bench`", []),
+    "build": Key(
+        _texts,
+        f"a list of {_SHELL}",
+        "run in `$BUILT`, once for each call of `numalloc bench`; its variables are `$SOURCE`, `$BUILT` and those of `sizes`",
+        [],
+    ),
+    "copies": Key(
+        _files,
+        "a list of names of letters, digits and . _ -",
+        "files and folders of `$BUILT` that are copied into `$RUN` before each run, `user`'s own there",
+        [],
+    ),
     "prepare": Key(_texts, f"a list of {_SHELL}", "run in `$RUN`, an empty folder, before each run", []),
     "command": Key(_text, _WORDS, "what is measured, from start to end; or:"),
     "server": Key(_text, _WORDS, "what is measured while it answers; with `ready` and `load`"),
@@ -101,7 +117,7 @@ TABLE: dict[str, Key] = {
     "metric": Key(
         _metric,
         '"wall", "json", or { seconds = "PATTERN" } or { rate = "PATTERN" } with one group',
-        "wall time (a server's: of its load), or what it prints: of a rate the seconds that one takes; json: the last line is an object whose `seconds` and other numbers are figures, and whose `check` is ok",
+        "wall time (a server's: of its load), or what it (a server's: its load) prints: of a rate the seconds that one takes; json: the last line is an object whose `seconds` and other numbers are figures, and whose `check` is ok",
         "wall",
     ),
     "check": Key(_pattern, _PATTERN, "what it must print for its data to be right"),

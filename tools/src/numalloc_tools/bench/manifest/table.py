@@ -49,8 +49,6 @@ def _recipe(path: Path, number: int, row: dict) -> Recipe:
             raise Problem(
                 f"{where}: {key} {'is missing' if 'server' in row else 'is for a server'}; accepted: server, ready and load together"
             )
-    if row.get("metric") == "json" and "server" in row:
-        raise Problem(f"{where}: metric is 'json', and what a server's load prints is no line of JSON; accepted: wall, seconds or rate")
     if "check" not in row and "verify" not in row and row.get("metric") != "json":
         raise Problem(f"{where}: nothing says whether its data were right; accepted: check, verify or both")
     if strange := set(row.get("paper", {})) ^ set(row.get("sizes", {})) if "paper" in row else set():

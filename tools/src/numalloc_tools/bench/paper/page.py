@@ -34,10 +34,8 @@ def write(
         missing = [name for name in one.runs if calls[name] not in there and name not in troubles]
         text += [f"Not run yet: {', '.join(missing)}"] if missing else []
         tables: list[Shown] = []
-        if one.view == "document":
-            text += [f"In [{how.document(call).name}]({how.document(call).name})." for call in there]
-        elif there:
-            parts = [part for call in there if (part := runs.results(call, how))]
+        text += [f"In [{how.document(call).name}]({how.document(call).name})." for call in there if call.tool == "figures"]
+        if parts := [part for call in there if call.tool != "figures" and (part := runs.results(call, how))]:
             tables = view.shown(one, parts)
             text += _shown(one, tables, parts, how.output)
         kept.append(
@@ -79,7 +77,7 @@ def _shown(one: Experiment, tables: list[Shown], parts: list[Results], output: P
     text = []
     for number, each in enumerate(tables):
         if not each.rows:
-            text.append("No program has given a figure.")
+            text += [f"No program has given {each.heading}.", *each.why]
             continue
         picture = f"{one.id}{f'-{number + 1}' if number else ''}.svg"
         draw.write(each, f"{one.id}: {one.title}", output / picture)

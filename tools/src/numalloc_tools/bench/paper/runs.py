@@ -13,7 +13,7 @@ from numalloc_tools.problem import Problem
 from numalloc_tools.processes import own_command
 
 _INTERRUPTED = 130
-_SIZED = ("group-median", "group-count", "hash-join", "index-join", "point-clusters")
+_SIZED = ("group-median", "group-count", "hash-join", "index-join", "point-clusters", "threadtest", "allocator-study")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def words(call: Call, how: How) -> list[str]:
         ]
     rounds = ["--rounds", str(how.rounds)] if how.rounds and not call.own_rounds else []
     lab = ["--lab"] if call.tool == "lab" else []
-    # Only analytics, three kernels and the applications know the papers' sizes; the rest would be refused.
+    # The rest of the programs, and calls that name one of them, would be refused.
     sizes = ["--paper"] if how.paper and _has_sizes(call) else []
     return [
         "bench",

@@ -40,6 +40,7 @@ class Experiment:
     figure: str = ""
     base: str = ""
     over: str = ""
+    also: str = ""  # figures that are shown as they are, whatever the view
     columns: tuple[str, ...] = field(default=())
 
     @property

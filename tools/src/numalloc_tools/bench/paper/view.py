@@ -1,15 +1,20 @@
 """One experiment's results as a table of numbers: rows are programs with threads, columns allocators."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from numalloc_tools.bench.allocators import BASELINE, BOUND
 from numalloc_tools.bench.levers import AT
 from numalloc_tools.bench.paper.table import Experiment
-from numalloc_tools.bench.results import Results, Summary, merged
+from numalloc_tools.bench.results import NO_FIGURE, Cell, Results, Summary, merged
 
 _MEAN = "geometric mean"
+_ABSENT = {  # why a run that went well does not have it
+    "thread_migrations": "migrations of threads are absent: the kernel has no perf_event_open for this user (kernel.perf_event_paranoid)",
+    "pages_migrated": "migrations of pages are absent: /proc/vmstat has no pgmigrate_success",
+    "pages_migrated_by_autonuma": "migrations of pages by AutoNUMA are absent: /proc/vmstat has no numa_pages_migrated",
+}
 
 
 @dataclass
@@ -23,7 +28,10 @@ class Shown:
 def shown(experiment: Experiment, parts: list[Results]) -> list[Shown]:
     """A table for each figure that the experiment names."""
     results = merged(parts) if len({part.settings.get("paper") for part in parts}) == 1 else parts[0]
-    return [_table(experiment, results, figure) for figure in experiment.figure.split(",")]
+    asked = [(experiment, figure) for figure in experiment.figure.split(",") if figure]
+    plain = replace(experiment, view="value", over="")
+    asked += [(plain, figure) for figure in experiment.also.split(",") if figure]
+    return [_table(one, results, figure) for one, figure in asked]
 
 
 def _table(experiment: Experiment, results: Results, figure: str) -> Shown:
@@ -37,8 +45,8 @@ def _table(experiment: Experiment, results: Results, figure: str) -> Shown:
             value = _value(experiment, summary, case, name, figure)
             if value is not None:
                 row[name] = value
-            elif (cell := summary.cell(case, name, figure)).reason and cell.reason not in table.why:
-                table.why.append(cell.reason)
+            elif (reason := _why(summary.cell(case, name, figure), figure)) and reason not in table.why:
+                table.why.append(reason)
         if row:
             table.rows[case] = row
     if experiment.view == "speedup":
@@ -51,6 +59,10 @@ def _table(experiment: Experiment, results: Results, figure: str) -> Shown:
                 name: math.exp(sum(math.log(row[name]) for row in complete) / len(complete)) for name in table.columns
             }
     return table
+
+
+def _why(cell: Cell, figure: str) -> str:
+    return cell.reason or (_ABSENT.get(figure, "") if cell.status == NO_FIGURE else "")
 
 
 def _baseline(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Bars side by side: a group for each program, a bar for each allocator."""
+"""Bars side by side: a group for each program, a bar for each allocator; and all programs in a bar each."""
 
 import math
 
@@ -7,11 +7,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from numalloc_tools.bench.allocators import shown
+from numalloc_tools.bench.report import means
 from numalloc_tools.bench.report.style import TEXT, colours
-from numalloc_tools.bench.results import CPU, NOT_RUN, TIME, Summary
+from numalloc_tools.bench.results import CPU, NOT_RUN, REMOTE, TIME, Summary
 
 _BARS_IN_A_ROW = 60
 _WIDTH, _ROW_HEIGHT = 12.0, 2.9  # inches
+_LINE_HEIGHT, _AROUND = 0.24, 1.1  # inches, of bars that lie
+_ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 _TALLEST = 3.0  # what is higher is cut, with its value written
 _MEAN = "geometric\nmean"
 
@@ -34,6 +37,38 @@ def draw(summary: Summary, names: list[str], figure: str, base: str | None, part
         cases = [*cases, _MEAN]
     label = {TIME: "time", CPU: "processor time"}.get(figure, "peak resident set")
     return _grouped(table, names, cases, f"{label} / {base}" if base else f"{label} / with bound threads", 1.0)
+
+
+def draw_means(summary: Summary, names: list[str]) -> Figure | None:
+    """A panel for each column that has anything, a bar for each allocator."""
+    found = means.columns(summary, names)
+    names = means.ordered(found, names)
+    drawn = [column for column in found if any(value is not None for value in column.values.values())]
+    if not drawn:
+        return None
+    figure, axes = plt.subplots(1, len(drawn), figsize=(_WIDTH, _LINE_HEIGHT * len(names) + _AROUND), squeeze=False, sharey=True)
+    paint = colours(names)
+    for ax, column in zip(axes[0], drawn, strict=True):
+        share = column.figure == REMOTE
+        for place, name in enumerate(names):
+            value = column.values[name]
+            if value is None:
+                ax.text(0, place, " not measured", va="center", fontsize=8)
+                continue
+            ax.barh(place, value, 0.8, color=paint[name])
+            # On white: the line of the baseline must not cross a number.
+            said = f"{value:.1f}" if share else f"{value:.2f}"
+            ax.annotate(said, (value, place), (3, 0), textcoords="offset points", va="center", fontsize=8, bbox=_ON_WHITE)
+        if not share:
+            ax.axvline(1, color=TEXT, linewidth=0.8)
+        ax.set_title(f"{column.heading}{', %' if share else f' / {summary.baseline}'}", fontsize=10)
+        ax.set_yticks(range(len(names)), [shown(name) for name in names])
+        ax.tick_params(axis="y", length=0)
+        ax.grid(axis="y", visible=False)
+        ax.margins(x=0.18)
+    axes[0][0].invert_yaxis()
+    figure.tight_layout()
+    return figure
 
 
 def draw_shares(summary: Summary, names: list[str], figure: str, label: str) -> Figure | None:

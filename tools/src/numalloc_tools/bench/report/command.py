@@ -6,6 +6,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from numalloc_tools.bench.report import promises
 from numalloc_tools.bench.report.markdown import markdown
 from numalloc_tools.bench.report.page import page
 from numalloc_tools.bench.results import Summary, check_described, merged, read
@@ -27,6 +28,10 @@ def report(
     notes: Annotated[
         Optional[Path],
         typer.Option(help="Markdown that results.md repeats behind the programs in which numalloc is behind: why it is.", metavar="FILE"),
+    ] = None,
+    scope: Annotated[
+        Optional[Path],
+        typer.Option(help="The page of numalloc lab figures: results.md names the promises that it finds not kept.", metavar="FILE"),
     ] = None,
     baseline: Annotated[Optional[str], typer.Option(help="The allocator that ratios are to; else the first file's.")] = None,
 ) -> None:
@@ -53,9 +58,10 @@ def report(
         raise Problem(
             f"--notes: {notes} cannot be read ({error.strerror if isinstance(error, OSError) else 'not UTF-8'}); accepted: a text file"
         ) from None
+    kept = promises.read(scope, os.path.relpath(scope, text.parent)) if scope else None
     summary = Summary(results, baseline)
     drawn = figures.draw_all(summary, output)
     (output / "index.html").write_text(page(summary, drawn))
     way = os.path.relpath(output, text.parent)
-    text.write_text(markdown(summary, drawn, "" if way == "." else f"{way}/", remarks))
+    text.write_text(markdown(summary, drawn, "" if way == "." else f"{way}/", remarks, kept))
     typer.echo(f"{output}/index.html, {text} and {len(drawn)} figures are written")

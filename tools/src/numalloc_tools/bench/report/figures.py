@@ -30,6 +30,13 @@ def draw_all(summary: Summary, folder: Path) -> list[Drawn]:
 
     if len(plain) > 1:
         add(
+            "means",
+            "All programs in short",
+            f"Geometric means over what all completed, normalised to {base}; of remote pages, in a virtual machine of several nodes, the plain "
+            "mean. Lower is better.",
+            lambda: bars.draw_means(summary, plain),
+        )
+        add(
             "time",
             f"Time, normalised to {base}",
             "Lower is better. A bar is the median of each round's own ratio; × marks what did not complete. "

@@ -4,23 +4,27 @@ import math
 from textwrap import fill
 
 from numalloc_tools.bench.allocators import OURS, shown
+from numalloc_tools.bench.report import means
 from numalloc_tools.bench.report.drawn import Drawn
-from numalloc_tools.bench.results import CPU, LAB, MEMORY, NOT_RUN, REMOTE, TIME, Cell, Results, Summary
+from numalloc_tools.bench.report.promises import Promises
+from numalloc_tools.bench.results import CPU, LAB, MEMORY, NOT_RUN, REMOTE, TIME, Cell, Results, Summary, geometric
 
 BEHIND = 1.05  # times the best peer's: what is further behind is told by name
 HEAVY = 1.3  # times the smallest of these peers' peaks
 WIDTH = 99  # columns of prose, as tests/structure/prose.py wants them
-LEAN = ("mimalloc3", "mimalloc", "jemalloc-new", "jemalloc")
+LEAN = ("mimalloc3", "mimalloc3-new", "mimalloc", "jemalloc-new", "jemalloc")
 
 
-def markdown(summary: Summary, drawn: list[Drawn], images: str, notes: str = "") -> str:
+def markdown(summary: Summary, drawn: list[Drawn], images: str, notes: str = "", promises: Promises | None = None) -> str:
     """`images`: the way from the text to the folder of the figures. `notes`: remarks on what numalloc is behind in."""
     results = summary.results
     pictures = {one.name: f"![{one.heading}]({images}{one.name}.svg)\n" for one in drawn}
-    names = [name for name in results.names if ":" not in name]
-    parts = ["# Results\n", _head(results)]
+    plain = [name for name in results.names if ":" not in name]
+    names = summary.allocators_with(TIME, plain)
+    # First what everybody asks for, in one table and one picture; then where it is from, and what is behind and why.
+    parts = ["# Results\n", _means(summary, plain), pictures.get("means", ""), _head(results), _unkept(promises)]
     if results.cases_with(TIME):
-        parts += [_means(summary, names), _behind(summary, names), _heavy(summary, names), notes]
+        parts += [_behind(summary, names), _heavy(summary, names), notes]
         parts += [_threads(summary, names, pictures), _programs(summary, names, TIME, "Time", pictures.get("time", ""))]
         parts += [_programs(summary, names, MEMORY, "Peak resident set", pictures.get("memory", "")), pictures.get("binding", "")]
         parts += [_ablations(summary, pictures)]
@@ -48,8 +52,9 @@ def _plural(count: int, what: str) -> str:
 def _head(results: Results) -> str:
     machine, settings = results.machine, results.settings
     counted: dict[str, set[int]] = {}
+    timed = set(results.cases_with(TIME) or results.cases)
     for run in results.runs:
-        if run.round > 0:
+        if run.round > 0 and run.case in timed:
             counted.setdefault(run.case, set()).add(run.round)
     each = sorted({len(rounds) for rounds in counted.values()}) or [0]
     rounds = _plural(each[-1], "interleaved round") if len(each) == 1 else f"{each[0]} to {each[-1]} interleaved rounds of each program"
@@ -60,26 +65,47 @@ def _head(results: Results) -> str:
         f"{settings['scale']:g}, {rounds}{'' if results.complete else ', interrupted'}.\n"
         f"{machine['processor']}, {_plural(machine['cpus'], 'CPU')}, {machine['memory_bytes'] / 2**30:.0f} GiB, "
         f"{_plural(machine['nodes'], 'memory node')}; {machine['system']}, Linux {machine['kernel']}, {machine['libc']}; huge pages "
-        f"by the system: {huge}; load at the start: {machine['load_at_start']:.1f}. Lower is better throughout, but for speedup.\n"
+        f"by the system: {huge}; load at the start: {machine['load_at_start']:.1f}.\n"
     )
 
 
 def _means(summary: Summary, names: list[str]) -> str:
     """Everybody in a few numbers, the fastest first."""
-    columns = {}
-    for figure in (TIME, CPU, MEMORY):
-        cases = summary.completed_by_all(figure, names, summary.results.standard_cases(figure))
-        columns[figure] = {name: summary.geometric_mean(name, cases, figure) for name in names}, len(cases)
-    order = sorted(names, key=lambda name: columns[TIME][0][name] or math.inf)
-    rows = [[_strong(name), *(_number(means[name], name) for means, _ in columns.values())] for name in order]
-    head = [
-        "allocator",
-        *(
-            f"{what}, {count} programs"
-            for what, (_, count) in zip(("time", "processor time", "peak memory"), columns.values(), strict=True)
-        ),
-    ]
-    return f"## In short\n\nGeometric means relative to {summary.baseline}, over the programs that all completed.\n\n{_table(head, rows)}"
+    columns = means.columns(summary, names)
+    shares = columns[-1]
+    rows = [[_strong(name), *(_mean(column, name) for column in columns)] for name in means.ordered(columns, names)]
+    timed = sorted({column.programs for column in columns[:-1]})
+    lower = "Lower is better throughout, but for speedup. "
+    words = (
+        f"{lower}Geometric means relative to {summary.baseline} over the {' to '.join(map(str, timed))} programs that all completed. "
+        if timed != [0]
+        else lower
+    )
+    words += (
+        f"Remote pages: the plain mean over {_plural(shares.programs, 'program')} in [a virtual machine of several nodes](#remote-pages)."
+        if shares.programs
+        else "Remote pages were not counted in this run."
+    )
+    return _table(["allocator", *(column.heading for column in columns)], rows) + f"\n{words}\n"
+
+
+def _mean(column: means.Column, name: str) -> str:
+    value = column.values[name]
+    if value is None:
+        return "not measured"
+    text = f"{value:.1f} %" if column.figure == REMOTE else f"{value:.3f}"
+    return f"**{text}**" if name == OURS else text
+
+
+def _unkept(promises: Promises | None) -> str:
+    """The other page's, by name: whoever reads only the means would not know."""
+    if promises is None:
+        return ""
+    found = f"not kept in {', '.join(f'`{name}`' for name in promises.missed)}" if promises.missed else "kept in all programs"
+    return (
+        f"What is promised of memory lines, counted on eight nodes in an emulator (fewer than 1 % remote, nodes in balance), is {found}: "
+        f"[which, and why]({promises.way}#what-is-promised-of-numalloc).\n"
+    )
 
 
 def _strong(name: str) -> str:
@@ -108,8 +134,16 @@ def _against_best(summary: Summary, names: list[str], figure: str, cases: list[s
     return {case: best for case, best in found.items() if best}
 
 
-def _mean(values: list[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values))
+def _chosen(summary: Summary, names: list[str], cases: list[str]) -> str:
+    peers = [name for name in names if "+" not in name and name != OURS]
+    ratios = {figure: [r for case in cases if (r := summary.against_chosen(case, OURS, peers, figure))] for figure in (TIME, CPU)}
+    if not ratios[TIME]:
+        return ""
+    cpu = f" ({geometric(ratios[CPU]):.3f} of its processor time)" if ratios[CPU] else ""
+    return (
+        f" Of several peers one is best by luck: each round judged by itself, beside the peer that was best in the other rounds, it takes "
+        f"{geometric(ratios[TIME]):.3f} of that peer's time{cpu}."
+    )
 
 
 def _behind(summary: Summary, names: list[str]) -> str:
@@ -119,9 +153,9 @@ def _behind(summary: Summary, names: list[str]) -> str:
     behind = {case: best for case, best in against.items() if best[1] > BEHIND}
     ahead = sum(ratio < 1 for _, ratio in against.values())
     words = (
-        f"## Beside the best peer of each program\n\n{OURS} takes {_mean([ratio for _, ratio in against.values()]):.3f} of the best peer's time (geometric "
+        f"## Beside the best peer of each program\n\n{OURS} takes {geometric([ratio for _, ratio in against.values()]):.3f} of the best peer's time (geometric "
         f"mean over {_plural(len(against), 'pair')} of program and number of threads): ahead of all in {ahead}, within {100 * BEHIND - 100:.0f} % "
-        f"in {len(against) - ahead - len(behind)} more, further behind in {len(behind)}:\n\n"
+        f"in {len(against) - ahead - len(behind)} more, further behind in {len(behind)}.{_chosen(summary, names, list(against))}\n"
     )
     rows = []
     for case, (best, ratio) in sorted(behind.items(), key=lambda one: -one[1][1]):
@@ -137,8 +171,8 @@ def _behind(summary: Summary, names: list[str]) -> str:
             ]
         )
     if not rows:
-        return words.replace(":\n\n", ".\n")
-    return words + _table(
+        return words
+    return f"{words}\n" + _table(
         ["program/threads", "time over the best", "best peer", f"spread of {OURS}", "of the peer", "processor time over the same peer's"],
         rows,
     )
@@ -224,7 +258,7 @@ def _ablations(summary: Summary, pictures: dict[str, str]) -> str:
                 if (cell := against.cell(case, name, figure)).ok and cell.ratio
             }
             worst = max(ratios, key=lambda case: abs(math.log(ratios[case])), default="")
-            row += [f"{_mean(list(ratios.values())):.3f}", f"{worst} {ratios[worst]:.2f}"] if ratios else ["-", ""]
+            row += [f"{geometric(list(ratios.values())):.3f}", f"{worst} {ratios[worst]:.2f}"] if ratios else ["-", ""]
         rows.append(row)
     words = f"## Each mechanism off or changed\n\nRelative to {OURS} as it comes: above 1, the mechanism pays. Beside each mean the program that it changes most.\n\n"
     head = ["option", "time", "most", "processor time", "most", "peak memory", "most"]
@@ -242,7 +276,8 @@ def _remote(summary: Summary, pictures: dict[str, str]) -> str:
     if not rows:
         return ""
     words = (
-        "## Remote pages\n\nIn a virtual machine of several nodes: percent of the pages on another node than the thread that uses them.\n\n"
+        "## Remote pages\n\nIn a virtual machine of several nodes: percent of the pages on another node than the thread that uses "
+        f"them.{_counted_of(summary.results)}\n\n"
     )
     return (
         words
@@ -252,6 +287,16 @@ def _remote(summary: Summary, pictures: dict[str, str]) -> str:
         + pictures.get("remote-pages", "")
         + pictures.get("spread", "")
     )
+
+
+def _counted_of(results: Results) -> str:
+    """Files of the lab may be of other days than the times."""
+    said = [
+        f"of numalloc's sources of {one.get('version') or 'an unknown commit'}, from a run begun {one.get('started', 'some day')}"
+        for one in results.settings.get("merged", [])
+        if one.get("lab")
+    ]
+    return f" Counted {'; and '.join(said)}." if said else ""
 
 
 def _remote_ablations(summary: Summary) -> str:

@@ -17,6 +17,7 @@ _COLOURS = {
     "numalloc": _OURS,
     "glibc": "#868e96",
     "mimalloc3": "#1971c2",
+    "mimalloc3-new": "#1864ab",
     "mimalloc": "#74c0fc",
     "snmalloc": "#2f9e44",
     "rpmalloc": "#9c36b5",
