@@ -6,7 +6,7 @@ cd "$root" || exit 1
 
 BUILD_PACKAGES="cmake g++ ninja-build python3 python3-venv"
 DEMO_PACKAGES="redis-server redis-tools sqlite3"
-TEST_PACKAGES="abigail-tools qemu-system-x86 qemu-system-arm busybox-static cpio numactl util-linux gcc libc6-dev pkg-config binutils systemtap-sdt-dev bpftrace libcap2-bin libseccomp2 musl-tools openmpi-bin rpm python3-click python3-pyelftools python3-rich python3-shellingham python3-tomli-w"
+TEST_PACKAGES="abigail-tools qemu-system-x86 qemu-system-arm busybox-static cpio numactl util-linux gcc libc6-dev pkg-config binutils systemtap-sdt-dev bpftrace libcap2-bin libseccomp2 musl-tools openmpi-bin rpm python3-click python3-pyelftools python3-rich python3-shellingham python3-tomli-w zstd groff-base"
 
 say() { printf '%s\n' "$*"; }
 fail() { printf '%s: %s\n' "$(basename -- "$0")" "$*" >&2; exit 1; }
@@ -66,14 +66,14 @@ install_packages() {
     for package; do installed "$package" || missing="$missing $package"; done
     [ -n "$missing" ] || { say "all packages are installed"; return 0; }
     say "installing$missing"
-    tried as_root apt-get update -q || return 1
+    tried as_root apt-get -o DPkg::Lock::Timeout=600 update -q || return 1
     # shellcheck disable=SC2086  # a list of words
-    tried as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+    tried as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -q --no-install-recommends $missing
 }
 
 # The tools in .venv, with what $1 names in brackets (such as [test]). Nothing is fetched where all of it is there already.
 make_venv() {
-    [ -x .venv/bin/python ] || python3 -m venv .venv || return 1
+    .venv/bin/python -m pip --version >/dev/null 2>&1 || python3 -m venv --clear .venv || return 1
     installed=.venv/numalloc-installed  # the same text in it: the same packages
     for extra in "$1" '[test]'; do
         { cat tools/pyproject.toml; echo "$root $extra"; } >build/wanted || return 1

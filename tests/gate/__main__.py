@@ -4,6 +4,7 @@ Status 0: all that gates passed. 1: the project failed. 2: the machine did (no d
 packages installed."""
 
 import argparse
+import errno
 import shutil
 import signal
 import sys
@@ -37,6 +38,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests/gate", description=__doc__)
     parser.add_argument("--full", action="store_true", help="the gate, then everything else, with a fresh seed")
     arguments = parser.parse_args()
+    sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     ignored = inherit_nothing()
     for number in (signal.SIGTERM, signal.SIGHUP):  # what is running ends too, and folders go
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
@@ -73,8 +75,14 @@ def main() -> int:
     say(f"tests: {sum(test.verdict in ('passed', 'unstable') for test in tests)} passed, {failed} failed, {skipped} skipped")
     if passed:
         return 0
-    return THE_MACHINE_FAILED if shutil.disk_usage(ROOT).free < NO_DISK else THE_PROJECT_FAILED
+    return THE_MACHINE_FAILED if min(shutil.disk_usage(folder).free for folder in (ROOT, "/tmp")) < NO_DISK else THE_PROJECT_FAILED
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            raise
+        print(f"{error.filename or LOGS}: {error.strerror}", file=sys.stderr)
+        sys.exit(THE_MACHINE_FAILED)

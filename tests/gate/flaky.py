@@ -8,13 +8,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +53,13 @@ def spinning(processes: int) -> Iterator[None]:
             process.wait()
 
 
+def end(leader: subprocess.Popen) -> None:
+    """With all of its session that is left."""
+    with suppress(ProcessLookupError):
+        os.killpg(leader.pid, signal.SIGKILL)
+    leader.wait()
+
+
 def listed(preset: str) -> list[dict]:
     folder = ROOT / "build" / preset
     if not (folder / "CTestTestfile.cmake").is_file():
@@ -65,6 +73,8 @@ def touched(since: str) -> list[str]:
     changed = subprocess.run(
         ["git", "diff", "--name-only", since, "--", "tests", "tools/tests"], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
+    if changed.returncode:
+        sys.exit(f"flaky: git cannot compare with '{since}': {changed.stderr.strip()}")
     paths = [Path(line) for line in changed.stdout.splitlines() if (ROOT / line).is_file()]
     names = [str(path) for path in paths if path.name.startswith("test_") and path.suffix == ".py"]
     stems = {path.stem for path in paths if path.suffix in (".cpp", ".c", ".sh", ".py")}
@@ -116,16 +126,14 @@ def once(run: Run, condition: str, around: Surroundings, repeat: int, work: Path
             second = run.command(work / "second.xml", repeat + 1)
             copy = subprocess.Popen(around.around(online=False) + second, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
-            stack.callback(copy.wait)
-            stack.callback(copy.kill)
+            stack.callback(end, copy)
         process = subprocess.Popen(
             words, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
+        stack.callback(end, process)
         try:
             status = process.wait(LIMIT)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
             return [f"{' '.join(run.tests)} (hangs)"]
     if status == 0:
         log.unlink()
@@ -147,6 +155,8 @@ def main() -> int:
     if arguments.times < 1:
         parser.error(f"--times: {arguments.times} is not above 0")
     inherit_nothing()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: sys.exit(128 + number))
     names = arguments.tests or touched(arguments.since)
     if not names:
         print(f"no test names a file that differs from {arguments.since}")

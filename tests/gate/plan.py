@@ -26,16 +26,16 @@ def junit_of(logs: Path, stage: Stage) -> Path:
 
 
 def _ctest(name: str, preset: str, *words: str, gates: bool = True, online: bool = False) -> Stage:
-    command = ("ctest", "--preset", preset, "-j", str(cpus()), "--no-tests=error", "--test-output-size-passed", "100000",
+    command = ("ctest", "--preset", preset, "-j", str(cpus()), "--no-tests=error", "--test-output-size-passed", "10000000",
                "--test-output-size-failed", "200000", "--output-junit", f"@logs@/{name}.xml", *words)  # fmt: skip
     return Stage(name, (command,), "ctest", f"build/{preset}", gates=gates, online=online)
 
 
-def _pytest(name: str, *words: str, gates: bool = True, online: bool = False) -> Stage:
+def _pytest(name: str, *words: str, gates: bool = True, online: bool = False, limit: int = HOUR) -> Stage:
     # xunit1 has the file of each test.
-    command = (PYTHON, "-m", "pytest", "-n", str(cpus()), "--dist", "loadgroup", "-o", "junit_family=xunit1",
+    command = (PYTHON, "-m", "pytest", "-n", str(cpus()), "--dist", "loadgroup", "-o", "junit_family=xunit1", "-o", "junit_logging=all",
                f"--junitxml=@logs@/{name}.xml", *words)  # fmt: skip
-    return Stage(name, (command,), "pytest", gates=gates, online=online)
+    return Stage(name, (command,), "pytest", gates=gates, online=online, limit=limit)
 
 
 def _cmake(name: str, preset: str, *targets: str, define: tuple[str, ...] = (), gates: bool = True) -> Stage:
@@ -60,7 +60,7 @@ def gate(quarantined: list[str]) -> list[Stage]:
         _ctest("unit-ubsan", "ubsan", "-L", "^unit$", "-LE", "^full$", *without),
         _ctest("programs", "release", "-L", "^(programs|survive|bugs|structure)$", "-LE", "^(full|static)$", *without),
         _pytest("tools", "tools", "tests/gate"),
-        _pytest("machine", "tests/numa/test_gate.py"),
+        _pytest("machine", "-m", "not full", "tests/numa/test_gate.py", limit=3 * HOUR),
     ]
 
 
@@ -81,7 +81,7 @@ def rest(quarantined: list[str]) -> list[Stage]:
         _ctest("debug", "debug", "-L", "^(programs|survive)$", "-E", "^(figures|replaced)[.]|_after_[36]0_days$", gates=False),
         _ctest("tsan-rest", "tsan", "-L", "^full$", gates=False),
         _ctest("ubsan-rest", "ubsan", "-L", "^full$", gates=False),
-        _pytest("tools-rest", "-m", "full", "--durations", "20", "tests/numa", "tools", gates=False, online=True),
+        _pytest("tools-rest", "-m", "full", "--durations", "20", "tests/numa", "tools", "tests/gate", gates=False, online=True),
         others("world", PYTHON, "tests/world", "--quick"),
         _pytest("world-tests", "tests/world", gates=False, online=True),
         others("tidy", "sh", "scripts/tidy.sh"),

@@ -35,14 +35,17 @@ def failures(done: list[Done], skips: Skips, machine: str, seed: int) -> list[st
     tests = [test for one in done if one.stage.gates for test in one.failed]
     unexpected = [test for one in done if one.stage.gates for test in skips.unexpected(one.tests)]
     stages = [one for one in done if one.stage.gates and not one.passed and not one.failed]
-    head = [f"UNEXPECTED SKIP {test.name} (not in tests/skips.toml): {test.output.strip()[:100]}" for test in unexpected][:10]
+    head = [f"UNEXPECTED SKIP {test.name} (not in tests/skips.toml): {' '.join(test.output.split())[-100:]}" for test in unexpected]
+    if len(head) > 10:
+        head = [*head[:10], f"... and {len(head) - 10} more skips"]
     items = len(tests) + len(stages)
     room = (LINES - 3 - len(head)) // max(1, min(items, 8))
     lines = list(head)
     for one in stages[:8]:
         output = one.log.read_text(errors="replace").splitlines()
-        lines += [f"FAILED stage {one.stage.name}, status {one.status}; the end of {one.log}:"]
-        lines += [f"  | {line[:200]}" for line in output[-max(1, min(OUTPUT_LINES, room - 1)) :]]
+        lines += [f"FAILED stage {one.stage.name}, status {one.status}, seed {seed}; again: {' '.join(one.stage.commands[-1])[:300]}"]
+        lines += [f"  the end of {one.log}:"]
+        lines += [f"  | {line[:200]}" for line in output[-max(1, min(OUTPUT_LINES, room - 2)) :]]
     for test in tests[: max(0, 8 - len(stages))]:
         lines += failure(test, seed, room)
     if items > 8:

@@ -15,8 +15,9 @@ else:
     import tomli as tomllib
 
 # A machine that did not boot is the emulator's or the host's fault: numalloc_tools.lab.batch says so.
-NOT_BOOTED = "the machine did not boot"
-TIME_LIMITS = ("Timeout (>", "Failed: Timeout")
+NOT_BOOTED = re.compile(r"^(failed on setup with \")?(numalloc_tools\.lab\.batch\.)?NotBooted: the machine did not boot")
+TIME_LIMIT = "Failed: Timeout"
+WITH_SEED = "NUMALLOC_TEST_SEED=${NUMALLOC_TEST_SEED:-1}"
 _SKIPPED_CASE = re.compile(r"^\[  SKIPPED \] ([\w/.]+)(?: \(|$)", re.MULTILINE)
 
 
@@ -28,13 +29,14 @@ class Test:
     seconds: float
     output: str = ""
     repeat: str = ""  # the command that runs it alone
-    timed_out: bool = False
+    timed_out: bool = False  # and had printed nothing
+    not_booted: bool = False
     limit: float = 0  # seconds; 0: not known
 
     @property
     def repeat_alone(self) -> str:
         """All tests of a machine that did not boot share one."""
-        return self.repeat.partition("::")[0].replace("'", "") if NOT_BOOTED in self.output else self.repeat
+        return self.repeat.partition("::")[0].replace("'", "") if self.not_booted else self.repeat
 
 
 def limits_of_ctest(folder: Path) -> dict[str, float]:
@@ -46,57 +48,65 @@ def limits_of_ctest(folder: Path) -> dict[str, float]:
 
 
 def of_ctest(junit: Path, log: str, folder: str) -> list[Test]:
-    timed_out = set(re.findall(r"Test +#\d+: (\S+) \.+ *\*+Timeout", log))
+    stopped = set(re.findall(r"Test +#\d+: (\S+) \.+ *\*+Timeout", log))
     tests = []
     for case in cases(junit):
         name = case.get("name", "")
         output = case.findtext("system-out") or ""
-        verdict = {"run": "passed", "fail": "failed", "notrun": "skipped", "disabled": "skipped"}.get(case.get("status", ""), "failed")
-        if verdict == "skipped" and "Unable to find executable" in (
-            output + (case.find("skipped").get("message", "") if case.find("skipped") is not None else "")
-        ):
-            verdict = "failed"
-        repeat = f"ctest --test-dir {folder} --output-on-failure -R '^{re.escape(name)}$'"
-        tests.append(Test(name, verdict, float(case.get("time") or 0), output, repeat, name in timed_out))
+        verdict = "passed" if case.get("status") == "run" else "skipped" if was_skipped(case) else "failed"
+        repeat = f"{WITH_SEED} ctest --test-dir {folder} --output-on-failure --no-tests=error -R '^{re.escape(name)}$'"
+        tests.append(Test(name, verdict, float(case.get("time") or 0), output, repeat, name in stopped and not output.strip()))
         if verdict == "passed":
             tests += [Test(f"{name}/{case}", "skipped", 0, "", repeat) for case in dict.fromkeys(_SKIPPED_CASE.findall(output))]
     return tests
 
 
+def was_skipped(case: ElementTree.Element) -> bool:
+    """By its exit status or by what it printed. ctest writes `notrun` also where a program is missing."""
+    skipped = case.find("skipped")
+    return case.get("status") == "disabled" or (skipped is not None and skipped.get("message", "").startswith("SKIP_"))
+
+
 def of_pytest(junit: Path, python: str) -> list[Test]:
+    """Written with junit_logging=all: what the test printed is there."""
     tests = []
     for case in cases(junit):
         name = re.sub(r"@[\w.-]+$", "", case.get("name", ""))
         node = f"{case.get('file')}::{name}" if case.get("file") else name
         bad = [part for part in case if part.tag in ("failure", "error")]
         skipped = case.find("skipped")
-        output = "\n".join(f"{part.get('message', '')}\n{part.text or ''}" for part in bad)
+        says = [part.get("message", "") for part in bad]
         printed = "".join(case.findtext(tag) or "" for tag in ("system-out", "system-err"))
-        timed_out = any(limit in output for limit in TIME_LIMITS)
-        if skipped is not None:
-            output = skipped.get("message", "")
-        verdict = "failed" if bad else "skipped" if skipped is not None else "passed"
-        tests.append(
-            Test(
-                node,
-                verdict,
-                float(case.get("time") or 0),
-                output + printed,
-                f"{python} -m pytest {shlex.quote(node)}",
-                timed_out and not printed,
-            )
+        output = (
+            skipped.get("message", "")
+            if skipped is not None
+            else "\n".join(f"{part.get('message', '')}\n{part.text or ''}" for part in bad)
         )
+        verdict = "failed" if bad else "skipped" if skipped is not None else "passed"
+        repeat = f"{WITH_SEED} {python} -m pytest {shlex.quote(node)}"
+        test = Test(node, verdict, float(case.get("time") or 0), output + printed, repeat)
+        test.timed_out = any(one.startswith(TIME_LIMIT) for one in says) and not _without_headings(printed)
+        test.not_booted = node.startswith("tests/numa/") and any(NOT_BOOTED.search(one) for one in says)
+        tests.append(test)
     return tests
 
 
+def _without_headings(printed: str) -> str:
+    return re.sub(r"^-+ .* -+$", "", printed, flags=re.MULTILINE).strip()
+
+
 def cases(junit: Path) -> list[ElementTree.Element]:
-    return list(ElementTree.parse(junit).getroot().iter("testcase")) if junit.is_file() else []
+    """None where the runner wrote none, or a part."""
+    try:
+        return list(ElementTree.parse(junit).getroot().iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return []
 
 
 def may_be_repeated(test: Test) -> bool:
     """Once and alone: a machine that did not boot, or a test that its time limit stopped before it had said anything. Never
     for a signal, a sanitizer's report, a failed check or a wrong answer."""
-    return test.verdict == "failed" and (NOT_BOOTED in test.output or test.timed_out)
+    return test.verdict == "failed" and (test.not_booted or test.timed_out)
 
 
 def _table(path: Path) -> list[dict]:

@@ -20,6 +20,7 @@ KEPT_PREFIXES = ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER", "CC
 # For stages that fetch, all but what changes how programs are built and run.
 LEFT_OUT_PREFIXES = ("LD_", "NUMALLOC_", "MALLOC_", "GLIBC_TUNABLES", "GTEST_", "PYTEST_", "PYTHON", "CC", "CXX", "CFLAGS", "LDFLAGS")
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)  # which it ignores itself, and gives back to programs that it starts
 NOWHERE = "http://127.0.0.1:9"  # the discard port: a proxy that refuses
 
 
@@ -27,21 +28,29 @@ def inherit_nothing() -> str:
     """Signals, their mask, the umask: as in a fresh process. Returns the names of the signals that were ignored."""
     ignored = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
     for number in ignored:
-        if number not in (signal.SIGKILL, signal.SIGSTOP):
+        if number not in PYTHONS_OWN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     os.umask(0o022)
-    # Python itself ignores these two.
-    return " ".join(signal.Signals(n).name for n in ignored if n not in (signal.SIGPIPE, signal.SIGXFSZ)) or "none"
+    names = {number: number.name for number in signal.Signals}
+    return " ".join(names.get(number, f"signal {int(number)}") for number in ignored if number not in PYTHONS_OWN) or "none"
 
 
 def cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def answer(command: list[str], environment: dict[str, str] | None = None) -> str | None:
+    """What it prints; None where it fails."""
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
 def network_can_be_cut() -> bool:
-    command = ["unshare", "--net", sys.executable, str(OFFLINE), "true"]
-    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+    return answer(["unshare", "--net", sys.executable, str(OFFLINE), "true"]) is not None
 
 
 def is_private(folder: Path) -> bool:
@@ -49,13 +58,9 @@ def is_private(folder: Path) -> bool:
     return folder.stat().st_mode & 0o5 != 0o5 or any(parent.stat().st_mode & 0o1 == 0 for parent in folder.parents)
 
 
-def has_history() -> bool:
+def has_history(environment: dict[str, str]) -> bool:
     """Whether git knows the commits before this one: not in a shallow clone, nor in another user's."""
-    try:
-        command = ["git", "-C", str(ROOT), "rev-parse", "--is-shallow-repository"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.strip() == "false"
-    except OSError:
-        return False
+    return answer(["git", "-C", str(ROOT), "rev-parse", "--is-shallow-repository"], environment) == "false"
 
 
 class Surroundings:
@@ -80,6 +85,7 @@ class Surroundings:
             os.path.expanduser("~/.cache") if os.environ.get("HOME") else str(ROOT / "build/.cache")
         )
         found |= {
+            "PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin",
             "HOME": os.environ.get("HOME", str(self.folder / "home")) if online else str(self.folder / "home"),
             "TMPDIR": str(self.folder / "tmp"),
             "XDG_CACHE_HOME": cache,
@@ -106,7 +112,9 @@ class Surroundings:
             "one CPU": cpus() == 1,
             "no namespaces": not self.can_cut,
             "no huge pages": not THP.is_file(),
-            "no history": not has_history(),
+            "no history": not has_history(self.environment(online=False, full=False)),
+            "several nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) > 1,
+            "many mappings": int(Path("/proc/sys/vm/max_map_count").read_text()) > 300_000,
             "private clone": is_private(ROOT / "tools"),
         }
         return {name for name, holds in found.items() if holds}

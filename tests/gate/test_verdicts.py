@@ -20,9 +20,11 @@ CTEST = """<testsuite>
 [  SKIPPED ] Suite.Case</system-out></testcase>
 <testcase name="a.bad" time="2" status="fail"><failure message=""/><system-out>not so</system-out></testcase>
 <testcase name="a.slow" time="300" status="fail"><failure message=""/><system-out/></testcase>
+<testcase name="a.race" time="300" status="fail"><failure message=""/><system-out>WARNING: ThreadSanitizer</system-out></testcase>
+<testcase name="a.missing" time="0" status="notrun"><skipped message="Required Files Missing"/><system-out/></testcase>
 <testcase name="a.skipped" time="0" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out/></testcase>
 </testsuite>"""
-LOG = "3/4 Test #12: a.slow ......***Timeout 300.01 sec\n"
+LOG = "3/4 Test #12: a.slow ......***Timeout 300.01 sec\n4/4 Test #13: a.race .......***Timeout 300.01 sec\n"
 
 
 def done(status: int, *tests: Test, stage: Stage = STAGE) -> stages.Done:
@@ -34,9 +36,29 @@ def test_what_ctest_wrote(tmp_path):
     junit.write_text(CTEST)
     found = {test.name: test for test in results.of_ctest(junit, LOG, "build/release")}
     verdicts = {name: test.verdict for name, test in found.items()}
-    assert verdicts == {"a.good": "passed", "a.good/Suite.Case": "skipped", "a.bad": "failed", "a.slow": "failed", "a.skipped": "skipped"}
+    failed = [name for name, verdict in verdicts.items() if verdict == "failed"]
+    assert failed == ["a.bad", "a.slow", "a.race", "a.missing"]
+    assert (verdicts["a.good"], verdicts["a.good/Suite.Case"], verdicts["a.skipped"]) == ("passed", "skipped", "skipped")
     assert not results.may_be_repeated(found["a.bad"]), "a failed check is never repeated"
     assert results.may_be_repeated(found["a.slow"])
+    assert not results.may_be_repeated(found["a.race"]), "it has said something"
+
+
+def test_what_pytest_wrote(tmp_path):
+    junit = tmp_path / "junit.xml"
+    case = '<testcase file="{}" name="{}" time="1"><{} message="{}">text</{}>{}</testcase>'
+    junit.write_text(
+        "<testsuites><testsuite>"
+        + case.format(
+            "tests/numa/test_gate.py", "a", "error", "failed on setup with &quot;NotBooted: the machine did not boot: 900 s", "error", ""
+        )
+        + case.format("tools/tests/test_x.py", "b", "failure", "assert 'NotBooted: the machine did not boot' in ''", "failure", "")
+        + case.format("tools/tests/test_x.py", "c", "failure", "Failed: Timeout (&gt;600.0s) from pytest-timeout.", "failure", "")
+        + case.format("tools/tests/test_x.py", "d", "failure", "Failed: Timeout (&gt;600.0s)", "failure", "<system-out>half</system-out>")
+        + "</testsuite></testsuites>"
+    )
+    found = {test.name.partition("::")[2]: results.may_be_repeated(test) for test in results.of_pytest(junit, "python")}
+    assert found == {"a": True, "b": False, "c": True, "d": False}
 
 
 @pytest.mark.parametrize(
