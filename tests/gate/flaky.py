@@ -143,7 +143,7 @@ def once(run: Run, condition: str, around: Surroundings, repeat: int, work: Path
     return failed or [" ".join(run.tests)]
 
 
-CONDITIONS = ("as it comes", "loaded", "one CPU", "signals ignored", "nothing cached", "a second copy")
+CONDITIONS = ("undisturbed", "loaded", "one CPU", "signals ignored", "nothing cached", "a second copy")
 
 
 def main() -> int:

@@ -5,6 +5,9 @@ if(TARGET numalloc_hardened AND NOT NUMALLOC_CHECKS)
         numalloc_test(hardened.${what} programs 60
             ${EXPECT} done ${PRELOAD} $<TARGET_FILE:numalloc_hardened> $<TARGET_FILE:hardened> ${what})
     endforeach()
+    numalloc_test(hardened.resident programs 60
+        ${EXPECT} done ${PRELOAD} $<TARGET_FILE:numalloc_hardened> $<TARGET_FILE:hardened> strict)
+    numalloc_full_only("resident memory" hardened.resident)
     numalloc_test(hardened.fault programs 60
         ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/hardened/check_fault.py $<TARGET_FILE:numalloc_hardened> $<TARGET_FILE:hardened>)
     numalloc_test(hardened.enomem survive 900
