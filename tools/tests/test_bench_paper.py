@@ -99,13 +99,19 @@ def test_what_fails_is_said_and_tried_again(tmp_path, monkeypatch):
     assert not runs.done(CALL, how(tmp_path))
 
 
-def test_interrupted_run_has_time_to_keep_what_it_has(tmp_path):
+@pytest.mark.parametrize("early", [False, True])
+def test_interrupted_run_has_time_to_keep_what_it_has(tmp_path, early):
+    """Early: before the caller is told that the child has started."""
     kept, started = tmp_path / "kept", tmp_path / "started"
     child = f"import pathlib, time\ntry:\n pathlib.Path({str(started)!r}).touch(); time.sleep(1000)\nfinally:\n time.sleep(1); pathlib.Path({str(kept)!r}).touch()"
     code = f"import sys\nfrom pathlib import Path\nfrom numalloc_tools.bench.paper import runs\nruns._ended([sys.executable, '-c', {child!r}], Path('/'))"
+    if early:
+        popen = f"class Popen(runs.subprocess.Popen):\n def __init__(self, *words, **more):\n  super().__init__(*words, **more)\n  while not Path({str(started)!r}).exists(): pass\n  os.kill(os.getpid(), 2)\nruns.subprocess.Popen = Popen\n"
+        code = "import os\n" + code.replace("runs._ended(", f"{popen}runs._ended(")
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as running:
-        wait_until(started.exists)
-        running.send_signal(signal.SIGINT)
+        if not early:
+            wait_until(started.exists)
+            running.send_signal(signal.SIGINT)
         running.wait(LIMIT)
     assert kept.exists()
 

@@ -125,17 +125,28 @@ def run(call: Call, how: How) -> str:
 
 def _ended(command: list[str], folder: Path) -> tuple[int, str]:
     """Status and standard error. In a session of its own, so that one signal reaches it: it keeps what it has by then."""
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
-        try:
-            errors = running.communicate()[1]
-        except KeyboardInterrupt:
-            running.send_signal(signal.SIGINT)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until there is a process to hand it on to
+    try:
+        with subprocess.Popen(
+            command, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_interruptible
+        ) as running:
             try:
-                running.communicate()
-            except KeyboardInterrupt:  # who asks twice does not want to wait
-                running.kill()
-            raise
-    return running.returncode, errors
+                _interruptible()
+                errors = running.communicate()[1]
+            except KeyboardInterrupt:
+                running.send_signal(signal.SIGINT)
+                try:
+                    running.communicate()
+                except KeyboardInterrupt:  # who asks twice does not want to wait
+                    running.kill()
+                raise
+        return running.returncode, errors
+    finally:
+        _interruptible()
+
+
+def _interruptible() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def results(call: Call, how: How) -> Results | None:
