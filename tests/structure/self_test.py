@@ -241,12 +241,27 @@ def fresh_faults(folder: Path) -> list[str]:
     return faults + ([] if fresh.verdict(folder, document)[0] == "stale" else ["fresh.py: does not see what is not committed"])
 
 
+def python_faults(folder: Path) -> list[str]:
+    """Where one of ruff and mypy is missing, python.py has not looked at all."""
+    programs = folder / ".venv/bin"
+    programs.mkdir(parents=True)
+    faults = []
+    for name, wanted in (("mypy", 77), ("ruff", 0)):
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+        (folder / "tools").mkdir(exist_ok=True)
+        done = subprocess.run([sys.executable, Path(__file__).with_name("python.py"), folder], capture_output=True, text=True)
+        if done.returncode != wanted:
+            faults.append(f"python.py: {done.returncode}, not {wanted}, with {name} there as well: {done.stdout}{done.stderr}")
+    return faults
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="numalloc-structure-") as name:
         folder = Path(name)
         faults = layer_faults() + idiom_faults() + lock_faults() + symbol_faults(folder)
         (folder / "clone").mkdir()
-        faults += fresh_faults(folder / "clone")
+        faults += fresh_faults(folder / "clone") + python_faults(folder / "project")
         if fast_path.run("uname", "-m").strip() == "x86_64":
             faults += path_faults(folder, sys.argv[1])
     finish(faults, "every fault is seen")

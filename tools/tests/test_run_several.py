@@ -1,5 +1,6 @@
 """`numalloc run` with several processes: instances, and ranks of launchers, as far as one node shows it."""
 
+import errno
 import os
 import shutil
 import signal
@@ -117,6 +118,8 @@ def test_ranks_of_a_real_mpirun():
 
 def test_policies_are_tried_without_staying():
     """In a thread that ends: a kernel that knows no such mode says so, and this process keeps its own."""
+    if MemoryPolicy("MPOL_LOCAL").refusal() == errno.EPERM:
+        pytest.skip("a container's profile refuses set_mempolicy here")
     assert MemoryPolicy("MPOL_BIND", ()).refusal() != 0
     assert MemoryPolicy("MPOL_LOCAL").refusal() == 0
     script = (

@@ -10,6 +10,8 @@ foreach(suite Malloc Calloc Free Libc Realloc Reallocarray PosixMemalign Aligned
 endforeach()
 numalloc_test(api.resident programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:program_api> --gtest_filter=*resident_memory*)
 numalloc_full_only("resident memory" api.resident)
+numalloc_test(api.no_such_suite_fails programs 60
+    sh -c "! said=$(\"$@\") && echo \"$said\" | grep '^no test has that name$'" sh ${PRELOAD} ${LIBRARY} $<TARGET_FILE:program_api> --gtest_filter=NoSuchSuite.*)
 
 # The interface of numalloc.h needs the library at link time too.
 if(TARGET numalloc_shared)

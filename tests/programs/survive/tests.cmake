@@ -169,6 +169,8 @@ numalloc_test(survive.enomem_others survive 900
     ${Python3_EXECUTABLE} ${HERE}/inject.py ${LIBRARY} $<TARGET_FILE:survive_victim>
     brk mbind get_mempolicy set_mempolicy move_pages sched_getaffinity sched_setaffinity getcpu rseq membarrier prctl openat newfstatat
     read pread64 getdents64 getrandom sysinfo uname readlink clone3)
+numalloc_test(survive.enomem_of_no_call_fails survive 60
+    sh -c "! said=$(\"$@\") && echo \"$said\" | grep '^no call was made to fail$'" sh ${Python3_EXECUTABLE} ${HERE}/inject.py ${LIBRARY} $<TARGET_FILE:survive_victim> swapon)
 
 # Blocks that the kernel moves: refused at each step of the way.
 numalloc_program(survive_growing survive/growing.cpp)
