@@ -30,6 +30,9 @@ as_root() {
     fi
 }
 
+# For a command that fetches: half an hour at most.
+LIMITED="timeout --foreground 1800"
+
 # tried COMMAND...: three times at most, for what the network may fail.
 tried() {
     for pause in 10 30 ''; do
@@ -40,22 +43,26 @@ tried() {
     done
 }
 
-# quietly NAME COMMAND...: its output goes to build/NAME.log; a line every ten seconds says how it goes. At most half an hour.
+# quietly NAME COMMAND...: its output goes to build/NAME.log; a line every ten seconds says how it goes. In the foreground,
+# where Ctrl-C reaches apt and pip; the script ends once they have.
 quietly() {
     log=build/$1.log
     shift
-    "$@" >"$log" 2>&1 </dev/null &
-    pid=$!
-    trap 'kill $pid 2>/dev/null; exit 130' INT TERM HUP
-    seconds=0
-    while kill -0 $pid 2>/dev/null; do
-        sleep 1
-        seconds=$((seconds + 1))
-        [ $((seconds % 10)) != 0 ] || say "$(printf '%6d s  %.90s' $seconds "$(tail -n 1 "$log")")"
-        [ $seconds -lt 1800 ] || kill $pid
-    done
+    (
+        seconds=0
+        while sleep 1 && kill -0 $$ 2>/dev/null; do
+            seconds=$((seconds + 1))
+            [ $((seconds % 10)) != 0 ] || say "$(printf '%6d s  %.90s' $seconds "$(tail -n 1 "$log")")"
+        done
+    ) &
+    heart=$!
+    trap 'kill $heart 2>/dev/null; exit 130' INT TERM HUP
+    (trap 'exit 130' INT TERM HUP; "$@") >"$log" 2>&1 </dev/null
+    status=$?
     trap - INT TERM HUP
-    wait $pid || { status=$?; tail -n 20 "$log"; return $status; }
+    kill $heart 2>/dev/null
+    [ $status = 0 ] || tail -n 20 "$log"
+    return $status
 }
 
 # install_packages NAME...: those of them that are not there yet, and nothing if all are.
@@ -66,9 +73,10 @@ install_packages() {
     for package; do installed "$package" || missing="$missing $package"; done
     [ -n "$missing" ] || { say "all packages are installed"; return 0; }
     say "installing$missing"
-    tried as_root apt-get -o DPkg::Lock::Timeout=600 update -q || return 1
-    # shellcheck disable=SC2086  # a list of words
-    tried as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -q --no-install-recommends $missing
+    # shellcheck disable=SC2086  # lists of words
+    tried as_root $LIMITED apt-get -o DPkg::Lock::Timeout=600 update -q || return 1
+    # shellcheck disable=SC2086  # lists of words
+    tried as_root $LIMITED env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -q --no-install-recommends $missing
 }
 
 # The tools in .venv, with what $1 names in brackets (such as [test]). Nothing is fetched where all of it is there already.
@@ -79,6 +87,7 @@ make_venv() {
         { cat tools/pyproject.toml; echo "$root $extra"; } >build/wanted || return 1
         cmp -s build/wanted $installed && return 0
     done
-    tried .venv/bin/python -m pip install -q --disable-pip-version-check -e "tools$1" || return 1
+    # shellcheck disable=SC2086  # a list of words
+    tried $LIMITED .venv/bin/python -m pip install -q --disable-pip-version-check -e "tools$1" || return 1
     { cat tools/pyproject.toml; echo "$root $1"; } >$installed
 }

@@ -36,6 +36,9 @@ fi
 # machine_failed WHAT: no verdict on the project.
 machine_failed() { printf 'test.sh: %s; the project was not tested\n' "$*" >&2; exit 2; }
 
+case $root in
+*[\ :]*) machine_failed "LD_PRELOAD can name no library in '$root': it takes a blank and a colon for the end of a name" ;;
+esac
 mkdir -p build || machine_failed "no folder build can be made"
 say "== packages"
 # shellcheck disable=SC2086  # lists of words
@@ -45,12 +48,14 @@ quietly packages-of-tests install_packages $(test_packages) || machine_failed "t
 say "== tools"
 quietly venv make_venv '[test]' || machine_failed "the tools could not be installed in .venv"
 say "== the virtual machine's kernel"
-quietly kernel env XDG_CACHE_HOME="${XDG_CACHE_HOME:-${HOME:-$root/build}/.cache}" .venv/bin/python -m numalloc_tools.lab.fetch ||
+# shellcheck disable=SC2086  # a list of words
+quietly kernel $LIMITED env XDG_CACHE_HOME="${XDG_CACHE_HOME:-${HOME:-$root/build}/.cache}" .venv/bin/python -m numalloc_tools.lab.fetch ||
     machine_failed "the virtual machine's kernel could not be fetched"
 if [ $mode = full ]; then
     # The servers among them are not to start by themselves; tests/world sees to that.
     say "== packages of real programs"
-    quietly world-packages as_root .venv/bin/python tests/world --quick --packages || say "some of tests/world's packages are missing"
+    # shellcheck disable=SC2086  # a list of words
+    quietly world-packages as_root $LIMITED .venv/bin/python tests/world --quick --packages || say "some of tests/world's packages are missing"
     exec .venv/bin/python tests/gate --full </dev/null
 fi
 exec .venv/bin/python tests/gate </dev/null

@@ -14,7 +14,7 @@ import report
 import stages
 from plan import Stage, gate, rest
 from results import Skips, quarantined
-from surroundings import LEAST_DISK, ROOT, SEED, Machine, inherit_nothing, made
+from surroundings import ROOT, SEED, Machine, disk_wanted, folder_for_programs, inherit_nothing, made
 
 THE_PROJECT_FAILED, THE_MACHINE_FAILED = 1, 2
 LOGS = ROOT / "build/test-logs"
@@ -39,16 +39,17 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="the gate, then everything else, with a fresh seed")
     arguments = parser.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="replace")
-    ignored = inherit_nothing()
+    inherited = inherit_nothing()
+    stages.adopt_orphans()
     for number in (signal.SIGTERM, signal.SIGHUP):  # what is running ends too, and folders go
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
-    if (free := shutil.disk_usage(ROOT).free) < LEAST_DISK:
-        say(f"the disk of {ROOT} has {free >> 20} MiB free; the builds and tests take {LEAST_DISK >> 20} MiB")
+    if (free := shutil.disk_usage(ROOT).free) < (wanted := disk_wanted()):
+        say(f"the disk of {ROOT} has {free >> 20} MiB free; the builds and tests take {wanted >> 20} MiB more")
         return THE_MACHINE_FAILED
     seed = int(time.time()) if arguments.full else SEED
-    machine, begun = Machine(ignored), time.monotonic()
+    machine, begun = Machine(inherited), time.monotonic()
     kept_back = quarantined(ROOT / "tests")
     with made(seed) as around:
         skips = Skips(ROOT / "tests", around.conditions())
@@ -75,7 +76,8 @@ def main() -> int:
     say(f"tests: {sum(test.verdict in ('passed', 'unstable') for test in tests)} passed, {failed} failed, {skipped} skipped")
     if passed:
         return 0
-    return THE_MACHINE_FAILED if min(shutil.disk_usage(folder).free for folder in (ROOT, "/tmp")) < NO_DISK else THE_PROJECT_FAILED
+    disks = (ROOT, folder_for_programs())
+    return THE_MACHINE_FAILED if min(shutil.disk_usage(folder).free for folder in disks) < NO_DISK else THE_PROJECT_FAILED
 
 
 if __name__ == "__main__":

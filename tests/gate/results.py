@@ -86,6 +86,7 @@ def of_pytest(junit: Path, python: str) -> list[Test]:
         repeat = f"{WITH_SEED} {python} -m pytest {shlex.quote(node)}"
         test = Test(node, verdict, float(case.get("time") or 0), output + printed, repeat)
         test.timed_out = any(one.startswith(TIME_LIMIT) for one in says) and not _without_headings(printed)
+        test.limit = next((float(one.get("value", 0)) for one in case.iter("property") if one.get("name") == "limit"), 0)
         test.not_booted = node.startswith("tests/numa/") and any(NOT_BOOTED.search(one) for one in says)
         tests.append(test)
     return tests

@@ -1,6 +1,7 @@
 """What a test may see of the machine and of who started the tests: the same each time."""
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -13,19 +14,29 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 OFFLINE = Path(__file__).with_name("offline.py")
 SEED = 1  # of the gate; --full draws a fresh one
-LEAST_DISK = 3 << 30  # bytes that the builds and the tests take
+PRESETS = ("release", "ubsan", "tsan")
+LEAST_DISK = 3 << 30  # bytes that the builds of these and the tests take
 # Of the caller's environment: where programs are, compiler caches, and what this machine's libraries need to be right.
 KEPT = ("PATH", "CI")
 KEPT_PREFIXES = ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER", "CCACHE_", "OPENBLAS_")
 # For stages that fetch, all but what changes how programs are built and run.
 LEFT_OUT_PREFIXES = ("LD_", "NUMALLOC_", "MALLOC_", "GLIBC_TUNABLES", "GTEST_", "PYTEST_", "PYTHON", "CC", "CXX", "CFLAGS", "LDFLAGS")
+# Soft limits of a fresh login on Debian; where the hard limit is lower, that.
+LIMITS = {
+    "stack": 8 << 20,
+    "nofile": 1024,
+    "core": 0,
+    "as": resource.RLIM_INFINITY,
+    "data": resource.RLIM_INFINITY,
+    "fsize": resource.RLIM_INFINITY,
+}
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)  # which it ignores itself, and gives back to programs that it starts
 NOWHERE = "http://127.0.0.1:9"  # the discard port: a proxy that refuses
 
 
-def inherit_nothing() -> str:
-    """Signals, their mask, the umask: as in a fresh process. Returns the names of the signals that were ignored."""
+def inherit_nothing() -> dict[str, str]:
+    """Signals, their mask, the umask, soft limits: as in a fresh login. Returns what was not."""
     ignored = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
     for number in ignored:
         if number not in PYTHONS_OWN:
@@ -33,7 +44,21 @@ def inherit_nothing() -> str:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     os.umask(0o022)
     names = {number: number.name for number in signal.Signals}
-    return " ".join(names.get(number, f"signal {int(number)}") for number in ignored if number not in PYTHONS_OWN) or "none"
+    said = [names.get(number, f"signal {int(number)}") for number in ignored if number not in PYTHONS_OWN]
+    return {"ignored signals when started": " ".join(said) or "none", "limits when started": " ".join(reset_limits()) or "usual"}
+
+
+def reset_limits() -> list[str]:
+    """Those that were others."""
+    found = []
+    for name, wanted in LIMITS.items():
+        number = getattr(resource, f"RLIMIT_{name.upper()}")
+        soft, hard = resource.getrlimit(number)
+        below = hard != resource.RLIM_INFINITY and not 0 <= wanted <= hard
+        resource.setrlimit(number, (hard if below else wanted, hard))
+        if soft != wanted:
+            found.append(f"{name} {'unlimited' if soft == resource.RLIM_INFINITY else soft}")
+    return found
 
 
 def cpus() -> int:
@@ -120,9 +145,22 @@ class Surroundings:
         return {name for name, holds in found.items() if holds}
 
 
+def folder_for_programs() -> Path:
+    """Tests build programs in their folders and run them, one of them setuid."""
+    forbids = os.ST_NOEXEC | os.ST_NOSUID
+    shared = [path for path in map(Path, ("/tmp", "/var/tmp")) if path.is_dir() and not os.statvfs(path).f_flag & forbids]
+    return [*shared, ROOT / "build"][0]
+
+
+def disk_wanted() -> int:
+    """Bytes; less where the builds are there."""
+    built = [path for preset in PRESETS for path in (ROOT / "build" / preset).rglob("*")]
+    return LEAST_DISK - sum(path.lstat().st_size for path in built)
+
+
 @contextmanager
 def made(seed: int) -> Iterator[Surroundings]:
-    folder = Path(tempfile.mkdtemp(prefix="gate-", dir="/tmp" if Path("/tmp").is_dir() else None))
+    folder = Path(tempfile.mkdtemp(prefix="gate-", dir=folder_for_programs()))
     try:
         yield Surroundings(folder, seed)
     finally:
@@ -138,8 +176,8 @@ def processor_ticks() -> tuple[int, int]:
 class Machine:
     """What a reader of a failure asks about the machine."""
 
-    def __init__(self, ignored_signals: str):
-        self._ignored = ignored_signals
+    def __init__(self, inherited: dict[str, str]):
+        self._inherited = inherited
         self._before = processor_ticks()
 
     def facts(self) -> dict[str, str]:
@@ -153,7 +191,7 @@ class Machine:
             "disk free": f"{shutil.disk_usage(ROOT).free >> 20} MiB",
             "kernel": os.uname().release,
             "huge pages": THP.read_text().partition("[")[2].partition("]")[0] if THP.is_file() else "none",
-            "ignored signals when started": self._ignored,
+            **self._inherited,
         }
 
     def line(self) -> str:

@@ -1,16 +1,20 @@
 """The gate itself: a failure is never lost, and what it says of one fits into its last lines."""
 
 import os
+import shutil
+import subprocess
 import sys
-import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+import plan
 import report
 import results
 import stages
+import surroundings
 from plan import Stage
 from results import Skips, Test
 
@@ -97,20 +101,128 @@ def test_a_failure_is_said_in_sixty_lines(tmp_path, failures):
         assert said in text
 
 
-def test_a_limit_ends_all_that_a_command_started(tmp_path):
-    pid = tmp_path / "pid"
-    said: list[str] = []
-    command = ["sh", "-c", f"sleep 1000 & echo $! >{pid}; wait"]
-    stages.HEARTBEAT, before = 0.1, stages.HEARTBEAT
-    try:
-        assert stages.run_command(command, dict(os.environ), tmp_path / "log", 1, said.append) == 124
-    finally:
-        stages.HEARTBEAT = before
-    assert said, "it says that it lives"
-    until = time.monotonic() + 300
-    while running(int(pid.read_text())):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+def in_a_gate(*lines: str) -> list[str]:
+    """What these lines of Python print where all children are the stage's."""
+    before = f"import os, sys; sys.path.insert(0, {str(Path(stages.__file__).parent)!r}); import plan, stages; from pathlib import Path"
+    code = "\n".join((before, "stages.adopt_orphans(); stages.HEARTBEAT = .1", *lines))
+    return subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True, timeout=300).stdout.splitlines()
+
+
+@pytest.mark.parametrize(("ends", "status"), [("exit 3", "3"), ("exec sleep 1000", "124")])
+def test_all_that_a_command_started_ends_with_it(tmp_path, ends, status):
+    """In sessions of their own as well, and where the limit ends it: here once the command has said something twice."""
+    os.symlink(shutil.which("sleep"), os.fsencode(tmp_path / "s") + b"l\xffeep")  # a name that is no text
+    far = "setsid sh -c 'echo $$ >far; exec ./sl*eep 1000' & until [ -s far ]; do sleep .01; done"
+    command = f"cd {tmp_path}; sleep 1000 & echo $! >near; {far}; echo lives; {ends}"
+    said = in_a_gate(
+        "class Limit(float):",
+        "    def __lt__(self, spent): return spoken.count('lives') > 1",
+        "spoken = []",
+        "def say(line): print(line); spoken.append(line.split()[-1])",
+        f"print(stages.run_command(['sh', '-c', {command!r}], os.environ, Path({str(tmp_path / 'log')!r}), Limit(), say))",
+    )
+    assert said[-1] == status
+    assert not any(running(int((tmp_path / name).read_text())) for name in ("near", "far"))
+    assert any(line.startswith("left behind, and ended now: ./sl") for line in said)
+
+
+def test_orphans_are_reaped_while_a_command_runs(tmp_path):
+    """A test may wait until a process is gone."""
+    command = f"cd {tmp_path}; (sh -c 'echo $$ >pid' &); until [ -s pid ]; do :; done; while kill -0 $(cat pid); do sleep .01; done"
+    said = in_a_gate(f"print(stages.run_command(['sh', '-c', {command!r}], os.environ, Path({str(tmp_path / 'log')!r}), 300, print))")
+    assert said[-1] == "0"
+
+
+@pytest.mark.parametrize(("status", "verdict"), [(0, "unstable"), (1, "failed"), (77, "failed")])
+def test_a_repeat_that_is_skipped_is_no_pass(tmp_path, status, verdict):
+    (tmp_path / "CTestTestfile.cmake").write_text(
+        "if(DEFINED ENV{NUMALLOC_TEST_SEED})\n"  # which the command of a repeat sets
+        f'add_test(a sh -c "exit {status}")\nset_tests_properties(a PROPERTIES SKIP_RETURN_CODE 77)\n'
+        "else()\nadd_test(a sleep 1000)\nset_tests_properties(a PROPERTIES TIMEOUT 1)\nendif()\n"
+    )
+    command = ("ctest", "--test-dir", str(tmp_path), "--output-junit", "@logs@/once.xml")
+    said = in_a_gate(
+        "from types import SimpleNamespace",
+        "around = SimpleNamespace(environment=lambda *_: {'PATH': os.environ['PATH']}, around=lambda _: [])",
+        f"stage = plan.Stage('once', ({command!r},), 'ctest', {str(tmp_path)!r})",
+        f"print(*(test.verdict for test in stages.run(stage, around, Path({str(tmp_path)!r}), False, print).tests))",
+    )
+    assert said[-1] == verdict
+
+
+def test_options_of_an_earlier_configuration_are_forgotten(tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(
+        'cmake_minimum_required(VERSION 3.22)\nproject(p LANGUAGES NONE)\noption(TOLD "" OFF)\nfile(WRITE ${CMAKE_BINARY_DIR}/told ${TOLD})\n'
+    )
+    build, objects = tmp_path / "build", tmp_path / "build/CMakeFiles/a.dir/a.o"
+    configure = ["cmake", "-S", str(tmp_path), "-B", str(build)]
+    subprocess.run([*configure, "-D", "TOLD=ON"], check=True, timeout=300)
+    objects.parent.mkdir()
+    objects.touch()
+    for command in ((*plan.FORGET, str(build)), configure):
+        subprocess.run(command, check=True, timeout=300)
+    assert ((build / "told").read_text(), objects.exists()) == ("OFF", True)
+    for stage in plan.gate([]):
+        for before, command in zip((None, *stage.commands), stage.commands, strict=False):
+            if command[:2] == ("cmake", "--preset"):
+                assert before == (*plan.FORGET, f"build/{command[2]}"), stage.name
+
+
+def test_a_quarantined_test_runs_in_each_build_that_has_it():
+    (stage,) = [stage for stage in plan.rest(["RunTree.Grows", "survive.signals"]) if stage.name == "quarantine"]
+    assert stage.commands[0][1:2] == ("tests/gate/flaky.py",)
+    assert stage.commands[0][-2:] == ("RunTree.Grows", "survive.signals")
+
+
+def test_a_container_without_rights_fails_no_test(tmp_path):
+    """Where Docker's profile refuses a call that a test needs, the test is skipped, and tests/skips.toml lists it."""
+    forbidden = [sys.executable, "tools/tests/forbidden.py", "EPERM", "unshare,mount,mbind,get_mempolicy,set_mempolicy"]
+    chosen = "judged or policies_are_tried or disk"
+    files = [f"tools/tests/test_{name}.py" for name in ("doctor", "run_several", "tune_trouble")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", "-m", "not full"]
+    command += [f"--junitxml={tmp_path}/junit.xml", "-k", chosen, *files]
+    done = subprocess.run([*forbidden, *command], cwd=surroundings.ROOT, capture_output=True, text=True, timeout=500)
+    tests = results.of_pytest(tmp_path / "junit.xml", "python")
+    assert done.returncode == 0 and len(tests) > 4, done.stdout
+    where = {"root" if os.geteuid() == 0 else "not root", "no namespaces"}
+    assert not Skips(surroundings.ROOT / "tests", where).unexpected(tests)
+
+
+def test_limits_of_the_caller_are_not_inherited():
+    code = (
+        f"import resource, sys\nsys.path.insert(0, {str(Path(stages.__file__).parent)!r})\nimport surroundings\n"
+        "print(surroundings.inherit_nothing()['limits when started'])\n"
+        "print(resource.getrlimit(resource.RLIMIT_STACK)[0], resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    limits = ["--stack=1048576:8388608", "--nofile=100:200", f"--as={4 << 30}"]
+    done = subprocess.run(["prlimit", *limits, sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    said, got = done.stdout.splitlines()
+    assert got == f"{8 << 20} 200", "the hard limit where that is lower"
+    assert "stack 1048576 nofile 100" in said and f"as {4 << 30}" in said
+
+
+def test_tests_run_where_programs_may_run(monkeypatch):
+    for flags, folder in ((0, "/tmp"), (os.ST_NOEXEC, "/var/tmp"), (os.ST_NOSUID, "/var/tmp")):
+        monkeypatch.setattr(os, "statvfs", lambda path, flags=flags: SimpleNamespace(f_flag=flags if str(path) == "/tmp" else 0))
+        assert surroundings.folder_for_programs() == Path(folder)
+
+
+def test_a_build_that_is_there_needs_no_disk_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(surroundings, "ROOT", tmp_path)
+    assert surroundings.disk_wanted() == surroundings.LEAST_DISK
+    (tmp_path / "build/tsan").mkdir(parents=True)
+    (tmp_path / "build/tsan/object").write_bytes(b"x" * (1 << 20))
+    assert surroundings.disk_wanted() <= surroundings.LEAST_DISK - (1 << 20)
+
+
+def test_the_limit_of_a_python_test_is_known(tmp_path):
+    """Its own, or pytest.ini's."""
+    for name in ("conftest.py", "pytest.ini"):
+        shutil.copy(surroundings.ROOT / name, tmp_path)
+    (tmp_path / "test_it.py").write_text("import pytest\ndef test_a(): pass\n@pytest.mark.timeout(7200)\ndef test_b(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-o", "junit_family=xunit1", "--junitxml=junit.xml", "-n", "1", "test_it.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=300)
+    assert [test.limit for test in results.of_pytest(tmp_path / "junit.xml", "python")] == [600, 7200]
 
 
 def running(pid: int) -> bool:
