@@ -43,7 +43,21 @@ void ForkGate::close() {
     }
     for (LockHolder* nobody = nullptr; !owner_.compare_exchange_strong(nobody, &lock_holder, std::memory_order_seq_cst); nobody = nullptr) wait();
     process_ = static_cast<int>(call(SYS_getpid));
-    wait_until(shared_.inside, own_part());
+    wait_for_sharers();
+}
+
+void ForkGate::wait_for_sharers() { wait_until(shared_.inside, own_part()); }
+
+// Inside by the new mark before it is no longer by the old one, and the forker is told in between: where it saw
+// neither, it looks again.
+void ForkGate::change_mark(LockMark* new_mark) {
+    LockHolder& self = lock_holder;
+    const LockHolder old = self;
+    self.mark = new_mark;
+    if (old.depth == 0 || old.mark == new_mark) return;
+    mark(self, 1);
+    changed_marks_.fetch_add(1, std::memory_order_seq_cst);
+    mark(old, 0);
 }
 
 void ForkGate::wait_for(const LockMark& mark) { wait_until(mark.inside, 0); }

@@ -13,6 +13,10 @@
 //
 // The gate does not stop the thread that closed it: handlers of pthread_atfork() may run after ours in the parent,
 // or before ours in the child, and may allocate.
+//
+// Behind our handler fork() takes locks of libc's: in 2.33 and later the name service's, in all the list of streams, then its
+// own malloc's; and handlers that were registered before ours take their libraries'. Who holds one of these must not wait
+// here, or both wait for ever. So malloc and free do not: they ask by Inside, and do without the heap where the answer is no.
 #pragma once
 
 #include <atomic>
@@ -34,15 +38,14 @@ struct LockHolder {
 };
 extern NUMALLOC_THREAD_LOCAL LockHolder lock_holder;
 
-// From now on the calling thread has the mark as its own, or shares one again. It holds no lock.
-inline void use_lock_mark(LockMark* mark) { lock_holder.mark = mark; }
-
 class ForkGate {
 public:
     // By the thread that forks, before anything else. Waits for one that is forking already, and for the threads
-    // that share a mark; then wait_for() each other mark.
+    // that share a mark; then wait_for() each other mark. All of it anew where a thread has changed its mark meanwhile.
     void close();
+    void wait_for_sharers();
     void wait_for(const LockMark& mark);
+    std::uint32_t changed_marks() const { return changed_marks_.load(std::memory_order_seq_cst); }
     // In the parent, or where there was no fork in the end.
     void open();
     // In the child: it has one thread, and its own generation.
@@ -56,6 +59,19 @@ public:
     void enter() {
         if (LockHolder& self = lock_holder; self.depth++ == 0) mark(self, 1);
     }
+    // false where the caller would have to wait, at the gate or for itself.
+    bool try_to_enter() {
+        LockHolder& self = lock_holder;
+        if (self.depth++ == 0) {
+            mark(self, 1);
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+            if (NUMALLOC_UNLIKELY(stops())) {
+                leave();
+                return false;
+            }
+        }
+        return true;
+    }
     void leave() {
         // The mark first: a signal may interrupt, and its handler fork.
         LockHolder& self = lock_holder;
@@ -63,14 +79,17 @@ public:
         --self.depth;
     }
     // The lock that the calling thread has just taken must be given back: it came too late.
+    bool is_closed() const { return owner_.load(std::memory_order_seq_cst) != nullptr; }
     bool stops() const { return owner_.load(std::memory_order_seq_cst) != nullptr && stops_caller(); }
+    // The calling thread's mark from now on; nullptr: it shares one.
+    void change_mark(LockMark* mark);
     // Sleeps until the gate opens.
     void wait();
     // A lock is held by somebody: is that a thread of the parent, because we are the child, whose handler has not run?
     void notice_child();
 
 private:
-    void mark(LockHolder& self, std::uint32_t inside) {
+    void mark(const LockHolder& self, std::uint32_t inside) {
         if (self.mark != nullptr) {
             self.mark->inside.store(inside, std::memory_order_release);
 #if defined(__x86_64__)
@@ -92,6 +111,7 @@ private:
 
     std::atomic<LockHolder*> owner_{nullptr};  // who closed it; nullptr: it is open
     std::atomic<std::uint32_t> opened_{0};     // how often; sleepers wait for it to change
+    std::atomic<std::uint32_t> changed_marks_{0};  // by threads that were inside
     std::uint32_t held_ = 1;                   // generation << 2 | 1
     int process_ = 0;                      // the owner's
     int nested_ = 0;                       // forks by the owner's own handlers
@@ -99,6 +119,24 @@ private:
 };
 
 extern constinit ForkGate fork_gate;
+
+// From now on the calling thread has the mark as its own, or shares one again.
+inline void use_lock_mark(LockMark* mark) { fork_gate.change_mark(mark); }
+
+// For calls that must not wait: see above. Where it says yes the caller may take any lock while it lives.
+class [[nodiscard]] Inside {
+public:
+    Inside() : in_(fork_gate.try_to_enter()) {}
+    ~Inside() {
+        if (in_) fork_gate.leave();
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+    explicit operator bool() const { return NUMALLOC_LIKELY(in_); }
+
+private:
+    bool in_;
+};
 
 // What begins under a lock and must not be cut in two by a fork, although the lock is given back before its end.
 class StayInside {

@@ -7,6 +7,8 @@
 #include "api/malloc/initialise.h"
 #include "base/atomic.h"
 #include "heap/process/bound_heap.h"
+#include "heap/space/side.h"
+#include "heap/thread/later.h"
 #include "heap/thread/waiting.h"
 #include "options/options.h"
 
@@ -27,12 +29,20 @@ void* take_big(const ThreadHeap* h, NodeId node, Bytes n, Bytes alignment) {
 }
 void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return take_big(h, node_of(h), n, alignment); }
 
+// For a caller that is inside. A thread that has a heap is not asked where it runs; one that only frees needs one for its remote
+// frees.
+ThreadHeap* any_heap() { return attached_heap != &no_heap ? own_heap() : thread_heap_slow(); }
+
 }  // namespace
 
-Allocation allocate_slow(Bytes n, Bytes guarded) {
-    if (n > largest_request) return {};
+Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment) {
+    if (n > largest_request || !awake()) return {};
+    const os::Inside inside;
+    // With no memory there either, the fork is waited for.
+    if (!inside)
+        if (void* const p = side::allocate(n, alignment)) return {p, true};
     ThreadHeap* const h = thread_heap_slow();
-    if (h == nullptr) return {};
+    if (frees_wait()) free_what_waits(h);
     if (n > largest_small) return {take_big(h, n, 1)};
     const ClassId c = class_for(n);
     if (h == &no_heap) return allocate_without_heap(node_of(h), c, guarded);
@@ -45,6 +55,7 @@ namespace {
 
 __attribute__((noinline)) void clear_big(void* p, Bytes n) {
     const Location at = locate(p);
+    if (at.found == Found::side) return;
     at.owner->pages.clear(at.bag, n);
     renew_tail(at);
 }
@@ -69,17 +80,21 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     if (alignment <= bag_bytes && round_up(n, alignment) <= largest_small) {
         const Bytes rounded = round_up(n, alignment);
         void* p = allocate_fast(rounded);
-        return p != nullptr ? p : allocate_slow(rounded, guarded_bytes(n, alignment)).p;
+        return p != nullptr ? p : allocate_slow(rounded, guarded_bytes(n, alignment), alignment).p;
     }
-    ThreadHeap* const h = thread_heap_slow();
-    return h == nullptr ? nullptr : take_big(h, n, alignment);
+    if (!awake()) return nullptr;
+    const os::Inside inside;
+    if (!inside)
+        if (void* const p = side::allocate(n, alignment)) return p;
+    return take_big(thread_heap_slow(), n, alignment);
 }
 
 Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
-    if (n > largest_request || alignment > largest_request) return {};
-    // A thread's first call makes its heap; a thread that has one is not asked where it runs.
-    ThreadHeap* const h = attached_heap != &no_heap ? own_heap() : thread_heap_slow();
-    if (h == nullptr) return {};
+    if (n > largest_request || alignment > largest_request || !awake()) return {};
+    const os::Inside inside;
+    if (!inside)
+        if (void* const p = side::allocate(n, alignment)) return {p, true};
+    ThreadHeap* const h = any_heap();
     // See size_class.h: the class of the rounded size is aligned by itself.
     n = max_of<Bytes>(n, 1);
     const Bytes rounded = alignment <= bag_bytes ? round_up(n, alignment) : ~Bytes{0};
@@ -95,31 +110,36 @@ Allocation allocate_in(BoundHeap* heap, Bytes n, Bytes alignment) {
 
 namespace {
 
-// nullptr where the library has stepped aside, and at its very beginning.
-ThreadHeap* heap_to_free_with() {
-    // A thread that only frees needs a heap too: for its remote cache.
-    return attached_heap != &no_heap ? own_heap() : thread_heap_slow();
+// What push() did not free, of an object that was located.
+void free_found(Location at, void* p, Freed why, const char* call) {
+    const os::Inside inside;
+    if (!inside && free_later(this_thread_heap, p, why, call)) return;
+    ThreadHeap* const h = any_heap();
+    free_located(h, at, p, why, call);
+    if (frees_wait()) free_what_waits(h);
 }
 
 // An object in use, so the library is awake. `take(bytes)` finds a new place, in the heap `there` or anywhere for no_node.
 template <class Take>
 void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_stay, NodeId there, Take take) {
     if (may_stay && fits(at, n)) {
-        if (profile::on() && at.found != Found::small) profile::resized(p, n);
+        if (profile::on() && at.found != Found::small)
+            if (const os::Inside inside; inside) profile::resized(p, n);
         return p;
     }
     if (n > largest_request) return nullptr;
-    if (at.found != Found::small) {
+    if (const os::Inside inside; inside && at.found != Found::small) {
         void* const q = profile::on() ? profile::resize(attached_heap->profile, at, n, may_stay, there) : process_heap.resize(at, n, may_stay, there);
         if (q != nullptr) return q;
     }
     const Bytes old_bytes = size_of(at);
     void* const q = take(n);
     if (q == nullptr) return may_stay && n <= old_bytes ? p : nullptr;  // shrinking never fails
-    if (may_stay && NUMALLOC_UNLIKELY(process_heap.any_moved())) process_heap.spread_as(at, locate(q));
+    if (may_stay && NUMALLOC_UNLIKELY(process_heap.any_moved()))
+        if (const os::Inside inside; inside) process_heap.spread_as(at, locate(q));
     memcpy(q, p, min_of(old_bytes, n));
     const Freed freed = push(this_thread_heap, p);
-    if (freed != Freed::done && !(this_thread_heap->profile != nullptr && push_counted(this_thread_heap, p))) free_located(heap_to_free_with(), at, p, freed, call);
+    if (freed != Freed::done && !(this_thread_heap->profile != nullptr && push_counted(this_thread_heap, p))) free_found(at, p, freed, call);
     return q;
 }
 
@@ -141,7 +161,7 @@ void* reallocate(void* p, Bytes n, const char* call) {
     // A block that must move stays on its node, where somebody put it, unless it is the thread's own.
     const NodeId own = node_of(attached_heap);
     const NodeId to = load_relaxed(options().realloc_keeps_node) ? process_heap.node_of(at) : own;
-    if (to != own) return reallocate_with(at, p, n, call, true, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
+    if (to != own && to != no_node) return reallocate_with(at, p, n, call, true, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
     return reallocate_with(at, p, n, call, true, own, [](Bytes bytes) {
         void* q = allocate_fast(bytes);
         return q != nullptr ? q : allocate_slow(bytes).p;
@@ -152,7 +172,8 @@ void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
     if (const auto next = NUMALLOC_ASIDE(realloc)) return next(p, n);
     const Location at = locate_object(p, call);
     const NodeId now = process_heap.node_of(at);
-    const NodeId to = node == no_node ? now : node;
+    const NodeId wanted = node == no_node ? now : node;
+    const NodeId to = wanted == no_node ? node_of(attached_heap) : wanted;
     if (is_in_bound_heap(at) && now == to) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
     return reallocate_with(at, p, n, call, now == to, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
 }
@@ -164,12 +185,15 @@ void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {
 namespace {
 
 NUMALLOC_COLD void free_first(void* p, Freed why, const char* call) {
-    ThreadHeap* h = heap_to_free_with();
-    if (h == nullptr) {
+    if (!awake()) {
         if (const auto next = NUMALLOC_ASIDE(free)) return next(p);
-        h = &no_heap;
+        return free_slow(&no_heap, p, why, call);
     }
+    const os::Inside inside;
+    if (!inside && free_later(&no_heap, p, why, call)) return;
+    ThreadHeap* const h = any_heap();
     free_slow(h, p, why, call);
+    if (frees_wait()) free_what_waits(h);
 }
 
 }  // namespace
@@ -178,8 +202,11 @@ void free_slow_path(void* p, Freed why, const char* call) {
     if (p == nullptr) return;
     ThreadHeap* const h = this_thread_heap;
     if (NUMALLOC_UNLIKELY(h->profile != nullptr) && push_counted(h, p)) return;
-    if (h != &no_heap) return free_slow(h, p, why, call);
-    free_first(p, why, call);
+    if (h == &no_heap) return free_first(p, why, call);
+    const os::Inside inside;
+    if (!inside && free_later(h, p, why, call)) return;
+    free_slow(h, p, why, call);
+    if (frees_wait()) free_what_waits(h);
 }
 
 }  // namespace numalloc::api

@@ -9,10 +9,11 @@ namespace numalloc::api {
 // More than this no object may have: the difference of two pointers must fit ptrdiff_t.
 constexpr Bytes largest_request = static_cast<Bytes>(PTRDIFF_MAX);
 
-// All that the fast path is not: first call of a thread, empty list, large sizes. 0 bytes are 1.
+// All that the fast path is not: first call of a thread, empty list, large sizes, a fork under way. 0 bytes are 1.
 // errno is left alone. `guarded`: how long it is where it is guarded.
-Allocation allocate_slow(Bytes n, Bytes guarded);
-inline Allocation allocate_slow(Bytes n) { return allocate_slow(n, n); }
+// `alignment`: what the class of n bytes has by itself, which is not said by the heap elsewhere.
+Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment);
+inline Allocation allocate_slow(Bytes n) { return allocate_slow(n, n, 1); }
 
 // Makes an object of n bytes zero that was just allocated.
 void clear(Allocation object, Bytes n);

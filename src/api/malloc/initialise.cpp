@@ -141,6 +141,7 @@ void fork_child() {
 }
 
 void wake() { (void)initialise(); }
+bool awake() { return attached_heap != &no_heap || initialise(); }
 
 NodeId node_without_heap() { return thread_ended ? os::current_node() : placement::memory_home(); }
 

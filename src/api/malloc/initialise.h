@@ -7,9 +7,13 @@
 
 namespace numalloc::api {
 
+// Before a thread's first call: libc is told of us, which may take locks of its own. false while the process has no heap
+// at all (no address space, a sanitizer's).
+bool awake();
+
 // The calling thread's heap, made if it has none yet and moved if its thread follows the CPU.
 // &no_heap where there is none to have: a thread that has ended, or no memory for one. nullptr
-// while the process has no heap at all (no address space).
+// where it is not awake().
 ThreadHeap* thread_heap_slow();
 
 // Before whatever is no allocation: the library knows the machine afterwards.

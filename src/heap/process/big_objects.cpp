@@ -63,7 +63,7 @@ void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
 
 void* ProcessHeap::resize(Location at, Bytes n, bool may_stay, NodeId there) {
     const std::uint32_t bags = at.found == Found::big ? bags_for_big(n) : bags_for(n);
-    if (n <= small_limit || bags == 0 || at.found == Found::guarded) return nullptr;
+    if (n <= small_limit || bags == 0 || at.found == Found::guarded || at.found == Found::side) return nullptr;
     void* const p = at.owner->pages.region().address(at.bag);
     if (at.found == Found::bound) return may_stay && BoundHeap::resize_big(at, bags) ? p : nullptr;
     if (at.found != Found::big) return nullptr;
@@ -102,6 +102,7 @@ int ProcessHeap::move_big(Location at, NodeId to) {
 }
 
 NodeId ProcessHeap::node_of(Location at) const {
+    if (at.found == Found::side) return no_node;
     if (at.found != Found::big || !was_moved(at)) return at.owner->node;
     const NodeId to = at.owner->pages.moved_to(at.bag);
     return to == PageHeap::spread_over ? at.owner->node : to;

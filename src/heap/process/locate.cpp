@@ -5,7 +5,11 @@
 
 namespace numalloc {
 
-Location locate_guarded(const void* p, Location other) {
+Location locate_outside(const void* p, Location other) {
+    if (side::contains(p)) {
+        const Bytes bytes = side::why_invalid(p) == nullptr ? side::bytes_of(p) : 0;
+        return {nullptr, BagIndex{static_cast<std::uint32_t>(bytes >> granule_shift)}, no_class, Found::side};
+    }
     if (!guarded::contains(p)) return other;
     const unsigned n = guarded::slots->near(address_of(p));
     return {process_heap.opened(guarded::slots->slot[n].node), BagIndex{n}, no_class, Found::guarded};
@@ -14,7 +18,7 @@ Location locate_guarded(const void* p, Location other) {
 // For a wild pointer the entry of its bag may be stale, but a state that says big or bound never is.
 Location locate_without_class(NodeHeap* owner, BagIndex b, const void* p) {
     const Region& region = owner->pages.region();
-    if (guarded::contains(p)) return locate_guarded(p, {});
+    if (guarded::contains(p)) return locate_outside(p, {});
     if (b < region.first_bag()) return {owner, b, no_class, Found::unused};
     const Location nothing{owner, b, no_class, Found::nothing};
     BagIndex run = b;
@@ -50,6 +54,8 @@ const char* why_invalid(Location at, const void* p) {
             return BoundHeap::why_invalid(at, p);
         case Found::guarded:
             return guarded::why_invalid(p);
+        case Found::side:
+            return side::why_invalid(p);
         case Found::big:
             break;
     }

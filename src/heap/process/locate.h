@@ -9,6 +9,7 @@
 #include "heap/process/heap.h"
 #include "heap/space/freed.h"
 #include "heap/space/guarded_slots.h"
+#include "heap/space/side.h"
 
 namespace numalloc {
 
@@ -20,12 +21,13 @@ enum class Found : std::uint8_t {
     big,      // the start of a big object
     bound,    // in a run of a bound heap
     guarded,  // in the region of guarded objects
+    side,     // in the side heap
 };
 
 // Two registers.
 struct Location {
-    NodeHeap* owner = nullptr;  // of the region, or of the guarded object; nullptr if foreign
-    BagIndex bag;               // big and bound: the first of the run; guarded: its slot; else that of the pointer
+    NodeHeap* owner = nullptr;  // of the region, or of the guarded object; nullptr if foreign or of the side heap
+    BagIndex bag;               // big and bound: the first of the run; guarded: its slot; side: its granules; else that of the pointer
     ClassId class_id;           // small, and a bound heap's small objects
     Found found = Found::foreign;
 };
@@ -34,16 +36,16 @@ static_assert(sizeof(Location) == 16);
 // Of a bag of class 0 that is mapped.
 Location locate_without_class(NodeHeap* owner, BagIndex bag, const void* p);
 
-// What is in no mapped bag: `other`, unless it is guarded.
-Location locate_guarded(const void* p, Location other);
+// What is in no mapped bag: `other`, unless it is guarded or of the side heap.
+Location locate_outside(const void* p, Location other);
 
 // Any pointer. Reads without a lock: exact for what no other thread frees.
 inline Location locate(const void* p) {
     NodeHeap* const owner = process_heap.contains(p) ? process_heap.owner(p) : nullptr;
-    if (owner == nullptr) return locate_guarded(p, {});
+    if (owner == nullptr) return locate_outside(p, {});
     const Region& region = owner->pages.region();
     const BagIndex bag = region.bag_of(p);
-    if (!region.is_mapped(bag)) return locate_guarded(p, {owner, bag, no_class, Found::unused});
+    if (!region.is_mapped(bag)) return locate_outside(p, {owner, bag, no_class, Found::unused});
     if (const ClassId c = region.class_at(bag); c != no_class) return {owner, bag, c, Found::small};
     return locate_without_class(owner, bag, p);
 }
@@ -73,6 +75,7 @@ inline Location locate_object(const void* p, const char* call) {
 inline Bytes bytes_of(Location at) {
     if (at.class_id != no_class) return shape_of(at.class_id).size;
     if (at.found == Found::guarded) return guarded::slots->slot[at.bag.value].bytes;
+    if (at.found == Found::side) return Bytes{at.bag.value} << granule_shift;
     return Bytes{at.owner->pages.region().bag(at.bag).run} << bag_shift;
 }
 // And those that the program may use.
@@ -84,9 +87,9 @@ inline void renew_tail(Location at) {
 inline Bytes size_of(Location at) { return bytes_of(at) - (has_tail(at) ? tail_bytes : 0); }
 inline Bytes usable_size(const void* p, const char* call) { return size_of(locate_object(p, call)); }
 
-// An object stays where it is while at least half of it is used; a guarded one never does.
+// An object stays where it is while at least half of it is used; a guarded one and the side heap's never do.
 inline bool fits(Location at, Bytes n) {
-    if (at.found == Found::guarded) return false;
+    if (at.found == Found::guarded || at.found == Found::side) return false;
     const Bytes bytes = size_of(at);
     return bytes <= small_limit && n <= bytes && n >= bytes / 2;
 }

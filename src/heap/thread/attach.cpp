@@ -2,6 +2,7 @@
 #include <new>
 
 #include "base/tracepoints.h"
+#include "heap/thread/later.h"
 #include "heap/thread/lists.h"
 #include "heap/thread/rehome.h"
 #include "heap/thread/waiting.h"
@@ -53,10 +54,9 @@ void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
     const std::uint32_t made = home->slots.made();
     for (unsigned i = 0; i < min_of(policy::dead_looked_for, made); ++i) {
         auto* const h = static_cast<ThreadHeap*>(home->slots.at(home->pages.region(), home->next_to_ask++ % made));
-        if (!is_in_use(h) || h->process != process || (h->thread != self && os::thread_lives(process, h->thread))) continue;
+        if (!is_in_use(h) || load_relaxed(h->process) != process || (h->thread != self && os::thread_lives(process, h->thread))) continue;
         // It may have let go of the heap and ended since.
         if (!is_in_use(h)) continue;
-        end_visits(h);
         for (unsigned c = 1; c < class_count; ++c) {
             if (h->head[c] == &end_of_list) continue;
             // It may have ended anywhere: what its list holds is counted.
@@ -64,8 +64,7 @@ void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
             for (const Object* o = h->head[c]; o != nullptr; o = o->next) ++held;
             h->room[c] = h->lists[c].limit - held;
         }
-        give_all(h, To::bags);
-        give_back(h);
+        give_heap_of_ended(h);
     }
 }
 
@@ -124,10 +123,20 @@ void detach_thread() {
     ThreadHeap* h = attached_heap;
     if (h == &no_heap) return;
     trace::detach(h->home->node.value);
-    end_visits(h);
-    give_all(h, To::empty_ring);
+    const os::Inside inside;
+    if (inside) {
+        end_visits(h);
+        give_all(h, To::empty_ring);
+    }
     this_thread_heap = this_thread_operators = attached_heap = &no_heap;
     os::use_lock_mark(nullptr);
+    if (inside) give_back(h);
+    else give_heap_later(h);
+}
+
+void give_heap_of_ended(ThreadHeap* h) {
+    end_visits(h);
+    give_all(h, To::bags);
     give_back(h);
 }
 
@@ -145,6 +154,7 @@ void rehome_current_thread(NodeId node) {
 }
 
 void forget_other_threads() {
+    forget_heaps_to_give();
     ThreadHeap* const own = attached_heap;
     if (own != &no_heap) {
         own->generation.store(os::fork_gate.generation(), std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 #include "heap/thread/fork.h"
 
+#include "heap/space/side.h"
 #include "heap/thread/lists.h"
 
 namespace numalloc {
@@ -8,16 +9,25 @@ namespace numalloc {
 void heap_fork_prepare() {
     os::fork_gate.close();
     const std::uint32_t generation = os::fork_gate.generation();
-    for_each_thread_heap([=](ThreadHeap* h) {
-        const bool ours = h->generation.load(std::memory_order_relaxed) == generation;
-        if (ours && h != attached_heap) os::fork_gate.wait_for(h->lock_mark);
-    });
+    std::uint32_t changed;
+    do {
+        changed = os::fork_gate.changed_marks();
+        os::fork_gate.wait_for_sharers();
+        for_each_thread_heap([=](ThreadHeap* h) {
+            const bool ours = h->generation.load(std::memory_order_relaxed) == generation;
+            if (ours && h != attached_heap) os::fork_gate.wait_for(h->lock_mark);
+        });
+    } while (changed != os::fork_gate.changed_marks());
 }
 
-void heap_fork_parent() { os::fork_gate.open(); }
+void heap_fork_parent() {
+    os::fork_gate.open();
+    side::close_chunk();
+}
 
 void heap_fork_child() {
     os::fork_gate.become_child();
+    side::close_chunk();
     forget_other_threads();
     os::look_again_who_waits();
     // It would copy pages of every thread's heap; most children are short.

@@ -168,6 +168,7 @@ void free_checked(ThreadHeap* h, Location at, Object* p) {
 }
 
 NUMALLOC_INLINE void free_without_class(Location at, void* p, const char* call) {
+    if (at.found == Found::side) return side::free(p, call);
     if (profile::on())
         if (const char* const why = profile::freeing(at, p)) die_of_invalid_pointer(call, p, why);
     if (at.found == Found::big) {

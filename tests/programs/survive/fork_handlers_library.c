@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "fork_handlers.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -44,9 +45,18 @@ static void prepare(void) { handle(0); }
 static void in_parent(void) { handle(1); }
 static void in_child(void) { handle(2); }
 
+#if defined(BEHIND)
+// Past our function, and so before ours: called behind it as fork begins, and before it afterwards.
+__attribute__((constructor)) static void begin(void) {
+    int (*const libc)(void (*)(void), void (*)(void), void (*)(void), void*) =
+        (int (*)(void (*)(void), void (*)(void), void (*)(void), void*))dlsym(RTLD_NEXT, "__register_atfork");
+    if (libc == NULL || libc(prepare, in_parent, in_child, NULL) != 0) abort();
+}
+#else
 __attribute__((constructor)) static void begin(void) {
     if (pthread_atfork(prepare, in_parent, in_child) != 0) abort();
 }
+#endif
 
 void call_beside(void (*function)(void)) { beside = function; }
 int calls_of(int which) { return calls[which]; }

@@ -1,0 +1,161 @@
+#include "heap/space/side.h"
+
+#include <atomic>
+
+#include "heap/space/invalid.h"
+#include "heap/space/size_class.h"
+#include "os/memory.h"
+
+namespace numalloc::side {
+
+namespace {
+
+constexpr Bytes chunk_bytes = MiB;
+constexpr Bytes largest_in_chunk = chunk_bytes / 4;
+constexpr Bytes largest = Bytes{1} << 35;  // locate.h keeps the granules in 32 bits
+constexpr unsigned most_chunks = 1024;
+constexpr unsigned no_chunk = most_chunks;
+
+constexpr std::uint64_t one_live = 1;
+constexpr std::uint64_t open = std::uint64_t{1} << 31;
+constexpr unsigned used_shift = 32;
+
+struct Chunk {
+    std::atomic<std::uint64_t> state{0};
+    std::atomic<Address> begin{0};
+    std::atomic<Bytes> bytes{0};  // set last and cleared first: who sees it sees `begin`
+};
+
+constinit Chunk chunks[most_chunks];
+constinit std::atomic<unsigned> ever_used{0};  // entries behind these never had a chunk
+constinit std::atomic<unsigned> current{no_chunk};
+
+// In front of its object.
+struct Header {
+    Bytes bytes;
+    std::uint32_t chunk;
+    std::atomic<std::uint32_t> mark;
+};
+static_assert(sizeof(Header) == granule);
+
+constexpr std::uint32_t in_use = 0x51DE0A11;
+constexpr std::uint32_t freed = 0x51DEF4EE;
+std::uint32_t mark_of(const void* p, std::uint32_t what) { return what ^ static_cast<std::uint32_t>(address_of(p) >> granule_shift); }
+Header& header_of(const void* p) { return *reinterpret_cast<Header*>(address_of(p) - sizeof(Header)); }
+
+void* place(unsigned chunk, Address at, Bytes n, Bytes alignment) {
+    void* const p = reinterpret_cast<void*>(align_up(at + sizeof(Header), alignment));
+    Header& header = header_of(p);
+    header.bytes = n;
+    header.chunk = chunk;
+    header.mark.store(mark_of(p, in_use), std::memory_order_release);
+    return p;
+}
+
+void* take(unsigned i, Bytes room, Bytes n, Bytes alignment) {
+    Chunk& chunk = chunks[i];
+    std::uint64_t state = chunk.state.load(std::memory_order_acquire);
+    Bytes used;
+    do {
+        used = (state >> used_shift) << granule_shift;
+        if ((state & open) == 0 || used + room > chunk_bytes) return nullptr;
+    } while (!chunk.state.compare_exchange_weak(state, state + one_live + (room >> granule_shift << used_shift), std::memory_order_acq_rel));
+    return place(i, chunk.begin.load(std::memory_order_relaxed) + used, n, alignment);
+}
+
+// An entry that is the caller's alone: closed, with one object, and some of it used, lest it is nobody's once that is freed.
+constexpr std::uint64_t claimed = std::uint64_t{1} << used_shift | one_live;
+unsigned claim() {
+    for (unsigned i = 0; i < most_chunks; ++i) {
+        std::uint64_t nothing = 0;
+        if (chunks[i].state.load(std::memory_order_relaxed) != 0 || !chunks[i].state.compare_exchange_strong(nothing, claimed, std::memory_order_acq_rel)) continue;
+        unsigned before = ever_used.load(std::memory_order_relaxed);
+        while (before <= i && !ever_used.compare_exchange_weak(before, i + 1, std::memory_order_release)) {}
+        return i;
+    }
+    return no_chunk;
+}
+
+void give_entry(Chunk& chunk) { chunk.state.store(0, std::memory_order_release); }
+
+// Nothing in it is in use, and nothing will be.
+void unmap(Chunk& chunk) {
+    const Bytes bytes = chunk.bytes.exchange(0, std::memory_order_acq_rel);
+    os::unmap(reinterpret_cast<void*>(chunk.begin.load(std::memory_order_relaxed)), bytes);
+    give_entry(chunk);
+}
+
+void close(Chunk& chunk) {
+    if (chunk.state.fetch_and(~open, std::memory_order_acq_rel) << used_shift == open << used_shift) unmap(chunk);
+}
+
+// With the object as its first.
+void* map_chunk(Bytes bytes, Bytes n, Bytes alignment, unsigned& i) {
+    i = claim();
+    if (i == no_chunk) return nullptr;
+    Chunk& chunk = chunks[i];
+    void* const memory = os::map(bytes);
+    if (memory == nullptr) {
+        give_entry(chunk);
+        return nullptr;
+    }
+    chunk.begin.store(address_of(memory), std::memory_order_relaxed);
+    chunk.bytes.store(bytes, std::memory_order_release);
+    return place(i, address_of(memory), n, alignment);
+}
+
+unsigned chunk_of(const void* p) {
+    const unsigned end = ever_used.load(std::memory_order_acquire);
+    for (unsigned i = 0; i < end; ++i) {
+        const Bytes bytes = chunks[i].bytes.load(std::memory_order_acquire);
+        if (address_of(p) - chunks[i].begin.load(std::memory_order_relaxed) < bytes) return i;
+    }
+    return no_chunk;
+}
+
+}  // namespace
+
+void* allocate(Bytes n, Bytes alignment) {
+    alignment = max_of(alignment, granule);
+    if (n > largest || alignment > largest) return nullptr;
+    n = align_up(max_of<Bytes>(n, 1), granule);
+    const Bytes room = sizeof(Header) + n + (alignment - granule);
+    unsigned i = current.load(std::memory_order_acquire);
+    if (room > largest_in_chunk) return map_chunk(align_up(room, os::page_size()), n, alignment, i);
+    if (i != no_chunk)
+        if (void* const p = take(i, room, n, alignment)) return p;
+    void* const p = map_chunk(chunk_bytes, n, alignment, i);
+    if (p == nullptr) return nullptr;
+    chunks[i].state.store(room >> granule_shift << used_shift | open | one_live, std::memory_order_release);
+    if (const unsigned before = current.exchange(i, std::memory_order_acq_rel); before != no_chunk) close(chunks[before]);
+    return p;
+}
+
+bool contains(const void* p) { return chunk_of(p) != no_chunk; }
+
+const char* why_invalid(const void* p) {
+    const unsigned i = chunk_of(p);
+    const char* const none = "is not an allocated object";
+    if (i == no_chunk || address_of(p) % granule != 0 || address_of(p) < chunks[i].begin.load(std::memory_order_relaxed) + sizeof(Header)) return none;
+    const std::uint32_t mark = header_of(p).mark.load(std::memory_order_acquire);
+    if (mark == mark_of(p, freed)) return "was freed already";
+    return mark == mark_of(p, in_use) && header_of(p).chunk == i ? nullptr : none;
+}
+
+Bytes bytes_of(const void* p) { return header_of(p).bytes; }
+
+void free(void* p, const char* call) {
+    if (const char* const why = why_invalid(p)) die_of_invalid_pointer(call, p, why);
+    std::uint32_t mark = mark_of(p, in_use);
+    Chunk& chunk = chunks[header_of(p).chunk];
+    // Two threads may free it at once.
+    if (!header_of(p).mark.compare_exchange_strong(mark, mark_of(p, freed), std::memory_order_acq_rel)) die_of_invalid_pointer(call, p, "was freed already");
+    const std::uint64_t before = chunk.state.fetch_sub(one_live, std::memory_order_acq_rel);
+    if (before << used_shift == one_live << used_shift) unmap(chunk);
+}
+
+void close_chunk() {
+    if (const unsigned i = current.exchange(no_chunk, std::memory_order_acq_rel); i != no_chunk) close(chunks[i]);
+}
+
+}  // namespace numalloc::side
