@@ -135,5 +135,80 @@ TEST(ForkGate, InTheChildALockOfTheParentIsFree) {
     holder.join();
 }
 
+TEST(ForkGate, WhoMustNotWaitIsTurnedAway) {
+    fork_gate.close();
+    std::thread([] {
+        const Inside inside;
+        EXPECT_FALSE(inside);
+    }).join();
+    { EXPECT_TRUE(Inside()); }  // its own
+    fork_gate.open();
+    std::thread([] {
+        const Inside inside;
+        EXPECT_TRUE(inside);
+    }).join();
+}
+
+// Of the two that come to pass, the fork waits for all that is done inside, and what is inside is not turned away any more.
+TEST(ForkGate, WaitsForWhoIsInside) {
+    Lock<LockRank::pages> lock;
+    LockMark mark;
+    for (LockMark* const own : {&mark, static_cast<LockMark*>(nullptr)}) {
+        std::atomic<bool> in{false}, closing{false}, done{false};
+        std::thread other([&] {
+            use_lock_mark(own);
+            {
+                const Inside inside;
+                EXPECT_TRUE(inside);
+                in = true;
+                while (!closing) std::this_thread::yield();
+                std::this_thread::sleep_for(a_while);
+                EXPECT_TRUE(Inside());
+                Guard guard(lock);
+                done = true;
+            }
+            use_lock_mark(nullptr);
+        });
+        while (!in) std::this_thread::yield();
+        closing = true;
+        fork_gate.close();
+        fork_gate.wait_for(mark);
+        EXPECT_TRUE(done);
+        fork_gate.open();
+        other.join();
+    }
+}
+
+// A thread gets its heap, and with it its mark, while it is inside.
+TEST(ForkGate, WaitsForWhoChangesItsMarkInside) {
+    LockMark marks[2];
+    std::atomic<bool> in{false}, done{false};
+    std::thread other([&] {
+        {
+            const Inside inside;
+            in = true;
+            for (int i = 0; i < 200; ++i) {
+                use_lock_mark(i % 3 == 2 ? nullptr : &marks[i % 3]);
+                std::this_thread::yield();
+            }
+            std::this_thread::sleep_for(a_while);
+            done = true;
+        }
+        use_lock_mark(nullptr);
+    });
+    while (!in) std::this_thread::yield();
+    fork_gate.close();
+    std::uint32_t changed;
+    do {
+        changed = fork_gate.changed_marks();
+        fork_gate.wait_for_sharers();
+        for (const LockMark& mark : marks) fork_gate.wait_for(mark);
+    } while (changed != fork_gate.changed_marks());
+    EXPECT_TRUE(done);
+    for (const LockMark& mark : marks) EXPECT_EQ(mark.inside.load(), 0U);
+    fork_gate.open();
+    other.join();
+}
+
 }  // namespace
 }  // namespace numalloc::os

@@ -15,6 +15,11 @@ function(survive_expect name seconds text source)
         ${EXPECT} ${text} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_${name}> ${ARGN})
 endfunction()
 
+# survive_run(NAME SECONDS TEXT COMMAND...): and of a program that is built elsewhere.
+function(survive_run name seconds text)
+    numalloc_test(survive.${name} survive ${seconds} ${EXPECT} ${text} ${PRELOAD} ${LIBRARY} ${ARGN})
+endfunction()
+
 survive_expect(first_and_last 60 "every stage ran" survive/first_and_last.cpp)
 survive_test(fork_storm 1200 survive/fork_storm.cpp)
 numalloc_test(survive.fork_storm_short survive 1200 ${PRELOAD} ${LIBRARY} env NUMALLOC_TEST_FORKS=200 $<TARGET_FILE:survive_fork_storm>)
@@ -67,6 +72,11 @@ foreach(held lock list stream)
     numalloc_test(survive.fork_beside_${held} survive 300 ${EXPECT} "the fork waited for nobody who waited for it"
         env LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_beside> ${held})
 endforeach()
+add_executable(survive_fork_libc survive/fork_libc.c)
+target_link_libraries(survive_fork_libc PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+list(APPEND handlers survive_fork_libc)
+survive_run(fork_libc 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_fork_handlers_library>)
+survive_run(fork_names 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_fork_handlers_library> names)
 if(TARGET numalloc_static)
     add_executable(survive_fork_handlers_static survive/fork_handlers.c survive/fork_handlers_library.c)
     set_target_properties(survive_fork_handlers_static PROPERTIES LINKER_LANGUAGE C)

@@ -1,0 +1,146 @@
+// The side heap: what malloc promises, each chunk unmapped with its last object, and many threads at once.
+#include "heap/space/side.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "os/memory.h"
+
+namespace numalloc {
+namespace {
+
+char* take(Bytes n, Bytes alignment = 1) { return static_cast<char*>(side::allocate(n, alignment)); }
+
+// A chunk that another test left open is not this one's.
+class SideHeap : public testing::Test {
+protected:
+    void SetUp() override { side::close_chunk(); }
+    void TearDown() override { side::close_chunk(); }
+};
+
+TEST_F(SideHeap, ObjectsAreZeroAlignedAndApart) {
+    std::vector<std::pair<char*, Bytes>> objects;
+    for (Bytes n = 0; n < 3 * MiB; n += n / 3 + 1)
+        for (Bytes alignment = 1; alignment <= 4 * MiB; alignment *= 64) {
+            char* const p = take(n, alignment);
+            ASSERT_NE(p, nullptr);
+            EXPECT_EQ(address_of(p) % alignment, 0U);
+            EXPECT_EQ(address_of(p) % 16, 0U);
+            EXPECT_TRUE(side::contains(p));
+            EXPECT_EQ(side::why_invalid(p), nullptr);
+            EXPECT_GE(side::bytes_of(p), n);
+            const Bytes bytes = side::bytes_of(p);
+            for (Bytes i = 0; i < bytes; ++i) ASSERT_EQ(p[i], 0);
+            std::memset(p, static_cast<int>(objects.size() % 255 + 1), bytes);
+            objects.emplace_back(p, bytes);
+        }
+    for (std::size_t k = 0; k < objects.size(); ++k) {
+        const auto [p, bytes] = objects[k];
+        for (Bytes i = 0; i < bytes; ++i) ASSERT_EQ(p[i], static_cast<char>(k % 255 + 1));
+        side::free(p, "free");
+    }
+}
+
+TEST_F(SideHeap, AChunkGoesWithItsLastObject) {
+    char* const a = take(100);
+    char* const b = take(100);
+    side::free(a, "free");
+    EXPECT_STREQ(side::why_invalid(a), "was freed already");
+    side::close_chunk();
+    EXPECT_EQ(side::why_invalid(b), nullptr);
+    side::free(b, "free");
+    EXPECT_FALSE(side::contains(b));
+    char* const large = take(MiB);
+    side::free(large, "free");
+    EXPECT_FALSE(side::contains(large));
+}
+
+TEST_F(SideHeap, AnEmptyChunkServesOnWhileItIsOpen) {
+    side::free(take(100), "free");
+    char* const next = take(100);
+    EXPECT_TRUE(side::contains(next));
+    side::free(next, "free");
+    side::close_chunk();
+    EXPECT_FALSE(side::contains(next));
+}
+
+TEST_F(SideHeap, WhatIsNoObjectIsSaid) {
+    char* const p = take(1000);
+    EXPECT_NE(side::why_invalid(p + 16), nullptr);
+    EXPECT_NE(side::why_invalid(p + 1), nullptr);
+    EXPECT_NE(side::why_invalid(p - 16), nullptr);
+    int other = 0;
+    EXPECT_FALSE(side::contains(&other));
+    EXPECT_FALSE(side::contains(nullptr));
+    side::free(p, "free");
+}
+TEST_F(SideHeap, ASecondFreeEndsTheProgram) {
+    char* const p = take(1000);
+    side::free(p, "free");
+    EXPECT_DEATH(side::free(p, "free"), "invalid pointer in free.*was freed already");
+}
+
+TEST_F(SideHeap, WhatCannotBeIsRefused) {
+    EXPECT_EQ(take(~Bytes{0}), nullptr);
+    EXPECT_EQ(take(Bytes{1} << 60), nullptr);
+    EXPECT_EQ(take(1, Bytes{1} << 60), nullptr);
+}
+
+// Each entry has a chunk: then there is no memory, and as much as before once they are freed.
+TEST_F(SideHeap, TooManyChunksAreRefused) {
+    std::vector<char*> objects;
+    for (int i = 0; i < 5000; ++i) {
+        char* const p = take(300 * 1024);
+        if (p == nullptr) break;
+        objects.push_back(p);
+    }
+    EXPECT_LT(objects.size(), 5000U);
+    EXPECT_GE(objects.size(), 1000U);
+    EXPECT_EQ(take(1), nullptr);
+    for (char* const p : objects) side::free(p, "free");
+    char* const p = take(1);
+    EXPECT_NE(p, nullptr);
+    side::free(p, "free");
+}
+
+// Objects change hands, chunks are closed at any moment.
+TEST_F(SideHeap, ManyThreads) {
+    constexpr unsigned slots = 64;
+    static std::atomic<char*> shared[slots];
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; ++t)
+        threads.emplace_back([t] {
+            std::mt19937 random(t);
+            for (int i = 0; i < 4000; ++i) {
+                if (random() % 50 == 0) side::close_chunk();
+                const Bytes n = random() % 100 == 0 ? 300 * 1024 : random() % 20000 + 1;
+                char* const p = take(n, Bytes{1} << random() % 13);
+                ASSERT_NE(p, nullptr);
+                const Bytes bytes = side::bytes_of(p);
+                ASSERT_EQ(p[0], 0);
+                ASSERT_EQ(p[bytes - 1], 0);
+                p[0] = p[bytes - 1] = static_cast<char>(bytes / 16 | 1);
+                char* const other = shared[random() % slots].exchange(p);
+                if (other == nullptr) continue;
+                const Bytes others = side::bytes_of(other);
+                ASSERT_EQ(other[0], static_cast<char>(others / 16 | 1));
+                ASSERT_EQ(other[others - 1], other[0]);
+                side::free(other, "free");
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    std::vector<char*> left;
+    for (auto& slot : shared)
+        if (char* const p = slot.exchange(nullptr)) left.push_back(p);
+    for (char* const p : left) side::free(p, "free");
+    side::close_chunk();
+    for (char* const p : left) EXPECT_FALSE(side::contains(p));
+}
+
+}  // namespace
+}  // namespace numalloc
