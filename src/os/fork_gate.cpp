@@ -5,12 +5,14 @@
 
 #include <linux/futex.h>
 
+#include "os/libc_call.h"
 #include "os/syscall.h"
 
 namespace numalloc::os {
 
 constinit ForkGate fork_gate;
 NUMALLOC_THREAD_LOCAL LockHolder lock_holder;
+constinit AtLibcCall at_libc_call = nullptr;
 
 namespace {
 

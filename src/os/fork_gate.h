@@ -35,6 +35,7 @@ struct LockMark {
 struct LockHolder {
     std::uint32_t depth = 0;   // how many it holds or is about to take
     LockMark* mark = nullptr;  // its own; nullptr: it shares one with all that have none
+    std::uint32_t libc_calls = 0;  // under way: libc_call.h
 };
 extern NUMALLOC_THREAD_LOCAL LockHolder lock_holder;
 
@@ -62,6 +63,7 @@ public:
     // false where the caller would have to wait, at the gate or for itself.
     bool try_to_enter() {
         LockHolder& self = lock_holder;
+        if (NUMALLOC_UNLIKELY(self.libc_calls != 0)) return false;
         if (self.depth++ == 0) {
             mark(self, 1);
             std::atomic_thread_fence(std::memory_order_seq_cst);

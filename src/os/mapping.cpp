@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "os/libc_call.h"
 #include "os/memory.h"
 #include "os/syscall.h"
 
@@ -29,7 +30,7 @@ enum class Probe { one_mapping, several, refused };
 Probe probe(void* p, Bytes bytes) {
     const Bytes page = page_size();
     const long grown = call(SYS_mremap, p, bytes, bytes + page, 0);
-    if (!failed(grown)) call(SYS_munmap, address_of(p) + bytes, page);
+    if (!failed(grown)) unmap(static_cast<char*>(p) + bytes, page);
     if (!failed(grown) || grown == -ENOMEM || grown == -EAGAIN) return Probe::one_mapping;
     return grown == -EFAULT ? Probe::several : Probe::refused;
 }
@@ -41,8 +42,13 @@ bool fill_hole(void* p, Bytes bytes) {
     if (filled == -EEXIST || filled == as_long(p)) return true;
     if (failed(filled)) return false;
     // A kernel before 4.17 takes the address for a wish: the range was not free.
-    call(SYS_munmap, filled, bytes);
+    unmap(reinterpret_cast<void*>(filled), bytes);
     return true;
+}
+
+bool map_over(void* p, Bytes bytes) {
+    const LibcCall call;
+    return mmap(p, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 }  // namespace
@@ -68,7 +74,10 @@ Bytes mapping_length(void* p, Bytes at_most) {
 Replaced move_mapping(void* from, void* to, Bytes bytes) {
     // DONTUNMAP leaves the source mapped: no moment in which another thread's mmap could land
     // in our region.
-    if (!failed(call(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to))) return Replaced::done;
+    {
+        const LibcCall call;
+        if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED) return Replaced::done;
+    }
     return fill_hole(to, bytes) ? Replaced::refused : Replaced::lost;
 }
 
@@ -76,9 +85,7 @@ Replaced renew(void* p, Bytes bytes) {
     for (Bytes done = 0; done < bytes;) {
         const Bytes piece = min_of(bytes - done, longest_move);
         void* const at = static_cast<char*>(p) + done;
-        if (failed(call(SYS_mmap, at, piece, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)))
-            return fill_hole(at, piece) ? Replaced::refused : Replaced::lost;
+        if (!map_over(at, piece)) return fill_hole(at, piece) ? Replaced::refused : Replaced::lost;
         done += piece;
     }
     return Replaced::done;

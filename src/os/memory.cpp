@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "os/libc_call.h"
 #include "os/refusals.h"
 #include "os/syscall.h"
 
@@ -26,7 +27,7 @@ long map_fixed(void* p, Bytes bytes, int access, int flags) {
     const long at = call(SYS_mmap, p, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | flags, -1, 0);
     if (failed(at) || at == as_long(p)) return at;
     // A kernel before 4.17 takes the address for a wish: the range was not free.
-    call(SYS_munmap, at, bytes);
+    unmap(reinterpret_cast<void*>(at), bytes);
     return -EEXIST;
 }
 
@@ -58,9 +59,9 @@ void* hold(Bytes bytes, Bytes alignment) {
     if (failed(start)) return nullptr;
     const Address begin = static_cast<Address>(start);
     const Address aligned = align_up(begin, alignment);
-    if (aligned > begin) call(SYS_munmap, begin, aligned - begin);
+    if (aligned > begin) unmap(reinterpret_cast<void*>(begin), aligned - begin);
     const Address end = begin + padded;
-    if (end > aligned + bytes) call(SYS_munmap, aligned + bytes, end - (aligned + bytes));
+    if (end > aligned + bytes) unmap(reinterpret_cast<void*>(aligned + bytes), end - (aligned + bytes));
     return without_dump(aligned, bytes);
 }
 
@@ -71,7 +72,10 @@ bool hold_at(void* p, Bytes bytes) {
 }
 
 bool hold_again(void* p, Bytes bytes) {
-    if (failed(call(SYS_mmap, p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0))) return false;
+    {
+        const LibcCall call;
+        if (mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return false;
+    }
     without_dump(address_of(p), bytes);
     return true;
 }
@@ -86,7 +90,7 @@ Mapped map_at(void* p, Bytes bytes) { return outcome(map_fixed(p, bytes, PROT_RE
 
 Mapped try_range(void* p, Bytes bytes) {
     const long result = map_fixed(p, bytes, PROT_NONE, 0);
-    if (!failed(result)) call(SYS_munmap, p, bytes);
+    if (!failed(result)) unmap(p, bytes);
     return outcome(result);
 }
 
@@ -95,11 +99,15 @@ void* map(Bytes bytes) {
     return failed(p) ? nullptr : reinterpret_cast<void*>(p);
 }
 
-bool unmap(void* p, Bytes bytes) { return !failed(call(SYS_munmap, p, bytes)); }
+bool unmap(void* p, Bytes bytes) {
+    const LibcCall call;
+    return munmap(p, bytes) == 0;
+}
 
 bool discard(void* p, Bytes bytes) {
+    const LibcCall call;
     // Locked memory (mlockall) refuses: it stays with us, which is what its owner asked for.
-    return refused_discards.note(static_cast<int>(-call(SYS_madvise, p, bytes, MADV_DONTNEED))) == 0;
+    return refused_discards.note(madvise(p, bytes, MADV_DONTNEED) == 0 ? 0 : errno) == 0;
 }
 
 bool withdraw(void* p, Bytes bytes) {

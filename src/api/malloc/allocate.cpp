@@ -11,6 +11,7 @@
 #include "heap/thread/later.h"
 #include "heap/thread/waiting.h"
 #include "options/options.h"
+#include "os/libc_call.h"
 
 namespace numalloc::api {
 
@@ -29,6 +30,10 @@ void* take_big(const ThreadHeap* h, NodeId node, Bytes n, Bytes alignment) {
 }
 void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return take_big(h, node_of(h), n, alignment); }
 
+// A caller that is not inside and found no memory beside the heap waits for the fork; in a function that took libc's place it would
+// wait for itself.
+bool may_wait() { return !os::in_libc_call(); }
+
 // For a caller that is inside. A thread that has a heap is not asked where it runs; one that only frees needs one for its remote
 // frees.
 ThreadHeap* any_heap() { return attached_heap != &no_heap ? own_heap() : thread_heap_slow(); }
@@ -38,9 +43,8 @@ ThreadHeap* any_heap() { return attached_heap != &no_heap ? own_heap() : thread_
 Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment) {
     if (n > largest_request || !awake()) return {};
     const os::Inside inside;
-    // With no memory there either, the fork is waited for.
     if (!inside)
-        if (void* const p = side::allocate(n, alignment)) return {p, true};
+        if (void* const p = side::allocate(n, alignment); p != nullptr || !may_wait()) return {p, true};
     ThreadHeap* const h = thread_heap_slow();
     if (frees_wait()) free_what_waits(h);
     if (n > largest_small) return {take_big(h, n, 1)};
@@ -85,7 +89,7 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     if (!awake()) return nullptr;
     const os::Inside inside;
     if (!inside)
-        if (void* const p = side::allocate(n, alignment)) return p;
+        if (void* const p = side::allocate(n, alignment); p != nullptr || !may_wait()) return p;
     return take_big(thread_heap_slow(), n, alignment);
 }
 
@@ -93,7 +97,7 @@ Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     if (n > largest_request || alignment > largest_request || !awake()) return {};
     const os::Inside inside;
     if (!inside)
-        if (void* const p = side::allocate(n, alignment)) return {p, true};
+        if (void* const p = side::allocate(n, alignment); p != nullptr || !may_wait()) return {p, true};
     ThreadHeap* const h = any_heap();
     // See size_class.h: the class of the rounded size is aligned by itself.
     n = max_of<Bytes>(n, 1);
@@ -113,7 +117,7 @@ namespace {
 // What push() did not free, of an object that was located.
 void free_found(Location at, void* p, Freed why, const char* call) {
     const os::Inside inside;
-    if (!inside && free_later(this_thread_heap, p, why, call)) return;
+    if (!inside && (free_later(this_thread_heap, p, why, call) || !may_wait())) return;
     ThreadHeap* const h = any_heap();
     free_located(h, at, p, why, call);
     if (frees_wait()) free_what_waits(h);
@@ -190,7 +194,7 @@ NUMALLOC_COLD void free_first(void* p, Freed why, const char* call) {
         return free_slow(&no_heap, p, why, call);
     }
     const os::Inside inside;
-    if (!inside && free_later(&no_heap, p, why, call)) return;
+    if (!inside && (free_later(&no_heap, p, why, call) || !may_wait())) return;
     ThreadHeap* const h = any_heap();
     free_slow(h, p, why, call);
     if (frees_wait()) free_what_waits(h);
@@ -204,7 +208,7 @@ void free_slow_path(void* p, Freed why, const char* call) {
     if (NUMALLOC_UNLIKELY(h->profile != nullptr) && push_counted(h, p)) return;
     if (h == &no_heap) return free_first(p, why, call);
     const os::Inside inside;
-    if (!inside && free_later(h, p, why, call)) return;
+    if (!inside && (free_later(h, p, why, call) || !may_wait())) return;
     free_slow(h, p, why, call);
     if (frees_wait()) free_what_waits(h);
 }

@@ -12,6 +12,7 @@
 #include "heap/thread/rehome.h"
 #include "heap/thread/waiting.h"
 #include "options/print.h"
+#include "os/libc_call.h"
 #include "os/lock.h"
 #include "os/report.h"
 #include "os/topology.h"
@@ -84,6 +85,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     o.thread_slot = align_up(sizeof(ThreadHeap), 64);
     if (!process_heap.start(o)) return false;
     operators_have_heap = !operators_replaced();
+    os::at_libc_call = at_libc_call;
     if (options().profile != 0) start_profile();
     if (options().guarded != 0) start_guarded();
     if (options().verbose) say_what_was_found();
@@ -141,7 +143,11 @@ void fork_child() {
 }
 
 void wake() { (void)initialise(); }
-bool awake() { return attached_heap != &no_heap || initialise(); }
+bool awake() {
+    if (attached_heap != &no_heap) return true;
+    // In the middle of its start it may be.
+    return os::in_libc_call() ? !stepped_aside() : initialise();
+}
 
 NodeId node_without_heap() { return thread_ended ? os::current_node() : placement::memory_home(); }
 

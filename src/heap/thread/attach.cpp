@@ -134,6 +134,12 @@ void detach_thread() {
     else give_heap_later(h);
 }
 
+void at_libc_call(bool begins) {
+    ThreadHeap* const h = begins ? &no_heap : attached_heap;
+    this_thread_heap = h;
+    if (operators_have_heap) this_thread_operators = h;
+}
+
 void give_heap_of_ended(ThreadHeap* h) {
     end_visits(h);
     give_all(h, To::bags);

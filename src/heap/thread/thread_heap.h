@@ -232,6 +232,9 @@ bool attach_thread(NodeId n);
 // their own, until attach_thread().
 void detach_thread();
 
+// For os::at_libc_call.
+void at_libc_call(bool begins);
+
 // The same for a thread that has ended, by another one: `h` is in nobody's hands.
 void give_heap_of_ended(ThreadHeap* h);
 

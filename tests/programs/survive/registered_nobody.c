@@ -1,0 +1,4 @@
+// Nobody listens.
+#include "registered.h"
+
+unsigned long heard(void) { return 0; }
