@@ -1,4 +1,4 @@
-// Numbers by chance (splitmix64): fast, and as good as their seed. A secret is to be seeded by os::secret_seed().
+// Numbers by chance (splitmix64): fast, and as good as their seed. A secret is to be seeded by os/seeds.h.
 #pragma once
 
 #include "base/bits.h"

@@ -113,11 +113,13 @@ private:
 
     std::atomic<LockHolder*> owner_{nullptr};  // who closed it; nullptr: it is open
     std::atomic<std::uint32_t> opened_{0};     // how often; sleepers wait for it to change
-    std::atomic<std::uint32_t> changed_marks_{0};  // by threads that were inside
     std::uint32_t held_ = 1;                   // generation << 2 | 1
     int process_ = 0;                      // the owner's
     int nested_ = 0;                       // forks by the owner's own handlers
-    LockMark shared_;
+
+    // Written as threads begin and end; what stands above is read by every lock, and lies in another line.
+    alignas(64) LockMark shared_;
+    std::atomic<std::uint32_t> changed_marks_{0};  // by threads that were inside
 };
 
 extern constinit ForkGate fork_gate;

@@ -1,13 +1,11 @@
 #include "os/memory.h"
 
 #include <linux/mman.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 
 #include "os/libc_call.h"
 #include "os/refusals.h"
@@ -127,36 +125,6 @@ bool forbid_writes(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, 
 void advise_huge(void* p, Bytes bytes, HugePages mode) {
     if (mode == HugePages::system) return;
     call(SYS_madvise, p, bytes, mode == HugePages::on ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-}
-
-namespace {
-
-// Where the kernel put sixteen random bytes for us on the stack.
-Address random_bytes() {
-    const int kept = errno;
-    const Address where = getauxval(AT_RANDOM);
-    errno = kept;
-    return where;
-}
-
-std::uint64_t mixed(std::uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-    return x ^ (x >> 31);
-}
-
-}  // namespace
-
-// The place is moved by the kernel's randomness, and by that alone.
-std::uint64_t layout_seed() { return mixed(random_bytes()); }
-
-// libc guards stacks and its pointers by these bytes: from the sum of the two words neither can be told.
-std::uint64_t secret_seed() {
-    const Address where = random_bytes();
-    if (where == 0) return mixed(address_of(&where));
-    std::uint64_t words[2];
-    memcpy(words, reinterpret_cast<const void*>(where), sizeof words);
-    return mixed(words[0] + mixed(words[1] + 1));
 }
 
 }  // namespace numalloc::os

@@ -65,10 +65,4 @@ enum class HugePages { system, on, off };
 // Advises the kernel on huge pages for the range. Failure means a kernel without them.
 void advise_huge(void* p, Bytes bytes, HugePages mode);
 
-// A number that differs from run to run where the system lays processes out at random, and does not
-// where it was told not to (setarch -R, debuggers).
-std::uint64_t layout_seed();
-// One that nobody can tell who does not see the process's memory.
-std::uint64_t secret_seed();
-
 }  // namespace numalloc::os

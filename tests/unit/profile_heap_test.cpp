@@ -9,9 +9,10 @@
 #include "heap/process/bound_heap.h"
 #include "heap/profile/recorded.h"
 #include "made_up_heap.h"
+#include "os/seeds.h"
 
 // The linker's name for os::layout_seed(): which objects are recorded is the same in each run.
-extern "C" std::uint64_t __wrap__ZN8numalloc2os11layout_seedEv() { return 1; }
+extern "C" std::uint64_t __wrap__ZN8numalloc2os11layout_seedENS0_7SeedForE(numalloc::os::SeedFor) { return 1; }
 
 namespace numalloc {
 namespace {

@@ -8,6 +8,7 @@
 #include "heap/profile/stack.h"
 #include "os/affinity.h"
 #include "os/memory.h"
+#include "os/seeds.h"
 #include "os/numa_policy.h"
 #include "os/topology.h"
 
@@ -58,7 +59,7 @@ void fill(Stretch bytes) {
 
 bool start(std::uint32_t one_in_so_many) {
     if (!make_slots()) return false;
-    seeds.store(os::secret_seed(), std::memory_order_relaxed);
+    seeds.store(os::secret_seed(os::SeedFor::guarded), std::memory_order_relaxed);
     os::on_fault(explain);
     one_in = one_in_so_many;
     return true;

@@ -6,6 +6,7 @@
 #include "heap/profile/busy.h"
 #include "heap/profile/places.h"
 #include "heap/profile/recorded.h"
+#include "os/seeds.h"
 #include "os/topology.h"
 
 namespace numalloc::profile {
@@ -55,7 +56,7 @@ bool start(Bytes period) {
     own_heaps = reinterpret_cast<std::atomic<BoundHeap*>*>(static_cast<char*>(place) + bytes);
     recorded = new (place) Recorded;
     recorded->sampling.period = min_of(period, Sampling::largest_period);
-    recorded->random.store(os::layout_seed(), std::memory_order_relaxed);
+    recorded->random.store(os::layout_seed(os::SeedFor::profile), std::memory_order_relaxed);
     recorded->began = os::time_of_day();
     switched_on = true;
     return true;

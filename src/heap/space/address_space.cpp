@@ -2,6 +2,8 @@
 
 #include <initializer_list>
 
+#include "os/seeds.h"
+
 namespace numalloc {
 
 namespace {
@@ -43,7 +45,7 @@ bool AddressSpace::parts_are_free(unsigned r) const {
 bool AddressSpace::find_place() {
     const Bytes room = stride() / 4;
     // The more room, the less the place is known from outside.
-    const Bytes shift = align_down(os::layout_seed() % room, os::huge_page);
+    const Bytes shift = align_down(os::layout_seed(os::SeedFor::layout) % room, os::huge_page);
     for (const Address lowest : {favourite, low, total_}) {
         if (lowest + room + total_ > programs) continue;
         base_ = lowest + shift;
