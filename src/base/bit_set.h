@@ -43,6 +43,15 @@ public:
         }
         return Bits;
     }
+    // The highest member below `from`, or Bits when there is none.
+    constexpr unsigned previous(unsigned from) const {
+        for (unsigned w = words; w-- > 0;) {
+            std::uint64_t rest = from > w * 64 ? word_[w] : 0;
+            if (from < (w + 1) * 64) rest &= (std::uint64_t{1} << (from % 64)) - 1;
+            if (rest != 0) return w * 64 + 63 - static_cast<unsigned>(__builtin_clzll(rest));
+        }
+        return Bits;
+    }
     constexpr unsigned first() const { return next(0); }
 
     constexpr bool intersects(const BitSet& other) const {

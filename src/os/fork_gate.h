@@ -57,22 +57,35 @@ public:
     // What a lock's word is while it is held: see lock.h.
     std::uint32_t held() const { return held_; }
 
-    void enter() {
-        if (LockHolder& self = lock_holder; self.depth++ == 0) mark(self, 1);
+    // Whether the caller was outside.
+    bool enter() {
+        LockHolder& self = lock_holder;
+        const bool outermost = self.depth++ == 0;
+        if (NUMALLOC_UNLIKELY(outermost)) mark(self, 1);
+        return outermost;
     }
-    // false where the caller would have to wait, at the gate or for itself.
+    // false where the caller would have to wait.
     bool try_to_enter() {
         LockHolder& self = lock_holder;
-        if (NUMALLOC_UNLIKELY(self.libc_calls != 0)) return false;
-        if (self.depth++ == 0) {
-            mark(self, 1);
-            std::atomic_thread_fence(std::memory_order_seq_cst);
-            if (NUMALLOC_UNLIKELY(stops())) {
-                leave();
-                return false;
-            }
-        }
-        return true;
+        if (self.depth++ != 0) return true;
+        mark(self, 1);
+        std::atomic_thread_fence(std::memory_order_seq_cst);  // for there is no lock's
+        if (!stops()) return true;
+        leave();
+        return false;
+    }
+    // The same in few instructions, by a thread whose mark this is: also false where it is inside already, or has closed the gate itself.
+    bool enter_by(LockMark& own) {
+        if (NUMALLOC_UNLIKELY(lock_holder.depth != 0)) return false;
+        lock_holder.depth = 1;
+        own.inside.exchange(1, std::memory_order_seq_cst);
+        if (NUMALLOC_LIKELY(!is_closed())) return true;
+        leave_by(own);
+        return false;
+    }
+    void leave_by(LockMark& own) {
+        own.inside.store(0, std::memory_order_release);
+        lock_holder.depth = 0;
     }
     void leave() {
         // The mark first: a signal may interrupt, and its handler fork.
@@ -130,7 +143,8 @@ inline void use_lock_mark(LockMark* mark) { fork_gate.change_mark(mark); }
 // For calls that must not wait: see above. Where it says yes the caller may take any lock while it lives.
 class [[nodiscard]] Inside {
 public:
-    Inside() : in_(fork_gate.try_to_enter()) {}
+    // Nor in a call of libc's: libc_call.h.
+    Inside() : in_(lock_holder.libc_calls == 0 && fork_gate.try_to_enter()) {}
     ~Inside() {
         if (in_) fork_gate.leave();
     }

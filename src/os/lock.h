@@ -43,9 +43,10 @@ protected:
         return word_.compare_exchange_strong(expected, fork_gate.held(), std::memory_order_acquire);
     }
     void acquire() {
-        fork_gate.enter();
+        const bool outermost = fork_gate.enter();
         if (NUMALLOC_UNLIKELY(!try_acquire())) acquire_contended();
-        if (NUMALLOC_UNLIKELY(fork_gate.stops())) acquire_after_fork();
+        // Who is inside already is waited for.
+        if (NUMALLOC_UNLIKELY(outermost) && fork_gate.stops()) acquire_after_fork();
     }
     bool acquire_if_free() {
         fork_gate.enter();

@@ -253,6 +253,8 @@ bool start_binding() {
 
 }  // namespace
 
+constinit bool has_several_nodes = false;
+
 void init() {
     if (os::topology().nodes() == 1) {
         // Nothing to bind, but mistakes in the file are reported as on the machine it is for.
@@ -263,9 +265,9 @@ void init() {
         return;
     }
     process.mode = start_binding() ? Mode::active : Mode::follow;
+    has_several_nodes = true;
 }
 
-bool follows_cpu() { return process.mode != Mode::off; }
 bool active() { return process.mode == Mode::active; }
 
 NodeId home_node() {

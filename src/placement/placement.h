@@ -36,7 +36,8 @@ NodeId home_node();
 
 // home_node() may answer something else the next time: several nodes. Then it is worth asking
 // at each refill, because threads migrate (unbound ones) and others may move them (bound ones).
-bool follows_cpu();
+extern bool has_several_nodes;  // constant after init()
+inline bool follows_cpu() { return has_several_nodes; }
 
 // Threads are bound and their masks hidden: the interposed functions have work to do.
 bool active();

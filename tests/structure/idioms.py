@@ -4,7 +4,7 @@
     idioms.py PROJECT/src        exit status 1, and a line for every fault
 
 Shared: a std::atomic, with the order said at each access, or the functions of base/atomic.h. Of each thread:
-NUMALLOC_THREAD_LOCAL of base/bits.h. Below api/, no source asks which library it goes into: it is compiled once.
+NUMALLOC_THREAD_LOCAL of base/bits.h. Pages go and move by libc's functions only. Below api/, no source asks which library it goes into: it is compiled once.
 """
 
 import re
@@ -19,6 +19,8 @@ FOREIGN = re.compile(r"\b(?:__atomic_\w+|__sync_\w+|atomic_ref|__thread|thread_l
 ASSEMBLY = re.compile(r"__asm__ volatile")
 ACCESS = re.compile(r"[.>](load|store|exchange|fetch_\w+|compare_exchange_\w+)\(")
 KIND_OF_LIBRARY = re.compile(r"\bNUMALLOC_STATIC\b")
+# What takes pages away or moves them.
+UNHEARD = re.compile(r"SYS_munmap\b|\bcall\(SYS_\w+[^;]*\b(?:MADV_DONTNEED|MADV_FREE|MADV_REMOVE|MAP_FIXED|MREMAP_MAYMOVE)\b")
 # Functions of ours that have the same names: how many arguments those have.
 OURS = {"load": 3, "exchange": 2}
 
@@ -55,6 +57,9 @@ def faults_of_file(path: str, text: str) -> list[str]:
             f"{path}:{line_of(found.start())}: {found[0]}: this is compiled once for all libraries, and api/ for each"
             for found in KIND_OF_LIBRARY.finditer(text)
         ]
+    faults += [
+        f"{path}:{line_of(found.start())}: a raw system call that nobody hears of: os/libc_call.h" for found in UNHEARD.finditer(text)
+    ]
     for found in ACCESS.finditer(text):
         given = arguments(text, found.end())
         if not any("memory_order" in one for one in given) and len(given) != OURS.get(found[1]):

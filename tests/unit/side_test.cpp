@@ -125,7 +125,7 @@ TEST_F(SideHeap, ManyThreads) {
                 ASSERT_EQ(p[0], 0);
                 ASSERT_EQ(p[bytes - 1], 0);
                 p[0] = p[bytes - 1] = static_cast<char>(bytes / 16 | 1);
-                char* const other = shared[random() % slots].exchange(p);
+                char* const other = shared[random() % slots].exchange(p, std::memory_order_acq_rel);
                 if (other == nullptr) continue;
                 const Bytes others = side::bytes_of(other);
                 ASSERT_EQ(other[0], static_cast<char>(others / 16 | 1));
@@ -136,7 +136,7 @@ TEST_F(SideHeap, ManyThreads) {
     for (std::thread& thread : threads) thread.join();
     std::vector<char*> left;
     for (auto& slot : shared)
-        if (char* const p = slot.exchange(nullptr)) left.push_back(p);
+        if (char* const p = slot.exchange(nullptr, std::memory_order_acquire)) left.push_back(p);
     for (char* const p : left) side::free(p, "free");
     side::close_chunk();
     for (char* const p : left) EXPECT_FALSE(side::contains(p));

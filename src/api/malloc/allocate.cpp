@@ -12,6 +12,7 @@
 #include "heap/thread/waiting.h"
 #include "options/options.h"
 #include "os/libc_call.h"
+#include "placement/placement.h"
 
 namespace numalloc::api {
 
@@ -30,9 +31,13 @@ void* take_big(const ThreadHeap* h, NodeId node, Bytes n, Bytes alignment) {
 }
 void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return take_big(h, node_of(h), n, alignment); }
 
-// A caller that is not inside and found no memory beside the heap waits for the fork; in a function that took libc's place it would
-// wait for itself.
-bool may_wait() { return !os::in_libc_call(); }
+// For a caller that is not inside. false: it waits for the fork after all, for there is no memory beside the heap. In a function that
+// took the place of libc's it would wait for itself: it gets none.
+bool is_served_beside(void*& p, Bytes n, Bytes alignment) {
+    p = side::allocate(n, alignment);
+    return p != nullptr || os::in_libc_call();
+}
+bool is_freed_beside(ThreadHeap* h, void* p, Freed why, const char* call) { return free_later(h, p, why, call) || os::in_libc_call(); }
 
 // For a caller that is inside. A thread that has a heap is not asked where it runs; one that only frees needs one for its remote
 // frees.
@@ -40,12 +45,10 @@ ThreadHeap* any_heap() { return attached_heap != &no_heap ? own_heap() : thread_
 
 }  // namespace
 
-Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment) {
-    if (n > largest_request || !awake()) return {};
-    const os::Inside inside;
-    if (!inside)
-        if (void* const p = side::allocate(n, alignment); p != nullptr || !may_wait()) return {p, true};
-    ThreadHeap* const h = thread_heap_slow();
+namespace {
+
+// By a caller that is inside.
+NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) {
     if (frees_wait()) free_what_waits(h);
     if (n > largest_small) return {take_big(h, n, 1)};
     const ClassId c = class_for(n);
@@ -53,6 +56,29 @@ Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment) {
     // A thread's first call, and sizes above the fast path's, may find an object in the list.
     if (void* p = pop(h, c.value)) return {p};
     return refill(h, c, guarded);
+}
+
+// All that is not in the usual order: the thread has no heap yet or may have to change it, a fork is under way, or a signal has
+// interrupted the heap's work.
+__attribute__((noinline)) Allocation allocate_slowest(Bytes n, Bytes guarded, Bytes alignment) {
+    if (!awake()) return {};
+    const os::Inside inside;
+    void* p;
+    if (!inside && is_served_beside(p, n, alignment)) return {p, true};
+    return allocate_with(thread_heap_slow(), n, guarded);
+}
+
+}  // namespace
+
+Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment) {
+    if (n > largest_request) return {};
+    ThreadHeap* const h = this_thread_heap;
+    // Who has a heap at hand is in no call of libc's.
+    if (NUMALLOC_UNLIKELY(h == &no_heap || placement::follows_cpu() || !os::fork_gate.enter_by(h->lock_mark)))
+        return allocate_slowest(n, guarded, alignment);
+    const Allocation object = allocate_with(h, n, guarded);
+    os::fork_gate.leave_by(h->lock_mark);
+    return object;
 }
 
 namespace {
@@ -88,16 +114,16 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     }
     if (!awake()) return nullptr;
     const os::Inside inside;
-    if (!inside)
-        if (void* const p = side::allocate(n, alignment); p != nullptr || !may_wait()) return p;
+    void* p;
+    if (!inside && is_served_beside(p, n, alignment)) return p;
     return take_big(thread_heap_slow(), n, alignment);
 }
 
 Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     if (n > largest_request || alignment > largest_request || !awake()) return {};
     const os::Inside inside;
-    if (!inside)
-        if (void* const p = side::allocate(n, alignment); p != nullptr || !may_wait()) return {p, true};
+    void* p;
+    if (!inside && is_served_beside(p, n, alignment)) return {p, true};
     ThreadHeap* const h = any_heap();
     // See size_class.h: the class of the rounded size is aligned by itself.
     n = max_of<Bytes>(n, 1);
@@ -117,7 +143,7 @@ namespace {
 // What push() did not free, of an object that was located.
 void free_found(Location at, void* p, Freed why, const char* call) {
     const os::Inside inside;
-    if (!inside && (free_later(this_thread_heap, p, why, call) || !may_wait())) return;
+    if (!inside && is_freed_beside(this_thread_heap, p, why, call)) return;
     ThreadHeap* const h = any_heap();
     free_located(h, at, p, why, call);
     if (frees_wait()) free_what_waits(h);
@@ -188,13 +214,14 @@ void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {
 
 namespace {
 
-NUMALLOC_COLD void free_first(void* p, Freed why, const char* call) {
+// As allocate_slowest().
+__attribute__((noinline)) void free_slowest(void* p, Freed why, const char* call) {
     if (!awake()) {
         if (const auto next = NUMALLOC_ASIDE(free)) return next(p);
         return free_slow(&no_heap, p, why, call);
     }
     const os::Inside inside;
-    if (!inside && (free_later(&no_heap, p, why, call) || !may_wait())) return;
+    if (!inside && is_freed_beside(this_thread_heap, p, why, call)) return;
     ThreadHeap* const h = any_heap();
     free_slow(h, p, why, call);
     if (frees_wait()) free_what_waits(h);
@@ -206,11 +233,9 @@ void free_slow_path(void* p, Freed why, const char* call) {
     if (p == nullptr) return;
     ThreadHeap* const h = this_thread_heap;
     if (NUMALLOC_UNLIKELY(h->profile != nullptr) && push_counted(h, p)) return;
-    if (h == &no_heap) return free_first(p, why, call);
-    const os::Inside inside;
-    if (!inside && (free_later(h, p, why, call) || !may_wait())) return;
+    if (NUMALLOC_UNLIKELY(h == &no_heap || !os::fork_gate.enter_by(h->lock_mark))) return free_slowest(p, why, call);
     free_slow(h, p, why, call);
-    if (frees_wait()) free_what_waits(h);
+    os::fork_gate.leave_by(h->lock_mark);
 }
 
 }  // namespace numalloc::api

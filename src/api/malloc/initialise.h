@@ -9,7 +9,8 @@ namespace numalloc::api {
 
 // Before a thread's first call: libc is told of us, which may take locks of its own. false while the process has no heap
 // at all (no address space, a sanitizer's).
-bool awake();
+bool awake_slow();
+inline bool awake() { return NUMALLOC_LIKELY(attached_heap != &no_heap) || awake_slow(); }
 
 // The calling thread's heap, made if it has none yet and moved if its thread follows the CPU.
 // &no_heap where there is none to have: a thread that has ended, or no memory for one. nullptr

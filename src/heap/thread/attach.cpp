@@ -64,6 +64,7 @@ void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
             for (const Object* o = h->head[c]; o != nullptr; o = o->next) ++held;
             h->room[c] = h->lists[c].limit - held;
         }
+        store_relaxed(h->process, 0);
         give_heap_of_ended(h);
     }
 }
@@ -141,6 +142,7 @@ void at_libc_call(bool begins) {
 }
 
 void give_heap_of_ended(ThreadHeap* h) {
+    if (left_behind(h) || load_relaxed(h->process) != 0) return;
     end_visits(h);
     give_all(h, To::bags);
     give_back(h);
@@ -160,7 +162,6 @@ void rehome_current_thread(NodeId node) {
 }
 
 void forget_other_threads() {
-    forget_heaps_to_give();
     ThreadHeap* const own = attached_heap;
     if (own != &no_heap) {
         own->generation.store(os::fork_gate.generation(), std::memory_order_relaxed);

@@ -47,8 +47,8 @@ void hold_less(ThreadHeap* h, ClassId busy_with) {
     const Bytes allowed = may_hold(h);
     Bytes held = 0;
     for (unsigned c = h->filled.first(); c < class_count; c = h->filled.next(c + 1)) held += held_of(h, c);
-    for (unsigned c = class_count - 1; c > 0 && held > allowed; --c) {
-        if (c == busy_with.value || !h->filled.test(c)) continue;
+    for (unsigned c = class_count; held > allowed && (c = h->filled.previous(c)) < class_count;) {
+        if (c == busy_with.value) continue;
         if (const Bytes bytes = held_of(h, c); bytes > 0) {
             held -= bytes;
             give_list(h, c, To::bags);

@@ -10,19 +10,14 @@ namespace numalloc {
 
 struct LaterFree;
 extern std::atomic<LaterFree*> later_frees;
-extern std::atomic<ThreadHeap*> ended_heaps;
 
-inline bool frees_wait() {
-    return NUMALLOC_UNLIKELY(later_frees.load(std::memory_order_relaxed) != nullptr || ended_heaps.load(std::memory_order_relaxed) != nullptr);
-}
+inline bool frees_wait() { return NUMALLOC_UNLIKELY(later_frees.load(std::memory_order_relaxed) != nullptr); }
 
 // As free_slow(), by a caller that is not inside. Takes no lock. false with no memory to note it: nothing has happened.
 bool free_later(ThreadHeap* h, void* p, Freed why, const char* call);
 
-// The heap that the calling thread had.
+// The heap that the calling thread had. Without memory to note it, it is found as that of any thread that ended without a word.
 void give_heap_later(ThreadHeap* h);
-// In the child of a fork, to which they are heaps that were left behind.
-void forget_heaps_to_give();
 
 // By a caller that is inside and in the middle of nothing; `h` is its heap.
 void free_what_waits(ThreadHeap* h);

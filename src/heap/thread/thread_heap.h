@@ -74,11 +74,10 @@ struct ThreadHeap {
     std::uint32_t next_to_look_at = 1;  // the class that give_idle_class() looks at next
     std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
     BitSet<128> filled;                  // classes that may have objects here: hold_less()
-    std::int32_t process = 0;         // the kernel's numbers of the thread that has it; 0: it waits among ended_heaps (later.h)
+    std::int32_t process = 0;         // the kernel's numbers of the thread that has it; 0: it ended, and is noted (later.h)
     std::int32_t thread = 0;
     std::atomic<bool> in_use{false};
     std::uint8_t shard = 0;           // of each class's bags: class_heap.h
-    ThreadHeap* next_ended = nullptr;
     std::atomic<std::uint32_t> generation{0};  // of the process whose thread has it: fork_gate.h
     os::LockMark lock_mark;
     RemoteCache remote_cache;
@@ -235,7 +234,8 @@ void detach_thread();
 // For os::at_libc_call.
 void at_libc_call(bool begins);
 
-// The same for a thread that has ended, by another one: `h` is in nobody's hands.
+// The same for a thread that has ended, by another one: `h` is in nobody's hands. Nothing for one that the process does not have
+// but its parent.
 void give_heap_of_ended(ThreadHeap* h);
 
 // Hands over what the calling thread holds, but leaves it its heap.

@@ -20,16 +20,22 @@ if(NOT NUMALLOC_CHECKS)
     numalloc_test(figures.startup programs 120 $<TARGET_FILE:startup> ${LIBRARY})
     set_tests_properties(figures.startup PROPERTIES RUN_SERIAL ON)
 
+    # The same objects, linked with a clock that is made up.
+    add_library(numalloc_steady SHARED $<TARGET_OBJECTS:numalloc_shared> ${NUMALLOC_CORE_OBJECTS} figures/steady_clock.cpp)
+    numalloc_exports(numalloc_steady api/symbols.def api/binding_symbols.def)
+    target_link_options(numalloc_steady PRIVATE -Wl,--wrap=_ZN8numalloc2os12millisecondsEv)
+    target_compile_options(numalloc_steady PRIVATE -std=c++20 -fvisibility=hidden)
+    set_target_properties(numalloc_steady PROPERTIES OUTPUT_NAME numalloc-steady)
     numalloc_program(instructions figures/instructions.cpp)
     numalloc_test(figures.instructions programs 300
-        ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/instructions.py ${LIBRARY} $<TARGET_FILE:instructions>)
+        ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/instructions.py $<TARGET_FILE:numalloc_steady> $<TARGET_FILE:instructions>)
 
     # There malloc's address is the program's, whosever malloc it is.
     numalloc_program(instructions_fixed figures/instructions.cpp)
     target_compile_options(instructions_fixed PRIVATE -fno-pie)
     target_link_options(instructions_fixed PRIVATE -no-pie)
     numalloc_test(figures.instructions_fixed programs 300 env NUMALLOC_TEST_ANY=1
-        ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/instructions.py ${LIBRARY} $<TARGET_FILE:instructions_fixed> new64 array64)
+        ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/instructions.py $<TARGET_FILE:numalloc_steady> $<TARGET_FILE:instructions_fixed> new64 array64)
 
     # The programs of bench/ are built beside this library only.
     if(NUMALLOC_BUILD_BENCHMARKS)
