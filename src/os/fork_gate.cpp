@@ -50,15 +50,14 @@ void ForkGate::close() {
 
 void ForkGate::wait_for_sharers() { wait_until(shared_.inside, own_part()); }
 
-// Inside by the new mark before it is no longer by the old one, and the forker is told in between: where it saw
-// neither, it looks again.
+// The order matters: new mark, counter, old mark. A forker that saw neither mark set sees the counter changed.
 void ForkGate::change_mark(LockMark* new_mark) {
     LockHolder& self = lock_holder;
     const LockHolder old = self;
     self.mark = new_mark;
     if (old.depth == 0 || old.mark == new_mark) return;
     mark(self, 1);
-    changed_marks_.fetch_add(1, std::memory_order_seq_cst);
+    mark_changes_.fetch_add(1, std::memory_order_seq_cst);
     mark(old, 0);
 }
 

@@ -14,9 +14,10 @@
 // The gate does not stop the thread that closed it: handlers of pthread_atfork() may run after ours in the parent,
 // or before ours in the child, and may allocate.
 //
-// Behind our handler fork() takes locks of libc's: in 2.33 and later the name service's, in all the list of streams, then its
-// own malloc's; and handlers that were registered before ours take their libraries'. Who holds one of these must not wait
-// here, or both wait for ever. So malloc and free do not: they ask by Inside, and do without the heap where the answer is no.
+// After our prepare handler fork() still takes other locks, in this order: those of prepare handlers registered before ours;
+// then, if the process has several threads, the name service's (glibc 2.33 and later), the list of streams, libc's own malloc.
+// A thread that holds one of these and waited at the gate would deadlock with the fork. malloc and free therefore never
+// wait: they enter with Inside, and where it refuses they use the side heap (heap/space/side.h).
 #pragma once
 
 #include <atomic>
@@ -41,12 +42,13 @@ extern NUMALLOC_THREAD_LOCAL LockHolder lock_holder;
 
 class ForkGate {
 public:
-    // By the thread that forks, before anything else. Waits for one that is forking already, and for the threads
-    // that share a mark; then wait_for() each other mark. All of it anew where a thread has changed its mark meanwhile.
+    // By the thread that forks, before anything else. Waits for another fork to finish, and for the threads that share a mark.
     void close();
+    // Where threads have marks of their own, then repeat until mark_changes() stays the same: wait for the sharers and for
+    // each mark. A thread may move from one mark to another in between.
     void wait_for_sharers();
     void wait_for(const LockMark& mark);
-    std::uint32_t changed_marks() const { return changed_marks_.load(std::memory_order_seq_cst); }
+    std::uint32_t mark_changes() const { return mark_changes_.load(std::memory_order_seq_cst); }
     // In the parent, or where there was no fork in the end.
     void open();
     // In the child: it has one thread, and its own generation.
@@ -57,33 +59,33 @@ public:
     // What a lock's word is while it is held: see lock.h.
     std::uint32_t held() const { return held_; }
 
-    // Whether the caller was outside.
+    // Returns whether the caller was outside.
     bool enter() {
         LockHolder& self = lock_holder;
         const bool outermost = self.depth++ == 0;
         if (NUMALLOC_UNLIKELY(outermost)) mark(self, 1);
         return outermost;
     }
-    // false where the caller would have to wait.
-    bool try_to_enter() {
+    // false if the caller would have to wait.
+    bool try_enter() {
         LockHolder& self = lock_holder;
         if (self.depth++ != 0) return true;
         mark(self, 1);
-        std::atomic_thread_fence(std::memory_order_seq_cst);  // for there is no lock's
+        std::atomic_thread_fence(std::memory_order_seq_cst);  // no lock's atomic follows
         if (!stops()) return true;
         leave();
         return false;
     }
-    // The same in few instructions, by a thread whose mark this is: also false where it is inside already, or has closed the gate itself.
-    bool enter_by(LockMark& own) {
+    // The fast path of try_enter(), for the owner of the mark. Also false if the thread is inside already or closed the gate.
+    bool try_enter_with(LockMark& own) {
         if (NUMALLOC_UNLIKELY(lock_holder.depth != 0)) return false;
         lock_holder.depth = 1;
         own.inside.exchange(1, std::memory_order_seq_cst);
         if (NUMALLOC_LIKELY(!is_closed())) return true;
-        leave_by(own);
+        leave_with(own);
         return false;
     }
-    void leave_by(LockMark& own) {
+    void leave_with(LockMark& own) {
         own.inside.store(0, std::memory_order_release);
         lock_holder.depth = 0;
     }
@@ -96,7 +98,7 @@ public:
     // The lock that the calling thread has just taken must be given back: it came too late.
     bool is_closed() const { return owner_.load(std::memory_order_seq_cst) != nullptr; }
     bool stops() const { return owner_.load(std::memory_order_seq_cst) != nullptr && stops_caller(); }
-    // The calling thread's mark from now on; nullptr: it shares one.
+    // Sets the calling thread's mark; nullptr: the shared one.
     void change_mark(LockMark* mark);
     // Sleeps until the gate opens.
     void wait();
@@ -130,9 +132,9 @@ private:
     int process_ = 0;                      // the owner's
     int nested_ = 0;                       // forks by the owner's own handlers
 
-    // Written as threads begin and end; what stands above is read by every lock, and lies in another line.
+    // Written when threads start and end, so on another cache line than the members above, which every lock reads.
     alignas(64) LockMark shared_;
-    std::atomic<std::uint32_t> changed_marks_{0};  // by threads that were inside
+    std::atomic<std::uint32_t> mark_changes_{0};  // by threads that were inside
 };
 
 extern constinit ForkGate fork_gate;
@@ -140,11 +142,11 @@ extern constinit ForkGate fork_gate;
 // From now on the calling thread has the mark as its own, or shares one again.
 inline void use_lock_mark(LockMark* mark) { fork_gate.change_mark(mark); }
 
-// For calls that must not wait: see above. Where it says yes the caller may take any lock while it lives.
+// Enters the gate for calls that must not wait. While an Inside exists and is true the thread may take any lock.
 class [[nodiscard]] Inside {
 public:
-    // Nor in a call of libc's: libc_call.h.
-    Inside() : in_(lock_holder.libc_calls == 0 && fork_gate.try_to_enter()) {}
+    // Refuses also within a LibcCall (libc_call.h).
+    Inside() : in_(lock_holder.libc_calls == 0 && fork_gate.try_enter()) {}
     ~Inside() {
         if (in_) fork_gate.leave();
     }

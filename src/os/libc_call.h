@@ -1,11 +1,11 @@
-// A call of libc's function for what takes pages away or moves them: munmap, madvise, mremap, mmap over what is there.
+// Calls of libc's munmap, madvise, mremap and mmap for everything that removes or moves pages.
 //
-// Who keeps memory registered (RDMA, GPUs, rings of io_uring) has to hear of it, or an old registration goes on sending what the
-// pages held before. UCX, Open MPI and libfabric listen by functions in the place of libc's, preloaded or written over their code;
-// a raw system call they do not hear.
+// Libraries that keep memory registered with a device (UCX, Open MPI, libfabric, users of io_uring's fixed buffers) must learn of
+// each such call, or an old registration keeps sending the old pages. They interpose libc's functions or patch their code; a raw
+// system call would bypass them.
 //
-// Such a function may allocate and free, of which the caller may be in the middle, with locks held: while it runs malloc does
-// without the heap, and frees wait (heap/space/side.h).
+// Such a function may call malloc and free, possibly while the calling thread holds the heap's locks or is changing its lists.
+// While a LibcCall exists the thread therefore has no heap: malloc uses the side heap (heap/space/side.h) and frees are deferred.
 #pragma once
 
 #include <cerrno>
@@ -16,11 +16,12 @@ namespace numalloc::os {
 
 inline bool in_libc_call() { return lock_holder.libc_calls != 0; }
 
-// What the floor of the threads does around the outermost call, that no fast path finds its lists. Said before the first thread has any.
+// Called at the begin and end of a thread's outermost LibcCall: hides the thread's lists from the fast paths. Set before the first
+// thread has a heap.
 using AtLibcCall = void (*)(bool begins);
 extern AtLibcCall at_libc_call;
 
-// errno is as it was when the object goes.
+// Restores errno at the end of its scope.
 class [[nodiscard]] LibcCall {
 public:
     LibcCall() : errno_(errno) {

@@ -45,7 +45,7 @@ protected:
     void acquire() {
         const bool outermost = fork_gate.enter();
         if (NUMALLOC_UNLIKELY(!try_acquire())) acquire_contended();
-        // Who is inside already is waited for.
+        // A thread that was inside already passes: the fork waits for it.
         if (NUMALLOC_UNLIKELY(outermost) && fork_gate.stops()) acquire_after_fork();
     }
     bool acquire_if_free() {

@@ -18,7 +18,7 @@ struct Key {
     std::uint64_t word[2];
 };
 
-// libc guards stacks and its pointers by these bytes.
+// libc derives its stack and pointer guards from these bytes.
 Key random_bytes() {
     const int kept = errno;
     const auto* const where = reinterpret_cast<const void*>(getauxval(AT_RANDOM));

@@ -1,18 +1,18 @@
-// Numbers by which a process draws what nobody shall guess. Thread-safe; errno is kept.
+// Random seeds of the process. Thread-safe; errno is kept.
 #pragma once
 
 #include <cstdint>
 
 namespace numalloc::os {
 
-// What a number is for: none tells anything of another, nor of what libc draws from the same bytes.
+// Each use has its own seed: none reveals another, nor the values that libc derives from the same bytes.
 enum class SeedFor : std::uint64_t { layout = 1, profile, freed_key, hardened_key, hardened_factor, guarded };
 
-// From the 16 bytes that the kernel gives each program as it begins, by a keyed one-way function: who learns the number learns
-// neither the bytes nor where they are.
+// SipHash of `what`, keyed by the 16 random bytes that the kernel passes to each program (AT_RANDOM). Reveals neither the bytes
+// nor their address, which is the stack's.
 std::uint64_t secret_seed(SeedFor what);
 
-// The same, but always one number where the system was told not to lay processes out at random (setarch -R, debuggers).
+// The same, but a constant if address space randomisation is off for this process (setarch -R, debuggers).
 std::uint64_t layout_seed(SeedFor what);
 
 }  // namespace numalloc::os

@@ -149,7 +149,7 @@ TEST(ForkGate, WhoMustNotWaitIsTurnedAway) {
     }).join();
 }
 
-// Of the two that come to pass, the fork waits for all that is done inside, and what is inside is not turned away any more.
+// A fork waits for a thread that is inside, which may enter again and take locks.
 TEST(ForkGate, WaitsForWhoIsInside) {
     Lock<LockRank::pages> lock;
     LockMark mark;
@@ -179,7 +179,7 @@ TEST(ForkGate, WaitsForWhoIsInside) {
     }
 }
 
-// A thread gets its heap, and with it its mark, while it is inside.
+// A thread that gets its heap inside changes from the shared mark to its own.
 TEST(ForkGate, WaitsForWhoChangesItsMarkInside) {
     LockMark marks[2];
     std::atomic<bool> in{false}, done{false};
@@ -200,10 +200,10 @@ TEST(ForkGate, WaitsForWhoChangesItsMarkInside) {
     fork_gate.close();
     std::uint32_t changed;
     do {
-        changed = fork_gate.changed_marks();
+        changed = fork_gate.mark_changes();
         fork_gate.wait_for_sharers();
         for (const LockMark& mark : marks) fork_gate.wait_for(mark);
-    } while (changed != fork_gate.changed_marks());
+    } while (changed != fork_gate.mark_changes());
     EXPECT_TRUE(done);
     for (const LockMark& mark : marks) EXPECT_EQ(mark.inside.load(), 0U);
     fork_gate.open();

@@ -1,4 +1,4 @@
-// What is drawn at random depends on the kernel's bytes and on nothing else: not on where they are, which is the stack's place.
+// Seeds depend on the kernel's random bytes only, not on their address, which would reveal the stack's.
 #include "os/seeds.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ void put(unsigned at, unsigned char first) {
     bytes = places + at;
 }
 
-// The reference's vectors for a key of 0, 1, 2, ... 15 and eight bytes.
+// SipHash-2-4's published vector for key 0, 1, ... 15 and message 0, 1, ... 7.
 TEST(Seeds, AreTheReferencesHash) {
     put(0, 0);
     EXPECT_EQ(secret_seed(SeedFor{0x0706050403020100U}), 0x93F5F5799A932462U);

@@ -1,4 +1,4 @@
-// The side heap: what malloc promises, each chunk unmapped with its last object, and many threads at once.
+// The side heap: malloc's promises, unmapping of chunks, many threads.
 #include "heap/space/side.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 char* take(Bytes n, Bytes alignment = 1) { return static_cast<char*>(side::allocate(n, alignment)); }
 
-// A chunk that another test left open is not this one's.
+// Each test starts without an open chunk.
 class SideHeap : public testing::Test {
 protected:
     void SetUp() override { side::close_chunk(); }
@@ -91,7 +91,7 @@ TEST_F(SideHeap, WhatCannotBeIsRefused) {
     EXPECT_EQ(take(1, Bytes{1} << 60), nullptr);
 }
 
-// Each entry has a chunk: then there is no memory, and as much as before once they are freed.
+// With all table entries in use allocation fails, and it works again after the frees.
 TEST_F(SideHeap, TooManyChunksAreRefused) {
     std::vector<char*> objects;
     for (int i = 0; i < 5000; ++i) {
@@ -108,7 +108,7 @@ TEST_F(SideHeap, TooManyChunksAreRefused) {
     side::free(p, "free");
 }
 
-// Objects change hands, chunks are closed at any moment.
+// Threads free each other's objects while chunks are closed at random.
 TEST_F(SideHeap, ManyThreads) {
     constexpr unsigned slots = 64;
     static std::atomic<char*> shared[slots];

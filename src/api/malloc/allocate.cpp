@@ -8,7 +8,7 @@
 #include "base/atomic.h"
 #include "heap/process/bound_heap.h"
 #include "heap/space/side.h"
-#include "heap/thread/later.h"
+#include "heap/thread/deferred.h"
 #include "heap/thread/waiting.h"
 #include "options/options.h"
 #include "os/libc_call.h"
@@ -31,25 +31,25 @@ void* take_big(const ThreadHeap* h, NodeId node, Bytes n, Bytes alignment) {
 }
 void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return take_big(h, node_of(h), n, alignment); }
 
-// For a caller that is not inside. false: it waits for the fork after all, for there is no memory beside the heap. In a function that
-// took the place of libc's it would wait for itself: it gets none.
-bool is_served_beside(void*& p, Bytes n, Bytes alignment) {
+// For callers that Inside refused. false: the side heap has no memory, and the caller waits for the end of the fork. Within a
+// LibcCall the caller would wait for itself: true, with p == nullptr.
+bool take_from_side(void*& p, Bytes n, Bytes alignment) {
     p = side::allocate(n, alignment);
     return p != nullptr || os::in_libc_call();
 }
-bool is_freed_beside(ThreadHeap* h, void* p, Freed why, const char* call) { return free_later(h, p, why, call) || os::in_libc_call(); }
+bool free_without_heap(ThreadHeap* h, void* p, Freed why, const char* call) { return defer_free(h, p, why, call) || os::in_libc_call(); }
 
-// For a caller that is inside. A thread that has a heap is not asked where it runs; one that only frees needs one for its remote
-// frees.
+// The thread's heap, created if needed: a thread that only frees needs one for its remote frees. Does not move a heap to another
+// node. The caller is inside.
 ThreadHeap* any_heap() { return attached_heap != &no_heap ? own_heap() : thread_heap_slow(); }
 
 }  // namespace
 
 namespace {
 
-// By a caller that is inside.
+// The caller is inside.
 NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) {
-    if (frees_wait()) free_what_waits(h);
+    if (any_deferred()) run_deferred(h);
     if (n > largest_small) return {take_big(h, n, 1)};
     const ClassId c = class_for(n);
     if (h == &no_heap) return allocate_without_heap(node_of(h), c, guarded);
@@ -58,13 +58,12 @@ NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) 
     return refill(h, c, guarded);
 }
 
-// All that is not in the usual order: the thread has no heap yet or may have to change it, a fork is under way, or a signal has
-// interrupted the heap's work.
-__attribute__((noinline)) Allocation allocate_slowest(Bytes n, Bytes guarded, Bytes alignment) {
+// The thread has no heap yet or may have to move it, a fork is in progress, or a signal handler interrupted the heap.
+__attribute__((noinline)) Allocation allocate_general(Bytes n, Bytes guarded, Bytes alignment) {
     if (!awake()) return {};
     const os::Inside inside;
     void* p;
-    if (!inside && is_served_beside(p, n, alignment)) return {p, true};
+    if (!inside && take_from_side(p, n, alignment)) return {p, true};
     return allocate_with(thread_heap_slow(), n, guarded);
 }
 
@@ -73,11 +72,11 @@ __attribute__((noinline)) Allocation allocate_slowest(Bytes n, Bytes guarded, By
 Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment) {
     if (n > largest_request) return {};
     ThreadHeap* const h = this_thread_heap;
-    // Who has a heap at hand is in no call of libc's.
-    if (NUMALLOC_UNLIKELY(h == &no_heap || placement::follows_cpu() || !os::fork_gate.enter_by(h->lock_mark)))
-        return allocate_slowest(n, guarded, alignment);
+    // Within a LibcCall h is no_heap.
+    if (NUMALLOC_UNLIKELY(h == &no_heap || placement::follows_cpu() || !os::fork_gate.try_enter_with(h->lock_mark)))
+        return allocate_general(n, guarded, alignment);
     const Allocation object = allocate_with(h, n, guarded);
-    os::fork_gate.leave_by(h->lock_mark);
+    os::fork_gate.leave_with(h->lock_mark);
     return object;
 }
 
@@ -115,7 +114,7 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     if (!awake()) return nullptr;
     const os::Inside inside;
     void* p;
-    if (!inside && is_served_beside(p, n, alignment)) return p;
+    if (!inside && take_from_side(p, n, alignment)) return p;
     return take_big(thread_heap_slow(), n, alignment);
 }
 
@@ -123,7 +122,7 @@ Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     if (n > largest_request || alignment > largest_request || !awake()) return {};
     const os::Inside inside;
     void* p;
-    if (!inside && is_served_beside(p, n, alignment)) return {p, true};
+    if (!inside && take_from_side(p, n, alignment)) return {p, true};
     ThreadHeap* const h = any_heap();
     // See size_class.h: the class of the rounded size is aligned by itself.
     n = max_of<Bytes>(n, 1);
@@ -140,13 +139,13 @@ Allocation allocate_in(BoundHeap* heap, Bytes n, Bytes alignment) {
 
 namespace {
 
-// What push() did not free, of an object that was located.
+// Frees a located object that push() did not.
 void free_found(Location at, void* p, Freed why, const char* call) {
     const os::Inside inside;
-    if (!inside && is_freed_beside(this_thread_heap, p, why, call)) return;
+    if (!inside && free_without_heap(this_thread_heap, p, why, call)) return;
     ThreadHeap* const h = any_heap();
     free_located(h, at, p, why, call);
-    if (frees_wait()) free_what_waits(h);
+    if (any_deferred()) run_deferred(h);
 }
 
 // An object in use, so the library is awake. `take(bytes)` finds a new place, in the heap `there` or anywhere for no_node.
@@ -214,17 +213,17 @@ void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {
 
 namespace {
 
-// As allocate_slowest().
-__attribute__((noinline)) void free_slowest(void* p, Freed why, const char* call) {
+// The same cases as allocate_general().
+__attribute__((noinline)) void free_general(void* p, Freed why, const char* call) {
     if (!awake()) {
         if (const auto next = NUMALLOC_ASIDE(free)) return next(p);
         return free_slow(&no_heap, p, why, call);
     }
     const os::Inside inside;
-    if (!inside && is_freed_beside(this_thread_heap, p, why, call)) return;
+    if (!inside && free_without_heap(this_thread_heap, p, why, call)) return;
     ThreadHeap* const h = any_heap();
     free_slow(h, p, why, call);
-    if (frees_wait()) free_what_waits(h);
+    if (any_deferred()) run_deferred(h);
 }
 
 }  // namespace
@@ -233,9 +232,9 @@ void free_slow_path(void* p, Freed why, const char* call) {
     if (p == nullptr) return;
     ThreadHeap* const h = this_thread_heap;
     if (NUMALLOC_UNLIKELY(h->profile != nullptr) && push_counted(h, p)) return;
-    if (NUMALLOC_UNLIKELY(h == &no_heap || !os::fork_gate.enter_by(h->lock_mark))) return free_slowest(p, why, call);
+    if (NUMALLOC_UNLIKELY(h == &no_heap || !os::fork_gate.try_enter_with(h->lock_mark))) return free_general(p, why, call);
     free_slow(h, p, why, call);
-    os::fork_gate.leave_by(h->lock_mark);
+    os::fork_gate.leave_with(h->lock_mark);
 }
 
 }  // namespace numalloc::api

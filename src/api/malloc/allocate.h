@@ -11,7 +11,7 @@ constexpr Bytes largest_request = static_cast<Bytes>(PTRDIFF_MAX);
 
 // All that the fast path is not: first call of a thread, empty list, large sizes, a fork under way. 0 bytes are 1.
 // errno is left alone. `guarded`: how long it is where it is guarded.
-// `alignment`: what the class of n bytes has by itself, which is not said by the heap elsewhere.
+// `alignment`: that of n's size class, for when the object comes from the side heap.
 Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment);
 inline Allocation allocate_slow(Bytes n) { return allocate_slow(n, n, 1); }
 

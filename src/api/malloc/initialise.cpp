@@ -9,7 +9,7 @@
 #include "api/interpose/fork_handlers.h"
 #include "api/malloc/replaced.h"
 #include "heap/thread/fork.h"
-#include "heap/thread/later.h"
+#include "heap/thread/deferred.h"
 #include "heap/thread/rehome.h"
 #include "heap/thread/waiting.h"
 #include "options/print.h"
@@ -136,7 +136,7 @@ void fork_prepare() {
 void fork_parent() {
     placement::fork_parent();
     heap_fork_parent();
-    if (frees_wait()) free_what_waits(own_heap());
+    if (any_deferred()) run_deferred(own_heap());
 }
 void fork_child() {
     heap_fork_child();
@@ -146,7 +146,7 @@ void fork_child() {
 
 void wake() { (void)initialise(); }
 bool awake_slow() {
-    // In the middle of its start it may be.
+    // The library may be in the middle of its start.
     return os::in_libc_call() ? !stepped_aside() : initialise();
 }
 

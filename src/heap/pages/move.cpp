@@ -77,8 +77,8 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     const auto mostly_resident = [&](BagIndex b) { return os::resident_bytes(region_.address(b), bytes) > bytes / policy::used_part; };
     const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::used_part &&
                         mostly_resident(to) && mostly_resident(from);
-    // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves. Who listens to what becomes of
-    // pages (os/libc_call.h) hears by this of those that a move replaces.
+    // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves. The discard also tells libraries
+    // with registered memory about the pages that the move replaces (os/libc_call.h).
     const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), bytes);
     os::Replaced last = os::Replaced::refused;
     const Bytes done = movable ? move_pieces(from, to, bytes, last) : 0;

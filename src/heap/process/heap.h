@@ -98,7 +98,7 @@ public:
     static void bring_back(PageHeap& pages, BagIndex first, std::uint32_t bags);
     // Moves all big objects that a thread allocated: the bytes of those that are on the node then.
     Bytes move_blocks_of(std::int32_t thread, NodeId to);
-    // Where the pages of an object are meant to be: its owner's node, or where it was moved. no_node: where it was first touched.
+    // Where the pages of an object are meant to be: its owner's node, or where it was moved. no_node for the side heap.
     NodeId node_of(Location at) const;
     // Whether any block is elsewhere than its address says.
     bool any_moved() const { return moved_.load(std::memory_order_relaxed) != 0; }

@@ -36,7 +36,7 @@ static_assert(sizeof(Location) == 16);
 // Of a bag of class 0 that is mapped.
 Location locate_without_class(NodeHeap* owner, BagIndex bag, const void* p);
 
-// What is in no mapped bag: `other`, unless it is guarded or of the side heap.
+// For a pointer outside of all mapped bags: `other`, unless it is in the guarded region or the side heap.
 Location locate_outside(const void* p, Location other);
 
 // Any pointer. Reads without a lock: exact for what no other thread frees.
@@ -87,7 +87,7 @@ inline void renew_tail(Location at) {
 inline Bytes size_of(Location at) { return bytes_of(at) - (has_tail(at) ? tail_bytes : 0); }
 inline Bytes usable_size(const void* p, const char* call) { return size_of(locate_object(p, call)); }
 
-// An object stays where it is while at least half of it is used; a guarded one and the side heap's never do.
+// An object stays where it is while at least half of it is used. Guarded objects and those of the side heap always move.
 inline bool fits(Location at, Bytes n) {
     if (at.found == Found::guarded || at.found == Found::side) return false;
     const Bytes bytes = size_of(at);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Bytes chunk_bytes = MiB;
 constexpr Bytes largest_in_chunk = chunk_bytes / 4;
-constexpr Bytes largest = Bytes{1} << 35;  // locate.h keeps the granules in 32 bits
+constexpr Bytes largest = Bytes{1} << 35;  // a Location keeps the granules in 32 bits
 constexpr unsigned most_chunks = 1024;
 constexpr unsigned no_chunk = most_chunks;
 
@@ -23,14 +23,14 @@ constexpr unsigned used_shift = 32;
 struct Chunk {
     std::atomic<std::uint64_t> state{0};
     std::atomic<Address> begin{0};
-    std::atomic<Bytes> bytes{0};  // set last and cleared first: who sees it sees `begin`
+    std::atomic<Bytes> bytes{0};  // stored after `begin` and cleared before it, so a reader of `bytes` sees the right `begin`
 };
 
 constinit Chunk chunks[most_chunks];
-constinit std::atomic<unsigned> ever_used{0};  // entries behind these never had a chunk
+constinit std::atomic<unsigned> ever_used{0};  // entries from this index on were never used
 constinit std::atomic<unsigned> current{no_chunk};
 
-// In front of its object.
+// Precedes each object.
 struct Header {
     Bytes bytes;
     std::uint32_t chunk;
@@ -63,8 +63,10 @@ void* take(unsigned i, Bytes room, Bytes n, Bytes alignment) {
     return place(i, chunk.begin.load(std::memory_order_relaxed) + used, n, alignment);
 }
 
-// An entry that is the caller's alone: closed, with one object, and some of it used, lest it is nobody's once that is freed.
+// A closed chunk with one object. `used` is not 0, so the entry stays claimed after that object is freed.
 constexpr std::uint64_t claimed = std::uint64_t{1} << used_shift | one_live;
+
+// The index of an unused entry, which becomes the caller's; no_chunk if all are used.
 unsigned claim() {
     for (unsigned i = 0; i < most_chunks; ++i) {
         std::uint64_t nothing = 0;
@@ -78,7 +80,7 @@ unsigned claim() {
 
 void give_entry(Chunk& chunk) { chunk.state.store(0, std::memory_order_release); }
 
-// Nothing in it is in use, and nothing will be.
+// The chunk is closed and has no objects.
 void unmap(Chunk& chunk) {
     const Bytes bytes = chunk.bytes.exchange(0, std::memory_order_acq_rel);
     os::unmap(reinterpret_cast<void*>(chunk.begin.load(std::memory_order_relaxed)), bytes);
@@ -89,7 +91,7 @@ void close(Chunk& chunk) {
     if (chunk.state.fetch_and(~open, std::memory_order_acq_rel) << used_shift == open << used_shift) unmap(chunk);
 }
 
-// With the object as its first.
+// Maps a closed chunk, which becomes entry `i`, and allocates its first object.
 void* map_chunk(Bytes bytes, Bytes n, Bytes alignment, unsigned& i) {
     i = claim();
     if (i == no_chunk) return nullptr;
@@ -148,7 +150,7 @@ void free(void* p, const char* call) {
     if (const char* const why = why_invalid(p)) die_of_invalid_pointer(call, p, why);
     std::uint32_t mark = mark_of(p, in_use);
     Chunk& chunk = chunks[header_of(p).chunk];
-    // Two threads may free it at once.
+    // Detects two threads that free it at the same time.
     if (!header_of(p).mark.compare_exchange_strong(mark, mark_of(p, freed), std::memory_order_acq_rel)) die_of_invalid_pointer(call, p, "was freed already");
     const std::uint64_t before = chunk.state.fetch_sub(one_live, std::memory_order_acq_rel);
     if (before << used_shift == one_live << used_shift) unmap(chunk);

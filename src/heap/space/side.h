@@ -1,15 +1,19 @@
-// Objects for calls that must not wait: while a fork is under way no lock of the heap's can be had (os/fork_gate.h), and
-// whoever calls malloc then may hold a lock of libc's or of another library's that the fork is waiting for. Lock-free; a
-// program that does not fork has none of them.
+// A small lock-free heap for calls that cannot use the main one:
 //
-//   chunk   | header | object | header | object | ...            mapped as needed, unmapped when its last object is freed
-//   state   | used, granules : 32 | open : 1 | live : 31 |         0: the entry has no chunk
+//   - while a fork is in progress (os/fork_gate.h): the caller may hold a lock of libc or of another library that fork() still takes,
+//     so malloc must not wait;
+//   - inside a function that replaces one of libc's (os/libc_call.h): the calling thread may hold the heap's own locks.
 //
-//   used > 0, from the moment that somebody claims the entry until he who unmaps it gives it back
-//   live == objects in use; new ones come only while it is open, behind the first `used` granules, which are never used twice
-//   unmapped by whoever makes it (not open, live == 0): that happens once
+// A program that never forks and has no such function allocates nothing here.
 //
-// A larger object has a chunk of its own, which is never open.
+//   chunk   | header | object | header | object | ...       mapped on demand, unmapped when its last object is freed
+//   state   | used : 32 (granules) | open : 1 | live : 31 |  0: the table entry is unused
+//
+//   live == number of allocated objects
+//   used > 0 from the claim of the entry until its chunk is unmapped; granules below `used` are never reused
+//   open: new objects may be added. The thread that makes (open == 0 && live == 0) true unmaps the chunk; that happens once.
+//
+// An object larger than a quarter of a chunk has a chunk of its own, which is never open.
 #pragma once
 
 #include "base/bits.h"
@@ -17,18 +21,19 @@
 
 namespace numalloc::side {
 
-// Fresh memory, which is zero. `alignment` is a power of two. nullptr with no memory, or with too many chunks.
+// Zeroed memory; `alignment` is a power of two. nullptr without memory, above 32 GiB, or with more than 1,024 chunks.
 void* allocate(Bytes n, Bytes alignment);
 
-// Whether `p` lies in a chunk. Exact for objects in use.
+// Whether `p` lies in a chunk. Exact for allocated objects.
 bool contains(const void* p);
-// Why `p`, which does, is no object in use; nullptr if it is one.
+// For a pointer into a chunk: why it is not an allocated object, or nullptr.
 const char* why_invalid(const void* p);
-// Of one in use.
+// Usable bytes of an allocated object.
 Bytes bytes_of(const void* p);
+// Ends the program if `p` is not an allocated object; `call` is named in the message.
 void free(void* p, const char* call);
 
-// The chunk that serves now takes no more: a fork is over.
+// Adds no more objects to the current chunk, so that it can be unmapped.
 void close_chunk();
 
 }  // namespace numalloc::side

@@ -2,7 +2,7 @@
 #include <new>
 
 #include "base/tracepoints.h"
-#include "heap/thread/later.h"
+#include "heap/thread/deferred.h"
 #include "heap/thread/lists.h"
 #include "heap/thread/rehome.h"
 #include "heap/thread/waiting.h"
@@ -65,7 +65,7 @@ void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
             h->room[c] = h->lists[c].limit - held;
         }
         store_relaxed(h->process, 0);
-        give_heap_of_ended(h);
+        release_heap(h);
     }
 }
 
@@ -132,7 +132,7 @@ void detach_thread() {
     this_thread_heap = this_thread_operators = attached_heap = &no_heap;
     os::use_lock_mark(nullptr);
     if (inside) give_back(h);
-    else give_heap_later(h);
+    else defer_detach(h);
 }
 
 void at_libc_call(bool begins) {
@@ -141,7 +141,7 @@ void at_libc_call(bool begins) {
     if (operators_have_heap) this_thread_operators = h;
 }
 
-void give_heap_of_ended(ThreadHeap* h) {
+void release_heap(ThreadHeap* h) {
     if (left_behind(h) || load_relaxed(h->process) != 0) return;
     end_visits(h);
     give_all(h, To::bags);

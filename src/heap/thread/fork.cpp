@@ -11,13 +11,13 @@ void heap_fork_prepare() {
     const std::uint32_t generation = os::fork_gate.generation();
     std::uint32_t changed;
     do {
-        changed = os::fork_gate.changed_marks();
+        changed = os::fork_gate.mark_changes();
         os::fork_gate.wait_for_sharers();
         for_each_thread_heap([=](ThreadHeap* h) {
             const bool ours = h->generation.load(std::memory_order_relaxed) == generation;
             if (ours && h != attached_heap) os::fork_gate.wait_for(h->lock_mark);
         });
-    } while (changed != os::fork_gate.changed_marks());
+    } while (changed != os::fork_gate.mark_changes());
 }
 
 void heap_fork_parent() {

@@ -74,7 +74,7 @@ struct ThreadHeap {
     std::uint32_t next_to_look_at = 1;  // the class that give_idle_class() looks at next
     std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
     BitSet<128> filled;                  // classes that may have objects here: hold_less()
-    std::int32_t process = 0;         // the kernel's numbers of the thread that has it; 0: it ended, and is noted (later.h)
+    std::int32_t process = 0;         // the kernel's numbers of its thread; 0: the thread ended and the heap is deferred work
     std::int32_t thread = 0;
     std::atomic<bool> in_use{false};
     std::uint8_t shard = 0;           // of each class's bags: class_heap.h
@@ -234,9 +234,8 @@ void detach_thread();
 // For os::at_libc_call.
 void at_libc_call(bool begins);
 
-// The same for a thread that has ended, by another one: `h` is in nobody's hands. Nothing for one that the process does not have
-// but its parent.
-void give_heap_of_ended(ThreadHeap* h);
+// The same for the heap of a thread that ended, by another thread. Does nothing in a child for a heap of its parent.
+void release_heap(ThreadHeap* h);
 
 // Hands over what the calling thread holds, but leaves it its heap.
 void flush_thread();

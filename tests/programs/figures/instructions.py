@@ -1,9 +1,8 @@
 """instructions.py LIBRARY PROGRAM [CASE...]: instructions of a malloc and a free, counted by callgrind, loop
 and PLT included. Each case runs with two numbers of rounds; the difference quotient leaves start-up
 and the first use of a size out. Bounds are the project's targets, in whole instructions as the
-peers' figures are (42.07 is 42), and are not to be softened. The library is libnumalloc-steady.so: as users'
-but for the clock, which is made up. Under callgrind housekeeping came a hundred times more often than
-natively, and more often still on a busy machine."""
+peers' figures are (42.07 is 42), and are not to be softened. The library is libnumalloc-steady.so, which
+has a deterministic clock: with the real one a busy machine does more housekeeping in the longer run."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-// A clock that depends on the program alone: a millisecond is so many looks at it.
+// A deterministic clock: it advances by a millisecond every four calls.
 #include <atomic>
 #include <cstdint>
 

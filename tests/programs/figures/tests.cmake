@@ -20,7 +20,7 @@ if(NOT NUMALLOC_CHECKS)
     numalloc_test(figures.startup programs 120 $<TARGET_FILE:startup> ${LIBRARY})
     set_tests_properties(figures.startup PROPERTIES RUN_SERIAL ON)
 
-    # The same objects, linked with a clock that is made up.
+    # The same objects, linked with a deterministic clock.
     add_library(numalloc_steady SHARED $<TARGET_OBJECTS:numalloc_shared> ${NUMALLOC_CORE_OBJECTS} figures/steady_clock.cpp)
     numalloc_exports(numalloc_steady api/symbols.def api/binding_symbols.def)
     target_link_options(numalloc_steady PRIVATE -Wl,--wrap=_ZN8numalloc2os12millisecondsEv)

@@ -1,6 +1,6 @@
-// Threads that call malloc while a fork waits for what they hold: the list of streams, a stream, a lock of a library whose handler
-// of fork comes behind ours. Each goes on without the fork, and the fork goes on after it. Nothing here depends on time: where a
-// thread waits for the fork, both wait for ever.
+// Threads that call malloc while fork() waits for a lock they hold: the list of streams, a stream, or the lock of a library whose
+// prepare handler runs after ours. malloc must not wait for the fork. The test does not depend on time: a malloc that waits
+// deadlocks with the fork.
 #define _GNU_SOURCE
 #include "fork_handlers.h"
 
@@ -26,7 +26,7 @@ enum { forks = 20, sizes = 40, many = 3000 };
 static sem_t closed, held, done;
 static int waits_in_handler;
 
-// Objects from before the fork, which come to be freed while it is under way.
+// Allocated before the fork, freed while it is in progress.
 static char* kept[sizes];
 static void* small[many];
 
@@ -56,7 +56,7 @@ static void* end_at_once(void* p) {
     return malloc(3000);
 }
 
-// All that a program may do with malloc, of every size: most of it finds no object in the thread's lists.
+// Every function of malloc's family with every size: most calls find no object in the thread's lists.
 static void use_malloc(void) {
     for (int i = 0; i < sizes; ++i) {
         const size_t n = size_of(i);
@@ -95,7 +95,7 @@ static void use_malloc(void) {
     free(result);
 }
 
-// A thread that had a heap, and ends while the fork is under way.
+// A thread with a heap that ends while the fork is in progress.
 static sem_t may_end;
 static void* end_when_told(void* unused) {
     void* p = malloc(50000);
@@ -112,7 +112,7 @@ static void end_a_thread(void) {
     CHECK(pthread_join(ending, NULL) == 0);
 }
 
-// Before the fork, and behind our handler, so the gate is closed.
+// The prepare handler runs after ours, so the gate is closed.
 static int forking;
 static void in_handler(void) {
     if (!forking) return;
@@ -136,7 +136,7 @@ static void* work_alone(void* unused) {
     return unused;
 }
 
-// fflush(NULL) has the list of streams and this stream.
+// fflush(NULL) holds the list of streams and this stream.
 static ssize_t write_to_cookie(void* unused, const char* bytes, size_t n) {
     (void)unused, (void)bytes;
     work_while_it_is_closed();
@@ -148,7 +148,7 @@ static void* flush_all(void* stream) {
     return stream;
 }
 
-// getline has a stream; fflush(NULL) has the list and waits for the stream.
+// getline holds a stream; fflush(NULL) holds the list and waits for the stream.
 static sem_t reads;
 static ssize_t read_from_cookie(void* unused, char* bytes, size_t n) {
     (void)unused;
@@ -174,7 +174,7 @@ static void* flush_behind(void* unused) {
     return unused;
 }
 
-// `still`: nobody is at work on the objects when the child is made.
+// `still`: no thread changes kept[] and small[] when the child is created.
 static void fork_once(int still) {
     forking = 1;
     const pid_t pid = fork();
@@ -229,10 +229,10 @@ int main(int argc, char** argv) {
         if (!waits_in_handler) while (sem_wait(&done) != 0) {}
         for (int k = 0; k < threads; ++k) CHECK(pthread_join(thread[k], NULL) == 0);
         if (stream != NULL) fclose(stream);
-        // What was freed meanwhile serves again.
+        // Frees of objects of either heap.
         for (int k = 0; k < sizes; ++k) free(kept[k]), kept[k] = NULL;
         for (int k = 0; k < many; ++k) free(small[k]), small[k] = NULL;
     }
-    puts("the fork waited for nobody who waited for it");
+    puts("no malloc waited for a fork");
     return 0;
 }

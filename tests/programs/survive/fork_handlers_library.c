@@ -46,7 +46,7 @@ static void in_parent(void) { handle(1); }
 static void in_child(void) { handle(2); }
 
 #if defined(BEHIND)
-// Past our function, and so before ours: called behind it as fork begins, and before it afterwards.
+// Registers with libc directly and before numalloc: these handlers run after numalloc's prepare handler and before its others.
 __attribute__((constructor)) static void begin(void) {
     int (*const libc)(void (*)(void), void (*)(void), void (*)(void), void*) =
         (int (*)(void (*)(void), void (*)(void), void (*)(void), void*))dlsym(RTLD_NEXT, "__register_atfork");

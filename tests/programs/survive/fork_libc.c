@@ -1,6 +1,6 @@
-// Forks in a program whose other threads are in functions of libc's that hold its locks and allocate: streams, the list of streams,
-// the loader, popen, threads' stacks. With `names` it is the name service, whose file changes all the time: 77 where the process may
-// have none of its own. NUMALLOC_TEST_FORKS sets the number.
+// Forks while other threads are in functions of libc that hold its locks and allocate: streams, the list of streams, the loader,
+// popen, pthread_create. With `names` also the name service, whose configuration changes all the time; exit status 77 if the process
+// cannot have a configuration of its own. NUMALLOC_TEST_FORKS sets the number of forks.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static char lines[] = "/tmp/numalloc-lines-XXXXXX";
 static char names[] = "/tmp/numalloc-names-XXXXXX";
 static const char* library;
 
-// Longer than what a thread has at hand, each line another length.
+// Lines of many lengths, so that getline grows its buffer.
 static void write_lines(void) {
     const int file = mkstemp(lines);
     CHECK(file >= 0);
@@ -126,7 +126,7 @@ static void* run_threads(void* unused) {
     return unused;
 }
 
-// The name service's file becomes one of ours. Not everywhere may a process have that.
+// Mounts a file of the test over the name service's configuration. false if that is not allowed.
 static int own_name_service(void) {
     const int file = mkstemp(names);
     CHECK(file >= 0 && write(file, "passwd: files\n", 14) == 14 && fchmod(file, 0644) == 0);

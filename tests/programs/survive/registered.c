@@ -1,7 +1,7 @@
-// Programs whose memory is registered with a device hear by libc's functions of what becomes of its pages (src/os/libc_call.h).
+// Programs with registered memory must see every call that removes or moves pages (src/os/libc_call.h).
 //
-//   calls   a filter ends the process at each call that takes pages away or moves them, unless it comes from libc's code
-//   hooks   functions in the place of libc's, of a library that is preloaded, allocate and free in the middle of ours
+//   calls   a seccomp filter kills the process at such a system call outside of libc's code
+//   hooks   a preloaded library replaces libc's functions, and allocates and frees in each of them
 #define _GNU_SOURCE
 #include "registered.h"
 
@@ -32,7 +32,7 @@
     } while (0)
 
 enum { blocks = 300, threads = 3 };
-// Fewer where each call takes long.
+// Fewer with hooks, which are slow.
 static int rounds = 30;
 
 static unsigned draw(unsigned* seed) { return (*seed = *seed * 1103515245U + 12345U) >> 8; }
@@ -51,8 +51,7 @@ static void check(const char* p, size_t n, char with) {
     CHECK(p[n - 1] == with);
 }
 
-// Fills and empties the heap: big blocks go and come back, grow where they are and elsewhere, are cleared; small ones leave whole bags
-// and huge pages of which others have a part.
+// Allocates, grows, clears and frees blocks of all sizes, so that the heap removes pages, moves them and breaks huge pages up.
 static void* work(void* number) {
     static __thread struct { char* p; size_t n; char with; } block[blocks];
     unsigned seed = (unsigned)(uintptr_t)number;
@@ -88,7 +87,7 @@ static void* work(void* number) {
     return number;
 }
 
-// What calloc gives is zero, whatever became of the pages in between.
+// calloc returns zeros from fresh, reused and purged pages.
 static void clear_again(void) {
     for (int i = 0; i < 20; ++i) {
         const size_t n = (size_t)(i % 5 + 1) << 22;
@@ -141,7 +140,7 @@ static int filter_calls(void) {
         LOW(3), IF_BITS(MREMAP_MAYMOVE, 6, 12),
         LOW(2), IF_EQUAL(MADV_DONTNEED, 4, 0), IF_EQUAL(MADV_FREE, 3, 0), IF_EQUAL(MADV_REMOVE, 2, 8),
         LOW(3), IF_BITS(MAP_FIXED, 0, 6),
-        // From libc's code, which lies below one multiple of 4 GiB.
+        // libc's code does not cross a multiple of 4 GiB.
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4),
         IF_EQUAL((uint32_t)(code_begin >> 32), 0, 3),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer)),
@@ -158,7 +157,7 @@ int main(int argc, char** argv) {
     const char* const how = argc > 1 ? argv[1] : "";
     if (strcmp(how, "calls") == 0) {
         CHECK(dl_iterate_phdr(find_code, (void*)dlsym(RTLD_NEXT, "munmap")) == 1);
-        // Elsewhere in the next process.
+        // The next process has it at another address.
         if (code_begin >> 32 != (code_end - 1) >> 32) execv("/proc/self/exe", argv);
         if (!filter_calls()) {
             puts("no filters here");
@@ -174,6 +173,6 @@ int main(int argc, char** argv) {
         fprintf(stderr, "registered calls|hooks\n");
         return 2;
     }
-    puts("every page was heard of");
+    puts("every call went through libc");
     return 0;
 }

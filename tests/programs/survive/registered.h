@@ -1,5 +1,5 @@
-// What registered.c asks of registered_listener.c.
+// Interface of registered_listener.c.
 #pragma once
 
-// Calls that came to the library so far.
+// Number of intercepted calls.
 unsigned long heard(void);

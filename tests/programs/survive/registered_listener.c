@@ -1,5 +1,4 @@
-// Functions in the place of libc's, as of a library that keeps memory registered: each allocates, frees what it allocated before, and
-// leaves errno changed.
+// Replaces libc's functions as a library with registered memory does. Each call allocates, frees earlier blocks, and changes errno.
 #define _GNU_SOURCE
 #include "registered.h"
 
@@ -33,7 +32,7 @@ static void use_malloc(unsigned long number) {
     }
 }
 
-// What it frees may have pages that go, of which it hears as well.
+// A free may call back into these functions.
 static __thread int depth;
 
 static void note(void) {

@@ -15,7 +15,7 @@ function(survive_expect name seconds text source)
         ${EXPECT} ${text} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_${name}> ${ARGN})
 endfunction()
 
-# survive_run(NAME SECONDS TEXT COMMAND...): and of a program that is built elsewhere.
+# survive_run(NAME SECONDS TEXT COMMAND...): the same for a program that is built by hand.
 function(survive_run name seconds text)
     numalloc_test(survive.${name} survive ${seconds} ${EXPECT} ${text} ${PRELOAD} ${LIBRARY} ${ARGN})
 endfunction()
@@ -54,7 +54,7 @@ foreach(mode alone waiting)
             ${EXPECT} "all handlers ran" env LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_handlers> ${mode})
     endforeach()
 endforeach()
-# And by one whose handlers come behind ours.
+# The same with handlers that libc calls after our prepare handler.
 add_library(survive_fork_behind_library SHARED survive/fork_handlers_library.c)
 target_compile_definitions(survive_fork_behind_library PRIVATE BEHIND)
 add_executable(survive_fork_behind survive/fork_handlers.c)
@@ -69,7 +69,7 @@ foreach(mode alone waiting)
         ${EXPECT} "all handlers ran" env LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_behind> ${mode})
 endforeach()
 foreach(held lock list stream)
-    numalloc_test(survive.fork_beside_${held} survive 300 ${EXPECT} "the fork waited for nobody who waited for it"
+    numalloc_test(survive.fork_beside_${held} survive 300 ${EXPECT} "no malloc waited for a fork"
         env LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_beside> ${held})
 endforeach()
 add_executable(survive_fork_libc survive/fork_libc.c)
@@ -90,7 +90,7 @@ foreach(target ${handlers})
     target_compile_options(${target} PRIVATE -O2 -g -Wall -Wextra -fno-builtin)
 endforeach()
 
-# Memory that is registered with a device. The listener comes before our library and after it.
+# Programs with registered memory. The listener is loaded before our library and after it.
 add_library(survive_registered_listener SHARED survive/registered_listener.c)
 add_executable(survive_registered survive/registered.c)
 target_link_libraries(survive_registered PRIVATE survive_registered_listener Threads::Threads ${CMAKE_DL_LIBS})
@@ -98,7 +98,7 @@ foreach(target survive_registered survive_registered_listener)
     target_compile_options(${target} PRIVATE -O2 -g -Wall -Wextra -fno-builtin)
 endforeach()
 set(LISTENER $<TARGET_FILE:survive_registered_listener>)
-set(heard "every page was heard of")
+set(heard "every call went through libc")
 foreach(order ${LISTENER}:${LIBRARY} ${LIBRARY}:${LISTENER})
     string(FIND "${order}" ${LISTENER} behind)
     if(behind EQUAL 0)
@@ -109,7 +109,7 @@ foreach(order ${LISTENER}:${LIBRARY} ${LIBRARY}:${LISTENER})
     numalloc_test(survive.registered_hooks_loaded_${place} survive 300
         ${EXPECT} ${heard} env LD_PRELOAD=${order} $<TARGET_FILE:survive_registered> hooks)
 endforeach()
-# Without the listener in the program, which would make the calls.
+# Without the listener, whose own calls the filter would see.
 add_executable(survive_registered_calls survive/registered.c survive/registered_nobody.c)
 target_compile_options(survive_registered_calls PRIVATE -O2 -g -Wall -Wextra -fno-builtin)
 target_link_libraries(survive_registered_calls PRIVATE Threads::Threads ${CMAKE_DL_LIBS})

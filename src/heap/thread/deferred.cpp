@@ -1,0 +1,59 @@
+#include "heap/thread/deferred.h"
+
+#include "heap/space/side.h"
+
+namespace numalloc {
+
+struct Deferred {
+    Deferred* next;
+    void* p;           // an object, or a ThreadHeap
+    const char* call;  // the function that freed the object; nullptr for a ThreadHeap
+};
+
+constinit std::atomic<Deferred*> deferred{nullptr};
+
+namespace {
+
+bool record(void* p, const char* call) {
+    auto* const one = static_cast<Deferred*>(side::allocate(sizeof(Deferred), granule));
+    if (one == nullptr) return false;
+    Deferred* first = deferred.load(std::memory_order_relaxed);
+    do {
+        *one = {first, p, call};
+    } while (!deferred.compare_exchange_weak(first, one, std::memory_order_release, std::memory_order_relaxed));
+    return true;
+}
+
+}  // namespace
+
+bool defer_free(ThreadHeap* h, void* p, Freed why, const char* call) {
+    const Location at = locate(p);
+    if (at.found == Found::side) {
+        side::free(p, call);
+        return true;
+    }
+    if (!record(p, call)) return false;
+    // push() decremented the room of a full list, or of class 0.
+    if (why == Freed::full) h->room[0] = 0;
+    if (why == Freed::full && at.owner == h->home) h->room[at.class_id.value] = 0;
+    return true;
+}
+
+void defer_detach(ThreadHeap* h) {
+    const std::int32_t process = h->process;
+    // Hides the heap from find_heaps_of_the_dead().
+    store_relaxed(h->process, 0);
+    if (!record(h, nullptr)) store_relaxed(h->process, process);
+}
+
+void run_deferred(ThreadHeap* h) {
+    for (Deferred* one = deferred.exchange(nullptr, std::memory_order_acquire); one != nullptr;) {
+        const Deferred work = *one;
+        side::free(one, "free");
+        one = work.next;
+        if (work.call != nullptr) free_slow(h, work.p, Freed::elsewhere, work.call);
+        else release_heap(static_cast<ThreadHeap*>(work.p));
+    }
+}
+
+}  // namespace numalloc

@@ -1,0 +1,26 @@
+// Work that could not be done because the heap's locks were out of reach (heap/space/side.h): frees, and heaps of threads that
+// ended. The next slow path of any thread does it.
+#pragma once
+
+#include <atomic>
+
+#include "heap/thread/thread_heap.h"
+
+namespace numalloc {
+
+struct Deferred;
+extern std::atomic<Deferred*> deferred;
+
+inline bool any_deferred() { return NUMALLOC_UNLIKELY(deferred.load(std::memory_order_relaxed) != nullptr); }
+
+// Like free_slow(), without a lock. false: no memory to record it, and nothing has changed.
+bool defer_free(ThreadHeap* h, void* p, Freed why, const char* call);
+
+// Records the heap of the calling thread, which has detached from it. Without memory for the record the heap stays in use until
+// find_heaps_of_the_dead() meets it.
+void defer_detach(ThreadHeap* h);
+
+// Does all recorded work. The caller is inside the fork gate and not in the middle of changing `h`, its own heap or no_heap.
+void run_deferred(ThreadHeap* h);
+
+}  // namespace numalloc
