@@ -70,8 +70,9 @@ public:
     bool try_enter() {
         LockHolder& self = lock_holder;
         if (self.depth++ != 0) return true;
-        mark(self, 1);
-        std::atomic_thread_fence(std::memory_order_seq_cst);  // no lock's atomic follows
+        // Not mark(): no lock's atomic follows that would be the barrier.
+        if (self.mark != nullptr) self.mark->inside.exchange(1, std::memory_order_seq_cst);
+        else shared_.inside.fetch_add(1, std::memory_order_seq_cst);
         if (!stops()) return true;
         leave();
         return false;

@@ -23,7 +23,8 @@ NUMALLOC_EXPORT size_t numalloc_resize_in_place(void* p, size_t size) noexcept {
     const Location at = locate_object(p, "numalloc_resize_in_place");
     // Nowhere else: no_node is no heap's. The heap profile wants a free and a malloc for each resizing.
     const bool may_change = (at.found == Found::big || at.found == Found::bound) && !profile::on();
-    if (may_change) process_heap.resize(at, size, true, no_node);
+    if (may_change)
+        if (const os::Inside inside; inside) process_heap.resize(at, size, true, no_node);
     return size_of(at);
 }
 

@@ -157,8 +157,11 @@ void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_
         return p;
     }
     if (n > largest_request) return nullptr;
-    if (const os::Inside inside; inside && at.found != Found::small) {
-        void* const q = profile::on() ? profile::resize(attached_heap->profile, at, n, may_stay, there) : process_heap.resize(at, n, may_stay, there);
+    if (at.found != Found::small) {
+        const os::Inside inside;
+        void* const q = !inside         ? nullptr
+                        : profile::on() ? profile::resize(attached_heap->profile, at, n, may_stay, there)
+                                        : process_heap.resize(at, n, may_stay, there);
         if (q != nullptr) return q;
     }
     const Bytes old_bytes = size_of(at);

@@ -136,7 +136,7 @@ void fork_prepare() {
 void fork_parent() {
     placement::fork_parent();
     heap_fork_parent();
-    if (any_deferred()) run_deferred(own_heap());
+    if (const os::Inside inside; inside && any_deferred()) run_deferred(own_heap());
 }
 void fork_child() {
     heap_fork_child();

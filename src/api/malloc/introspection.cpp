@@ -112,6 +112,8 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
 NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     if (const auto next = NUMALLOC_ASIDE(malloc_trim)) return next(pad);
     if (!process_heap.started()) return 0;
+    // Not for the whole call, which may take long: a fork would wait for it.
+    if (const os::Inside inside; !inside) return 0;
     flush_thread();
     visit_all();
     send_quiet_remote_caches(0);
