@@ -87,6 +87,17 @@ void ForkGate::wait() {
     if (owner_.load(std::memory_order_seq_cst) != nullptr) call(SYS_futex, &opened_, FUTEX_WAIT_PRIVATE, before, 0, 0, 0);
 }
 
+bool ForkGate::wait_briefly() {
+    const std::uint32_t before = opened_.load(std::memory_order_seq_cst);
+    if (!is_closed()) return true;
+    LockHolder& self = lock_holder;
+    if (self.waited == before + 1) return false;
+    self.waited = before + 1;
+    const timespec longest{0, 10'000'000};
+    call(SYS_futex, &opened_, FUTEX_WAIT_PRIVATE, before, &longest, 0, 0);
+    return !is_closed();
+}
+
 void ForkGate::notice_child() {
     if (!mine()) return;
     const int process = static_cast<int>(call(SYS_getpid));

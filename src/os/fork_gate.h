@@ -16,8 +16,8 @@
 //
 // After our prepare handler fork() still takes other locks, in this order: those of prepare handlers registered before ours;
 // then, if the process has several threads, the name service's (glibc 2.33 and later), the list of streams, libc's own malloc.
-// A thread that holds one of these and waited at the gate would deadlock with the fork. malloc and free therefore never
-// wait: they enter with Inside, and where it refuses they use the side heap (heap/space/side.h).
+// A thread that holds one of these and waited at the gate would deadlock with the fork. malloc and free therefore enter with
+// Inside, which waits 10 ms at most; then they use the side heap (heap/space/side.h). Most forks take less.
 #pragma once
 
 #include <atomic>
@@ -37,6 +37,7 @@ struct LockHolder {
     std::uint32_t depth = 0;   // how many it holds or is about to take
     LockMark* mark = nullptr;  // its own; nullptr: it shares one with all that have none
     std::uint32_t libc_calls = 0;  // under way: libc_call.h
+    std::uint32_t waited = 0;      // 1 + ForkGate::opened_ during the last fork that it waited for briefly
 };
 extern NUMALLOC_THREAD_LOCAL LockHolder lock_holder;
 
@@ -103,6 +104,8 @@ public:
     void change_mark(LockMark* mark);
     // Sleeps until the gate opens.
     void wait();
+    // The same for at most 10 ms, once in each fork. Returns whether the gate has opened.
+    bool wait_briefly();
     // A lock is held by somebody: is that a thread of the parent, because we are the child, whose handler has not run?
     void notice_child();
 
@@ -143,11 +146,11 @@ extern constinit ForkGate fork_gate;
 // From now on the calling thread has the mark as its own, or shares one again.
 inline void use_lock_mark(LockMark* mark) { fork_gate.change_mark(mark); }
 
-// Enters the gate for calls that must not wait. While an Inside exists and is true the thread may take any lock.
+// Enters the gate for calls that must not wait long. While an Inside exists and is true the thread may take any lock.
 class [[nodiscard]] Inside {
 public:
     // Refuses also within a LibcCall (libc_call.h).
-    Inside() : in_(lock_holder.libc_calls == 0 && fork_gate.try_enter()) {}
+    Inside() : in_(lock_holder.libc_calls == 0 && (fork_gate.try_enter() || (fork_gate.wait_briefly() && fork_gate.try_enter()))) {}
     ~Inside() {
         if (in_) fork_gate.leave();
     }

@@ -8,6 +8,8 @@
 // While a LibcCall exists the thread therefore has no heap: malloc uses the side heap (heap/space/side.h) and frees are deferred.
 #pragma once
 
+#include <pthread.h>
+
 #include <cerrno>
 
 #include "os/fork_gate.h"
@@ -25,10 +27,13 @@ extern AtLibcCall at_libc_call;
 class [[nodiscard]] LibcCall {
 public:
     LibcCall() : errno_(errno) {
+        // malloc and free are no cancellation points, but what the function calls may be.
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
         if (lock_holder.libc_calls++ == 0 && at_libc_call != nullptr) at_libc_call(true);
     }
     ~LibcCall() {
         if (--lock_holder.libc_calls == 0 && at_libc_call != nullptr) at_libc_call(false);
+        pthread_setcancelstate(cancel_state_, nullptr);
         errno = errno_;
     }
     LibcCall(const LibcCall&) = delete;
@@ -36,6 +41,7 @@ public:
 
 private:
     int errno_;
+    int cancel_state_ = 0;
 };
 
 }  // namespace numalloc::os

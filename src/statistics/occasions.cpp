@@ -39,7 +39,9 @@ void write_asked_for() {
 
 void on_signal(int) {
     asked_for.store(true, std::memory_order_relaxed);
-    if (os::lock_holder.depth == 0) write_asked_for();
+    if (os::lock_holder.depth > 0) return;
+    // During a fork housekeeping writes them later.
+    if (const os::Inside inside; inside) write_asked_for();
 }
 
 void every_period() {

@@ -19,8 +19,8 @@ char* take(Bytes n, Bytes alignment = 1) { return static_cast<char*>(side::alloc
 // Each test starts without an open chunk.
 class SideHeap : public testing::Test {
 protected:
-    void SetUp() override { side::close_chunk(); }
-    void TearDown() override { side::close_chunk(); }
+    void SetUp() override { side::trim(); }
+    void TearDown() override { side::trim(); }
 };
 
 TEST_F(SideHeap, ObjectsAreZeroAlignedAndApart) {
@@ -51,9 +51,13 @@ TEST_F(SideHeap, AChunkGoesWithItsLastObject) {
     char* const b = take(100);
     side::free(a, "free");
     EXPECT_STREQ(side::why_invalid(a), "was freed already");
-    side::close_chunk();
+    side::trim();
     EXPECT_EQ(side::why_invalid(b), nullptr);
+    char* const c = take(100);
+    EXPECT_TRUE(c > b && c < b + 200) << "another chunk, although this one has room";
     side::free(b, "free");
+    side::free(c, "free");
+    side::trim();
     EXPECT_FALSE(side::contains(b));
     char* const large = take(MiB);
     side::free(large, "free");
@@ -65,7 +69,7 @@ TEST_F(SideHeap, AnEmptyChunkServesOnWhileItIsOpen) {
     char* const next = take(100);
     EXPECT_TRUE(side::contains(next));
     side::free(next, "free");
-    side::close_chunk();
+    side::trim();
     EXPECT_FALSE(side::contains(next));
 }
 
@@ -117,7 +121,7 @@ TEST_F(SideHeap, ManyThreads) {
         threads.emplace_back([t] {
             std::mt19937 random(t);
             for (int i = 0; i < 4000; ++i) {
-                if (random() % 50 == 0) side::close_chunk();
+                if (random() % 50 == 0) side::trim();
                 const Bytes n = random() % 100 == 0 ? 300 * 1024 : random() % 20000 + 1;
                 char* const p = take(n, Bytes{1} << random() % 13);
                 ASSERT_NE(p, nullptr);
@@ -138,7 +142,7 @@ TEST_F(SideHeap, ManyThreads) {
     for (auto& slot : shared)
         if (char* const p = slot.exchange(nullptr, std::memory_order_acquire)) left.push_back(p);
     for (char* const p : left) side::free(p, "free");
-    side::close_chunk();
+    side::trim();
     for (char* const p : left) EXPECT_FALSE(side::contains(p));
 }
 

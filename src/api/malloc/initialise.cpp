@@ -9,7 +9,6 @@
 #include "api/interpose/fork_handlers.h"
 #include "api/malloc/replaced.h"
 #include "heap/thread/fork.h"
-#include "heap/thread/deferred.h"
 #include "heap/thread/rehome.h"
 #include "heap/thread/waiting.h"
 #include "options/print.h"
@@ -136,7 +135,6 @@ void fork_prepare() {
 void fork_parent() {
     placement::fork_parent();
     heap_fork_parent();
-    if (const os::Inside inside; inside && any_deferred()) run_deferred(own_heap());
 }
 void fork_child() {
     heap_fork_child();

@@ -108,6 +108,7 @@ void resized(const void* p, Bytes asked) {
 }
 
 void* resize(ThreadProfile* thread, Location at, Bytes n, bool may_stay, NodeId there) {
+    if (at.found == Found::side) return nullptr;
     void* const p = at.owner->pages.region().address(at.bag);
     Block block;
     OsNode pages = unknown_node;

@@ -156,8 +156,11 @@ void free(void* p, const char* call) {
     if (before << used_shift == one_live << used_shift) unmap(chunk);
 }
 
-void close_chunk() {
-    if (const unsigned i = current.exchange(no_chunk, std::memory_order_acq_rel); i != no_chunk) close(chunks[i]);
+void trim() {
+    unsigned i = current.load(std::memory_order_acquire);
+    if (i == no_chunk || chunks[i].state.load(std::memory_order_relaxed) << used_shift != open << used_shift) return;
+    // Closes it also if an object was added since, which then unmaps it.
+    if (current.compare_exchange_strong(i, no_chunk, std::memory_order_acq_rel)) close(chunks[i]);
 }
 
 }  // namespace numalloc::side

@@ -1,7 +1,7 @@
 // A small lock-free heap for calls that cannot use the main one:
 //
 //   - while a fork is in progress (os/fork_gate.h): the caller may hold a lock of libc or of another library that fork() still takes,
-//     so malloc must not wait;
+//     so malloc must not wait for its end;
 //   - inside a function that replaces one of libc's (os/libc_call.h): the calling thread may hold the heap's own locks.
 //
 // A program that never forks and has no such function allocates nothing here.
@@ -33,7 +33,7 @@ Bytes bytes_of(const void* p);
 // Ends the program if `p` is not an allocated object; `call` is named in the message.
 void free(void* p, const char* call);
 
-// Adds no more objects to the current chunk, so that it can be unmapped.
-void close_chunk();
+// Unmaps the current chunk if it has no objects. Else it goes on: a long-lived object then does not hold a chunk for each fork.
+void trim();
 
 }  // namespace numalloc::side

@@ -40,6 +40,13 @@ void give_back(ThreadHeap* h) {
     h->home->pages.set_threads(h->home->slots.taken());
 }
 
+// Of a thread that ended.
+void release(ThreadHeap* h) {
+    end_visits(h);
+    give_all(h, To::bags);
+    give_back(h);
+}
+
 void sign(ThreadHeap* h) {
     h->process = os::process_id();
     h->thread = os::thread_id();
@@ -56,7 +63,7 @@ void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
         auto* const h = static_cast<ThreadHeap*>(home->slots.at(home->pages.region(), home->next_to_ask++ % made));
         if (!is_in_use(h) || load_relaxed(h->process) != process || (h->thread != self && os::thread_lives(process, h->thread))) continue;
         // It may have let go of the heap and ended since.
-        if (!is_in_use(h)) continue;
+        if (std::int32_t of = process; !is_in_use(h) || !compare_exchange(h->process, of, being_released)) continue;
         for (unsigned c = 1; c < class_count; ++c) {
             if (h->head[c] == &end_of_list) continue;
             // It may have ended anywhere: what its list holds is counted.
@@ -64,8 +71,7 @@ void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
             for (const Object* o = h->head[c]; o != nullptr; o = o->next) ++held;
             h->room[c] = h->lists[c].limit - held;
         }
-        store_relaxed(h->process, 0);
-        release_heap(h);
+        release(h);
     }
 }
 
@@ -135,17 +141,27 @@ void detach_thread() {
     else defer_detach(h);
 }
 
+namespace {
+
+NUMALLOC_THREAD_LOCAL bool is_hidden = false;
+
+bool point(ThreadHeap*& pointer, ThreadHeap* from, ThreadHeap* to) { return compare_exchange(pointer, from, to); }
+
+}  // namespace
+
 void at_libc_call(bool begins) {
-    ThreadHeap* const h = begins ? &no_heap : attached_heap;
-    this_thread_heap = h;
-    if (operators_have_heap) this_thread_operators = h;
+    ThreadHeap* const h = attached_heap;
+    if (h == &no_heap) return;
+    // By compare-exchange, because a visitor may have hidden it already: waiting.h.
+    if (begins) is_hidden = point(this_thread_heap, h, &no_heap);
+    if (!is_hidden) return;
+    if (!begins) point(this_thread_heap, &no_heap, h);
+    if (operators_have_heap) this_thread_operators = this_thread_heap;
 }
 
-void release_heap(ThreadHeap* h) {
-    if (left_behind(h) || load_relaxed(h->process) != 0) return;
-    end_visits(h);
-    give_all(h, To::bags);
-    give_back(h);
+void release_deferred_heap(ThreadHeap* h) {
+    std::int32_t process = release_deferred;
+    if (!left_behind(h) && compare_exchange(h->process, process, being_released)) release(h);
 }
 
 void rehome_current_thread(NodeId node) {

@@ -42,7 +42,7 @@ bool defer_free(ThreadHeap* h, void* p, Freed why, const char* call) {
 void defer_detach(ThreadHeap* h) {
     const std::int32_t process = h->process;
     // Hides the heap from find_heaps_of_the_dead().
-    store_relaxed(h->process, 0);
+    store_relaxed(h->process, release_deferred);
     if (!record(h, nullptr)) store_relaxed(h->process, process);
 }
 
@@ -52,7 +52,7 @@ void run_deferred(ThreadHeap* h) {
         side::free(one, "free");
         one = work.next;
         if (work.call != nullptr) free_slow(h, work.p, Freed::elsewhere, work.call);
-        else release_heap(static_cast<ThreadHeap*>(work.p));
+        else release_deferred_heap(static_cast<ThreadHeap*>(work.p));
     }
 }
 

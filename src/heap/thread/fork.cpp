@@ -22,12 +22,12 @@ void heap_fork_prepare() {
 
 void heap_fork_parent() {
     os::fork_gate.open();
-    side::close_chunk();
+    side::trim();
 }
 
 void heap_fork_child() {
     os::fork_gate.become_child();
-    side::close_chunk();
+    side::trim();
     forget_other_threads();
     os::look_again_who_waits();
     // It would copy pages of every thread's heap; most children are short.

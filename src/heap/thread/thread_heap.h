@@ -43,6 +43,9 @@ namespace numalloc {
 
 extern Object end_of_list;
 
+// Values of ThreadHeap::process after the thread's end. The thread that replaces the value by `being_released` releases the heap.
+enum ProcessMark : std::int32_t { being_released = 0, release_deferred = -1 };
+
 struct ThreadHeap {
     constexpr ThreadHeap() : head() {
         for (Object*& list : head) list = &end_of_list;
@@ -74,7 +77,7 @@ struct ThreadHeap {
     std::uint32_t next_to_look_at = 1;  // the class that give_idle_class() looks at next
     std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
     BitSet<128> filled;                  // classes that may have objects here: hold_less()
-    std::int32_t process = 0;         // the kernel's numbers of its thread; 0: the thread ended and the heap is deferred work
+    std::int32_t process = 0;         // the kernel's numbers of its thread, or one of ProcessMark
     std::int32_t thread = 0;
     std::atomic<bool> in_use{false};
     std::uint8_t shard = 0;           // of each class's bags: class_heap.h
@@ -234,8 +237,8 @@ void detach_thread();
 // For os::at_libc_call.
 void at_libc_call(bool begins);
 
-// The same for the heap of a thread that ended, by another thread. Does nothing in a child for a heap of its parent.
-void release_heap(ThreadHeap* h);
+// The same for a heap that defer_detach() recorded, by another thread. Does nothing in a child for a heap of its parent.
+void release_deferred_heap(ThreadHeap* h);
 
 // Hands over what the calling thread holds, but leaves it its heap.
 void flush_thread();

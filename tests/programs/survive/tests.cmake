@@ -69,14 +69,20 @@ foreach(mode alone waiting)
         ${EXPECT} "all handlers ran" env LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_behind> ${mode})
 endforeach()
 foreach(held lock list stream)
-    numalloc_test(survive.fork_beside_${held} survive 300 ${EXPECT} "no malloc waited for a fork"
+    numalloc_test(survive.fork_beside_${held} survive 300 ${EXPECT} "every fork returned"
         env LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_beside> ${held})
+endforeach()
+# realloc and free of the side heap's objects while the heap profile is on, and while objects are guarded.
+foreach(option PROFILE GUARDED)
+    numalloc_test(survive.fork_beside_${option} survive 300 ${EXPECT} "every fork returned"
+        env NUMALLOC_${option}=20 NUMALLOC_PROFILE_FILE=none LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_beside> lock)
 endforeach()
 add_executable(survive_fork_libc survive/fork_libc.c)
 target_link_libraries(survive_fork_libc PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 list(APPEND handlers survive_fork_libc)
-survive_run(fork_libc 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_fork_handlers_library>)
-survive_run(fork_names 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_fork_handlers_library> names)
+# The library that is opened and closed has no handlers of fork: libc may call those while it unloads them.
+survive_run(fork_libc 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_plugin>)
+survive_run(fork_names 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_plugin> names)
 if(TARGET numalloc_static)
     add_executable(survive_fork_handlers_static survive/fork_handlers.c survive/fork_handlers_library.c)
     set_target_properties(survive_fork_handlers_static PROPERTIES LINKER_LANGUAGE C)
