@@ -45,7 +45,7 @@ void ForkGate::close() {
     }
     for (LockHolder* nobody = nullptr; !owner_.compare_exchange_strong(nobody, &lock_holder, std::memory_order_seq_cst); nobody = nullptr) wait();
     process_ = static_cast<int>(call(SYS_getpid));
-    wait_for_sharers();
+    if (waits()) wait_for_sharers();
 }
 
 void ForkGate::wait_for_sharers() { wait_until(shared_.inside, own_part()); }

@@ -47,6 +47,9 @@ public:
     void close();
     // Where threads have marks of their own, then repeat until mark_changes() stays the same: wait for the sharers and for
     // each mark. A thread may move from one mark to another in between.
+    // Not by a signal handler that interrupted the heap: a thread inside may wait for a lock that the interrupted code holds. The
+    // child of such a fork may call async-signal-safe functions only, so the state of its heap does not matter.
+    static bool waits() { return lock_holder.depth == 0; }
     void wait_for_sharers();
     void wait_for(const LockMark& mark);
     std::uint32_t mark_changes() const { return mark_changes_.load(std::memory_order_seq_cst); }

@@ -179,6 +179,23 @@ TEST(ForkGate, WaitsForWhoIsInside) {
     }
 }
 
+// A signal handler that forks: another thread waits, inside, for a lock that the interrupted code holds.
+TEST(ForkGate, DoesNotWaitWhereItInterruptedTheHeap) {
+    Lock<LockRank::pages> lock;
+    std::atomic<bool> comes{false};
+    lock.lock();
+    std::thread other([&] {
+        comes = true;
+        Guard guard(lock);
+    });
+    while (!comes) std::this_thread::yield();
+    std::this_thread::sleep_for(a_while);
+    fork_gate.close();
+    fork_gate.open();
+    lock.unlock();
+    other.join();
+}
+
 // A thread that gets its heap inside changes from the shared mark to its own.
 TEST(ForkGate, WaitsForWhoChangesItsMarkInside) {
     LockMark marks[2];

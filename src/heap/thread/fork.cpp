@@ -8,6 +8,7 @@ namespace numalloc {
 // No page of the heap is written, so none is copied for it; each thread's mark is read.
 void heap_fork_prepare() {
     os::fork_gate.close();
+    if (!os::ForkGate::waits()) return;
     const std::uint32_t generation = os::fork_gate.generation();
     std::uint32_t changed;
     do {
