@@ -15,7 +15,8 @@
 // or before ours in the child, and may allocate.
 //
 // After our prepare handler fork() still takes other locks, in this order: those of prepare handlers registered before ours;
-// then, if the process has several threads, the name service's (glibc 2.33 and later), the list of streams, libc's own malloc.
+// then, if the process has several threads, the name service's (glibc 2.33 and later), popen's list (glibc's sources of 2025),
+// the list of streams, libc's own malloc.
 // A thread that holds one of these and waited at the gate would deadlock with the fork. malloc and free therefore enter with
 // Inside, which waits 10 ms at most; then they use the side heap (heap/space/side.h). Most forks take less.
 #pragma once
