@@ -2,6 +2,7 @@
 // prepare handler runs after ours. malloc must not wait for the end of the fork. The test does not depend on time: a malloc that
 // waits until the end deadlocks with the fork.
 #define _GNU_SOURCE
+#include "c_check.h"
 #include "fork_handlers.h"
 
 #include <pthread.h>
@@ -11,15 +12,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-// By _exit: exit handlers may hang on what just failed.
-#define CHECK(condition)                                                           \
-    do {                                                                           \
-        if (!(condition)) {                                                        \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            _exit(1);                                                              \
-        }                                                                          \
-    } while (0)
 
 enum { forks = 20, sizes = 40, many = 3000 };
 

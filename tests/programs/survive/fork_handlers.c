@@ -4,6 +4,7 @@
 // waiting: a handler also waits for another thread that allocates, as libraries do that bring their threads to rest
 // before a fork; no order of ours may keep that thread from it.
 #define _GNU_SOURCE
+#include "c_check.h"
 #include "fork_handlers.h"
 
 #include <pthread.h>
@@ -13,15 +14,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-// By _exit: exit handlers may hang on what just failed.
-#define CHECK(condition)                                                           \
-    do {                                                                           \
-        if (!(condition)) {                                                        \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            _exit(1);                                                              \
-        }                                                                          \
-    } while (0)
 
 enum { forks = 40, blocks = 200 };
 

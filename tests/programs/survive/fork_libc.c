@@ -2,6 +2,8 @@
 // popen, pthread_create. With `names` also the name service, whose configuration changes all the time; exit status 77 if the process
 // cannot have a configuration of its own. NUMALLOC_TEST_FORKS sets the number of forks.
 #define _GNU_SOURCE
+#include "c_check.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,18 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// By _exit: exit handlers may hang on what just failed.
-#define CHECK(condition)                                                           \
-    do {                                                                           \
-        if (!(condition)) {                                                        \
-            dprintf(2, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            _exit(1);                                                              \
-        }                                                                          \
-    } while (0)
-
 static atomic_bool stop;
-static char lines[] = "/tmp/numalloc-lines-XXXXXX";
-static char names[] = "/tmp/numalloc-names-XXXXXX";
+static char lines[] = "numalloc-lines-XXXXXX";
+static char names[] = "numalloc-names-XXXXXX";
 static const char* library;
 
 // Lines of many lengths, so that getline grows its buffer.

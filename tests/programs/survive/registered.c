@@ -3,6 +3,7 @@
 //   calls   a seccomp filter kills the process at such a system call outside of libc's code
 //   hooks   a preloaded library replaces libc's functions, and allocates and frees in each of them
 #define _GNU_SOURCE
+#include "c_check.h"
 #include "registered.h"
 
 #include <dlfcn.h>
@@ -21,15 +22,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-// By _exit: exit handlers may hang on what just failed.
-#define CHECK(condition)                                                           \
-    do {                                                                           \
-        if (!(condition)) {                                                        \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            _exit(1);                                                              \
-        }                                                                          \
-    } while (0)
 
 enum { blocks = 300, threads = 3 };
 // Fewer with hooks, which are slow.
