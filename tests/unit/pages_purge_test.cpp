@@ -1,5 +1,7 @@
 // When free memory goes back to the system, and when it waits for the program to want it again.
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -27,6 +29,29 @@ TEST(PageHeapPurge, DelayZeroGivesBackAtOnce) {
     EXPECT_EQ(node.pages.use().dirty_bags, 0u);
     EXPECT_EQ(node.pages.use().purged_bags, 64u);
     EXPECT_EQ(node.at(run)[5], 0);
+}
+
+// What the kernel refuses to take is free and resident, before it is used again and after.
+TEST(PageHeapPurge, WhatTheKernelRefusesStaysDirty) {
+    Node node(0);
+    const std::uint32_t bags = PageHeap::whole_pages(2);
+    const BagIndex run = node.take_filled(bags), wall = node.take(1);
+    EXPECT_NE(wall, PageHeap::none);
+    // ThreadSanitizer makes libc's mlock() do nothing.
+    if (syscall(SYS_mlock, node.at(run), bags * bag_bytes) != 0) GTEST_SKIP() << "no memory can be locked here";
+    node.pages.give(run);
+    EXPECT_EQ(node.pages.use().purged_bags, 0u);
+    EXPECT_EQ(node.pages.use().dirty_bags, bags);
+    node.pages.validate();
+    EXPECT_EQ(node.take(bags), run);
+    EXPECT_EQ(node.pages.use().dirty_bags, 0u);
+    EXPECT_EQ(node.dirty(run, bags), bags);
+    syscall(SYS_munlock, node.at(run), bags * bag_bytes);
+    node.pages.give(run);
+    advance_clock(policy::refusal_lasts);
+    EXPECT_EQ(node.pages.purge(true), bags * bag_bytes);
+    EXPECT_EQ(node.pages.use().dirty_bags, 0u);
+    node.pages.validate();
 }
 
 TEST(PageHeapPurge, DelayOfASecondKeepsALittleUntilItIsOver) {

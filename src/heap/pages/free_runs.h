@@ -10,7 +10,8 @@
 //
 // Invariants:
 //   two free runs are never neighbours; the pieces of a run follow each other without a gap
-//   the queue holds the dirty pieces and no others, the oldest first;  dirty() == the sum of their lengths
+//   the queue holds the dirty pieces and no others, the oldest first
+//   dirty(), kept() == the sum of the lengths of the pieces of that kind;  dirty() + kept() <= bags()
 //
 // Not thread-safe: the page heap's lock guards it.
 #pragma once
@@ -65,6 +66,7 @@ public:
 
     std::uint64_t bags() const { return bags_; }
     std::uint32_t dirty() const { return dirty_; }
+    std::uint32_t kept() const { return kept_; }
 
     // Debug builds: all of the above, for the bags of [first, top).
     void validate(BagIndex first, BagIndex top) const;
@@ -90,6 +92,7 @@ private:
     RunTree tree_;
     BagIndex oldest_, newest_;
     std::uint32_t dirty_ = 0;
+    std::uint32_t kept_ = 0;
     std::uint32_t together_ = 0;
     std::uint64_t bags_ = 0;
 };

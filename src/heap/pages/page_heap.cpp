@@ -250,7 +250,7 @@ PageHeapUse PageHeap::use() {
     os::Guard guard(lock_);
     PageHeapUse u = use_;
     u.free_bags = free_.bags();
-    u.dirty_bags = free_.dirty();
+    u.dirty_bags = std::uint64_t{free_.dirty()} + free_.kept();
     return u;
 }
 
