@@ -20,7 +20,6 @@ enum class LockRank : std::uint8_t {
     initialise,   // once per process
     threads,      // registry of threads and their affinity
     thread_pool,  // opening nodes, one a process; attaching threads, one a node
-    visit,        // a thread's lists, while another looks after them
     remote_cache, // a thread's remote frees
     bound_heap,   // a program's own heap
     size_class,   // a shard of a node's bags of one class, and its ring

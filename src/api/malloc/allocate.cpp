@@ -9,7 +9,6 @@
 #include "heap/process/bound_heap.h"
 #include "heap/space/side.h"
 #include "heap/thread/deferred.h"
-#include "heap/thread/waiting.h"
 #include "options/options.h"
 #include "os/libc_call.h"
 #include "placement/placement.h"
@@ -41,7 +40,7 @@ bool free_without_heap(ThreadHeap* h, void* p, Freed why, const char* call) { re
 
 // The thread's heap, created if needed: a thread that only frees needs one for its remote frees. Does not move a heap to another
 // node. The caller is inside.
-ThreadHeap* any_heap() { return attached_heap != &no_heap ? own_heap() : thread_heap_slow(); }
+ThreadHeap* any_heap() { return attached_heap != &no_heap ? attached_heap : thread_heap_slow(); }
 
 }  // namespace
 

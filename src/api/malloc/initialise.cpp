@@ -10,7 +10,6 @@
 #include "api/malloc/replaced.h"
 #include "heap/thread/fork.h"
 #include "heap/thread/rehome.h"
-#include "heap/thread/waiting.h"
 #include "options/print.h"
 #include "os/libc_call.h"
 #include "os/lock.h"
@@ -151,7 +150,7 @@ bool awake_slow() {
 NodeId node_without_heap() { return thread_ended ? os::current_node() : placement::memory_home(); }
 
 ThreadHeap* thread_heap_slow() {
-    if (ThreadHeap* const h = own_heap(); h != &no_heap) {
+    if (attached_heap != &no_heap) {
         if (placement::follows_cpu()) rehome_current_thread(placement::memory_home());
         return attached_heap;
     }
@@ -159,7 +158,7 @@ ThreadHeap* thread_heap_slow() {
     if (thread_ended || !attach_thread(placement::memory_home())) return &no_heap;
     thread_spill_limit = placement::thread_spill_limit();
     // May allocate, which works already. A thread that is not told of its end keeps its heap.
-    if (exit_key_made && pthread_setspecific(exit_key, first_round) == 0) allow_visits();
+    if (exit_key_made) pthread_setspecific(exit_key, first_round);
     return attached_heap;
 }
 

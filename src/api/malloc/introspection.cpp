@@ -9,7 +9,6 @@
 #include "api/malloc/aside.h"
 #include "api/export.h"
 #include "api/malloc/initialise.h"
-#include "heap/thread/waiting.h"
 #include "statistics/gathering.h"
 #include "statistics/report.h"
 
@@ -107,7 +106,7 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
     return 0;
 }
 
-// Gives back all that can be: the lists of the caller and of threads that wait, all remote caches and rings, every free bag.
+// Gives back all that can be: the caller's lists, all remote caches and rings, every free bag.
 // `pad` is what glibc keeps at the top of its heap; we keep none. 1 if anything went back.
 NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     if (const auto next = NUMALLOC_ASIDE(malloc_trim)) return next(pad);
@@ -115,7 +114,6 @@ NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     // Not for the whole call, which may take long: a fork would wait for it.
     if (const os::Inside inside; !inside) return 0;
     flush_thread();
-    visit_all();
     send_quiet_remote_caches(0);
     return process_heap.purge_all() > 0 ? 1 : 0;
 }

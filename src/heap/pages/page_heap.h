@@ -134,6 +134,10 @@ public:
     Bytes purge(bool all) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     PageHeapUse use() NUMALLOC_EXCLUDES(lock_);
+    Bytes in_use() NUMALLOC_EXCLUDES(lock_) {
+        os::Guard guard(lock_);
+        return Bytes{bags_in_use()} << bag_shift;
+    }
     void validate() NUMALLOC_EXCLUDES(lock_);
 
 private:

@@ -230,8 +230,12 @@ void ProcessHeap::drain(bool all) {
 
 Bytes ProcessHeap::purge(bool all) {
     Bytes bytes = 0;
-    for (unsigned n = 0; n < heaps(); ++n)
-        if (NodeHeap* const node = opened(NodeId{n}); node != nullptr) bytes += node->pages.purge(all);
+    for (unsigned n = 0; n < heaps(); ++n) {
+        NodeHeap* const node = opened(NodeId{n});
+        if (node == nullptr) continue;
+        bytes += node->pages.purge(all);
+        node->list_budget.set_in_use(node->pages.in_use());
+    }
     return bytes;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heap/central/class_heap.h"
+#include "heap/process/list_budget.h"
 
 namespace numalloc {
 
@@ -73,6 +74,7 @@ struct alignas(64) NodeHeap {
     MetadataPages mapped NUMALLOC_GUARDED_BY(attaching) = {};      // of what it needs
     std::uint32_t cpus_seen NUMALLOC_GUARDED_BY(attaching) = 0;    // where nobody says which CPUs are the node's
 
+    ListBudget list_budget = {};
     std::atomic<std::uint32_t> next_drain = {};  // when its rings are next looked at, in milliseconds
 
     // For the statistics, since the start.

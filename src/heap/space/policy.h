@@ -39,10 +39,18 @@ constexpr std::uint32_t shortest_list = 2;
 constexpr std::uint32_t grown_list_part = 2;
 constexpr std::uint32_t kept_again_part = 2;
 
-// A new thread's slow start: what it may hold doubles with so many slow paths, until it has shown that it works.
-constexpr Bytes new_thread_may_hold = 24 * KiB;
+// What a thread's lists may hold: a new thread's so much, twice that with so many slow paths more, and so on. From `any_may_hold`
+// on it has to be granted by the node, by so many bytes.
+constexpr Bytes new_thread_may_hold = 96 * KiB;
 constexpr std::uint32_t slow_paths_to_double = 64;
-constexpr std::uint32_t slow_start = 6 * slow_paths_to_double;
+constexpr std::uint32_t most_doublings = 16;
+constexpr Bytes any_may_hold = 192 * KiB;
+constexpr Bytes granted_to_lists = 64 * KiB;
+// What a node grants in all, by what of it is in use. Less makes threads that work give lists back and fetch them again:
+// measurements.md.
+constexpr Bytes lists_may_hold(Bytes in_use) { return max_of(32 * MiB, in_use / 32); }
+// A thread that holds too much comes down to this part of what it may: the next time is as far off.
+constexpr Bytes held_again_part = 2;
 
 // Batches are halved beyond so many threads of a node, and again beyond twice as many: what many threads hold together does not
 // grow with their number.
@@ -69,8 +77,8 @@ constexpr Bytes remote_fetched = 4 * KiB;
 constexpr std::uint32_t slow_paths_per_look = 2;
 // And once in so many at the clock, which costs as much as the rest of a look.
 constexpr std::uint32_t slow_paths_per_clock = 4;
-// And once in so many what a new thread holds is counted.
-constexpr std::uint32_t slow_paths_per_count = 4;
+// And once in so many at what its node has granted.
+constexpr std::uint32_t slow_paths_per_grant = 16;
 constexpr std::uint32_t housekeeping_period = 100;  // milliseconds
 // A node's rings are sorted by its own threads, to which that memory is near; by others when so late.
 constexpr std::uint32_t left_to_own_threads = 3 * housekeeping_period;
@@ -78,16 +86,6 @@ constexpr std::uint32_t left_to_own_threads = 3 * housekeeping_period;
 constexpr unsigned classes_a_period = 8;
 // While there is more to give back than one call may: some 1 GiB a second, at a tenth of a CPU.
 constexpr std::uint32_t busy_period = 8;
-
-// A thread without a slow path for so long, in milliseconds, may be waiting: others visit it.
-constexpr std::uint32_t long_wait = 1000;
-// In vain: the thread was at work, or cannot be judged. It is left alone for longer and longer.
-constexpr std::uint32_t shortest_pause = 1000;
-constexpr std::uint32_t longest_pause = 64 * 1000;
-// At a time, less than a millisecond: looks at heaps, at the kernel's files, and objects that are sorted into their bags.
-constexpr unsigned heaps_at_a_time = 256;
-constexpr unsigned visits_at_a_time = 8;
-constexpr std::uint32_t objects_at_a_time = 4096;
 
 // ---- Shards.
 

@@ -5,7 +5,6 @@
 #include "heap/thread/deferred.h"
 #include "heap/thread/lists.h"
 #include "heap/thread/rehome.h"
-#include "heap/thread/waiting.h"
 #include "os/affinity.h"
 
 namespace numalloc {
@@ -24,9 +23,10 @@ void take_over(ThreadHeap* h) {
     for (unsigned c = 1; c < class_count; ++c) {
         h->lists[c].sealed = nullptr;
         set_empty(h, c);
+        count_held(h, c);
     }
+    set_granted(h, 0);
     h->remote_cache.flush();
-    end_visits(h);
     h->lock_mark.inside.store(0, std::memory_order_relaxed);
     h->generation.store(os::fork_gate.generation(), std::memory_order_relaxed);
 }
@@ -36,13 +36,14 @@ bool is_in_use(const ThreadHeap* h) { return h->in_use.load(std::memory_order_ac
 void give_back(ThreadHeap* h) {
     profile::end_thread(h->profile);
     h->profile = nullptr;
+    h->home->list_budget.take_back(h->granted);
+    set_granted(h, 0);
     h->home->slots.give(h->home->pages.region(), h, h->in_use);
     h->home->pages.set_threads(h->home->slots.taken());
 }
 
 // Of a thread that ended.
 void release(ThreadHeap* h) {
-    end_visits(h);
     give_all(h, To::bags);
     give_back(h);
 }
@@ -131,31 +132,15 @@ void detach_thread() {
     if (h == &no_heap) return;
     trace::detach(h->home->node.value);
     const os::Inside inside;
-    if (inside) {
-        end_visits(h);
-        give_all(h, To::empty_ring);
-    }
+    if (inside) give_all(h, To::empty_ring);
     this_thread_heap = this_thread_operators = attached_heap = &no_heap;
     os::use_lock_mark(nullptr);
     if (inside) give_back(h);
     else defer_detach(h);
 }
 
-namespace {
-
-NUMALLOC_THREAD_LOCAL bool is_hidden = false;
-
-bool point(ThreadHeap*& pointer, ThreadHeap* from, ThreadHeap* to) { return compare_exchange(pointer, from, to); }
-
-}  // namespace
-
 void at_libc_call(bool begins) {
-    ThreadHeap* const h = attached_heap;
-    if (h == &no_heap) return;
-    // By compare-exchange, because a visitor may have hidden it already: waiting.h.
-    if (begins) is_hidden = point(this_thread_heap, h, &no_heap);
-    if (!is_hidden) return;
-    if (!begins) point(this_thread_heap, &no_heap, h);
+    this_thread_heap = begins ? &no_heap : attached_heap;
     if (operators_have_heap) this_thread_operators = this_thread_heap;
 }
 
@@ -167,14 +152,9 @@ void release_deferred_heap(ThreadHeap* h) {
 void rehome_current_thread(NodeId node) {
     ThreadHeap* const h = attached_heap;
     if (h == &no_heap || h->home->node == node) return;
-    bool visited;
-    {
-        os::Guard guard(h->visit);
-        visited = h->pointers[0] != nullptr;
-    }
     detach_thread();
     // Without memory on the new node the next malloc tries again.
-    if (attach_thread(node) && visited) allow_visits();
+    (void)attach_thread(node);
 }
 
 void forget_other_threads() {
@@ -186,6 +166,7 @@ void forget_other_threads() {
     for (unsigned n = 0; n < process_heap.heaps(); ++n)
         if (NodeHeap* node = process_heap.opened(NodeId{n})) {
             node->slots.leave_behind(own->home == node ? 1 : 0);
+            node->list_budget.leave_behind(own->home == node ? own->granted : 0);
             node->pages.set_threads(node->slots.taken());
         }
 }

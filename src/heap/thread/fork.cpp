@@ -30,7 +30,6 @@ void heap_fork_child() {
     os::fork_gate.become_child();
     side::trim();
     forget_other_threads();
-    os::look_again_who_waits();
     // It would copy pages of every thread's heap; most children are short.
     put_off_housekeeping();
 }

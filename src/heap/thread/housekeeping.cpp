@@ -1,5 +1,4 @@
 #include "heap/thread/lists.h"
-#include "heap/thread/waiting.h"
 #include "os/clock.h"
 
 namespace numalloc {
@@ -10,9 +9,7 @@ namespace {
 
 std::atomic<std::uint32_t> next_housekeeping{0};
 std::atomic<std::uint32_t> next_purge{0};
-std::atomic<std::uint32_t> next_visits{0};
 std::atomic<bool> more_to_purge{false};
-std::atomic<bool> more_to_visit{false};
 
 // Whether the time has come, for one thread, and was there `after` milliseconds ago. `next` is at most a period ahead, or
 // it is old.
@@ -36,27 +33,22 @@ void give_idle_class(ThreadHeap* h) {
     s.seen = h->head[c];
 }
 
-Bytes held_of(const ThreadHeap* h, unsigned c) {
-    const ThreadHeap::Lists& s = h->lists[c];
-    return Bytes{length(h, c) + (s.sealed != nullptr ? s.sealed_count : 0U)} * shape_of(ClassId{c}).size;
+// While the thread's work allows more, and the node does.
+void ask_for_more(ThreadHeap* h) {
+    while (h->held > h->may_hold && may_hold_by_work(h) > policy::any_may_hold + h->granted) {
+        const Bytes granted = h->home->list_budget.grant(h->granted, h->home->slots.taken());
+        if (granted == h->granted) return;
+        set_granted(h, granted);
+    }
 }
 
-// Beyond what a new thread may hold all but the class that it is busy with goes back to the bags, the largest first,
-// and these are free for its next class: a thread that tries every size once and then waits keeps little.
-void hold_less(ThreadHeap* h, ClassId busy_with) {
-    const Bytes allowed = may_hold(h);
-    Bytes held = 0;
-    for (unsigned c = h->filled.first(); c < class_count; c = h->filled.next(c + 1)) held += held_of(h, c);
-    for (unsigned c = class_count; held > allowed && (c = h->filled.previous(c)) < class_count;) {
-        if (c == busy_with.value) continue;
-        if (const Bytes bytes = held_of(h, c); bytes > 0) {
-            held -= bytes;
-            give_list(h, c, To::bags);
-            h->home->of(ClassId{c}).give_carved(h->shard);
-            h->lists[c].capacity = 0;
-        }
-        h->filled.remove(c);
-    }
+// What the thread has not needed and what is others' share goes back; its work may allow more than before.
+void keep_less(ThreadHeap* h) {
+    Bytes kept = h->home->list_budget.kept(h->granted, h->home->slots.taken());
+    while (kept >= 2 * policy::granted_to_lists && h->held + 2 * policy::granted_to_lists <= policy::any_may_hold + kept)
+        kept -= policy::granted_to_lists;
+    if (kept != h->granted) h->home->list_budget.take_back(h->granted - kept);
+    set_granted(h, kept);
 }
 
 // The nodes that none of their own threads has come by for.
@@ -70,24 +62,33 @@ void drain_for_others(std::uint32_t now) {
 
 }  // namespace
 
-void housekeeping(ThreadHeap* h, ClassId busy_with) {
-    ++h->slow_paths;
-    if (is_new(h) && h->slow_paths % policy::slow_paths_per_count == 0) hold_less(h, busy_with);
-    if (h->slow_paths % policy::slow_paths_per_look != 0) return;
+// The largest classes go first, and their bags are free for the thread's next class: one that tries every size once and then
+// waits keeps little.
+void hold_less(ThreadHeap* h, ClassId busy_with) {
+    ask_for_more(h);
+    if (h->held <= h->may_hold) return;
+    const Bytes enough = h->may_hold / policy::held_again_part;
+    for (unsigned c = class_count; h->held > enough && (c = h->filled.previous(c)) < class_count;) {
+        if (c == busy_with.value) continue;
+        give_list(h, c, To::bags);
+        h->home->of(ClassId{c}).give_carved(h->shard);
+        h->lists[c].capacity = 0;
+        h->filled.remove(c);
+    }
+}
+
+void housekeeping(ThreadHeap* h) {
+    if (++h->slow_paths % policy::slow_paths_per_look != 0) return;
     give_idle_class(h);
     if (h->slow_paths % policy::slow_paths_per_clock != 0) return;
+    if (h->slow_paths % policy::slow_paths_per_grant == 0) keep_less(h);
     const std::uint32_t now = os::milliseconds();
-    h->last_slow_path.store(now, std::memory_order_relaxed);
     if (is_due(h->home->next_drain, now, policy::housekeeping_period)) return h->home->drain(true);
-    // One of the two at a time.
     if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, policy::busy_period))
         return more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);
-    if (more_to_visit.load(std::memory_order_relaxed) && is_due(next_visits, now, policy::busy_period))
-        return more_to_visit.store(visit_some(now), std::memory_order_relaxed);
     if (!is_due(next_housekeeping, now, policy::housekeeping_period)) return;
     for (unsigned i = 0; i < class_count / policy::classes_a_period; ++i) give_idle_class(h);
     send_quiet_remote_caches(policy::housekeeping_period);
-    if (load_relaxed(process_heap.options().purge_delay) >= 0) more_to_visit.store(true, std::memory_order_relaxed);
     process_heap.give_back_thread_heaps();
     drain_for_others(now);
     if (process_heap.purge_due() > 0) more_to_purge.store(true, std::memory_order_relaxed);
@@ -99,7 +100,6 @@ void put_off_housekeeping() {
     next_housekeeping.store(now + policy::housekeeping_period, std::memory_order_relaxed);
     if (attached_heap != &no_heap) attached_heap->home->next_drain.store(now + policy::housekeeping_period, std::memory_order_relaxed);
     more_to_purge.store(false, std::memory_order_relaxed);
-    more_to_visit.store(false, std::memory_order_relaxed);
 }
 
 void send_quiet_remote_caches(std::uint32_t age) {

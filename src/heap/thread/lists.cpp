@@ -25,6 +25,7 @@ void give_list(ThreadHeap* h, unsigned c, To to) {
     set_empty(h, c);
     if (s.sealed != nullptr) give_batch(h, id, {s.sealed, s.sealed_count}, to);
     s.sealed = nullptr;
+    count_held(h, c);
     if (h->profile != nullptr) set_before_record(h, c, mallocs);
 }
 

@@ -10,7 +10,6 @@ inline void set_current(ThreadHeap* h, unsigned c, Object* list, std::uint32_t c
     h->lists[c].limit = static_cast<std::uint16_t>(limit);
     h->room[c] = static_cast<std::int32_t>(limit - count);
     h->filled.add(c);
-    h->has_worked.store(true, std::memory_order_relaxed);
 }
 
 inline void set_empty(ThreadHeap* h, unsigned c) { set_current(h, c, &end_of_list, 0, 0); }
@@ -28,11 +27,16 @@ inline void set_before_record(ThreadHeap* h, unsigned c, std::int32_t mallocs) {
     h->profile->left[c] = mallocs - static_cast<std::int32_t>(length(h, c));
 }
 
-// A new thread's slow start.
-inline bool is_new(const ThreadHeap* h) { return h->slow_paths < policy::slow_start; }
-inline Bytes may_hold(const ThreadHeap* h) {
-    return policy::new_thread_may_hold << (h->slow_paths / policy::slow_paths_to_double);
+//   held == sum over the classes of lists[c].held * size
+//   lists[c].held == limit + sealed_count of c when it last had a slow path, which is at least what its lists hold
+inline void count_held(ThreadHeap* h, unsigned c) {
+    ThreadHeap::Lists& s = h->lists[c];
+    const std::uint32_t now = s.limit + (s.sealed != nullptr ? std::uint32_t{s.sealed_count} : 0U);
+    if (now == s.held) return;
+    h->held += (Bytes{now} - s.held) * shape_of(ClassId{c}).size;
+    s.held = static_cast<std::uint16_t>(now);
 }
+
 
 // Where a list goes: into the ring; into it if it is the only one of its shard, as a thread ends; or past it.
 enum class To { ring, empty_ring, bags };
@@ -44,9 +48,25 @@ std::uint32_t give_batch(const ThreadHeap* h, ClassId c, Batch list, To to);
 void give_list(ThreadHeap* h, unsigned c, To to);
 void give_all(ThreadHeap* h, To to);
 
-// What a slow path does beside its own work: idle lists, quiet remote caches, idle memory. `busy_with`: the class that
-// it is for.
-void housekeeping(ThreadHeap* h, ClassId busy_with);
+// A new thread's slow start; then what it has been granted.
+inline Bytes may_hold_by_work(const ThreadHeap* h) {
+    return policy::new_thread_may_hold << min_of(h->slow_paths / policy::slow_paths_to_double, policy::most_doublings);
+}
+inline void set_granted(ThreadHeap* h, Bytes granted) {
+    h->granted = granted;
+    h->may_hold = min_of(may_hold_by_work(h), policy::any_may_hold + granted);
+}
+
+// All classes but the one that the thread is busy with go back, until it holds no more than it may: or it may hold more.
+void hold_less(ThreadHeap* h, ClassId busy_with);
+// After the lists of the class have changed.
+inline void bound_lists(ThreadHeap* h, ClassId c) {
+    count_held(h, c.value);
+    if (NUMALLOC_UNLIKELY(h->held > h->may_hold)) hold_less(h, c);
+}
+
+// What a slow path does beside its own work: idle lists, quiet remote caches, idle memory.
+void housekeeping(ThreadHeap* h);
 // What concerns others' heaps begins a period later than now.
 void put_off_housekeeping();
 

@@ -5,7 +5,6 @@
 #include "heap/process/bound_heap.h"
 #include "heap/space/invalid.h"
 #include "heap/thread/lists.h"
-#include "heap/thread/waiting.h"
 
 namespace numalloc {
 
@@ -73,7 +72,7 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
     if (count < s.capacity) {
         p->next = count == 0 ? nullptr : h->head[c];
         set_current(h, c, p, count + 1, s.capacity);
-        return;
+        return bound_lists(h, ClassId{c});
     }
     // Current is full: its older part is sealed, and what was sealed before goes to the node. Of
     // the largest classes, of which a batch is one object, nothing is sealed.
@@ -93,7 +92,7 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
     } else {
         p->next = nullptr;
     }
-    const bool too_much = is_new(h) && Bytes{count - kept} * shape_of(ClassId{c}).size > may_hold(h);
+    const bool too_much = Bytes{count - kept} * shape_of(ClassId{c}).size > h->may_hold;
     if (shape_of(ClassId{c}).batch > 1 && !too_much) {
         s.sealed = old;
         s.sealed_count = static_cast<std::uint16_t>(count - kept);
@@ -104,12 +103,13 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
         donated_count = count - kept;
     }
     set_current(h, c, p, kept + 1, max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / policy::kept_again_part)));
-    if (donated == nullptr) return;
+    if (donated == nullptr) return bound_lists(h, ClassId{c});
     // A thread that frees more than it allocates: its batches grow as those of one that allocates.
     s.capacity = next_capacity(h, ClassId{c});
     const std::uint32_t keep = give_batch(h, ClassId{c}, {donated, donated_count}, too_much ? To::bags : To::ring);
     if (keep < s.capacity) keep_fewer(h, c, keep);
-    housekeeping(h, ClassId{c});
+    bound_lists(h, ClassId{c});
+    housekeeping(h);
 }
 
 // A thread's first frees are of objects that its creator gave it, which lie in one cache line with
@@ -129,19 +129,19 @@ void free_beside_list(ThreadHeap* h, Location at, Object* p) {
     if (shape_of(at.class_id).batch == 1) {
         p->next = nullptr;
         give_batch(h, at.class_id, {p, 1}, To::ring);
-        return housekeeping(h, at.class_id);
+        return housekeeping(h);
     }
     if (s.sealed != nullptr && s.sealed_count >= batch_limit(h, at.class_id)) {
         give_batch(h, at.class_id, {s.sealed, s.sealed_count}, To::ring);
         s.sealed = nullptr;
-        housekeeping(h, at.class_id);
+        housekeeping(h);
     }
     if (s.sealed == nullptr) s.sealed_count = 0;
     p->next = s.sealed;
     s.sealed = p;
     ++s.sealed_count;
     h->filled.add(c);
-    h->has_worked.store(true, std::memory_order_relaxed);
+    bound_lists(h, at.class_id);
 }
 
 // A thread that the heap profile watches: so many objects come into the current list as serve the mallocs before the next that is
@@ -189,7 +189,7 @@ NUMALLOC_THREAD_LOCAL ThreadHeap* attached_heap = &no_heap;
 constinit bool operators_have_heap = false;
 
 void flush_thread() {
-    if (ThreadHeap* const h = own_heap(); h != &no_heap) give_all(h, To::bags);
+    if (ThreadHeap* const h = attached_heap; h != &no_heap) give_all(h, To::bags);
 }
 
 namespace {
@@ -206,7 +206,7 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     const Supply supply = process_heap.take_small(h->home->node, id, want, h->shard);
     if (supply.count == 0) return {};
     trace::refill(h->home->node.value, static_cast<unsigned>(shape.size), supply.count);
-    housekeeping(h, id);
+    housekeeping(h);
     Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
     std::uint32_t rest = supply.count;
     Object* list = first;
@@ -216,8 +216,12 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
         --rest;
     }
     // A spilled object is another node's: it must not enter the list.
-    if (rest > 0 && process_heap.owner(first) == h->home) set_current(h, c, list, rest, rest + s.capacity);
-    else if (rest > 0) h->remote_cache.add(process_heap.owner(first)->node, id, first);
+    if (rest > 0 && process_heap.owner(first) == h->home) {
+        set_current(h, c, list, rest, rest + s.capacity);
+        bound_lists(h, id);
+    } else if (rest > 0) {
+        h->remote_cache.add(process_heap.owner(first)->node, id, first);
+    }
     return {first, supply.zeroed};
 }
 
@@ -318,7 +322,7 @@ Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c, Bytes asked) {
     if (profile::on() && profile::chooses(h->profile, shape_of(c).size))
         if (const Allocation object = profile::allocate(h->profile, n, c, asked); object.p != nullptr) return object;
     if (void* p = h->remote_cache.take(n, c)) return {p};
-    housekeeping(h, no_class);
+    housekeeping(h);
     return h->remote_cache.fetch(n, c);
 }
 
@@ -347,7 +351,7 @@ NUMALLOC_INLINE void free_small(ThreadHeap* h, Location at, Object* object, Free
     if (h != &no_heap && process_heap.mechanisms().keeps(at.owner, h->home)) return free_checked(h, at, object);
     if (h != &no_heap) {
         h->remote_cache.add(at.owner->node, at.class_id, object);
-        housekeeping(h, no_class);
+        housekeeping(h);
     } else {
         object->next = nullptr;
         at.owner->of(at.class_id).give_to_bags({object, 1});

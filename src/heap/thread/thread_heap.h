@@ -37,7 +37,8 @@
 #include "heap/space/freed.h"
 #include "heap/thread/quarantine.h"
 #include "heap/thread/remote_cache.h"
-#include "os/waiting.h"
+#include "os/fork_gate.h"
+#include "os/lock.h"
 
 namespace numalloc {
 
@@ -66,6 +67,7 @@ struct ThreadHeap {
         std::uint16_t sealed_count;
         std::uint16_t limit;     // of current; see the equation above
         std::uint16_t capacity;  // the limit of the next batch: grows with demand
+        std::uint16_t held;      // what of `held` is the class's, in objects: count_held()
     };
     Lists lists[class_count] = {};
     NodeHeap* home = nullptr;
@@ -77,6 +79,9 @@ struct ThreadHeap {
     std::uint32_t next_to_look_at = 1;  // the class that give_idle_class() looks at next
     std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
     BitSet<128> filled;                  // classes that may have objects here: hold_less()
+    Bytes held = 0;                      // by the lists at most, as each was when its class last had a slow path
+    Bytes may_hold = policy::new_thread_may_hold;
+    Bytes granted = 0;                   // of the node's list_budget; a part of may_hold once the thread has worked
     std::int32_t process = 0;         // the kernel's numbers of its thread, or one of ProcessMark
     std::int32_t thread = 0;
     std::atomic<bool> in_use{false};
@@ -85,15 +90,6 @@ struct ThreadHeap {
     os::LockMark lock_mark;
     RemoteCache remote_cache;
     [[no_unique_address]] std::conditional_t<hardened, Quarantine, NoQuarantine> quarantine;
-
-    // For waiting.h.
-    os::Lock<os::LockRank::visit> visit;
-    ThreadHeap** pointers[2] NUMALLOC_GUARDED_BY(visit) = {};  // the thread's this_thread_heap and this_thread_operators
-    std::uint32_t visit_pause NUMALLOC_GUARDED_BY(visit) = 0;  // doubles with each visit in vain
-    std::atomic<std::uint32_t> last_slow_path{0};  // milliseconds; its thread writes it, others read it
-    // Written under the lock, read without.
-    std::atomic<bool> has_worked{false};        // its lists have changed since a visit
-    std::atomic<std::uint32_t> next_visit{0};  // milliseconds; not before
 };
 
 static_assert(class_count <= 128);
@@ -107,7 +103,7 @@ extern NUMALLOC_THREAD_LOCAL ThreadHeap* this_thread_heap;
 // its own that they must go through. So their fast paths need not ask.
 extern NUMALLOC_THREAD_LOCAL ThreadHeap* this_thread_operators;
 
-// The calling thread's heap, or no_heap: this_thread_heap is no_heap as well while somebody visits (waiting.h).
+// The calling thread's heap, or no_heap: this_thread_heap is no_heap as well within a LibcCall (os/libc_call.h).
 extern NUMALLOC_THREAD_LOCAL ThreadHeap* attached_heap;
 
 // Said before the first thread is attached.

@@ -20,17 +20,17 @@ numalloc_test(binding.harmless_beside_others programs 2400 ${binding}
     libjemalloc.so.2 libtcmalloc_minimal.so.4 libmimalloc.so.2 libtbbmalloc_proxy.so.2)
 numalloc_full_only("other allocators' own faults" binding.harmless_beside_others)
 
-# What threads hold that wait is others' to use.
+# What the lists of threads hold that wait.
 numalloc_program(threads_waiting threads/waiting.cpp)
-foreach(mode resident busy handlers ends forks)
+target_include_directories(threads_waiting PRIVATE ${PROJECT_SOURCE_DIR}/include)
+foreach(mode lists resident busy ends forks)
     numalloc_test(threads.waiting_${mode} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_waiting> ${mode})
 endforeach()
 # Milliseconds since the machine began are more than 31 bits after 25 days, and than 32 after 50.
 foreach(days 30 60)
     numalloc_test(threads.waiting_resident_after_${days}_days programs 120 ${CMAKE_CURRENT_SOURCE_DIR}/threads/uptime.sh ${days}
         ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_waiting> resident)
+    numalloc_full_only("resident memory" threads.waiting_resident_after_${days}_days)
 endforeach()
-numalloc_full_only("resident memory" threads.many threads.late)
-foreach(mode resident busy handlers ends forks resident_after_30_days resident_after_60_days)
-    numalloc_full_only("resident memory, other threads' scheduling" threads.waiting_${mode})
-endforeach()
+numalloc_full_only("resident memory" threads.many threads.late threads.waiting_resident)
+numalloc_full_only("five seconds each" threads.waiting_busy threads.waiting_ends threads.waiting_forks)

@@ -1,10 +1,9 @@
-// What threads hold that wait goes back to the others, and is there for them again when they go on.
+// Threads that work and then wait.
 //
-//   waiting resident   a hundred threads use every size, free it all and wait: what is resident while the first
-//                      thread works for a while, and after malloc_trim()
+//   waiting lists      a hundred threads use every size, free it all and wait: what their lists hold
+//   waiting resident   the same: what is resident while the first thread works for a while, and after malloc_trim()
 //   waiting busy       threads work and wait in turn, for moments, while malloc_trim() runs all the time
-//   waiting handlers   signals interrupt threads inside malloc and free, and their handlers wait
-//   waiting ends       threads wait and end
+//   waiting ends       threads wait and end while malloc_trim() runs
 //   waiting forks      threads work and wait, and forks happen; the children do the same
 #include <malloc.h>
 #include <pthread.h>
@@ -13,12 +12,16 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <string>
 #include <vector>
 
 #include "check.h"
+#include "numalloc/numalloc.h"
+
+#pragma weak numalloc_statistics_of_class
 
 namespace {
 
@@ -81,6 +84,8 @@ private:
 // ---- resident
 
 constexpr std::size_t crowd = 100;
+// 6,000 objects a thread, or as many as are some 6 MB with what a size class rounds up.
+constexpr unsigned long long most_in_use = crowd * 8 << 20;
 pthread_barrier_t all_have_worked;
 pthread_barrier_t all_go_on;
 
@@ -143,8 +148,37 @@ void resident() {
                 crowd, waiting[0][0], waiting[0][1], waiting[1][0], waiting[1][1]);
     std::fflush(stdout);
     // 5 MiB are the array, 8 stacks, and each bag that has a live object stays.
-    CHECK(waiting[0][1] <= 100 * 1024);
-    CHECK(waiting[1][1] <= 100 * 1024);
+    CHECK(waiting[1][0] <= 2150 * 1024);
+    CHECK(waiting[1][1] <= 150 * 1024);
+}
+
+// ---- lists
+
+// Counted by the library, class by class: no page of the machine is asked for.
+unsigned long long held_by_lists() {
+    unsigned long long held = 0;
+    numalloc_class_statistics of_class;
+    for (long long size = 0; (size = numalloc_statistics_of_class(NUMALLOC_ALL_NODES, static_cast<std::size_t>(size) + 1, &of_class, sizeof of_class)) > 0;)
+        held += static_cast<unsigned long long>(size) * of_class.lists;
+    return held;
+}
+
+// 192 KiB each thread in any case, and the node's budget: a 32nd of what is in use at most, or 32 MiB.
+void lists() {
+    pthread_barrier_init(&all_have_worked, nullptr, crowd + 1);
+    pthread_barrier_init(&all_go_on, nullptr, crowd + 1);
+    std::vector<pthread_t> threads;
+    for (std::size_t i = 0; i < crowd; ++i) threads.push_back(start(work_and_wait, i));
+    for (int round = 0; round < 2; ++round) {
+        pthread_barrier_wait(&all_have_worked);
+        const unsigned long long most = crowd * 192 * 1024 + std::max(32ULL << 20, most_in_use / 32);
+        const unsigned long long held = held_by_lists();
+        std::printf("%zu threads wait: their lists hold %llu KiB, %llu at most\n", crowd, held / 1024, most / 1024);
+        std::fflush(stdout);
+        CHECK(held > 0 && held <= most);
+        pthread_barrier_wait(&all_go_on);
+    }
+    for (pthread_t t : threads) pthread_join(t, nullptr);
 }
 
 // ---- busy
@@ -177,65 +211,6 @@ void busy() {
     over = true;
     for (pthread_t t : threads) pthread_join(t, nullptr);
     std::printf("%u times given back: all blocks as they were\n", trims);
-}
-
-// ---- handlers
-
-sem_t entered;
-sem_t may_leave;
-sem_t left;
-
-// Not for ever: where it interrupts a thread that holds a lock, the first thread waits for that.
-void wait_in_handler(int) {
-    timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    ++until.tv_sec;
-    sem_post(&entered);
-    while (sem_timedwait(&may_leave, &until) != 0 && errno == EINTR) {}
-    sem_post(&left);
-}
-
-void* work_on(void* argument) {
-    Blocks blocks(reinterpret_cast<std::size_t>(argument));
-    void* p[8] = {};
-    while (!over) {
-        for (int i = 0; i < 2000; ++i) {
-            void*& q = p[blocks.random().below(8)];
-            free(q);
-            q = malloc(32);
-            // Two that are the same are one that was handed out twice.
-            for (void* const& other : p) CHECK(&other == &q || other != q);
-        }
-        blocks.replace_one(600);
-    }
-    for (void* q : p) free(q);
-    return nullptr;
-}
-
-void handlers() {
-    sem_init(&entered, 0, 0);
-    sem_init(&may_leave, 0, 0);
-    sem_init(&left, 0, 0);
-    struct sigaction action {};
-    action.sa_handler = wait_in_handler;
-    CHECK(sigaction(SIGUSR1, &action, nullptr) == 0);
-    const pthread_t thread = start(work_on, 1);
-    unsigned signals = 0;
-    std::vector<void*> mine;
-    for (const double end = seconds() + 5; seconds() < end; ++signals) {
-        pthread_kill(thread, SIGUSR1);
-        while (sem_wait(&entered) != 0) {}
-        malloc_trim(0);
-        for (int i = 0; i < 40; ++i) mine.push_back(malloc(32));
-        sem_post(&may_leave);
-        while (sem_wait(&left) != 0) {}
-        while (sem_trywait(&may_leave) == 0) {}
-        for (void* p : mine) free(p);
-        mine.clear();
-    }
-    over = true;
-    pthread_join(thread, nullptr);
-    std::printf("%u handlers waited: all blocks as they were\n", signals);
 }
 
 // ---- ends
@@ -297,9 +272,9 @@ void forks() {
 int main(int, char** argv) {
     testing_support::require_library();
     const std::string mode = argv[1];
-    if (mode == "resident") resident();
+    if (mode == "lists") lists();
+    else if (mode == "resident") resident();
     else if (mode == "busy") busy();
-    else if (mode == "handlers") handlers();
     else if (mode == "ends") ends();
     else if (mode == "forks") forks();
     else CHECK(!"a known mode");
