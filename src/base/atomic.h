@@ -24,10 +24,5 @@ template <class T>
 NUMALLOC_INLINE bool compare_exchange(T& word, T& expected, std::type_identity_t<T> next) {
     return __atomic_compare_exchange_n(&word, &expected, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
-// The same, and what the caller reads after it, it reads after others can see it.
-template <class T>
-NUMALLOC_INLINE bool compare_exchange_in_order(T& word, T& expected, std::type_identity_t<T> next) {
-    return __atomic_compare_exchange_n(&word, &expected, next, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-}
 
 }  // namespace numalloc

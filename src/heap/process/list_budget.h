@@ -1,10 +1,13 @@
-// What the lists of a node's threads may hold beyond what each may in any case: so much in all, whoever takes it first.
+// The bytes of a node's budget that its threads' lists share, first come, first served. Each thread may hold
+// policy::any_may_hold beside it.
 //
-//   granted <= limit, at the time of each grant
-//   a thread that was refused and has less than its share, limit / threads, asks for more: one that has more gives the rest back
-//   at its own next slow path
+//   sum of all threads' grants <= limit   when a grant is made; the limit may fall later
+//   share == limit / threads              rounded down to whole grants
 //
-// Thread-safe, without a lock.
+// A refused thread that has less than a share marks the budget short. The next thread that finds the mark and has more than a
+// share returns the excess, at a slow path of its own.
+//
+// Thread-safe and lock-free.
 #pragma once
 
 #include <atomic>
@@ -15,10 +18,10 @@ namespace numalloc {
 
 class ListBudget {
 public:
-    // One grant more for a thread that has `granted` bytes. How many bytes it has then.
+    // Adds one grant to a thread's `granted` bytes. Returns its new total, which is `granted` if the budget is exhausted.
     Bytes grant(Bytes granted, std::uint32_t threads) {
         const Bytes limit = limit_.load(std::memory_order_relaxed);
-        // Read first: where nothing is left, threads would take the line from each other for nothing.
+        // A plain load first: when the budget is exhausted, refused threads need not write to the shared line.
         if (granted_.load(std::memory_order_relaxed) + policy::granted_to_lists <= limit) {
             if (granted_.fetch_add(policy::granted_to_lists, std::memory_order_relaxed) + policy::granted_to_lists <= limit)
                 return granted + policy::granted_to_lists;
@@ -27,7 +30,7 @@ public:
         if (granted < share(threads) && !is_short_.load(std::memory_order_relaxed)) is_short_.store(true, std::memory_order_relaxed);
         return granted;
     }
-    // What a thread that has more may keep now: all, but where another wants its share.
+    // How many of its `granted` bytes a thread may keep. Clears the mark if that is fewer.
     Bytes kept(Bytes granted, std::uint32_t threads) {
         if (!is_short_.load(std::memory_order_relaxed) || granted <= share(threads)) return granted;
         is_short_.store(false, std::memory_order_relaxed);
@@ -36,7 +39,7 @@ public:
     void take_back(Bytes bytes) { granted_.fetch_sub(bytes, std::memory_order_relaxed); }
 
     void set_in_use(Bytes bytes) { limit_.store(policy::lists_may_hold(bytes), std::memory_order_relaxed); }
-    // In the child of a fork, which has one thread.
+    // In the child of a fork: `kept` is the grant of its only thread.
     void leave_behind(Bytes kept) { granted_.store(kept, std::memory_order_relaxed); }
 
 private:

@@ -39,17 +39,17 @@ constexpr std::uint32_t shortest_list = 2;
 constexpr std::uint32_t grown_list_part = 2;
 constexpr std::uint32_t kept_again_part = 2;
 
-// What a thread's lists may hold: a new thread's so much, twice that with so many slow paths more, and so on. From `any_may_hold`
-// on it has to be granted by the node, by so many bytes.
+// A thread's lists may hold new_thread_may_hold bytes at first, and twice as many after each 64 slow paths. Beyond any_may_hold
+// the node has to grant them, granted_to_lists bytes at a time (list_budget.h).
 constexpr Bytes new_thread_may_hold = 96 * KiB;
 constexpr std::uint32_t slow_paths_to_double = 64;
 constexpr std::uint32_t most_doublings = 16;
 constexpr Bytes any_may_hold = 192 * KiB;
 constexpr Bytes granted_to_lists = 64 * KiB;
-// What a node grants in all, by what of it is in use. Less makes threads that work give lists back and fetch them again:
-// measurements.md.
+// A node's budget for `in_use` bytes of bags in use. A smaller one makes busy threads flush lists and refill them at once:
+// measurements.md, "What lists hold".
 constexpr Bytes lists_may_hold(Bytes in_use) { return max_of(32 * MiB, in_use / 32); }
-// A thread that holds too much comes down to this part of what it may: the next time is as far off.
+// A thread over its limit flushes lists until it holds half of the limit, so that it does not flush again at once.
 constexpr Bytes held_again_part = 2;
 
 // Batches are halved beyond so many threads of a node, and again beyond twice as many: what many threads hold together does not
@@ -77,7 +77,7 @@ constexpr Bytes remote_fetched = 4 * KiB;
 constexpr std::uint32_t slow_paths_per_look = 2;
 // And once in so many at the clock, which costs as much as the rest of a look.
 constexpr std::uint32_t slow_paths_per_clock = 4;
-// And once in so many at what its node has granted.
+// Every 16th slow path looks at the thread's grant.
 constexpr std::uint32_t slow_paths_per_grant = 16;
 constexpr std::uint32_t housekeeping_period = 100;  // milliseconds
 // A node's rings are sorted by its own threads, to which that memory is near; by others when so late.

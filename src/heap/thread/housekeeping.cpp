@@ -33,7 +33,7 @@ void give_idle_class(ThreadHeap* h) {
     s.seen = h->head[c];
 }
 
-// While the thread's work allows more, and the node does.
+// Takes grants until they cover what the thread holds.
 void ask_for_more(ThreadHeap* h) {
     while (h->held > h->may_hold && may_hold_by_work(h) > policy::any_may_hold + h->granted) {
         const Bytes granted = h->home->list_budget.grant(h->granted, h->home->slots.taken());
@@ -42,10 +42,10 @@ void ask_for_more(ThreadHeap* h) {
     }
 }
 
-// What the thread has not needed and what is others' share goes back; its work may allow more than before.
+// Returns grants that the thread does not need, and its excess over a share if the budget is short. Updates the limit.
 void keep_less(ThreadHeap* h) {
     Bytes kept = h->home->list_budget.kept(h->granted, h->home->slots.taken());
-    while (kept >= 2 * policy::granted_to_lists && h->held + 2 * policy::granted_to_lists <= policy::any_may_hold + kept)
+    while (kept > 0 && h->held + 2 * policy::granted_to_lists <= policy::any_may_hold + kept)
         kept -= policy::granted_to_lists;
     if (kept != h->granted) h->home->list_budget.take_back(h->granted - kept);
     set_granted(h, kept);
@@ -62,8 +62,7 @@ void drain_for_others(std::uint32_t now) {
 
 }  // namespace
 
-// The largest classes go first, and their bags are free for the thread's next class: one that tries every size once and then
-// waits keeps little.
+// Flushes the largest classes first: a thread that uses every size once reuses their pages for its next class.
 void hold_less(ThreadHeap* h, ClassId busy_with) {
     ask_for_more(h);
     if (h->held <= h->may_hold) return;

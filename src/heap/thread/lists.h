@@ -48,7 +48,7 @@ std::uint32_t give_batch(const ThreadHeap* h, ClassId c, Batch list, To to);
 void give_list(ThreadHeap* h, unsigned c, To to);
 void give_all(ThreadHeap* h, To to);
 
-// A new thread's slow start; then what it has been granted.
+// A new thread's limit doubles as it works; later its grant decides.
 inline Bytes may_hold_by_work(const ThreadHeap* h) {
     return policy::new_thread_may_hold << min_of(h->slow_paths / policy::slow_paths_to_double, policy::most_doublings);
 }
@@ -57,9 +57,9 @@ inline void set_granted(ThreadHeap* h, Bytes granted) {
     h->may_hold = min_of(may_hold_by_work(h), policy::any_may_hold + granted);
 }
 
-// All classes but the one that the thread is busy with go back, until it holds no more than it may: or it may hold more.
+// Raises the thread's limit if its node grants more; else flushes lists of classes other than `busy_with`.
 void hold_less(ThreadHeap* h, ClassId busy_with);
-// After the lists of the class have changed.
+// Called after each change of the class's lists.
 inline void bound_lists(ThreadHeap* h, ClassId c) {
     count_held(h, c.value);
     if (NUMALLOC_UNLIKELY(h->held > h->may_hold)) hold_less(h, c);

@@ -67,7 +67,7 @@ struct ThreadHeap {
         std::uint16_t sealed_count;
         std::uint16_t limit;     // of current; see the equation above
         std::uint16_t capacity;  // the limit of the next batch: grows with demand
-        std::uint16_t held;      // what of `held` is the class's, in objects: count_held()
+        std::uint16_t held;      // objects of the class in ThreadHeap::held: count_held()
     };
     Lists lists[class_count] = {};
     NodeHeap* home = nullptr;
@@ -79,9 +79,9 @@ struct ThreadHeap {
     std::uint32_t next_to_look_at = 1;  // the class that give_idle_class() looks at next
     std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
     BitSet<128> filled;                  // classes that may have objects here: hold_less()
-    Bytes held = 0;                      // by the lists at most, as each was when its class last had a slow path
+    Bytes held = 0;                      // bytes: an upper bound of what the lists hold, count_held()
     Bytes may_hold = policy::new_thread_may_hold;
-    Bytes granted = 0;                   // of the node's list_budget; a part of may_hold once the thread has worked
+    Bytes granted = 0;                   // of the node's list_budget
     std::int32_t process = 0;         // the kernel's numbers of its thread, or one of ProcessMark
     std::int32_t thread = 0;
     std::atomic<bool> in_use{false};
