@@ -1,26 +1,27 @@
 /* src/heap/thread/attach.cpp: a node with room for one heap, three threads that get it and let go of it, and one that comes
- * later: attach_thread() with take_heap() and find_heaps_of_the_dead(), detach_thread() with give_back(); SlotPool's take()
- * and give() of src/heap/process/node_heap.cpp are one step each, under its lock.
+ * later: attach_thread() with take_heap() and find_heaps_of_the_dead(); detach_thread() with give_back(), or defer_detach() with
+ * release_deferred_heap() by another thread. SlotPool's take() and give() of src/heap/process/node_heap.cpp are one step each,
+ * under its lock; so are the calls of ThreadLife (src/os/thread_life.h) and the kernel's mark at a thread's end.
  *
- * A thread may end without a word. Its heap stays in use, and is found by who needs one more and finds that the owner is no
- * more; a new thread may have the number of one that has ended. What must hold: at most one thread has the heap or is at
- * work on it, and a thread that comes when all others have ended gets it, whatever its number.
- * A heap of the dead is not found while another thread lives that has its owner's number: that costs a heap, no more.
+ * A thread may end without a call of ours. Its heap stays in use, and is found by who needs one more and finds that the owner is
+ * no more. What must hold: at most one thread has the heap or is at work on it, and a thread that comes when all others have
+ * ended gets it.
  *
- * Faults made for it: EVERYBODY_AT_ONCE, `attaching` is not held; TRUSTS_NOBODY, the owner is not asked for;
- * ASKS_ONCE, not a second time whether the heap is in use, after the owner was found dead; KEEPS_ITS_OWN, a heap with the
- * caller's own number is taken for one whose owner lives; GIVES_EARLY, the heap is given back before the thread is done
- * with it; SIGNS_LATER, the owner's number is written once `attaching` is free again.
+ * Faults made for it: TRUSTS_NOBODY, the owner is not asked for; ENDS_LATER, a heap is recorded before its thread has let go of
+ * it; ENDS_NEVER, its thread does not let go of a heap that it gives back; GIVES_EARLY, the heap is given back before the thread
+ * is done with it.
  */
 #define HEAPS 1
-#define NUMBERS 3
+#define THREADS 3
 #define NOBODY 255
+mtype = { FREE, OWNED, DEAD };
 
 bool attaching;
 bool is_free[HEAPS] = true; /* the pool's bit */
 bool in_use[HEAPS];
-byte number[HEAPS];         /* h->thread */
-bool alive[NUMBERS];
+mtype life[HEAPS] = FREE;   /* h->owner */
+byte owner[HEAPS] = NOBODY;
+bool deferred[HEAPS];
 byte at_work[HEAPS];
 byte ended;
 
@@ -54,7 +55,10 @@ inline take(h) {
     }
 }
 
-inline find_heaps_of_the_dead(me) {
+inline begin(h, me) { d_step { life[h] = OWNED; owner[h] = me } }
+inline end(h) { d_step { life[h] = FREE; owner[h] = NOBODY } }
+
+inline find_heaps_of_the_dead() {
     i = 0;
     do
     :: i < HEAPS ->
@@ -63,22 +67,9 @@ inline find_heaps_of_the_dead(me) {
         :: else
         fi;
 #ifndef TRUSTS_NOBODY
-#ifdef KEEPS_ITS_OWN
         if
-        :: alive[number[i]] -> goto next
-        :: else
-        fi;
-#else
-        if
-        :: number[i] != me && alive[number[i]] -> goto next
-        :: else
-        fi;
-#endif
-#endif
-#ifndef ASKS_ONCE
-        if
-        :: !in_use[i] -> goto next
-        :: else
+        :: atomic { life[i] == DEAD -> life[i] = FREE }
+        :: life[i] != DEAD -> goto next
         fi;
 #endif
         work(i);
@@ -89,42 +80,54 @@ next:   i++
 }
 
 inline attach(me, h) {
-#ifndef EVERYBODY_AT_ONCE
     atomic { !attaching -> attaching = true };
-#endif
     if
-    :: !is_free[0] -> find_heaps_of_the_dead(me)
+    :: !is_free[0] -> find_heaps_of_the_dead()
     :: else
     fi;
     take(h);
     if
     :: h != NOBODY ->
-#ifndef SIGNS_LATER
-        number[h] = me;
-#endif
+        begin(h, me);
         in_use[h] = true
     :: else
     fi;
-    attaching = false;
-#ifdef SIGNS_LATER
-    if
-    :: h != NOBODY -> number[h] = me
-    :: else
-    fi
-#endif
+    attaching = false
 }
 
 inline detach(h) {
 #ifdef GIVES_EARLY
+    end(h);
     give(h);
     work(h)
 #else
     work(h);
+#ifndef ENDS_NEVER
+    end(h);
+#endif
     give(h)
 #endif
 }
 
-/* `me`: the kernel's number of it. */
+inline defer_detach(h) {
+#ifdef ENDS_LATER
+    deferred[h] = true;
+    end(h)
+#else
+    end(h);
+    deferred[h] = true
+#endif
+}
+
+inline run_deferred() {
+    if
+    :: atomic { deferred[0] -> deferred[0] = false } ->
+        work(0);
+        give(0)
+    :: !deferred[0]
+    fi
+}
+
 proctype Thread(byte me) {
     byte h;
     byte i;
@@ -132,23 +135,33 @@ proctype Thread(byte me) {
     do
     :: rounds > 0 ->
         rounds--;
+        run_deferred();
         attach(me, h);
         if
         :: h == NOBODY
         :: h != NOBODY -> work(h); detach(h)
-        :: h != NOBODY -> work(h); break     /* it ends without a word */
+        :: h != NOBODY -> work(h); defer_detach(h)
+        :: h != NOBODY -> work(h); break     /* it ends without a call */
         fi
     :: else -> break
     od;
-    atomic { alive[me] = false; ended++ }
+    /* The kernel marks what it has not let go of. */
+    atomic {
+        if
+        :: owner[0] == me -> life[0] = DEAD
+        :: else -> skip
+        fi;
+        ended++
+    }
 }
 
-/* Of the number of a thread that has ended, when all have. */
+/* When all have ended. */
 proctype Last() {
     byte h;
     byte i;
-    atomic { ended == NUMBERS -> alive[0] = true };
-    attach(0, h);
+    ended == THREADS;
+    run_deferred();
+    attach(THREADS, h);
     assert(h != NOBODY);
     work(h);
     detach(h)
@@ -156,9 +169,6 @@ proctype Last() {
 
 init {
     atomic {
-        alive[0] = true;
-        alive[1] = true;
-        alive[2] = true;
         run Thread(0);
         run Thread(1);
         run Thread(2);

@@ -5,7 +5,6 @@
 #include "heap/thread/deferred.h"
 #include "heap/thread/lists.h"
 #include "heap/thread/rehome.h"
-#include "os/affinity.h"
 
 namespace numalloc {
 
@@ -31,8 +30,6 @@ void take_over(ThreadHeap* h) {
     h->generation.store(os::fork_gate.generation(), std::memory_order_relaxed);
 }
 
-bool is_in_use(const ThreadHeap* h) { return h->in_use.load(std::memory_order_acquire); }
-
 void give_back(ThreadHeap* h) {
     profile::end_thread(h->profile);
     h->profile = nullptr;
@@ -49,22 +46,21 @@ void release(ThreadHeap* h) {
 }
 
 void sign(ThreadHeap* h) {
-    h->process = os::process_id();
-    h->thread = os::thread_id();
+    static constinit std::atomic<std::uint32_t> threads{0};
+    static NUMALLOC_THREAD_LOCAL std::int32_t number = 0;
+    if (number == 0) number = 1 + static_cast<std::int32_t>(threads.fetch_add(1, std::memory_order_relaxed) % INT32_MAX);
+    h->thread = number;
+    h->owner.begin();
 }
 
-// A thread can end without a word: its first malloc was in the last round of key destructors, or it was no thread of
-// libc's. Its heap is found when one more is needed: of those in use a few are looked at each time, so that no more
-// are lost than are made. Only of this process: a child of a raw fork still has its parent's numbers.
+// A thread can end without a call of ours: its first malloc was in the last rounds of key destructors, or it ended by a raw system
+// call. Its heap is found when one more is needed: of those in use a few are looked at each time, so that no more are lost than
+// are made.
 void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
-    const std::int32_t process = os::process_id();
-    const std::int32_t self = os::thread_id();
     const std::uint32_t made = home->slots.made();
     for (unsigned i = 0; i < min_of(policy::dead_looked_for, made); ++i) {
         auto* const h = static_cast<ThreadHeap*>(home->slots.at(home->pages.region(), home->next_to_ask++ % made));
-        if (!is_in_use(h) || load_relaxed(h->process) != process || (h->thread != self && os::thread_lives(process, h->thread))) continue;
-        // It may have let go of the heap and ended since.
-        if (std::int32_t of = process; !is_in_use(h) || !compare_exchange(h->process, of, being_released)) continue;
+        if (!h->in_use.load(std::memory_order_acquire) || left_behind(h) || !h->owner.has_ended()) continue;
         for (unsigned c = 1; c < class_count; ++c) {
             if (h->head[c] == &end_of_list) continue;
             // It may have ended anywhere: what its list holds is counted.
@@ -135,8 +131,12 @@ void detach_thread() {
     if (inside) give_all(h, To::empty_ring);
     this_thread_heap = this_thread_operators = attached_heap = &no_heap;
     os::use_lock_mark(nullptr);
-    if (inside) give_back(h);
-    else defer_detach(h);
+    if (inside) {
+        h->owner.end();
+        give_back(h);
+    } else {
+        defer_detach(h);
+    }
 }
 
 void at_libc_call(bool begins) {
@@ -144,10 +144,7 @@ void at_libc_call(bool begins) {
     if (operators_have_heap) this_thread_operators = this_thread_heap;
 }
 
-void release_deferred_heap(ThreadHeap* h) {
-    std::int32_t process = release_deferred;
-    if (!left_behind(h) && compare_exchange(h->process, process, being_released)) release(h);
-}
+void release_deferred_heap(ThreadHeap* h) { release(h); }
 
 void rehome_current_thread(NodeId node) {
     ThreadHeap* const h = attached_heap;

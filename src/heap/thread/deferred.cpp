@@ -8,6 +8,7 @@ struct Deferred {
     Deferred* next;
     void* p;           // an object, or a ThreadHeap
     const char* call;  // the function that freed the object; nullptr for a ThreadHeap
+    std::uint32_t generation;
 };
 
 constinit std::atomic<Deferred*> deferred{nullptr};
@@ -19,7 +20,7 @@ bool record(void* p, const char* call) {
     if (one == nullptr) return false;
     Deferred* first = deferred.load(std::memory_order_relaxed);
     do {
-        *one = {first, p, call};
+        *one = {first, p, call, os::fork_gate.generation()};
     } while (!deferred.compare_exchange_weak(first, one, std::memory_order_release, std::memory_order_relaxed));
     return true;
 }
@@ -40,10 +41,9 @@ bool defer_free(ThreadHeap* h, void* p, Freed why, const char* call) {
 }
 
 void defer_detach(ThreadHeap* h) {
-    const std::int32_t process = h->process;
-    // Hides the heap from find_heaps_of_the_dead().
-    store_relaxed(h->process, release_deferred);
-    if (!record(h, nullptr)) store_relaxed(h->process, process);
+    // First, or another thread might find it dead and release it, too.
+    h->owner.end();
+    if (!record(h, nullptr)) h->owner.begin();
 }
 
 void run_deferred(ThreadHeap* h) {
@@ -52,7 +52,8 @@ void run_deferred(ThreadHeap* h) {
         side::free(one, "free");
         one = work.next;
         if (work.call != nullptr) free_slow(h, work.p, Freed::elsewhere, work.call);
-        else release_deferred_heap(static_cast<ThreadHeap*>(work.p));
+        // Of a parent's thread: it may serve another one by now (left_behind() in attach.cpp).
+        else if (work.generation == os::fork_gate.generation()) release_deferred_heap(static_cast<ThreadHeap*>(work.p));
     }
 }
 

@@ -39,13 +39,11 @@
 #include "heap/thread/remote_cache.h"
 #include "os/fork_gate.h"
 #include "os/lock.h"
+#include "os/thread_life.h"
 
 namespace numalloc {
 
 extern Object end_of_list;
-
-// Values of ThreadHeap::process after the thread's end. The thread that replaces the value by `being_released` releases the heap.
-enum ProcessMark : std::int32_t { being_released = 0, release_deferred = -1 };
 
 struct ThreadHeap {
     constexpr ThreadHeap() : head() {
@@ -82,8 +80,8 @@ struct ThreadHeap {
     Bytes held = 0;                      // bytes: an upper bound of what the lists hold, count_held()
     Bytes may_hold = policy::new_thread_may_hold;
     Bytes granted = 0;                   // of the node's list_budget
-    std::int32_t process = 0;         // the kernel's numbers of its thread, or one of ProcessMark
-    std::int32_t thread = 0;
+    os::ThreadLife owner;
+    std::int32_t thread = 0;          // a number of ours, above 0, the same for the whole life of the thread
     std::atomic<bool> in_use{false};
     std::uint8_t shard = 0;           // of each class's bags: class_heap.h
     std::atomic<std::uint32_t> generation{0};  // of the process whose thread has it: fork_gate.h
@@ -233,7 +231,7 @@ void detach_thread();
 // For os::at_libc_call.
 void at_libc_call(bool begins);
 
-// The same for a heap that defer_detach() recorded, by another thread. Does nothing in a child for a heap of its parent.
+// The same for a heap that defer_detach() recorded, by another thread.
 void release_deferred_heap(ThreadHeap* h);
 
 // Hands over what the calling thread holds, but leaves it its heap.

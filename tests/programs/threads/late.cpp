@@ -1,10 +1,14 @@
 // Threads that use the allocator late in their lives, or are not made by pthread_create as a
 // program sees it: what they held must serve others, or thousands of them would fill the machine.
-// For each kind: how much the resident set has grown after thousands of them.
+//
+//   late resident   for each kind: how much the resident set has grown after thousands of them
+//   late heaps      how many thread heaps were made for those that end one by one
 #include <aio.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <threads.h>
 
 #include <cerrno>
@@ -12,9 +16,10 @@
 #include <ctime>
 
 #include "check.h"
+#include "numalloc/numalloc.h"
 
-// The library's, where it is loaded.
-extern "C" int numalloc_node_count() __attribute__((weak));
+#pragma weak numalloc_node_count
+#pragma weak numalloc_statistics
 
 namespace {
 
@@ -50,12 +55,61 @@ void late_key_destructor(void* value) {
     if (rounds == 1) use();
     else CHECK(pthread_setspecific(late_key, reinterpret_cast<void*>(rounds - 1)) == 0);
 }
+int threads = 3000;
 void first_in_round(std::size_t round) {
-    for (int i = 0; i < 3000; ++i)
+    for (int i = 0; i < threads; ++i)
         run([](void* r) -> void* { CHECK(pthread_setspecific(late_key, r) == 0); return nullptr; }, reinterpret_cast<void*>(round));
 }
 void first_in_the_third_round() { first_in_round(3); }
 void first_in_the_fourth_round() { first_in_round(4); }
+
+void ends_by_a_raw_call() {
+    for (int i = 0; i < threads; ++i)
+        run([](void*) -> void* {
+            use();
+            syscall(SYS_exit, 0);
+            return nullptr;
+        });
+}
+
+// At the same time, and again.
+void crowds_end_by_a_raw_call() {
+    static pthread_barrier_t all;
+    constexpr unsigned crowd = 100;
+    pthread_barrier_init(&all, nullptr, crowd);
+    for (int round = 0; round < 10; ++round) {
+        pthread_t threads_of[crowd];
+        for (pthread_t& t : threads_of)
+            CHECK(pthread_create(&t, nullptr, [](void*) -> void* {
+                use();
+                pthread_barrier_wait(&all);
+                syscall(SYS_exit, 0);
+                return nullptr;
+            }, nullptr) == 0);
+        for (pthread_t t : threads_of) CHECK(pthread_join(t, nullptr) == 0);
+    }
+    pthread_barrier_destroy(&all);
+}
+
+// Each on a stack of its own, where no other thread was.
+void on_new_stacks() {
+    constexpr std::size_t bytes = 128 << 10;
+    for (int i = 0; i < threads; ++i) {
+        void* stack = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(stack != MAP_FAILED);
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        CHECK(pthread_attr_setstack(&attributes, stack, bytes) == 0);
+        pthread_t thread;
+        CHECK(pthread_create(&thread, &attributes, [](void*) -> void* {
+            use();
+            syscall(SYS_exit, 0);
+            return nullptr;
+        }, nullptr) == 0);
+        CHECK(pthread_join(thread, nullptr) == 0);
+        pthread_attr_destroy(&attributes);
+    }
+}
 
 struct Late {
     bool armed = false;
@@ -80,7 +134,7 @@ void first_in_a_key_destructor() {
 }
 
 void first_in_the_last_round() {
-    for (int i = 0; i < 3000; ++i) run([](void*) -> void* { set_key(4); return nullptr; });
+    for (int i = 0; i < threads; ++i) run([](void*) -> void* { set_key(4); return nullptr; });
 }
 
 void first_in_a_thread_local_destructor() {
@@ -133,26 +187,55 @@ void aio_threads() {
     close(file);
 }
 
-}  // namespace
+struct Kind {
+    const char* name;
+    void (*body)();
+};
 
-int main() {
-    testing_support::require_library();
-    CHECK(pthread_key_create(&key, key_destructor) == 0);
-    CHECK(pthread_key_create(&late_key, late_key_destructor) == 0);
-    const struct { const char* name; void (*body)(); } kinds[] = {
+unsigned long long thread_heaps() {
+    numalloc_node_statistics all;
+    CHECK(numalloc_statistics(NUMALLOC_ALL_NODES, &all, sizeof all) == 0);
+    return all.thread_heaps;
+}
+
+// Threads may live on any node.
+int heaps() {
+    threads = 300;
+    // `at_once`: of its threads.
+    const struct { Kind kind; unsigned at_once; } kinds[] = {
+        {{"first call in the last round of key destructors", first_in_the_last_round}, 1},
+        {{"first call in the third round", first_in_the_third_round}, 1},
+        {{"first call in the fourth round", first_in_the_fourth_round}, 1},
+        {{"end by a raw system call", ends_by_a_raw_call}, 1},
+        {{"end by a raw system call, on stacks of their own", on_new_stacks}, 1},
+        {{"a hundred at a time end by a raw system call", crowds_end_by_a_raw_call}, 100}};
+    bool failed = false;
+    for (const auto& [kind, at_once] : kinds) {
+        const unsigned long long before = thread_heaps();
+        kind.body();
+        const unsigned long long made = thread_heaps() - before;
+        const bool good = made <= (at_once + 1) * static_cast<unsigned>(numalloc_node_count());
+        std::printf("%-50s %8llu heaps%s\n", kind.name, made, good ? "" : "  LOST");
+        failed = failed || !good;
+    }
+    return failed ? 1 : 0;
+}
+
+int resident() {
+    const Kind kinds[] = {
         {"C11 threads", c11_threads},
         {"early and late", early_and_late},
         {"first call in a key destructor", first_in_a_key_destructor},
         {"first call in the last round of key destructors", first_in_the_last_round},
         {"first call in the third round", first_in_the_third_round},
         {"first call in the fourth round", first_in_the_fourth_round},
+        {"end by a raw system call", ends_by_a_raw_call},
         {"first call in a thread_local destructor", first_in_a_thread_local_destructor},
         {"only frees", only_frees},
         {"timer threads", timer_threads},
         {"aio threads", aio_threads}};
-    use();
     bool failed = false;
-    for (const auto& kind : kinds) {
+    for (const Kind& kind : kinds) {
         const long limit = 4096L * (numalloc_node_count == nullptr ? 1 : numalloc_node_count());
         long growth = limit;
         // Twice at most: on a busy machine a crowd of timer threads lives at once, and takes its memory once. What dead
@@ -169,4 +252,17 @@ int main() {
         failed = failed || !good;
     }
     return failed ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    testing_support::require_library();
+    CHECK(argc == 2);
+    CHECK(pthread_key_create(&key, key_destructor) == 0);
+    CHECK(pthread_key_create(&late_key, late_key_destructor) == 0);
+    use();
+    if (std::strcmp(argv[1], "resident") == 0) return resident();
+    CHECK(std::strcmp(argv[1], "heaps") == 0);
+    return heaps();
 }

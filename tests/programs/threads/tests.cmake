@@ -10,7 +10,10 @@ numalloc_test(threads.endings programs 120 ${EXPECT} "threads end well" ${PRELOA
 numalloc_test(threads.many programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_many>)
 
 numalloc_program(threads_late threads/late.cpp)
-numalloc_test(threads.late programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_late>)
+target_include_directories(threads_late PRIVATE ${PROJECT_SOURCE_DIR}/include)
+foreach(mode heaps resident)
+    numalloc_test(threads.late_${mode} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_late> ${mode})
+endforeach()
 
 # The library that binds threads and leaves malloc alone: nothing changes for a program, whoever's malloc it has.
 set(binding ${CMAKE_CURRENT_SOURCE_DIR}/threads/binding.sh $<TARGET_FILE:numalloc_binding> $<TARGET_FILE:threads_attributes>
@@ -32,5 +35,5 @@ foreach(days 30 60)
         ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_waiting> resident)
     numalloc_full_only("resident memory" threads.waiting_resident_after_${days}_days)
 endforeach()
-numalloc_full_only("resident memory" threads.many threads.late threads.waiting_resident)
+numalloc_full_only("resident memory" threads.many threads.late_resident threads.waiting_resident)
 numalloc_full_only("five seconds each" threads.waiting_busy threads.waiting_ends threads.waiting_forks)
