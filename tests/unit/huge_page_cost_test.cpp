@@ -1,5 +1,5 @@
-// A touch that takes the system long: the made-up clock of the thread's processor time advances at the touch, in a signal
-// handler, and by what clearing takes after that.
+// A touch that takes the system long: the made-up counter advances at the touch, in a signal handler, and by what clearing takes
+// after that.
 #include "os/huge_page_cost.h"
 
 #include <gtest/gtest.h>
@@ -11,13 +11,14 @@
 
 namespace {
 
-std::uint64_t now, touch_takes, clearing_takes;  // nanoseconds
+std::uint64_t now, touch_takes, clearing_takes;  // ticks, a million a millisecond
 bool touched;
 
 }  // namespace
 
-// The linker's name for what the sources call os::thread_nanoseconds().
-extern "C" std::uint64_t __wrap__ZN8numalloc2os18thread_nanosecondsEv() {
+// The linker's names for what the sources call os::ticks() and os::ticks_a_millisecond().
+extern "C" std::uint64_t __wrap__ZN8numalloc2os19ticks_a_millisecondEv() { return 1'000'000; }
+extern "C" std::uint64_t __wrap__ZN8numalloc2os5ticksEv() {
     const std::uint64_t result = now;
     if (touched) now += clearing_takes;
     return result;

@@ -201,7 +201,7 @@ TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
         touched.clear();
         const BagIndex first = node.take_filled(stretch_bags);
         if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
-        EXPECT_EQ(touched, std::vector<void*>{node.at(first)});
+        EXPECT_EQ(touched, (std::vector<void*>{node.at(first), node.at(first + huge_bags)}));
         EXPECT_EQ(node.advice(first), "nh");
         dear = false;
         advance_clock(policy::dear_for - 1);
@@ -213,9 +213,23 @@ TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
         const BagIndex later = node.take(1);
         EXPECT_EQ(node.advice(later), "hg") << "the one after it";
         EXPECT_EQ(node.advice(soon), "nh");
-        EXPECT_EQ(touched.size(), 1u);
+        EXPECT_EQ(touched.size(), 2u);
         node.pages.validate();
     }
+}
+
+bool first_is_dear(void* p) { return touched.push_back(p), touched.size() == 1; }
+
+// The thread lost its CPU during the first touch.
+TEST(PagesHuge, OneDearTouchIsNotEnough) {
+    touched.clear();
+    HugeNode node(0, first_is_dear);
+    node.take_to_stretch();
+    touched.clear();
+    const BagIndex first = node.take_filled(stretch_bags);
+    if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
+    EXPECT_EQ(touched.size(), 2u);
+    EXPECT_EQ(node.advice(first), "hg");
 }
 
 // What was free whole is asked about like what is new.

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "made_up_node.h"
-#include "os/mapping.h"
 
 namespace numalloc {
 namespace {
@@ -39,6 +38,14 @@ Block take(Node& node, std::uint32_t bags, unsigned char mark) {
     Block b{node.take(bags), bags, mark};
     write(node, b);
     return b;
+}
+
+Bytes resident_bytes(void* p, Bytes bytes) {
+    std::vector<unsigned char> pages(bytes / os::page_size());
+    EXPECT_EQ(mincore(p, bytes, pages.data()), 0);
+    Bytes resident = 0;
+    for (const unsigned char page : pages) resident += (page & 1) * os::page_size();
+    return resident;
 }
 
 // What a program may do to its own block: its mapping is split there.
@@ -202,11 +209,11 @@ TEST(PagesMoveStrict, OnlyWhatIsNewGetsPagesBefore) {
     const Block from = take(node, 8 * bags_of_mib, 1);
     const Block to{node.pages.take_to_move(16 * bags_of_mib, 64, from.bags), 16 * bags_of_mib, 1};
     ASSERT_NE(to.run, PageHeap::none);
-    EXPECT_EQ(os::resident_bytes(node.at(to.run), 8 * MiB), 0u);
-    EXPECT_EQ(os::resident_bytes(node.at(to.run) + 8 * MiB, 8 * MiB), 8 * MiB);
+    EXPECT_EQ(resident_bytes(node.at(to.run), 8 * MiB), 0u);
+    EXPECT_EQ(resident_bytes(node.at(to.run) + 8 * MiB, 8 * MiB), 8 * MiB);
     ASSERT_TRUE(node.pages.move(from.run, to.run, from.bags));
     EXPECT_TRUE(intact(node, to, from.bags));
-    EXPECT_EQ(os::resident_bytes(node.at(to.run), 16 * MiB), 16 * MiB);
+    EXPECT_EQ(resident_bytes(node.at(to.run), 16 * MiB), 16 * MiB);
 }
 
 TEST(PagesMoveStrict, WhatIsCopiedGivesItsPagesBack) {
@@ -215,9 +222,9 @@ TEST(PagesMoveStrict, WhatIsCopiedGivesItsPagesBack) {
     const Block to{node.pages.take_to_move(9 * bags_of_mib, 64, from.bags), 9 * bags_of_mib, 1};
     ASSERT_TRUE(node.pages.move(from.run, to.run, from.bags));
     EXPECT_TRUE(intact(node, to, from.bags));
-    EXPECT_EQ(os::resident_bytes(node.at(from.run), 8 * MiB), 0u);
+    EXPECT_EQ(resident_bytes(node.at(from.run), 8 * MiB), 0u);
     EXPECT_EQ(node.take(from.bags), from.run);
-    EXPECT_EQ(os::resident_bytes(node.at(from.run), 8 * MiB), 8 * MiB) << "promised anew";
+    EXPECT_EQ(resident_bytes(node.at(from.run), 8 * MiB), 8 * MiB) << "promised anew";
 }
 
 // Pages that were put there before the memory ran out would be nobody's.
@@ -230,10 +237,10 @@ TEST(PagesMoveStrict, PagesThatDidNotSufficeGoBack) {
     // The kernel puts no pages where nobody may write, as where there are none.
     ASSERT_EQ(mprotect(node.at(block.run) + 4 * MiB, 4 * MiB, PROT_READ), 0);
     EXPECT_EQ(node.take(block.bags), PageHeap::none);
-    EXPECT_EQ(os::resident_bytes(node.at(block.run), 8 * MiB), 0u);
+    EXPECT_EQ(resident_bytes(node.at(block.run), 8 * MiB), 0u);
     ASSERT_EQ(mprotect(node.at(block.run) + 4 * MiB, 4 * MiB, PROT_READ | PROT_WRITE), 0);
     EXPECT_EQ(node.take(block.bags), block.run);
-    EXPECT_EQ(os::resident_bytes(node.at(block.run), 8 * MiB), 8 * MiB);
+    EXPECT_EQ(resident_bytes(node.at(block.run), 8 * MiB), 8 * MiB);
     node.pages.validate();
     node.pages.give(wall);
 }

@@ -4,7 +4,7 @@
 
 #include "heap/pages/page_heap.h"
 #include "heap/pages/stretches.h"
-#include "os/mapping.h"
+#include "heap/pages/written.h"
 
 namespace numalloc {
 
@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::uint32_t long_stretch = bags_in(policy::long_stretch);
 constexpr std::uint64_t zero_word = 0;
-
-bool better_discarded(void* p, Bytes bytes) { return os::resident_bytes(p, bytes) < bytes / policy::used_part; }
 
 // A huge page that was only read counts as resident, and is nobody's memory until it is written to. Where data begins with
 // zeros the look costs half as much as the writing; where it does not, nothing.
@@ -31,21 +29,22 @@ void clear_what_is_not_zero(char* p, Bytes bytes) {
 void PageHeap::clear(BagIndex run, Bytes bytes) {
     char* const start = static_cast<char*>(region_.address(run));
     const BagIndex to = run + divide_up(bytes, bag_bytes);
-    const auto clear_piece = [&](BagIndex b, BagIndex end, bool discard) {
+    const auto clear_piece = [&](BagIndex b, BagIndex end, bool is_long, bool may_discard) {
         const Bytes offset = Bytes{b - run} << bag_shift;
         const Bytes length = Bytes{end - b} << bag_shift;
-        if (discard && better_discarded(start + offset, length) && os::discard(start + offset, length)) return;
+        if (may_discard && !mostly_written(start + offset, length) && os::discard(start + offset, length)) return;
         const Bytes wanted = min_of(length, bytes - offset);
-        if (discard && may_be_huge(b)) clear_what_is_not_zero(start + offset, wanted);
+        if (is_long && may_be_huge(b)) clear_what_is_not_zero(start + offset, wanted);
         else memset(start + offset, 0, wanted);
     };
     for_each_stretch(region_, run, to, [&](BagIndex b, BagIndex end, bool dirty) {
         if (!dirty) return true;
         // Under strict binding the pages are promised, and stay.
-        const bool may_discard = end - b >= long_stretch && !options_.populate;
+        const bool is_long = end - b >= long_stretch && !options_.populate;
+        const bool may_discard = is_long && end - b >= bags_in(policy::discarded_by_calloc);
         for (BagIndex piece; b < end; b = piece) {
-            piece = may_discard ? min_of(b + long_stretch, end) : end;
-            clear_piece(b, piece, may_discard);
+            piece = is_long ? min_of(b + long_stretch, end) : end;
+            clear_piece(b, piece, is_long, may_discard);
         }
         return true;
     });

@@ -108,12 +108,14 @@ PageHeap::Range PageHeap::count_untouched(BagIndex run, std::uint32_t bags) {
 // Of what is about to be handed out. Only the first touch itself says what it costs: another huge page would be one that this
 // CPU gave back a moment ago. Who takes much and touches none of it has one huge page of each sample more.
 void PageHeap::sample_cost(BagIndex run, std::uint32_t bags) {
-    const BagIndex first = count_untouched(run, bags).first;
+    const auto [first, end] = count_untouched(run, bags);
     if (first == BagIndex{}) return;
     const std::uint32_t untouched = untouched_.load(std::memory_order_relaxed);
     if (untouched - sampled_at_.load(std::memory_order_relaxed) < policy::huge_pages_a_sample) return;
     sampled_at_.store(untouched, std::memory_order_relaxed);
     if (!options_.touch_is_dear(region_.address(first))) return;
+    // The thread may have lost its CPU meanwhile.
+    if (const BagIndex second = first + huge_bags; second < end && !options_.touch_is_dear(region_.address(second))) return;
     dear_until_.store(max_of(os::milliseconds() + policy::dear_for, 1U), std::memory_order_relaxed);
     no_more_huge(first);
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "heap/pages/page_heap.h"
+#include "heap/pages/written.h"
 
 namespace numalloc {
 
@@ -74,9 +75,9 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     // To move pages to where others are would throw these away, and the next user of the place that is left would fault:
     // a copy is cheaper. Under strict binding no pages were put there. The marks say what may be resident: what never was,
     // a copy would make so.
-    const auto mostly_resident = [&](BagIndex b) { return os::resident_bytes(region_.address(b), bytes) > bytes / policy::used_part; };
+    const auto mostly_used = [&](BagIndex b) { return mostly_written(static_cast<const char*>(region_.address(b)), bytes); };
     const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::used_part &&
-                        mostly_resident(to) && mostly_resident(from);
+                        mostly_used(to) && mostly_used(from);
     // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves. The discard also tells libraries
     // with registered memory about the pages that the move replaces (os/libc_call.h).
     const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), bytes);

@@ -165,6 +165,9 @@ constexpr std::uint32_t most_moved_mappings = 8192;
 
 // calloc: a longer stretch may never have been written to since it was taken, and is looked at in pieces.
 constexpr Bytes long_stretch = 4 * MiB;
+// From this length on a stretch that holds mostly zeros is given back instead of cleared: from here on glibc always asks the
+// kernel for new pages, too.
+constexpr Bytes discarded_by_calloc = 32 * MiB;
 // To write to a page that is there takes 0.1 of a microsecond, to fault it in 0.9, to give it back 0.1. Who used less than half
 // of it will do so again: then giving all of it back is cheaper. (A page that was only read counts as used.) And a block that
 // grows to a place of which more than half is there is copied: growing-arrays has a quarter of the page faults.

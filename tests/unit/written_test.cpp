@@ -1,0 +1,61 @@
+#include "heap/pages/written.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "base/bits.h"
+
+namespace numalloc {
+namespace {
+
+constexpr Bytes page = 4 * KiB;
+
+class Memory {
+public:
+    explicit Memory(Bytes bytes) : bytes_(bytes), at_(static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+    ~Memory() { munmap(at_, bytes_); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    // One byte in each of the pages from `first` on, somewhere in it.
+    void write(Bytes first, Bytes pages, Bytes each = 1) {
+        for (Bytes i = first; i < first + pages; i += each) at_[i * page + i * 97 % page] = 1;
+    }
+    bool written() const { return mostly_written(at_, bytes_); }
+
+private:
+    Bytes bytes_;
+    char* at_;
+};
+
+TEST(MostlyWritten, SaysHowMuchIsUsed) {
+    for (const Bytes bytes : {128 * KiB, 4 * MiB, 100 * MiB}) {
+        const Bytes pages = bytes / page;
+        Memory memory(bytes);
+        EXPECT_FALSE(memory.written()) << bytes << ", fresh";
+        memory.write(0, pages / 4);
+        EXPECT_FALSE(memory.written()) << bytes << ", the first quarter";
+        memory.write(pages / 4, pages / 2);
+        EXPECT_TRUE(memory.written()) << bytes << ", three quarters";
+        memory.write(0, pages);
+        EXPECT_TRUE(memory.written()) << bytes << ", all";
+    }
+}
+
+TEST(MostlyWritten, NoRegularLayoutHidesFromIt) {
+    for (const Bytes each : {4, 8, 16, 32, 64, 128, 512}) {
+        Memory rare(64 * MiB);
+        rare.write(0, 64 * MiB / page, each);
+        EXPECT_FALSE(rare.written()) << "one page in " << each;
+        Memory dense(64 * MiB);
+        for (Bytes first = 1; first < each; ++first) dense.write(first, 64 * MiB / page - first, each);
+        EXPECT_TRUE(dense.written()) << "all but one page in " << each;
+    }
+}
+
+TEST(MostlyWritten, WhatIsShortCountsAsUsed) {
+    Memory memory(64 * KiB);
+    EXPECT_TRUE(memory.written());
+}
+
+}  // namespace
+}  // namespace numalloc
