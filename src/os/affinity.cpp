@@ -2,12 +2,13 @@
 
 #include <sched.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 
 #include "base/atomic.h"
+#include "os/optional_call.h"
 #include "os/refusals.h"
-#include "os/syscall.h"
 
 // glibc 2.35 and later register rseq for each thread and say where it lies.
 extern "C" {
@@ -35,11 +36,11 @@ char* thread_pointer() {
 
 long get_affinity(int tid, CpuMask& mask) {
     mask.clear();
-    return call(SYS_sched_getaffinity, tid, sizeof(CpuMask), mask.data());
+    return optional_call(SYS_sched_getaffinity, tid, sizeof(CpuMask), mask.data());
 }
 
 long set_affinity(int tid, const CpuMask& mask) {
-    const long result = call(SYS_sched_setaffinity, tid, sizeof(CpuMask), mask.data());
+    const long result = optional_call(SYS_sched_setaffinity, tid, sizeof(CpuMask), mask.data());
     // A thread that has ended meanwhile is no refusal.
     if (failed(result) && result != -ESRCH) refused_affinity.note(static_cast<int>(-result));
     return result;
@@ -50,9 +51,12 @@ long set_affinity(int tid, std::size_t bytes, const void* mask) {
     return call(SYS_sched_setaffinity, tid, bytes, mask);
 }
 
-int thread_id() { return static_cast<int>(call(SYS_gettid)); }
-bool thread_lives(int process, int thread) { return call(SYS_tgkill, process, thread, 0) != -ESRCH; }
-int process_id() { return static_cast<int>(call(SYS_getpid)); }
+int thread_id() { return filtered() ? 0 : static_cast<int>(call(SYS_gettid)); }
+int process_id() {
+    static constinit std::atomic<int> known{0};
+    if (!filtered()) known.store(static_cast<int>(call(SYS_getpid)), std::memory_order_relaxed);
+    return known.load(std::memory_order_relaxed);
+}
 
 int current_cpu() {
     // struct rseq: cpu_id is the second word; negative while the thread is not registered. Its
@@ -71,7 +75,7 @@ int current_cpu() {
 int ask_os_node() {
     unsigned cpu = 0;
     unsigned node = 0;
-    return failed(call(SYS_getcpu, &cpu, &node, 0)) ? -1 : static_cast<int>(node);
+    return failed(optional_call(SYS_getcpu, &cpu, &node, 0)) ? -1 : static_cast<int>(node);
 }
 
 }  // namespace numalloc::os

@@ -11,7 +11,8 @@ namespace numalloc::os {
 constexpr unsigned max_cpus = 8192;
 using CpuMask = BitSet<max_cpus>;
 
-// The affinity of thread `tid` (0: the caller) as the kernel has it. The size in bytes of the
+// The affinity of thread `tid` (0: the caller) as the kernel has it; like all that is not a call of the program's own, refused
+// after a filter (filter.h). The size in bytes of the
 // kernel's own mask, or -errno. Thread-safe; errno is kept.
 long get_affinity(int tid, CpuMask& mask);
 
@@ -22,9 +23,9 @@ long set_affinity(int tid, const CpuMask& mask);
 long get_affinity(int tid, std::size_t bytes, void* mask);
 long set_affinity(int tid, std::size_t bytes, const void* mask);
 
+// The kernel's number of the calling thread; 0 after a filter (filter.h).
 int thread_id();
-// Whether a process still has the thread. In doubt it has.
-bool thread_lives(int process, int thread);
+// The process's; after a filter what it was the last time.
 int process_id();
 
 // The CPU under the caller, by rseq or the vDSO: no system call where glibc has either. -1

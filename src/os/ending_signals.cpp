@@ -41,7 +41,7 @@ void end_by(int signal) {
     struct sigaction system {};
     system.sa_handler = SIG_DFL;
     sigaction(signal, &system, nullptr);
-    call(SYS_tgkill, process_id(), thread_id(), signal);
+    call(SYS_tgkill, call(SYS_getpid), call(SYS_gettid), signal);
 }
 
 }  // namespace numalloc::os

@@ -6,7 +6,7 @@
 #include <linux/futex.h>
 
 #include "os/libc_call.h"
-#include "os/syscall.h"
+#include "os/optional_call.h"
 
 namespace numalloc::os {
 
@@ -16,24 +16,25 @@ constinit AtLibcCall at_libc_call = nullptr;
 
 namespace {
 
-constexpr int spins_before_yield = 64;
-constexpr int yields_before_sleep = 16;
-constexpr long longest_sleep = 1'000'000;  // nanoseconds
+constexpr int spins_before_sleep = 64;
+constexpr long first_sleep = 50'000;  // nanoseconds
+constexpr long longest_sleep = 1'000'000;
 
-// Waits until `mark` is at most `allowed`. Who is inside comes out soon, but may have lost its CPU, even to us.
+// Waits until `mark` is at most `allowed`. Who is inside comes out soon and wakes nobody, but may have lost its CPU, even to us.
 void wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t allowed) {
-    long sleep = 50'000;
-    for (int i = 0; mark.load(std::memory_order_seq_cst) > allowed; ++i) {
-        if (i < spins_before_yield) continue;
-        if (i < spins_before_yield + yields_before_sleep) {
-            call(SYS_sched_yield);
-            continue;
-        }
-        timespec time{0, sleep};
-        call(SYS_nanosleep, &time, 0);
-        if (sleep < longest_sleep) sleep *= 2;
+    timespec sleep{0, first_sleep};
+    for (int i = 0;; ++i) {
+        const std::uint32_t inside = mark.load(std::memory_order_seq_cst);
+        if (inside <= allowed) return;
+        if (i < spins_before_sleep) continue;
+        call(SYS_futex, &mark, FUTEX_WAIT_PRIVATE, inside, &sleep, 0, 0);
+        if (sleep.tv_nsec < longest_sleep) sleep.tv_nsec *= 2;
     }
 }
+
+constexpr int unknown = -EPERM;
+
+int process() { return static_cast<int>(optional_call(SYS_getpid)); }
 
 }  // namespace
 
@@ -44,8 +45,15 @@ void ForkGate::close() {
         return;
     }
     for (LockHolder* nobody = nullptr; !owner_.compare_exchange_strong(nobody, &lock_holder, std::memory_order_seq_cst); nobody = nullptr) wait();
-    process_ = static_cast<int>(call(SYS_getpid));
+    process_ = process();
     if (waits()) wait_for_sharers();
+}
+
+void ForkGate::start() { process_ = process(); }
+
+bool ForkGate::is_process() const {
+    const int now = process();
+    return now == process_ && now != unknown;
 }
 
 void ForkGate::wait_for_sharers() { wait_until(shared_.inside, own_part()); }
@@ -75,7 +83,7 @@ void ForkGate::open() {
 
 void ForkGate::become_child() {
     held_ += 4;
-    process_ = static_cast<int>(call(SYS_getpid));
+    process_ = process();
     shared_.inside.store(own_part(), std::memory_order_relaxed);
     open();
 }
@@ -100,9 +108,9 @@ bool ForkGate::wait_briefly() {
 
 void ForkGate::notice_child() {
     if (!mine()) return;
-    const int process = static_cast<int>(call(SYS_getpid));
-    if (process == process_) return;
-    process_ = process;
+    const int now = process();
+    if (now == process_ || now == unknown) return;
+    process_ = now;
     held_ += 4;
 }
 

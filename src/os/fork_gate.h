@@ -59,6 +59,12 @@ public:
     // In the child: it has one thread, and its own generation.
     void become_child();
 
+    // Before all else, by the thread that starts the library.
+    void start();
+    // Whether the caller belongs to the process that start() or become_child() knew, and is no child of a vfork or a raw clone.
+    // A system call; false after a filter.
+    bool is_process() const;
+
     // How many forks lie between the first process and this one.
     std::uint32_t generation() const { return held_ >> 2; }
     // What a lock's word is while it is held: see lock.h.
@@ -137,7 +143,7 @@ private:
     std::atomic<LockHolder*> owner_{nullptr};  // who closed it; nullptr: it is open
     std::atomic<std::uint32_t> opened_{0};     // how often; sleepers wait for it to change
     std::uint32_t held_ = 1;                   // generation << 2 | 1
-    int process_ = 0;                      // the owner's
+    int process_ = 0;                      // at start(), close() and become_child()
     int nested_ = 0;                       // forks by the owner's own handlers
 
     // Written when threads start and end, so on another cache line than the members above, which every lock reads.

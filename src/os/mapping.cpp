@@ -36,15 +36,7 @@ Probe probe(void* p, Bytes bytes) {
 }
 
 // After a refused call that may have unmapped the range first. false: somebody else may have it.
-bool fill_hole(void* p, Bytes bytes) {
-    const long filled = call(SYS_mmap, p, bytes, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (filled == -EEXIST || filled == as_long(p)) return true;
-    if (failed(filled)) return false;
-    // A kernel before 4.17 takes the address for a wish: the range was not free.
-    unmap(reinterpret_cast<void*>(filled), bytes);
-    return true;
-}
+bool fill_hole(void* p, Bytes bytes) { return map_at(p, bytes) != Mapped::refused; }
 
 bool map_over(void* p, Bytes bytes) {
     const LibcCall call;
@@ -89,19 +81,6 @@ Replaced renew(void* p, Bytes bytes) {
         done += piece;
     }
     return Replaced::done;
-}
-
-Bytes resident_bytes(const void* p, Bytes bytes) {
-    const Bytes page = page_size();
-    Bytes resident = 0;
-    unsigned char pages[1024];
-    for (Bytes done = 0; done < bytes;) {
-        const Bytes piece = min_of(bytes - done, sizeof pages * page);
-        if (failed(call(SYS_mincore, static_cast<const char*>(p) + done, piece, pages))) return bytes;
-        for (Bytes i = 0; i < piece / page; ++i) resident += (pages[i] & 1) * page;
-        done += piece;
-    }
-    return resident;
 }
 
 }  // namespace numalloc::os

@@ -27,8 +27,4 @@ Replaced move_mapping(void* from, void* to, Bytes bytes);
 // its neighbours, without policy and advice.
 Replaced renew(void* p, Bytes bytes);
 
-// How much of the range has pages, by mincore: what was swapped out does not count. All of it where the
-// kernel will not say.
-Bytes resident_bytes(const void* p, Bytes bytes);
-
 }  // namespace numalloc::os

@@ -8,8 +8,8 @@
 #include <cerrno>
 
 #include "os/libc_call.h"
+#include "os/optional_call.h"
 #include "os/refusals.h"
-#include "os/syscall.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -21,10 +21,13 @@ namespace {
 
 constinit std::atomic<Bytes> known_page_size{0};  // 0: not asked yet; all who ask get the same answer
 
-long map_fixed(void* p, Bytes bytes, int access, int flags) {
-    const long at = call(SYS_mmap, p, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | flags, -1, 0);
+long map_fixed(void* p, Bytes bytes, int access) {
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    long at = call(SYS_mmap, p, bytes, access, flags | MAP_FIXED_NOREPLACE, -1, 0);
+    // Filters that do not know the flag refuse it.
+    if (at == -EINVAL || at == -EPERM) at = call(SYS_mmap, p, bytes, access, flags, -1, 0);
     if (failed(at) || at == as_long(p)) return at;
-    // A kernel before 4.17 takes the address for a wish: the range was not free.
+    // The address was taken for a wish, as by all kernels before 4.17: the range was not free.
     unmap(reinterpret_cast<void*>(at), bytes);
     return -EEXIST;
 }
@@ -36,7 +39,7 @@ Mapped outcome(long result) {
 
 // No core dump, by the kernel or by gcore, is to contain what is not in use.
 void* without_dump(Address p, Bytes bytes) {
-    call(SYS_madvise, p, bytes, MADV_DONTDUMP);
+    optional_call(SYS_madvise, p, bytes, MADV_DONTDUMP);
     return reinterpret_cast<void*>(p);
 }
 
@@ -64,7 +67,7 @@ void* hold(Bytes bytes, Bytes alignment) {
 }
 
 bool hold_at(void* p, Bytes bytes) {
-    if (failed(map_fixed(p, bytes, PROT_NONE, 0))) return false;
+    if (failed(map_fixed(p, bytes, PROT_NONE))) return false;
     without_dump(address_of(p), bytes);
     return true;
 }
@@ -80,14 +83,14 @@ bool hold_again(void* p, Bytes bytes) {
 
 bool commit(void* p, Bytes bytes) {
     if (failed(call(SYS_mprotect, p, bytes, PROT_READ | PROT_WRITE))) return false;
-    call(SYS_madvise, p, bytes, MADV_DODUMP);
+    optional_call(SYS_madvise, p, bytes, MADV_DODUMP);
     return true;
 }
 
-Mapped map_at(void* p, Bytes bytes) { return outcome(map_fixed(p, bytes, PROT_READ | PROT_WRITE, 0)); }
+Mapped map_at(void* p, Bytes bytes) { return outcome(map_fixed(p, bytes, PROT_READ | PROT_WRITE)); }
 
 Mapped try_range(void* p, Bytes bytes) {
-    const long result = map_fixed(p, bytes, PROT_NONE, 0);
+    const long result = map_fixed(p, bytes, PROT_NONE);
     if (!failed(result)) unmap(p, bytes);
     return outcome(result);
 }
@@ -115,6 +118,7 @@ bool withdraw(void* p, Bytes bytes) {
 }
 
 bool populate(void* p, Bytes bytes) {
+    if (filtered()) return true;
     const Address first = align_down(address_of(p), page_size());
     return !failed(call(SYS_madvise, first, align_up(address_of(p) + bytes, page_size()) - first, MADV_POPULATE_WRITE));
 }
@@ -124,7 +128,7 @@ bool forbid_writes(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, 
 
 void advise_huge(void* p, Bytes bytes, HugePages mode) {
     if (mode == HugePages::system) return;
-    call(SYS_madvise, p, bytes, mode == HugePages::on ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    optional_call(SYS_madvise, p, bytes, mode == HugePages::on ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 }  // namespace numalloc::os

@@ -53,7 +53,7 @@ bool discard(void* p, Bytes bytes);
 bool withdraw(void* p, Bytes bytes);
 
 // Puts pages behind the range now, and behind the rest of the pages that it shares with others. false with
-// no memory left, or on kernels before 5.14.
+// no memory left, or on kernels before 5.14. After a filter (filter.h) true, and nothing has happened.
 bool populate(void* p, Bytes bytes);
 
 // Pages of somebody else's mapping that may be read, and those that were withdrawn, become writable; and read-only again. false

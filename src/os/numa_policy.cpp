@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "os/clock.h"
 #include "os/memory.h"
+#include "os/optional_call.h"
 #include "os/refusals.h"
 #include "os/sysfs.h"
-#include "os/syscall.h"
 
 #ifndef SYS_set_mempolicy_home_node
 #define SYS_set_mempolicy_home_node 450
@@ -29,7 +29,7 @@ constexpr int weighted_interleave = 6;
 constexpr unsigned long kernel_bits = max_os_nodes + 1;
 
 int set_policy(void* p, Bytes bytes, int policy, const NodeMask& nodes, unsigned flags = 0) {
-    return static_cast<int>(-call(SYS_mbind, p, bytes, policy, nodes.data(), kernel_bits, flags));
+    return static_cast<int>(-optional_call(SYS_mbind, p, bytes, policy, nodes.data(), kernel_bits, flags));
 }
 
 // The "Name:   123 kB" of a meminfo file, in bytes.
@@ -52,7 +52,7 @@ int bind(void* p, Bytes bytes, unsigned os_node, BindMode mode) {
 
 int bind_within(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes) {
     if (const int error = refused_binding.note(set_policy(p, bytes, MPOL_BIND, nodes)); error != 0) return error;
-    return static_cast<int>(-call(SYS_set_mempolicy_home_node, p, bytes, os_node, 0));
+    return static_cast<int>(-optional_call(SYS_set_mempolicy_home_node, p, bytes, os_node, 0));
 }
 
 int interleave(void* p, Bytes bytes, const NodeMask& nodes) {
@@ -66,7 +66,7 @@ int bind_to(void* p, Bytes bytes, const NodeMask& nodes) { return refused_bindin
 int bind_as(const void* from, void* p, Bytes bytes) {
     int mode = MPOL_DEFAULT;
     NodeMask nodes;
-    const long result = call(SYS_get_mempolicy, &mode, nodes.data(), kernel_bits, from, MPOL_F_ADDR);
+    const long result = optional_call(SYS_get_mempolicy, &mode, nodes.data(), kernel_bits, from, MPOL_F_ADDR);
     return failed(result) ? static_cast<int>(-result) : refused_binding.note(set_policy(p, bytes, mode, nodes));
 }
 
@@ -82,17 +82,17 @@ int move_to_node(void* p, Bytes bytes, unsigned os_node) {
 int node_of_page(const void* p) {
     const void* page = p;
     int status = -1;
-    const long result = call(SYS_move_pages, 0, 1, &page, 0, &status, 0);
+    const long result = optional_call(SYS_move_pages, 0, 1, &page, 0, &status, 0);
     return failed(result) ? static_cast<int>(result) : status;
 }
 
 bool nodes_of_pages(const void* const* page, int* node, unsigned count) {
-    return !failed(call(SYS_move_pages, 0, count, page, 0, node, 0));
+    return !failed(optional_call(SYS_move_pages, 0, count, page, 0, node, 0));
 }
 
 int ask_for_page(const void* p) {
     unsigned char present = 0;
-    const long result = call(SYS_mincore, address_of(p) & ~(page_size() - 1), page_size(), &present);
+    const long result = optional_call(SYS_mincore, address_of(p) & ~(page_size() - 1), page_size(), &present);
     if (failed(result)) return result == -ENOMEM ? -EFAULT : static_cast<int>(result);
     return (present & 1) != 0 ? 0 : -ENOENT;
 }
@@ -191,7 +191,7 @@ Bytes kept_bytes_of_node(unsigned os_node) {
 TaskPolicy task_policy(NodeMask& nodes) {
     int mode = MPOL_DEFAULT;
     nodes.clear();
-    if (failed(call(SYS_get_mempolicy, &mode, nodes.data(), kernel_bits, 0, 0))) return TaskPolicy::none;
+    if (failed(optional_call(SYS_get_mempolicy, &mode, nodes.data(), kernel_bits, 0, 0))) return TaskPolicy::none;
     mode &= ~MPOL_MODE_FLAGS;
     if (mode == MPOL_DEFAULT || mode == MPOL_LOCAL) return TaskPolicy::none;
     if (mode == MPOL_PREFERRED && nodes.empty()) return TaskPolicy::none;  // "local" before Linux 5.14

@@ -1,8 +1,8 @@
 #include "os/page_histogram.h"
 
+#include "os/optional_call.h"
 #include "os/memory.h"
 #include "os/numa_policy.h"
-#include "os/syscall.h"
 
 namespace numalloc::os {
 
@@ -30,7 +30,7 @@ int count_pages(const void* p, Bytes bytes, PageHistogram& into) {
         unsigned count = 0;
         for (; count < at_once && pages.left > 0; --pages.left, pages.at += page_size())
             page[count++] = reinterpret_cast<const void*>(pages.at);
-        const long result = call(SYS_move_pages, 0, count, page, 0, node, 0);
+        const long result = optional_call(SYS_move_pages, 0, count, page, 0, node, 0);
         if (failed(result)) return static_cast<int>(-result);
         for (unsigned i = 0; i < count; ++i)
             if (node[i] >= 0) into.add(static_cast<unsigned>(node[i]), 1);
@@ -42,7 +42,7 @@ void count_resident(const void* p, Bytes bytes, unsigned os_node, PageHistogram&
     unsigned char present[at_once];
     for (Pages pages = pages_of(p, bytes); pages.left > 0;) {
         const std::uint64_t count = min_of<std::uint64_t>(pages.left, at_once);
-        if (!failed(call(SYS_mincore, pages.at, count * page_size(), present))) {
+        if (!failed(optional_call(SYS_mincore, pages.at, count * page_size(), present))) {
             for (std::uint64_t i = 0; i < count; ++i) into.add(os_node, present[i] & 1);
         } else {
             // A part of them is not mapped.

@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 
-#include "os/syscall.h"
+#include "os/optional_call.h"
 
 namespace numalloc::os {
 
 long read_file(const char* path, char* buffer, Bytes capacity) {
-    const long fd = call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    const long fd = optional_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     if (failed(fd)) return fd;
     Bytes size = 0;
     long n = 0;
@@ -22,7 +22,7 @@ long read_file(const char* path, char* buffer, Bytes capacity) {
 }
 
 void read_lines(const char* path, void (*take)(void* context, const char* line), void* context) {
-    const long fd = call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    const long fd = optional_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     if (failed(fd)) return;
     char chunk[1024];
     char line[160];

@@ -1,7 +1,10 @@
 #include "placement/owners.h"
 
+#include <pthread.h>
+
 #include <atomic>
 
+#include "os/filter.h"
 #include "os/memory.h"
 #include "os/topology.h"
 #include "placement/internal.h"
@@ -120,9 +123,12 @@ NodeId ask(std::atomic<Answer>* t, int owner, bool* moved) {
     }
 }
 
+constinit std::atomic<pthread_t> main_thread{0};  // 0: nobody has noted it
+
+bool is_main_thread() { return os::filtered() ? main_thread.load(std::memory_order_relaxed) == pthread_self() : os::thread_id() == os::process_id(); }
+
 int unbound_owner() {
-    if (own_number < 0)
-        own_number = os::thread_id() == os::process_id() ? 0 : next_own_number.fetch_add(1, std::memory_order_relaxed);
+    if (own_number < 0) own_number = is_main_thread() ? 0 : next_own_number.fetch_add(1, std::memory_order_relaxed);
     return own_number;
 }
 
@@ -158,6 +164,10 @@ void take_number_back(const ThreadRecord* record) {
     if (record->number + 1 != process.numbers()) return;
     process.next_number.store(record->number, std::memory_order_relaxed);
     if (is_promise(record->number)) count(answered_place(static_cast<int>(record->number)), 1);
+}
+
+void note_main_thread() {
+    if (!os::filtered() && is_main_thread()) main_thread.store(pthread_self(), std::memory_order_relaxed);
 }
 
 int owner_of_caller() {

@@ -27,7 +27,7 @@ struct ThreadRecord {
     bool inherits_ours = false;  // it starts with its creator's binding
     unsigned number = 0;      // in order of creation; main is 0
     int owner = 0;            // the same, or what the thread calls itself: see owners.h
-    int tid = 0;              // 0 while starting
+    int tid = 0;              // 0 while starting, and for good after a filter (os/filter.h)
     pthread_t handle{};
     std::uint64_t generation = 0;  // tells this thread from a later one in the same record
 

@@ -31,6 +31,9 @@ ThreadRecord* own_record(int tid) {
     return current != nullptr && (tid == 0 || tid == current->tid) ? current : nullptr;
 }
 
+// The kernel's. A thread that starts after a filter (os/filter.h) has none.
+bool has_number(const ThreadRecord* record) { return record->starting || record->tid != 0; }
+
 NodeId home_of_caller(const ThreadRecord* record) {
     const NodeId home{record->home.load(std::memory_order_relaxed)};
     return home == no_node ? os::current_node() : home;
@@ -68,14 +71,13 @@ long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node) {
         if (result == 0 && process.mode == Mode::follow && (tid == 0 || tid == os::thread_id())) *node = os::current_node();
         return result;
     }
-    const int self = os::thread_id();
     os::Guard guard(process.lock);
     const long result = os::set_affinity(tid, bytes, mask);
     if (result < 0) return result;
-    ThreadRecord* record = process.records.find(tid == 0 ? self : tid);
+    ThreadRecord* record = tid == 0 ? current : process.records.find(tid);
     if (record == nullptr) return result;
     follow_user(record);
-    if (record->tid == self) *node = home_of_caller(record);
+    if (record == current) *node = home_of_caller(record);
     return result;
 }
 
@@ -84,7 +86,7 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
     if (current != nullptr && thread == current->handle) return get_affinity(0, bytes, mask);
     os::Guard guard(process.lock);
     const ThreadRecord* record = process.records.find(thread);
-    if (record == nullptr) return unknown_thread;
+    if (record == nullptr || !has_number(record)) return unknown_thread;
     if (record->starting) {
         // Its id is not known yet; its mask will be this one.
         const Bytes whole = process.words * word_bytes;
@@ -104,7 +106,7 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
     if (process.mode != Mode::active) return unknown_thread;
     os::Guard guard(process.lock);
     ThreadRecord* record = process.records.find(thread);
-    if (record == nullptr) return unknown_thread;
+    if (record == nullptr || !has_number(record)) return unknown_thread;
     const long result = record->starting ? -libc_set(thread, bytes, static_cast<const cpu_set_t*>(mask))
                                          : os::set_affinity(record->tid, bytes, mask);
     if (result < 0) return result;
@@ -127,6 +129,14 @@ bool runs_under_ours() {
     os::CpuMask mask;
     return current != nullptr && current->bound && os::get_affinity(0, mask) > 0 &&
            is_ours(current, mask.data(), os::CpuMask::words);
+}
+
+void let_go() {
+    if (process.mode != Mode::active || current == nullptr || !current->bound) return;
+    os::Guard guard(process.lock);
+    leave(current);
+    current->bound = false;
+    current->home.store(no_node.value, std::memory_order_relaxed);
 }
 
 AsTheUserSetIt::AsTheUserSetIt() {

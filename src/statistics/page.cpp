@@ -8,6 +8,7 @@
 #include "os/affinity.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "os/filter.h"
 #include "statistics/gathering.h"
 
 namespace numalloc {
@@ -118,6 +119,7 @@ void fill(const Gathering& gathered) {
 }  // namespace
 
 void refresh_statistics_page() {
+    if (os::filtered()) return;
     if (writing.exchange(true, std::memory_order_acquire)) return;
     const std::uint64_t began = os::nanoseconds();
     const int process = os::process_id();
@@ -134,6 +136,7 @@ void remove_statistics_page() {
 }
 
 void remake_statistics_page() {
+    if (owner.load(std::memory_order_relaxed) == 0) return;
     int process = os::process_id();
     owner.compare_exchange_strong(process, 0, std::memory_order_relaxed);
 }

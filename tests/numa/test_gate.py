@@ -7,7 +7,7 @@ Nothing here depends on time: the emulator may be slow. It needs a kernel in the
 """
 
 import pytest
-from jobs import Jobs, passed
+from jobs import ROOT, Jobs, passed
 from numalloc_tools.lab import batch, kernel
 from numalloc_tools.lab.scenarios import Switches, cell
 from placed import Nodes, threads
@@ -26,6 +26,9 @@ JOBS.add("saturate", "placement", THREADS, options={"binding": "saturate"})
 JOBS.add("saturate-over", "placement", 2 * THREADS, options={"binding": "saturate"})
 JOBS.add("none", "placement", 6, options={"binding": "none"})
 JOBS.add("confined", "placement", 8, around=["numactl", "--cpunodebind=1,4"])
+FILTERED = ["prctl", "syscall"]
+for how in FILTERED:
+    JOBS.add(f"filtered-{how}", "filtered", how, folder=ROOT / "tests/programs/survive")
 for name, words in EVERYWHERE.items():
     JOBS.add(name, *words)
 for scenario in SMOKE:
@@ -58,6 +61,11 @@ def test_none_leaves_threads_alone(report):
 
 def test_numactl_confines_binding(report):
     assert NODES.of_bound(threads(report, "confined"))[:4] in ([1, 4, 1, 4], [4, 1, 4, 1])
+
+
+@pytest.mark.parametrize("how", FILTERED)
+def test_a_filter_that_kills_meets_no_call_of_nodes(report, how):
+    passed(report, f"filtered-{how}")
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)

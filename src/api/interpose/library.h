@@ -7,6 +7,8 @@ namespace numalloc::api {
 // A pthread_create may be the first that the library hears of its process. Afterwards options,
 // topology and placement are known, and fork is prepared for. Thread-safe.
 void wake_library();
+// The same without malloc. Also in a signal handler that has interrupted no lock of ours.
+void complete_start();
 
 // The calling thread belongs to another node from now on, or is no longer alone: its memory may have
 // to come from elsewhere.

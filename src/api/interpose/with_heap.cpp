@@ -15,6 +15,8 @@ void wake_library() {
     std::free(p);
 }
 
+void complete_start() { wake(); }
+
 void thread_moved() { settle_heap(); }
 
 void before_exec() { remove_statistics_page(); }

@@ -18,6 +18,7 @@ constinit os::Lock<os::LockRank::initialise> initialise_lock;
 
 void initialise() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
+    os::fork_gate.start();
     os::init_topology();
     placement::init();
     awake.store(true, std::memory_order_release);
@@ -51,6 +52,8 @@ void wake_library() {
     // Outside of the lock: libc may call malloc, which is any allocator's, and that may start a thread.
     if (wake_once()) register_fork_handlers();
 }
+
+void complete_start() { wake_library(); }
 
 // The allocator beside us takes memory where the thread runs, or where it likes.
 void thread_moved() {}

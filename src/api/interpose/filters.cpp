@@ -1,0 +1,48 @@
+// Interposed: prctl and syscall, by which a program installs a filter of its system calls. The library's start is complete before
+// the first one, and nothing optional is asked of the kernel after it: os/filter.h.
+#include <cstdarg>
+
+#include "api/export.h"
+#include "api/interpose/library.h"
+#include "os/fork_gate.h"
+#include "os/program_calls.h"
+#include "placement/placement.h"
+
+namespace numalloc::os {
+
+long around_filter(const ProgramCall& filter) {
+    // In a signal handler that interrupted the heap.
+    if (!ForkGate::waits()) return install_filter(filter);
+    api::complete_start();
+    // In a child between vfork and exec, or of a raw clone.
+    if (!fork_gate.is_process()) return install_filter(filter);
+    const placement::AsTheUserSetIt widened;
+    placement::note_main_thread();
+    const long result = install_filter(filter);
+    if (filtered()) placement::let_go();
+    return result;
+}
+
+}  // namespace numalloc::os
+
+extern "C" NUMALLOC_EXPORT int prctl(int option, ...) noexcept {
+    long rest[4];
+    va_list arguments;
+    va_start(arguments, option);
+    for (long& argument : rest) argument = va_arg(arguments, long);
+    va_end(arguments);
+    return static_cast<int>(numalloc_program_prctl(option, rest[0], rest[1], rest[2], rest[3]));
+}
+
+// long syscall(long number, ...)
+__asm__(
+    ".text\n"
+    ".globl syscall\n"
+    ".type syscall, %function\n"
+    "syscall:\n"
+#if defined(__x86_64__)
+    "jmp numalloc_program_syscall\n"
+#else
+    "b numalloc_program_syscall\n"
+#endif
+    ".size syscall, . - syscall\n");
