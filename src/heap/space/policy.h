@@ -39,9 +39,8 @@ constexpr std::uint32_t shortest_list = 2;
 constexpr std::uint32_t grown_list_part = 2;
 constexpr std::uint32_t kept_again_part = 2;
 
-// A thread's lists may hold new_thread_may_hold bytes at first, and twice as many after each 64 slow paths. Beyond any_may_hold
-// the node has to grant them, granted_to_lists bytes at a time (list_budget.h).
-constexpr Bytes new_thread_may_hold = 96 * KiB;
+// A thread's lists may hold any_may_hold bytes at first, and twice as many after each 64 slow paths, as far as the node grants
+// them, granted_to_lists bytes at a time (list_budget.h).
 constexpr std::uint32_t slow_paths_to_double = 64;
 constexpr std::uint32_t most_doublings = 16;
 constexpr Bytes any_may_hold = 192 * KiB;

@@ -51,6 +51,20 @@ void keep_less(ThreadHeap* h) {
     set_granted(h, kept);
 }
 
+// A list is made with room for as many frees as its class has objects in a batch, beside the objects that it begins with. Of a thread
+// near its limit it has room for a batch in all: that suffices for a thread that frees what it allocated itself.
+void keep_less_room(ThreadHeap* h) {
+    for (unsigned c = class_count; (c = h->filled.previous(c)) < class_count;) {
+        ThreadHeap::Lists& s = h->lists[c];
+        const std::uint32_t objects = length(h, c);
+        const std::uint32_t limit = max_of(objects, std::uint32_t{s.capacity});
+        if (limit >= s.limit) continue;
+        s.limit = static_cast<std::uint16_t>(limit);
+        h->room[c] = static_cast<std::int32_t>(limit - objects);
+        count_held(h, c);
+    }
+}
+
 // The nodes that none of their own threads has come by for.
 void drain_for_others(std::uint32_t now) {
     for (unsigned n = 0; n < process_heap.heaps(); ++n) {
@@ -65,6 +79,8 @@ void drain_for_others(std::uint32_t now) {
 // Flushes the largest classes first: a thread that uses every size once reuses their pages for its next class.
 void hold_less(ThreadHeap* h, ClassId busy_with) {
     ask_for_more(h);
+    if (h->held <= h->may_hold) return;
+    keep_less_room(h);
     if (h->held <= h->may_hold) return;
     const Bytes enough = h->may_hold / policy::held_again_part;
     for (unsigned c = class_count; h->held > enough && (c = h->filled.previous(c)) < class_count;) {

@@ -48,9 +48,9 @@ std::uint32_t give_batch(const ThreadHeap* h, ClassId c, Batch list, To to);
 void give_list(ThreadHeap* h, unsigned c, To to);
 void give_all(ThreadHeap* h, To to);
 
-// A new thread's limit doubles as it works; later its grant decides.
+// A thread's limit doubles as it works; later its grant decides.
 inline Bytes may_hold_by_work(const ThreadHeap* h) {
-    return policy::new_thread_may_hold << min_of(h->slow_paths / policy::slow_paths_to_double, policy::most_doublings);
+    return policy::any_may_hold << min_of(h->slow_paths / policy::slow_paths_to_double, policy::most_doublings);
 }
 inline void set_granted(ThreadHeap* h, Bytes granted) {
     h->granted = granted;

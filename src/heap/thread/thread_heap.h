@@ -78,7 +78,7 @@ struct ThreadHeap {
     std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
     BitSet<128> filled;                  // classes that may have objects here: hold_less()
     Bytes held = 0;                      // bytes: an upper bound of what the lists hold, count_held()
-    Bytes may_hold = policy::new_thread_may_hold;
+    Bytes may_hold = policy::any_may_hold;
     Bytes granted = 0;                   // of the node's list_budget
     os::ThreadLife owner;
     std::int32_t thread = 0;          // a number of ours, above 0, the same for the whole life of the thread

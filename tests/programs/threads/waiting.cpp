@@ -2,6 +2,7 @@
 //
 //   waiting lists      a hundred threads use every size, free it all and wait: what their lists hold
 //   waiting resident   the same: what is resident while the first thread works for a while, and after malloc_trim()
+//   waiting requests   a hundred threads serve small requests and wait between them: what they fetch from the node
 //   waiting busy       threads work and wait in turn, for moments, while malloc_trim() runs all the time
 //   waiting ends       threads wait and end while malloc_trim() runs
 //   waiting forks      threads work and wait, and forks happen; the children do the same
@@ -21,6 +22,7 @@
 #include "check.h"
 #include "numalloc/numalloc.h"
 
+#pragma weak numalloc_statistics
 #pragma weak numalloc_statistics_of_class
 
 namespace {
@@ -181,6 +183,49 @@ void lists() {
     for (pthread_t t : threads) pthread_join(t, nullptr);
 }
 
+// ---- requests
+
+constexpr int requests = 10;
+constexpr int requests_to_grow = 3;
+
+void* serve(void*) {
+    for (int request = 0; request < requests; ++request) {
+        void* p[60];
+        for (std::size_t i = 0; i < 60; ++i) CHECK((p[i] = malloc(16 + i * 24)) != nullptr);
+        for (void* q : p) free(q);
+        pthread_barrier_wait(&all_have_worked);
+        pthread_barrier_wait(&all_go_on);
+    }
+    return nullptr;
+}
+
+unsigned long long fetched_objects() {
+    numalloc_node_statistics all;
+    CHECK(numalloc_statistics(NUMALLOC_ALL_NODES, &all, sizeof all) == 0);
+    return all.fetched_objects;
+}
+
+// Lists grow for some requests. Later ones find all that they need there: not one object a thread is fetched.
+void serve_requests() {
+    pthread_barrier_init(&all_have_worked, nullptr, crowd + 1);
+    pthread_barrier_init(&all_go_on, nullptr, crowd + 1);
+    std::vector<pthread_t> threads;
+    for (std::size_t i = 0; i < crowd; ++i) threads.push_back(start(serve, i));
+    unsigned long long before = 0;
+    bool grown = true;
+    for (int request = 0; request < requests; ++request) {
+        pthread_barrier_wait(&all_have_worked);
+        const unsigned long long now = fetched_objects();
+        std::printf("request %d: %llu objects fetched\n", request + 1, now - before);
+        std::fflush(stdout);
+        grown = grown && (request < requests_to_grow || now - before < crowd);
+        before = now;
+        pthread_barrier_wait(&all_go_on);
+    }
+    for (pthread_t t : threads) pthread_join(t, nullptr);
+    CHECK(grown);
+}
+
 // ---- busy
 
 std::atomic<bool> over{false};
@@ -273,6 +318,7 @@ int main(int, char** argv) {
     testing_support::require_library();
     const std::string mode = argv[1];
     if (mode == "lists") lists();
+    else if (mode == "requests") serve_requests();
     else if (mode == "resident") resident();
     else if (mode == "busy") busy();
     else if (mode == "ends") ends();
