@@ -114,6 +114,7 @@ NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     // Not for the whole call, which may take long: a fork would wait for it.
     if (const os::Inside inside; !inside) return 0;
     flush_thread();
+    ask_others_to_flush();
     send_quiet_remote_caches(0);
     return process_heap.purge_all() > 0 ? 1 : 0;
 }

@@ -4,6 +4,7 @@
 namespace numalloc {
 
 constinit std::atomic<void (*)()> at_housekeeping{nullptr};
+constinit std::atomic<std::uint32_t> trims{0};
 
 namespace {
 
@@ -31,6 +32,15 @@ void give_idle_class(ThreadHeap* h) {
         s.capacity = 0;
     }
     s.seen = h->head[c];
+}
+
+// malloc_trim() was called by another thread.
+void flush_lists(ThreadHeap* h, std::uint32_t trims) {
+    h->trims_seen = trims;
+    for (unsigned c = 1; c < class_count; ++c) {
+        give_list(h, c, To::bags);
+        h->lists[c].capacity = 0;
+    }
 }
 
 // Takes grants until they cover what the thread holds.
@@ -94,6 +104,7 @@ void hold_less(ThreadHeap* h, ClassId busy_with) {
 
 void housekeeping(ThreadHeap* h) {
     if (++h->slow_paths % policy::slow_paths_per_look != 0) return;
+    if (const std::uint32_t now = trims.load(std::memory_order_relaxed); NUMALLOC_UNLIKELY(h->trims_seen != now)) flush_lists(h, now);
     give_idle_class(h);
     if (h->slow_paths % policy::slow_paths_per_clock != 0) return;
     if (h->slow_paths % policy::slow_paths_per_grant == 0) keep_less(h);

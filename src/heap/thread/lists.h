@@ -65,6 +65,9 @@ inline void bound_lists(ThreadHeap* h, ClassId c) {
     if (NUMALLOC_UNLIKELY(h->held > h->may_hold)) hold_less(h, c);
 }
 
+// How often all threads were asked to flush their lists.
+extern std::atomic<std::uint32_t> trims;
+
 // What a slow path does beside its own work: idle lists, quiet remote caches, idle memory.
 void housekeeping(ThreadHeap* h);
 // What concerns others' heaps begins a period later than now.

@@ -192,6 +192,11 @@ void flush_thread() {
     if (ThreadHeap* const h = attached_heap; h != &no_heap) give_all(h, To::bags);
 }
 
+void ask_others_to_flush() {
+    const std::uint32_t now = trims.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (ThreadHeap* const h = attached_heap; h != &no_heap) h->trims_seen = now;
+}
+
 namespace {
 
 // A batch from the node becomes current, which is empty; `one` of its objects is for the

@@ -74,6 +74,7 @@ struct ThreadHeap {
     std::uint64_t fast_bound = 0;     // what `bound` is once fast frees are on
     std::uint32_t checked_frees = 0;  // still to come before that
     std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping
+    std::uint32_t trims_seen = 0;     // ask_others_to_flush()
     std::uint32_t next_to_look_at = 1;  // the class that give_idle_class() looks at next
     std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
     BitSet<128> filled;                  // classes that may have objects here: hold_less()
@@ -236,6 +237,8 @@ void release_deferred_heap(ThreadHeap* h);
 
 // Hands over what the calling thread holds, but leaves it its heap.
 void flush_thread();
+// Every other thread does so with its lists at one of its next slow paths. A thread that waits keeps them until then.
+void ask_others_to_flush();
 
 // An object of the class from any node, for a request of `asked` bytes. Where the node is full as take_small() says; `h` may
 // be &no_heap.

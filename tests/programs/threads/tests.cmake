@@ -26,7 +26,7 @@ numalloc_full_only("other allocators' own faults" binding.harmless_beside_others
 # What the lists of threads hold that wait.
 numalloc_program(threads_waiting threads/waiting.cpp)
 target_include_directories(threads_waiting PRIVATE ${PROJECT_SOURCE_DIR}/include)
-foreach(mode lists requests resident busy ends forks)
+foreach(mode lists requests trim resident busy ends forks)
     numalloc_test(threads.waiting_${mode} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:threads_waiting> ${mode})
 endforeach()
 # Milliseconds since the machine began are more than 31 bits after 25 days, and than 32 after 50.

@@ -3,6 +3,7 @@
 //   waiting lists      a hundred threads use every size, free it all and wait: what their lists hold
 //   waiting resident   the same: what is resident while the first thread works for a while, and after malloc_trim()
 //   waiting requests   a hundred threads serve small requests and wait between them: what they fetch from the node
+//   waiting trim       the same, and what their lists hold when they have gone on after malloc_trim()
 //   waiting busy       threads work and wait in turn, for moments, while malloc_trim() runs all the time
 //   waiting ends       threads wait and end while malloc_trim() runs
 //   waiting forks      threads work and wait, and forks happen; the children do the same
@@ -183,6 +184,39 @@ void lists() {
     for (pthread_t t : threads) pthread_join(t, nullptr);
 }
 
+// ---- trim
+
+void* work_and_go_on(void* argument) {
+    use_every_size(reinterpret_cast<std::size_t>(argument));
+    pthread_barrier_wait(&all_have_worked);
+    pthread_barrier_wait(&all_go_on);
+    void* p[1000];
+    for (void*& q : p) CHECK((q = malloc(40)) != nullptr);
+    for (void* q : p) free(q);
+    pthread_barrier_wait(&all_have_worked);
+    pthread_barrier_wait(&all_go_on);
+    return nullptr;
+}
+
+// Threads that wait while another calls malloc_trim() give back what their lists hold when they go on.
+void trim() {
+    pthread_barrier_init(&all_have_worked, nullptr, crowd + 1);
+    pthread_barrier_init(&all_go_on, nullptr, crowd + 1);
+    std::vector<pthread_t> threads;
+    for (std::size_t i = 0; i < crowd; ++i) threads.push_back(start(work_and_go_on, i));
+    unsigned long long held[2];
+    for (unsigned long long& now : held) {
+        pthread_barrier_wait(&all_have_worked);
+        now = held_by_lists();
+        malloc_trim(0);
+        pthread_barrier_wait(&all_go_on);
+    }
+    for (pthread_t t : threads) pthread_join(t, nullptr);
+    std::printf("lists hold %llu KiB, and %llu when all have gone on after malloc_trim\n", held[0] / 1024, held[1] / 1024);
+    std::fflush(stdout);
+    CHECK(held[0] > crowd << 17 && held[1] <= crowd << 16);
+}
+
 // ---- requests
 
 constexpr int requests = 10;
@@ -319,6 +353,7 @@ int main(int, char** argv) {
     const std::string mode = argv[1];
     if (mode == "lists") lists();
     else if (mode == "requests") serve_requests();
+    else if (mode == "trim") trim();
     else if (mode == "resident") resident();
     else if (mode == "busy") busy();
     else if (mode == "ends") ends();
