@@ -65,7 +65,8 @@ __attribute__((used)) long numalloc_syscall_failed(long result) {
 __attribute__((used)) long numalloc_syscall_control(long number, long a, long b, long c, long d, long e) {
     const ProgramCall program_call{static_cast<int>(number), {a, b, c, d, e}};
     const bool ticks = program_call.number == SYS_prctl && static_cast<int>(a) == PR_SET_TSC;
-    const long result = installs_filter(program_call) ? around_filter(program_call) : ticks ? switch_ticks(program_call) : make(program_call);
+    const auto through = installs_filter(program_call) ? around_filter : ticks ? switch_ticks : make;
+    const long result = through(program_call);
     return failed(result) ? numalloc_syscall_failed(result) : result;
 }
 

@@ -125,7 +125,10 @@ NodeId ask(std::atomic<Answer>* t, int owner, bool* moved) {
 
 constinit std::atomic<pthread_t> main_thread{0};  // 0: nobody has noted it
 
-bool is_main_thread() { return os::filtered() ? main_thread.load(std::memory_order_relaxed) == pthread_self() : os::thread_id() == os::process_id(); }
+bool is_main_thread() {
+    if (os::filtered()) return main_thread.load(std::memory_order_relaxed) == pthread_self();
+    return os::thread_id() == os::process_id();
+}
 
 int unbound_owner() {
     if (own_number < 0) own_number = is_main_thread() ? 0 : next_own_number.fetch_add(1, std::memory_order_relaxed);

@@ -61,8 +61,8 @@ void keep_less(ThreadHeap* h) {
     set_granted(h, kept);
 }
 
-// A list is made with room for as many frees as its class has objects in a batch, beside the objects that it begins with. Of a thread
-// near its limit it has room for a batch in all: that suffices for a thread that frees what it allocated itself.
+// A list is made with room for a batch beside the objects that it begins with. Of a thread near its limit it has room for a batch
+// in all, which suffices for a thread that frees what it allocated itself.
 void keep_less_room(ThreadHeap* h) {
     for (unsigned c = class_count; (c = h->filled.previous(c)) < class_count;) {
         ThreadHeap::Lists& s = h->lists[c];
@@ -104,7 +104,8 @@ void hold_less(ThreadHeap* h, ClassId busy_with) {
 
 void housekeeping(ThreadHeap* h) {
     if (++h->slow_paths % policy::slow_paths_per_look != 0) return;
-    if (const std::uint32_t now = trims.load(std::memory_order_relaxed); NUMALLOC_UNLIKELY(h->trims_seen != now)) flush_lists(h, now);
+    const std::uint32_t trimmed = trims.load(std::memory_order_relaxed);
+    if (NUMALLOC_UNLIKELY(h->trims_seen != trimmed)) flush_lists(h, trimmed);
     give_idle_class(h);
     if (h->slow_paths % policy::slow_paths_per_clock != 0) return;
     if (h->slow_paths % policy::slow_paths_per_grant == 0) keep_less(h);
