@@ -1,33 +1,37 @@
 #include "os/thread_life.h"
 
-#include "os/libc_call.h"
+#include <cerrno>
+
+// Defined in the shared libraries.
+extern "C" __attribute__((weak)) const numalloc::os::MutexCalls numalloc_mutex_calls;
 
 namespace numalloc::os {
 
-// Others may have put functions of their own in place of libc's, which may call malloc.
+namespace {
+
+constexpr MutexCalls plain{pthread_mutex_init, pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_unlock};
+
+const MutexCalls& calls() { return &numalloc_mutex_calls != nullptr ? numalloc_mutex_calls : plain; }
+
+}  // namespace
 
 void ThreadLife::begin() {
-    const LibcCall call;
     pthread_mutexattr_t robust;
     pthread_mutexattr_init(&robust);
     pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
     // ENOTSUP where the kernel has no robust lists.
-    if (pthread_mutex_init(&mutex_, &robust) != 0) pthread_mutex_init(&mutex_, nullptr);
+    if (calls().init(&mutex_, &robust) != 0) calls().init(&mutex_, nullptr);
     pthread_mutexattr_destroy(&robust);
-    pthread_mutex_lock(&mutex_);
+    calls().lock(&mutex_);
 }
 
-void ThreadLife::end() {
-    const LibcCall call;
-    pthread_mutex_unlock(&mutex_);
-}
+void ThreadLife::end() { calls().unlock(&mutex_); }
 
 bool ThreadLife::has_ended() {
-    const LibcCall call;
-    const int owner = pthread_mutex_trylock(&mutex_);
+    const int owner = calls().trylock(&mutex_);
     if (owner == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
     else if (owner != 0) return false;
-    pthread_mutex_unlock(&mutex_);
+    calls().unlock(&mutex_);
     return owner == EOWNERDEAD;
 }
 

@@ -6,6 +6,14 @@
 
 namespace numalloc::os {
 
+// libc's functions. The shared libraries have them by names that nobody replaces (api/interpose/mutexes.cpp).
+struct MutexCalls {
+    int (*init)(pthread_mutex_t*, const pthread_mutexattr_t*);
+    int (*lock)(pthread_mutex_t*);
+    int (*trylock)(pthread_mutex_t*);
+    int (*unlock)(pthread_mutex_t*);
+};
+
 class ThreadLife {
 public:
     // The calling thread has it, whatever it was before. Nobody else calls anything meanwhile.

@@ -43,7 +43,7 @@ bool defer_free(ThreadHeap* h, void* p, Freed why, const char* call) {
 void defer_detach(ThreadHeap* h) {
     // First, or another thread might find it dead and release it, too.
     h->owner.end();
-    if (!record(h, nullptr)) h->owner.begin();
+    (void)record(h, nullptr);
 }
 
 void run_deferred(ThreadHeap* h) {

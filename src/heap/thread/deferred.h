@@ -16,8 +16,7 @@ inline bool any_deferred() { return NUMALLOC_UNLIKELY(deferred.load(std::memory_
 // Like free_slow(), without a lock. false: no memory to record it, and nothing has changed.
 bool defer_free(ThreadHeap* h, void* p, Freed why, const char* call);
 
-// Records the heap of the calling thread, which has detached from it. Without memory for the record the heap stays in use until
-// find_heaps_of_the_dead() meets it.
+// Records the heap of the calling thread, which has detached from it. Without memory for the record the heap is lost.
 void defer_detach(ThreadHeap* h);
 
 // Does all recorded work. The caller is inside the fork gate and not in the middle of changing `h`, its own heap or no_heap.

@@ -214,6 +214,19 @@ numalloc_test(survive.clocked survive 60
     ${EXPECT} "the clock is the program's" env LD_PRELOAD=${BOTH} $<TARGET_FILE:survive_clocked>)
 add_dependencies(survive_clocked survive_own_clock)
 
+# A library that replaces pthread_mutex_lock and allocates in it, loaded before ours and behind it.
+add_library(survive_own_mutexes SHARED survive/own_mutexes.c)
+add_executable(survive_mutexes survive/mutexes.c)
+foreach(target survive_own_mutexes survive_mutexes)
+    target_compile_options(${target} PRIVATE -O2 -g -Wall -Wextra -fno-builtin)
+    target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+endforeach()
+foreach(place before after)
+    preload_order(order ${place} $<TARGET_FILE:survive_own_mutexes>)
+    numalloc_test(survive.own_mutexes_loaded_${place} survive 300
+        ${EXPECT} "every thread went on" env LD_PRELOAD=${order} $<TARGET_FILE:survive_mutexes>)
+endforeach()
+
 # Setuid: needs a library to link with.
 if(NOT LIBRARY STREQUAL "none")
     numalloc_test(survive.setuid survive 60 ${HERE}/setuid.sh ${CMAKE_CXX_COMPILER} ${LIBRARY} ${CMAKE_CURRENT_SOURCE_DIR})
