@@ -3,15 +3,12 @@
 #include <elf.h>
 #include <link.h>
 #include <sys/auxv.h>
-#include <sys/prctl.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 
-#include "base/bits.h"
-#include "os/filter.h"
 #include "os/syscall.h"
 
 namespace numalloc::os {
@@ -57,11 +54,12 @@ Clock in_vdso() {
     return nullptr;
 }
 
-// Where there is no vDSO (valgrind, vdso=0).
-int by_ticks(clockid_t, timespec* t) {
-    const std::uint64_t about = ticks_are_forbidden() ? 0 : ticks() / ticks_a_millisecond();
-    t->tv_sec = static_cast<time_t>(about / 1000);
-    t->tv_nsec = static_cast<long>(about % 1000 * 1'000'000);
+// Where there is no vDSO (valgrind, vdso=0): a millisecond passes from one look to the next.
+int by_looks(clockid_t, timespec* t) {
+    static constinit std::atomic<std::uint32_t> looks{0};
+    const std::uint32_t now = looks.fetch_add(1, std::memory_order_relaxed);
+    t->tv_sec = now / 1000;
+    t->tv_nsec = static_cast<long>(now % 1000) * 1'000'000;
     return 0;
 }
 
@@ -72,7 +70,7 @@ constinit std::atomic<Clock> clock_function{look_first};
 
 int look_first(clockid_t which, timespec* t) {
     const Clock found = in_vdso();
-    clock_function.store(found != nullptr ? found : by_ticks, std::memory_order_relaxed);
+    clock_function.store(found != nullptr ? found : by_looks, std::memory_order_relaxed);
     return clock_function.load(std::memory_order_relaxed)(which, t);
 }
 
@@ -90,33 +88,6 @@ std::uint32_t milliseconds() {
     clock_function.load(std::memory_order_relaxed)(CLOCK_MONOTONIC_COARSE, &t);
     return static_cast<std::uint32_t>(static_cast<std::uint64_t>(t.tv_sec) * 1000 +
                                       static_cast<std::uint64_t>(t.tv_nsec) / 1000000);
-}
-
-#if defined(__x86_64__)
-std::uint64_t ticks() { return __builtin_ia32_rdtsc(); }
-std::uint64_t ticks_a_millisecond() { return 2'000'000; }
-#else
-std::uint64_t ticks() {
-    std::uint64_t now;
-    __asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(now) : : "memory");
-    return now;
-}
-std::uint64_t ticks_a_millisecond() {
-    std::uint64_t a_second;
-    __asm__("mrs %0, cntfrq_el0" : "=r"(a_second));
-    return max_of(a_second / 1000, std::uint64_t{1});
-}
-#endif
-
-namespace {
-constinit std::atomic<bool> forbidden{false};
-}
-
-bool ticks_are_forbidden() { return forbidden.load(std::memory_order_relaxed) || filtered(); }
-void forbid_ticks(bool now) { forbidden.store(now, std::memory_order_relaxed); }
-void ask_whether_ticks_are_forbidden() {
-    int mode = PR_TSC_ENABLE;
-    if (call(SYS_prctl, PR_GET_TSC, &mode) == 0) forbid_ticks(mode == PR_TSC_SIGSEGV);
 }
 
 std::uint64_t nanoseconds() { return exactly(CLOCK_MONOTONIC); }

@@ -13,13 +13,4 @@ std::uint32_t milliseconds();
 std::uint64_t nanoseconds();
 std::uint64_t time_of_day();
 
-// The processor's counter: to compare durations, never a system call. Not where ticks_are_forbidden().
-std::uint64_t ticks();
-// Whether to read it is a SIGSEGV (PR_SET_TSC, and after a filter it may be). Asked of the kernel once, at the start; later told.
-bool ticks_are_forbidden();
-void forbid_ticks(bool forbidden);
-void ask_whether_ticks_are_forbidden();
-// So many a millisecond, to within a factor of 3.
-std::uint64_t ticks_a_millisecond();
-
 }  // namespace numalloc::os

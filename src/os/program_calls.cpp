@@ -5,7 +5,6 @@
 
 #include <cerrno>
 
-#include "os/clock.h"
 #include "os/syscall.h"
 
 #ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER
@@ -33,15 +32,6 @@ long make(const ProgramCall& c) {
     return call(c.number, c.argument[0], c.argument[1], c.argument[2], c.argument[3], c.argument[4]);
 }
 
-// The processor's counter is about to be out of bounds, or in them again.
-long switch_ticks(const ProgramCall& c) {
-    const bool before = ticks_are_forbidden();
-    forbid_ticks(static_cast<int>(c.argument[1]) == PR_TSC_SIGSEGV);
-    const long result = make(c);
-    if (failed(result)) forbid_ticks(before);
-    return result;
-}
-
 }  // namespace
 
 long install_filter(const ProgramCall& c) {
@@ -64,9 +54,7 @@ __attribute__((used)) long numalloc_syscall_failed(long result) {
 // `number` is SYS_prctl or SYS_seccomp, but for its upper half.
 __attribute__((used)) long numalloc_syscall_control(long number, long a, long b, long c, long d, long e) {
     const ProgramCall program_call{static_cast<int>(number), {a, b, c, d, e}};
-    const bool ticks = program_call.number == SYS_prctl && static_cast<int>(a) == PR_SET_TSC;
-    const auto through = installs_filter(program_call) ? around_filter : ticks ? switch_ticks : make;
-    const long result = through(program_call);
+    const long result = installs_filter(program_call) ? around_filter(program_call) : make(program_call);
     return failed(result) ? numalloc_syscall_failed(result) : result;
 }
 

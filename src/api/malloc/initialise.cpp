@@ -11,7 +11,6 @@
 #include "heap/thread/fork.h"
 #include "heap/thread/rehome.h"
 #include "options/print.h"
-#include "os/clock.h"
 #include "os/libc_call.h"
 #include "os/lock.h"
 #include "os/report.h"
@@ -75,7 +74,6 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::init_topology();
     os::fork_gate.start();
-    os::ask_whether_ticks_are_forbidden();
     placement::init_memory_home();
     HeapOptions o;
     o.memory_binding = options().memory_binding;

@@ -113,9 +113,13 @@ void PageHeap::sample_cost(BagIndex run, std::uint32_t bags) {
     const std::uint32_t untouched = untouched_.load(std::memory_order_relaxed);
     if (untouched - sampled_at_.load(std::memory_order_relaxed) < policy::huge_pages_a_sample) return;
     sampled_at_.store(untouched, std::memory_order_relaxed);
-    if (!options_.touch_is_dear(region_.address(first))) return;
-    // The thread may have lost its CPU meanwhile.
-    if (const BagIndex second = first + huge_bags; second < end && !options_.touch_is_dear(region_.address(second))) return;
+    bool dear = options_.touch_is_dear(region_.address(first));
+    // By chance, perhaps: the next huge page tells, of this run or of the next that is taken.
+    if (const BagIndex second = first + huge_bags; dear && second < end) dear = options_.touch_is_dear(region_.address(second));
+    else if (dear && !one_was_dear_.exchange(true, std::memory_order_relaxed))
+        return sampled_at_.store(untouched - policy::huge_pages_a_sample, std::memory_order_relaxed);
+    one_was_dear_.store(false, std::memory_order_relaxed);
+    if (!dear) return;
     dear_until_.store(max_of(os::milliseconds() + policy::dear_for, 1U), std::memory_order_relaxed);
     no_more_huge(first);
 }

@@ -234,6 +234,7 @@ private:
     std::atomic<std::uint32_t> moved_mappings_{0};
     std::atomic<std::uint32_t> untouched_{policy::huge_pages_a_sample};  // huge pages that were taken untouched
     std::atomic<std::uint32_t> sampled_at_{0};  // what it was at the last sample, 0 before the first
+    std::atomic<bool> one_was_dear_{false};     // the last sample, of a run with one huge page
     std::atomic<std::uint32_t> dear_until_{0};  // milliseconds, or 0: the last sample was not dear
     static constexpr std::uint32_t most_gaps = 16;
     struct Gap {
