@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "base/atomic.h"
+#include "os/fork_gate.h"
 #include "os/optional_call.h"
 #include "os/refusals.h"
 
@@ -53,9 +54,14 @@ long set_affinity(int tid, std::size_t bytes, const void* mask) {
 
 int thread_id() { return filtered() ? 0 : static_cast<int>(call(SYS_gettid)); }
 int process_id() {
-    static constinit std::atomic<int> known{0};
-    if (!filtered()) known.store(static_cast<int>(call(SYS_getpid)), std::memory_order_relaxed);
-    return known.load(std::memory_order_relaxed);
+    // The generation of forks and the number.
+    static constinit std::atomic<std::uint64_t> known{~std::uint64_t{0}};
+    const std::uint64_t generation = fork_gate.generation();
+    const std::uint64_t last = known.load(std::memory_order_relaxed);
+    if (filtered() && last >> 32 == generation) return static_cast<int>(last & 0xFFFFFFFF);
+    const int now = static_cast<int>(call(SYS_getpid));
+    known.store(generation << 32 | static_cast<std::uint32_t>(now), std::memory_order_relaxed);
+    return now;
 }
 
 int current_cpu() {

@@ -25,7 +25,7 @@ long set_affinity(int tid, std::size_t bytes, const void* mask);
 
 // The kernel's number of the calling thread; 0 after a filter (filter.h).
 int thread_id();
-// The process's; after a filter what it was the last time.
+// The process's; after a filter what it was the last time, unless it has forked since.
 int process_id();
 
 // The CPU under the caller, by rseq or the vDSO: no system call where glibc has either. -1

@@ -132,6 +132,7 @@ void refresh_statistics_page() {
 }
 
 void remove_statistics_page() {
+    if (os::filtered()) return;
     if (const int made = owner.load(std::memory_order_relaxed); made != 0 && made == os::process_id()) os::remove_file(path);
 }
 

@@ -52,10 +52,5 @@ TEST(MostlyWritten, NoRegularLayoutHidesFromIt) {
     }
 }
 
-TEST(MostlyWritten, WhatIsShortCountsAsUsed) {
-    Memory memory(64 * KiB);
-    EXPECT_TRUE(memory.written());
-}
-
 }  // namespace
 }  // namespace numalloc

@@ -24,6 +24,9 @@ void clear_what_is_not_zero(char* p, Bytes bytes) {
     }
 }
 
+// A huge page costs as much to clear as the kernel takes to give a new one, so it goes only where it may never have been there.
+bool better_discarded(const char* p, Bytes bytes, bool huge) { return huge ? count_written(p, bytes) == 0 : !mostly_written(p, bytes); }
+
 }  // namespace
 
 void PageHeap::clear(BagIndex run, Bytes bytes) {
@@ -32,7 +35,7 @@ void PageHeap::clear(BagIndex run, Bytes bytes) {
     const auto clear_piece = [&](BagIndex b, BagIndex end, bool is_long, bool may_discard) {
         const Bytes offset = Bytes{b - run} << bag_shift;
         const Bytes length = Bytes{end - b} << bag_shift;
-        if (may_discard && !mostly_written(start + offset, length) && os::discard(start + offset, length)) return;
+        if (may_discard && better_discarded(start + offset, length, may_be_huge(b)) && os::discard(start + offset, length)) return;
         const Bytes wanted = min_of(length, bytes - offset);
         if (is_long && may_be_huge(b)) clear_what_is_not_zero(start + offset, wanted);
         else memset(start + offset, 0, wanted);
