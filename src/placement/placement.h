@@ -73,9 +73,6 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask);
 long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId* node,
                   int (*libc_set)(pthread_t, std::size_t, const cpu_set_t*));
 
-// The calling thread keeps the mask that an AsTheUserSetIt gave it, and so do the threads that it creates once nothing can be bound
-// any more.
-void let_go();
 // Before the process's first filter: if the caller is the main thread, its number (psm_self) stays 0.
 void note_main_thread();
 
@@ -85,6 +82,8 @@ class [[nodiscard]] AsTheUserSetIt {
 public:
     AsTheUserSetIt();
     ~AsTheUserSetIt();
+    // The thread keeps that mask, and so do the threads that it creates once nothing can be bound any more. Takes a lock.
+    void keep();
     AsTheUserSetIt(const AsTheUserSetIt&) = delete;
     AsTheUserSetIt& operator=(const AsTheUserSetIt&) = delete;
 

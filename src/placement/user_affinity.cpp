@@ -131,20 +131,20 @@ bool runs_under_ours() {
            is_ours(current, mask.data(), os::CpuMask::words);
 }
 
-void let_go() {
-    if (process.mode != Mode::active || current == nullptr || !current->bound) return;
-    os::Guard guard(process.lock);
-    leave(current);
-    current->bound = false;
-    current->home.store(no_node.value, std::memory_order_relaxed);
-}
-
 AsTheUserSetIt::AsTheUserSetIt() {
     widened_ = runs_under_ours() && os::set_affinity(0, user_mask_of(current)) == 0;
 }
 
 AsTheUserSetIt::~AsTheUserSetIt() {
     if (widened_ && current->bound) os::set_affinity(0, bound_mask_of(current));
+}
+
+void AsTheUserSetIt::keep() {
+    if (!widened_) return;
+    os::Guard guard(process.lock);
+    leave(current);
+    current->bound = false;
+    current->home.store(no_node.value, std::memory_order_relaxed);
 }
 
 void fork_prepare() {

@@ -11,15 +11,15 @@
 namespace numalloc::os {
 
 long around_filter(const ProgramCall& filter) {
-    // In a signal handler that interrupted the heap.
+    // A signal handler that interrupted the heap.
     if (!ForkGate::waits()) return install_filter(filter);
     api::complete_start();
-    // In a child between vfork and exec, or of a raw clone.
+    // A child between vfork and exec, or of a raw clone.
     if (!fork_gate.is_process()) return install_filter(filter);
-    const placement::AsTheUserSetIt widened;
+    placement::AsTheUserSetIt widened;
     placement::note_main_thread();
     const long result = install_filter(filter);
-    if (filtered()) placement::let_go();
+    if (filtered()) widened.keep();
     return result;
 }
 
