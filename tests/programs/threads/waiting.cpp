@@ -92,6 +92,14 @@ constexpr unsigned long long most_in_use = crowd * 8 << 20;
 pthread_barrier_t all_have_worked;
 pthread_barrier_t all_go_on;
 
+std::vector<pthread_t> start_crowd(void* (*function)(void*)) {
+    pthread_barrier_init(&all_have_worked, nullptr, crowd + 1);
+    pthread_barrier_init(&all_go_on, nullptr, crowd + 1);
+    std::vector<pthread_t> threads;
+    for (std::size_t i = 0; i < crowd; ++i) threads.push_back(start(function, i));
+    return threads;
+}
+
 void use_every_size(std::size_t number) {
     constexpr unsigned most_objects = 6000;
     static void* objects[crowd][most_objects];
@@ -133,10 +141,7 @@ void work_alone(double duration, int rounds) {
 }
 
 void resident() {
-    pthread_barrier_init(&all_have_worked, nullptr, crowd + 1);
-    pthread_barrier_init(&all_go_on, nullptr, crowd + 1);
-    std::vector<pthread_t> threads;
-    for (std::size_t i = 0; i < crowd; ++i) threads.push_back(start(work_and_wait, i));
+    const std::vector<pthread_t> threads = start_crowd(work_and_wait);
     long waiting[2][2];
     for (auto& round : waiting) {
         pthread_barrier_wait(&all_have_worked);
@@ -168,10 +173,7 @@ unsigned long long held_by_lists() {
 
 // 192 KiB each thread in any case, and the node's budget: a 32nd of what is in use at most, or 32 MiB.
 void lists() {
-    pthread_barrier_init(&all_have_worked, nullptr, crowd + 1);
-    pthread_barrier_init(&all_go_on, nullptr, crowd + 1);
-    std::vector<pthread_t> threads;
-    for (std::size_t i = 0; i < crowd; ++i) threads.push_back(start(work_and_wait, i));
+    const std::vector<pthread_t> threads = start_crowd(work_and_wait);
     for (int round = 0; round < 2; ++round) {
         pthread_barrier_wait(&all_have_worked);
         const unsigned long long most = crowd * 192 * 1024 + std::max(32ULL << 20, most_in_use / 32);
@@ -200,10 +202,7 @@ void* work_and_go_on(void* argument) {
 
 // Threads that wait while another calls malloc_trim() give back what their lists hold when they go on.
 void trim() {
-    pthread_barrier_init(&all_have_worked, nullptr, crowd + 1);
-    pthread_barrier_init(&all_go_on, nullptr, crowd + 1);
-    std::vector<pthread_t> threads;
-    for (std::size_t i = 0; i < crowd; ++i) threads.push_back(start(work_and_go_on, i));
+    const std::vector<pthread_t> threads = start_crowd(work_and_go_on);
     unsigned long long held[2];
     for (unsigned long long& now : held) {
         pthread_barrier_wait(&all_have_worked);
@@ -241,10 +240,7 @@ unsigned long long fetched_objects() {
 
 // Lists grow for some requests. Later ones find all that they need there: not one object a thread is fetched.
 void serve_requests() {
-    pthread_barrier_init(&all_have_worked, nullptr, crowd + 1);
-    pthread_barrier_init(&all_go_on, nullptr, crowd + 1);
-    std::vector<pthread_t> threads;
-    for (std::size_t i = 0; i < crowd; ++i) threads.push_back(start(serve, i));
+    const std::vector<pthread_t> threads = start_crowd(serve);
     unsigned long long before = 0;
     bool grown = true;
     for (int request = 0; request < requests; ++request) {
