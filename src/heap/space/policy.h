@@ -168,8 +168,8 @@ constexpr Bytes long_stretch = 4 * MiB;
 // kernel for new pages, too.
 constexpr Bytes discarded_by_calloc = 32 * MiB;
 // To write to a page that is there takes 0.1 of a microsecond, to fault it in 0.9, to give it back 0.1. Who used less than half
-// of it will do so again: then giving all of it back is cheaper. (A page that was only read counts as used.) And a block that
-// grows to a place of which more than half is there is copied: growing-arrays has a quarter of the page faults.
+// of it will do so again: then giving all of it back is cheaper. (What holds zeros only counts as unused.) And a block that grows to
+// a place of which at least half was used is copied: growing-arrays has a quarter of the page faults.
 constexpr Bytes used_part = 2;
 
 // Strict binding: a node is full when it has no more than the kernel keeps and this, for what waits on the CPUs' own lists and
