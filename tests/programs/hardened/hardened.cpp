@@ -26,15 +26,17 @@ constexpr std::size_t MiB = 1024 * 1024;
 
 std::uintptr_t address_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
-// Eight in ten would be in a row by addresses where a list is carved in order.
+// In a list carved in order nearly all objects follow their predecessor. In random order at most half do, with a standard
+// deviation of up to 2.6 percentage points over 1,024 objects, so three quarters are out of reach.
 void order() {
+    constexpr int count = 1024;
     for (const std::size_t size : {200, 3000, 20'000}) {
         std::free(std::malloc(size));
         std::vector<std::uintptr_t> seen;
-        for (int i = 0; i < 64; ++i) seen.push_back(address_of(std::malloc(size)));
+        for (int i = 0; i < count; ++i) seen.push_back(address_of(std::malloc(size)));
         int in_a_row = 0;
-        for (int i = 1; i < 64; ++i) in_a_row += seen[i] > seen[i - 1] && seen[i] - seen[i - 1] < size + 5000;
-        CHECK(in_a_row < 48);
+        for (int i = 1; i < count; ++i) in_a_row += seen[i] > seen[i - 1] && seen[i] - seen[i - 1] < size + 5000;
+        CHECK(in_a_row < count / 4 * 3);
         std::sort(seen.begin(), seen.end());
         CHECK(std::adjacent_find(seen.begin(), seen.end()) == seen.end());
     }
