@@ -323,6 +323,7 @@ TEST_F(ClassHeapTest, RandomListsOfManyClasses) {
             else put(c, list);
         }
         if (random() % 1000 == 0) of(c).drain(random() % 2 == 0);
+        if (random() % 500 == 0) of(c).return_free_pages(1000U * static_cast<unsigned>(i));
         const ClassUse use = of(c).use();
         ASSERT_EQ(use.taken, held[k].size() + use.ring);
         if (i % 500 == 0) validate(c);

@@ -153,7 +153,7 @@ Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, B
         if (taken.cut != no_bag) until_cut.begin();
     }
     if (taken.lists > 0) note_spare(number);
-    return supply_of(taken);
+    return supply_of(taken, want);
 }
 
 // A large object into the ring that all shards have in common, as far as it has room; that becomes less as the class does.
@@ -244,8 +244,10 @@ void ClassHeap::validate() const {
                 const bool being_cut = load_acquire(listed.small.being_cut);
                 const FreeList freed = FreeList::of(listed);
                 NUMALLOC_ASSERT(listed.state == BagState::small && listed.class_id == class_.value && freed.shard() == i);
-                NUMALLOC_ASSERT(listed.small.listed && freed.count() > 0 && listed.small.previous == previous);
-                NUMALLOC_ASSERT(freed.count() <= listed.small.carved && listed.small.carved <= shape().objects);
+                NUMALLOC_ASSERT(listed.small.listed && listed.small.previous == previous);
+                NUMALLOC_ASSERT(being_cut || freed.count() > 0 || has_away(listed));
+                NUMALLOC_ASSERT(freed.count() <= listed.small.here && listed.small.here <= listed.small.carved);
+                NUMALLOC_ASSERT(listed.small.carved <= shape().objects);
                 std::uint32_t count = 0;
                 for (const Object* o = freed.newest(); !being_cut && o != nullptr; o = o->next) ++count;
                 NUMALLOC_ASSERT(being_cut || count == freed.count());

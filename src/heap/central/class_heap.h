@@ -83,6 +83,11 @@ public:
     // heap. `idle_only`: of the shards that nobody used since the last call.
     void drain(bool idle_only);
 
+    // Returns pages of bags in use to the system if every object on them is free (free_pages.cpp). It looks at bags in which
+    // objects were freed since the last call; within policy::look_again_after of it, only at shards in which many were.
+    // The number of bytes returned. `now`: milliseconds.
+    Bytes return_free_pages(std::uint32_t now);
+
     // Why `p`, which lies in bag `b` of the class, cannot be an object in use, or nullptr.
     // Reads without the lock: exact for a pointer that no other thread frees.
     static const char* why_invalid(const Region& region, BagIndex b, ClassId c, const void* p);
@@ -93,6 +98,7 @@ public:
 private:
     struct Chain;
     class Sorter;
+    class FreePages;
 
     // Bags that became wholly free under a lock, given to the page heap after it.
     struct Emptied {
@@ -108,7 +114,7 @@ private:
         std::uint32_t count = 0;
         BagIndex cut;
         std::uint32_t cut_count = 0;
-        Supply fresh;
+        Supply fresh;  // objects that were away may be more than a refill wants
         bool nothing() const { return lists == 0 && cut == no_bag && fresh.count == 0; }
     };
 
@@ -165,10 +171,12 @@ private:
     void add_bag(Shard& shard, unsigned number, BagIndex fresh) NUMALLOC_REQUIRES(shard.lock);
     void give_if_empty(Shard& shard, BagIndex b, Emptied& emptied) NUMALLOC_REQUIRES(shard.lock);
     void enlist(Shard& shard, BagIndex b) NUMALLOC_REQUIRES(shard.lock);
+    void enlist_last(Shard& shard, BagIndex b) NUMALLOC_REQUIRES(shard.lock);
     void unlist(Shard& shard, BagIndex b) NUMALLOC_REQUIRES(shard.lock);
+    Supply take_back(Shard& shard, BagIndex b) NUMALLOC_REQUIRES(shard.lock);
 
     // After it.
-    Supply supply_of(const Taken& taken);
+    Supply supply_of(const Taken& taken, std::uint32_t want);
     Object* cut(BagIndex b, std::uint32_t count, Object* before);
     void sort(Batch list, Emptied& emptied);
     void give(const Emptied& emptied);
@@ -178,6 +186,12 @@ private:
     ClassId class_;
 };
 
+// Whether an object that begins at `offset` of the bag is away. Needs no lock; exact if no other thread frees the object.
+inline bool is_away(const Region& region, BagIndex head, Bytes offset) {
+    const Bag& bag = region.bag(head + static_cast<std::uint32_t>(offset >> bag_shift));
+    return (load_relaxed(bag.away) >> (offset % bag_bytes >> away_shift) & 1) != 0;
+}
+
 inline const char* ClassHeap::why_invalid(const Region& region, BagIndex b, ClassId c, const void* p) {
     const BagIndex head = region.head_of(b);
     const Bytes offset = address_of(p) - address_of(region.address(head));
@@ -186,6 +200,7 @@ inline const char* ClassHeap::why_invalid(const Region& region, BagIndex b, Clas
         return "points inside an object, not at its start";
     if (index >= load_relaxed(region.bag(head).small.carved))
         return "was never allocated";
+    if (has_away(region.bag(head)) && is_away(region, head, offset)) return "was freed already";
     return nullptr;
 }
 

@@ -34,6 +34,15 @@ void ClassHeap::enlist(Shard& shard, BagIndex b) {
     shard.partial = b;
 }
 
+void ClassHeap::enlist_last(Shard& shard, BagIndex b) {
+    Bag::Small& s = bag(b).small;
+    s.next = no_bag;
+    s.previous = shard.last_partial;
+    s.listed = true;
+    (shard.last_partial != no_bag ? bag(shard.last_partial).small.next : shard.partial) = b;
+    shard.last_partial = b;
+}
+
 void ClassHeap::unlist(Shard& shard, BagIndex b) {
     Bag::Small& s = bag(b).small;
     if (!s.listed) return;
@@ -48,13 +57,18 @@ void ClassHeap::count_bags(Shard& shard, std::int32_t more) {
 }
 
 // Freed objects of as many bags as it takes. Of the last the newest are cut off when the lock is no longer held: until then
-// nobody else takes from it, and it is not given back, for then it has objects in use.
+// nobody else takes from it, and it is not given back, for then it has objects in use. If there are no freed objects, takes those
+// that are away; bags that have no others are the last of the list.
 void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
     for (BagIndex b = shard.partial, next; b != no_bag && taken.count < want && taken.lists < Taken::most; b = next) {
         Bag& from = bag(b);
         next = from.small.next;
         if (load_acquire(from.small.being_cut)) continue;
         FreeList freed = FreeList::of(from);
+        if (freed.count() == 0) {
+            if (taken.nothing()) taken.fresh = take_back(shard, b);
+            return;
+        }
         if (freed.count() > want - taken.count) {
             store_relaxed(from.small.being_cut, true);
             taken.cut = b;
@@ -63,6 +77,7 @@ void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
         }
         while (!freed.exchange(from, {nullptr, 0, freed.shard()})) {}
         unlist(shard, b);
+        if (has_away(from)) enlist_last(shard, b);
         taken.list[taken.lists++] = {freed.newest(), freed.count()};
         taken.count += freed.count();
         shard.taken.fetch_add(freed.count(), std::memory_order_relaxed);
@@ -75,6 +90,7 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
     const std::uint32_t count = min_of(want, left);
     const Address first = address_of(region().address(shard.carving)) + Bytes{from.small.carved} * shape().size;
     store_relaxed(from.small.carved, static_cast<std::uint16_t>(from.small.carved + count));
+    store_relaxed(from.small.here, static_cast<std::uint16_t>(from.small.here + count));
     shard.taken.fetch_add(count, std::memory_order_relaxed);
     if (count == left) shard.carving = no_bag;
     return {nullptr, reinterpret_cast<void*>(first), count, region().is_zero(reinterpret_cast<void*>(first), Bytes{count} * shape().size)};
@@ -87,6 +103,7 @@ void ClassHeap::add_bag(Shard& own, unsigned number, BagIndex fresh) {
     Bag& added = region().bag(fresh);
     added.small = {};
     FreeList{nullptr, 0, number}.put_into(added);
+    for (std::uint32_t i = 0; i < shape().bags; ++i) bag(fresh + i).away = 0;
     region().mark_inside(fresh, shape().bags);
     region().set_class(fresh, shape().bags, class_);
 }
@@ -113,7 +130,7 @@ bool ClassHeap::adopt(Shard& own, unsigned number) {
             }
             FreeList freed = FreeList::of(moves);
             while (!freed.exchange(moves, {freed.newest(), freed.count(), number})) {}
-            const std::uint32_t in_use = moves.small.carved - freed.count();
+            const std::uint32_t in_use = moves.small.here - freed.count();
             own.taken.fetch_add(in_use, std::memory_order_relaxed);
             other.taken.fetch_sub(in_use, std::memory_order_relaxed);
             count_bags(other, -1);
@@ -137,7 +154,7 @@ void ClassHeap::give_if_empty(Shard& shard, BagIndex b, Emptied& emptied) {
     // In this order: a cut may end between the two, and no other begins while the lock is held.
     if (load_acquire(empty.small.being_cut)) return;
     os::between_steps();
-    if (FreeList::of(empty).count() != empty.small.carved) return;
+    if (FreeList::of(empty).count() != empty.small.here) return;
     unlist(shard, b);
     if (shard.carving == b) shard.carving = no_bag;
     region().set_class(b, shape().bags, no_class);
@@ -217,9 +234,14 @@ Object* ClassHeap::cut(BagIndex b, std::uint32_t count, Object* before) {
 }
 
 // One list of it all. The objects that it walks over are about to be handed out.
-Supply ClassHeap::supply_of(const Taken& taken) {
-    if (taken.fresh.count != 0) return taken.fresh;
-    Supply supply;
+Supply ClassHeap::supply_of(const Taken& taken, std::uint32_t want) {
+    Supply supply = taken.fresh;
+    if (supply.count > want) {
+        void* const rest = static_cast<char*>(supply.fresh) + Bytes{want} * shape().size;
+        give_to_bags({link_fresh(rest, supply.count - want, shape().size), supply.count - want});
+        supply.count = want;
+    }
+    if (supply.count != 0) return supply;
     for (unsigned i = 0; i < taken.lists; ++i) {
         if (supply.list != nullptr) {
             Object* last = taken.list[i].head;

@@ -72,16 +72,19 @@ private:
     static constexpr unsigned places = 32;  // a bit each in taken_places_
 
     Bag& bag_of(const Chain& chain) const { return heap_.bag(chain.bag); }
-    std::uint32_t carved(const Chain& chain) const { return load_relaxed(bag_of(chain).small.carved); }
+    std::uint32_t here(const Chain& chain) const { return load_relaxed(bag_of(chain).small.here); }
 
     // What is wrong with the chain, if the bag's freed objects are these.
     const Object* freed_twice(Chain& chain, FreeList freed) const {
-        if (freed.count() + chain.count > carved(chain)) return chain.first;
-        if (freed.newest() == chain.newest) return nullptr;
+        if (freed.count() + chain.count > here(chain)) return chain.first;
+        const bool may_be_away = has_away(bag_of(chain));
+        if (freed.newest() == chain.newest && !may_be_away) return nullptr;
         os::count_walked(chain.count);
+        const Region& region = heap_.region();
+        const Address start = address_of(region.address(chain.bag));
         const Object* o = chain.first;
         for (std::uint32_t i = 0; i < chain.count; ++i, o = o->next)
-            if (o == freed.newest()) return o;
+            if (o == freed.newest() || (may_be_away && is_away(region, chain.bag, address_of(o) - start))) return o;
         chain.newest = freed.newest();
         return nullptr;
     }
@@ -107,8 +110,8 @@ private:
     NUMALLOC_INLINE void send(Chain& chain) {
         Bag& home = bag_of(chain);
         FreeList freed = FreeList::of(home);
-        const bool has_some = freed.count() != 0 && freed.count() + chain.count < carved(chain);
-        if (NUMALLOC_LIKELY(has_some && freed.newest() == chain.newest)) {
+        const bool has_some = freed.count() != 0 && freed.count() + chain.count < here(chain);
+        if (NUMALLOC_LIKELY(has_some && freed.newest() == chain.newest && !has_away(home))) {
             chain.last->next = freed.newest();
             os::between_steps();
             if (NUMALLOC_LIKELY(freed.exchange(home, freed.with(chain.first, chain.count)))) return count(freed.shard(), chain.count);
@@ -120,7 +123,7 @@ private:
         for (;;) {
             if (const Object* twice = freed_twice(chain, freed)) die_of_second_free(twice);
             // The bag has to be listed, or to be given back: with the lock.
-            if (freed.count() == 0 || freed.count() + chain.count == carved(chain)) break;
+            if (freed.count() == 0 || freed.count() + chain.count == here(chain)) break;
             chain.last->next = freed.newest();
             os::between_steps();
             if (freed.exchange(home, freed.with(chain.first, chain.count))) return count(freed.shard(), chain.count);

@@ -110,6 +110,10 @@ public:
     // Binds and advises bags in use as the region's are: their mapping was changed.
     void settle(BagIndex first, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
 
+    // Returns pages of a bag in use to the OS; they read as zero afterwards. false if the OS refuses, and always under strict
+    // binding, which keeps a page behind every address that it handed out.
+    bool return_pages(void* p, Bytes bytes) NUMALLOC_EXCLUDES(lock_);
+
     // How long free memory may rest from now on: PageHeapOptions::purge_delay.
     void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_);
 

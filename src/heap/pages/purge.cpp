@@ -97,6 +97,14 @@ PageHeap::Discarded PageHeap::discard(const Purging& range) {
     return renewed == os::Replaced::lost ? Discarded::lost : Discarded::done;
 }
 
+bool PageHeap::return_pages(void* p, Bytes bytes) {
+    if (options_.populate || !os::discard(p, bytes)) return false;
+    trace::purge(p, bytes, false);
+    for (const BagIndex b : {region_.bag_of(p), region_.bag_of(static_cast<char*>(p) + bytes - 1)})
+        if (may_be_huge(b)) no_more_huge(b);
+    return true;
+}
+
 // What was lost stays allocated for ever.
 void PageHeap::finish(const Purging& range, Discarded how, std::uint32_t now) {
     refused_ = how == Discarded::refused;

@@ -8,6 +8,7 @@
 #include "base/tracepoints.h"
 #include "heap/process/big_quarantine.h"
 #include "heap/space/freed.h"
+#include "os/clock.h"
 #include "os/huge_page_cost.h"
 #include "os/sysfs.h"
 
@@ -251,7 +252,10 @@ Bytes ProcessHeap::purge_due() { return purge(false); }
 Bytes ProcessHeap::purge_all() {
     give_back_thread_heaps();
     drain(true);
-    return purge(true);
+    Bytes bytes = 0;
+    for (unsigned n = 0; n < heaps(); ++n)
+        if (NodeHeap* const node = opened(NodeId{n}); node != nullptr) bytes += node->return_free_pages(os::milliseconds());
+    return bytes + purge(true);
 }
 
 }  // namespace numalloc

@@ -90,6 +90,12 @@ struct alignas(64) NodeHeap {
     void drain(bool idle_only) {
         for (unsigned c = 1; c < class_count; ++c) of(ClassId{c}).drain(idle_only);
     }
+    // Returns free pages of bags in use to the system. The number of bytes.
+    Bytes return_free_pages(std::uint32_t now) {
+        Bytes bytes = 0;
+        for (unsigned c = 1; c < class_count; ++c) bytes += of(ClassId{c}).return_free_pages(now);
+        return bytes;
+    }
 };
 inline constexpr Bytes NodeHeap::bytes = sizeof(NodeHeap) + sizeof(Shards);
 

@@ -23,11 +23,14 @@
 // A piece of one bag that begins its run has no B: whoever looks back at it meets the run's first bag.
 //
 // Invariants of a small bag, under its shard's lock:
-//   freed objects <= carved <= objects       the rest of those carved are in use
-//   freed objects < carved                   unless it is the bag being carved: an empty bag goes back to
-//                                            the page heap at once
+//   freed objects <= here <= carved <= objects    the rest of those here are in use
+//   freed objects < here                          unless it is the bag being carved: an empty bag goes back to
+//                                                 the page heap at once
+//   carved - here == objects away                 free objects in no list: the page that they begin on was returned
+//                                                 to the system (heap/central/free_pages.cpp)
 #pragma once
 
+#include "base/atomic.h"
 #include "base/bits.h"
 #include "base/ids.h"
 #include "heap/space/link.h"
@@ -52,10 +55,13 @@ struct Bag {
     std::uint32_t run = 0;
     BagState state = BagState::inside;
     std::uint8_t class_id = 0;  // in use: the class of the objects; free: see run_tree.h
-    std::uint16_t taken = 0;    // bound: objects in use
-                                // big: the node that its pages were moved to, plus one; 0 for its own;
-                                // page_heap.h has the number that says: over several
-                                // free: see run_tree.h
+    union {
+        std::uint16_t taken = 0;    // bound: objects in use
+                                    // big: the node that its pages were moved to, plus one; 0 for its own;
+                                    // page_heap.h has the number that says: over several
+                                    // free: see run_tree.h
+        std::uint16_t away;         // small, of each bag of the run: a bit for each 4 KiB in which objects away begin
+    };
 
     // Of a free piece. Dirty: may hold other than zeros. Kept: dirty too, but the kernel would not have it.
     enum class Piece : std::uint32_t { clean, dirty, kept };
@@ -70,8 +76,10 @@ struct Bag {
         std::uint64_t freed;            // the freed objects, and whose the bag is: heap/central/free_list.h
         BagIndex next, previous;        // bags of the shard that have objects to give
         std::uint16_t carved;           // objects that have ever been handed out
+        std::uint16_t here;             // of these, all that are not away
+        std::uint16_t looked_at;        // number of freed objects when its free pages were last returned
         bool listed;                    // in the list above
-        bool being_cut;                 // a refill takes the newest of the freed objects, without the lock
+        bool being_cut;                 // a refill or malloc_trim() takes freed objects without the lock
     };
     struct Bound {
         BoundHeap* heap;
@@ -95,6 +103,10 @@ struct Bag {
     constexpr Bag() : free{} {}
 };
 static_assert(sizeof(Bag) == 32);
+
+// Whether any object of a small bag is away.
+inline bool has_away(const Bag& bag) { return load_relaxed(bag.small.here) != load_relaxed(bag.small.carved); }
+constexpr unsigned away_shift = 12;  // one bit of Bag::away is 4 KiB
 
 // Four more bits a bag, in words of 64 bags each, one beside the other.
 enum class BagMark : unsigned {

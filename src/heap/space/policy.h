@@ -118,6 +118,11 @@ constexpr Bytes resting_part = 6;
 // How many classes above it a large object may come from: at most half as long again.
 constexpr unsigned classes_above = 2;
 
+// malloc_trim() looks into the bags of a shard every 100 ms at most, or when an eighth of the shard's objects has been freed since
+// the last look. A program that calls it after every operation would otherwise fault the same pages in after every call.
+constexpr std::uint32_t look_again_after = 100;
+constexpr Fraction freed_again{1, 8};
+
 // ---- Pages: what free memory stays resident, dirty_limit.h.
 
 // Free memory that may stay: so much, and a part of what is in use.
