@@ -76,7 +76,7 @@ void take_node(NodeHeap& node, Gathering::OfNode& into) {
     s.heap_bytes = use.bound_bags << bag_shift;
     s.free_bytes = use.free_bags << bag_shift;
     s.dirty_bytes = use.dirty_bags << bag_shift;
-    s.purged_bytes = use.purged_bags << bag_shift;
+    s.purged_bytes = (use.purged_bags << bag_shift) + use.returned_bytes;
     s.regretted_bytes = use.regretted_bags << bag_shift;
     s.big_allocations = use.big_taken;
     s.thread_heaps = node.slots.made();

@@ -66,7 +66,9 @@ TEST_F(FreePagesTest, JustThePagesGoThatNothingIsInUseOn) {
         const auto kept = free_all_but(c, all, every);
         const std::set<Address> pages = free_pages(c, all, kept);
         const std::uint64_t bags = of(c).use().bags;
+        const Bytes returned_before = node.pages.use().returned_bytes;
         EXPECT_EQ(return_free_pages(c), pages.size() * page) << size;
+        EXPECT_EQ(node.pages.use().returned_bytes - returned_before, pages.size() * page) << size;
         for (const Address p : pages) {
             const char* const bytes = reinterpret_cast<const char*>(p);
             ASSERT_EQ(std::count(bytes, bytes + page, 0), long(page)) << size;

@@ -48,6 +48,7 @@ struct PageHeapUse {
     std::uint64_t dirty_bags;      // of these, resident
     std::uint64_t big_objects;
     std::uint64_t purged_bags;     // given back to the OS since start
+    Bytes returned_bytes;          // the same of pages of bags in use
     std::uint64_t regretted_bags;  // of these, what made more be kept
     std::uint64_t big_taken;       // big objects since start
 };

@@ -102,6 +102,8 @@ bool PageHeap::return_pages(void* p, Bytes bytes) {
     trace::purge(p, bytes, false);
     for (const BagIndex b : {region_.bag_of(p), region_.bag_of(static_cast<char*>(p) + bytes - 1)})
         if (may_be_huge(b)) no_more_huge(b);
+    os::Guard guard(lock_);
+    use_.returned_bytes += bytes;
     return true;
 }
 
