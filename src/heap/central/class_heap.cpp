@@ -246,7 +246,7 @@ void ClassHeap::validate() const {
                 NUMALLOC_ASSERT(listed.state == BagState::small && listed.class_id == class_.value && freed.shard() == i);
                 NUMALLOC_ASSERT(listed.small.listed && listed.small.previous == previous);
                 NUMALLOC_ASSERT(being_cut || freed.count() > 0 || has_away(listed));
-                NUMALLOC_ASSERT(freed.count() <= listed.small.here && listed.small.here <= listed.small.carved);
+                NUMALLOC_ASSERT(freed.count() <= here_of(listed) && here_of(listed) <= listed.small.carved);
                 NUMALLOC_ASSERT(listed.small.carved <= shape().objects);
                 std::uint32_t count = 0;
                 for (const Object* o = freed.newest(); !being_cut && o != nullptr; o = o->next) ++count;

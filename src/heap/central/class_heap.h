@@ -177,6 +177,7 @@ private:
 
     // After it.
     Supply supply_of(const Taken& taken, std::uint32_t want);
+    Supply shortened(Supply fresh, std::uint32_t want);
     Object* cut(BagIndex b, std::uint32_t count, Object* before);
     void sort(Batch list, Emptied& emptied);
     void give(const Emptied& emptied);
@@ -198,10 +199,10 @@ inline const char* ClassHeap::why_invalid(const Region& region, BagIndex b, Clas
     const unsigned index = object_at(c, offset);
     if (offset != Bytes{index} * shape_of(c).size || index >= shape_of(c).objects)
         return "points inside an object, not at its start";
-    if (index >= load_relaxed(region.bag(head).small.carved))
-        return "was never allocated";
-    if (has_away(region.bag(head)) && is_away(region, head, offset)) return "was freed already";
-    return nullptr;
+    const Bag& bag = region.bag(head);
+    if (NUMALLOC_LIKELY(static_cast<std::int32_t>(index) < load_relaxed(bag.small.here))) return nullptr;
+    if (index >= load_relaxed(bag.small.carved)) return "was never allocated";
+    return is_away(region, head, offset) ? "was freed already" : nullptr;
 }
 
 }  // namespace numalloc

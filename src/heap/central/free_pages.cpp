@@ -6,15 +6,18 @@
 //   objects   [  in use   |   free    |   free    |   free    ]
 //                             listed       away        away
 //
-//   pick     takes all freed objects of a bag and marks it as being cut: under the shard's lock
-//   find     which 4 KiB have free objects only, and returns whole pages of them: without a lock
-//   finish   notes the objects away and puts the others back: under the lock
+//   pick           takes all freed objects of a bag and marks it as being cut: under the shard's lock
+//   find_free      which objects are free; which pages have no others; which objects stay in the list; then returns the
+//   ... pages      pages: without a lock
+//   finish         notes the objects away and puts the others back: under the lock
 //
 // take_back() reverses it: a refill that finds no freed object gets the objects of 4 KiB that are away. If a fork happens
 // between pick and finish, the child never uses that bag again.
 #include "base/bit_set.h"
+#include "base/check.h"
 #include "heap/central/class_heap.h"
 #include "heap/central/list_check.h"
+#include "heap/space/freed.h"
 
 namespace numalloc {
 
@@ -43,18 +46,20 @@ public:
 
     // Looks at each bag that the shard has now once. It may miss some if other threads take from them at the same time.
     void look_at(unsigned shard, std::uint32_t now) {
-        Emptied emptied;
         BagIndex first_back = no_bag;
         std::uint32_t left = begin(shard, now);
-        while (!refused_ && pick(shard, first_back, left)) {
+        while (!refused() && pick(shard, first_back, left)) {
             find_free();
-            discard();
-            finish(emptied);
+            choose_pages();
+            split_list();
+            return_pages();
+            finish();
         }
-        heap_.give(emptied);
+        if (refused()) forget(shard);
     }
-    Bytes went() const { return went_; }
-    bool refused() const { return refused_; }
+    Bytes returned() const { return returned_; }
+    // The system will not take pages: locked memory. One locked block is no reason to stop.
+    bool refused() const { return refusals_ >= most_refusals; }
 
 private:
     // The number of bags to look at: 0 if no object came or went since the last call, or if that was a moment ago and few were
@@ -75,6 +80,14 @@ private:
         shard.looked_at_fetched = fetched;
         return bags;
     }
+    // The next call begins anew.
+    void forget(unsigned number) {
+        Held held(heap_);
+        held.hold(number);
+        Shard& shard = held.shard();
+        shard.lock.assert_held();
+        shard.looked_at_fetched = ~std::uint64_t{0};
+    }
 
     // Finds the next bag with newly freed objects and takes them all. Bags that it looked at become the last of the list.
     bool pick(unsigned number, BagIndex& first_back, std::uint32_t& left) {
@@ -83,24 +96,23 @@ private:
             held.hold(number);
             Shard& shard = held.shard();
             shard.lock.assert_held();
-            for (unsigned i = 0; i < bags_a_lock && left > 0; ++i, --left) {
+            for (unsigned i = 0; i < bags_a_lock && left > 0; ++i) {
                 const BagIndex b = shard.partial;
                 if (b == no_bag || b == first_back) return false;
                 if (first_back == no_bag) first_back = b;
+                --left;
                 heap_.unlist(shard, b);
                 heap_.enlist_last(shard, b);
                 Bag& bag = heap_.bag(b);
                 FreeList freed = FreeList::of(bag);
-                if (load_acquire(bag.small.being_cut) || freed.count() == bag.small.looked_at) continue;
+                if (load_acquire(bag.small.being_cut) || freed.count() == 0 || freed.count() == bag.small.looked_at) continue;
                 store_relaxed(bag.small.being_cut, true);
                 while (!freed.exchange(bag, {nullptr, 0, freed.shard()})) {}
                 shard.taken.fetch_add(freed.count(), std::memory_order_relaxed);
                 bag_ = b;
                 start_ = address_of(heap_.region().address(b));
-                list_ = freed.newest();
-                count_ = freed.count();
+                list_ = {freed.newest(), freed.count()};
                 carved_ = bag.small.carved;
-                --left;
                 return true;
             }
         }
@@ -113,145 +125,176 @@ private:
     unsigned object_from(unsigned unit) const {
         return static_cast<unsigned>(min_of<Bytes>(divide_up(unit * unit_bytes, shape_.size), carved_));
     }
+    unsigned object_of(const Object* o) const { return object_at(heap_.class_, address_of(o) - start_); }
     unsigned unit_of(unsigned object) const { return static_cast<unsigned>(Bytes{object} * shape_.size >> away_shift); }
+    unsigned unit_at(Address at) const { return static_cast<unsigned>((at - start_) >> away_shift); }
 
-    // Which objects are free, and which units have no others. A unit that was not carved to its end does not count: another
-    // thread may carve its next object now.
+    // Which objects are free: those of the list, and those away.
     void find_free() {
         free_.clear();
-        free_units_.clear();
         were_away_.clear();
-        const Object* o = list_;
-        for (std::uint32_t i = 0; i < count_; ++i, o = o->next) {
-            const Bytes offset = address_of(o) - start_;
-            if (offset >= bytes()) die_of_damage(o);
-            free_.add(object_at(heap_.class_, offset));
+        const ObjectCheck check(heap_.region(), heap_.class_);
+        const Object* o = list_.head;
+        for (std::uint32_t i = 0; i < list_.count; ++i, o = o->next) {
+            if (address_of(o) - start_ >= bytes()) die_of_damage(o);
+            if (!check.starts_object(o, start_)) die_of_interior(o);
+            if (free_.test(object_of(o))) die_of_second_free(o);
+            free_.add(object_of(o));
         }
         for (unsigned u = 0; u < units(); ++u) {
             if (!is_away(heap_.region(), bag_, u * unit_bytes)) continue;
             were_away_.add(u);
             for (unsigned i = object_from(u), end = object_from(u + 1); i < end; ++i) free_.add(i);
         }
-        const Bytes end = carved_ == shape_.objects ? bytes() : Bytes{carved_} * shape_.size;
-        for (unsigned u = 0; u < units() && (u + 1) * unit_bytes <= end; ++u)
-            if (is_free(u)) free_units_.add(u);
     }
 
-    bool is_free(unsigned unit) const {
-        unsigned i = static_cast<unsigned>(unit * unit_bytes / shape_.size);
-        for (const unsigned end = object_from(unit + 1); i < end; ++i)
+    // Whole pages with free objects only. Not the page that is carved next: another thread may carve it now.
+    void choose_pages() {
+        gone_.clear();
+        const Bytes page = max_of(os::page_size(), unit_bytes);
+        const Address end = start_ + (carved_ == shape_.objects ? bytes() : Bytes{carved_} * shape_.size);
+        unsigned units = 0;
+        for (Address at = align_up(start_, page); at + page <= end; at += page) {
+            if (!is_free_page(at, page)) continue;
+            for (Address unit = at; unit < at + page; unit += unit_bytes) gone_.add(unit_at(unit));
+            units += static_cast<unsigned>(page / unit_bytes);
+        }
+        if (heap_.pages_.may_be_huge(bag_) && units * policy::returned_of_huge < this->units()) gone_.clear();
+    }
+    bool is_free_page(Address at, Bytes page) const {
+        unsigned i = static_cast<unsigned>((at - start_) / shape_.size);
+        for (const unsigned end = object_from(unit_at(at + page)); i < end; ++i)
             if (!free_.test(i)) return false;
         return true;
     }
 
-    // Returns each row of free pages by one call. Objects on pages that the kernel refuses to take stay in the list.
-    void discard() {
-        gone_.clear();
-        const Bytes page = max_of(os::page_size(), unit_bytes);
-        Address row = 0;
-        const Address end = start_ + bytes();
-        for (Address at = align_up(start_, page); !refused_; at += page) {
-            const bool free = at + page <= end && is_free_page(at, page);
-            if (free && row == 0) row = at;
-            if (!free && row != 0) {
-                discard_row(row, at);
-                row = 0;
-            }
-            if (at + page > end) return;
-        }
-    }
-
-    bool is_free_page(Address at, Bytes page) const {
-        for (Address unit = at; unit < at + page; unit += unit_bytes)
-            if (!free_units_.test(static_cast<unsigned>((unit - start_) >> away_shift))) return false;
-        return true;
-    }
-
-    void discard_row(Address from, Address to) {
-        if (!heap_.pages_.return_pages(reinterpret_cast<void*>(from), to - from)) {
-            refused_ = true;
-            return;
-        }
-        for (Address unit = from; unit < to; unit += unit_bytes) {
-            const auto u = static_cast<unsigned>((unit - start_) >> away_shift);
-            gone_.add(u);
-            if (!were_away_.test(u)) went_ += unit_bytes;
-        }
-    }
-
-    void finish(Emptied& emptied) {
-        Object* first = nullptr;
+    // Leaves the objects that stay in the list, in its order.
+    void split_list() {
+        Batch kept;
         Object* last = nullptr;
-        std::uint32_t kept = 0;
-        for (unsigned i = free_.previous(Objects::bits); i < Objects::bits; i = free_.previous(i)) {
-            if (gone_.test(unit_of(i)) || were_away_.test(unit_of(i))) continue;
-            auto* const object = reinterpret_cast<Object*>(start_ + Bytes{i} * shape_.size);
-            object->next = first;
-            first = object;
-            if (last == nullptr) last = object;
-            ++kept;
+        Object* o = list_.head;
+        for (std::uint32_t i = 0; i < list_.count; ++i) {
+            Object* const next = o->next;
+            if (!gone_.test(unit_of(object_of(o)))) {
+                if (last == nullptr) kept.head = o;
+                else last->next = o;
+                last = o;
+                ++kept.count;
+            }
+            o = next;
         }
-        Bag& bag = heap_.bag(bag_);
-        Held held(heap_);
-        held.hold_shard_of(bag);
-        Shard& shard = held.shard();
-        shard.lock.assert_held();
-        for (unsigned u = 0; u < units(); ++u)
-            if (gone_.test(u) && object_from(u) < object_from(u + 1)) note_away(u);
-        store_relaxed(bag.small.here, static_cast<std::uint16_t>(bag.small.here - (count_ - kept)));
-        FreeList freed = FreeList::of(bag);
-        do {
-            if (kept > 0) last->next = freed.newest();
-        } while (kept > 0 && !freed.exchange(bag, freed.with(first, kept)));
-        shard.taken.fetch_sub(count_, std::memory_order_relaxed);
-        bag.small.looked_at = static_cast<std::uint16_t>(FreeList::of(bag).count());
-        store_release(bag.small.being_cut, false);
-        if (!bag.small.listed) heap_.enlist_last(shard, bag_);
-        heap_.give_if_empty(shard, bag_, emptied);
-        heap_.note_spare(held.number());
+        newly_away_ = list_.count - kept.count;
+        list_ = kept;
+        last_ = last;
     }
 
+    // Not if all objects that have bytes on it were away before.
+    bool may_be_there(unsigned unit) const {
+        const auto first = static_cast<unsigned>(unit * unit_bytes / shape_.size);
+        return !were_away_.test(unit) || (first < carved_ && !were_away_.test(unit_of(first)));
+    }
+
+    // One call for each row of pages.
+    void return_pages() {
+        for (unsigned u = 0; u < units();) {
+            unsigned end = u;
+            bool any_there = false;
+            for (; end < units() && gone_.test(end); ++end) any_there = any_there || may_be_there(end);
+            if (any_there) return_row(u, end);
+            u = end + 1;
+        }
+    }
+    void return_row(unsigned from, unsigned end) {
+        void* const at = reinterpret_cast<void*>(start_ + from * unit_bytes);
+        const bool gone = heap_.pages_.return_pages(at, (end - from) * unit_bytes);
+        if (!gone) ++refusals_;
+        for (unsigned u = from; u < end; ++u) {
+            if (were_away_.test(u)) continue;
+            if (gone) returned_ += unit_bytes;
+            else stay(u);
+        }
+    }
+    // Objects on pages that the system refused to take. It may have taken some of them, so they are marked anew.
+    void stay(unsigned unit) {
+        gone_.remove(unit);
+        for (unsigned i = object_from(unit), end = object_from(unit + 1); i < end; ++i) {
+            auto* const object = reinterpret_cast<Object*>(start_ + Bytes{i} * shape_.size);
+            make_freed(object, shape_.size);
+            object->next = list_.head;
+            if (last_ == nullptr) last_ = object;
+            list_ = {object, list_.count + 1};
+            --newly_away_;
+        }
+    }
+
+    void finish() {
+        Emptied emptied;
+        {
+            Bag& bag = heap_.bag(bag_);
+            Held held(heap_);
+            held.hold_shard_of(bag);
+            Shard& shard = held.shard();
+            shard.lock.assert_held();
+            for (unsigned u = 0; u < units(); ++u)
+                if (gone_.test(u) && object_from(u) < object_from(u + 1)) note_away(u);
+            set_here(bag, here_of(bag) - newly_away_);
+            FreeList freed = FreeList::of(bag);
+            while (list_.count > 0) {
+                last_->next = freed.newest();
+                if (freed.exchange(bag, freed.with(list_.head, list_.count))) break;
+            }
+            shard.taken.fetch_sub(list_.count + newly_away_, std::memory_order_relaxed);
+            bag.small.looked_at = static_cast<std::uint16_t>(FreeList::of(bag).count());
+            store_release(bag.small.being_cut, false);
+            if (!bag.small.listed) heap_.enlist_last(shard, bag_);
+            heap_.give_if_empty(shard, bag_, emptied);
+            heap_.note_spare(held.number());
+        }
+        heap_.give(emptied);
+    }
     void note_away(unsigned unit) {
         Bag& bag = heap_.bag(bag_ + unit / units_of_bag);
         store_relaxed(bag.away, static_cast<std::uint16_t>(bag.away | 1U << unit % units_of_bag));
     }
 
+    static constexpr unsigned bags_a_lock = 16;
+    static constexpr unsigned most_refusals = 8;
+
     ClassHeap& heap_;
     const ClassShape& shape_;
-    Bytes went_ = 0;
-    bool refused_ = false;
-
-    static constexpr unsigned bags_a_lock = 16;
+    Bytes returned_ = 0;
+    unsigned refusals_ = 0;
 
     // Of the bag at work.
     BagIndex bag_;
     Address start_ = 0;
-    Object* list_ = nullptr;
-    std::uint32_t count_ = 0;
     std::uint32_t carved_ = 0;
-    Objects free_;       // in list_, or away
-    Units were_away_;    // units with objects away
-    Units free_units_;
-    Units gone_;
+    Batch list_;                      // its freed objects; after split_list() those that stay
+    Object* last_ = nullptr;          // of the list
+    std::uint32_t newly_away_ = 0;
+    Objects free_;                    // in the list, or away
+    Units were_away_;                 // units with objects away
+    Units gone_;                      // units of pages to return, or returned
 };
 
 Bytes ClassHeap::return_free_pages(std::uint32_t now) {
     FreePages pages(*this);
     for (unsigned i = 0; i < shards_.end() && !pages.refused(); ++i)
         if (shards_.is_open(i) && shard(i).bags.load(std::memory_order_relaxed) != 0) pages.look_at(i, now);
-    return pages.went();
+    return pages.returned();
 }
 
 // The objects that begin in the bag's first 4 KiB that are away. Whoever uses them faults the page in.
 Supply ClassHeap::take_back(Shard& shard, BagIndex b) {
-    unsigned in_bag = 0;
+    std::uint32_t in_bag = 0;
     while (bag(b + in_bag).away == 0) ++in_bag;
+    NUMALLOC_ASSERT(in_bag < shape().bags);
     Bag& away_in = bag(b + in_bag);
     const Bytes from = Bytes{in_bag} * bag_bytes + static_cast<unsigned>(__builtin_ctz(away_in.away)) * unit_bytes;
     store_relaxed(away_in.away, static_cast<std::uint16_t>(away_in.away & (away_in.away - 1)));
     const Bytes first = divide_up(from, shape().size);
     const auto count = static_cast<std::uint32_t>(min_of<Bytes>(divide_up(from + unit_bytes, shape().size), bag(b).small.carved) - first);
-    store_relaxed(bag(b).small.here, static_cast<std::uint16_t>(bag(b).small.here + count));
+    set_here(bag(b), here_of(bag(b)) + count);
     if (!has_away(bag(b))) unlist(shard, b);
     shard.taken.fetch_add(count, std::memory_order_relaxed);
     return {nullptr, static_cast<char*>(region().address(b)) + first * shape().size, count};

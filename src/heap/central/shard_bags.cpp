@@ -71,13 +71,14 @@ void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
         }
         if (freed.count() > want - taken.count) {
             store_relaxed(from.small.being_cut, true);
+            from.small.looked_at = Bag::Small::never;
             taken.cut = b;
             taken.cut_count = want - taken.count;
             return;
         }
         while (!freed.exchange(from, {nullptr, 0, freed.shard()})) {}
         unlist(shard, b);
-        if (has_away(from)) enlist_last(shard, b);
+        if (NUMALLOC_UNLIKELY(has_away(from))) enlist_last(shard, b);
         taken.list[taken.lists++] = {freed.newest(), freed.count()};
         taken.count += freed.count();
         shard.taken.fetch_add(freed.count(), std::memory_order_relaxed);
@@ -90,7 +91,7 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
     const std::uint32_t count = min_of(want, left);
     const Address first = address_of(region().address(shard.carving)) + Bytes{from.small.carved} * shape().size;
     store_relaxed(from.small.carved, static_cast<std::uint16_t>(from.small.carved + count));
-    store_relaxed(from.small.here, static_cast<std::uint16_t>(from.small.here + count));
+    add_here(from, count);
     shard.taken.fetch_add(count, std::memory_order_relaxed);
     if (count == left) shard.carving = no_bag;
     return {nullptr, reinterpret_cast<void*>(first), count, region().is_zero(reinterpret_cast<void*>(first), Bytes{count} * shape().size)};
@@ -119,7 +120,8 @@ bool ClassHeap::adopt(Shard& own, unsigned number) {
         Shard& other = shard(i);
         os::count(os::Count::foreign_try_locks);
         if (!other.lock.try_lock()) continue;
-        const BagIndex b = !can_spare(other) ? no_bag : other.last_partial != no_bag ? other.last_partial : other.carving;
+        BagIndex b = !can_spare(other) ? no_bag : other.last_partial != no_bag ? other.last_partial : other.carving;
+        if (b != no_bag && load_acquire(bag(b).small.being_cut)) b = no_bag;
         if (b != no_bag) {
             Bag& moves = bag(b);
             const bool listed = moves.small.listed;
@@ -130,7 +132,7 @@ bool ClassHeap::adopt(Shard& own, unsigned number) {
             }
             FreeList freed = FreeList::of(moves);
             while (!freed.exchange(moves, {freed.newest(), freed.count(), number})) {}
-            const std::uint32_t in_use = moves.small.here - freed.count();
+            const std::uint32_t in_use = here_of(moves) - freed.count();
             own.taken.fetch_add(in_use, std::memory_order_relaxed);
             other.taken.fetch_sub(in_use, std::memory_order_relaxed);
             count_bags(other, -1);
@@ -154,7 +156,7 @@ void ClassHeap::give_if_empty(Shard& shard, BagIndex b, Emptied& emptied) {
     // In this order: a cut may end between the two, and no other begins while the lock is held.
     if (load_acquire(empty.small.being_cut)) return;
     os::between_steps();
-    if (FreeList::of(empty).count() != empty.small.here) return;
+    if (FreeList::of(empty).count() != here_of(empty)) return;
     unlist(shard, b);
     if (shard.carving == b) shard.carving = no_bag;
     region().set_class(b, shape().bags, no_class);
@@ -233,15 +235,18 @@ Object* ClassHeap::cut(BagIndex b, std::uint32_t count, Object* before) {
     }
 }
 
+// Objects that were away: those that the refill does not want are freed into their bag.
+Supply ClassHeap::shortened(Supply fresh, std::uint32_t want) {
+    void* const rest = static_cast<char*>(fresh.fresh) + Bytes{want} * shape().size;
+    give_to_bags({link_fresh(rest, fresh.count - want, shape().size), fresh.count - want});
+    fresh.count = want;
+    return fresh;
+}
+
 // One list of it all. The objects that it walks over are about to be handed out.
 Supply ClassHeap::supply_of(const Taken& taken, std::uint32_t want) {
-    Supply supply = taken.fresh;
-    if (supply.count > want) {
-        void* const rest = static_cast<char*>(supply.fresh) + Bytes{want} * shape().size;
-        give_to_bags({link_fresh(rest, supply.count - want, shape().size), supply.count - want});
-        supply.count = want;
-    }
-    if (supply.count != 0) return supply;
+    if (taken.fresh.count != 0) return taken.fresh.count > want ? shortened(taken.fresh, want) : taken.fresh;
+    Supply supply;
     for (unsigned i = 0; i < taken.lists; ++i) {
         if (supply.list != nullptr) {
             Object* last = taken.list[i].head;

@@ -72,11 +72,11 @@ private:
     static constexpr unsigned places = 32;  // a bit each in taken_places_
 
     Bag& bag_of(const Chain& chain) const { return heap_.bag(chain.bag); }
-    std::uint32_t here(const Chain& chain) const { return load_relaxed(bag_of(chain).small.here); }
 
-    // What is wrong with the chain, if the bag's freed objects are these.
+    // What is wrong with the chain, if the bag's freed objects are still these afterwards: malloc_trim() may have taken them and
+    // lowered the count of objects that are here.
     const Object* freed_twice(Chain& chain, FreeList freed) const {
-        if (freed.count() + chain.count > here(chain)) return chain.first;
+        if (freed.count() + chain.count > here_of(bag_of(chain))) return chain.first;
         const bool may_be_away = has_away(bag_of(chain));
         if (freed.newest() == chain.newest && !may_be_away) return nullptr;
         os::count_walked(chain.count);
@@ -110,8 +110,10 @@ private:
     NUMALLOC_INLINE void send(Chain& chain) {
         Bag& home = bag_of(chain);
         FreeList freed = FreeList::of(home);
-        const bool has_some = freed.count() != 0 && freed.count() + chain.count < here(chain);
-        if (NUMALLOC_LIKELY(has_some && freed.newest() == chain.newest && !has_away(home))) {
+        os::between_steps();
+        const auto then_free = static_cast<std::int32_t>(freed.count() + chain.count);
+        const bool has_some = freed.count() != 0 && then_free < load_relaxed(home.small.here);
+        if (NUMALLOC_LIKELY(has_some && freed.newest() == chain.newest)) {
             chain.last->next = freed.newest();
             os::between_steps();
             if (NUMALLOC_LIKELY(freed.exchange(home, freed.with(chain.first, chain.count)))) return count(freed.shard(), chain.count);
@@ -121,9 +123,14 @@ private:
 
     __attribute__((noinline)) void send_in_any_case(Chain& chain, Bag& home, FreeList freed) {
         for (;;) {
-            if (const Object* twice = freed_twice(chain, freed)) die_of_second_free(twice);
+            if (const Object* twice = freed_twice(chain, freed)) {
+                const FreeList now = FreeList::of(home);
+                if (now == freed) die_of_second_free(twice);
+                freed = now;
+                continue;
+            }
             // The bag has to be listed, or to be given back: with the lock.
-            if (freed.count() == 0 || freed.count() + chain.count == here(chain)) break;
+            if (freed.count() == 0 || freed.count() + chain.count == here_of(home)) break;
             chain.last->next = freed.newest();
             os::between_steps();
             if (freed.exchange(home, freed.with(chain.first, chain.count))) return count(freed.shard(), chain.count);
@@ -159,6 +166,10 @@ private:
         count(freed.shard(), chain.count);
         Shard& shard = held.shard();
         shard.lock.assert_held();
+        if (freed.count() == 0) {
+            home.small.looked_at = Bag::Small::never;
+            heap_.unlist(shard, chain.bag);  // as one with only objects away it was among the last
+        }
         if (!home.small.listed) heap_.enlist(shard, chain.bag);
         // The bag being carved is kept while it is short: the next allocation would ask for it
         // again. drain() lets go of it.

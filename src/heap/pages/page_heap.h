@@ -115,6 +115,8 @@ public:
     // binding, which keeps a page behind every address that it handed out.
     bool return_pages(void* p, Bytes bytes) NUMALLOC_EXCLUDES(lock_);
 
+    bool may_be_huge(BagIndex b) const { return options_.huge_pages && b >= region_.huge_from(); }
+
     // How long free memory may rest from now on: PageHeapOptions::purge_delay.
     void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_);
 
@@ -202,7 +204,6 @@ private:
     bool has_rested(BagIndex piece, std::uint32_t now) const NUMALLOC_REQUIRES(lock_);
     static std::uint32_t most_purged(std::uint32_t freed);
     Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
-    bool may_be_huge(BagIndex b) const { return options_.huge_pages && b >= region_.huge_from(); }
     BagIndex aligned_down(BagIndex b, std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);
     Range stretch_of(BagIndex b) const NUMALLOC_REQUIRES(lock_);
     Range whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);

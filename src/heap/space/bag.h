@@ -76,8 +76,9 @@ struct Bag {
         std::uint64_t freed;            // the freed objects, and whose the bag is: heap/central/free_list.h
         BagIndex next, previous;        // bags of the shard that have objects to give
         std::uint16_t carved;           // objects that have ever been handed out
-        std::uint16_t here;             // of these, all that are not away
-        std::uint16_t looked_at;        // number of freed objects when its free pages were last returned
+        std::int16_t here;              // of these, all that are not away: n, or ~n if some are; see here_of()
+        static constexpr std::uint16_t never = 0xFFFF;
+        std::uint16_t looked_at;        // number of freed objects when its free pages were last returned; never: or taken since
         bool listed;                    // in the list above
         bool being_cut;                 // a refill or malloc_trim() takes freed objects without the lock
     };
@@ -104,8 +105,21 @@ struct Bag {
 };
 static_assert(sizeof(Bag) == 32);
 
-// Whether any object of a small bag is away.
-inline bool has_away(const Bag& bag) { return load_relaxed(bag.small.here) != load_relaxed(bag.small.carved); }
+// Of a small bag: how many carved objects are not away. The word is below 0 if some are away, so that a free, which compares it with
+// what is free then, takes the slow path. Written under the shard's lock.
+inline bool has_away(const Bag& bag) { return load_relaxed(bag.small.here) < 0; }
+inline std::uint32_t here_of(const Bag& bag) {
+    const std::int32_t word = load_acquire(bag.small.here);
+    return static_cast<std::uint32_t>(word < 0 ? ~word : word);
+}
+inline void set_here(Bag& bag, std::uint32_t n) {
+    store_relaxed(bag.small.here, static_cast<std::int16_t>(n == bag.small.carved ? n : ~n));
+}
+// Of `more` carved objects, too.
+inline void add_here(Bag& bag, std::uint32_t more) {
+    const auto n = static_cast<std::int32_t>(more);
+    store_relaxed(bag.small.here, static_cast<std::int16_t>(bag.small.here + (has_away(bag) ? -n : n)));
+}
 constexpr unsigned away_shift = 12;  // one bit of Bag::away is 4 KiB
 
 // Four more bits a bag, in words of 64 bags each, one beside the other.

@@ -122,6 +122,8 @@ constexpr unsigned classes_above = 2;
 // the last look. A program that calls it after every operation would otherwise fault the same pages in after every call.
 constexpr std::uint32_t look_again_after = 100;
 constexpr Fraction freed_again{1, 8};
+// Where pages may be huge, only of bags of which a quarter can be returned: one page costs 64 MiB their huge pages.
+constexpr unsigned returned_of_huge = 4;
 
 // ---- Pages: what free memory stays resident, dirty_limit.h.
 
