@@ -141,23 +141,63 @@ TEST_F(FreePagesTest, ARefillGetsWhatItWants) {
     EXPECT_EQ(of(c).use().bags, 1u);
 }
 
-TEST_F(FreePagesTest, WhoCallsAgainAtOnceGivesBackWhatIsMore) {
+TEST_F(FreePagesTest, SoonAfterALookOnlyMuchIsWorthAnother) {
     const ClassId c = class_of(64);
     const auto all = take_bags(c, 8);
     const auto kept = free_all_but(c, all, shape_of(c).objects);
+    const auto take_and_free = [&](std::size_t objects) {
+        const auto taken = take_many(c, objects);
+        fill(taken, 64);
+        of(c).give_to_bags(list_of(taken));
+    };
+    constexpr std::uint32_t later = policy::look_again_after;
     EXPECT_EQ(of(c).return_free_pages(1000), 7 * 8 * page);
-    // The same number of objects is taken again and freed.
-    of(c).give_to_bags(list_of(take_many(c, all.size() - kept.size())));
-    EXPECT_EQ(of(c).return_free_pages(1000 + policy::look_again_after - 1), 0u);
-    EXPECT_EQ(of(c).return_free_pages(1000 + policy::look_again_after), 7 * 8 * page);
-    // More than an eighth of the objects is freed.
-    const auto more = take_bags(c, 24);
+    take_and_free(63 * 8 + 64);  // those that stayed, and one page
+    EXPECT_EQ(of(c).return_free_pages(1000 + later - 1), 0u);
+    EXPECT_EQ(of(c).return_free_pages(1000 + later), page);
+    take_and_free(all.size() - kept.size());
+    EXPECT_EQ(of(c).return_free_pages(1001 + later), 7 * 8 * page);
+    // An eighth of the objects is freed that were in use at the last look.
+    auto more = take_many(c, all.size() - kept.size());
     EXPECT_EQ(of(c).return_free_pages(2000), 0u);
-    const auto kept_of_more = free_all_but(c, more, shape_of(c).objects);
-    EXPECT_GT(of(c).return_free_pages(2001), 0u);
+    more.insert(more.end(), kept.begin(), kept.end());
+    std::sort(more.begin(), more.end());
+    ASSERT_EQ(more, all);
+    const std::vector<void*> eighth(all.begin(), all.begin() + long(shape_of(c).objects) - 1);
+    of(c).give_to_bags(list_of(eighth));
+    EXPECT_EQ(of(c).return_free_pages(2001), 0u) << "one less than an eighth";
+    of(c).give_to_bags(list_of({all[shape_of(c).objects]}));
+    EXPECT_GT(of(c).return_free_pages(2002), 0u);
     validate(c);
-    of(c).give_to_bags(list_of(kept_of_more));
-    of(c).give_to_bags(list_of(kept));
+    std::vector<void*> rest(all.begin() + long(shape_of(c).objects) + 1, all.end());
+    rest.push_back(all[shape_of(c).objects - 1]);
+    of(c).give_to_bags(list_of(rest));
+    expect_nothing_held(c);
+}
+
+// Even bags have free objects that are away only, odd ones free objects beside one in use on each page.
+TEST_F(FreePagesTest, RefillsTakeObjectsOnPagesThatAreThereFirst) {
+    const ClassId c = class_of(2048);
+    const std::size_t in_bag = shape_of(c).objects;
+    const auto all = take_bags(c, 21);
+    std::vector<void*> go, stay;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (i / in_bag % 2 == 0 && i % in_bag >= 2) go.push_back(all[i]);
+        if (i / in_bag % 2 == 1 && i % 2 == 0) stay.push_back(all[i]);
+    }
+    std::vector<void*> both = go;
+    both.insert(both.end(), stay.begin(), stay.end());
+    std::sort(both.begin(), both.end());
+    of(c).give_to_bags(list_of(both));
+    EXPECT_EQ(return_free_pages(c), 77 * page);
+    auto again = take_many(c, stay.size());
+    std::sort(again.begin(), again.end());
+    EXPECT_EQ(again, stay);
+    EXPECT_EQ(take(c, 14).count, 14u) << "as many in a row as are wanted";
+    EXPECT_EQ(take_many(c, go.size() - 14).size(), go.size() - 14);
+    EXPECT_EQ(of(c).use().bags, 21u);
+    validate(c);
+    of(c).give_to_bags(list_of(all));
     expect_nothing_held(c);
 }
 
@@ -185,6 +225,7 @@ TEST_F(FreePagesTest, WhatTheKernelRefusesStaysInTheBag) {
     EXPECT_EQ(return_free_pages(c), 0u);
     validate(c);
     EXPECT_EQ(syscall(SYS_munlock, all[0], 3 * bag_bytes), 0);
+    EXPECT_EQ(return_free_pages(c), 3 * 7 * page) << "unlocked, and nobody has used it since";
     auto again = take_many(c, all.size() - kept.size());
     EXPECT_EQ(of(c).use().bags, 3u);
     again.insert(again.end(), kept.begin(), kept.end());

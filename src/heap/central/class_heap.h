@@ -84,7 +84,7 @@ public:
     void drain(bool idle_only);
 
     // Returns pages of bags in use to the system if every object on them is free (free_pages.cpp). It looks at bags in which
-    // objects were freed since the last call; within policy::look_again_after of it, only at shards in which many were.
+    // objects were freed since the last call; within policy::look_again_after of it, only if much has changed in their shard.
     // The number of bytes returned. `now`: milliseconds.
     Bytes return_free_pages(std::uint32_t now);
 
@@ -173,7 +173,8 @@ private:
     void enlist(Shard& shard, BagIndex b) NUMALLOC_REQUIRES(shard.lock);
     void enlist_last(Shard& shard, BagIndex b) NUMALLOC_REQUIRES(shard.lock);
     void unlist(Shard& shard, BagIndex b) NUMALLOC_REQUIRES(shard.lock);
-    Supply take_back(Shard& shard, BagIndex b) NUMALLOC_REQUIRES(shard.lock);
+    Supply take_back(Shard& shard, BagIndex b, std::uint32_t want) NUMALLOC_REQUIRES(shard.lock);
+    BagIndex spared_by(Shard& other) NUMALLOC_REQUIRES(other.lock);
 
     // After it.
     Supply supply_of(const Taken& taken, std::uint32_t want);

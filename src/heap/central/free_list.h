@@ -26,8 +26,6 @@ public:
         longer.word_ = (word_ & ~address_mask) + (std::uint64_t{more} << count_shift) + (address_of(newest) >> granule_shift);
         return longer;
     }
-    bool operator==(const FreeList&) const = default;
-
     Object* newest() const { return reinterpret_cast<Object*>((word_ & address_mask) << granule_shift); }
     std::uint32_t count() const { return static_cast<std::uint32_t>(word_ >> count_shift) & ((1U << (shard_shift - count_shift)) - 1); }
     unsigned shard() const { return static_cast<unsigned>(word_ >> shard_shift); }

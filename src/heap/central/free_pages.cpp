@@ -48,22 +48,24 @@ public:
     void look_at(unsigned shard, std::uint32_t now) {
         BagIndex first_back = no_bag;
         std::uint32_t left = begin(shard, now);
+        bool all_gone = true;
         while (!refused() && pick(shard, first_back, left)) {
             find_free();
             choose_pages();
             split_list();
             return_pages();
             finish();
+            all_gone = all_gone && all_gone_;
         }
-        if (refused()) forget(shard);
+        if (!all_gone) forget(shard);
     }
     Bytes returned() const { return returned_; }
-    // The system will not take pages: locked memory. One locked block is no reason to stop.
+    // The system takes no pages: all memory is locked.
     bool refused() const { return refusals_ >= most_refusals; }
 
 private:
-    // The number of bags to look at: 0 if no object came or went since the last call, or if that was a moment ago and few were
-    // freed since.
+    // The number of bags to look at: 0 if no object came or went since the last look, or if that was a moment ago and little has
+    // changed since.
     std::uint32_t begin(unsigned number, std::uint32_t now) {
         Held held(heap_);
         held.hold(number);
@@ -73,9 +75,11 @@ private:
         const std::uint64_t fetched = shard.fetched.load(std::memory_order_relaxed);
         if (shard.looked_at_taken == taken && shard.looked_at_fetched == fetched) return 0;
         const std::uint32_t bags = shard.bags.load(std::memory_order_relaxed);
-        const std::uint64_t much = policy::freed_again.part_of(std::uint64_t{bags} * shape_.objects);
-        if (now - shard.looked_at < policy::look_again_after && taken + much > shard.looked_at_taken) return 0;
+        const std::uint64_t much = policy::much_changed.part_of(std::uint64_t{bags} * shape_.objects);
+        const bool little = taken + much > shard.looked_at_taken && shard.came_here < much;
+        if (now - shard.looked_at < policy::look_again_after && little) return 0;
         shard.looked_at = now;
+        shard.came_here = 0;
         shard.looked_at_taken = taken;
         shard.looked_at_fetched = fetched;
         return bags;
@@ -98,14 +102,18 @@ private:
             shard.lock.assert_held();
             for (unsigned i = 0; i < bags_a_lock && left > 0; ++i) {
                 const BagIndex b = shard.partial;
-                if (b == no_bag || b == first_back) return false;
+                if (b == no_bag) return false;
+                Bag& bag = heap_.bag(b);
+                FreeList freed = FreeList::of(bag);
+                const bool nothing_new =
+                    load_acquire(bag.small.being_cut) || freed.count() == 0 || freed.count() == bag.small.looked_at;
+                // A free may have brought it to the front again.
+                if (b == first_back && nothing_new) return false;
                 if (first_back == no_bag) first_back = b;
                 --left;
                 heap_.unlist(shard, b);
                 heap_.enlist_last(shard, b);
-                Bag& bag = heap_.bag(b);
-                FreeList freed = FreeList::of(bag);
-                if (load_acquire(bag.small.being_cut) || freed.count() == 0 || freed.count() == bag.small.looked_at) continue;
+                if (nothing_new) continue;
                 store_relaxed(bag.small.being_cut, true);
                 while (!freed.exchange(bag, {nullptr, 0, freed.shard()})) {}
                 shard.taken.fetch_add(freed.count(), std::memory_order_relaxed);
@@ -159,7 +167,7 @@ private:
             for (Address unit = at; unit < at + page; unit += unit_bytes) gone_.add(unit_at(unit));
             units += static_cast<unsigned>(page / unit_bytes);
         }
-        if (heap_.pages_.may_be_huge(bag_) && units * policy::returned_of_huge < this->units()) gone_.clear();
+        if (heap_.pages_.breaks_huge_page(bag_) && units * policy::returned_of_huge < this->units()) gone_.clear();
     }
     bool is_free_page(Address at, Bytes page) const {
         unsigned i = static_cast<unsigned>((at - start_) / shape_.size);
@@ -196,6 +204,7 @@ private:
 
     // One call for each row of pages.
     void return_pages() {
+        all_gone_ = true;
         for (unsigned u = 0; u < units();) {
             unsigned end = u;
             bool any_there = false;
@@ -207,7 +216,8 @@ private:
     void return_row(unsigned from, unsigned end) {
         void* const at = reinterpret_cast<void*>(start_ + from * unit_bytes);
         const bool gone = heap_.pages_.return_pages(at, (end - from) * unit_bytes);
-        if (!gone) ++refusals_;
+        refusals_ = gone ? 0 : refusals_ + 1;
+        all_gone_ = all_gone_ && gone;
         for (unsigned u = from; u < end; ++u) {
             if (were_away_.test(u)) continue;
             if (gone) returned_ += unit_bytes;
@@ -244,7 +254,7 @@ private:
                 if (freed.exchange(bag, freed.with(list_.head, list_.count))) break;
             }
             shard.taken.fetch_sub(list_.count + newly_away_, std::memory_order_relaxed);
-            bag.small.looked_at = static_cast<std::uint16_t>(FreeList::of(bag).count());
+            bag.small.looked_at = all_gone_ ? static_cast<std::uint16_t>(list_.count) : Bag::Small::never;
             store_release(bag.small.being_cut, false);
             if (!bag.small.listed) heap_.enlist_last(shard, bag_);
             heap_.give_if_empty(shard, bag_, emptied);
@@ -272,32 +282,43 @@ private:
     Batch list_;                      // its freed objects; after split_list() those that stay
     Object* last_ = nullptr;          // of the list
     std::uint32_t newly_away_ = 0;
+    bool all_gone_ = true;            // no page was refused
     Objects free_;                    // in the list, or away
     Units were_away_;                 // units with objects away
     Units gone_;                      // units of pages to return, or returned
 };
 
 Bytes ClassHeap::return_free_pages(std::uint32_t now) {
+    if (!pages_.returns_pages()) return 0;
     FreePages pages(*this);
     for (unsigned i = 0; i < shards_.end() && !pages.refused(); ++i)
         if (shards_.is_open(i) && shard(i).bags.load(std::memory_order_relaxed) != 0) pages.look_at(i, now);
     return pages.returned();
 }
 
-// The objects that begin in the bag's first 4 KiB that are away. Whoever uses them faults the page in.
-Supply ClassHeap::take_back(Shard& shard, BagIndex b) {
+// Objects away that lie in a row: those of the bag's first 4 KiB that are away, and as many more as are wanted. Whoever uses them
+// faults the pages in.
+Supply ClassHeap::take_back(Shard& shard, BagIndex b, std::uint32_t want) {
+    const Bytes size = shape().size;
+    const std::uint32_t carved = bag(b).small.carved;
     std::uint32_t in_bag = 0;
     while (bag(b + in_bag).away == 0) ++in_bag;
     NUMALLOC_ASSERT(in_bag < shape().bags);
-    Bag& away_in = bag(b + in_bag);
-    const Bytes from = Bytes{in_bag} * bag_bytes + static_cast<unsigned>(__builtin_ctz(away_in.away)) * unit_bytes;
-    store_relaxed(away_in.away, static_cast<std::uint16_t>(away_in.away & (away_in.away - 1)));
-    const Bytes first = divide_up(from, shape().size);
-    const auto count = static_cast<std::uint32_t>(min_of<Bytes>(divide_up(from + unit_bytes, shape().size), bag(b).small.carved) - first);
+    Bytes unit = in_bag * units_of_bag + static_cast<unsigned>(__builtin_ctz(bag(b + in_bag).away));
+    const Bytes first = divide_up(unit * unit_bytes, size);
+    Bytes end = first;
+    do {
+        Bag& away_in = bag(b + static_cast<std::uint32_t>(unit / units_of_bag));
+        store_relaxed(away_in.away, static_cast<std::uint16_t>(away_in.away & ~(1U << unit % units_of_bag)));
+        end = min_of<Bytes>(divide_up((unit + 1) * unit_bytes, size), carved);
+        unit = end * size >> away_shift;
+    } while (end - first < want && end < carved && is_away(region(), b, end * size));
+    const auto count = static_cast<std::uint32_t>(end - first);
     set_here(bag(b), here_of(bag(b)) + count);
     if (!has_away(bag(b))) unlist(shard, b);
+    shard.came_here += count;
     shard.taken.fetch_add(count, std::memory_order_relaxed);
-    return {nullptr, static_cast<char*>(region().address(b)) + first * shape().size, count};
+    return {nullptr, static_cast<char*>(region().address(b)) + first * size, count};
 }
 
 }  // namespace numalloc

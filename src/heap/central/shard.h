@@ -43,6 +43,7 @@ struct alignas(64) Shard {
     BagIndex last_partial NUMALLOC_GUARDED_BY(lock);
     BagIndex carving NUMALLOC_GUARDED_BY(lock);  // the bag whose never-used rest is handed out
     std::uint32_t looked_at NUMALLOC_GUARDED_BY(lock);          // when free pages were last returned: milliseconds
+    std::uint32_t came_here NUMALLOC_GUARDED_BY(lock);          // objects carved, or no longer away, since then
     std::uint64_t looked_at_taken NUMALLOC_GUARDED_BY(lock);    // `taken` and `fetched` at that time
     std::uint64_t looked_at_fetched NUMALLOC_GUARDED_BY(lock);
 

@@ -58,16 +58,21 @@ void ClassHeap::count_bags(Shard& shard, std::int32_t more) {
 
 // Freed objects of as many bags as it takes. Of the last the newest are cut off when the lock is no longer held: until then
 // nobody else takes from it, and it is not given back, for then it has objects in use. If there are no freed objects, takes those
-// that are away; bags that have no others are the last of the list.
+// that are away. Bags that have no others become the last of the list when they are met.
 void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
+    BagIndex only_away = no_bag;
+    unsigned passed_over = 0;
     for (BagIndex b = shard.partial, next; b != no_bag && taken.count < want && taken.lists < Taken::most; b = next) {
         Bag& from = bag(b);
         next = from.small.next;
         if (load_acquire(from.small.being_cut)) continue;
         FreeList freed = FreeList::of(from);
-        if (freed.count() == 0) {
-            if (taken.nothing()) taken.fresh = take_back(shard, b);
-            return;
+        if (NUMALLOC_UNLIKELY(freed.count() == 0)) {
+            if (only_away == no_bag) only_away = b;
+            unlist(shard, b);
+            enlist_last(shard, b);
+            if (++passed_over == policy::bags_passed_over) break;
+            continue;
         }
         if (freed.count() > want - taken.count) {
             store_relaxed(from.small.being_cut, true);
@@ -83,6 +88,7 @@ void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
         taken.count += freed.count();
         shard.taken.fetch_add(freed.count(), std::memory_order_relaxed);
     }
+    if (NUMALLOC_UNLIKELY(only_away != no_bag) && taken.nothing()) taken.fresh = take_back(shard, only_away, want);
 }
 
 Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
@@ -92,6 +98,7 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
     const Address first = address_of(region().address(shard.carving)) + Bytes{from.small.carved} * shape().size;
     store_relaxed(from.small.carved, static_cast<std::uint16_t>(from.small.carved + count));
     add_here(from, count);
+    shard.came_here += count;
     shard.taken.fetch_add(count, std::memory_order_relaxed);
     if (count == left) shard.carving = no_bag;
     return {nullptr, reinterpret_cast<void*>(first), count, region().is_zero(reinterpret_cast<void*>(first), Bytes{count} * shape().size)};
@@ -109,6 +116,17 @@ void ClassHeap::add_bag(Shard& own, unsigned number, BagIndex fresh) {
     region().set_class(fresh, shape().bags, class_);
 }
 
+// The last of its bags, which malloc_trim() may be looking at, or one of those before it.
+BagIndex ClassHeap::spared_by(Shard& other) {
+    BagIndex b = other.last_partial;
+    if (b == no_bag) return other.carving;
+    for (unsigned i = 0; i < policy::bags_passed_over && b != no_bag; ++i) {
+        if (!load_acquire(bag(b).small.being_cut)) return b;
+        b = bag(b).small.previous;
+    }
+    return no_bag;
+}
+
 // A bag of another shard, its emptiest if they were freed in order, becomes one of `number`, which has none
 // to take from. Only of one that is known to have some, and that is not in use just now: nobody waits for two locks.
 bool ClassHeap::adopt(Shard& own, unsigned number) {
@@ -120,8 +138,7 @@ bool ClassHeap::adopt(Shard& own, unsigned number) {
         Shard& other = shard(i);
         os::count(os::Count::foreign_try_locks);
         if (!other.lock.try_lock()) continue;
-        BagIndex b = !can_spare(other) ? no_bag : other.last_partial != no_bag ? other.last_partial : other.carving;
-        if (b != no_bag && load_acquire(bag(b).small.being_cut)) b = no_bag;
+        const BagIndex b = can_spare(other) ? spared_by(other) : no_bag;
         if (b != no_bag) {
             Bag& moves = bag(b);
             const bool listed = moves.small.listed;

@@ -73,8 +73,8 @@ private:
 
     Bag& bag_of(const Chain& chain) const { return heap_.bag(chain.bag); }
 
-    // What is wrong with the chain, if the bag's freed objects are still these afterwards: malloc_trim() may have taken them and
-    // lowered the count of objects that are here.
+    // What is wrong with the chain, if the bag's freed objects are these. Without the lock it is a suspicion: malloc_trim() may have
+    // taken them, and lowered the count of objects that are here.
     const Object* freed_twice(Chain& chain, FreeList freed) const {
         if (freed.count() + chain.count > here_of(bag_of(chain))) return chain.first;
         const bool may_be_away = has_away(bag_of(chain));
@@ -123,12 +123,7 @@ private:
 
     __attribute__((noinline)) void send_in_any_case(Chain& chain, Bag& home, FreeList freed) {
         for (;;) {
-            if (const Object* twice = freed_twice(chain, freed)) {
-                const FreeList now = FreeList::of(home);
-                if (now == freed) die_of_second_free(twice);
-                freed = now;
-                continue;
-            }
+            if (freed_twice(chain, freed) != nullptr) break;
             // The bag has to be listed, or to be given back: with the lock.
             if (freed.count() == 0 || freed.count() + chain.count == here_of(home)) break;
             chain.last->next = freed.newest();

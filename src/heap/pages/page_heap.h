@@ -111,11 +111,13 @@ public:
     // Binds and advises bags in use as the region's are: their mapping was changed.
     void settle(BagIndex first, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
 
-    // Returns pages of a bag in use to the OS; they read as zero afterwards. false if the OS refuses, and always under strict
-    // binding, which keeps a page behind every address that it handed out.
+    // Returns pages of a bag in use to the OS; they read as zero afterwards. false if the OS refuses: then some may have gone.
+    // Not under strict binding, which keeps a page behind every address that it handed out.
     bool return_pages(void* p, Bytes bytes) NUMALLOC_EXCLUDES(lock_);
 
-    bool may_be_huge(BagIndex b) const { return options_.huge_pages && b >= region_.huge_from(); }
+    bool returns_pages() const { return !options_.populate; }
+    // Whether the bag may lie on a huge page, which is no longer one then.
+    bool breaks_huge_page(BagIndex b) const { return may_be_huge(b) && region_.count(BagMark::normal, b, 1) == 0; }
 
     // How long free memory may rest from now on: PageHeapOptions::purge_delay.
     void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_);
@@ -204,6 +206,7 @@ private:
     bool has_rested(BagIndex piece, std::uint32_t now) const NUMALLOC_REQUIRES(lock_);
     static std::uint32_t most_purged(std::uint32_t freed);
     Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
+    bool may_be_huge(BagIndex b) const { return options_.huge_pages && b >= region_.huge_from(); }
     BagIndex aligned_down(BagIndex b, std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);
     Range stretch_of(BagIndex b) const NUMALLOC_REQUIRES(lock_);
     Range whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);

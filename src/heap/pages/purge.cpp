@@ -98,7 +98,7 @@ PageHeap::Discarded PageHeap::discard(const Purging& range) {
 }
 
 bool PageHeap::return_pages(void* p, Bytes bytes) {
-    if (options_.populate || !os::discard(p, bytes)) return false;
+    if (!os::discard(p, bytes)) return false;
     trace::purge(p, bytes, false);
     for (const BagIndex b : {region_.bag_of(p), region_.bag_of(static_cast<char*>(p) + bytes - 1)})
         if (may_be_huge(b)) no_more_huge(b);

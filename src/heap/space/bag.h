@@ -78,7 +78,7 @@ struct Bag {
         std::uint16_t carved;           // objects that have ever been handed out
         std::int16_t here;              // of these, all that are not away: n, or ~n if some are; see here_of()
         static constexpr std::uint16_t never = 0xFFFF;
-        std::uint16_t looked_at;        // number of freed objects when its free pages were last returned; never: or taken since
+        std::uint16_t looked_at;        // freed objects that stayed when its free pages were last returned; never: others since
         bool listed;                    // in the list above
         bool being_cut;                 // a refill or malloc_trim() takes freed objects without the lock
     };
@@ -113,7 +113,7 @@ inline std::uint32_t here_of(const Bag& bag) {
     return static_cast<std::uint32_t>(word < 0 ? ~word : word);
 }
 inline void set_here(Bag& bag, std::uint32_t n) {
-    store_relaxed(bag.small.here, static_cast<std::int16_t>(n == bag.small.carved ? n : ~n));
+    store_release(bag.small.here, static_cast<std::int16_t>(n == bag.small.carved ? n : ~n));
 }
 // Of `more` carved objects, too.
 inline void add_here(Bag& bag, std::uint32_t more) {

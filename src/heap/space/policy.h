@@ -118,10 +118,13 @@ constexpr Bytes resting_part = 6;
 // How many classes above it a large object may come from: at most half as long again.
 constexpr unsigned classes_above = 2;
 
-// malloc_trim() looks into the bags of a shard every 100 ms at most, or when an eighth of the shard's objects has been freed since
-// the last look. A program that calls it after every operation would otherwise fault the same pages in after every call.
+// malloc_trim() looks into the bags of a shard every 100 ms at most, unless 1/8 of the shard's objects has been freed, or has come
+// to use pages again, since the last look. A program that calls it after every operation would otherwise fault the same pages in
+// after every call.
 constexpr std::uint32_t look_again_after = 100;
-constexpr Fraction freed_again{1, 8};
+constexpr Fraction much_changed{1, 8};
+// A refill passes over 16 bags whose free objects are all away, and an adoption over 16 that are being cut.
+constexpr unsigned bags_passed_over = 16;
 // Where pages may be huge, only of bags of which a quarter can be returned: one page costs 64 MiB their huge pages.
 constexpr unsigned returned_of_huge = 4;
 
