@@ -114,6 +114,7 @@ TEST_F(Threads, AFailedExecReturnsBound) {
     const std::vector<int> bound = in_kernel();
     char name[] = "x";
     char* argv[] = {name, nullptr};
+    setenv("PATH", "/usr/bin:/bin", 1);  // a folder that this user may not read would make it EACCES
     EXPECT_EQ(execv("/nowhere/x", argv), -1);
     EXPECT_EQ(errno, ENOENT);
     EXPECT_EQ(execvp("no-such-program-anywhere", argv), -1);
