@@ -1,6 +1,7 @@
 #include "statistics/gathering.h"
 
 #include "heap/process/big_quarantine.h"
+#include "heap/thread/deferred.h"
 #include "heap/thread/lists.h"
 #include "os/fork_gate.h"
 #include "os/refusals.h"
@@ -95,6 +96,7 @@ __attribute__((no_sanitize("thread"))) std::uint32_t objects_in_lists(const Thre
 
 Gathering::Gathering(Depth depth) {
     if (!process_heap.started()) return;
+    catch_up();
     of_ = static_cast<OfNode*>(os::map(mapping_of(process_heap.heaps())));
     if (of_ == nullptr) return;
     heaps_ = process_heap.heaps();

@@ -4,6 +4,7 @@
 #include "api/extension/nodes.h"
 #include "api/extension/on_node.h"
 #include "heap/process/bound_heap.h"
+#include "heap/thread/deferred.h"
 #include "numalloc/numalloc.h"
 #include "os/topology.h"
 
@@ -35,11 +36,13 @@ NUMALLOC_EXPORT numalloc_heap* numalloc_heap_create(int node) noexcept {
 
 NUMALLOC_EXPORT void numalloc_heap_destroy(numalloc_heap* h) noexcept {
     if (h == nullptr) return;
+    catch_up();
     if (profile::on()) profile::freeing_all(inner(h));
     inner(h)->destroy();
 }
 
 NUMALLOC_EXPORT void numalloc_heap_reset(numalloc_heap* h) noexcept {
+    catch_up();
     if (profile::on()) profile::freeing_all(inner(h));
     inner(h)->reset();
 }
@@ -78,9 +81,15 @@ NUMALLOC_EXPORT int numalloc_heap_node(const numalloc_heap* h) noexcept {
     return static_cast<int>(os::topology().os_node(inner(h)->node()));
 }
 
-NUMALLOC_EXPORT size_t numalloc_heap_used(const numalloc_heap* h) noexcept { return inner(h)->use().used; }
+NUMALLOC_EXPORT size_t numalloc_heap_used(const numalloc_heap* h) noexcept {
+    catch_up();
+    return inner(h)->use().used;
+}
 
-NUMALLOC_EXPORT size_t numalloc_heap_held(const numalloc_heap* h) noexcept { return inner(h)->use().held; }
+NUMALLOC_EXPORT size_t numalloc_heap_held(const numalloc_heap* h) noexcept {
+    catch_up();
+    return inner(h)->use().held;
+}
 
 NUMALLOC_EXPORT void numalloc_heap_set_limit(numalloc_heap* h, size_t bytes) noexcept { inner(h)->set_limit(bytes); }
 
@@ -91,6 +100,7 @@ NUMALLOC_EXPORT int numalloc_heap_contains(const numalloc_heap* h, const void* p
 
 NUMALLOC_EXPORT void numalloc_heap_visit(const numalloc_heap* h, void (*visit)(void* object, size_t bytes, void* argument),
                                          void* argument) noexcept {
+    catch_up();
     struct Visitor {
         void (*visit)(void* object, size_t bytes, void* argument);
         void* argument;

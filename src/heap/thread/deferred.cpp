@@ -46,6 +46,13 @@ void defer_detach(ThreadHeap* h) {
     (void)record(h, nullptr);
 }
 
+void catch_up() {
+    if (!any_deferred() || os::lock_holder.libc_calls != 0 || os::lock_holder.depth != 0) return;
+    while (!os::fork_gate.try_enter()) os::fork_gate.wait();
+    run_deferred(attached_heap);
+    os::fork_gate.leave();
+}
+
 void run_deferred(ThreadHeap* h) {
     for (Deferred* one = deferred.exchange(nullptr, std::memory_order_acquire); one != nullptr;) {
         const Deferred work = *one;
