@@ -19,6 +19,7 @@ namespace numalloc::os {
 enum class LockRank : std::uint8_t {
     initialise,   // once per process
     threads,      // registry of threads and their affinity
+    deferred,     // frees that a fork deferred, while they are carried out
     thread_pool,  // opening nodes, one a process; attaching threads, one a node
     remote_cache, // a thread's remote frees
     bound_heap,   // a program's own heap
@@ -35,6 +36,9 @@ public:
     LockWord() = default;
     LockWord(const LockWord&) = delete;
     LockWord& operator=(const LockWord&) = delete;
+
+    // The lock was free at some moment of this call; what its last holder wrote is visible.
+    bool is_free() const { return is_free(word_.load(std::memory_order_acquire)); }
 
 protected:
     bool try_acquire() {

@@ -1,6 +1,7 @@
 #include "heap/thread/deferred.h"
 
 #include "heap/space/side.h"
+#include "os/lock.h"
 
 namespace numalloc {
 
@@ -15,6 +16,8 @@ constinit std::atomic<Deferred*> deferred{nullptr};
 
 namespace {
 
+constinit os::Lock<os::LockRank::deferred> carrying_out;
+
 bool record(void* p, const char* call) {
     auto* const one = static_cast<Deferred*>(side::allocate(sizeof(Deferred), granule));
     if (one == nullptr) return false;
@@ -23,6 +26,18 @@ bool record(void* p, const char* call) {
         *one = {first, p, call, os::fork_gate.generation()};
     } while (!deferred.compare_exchange_weak(first, one, std::memory_order_release, std::memory_order_relaxed));
     return true;
+}
+
+void carry_out(ThreadHeap* h) NUMALLOC_REQUIRES(carrying_out) {
+    // Released, for catch_up(): who sees the list empty sees the lock held.
+    for (Deferred* one = deferred.exchange(nullptr, std::memory_order_acq_rel); one != nullptr;) {
+        const Deferred work = *one;
+        side::free(one, "free");
+        one = work.next;
+        if (work.call != nullptr) free_slow(h, work.p, Freed::elsewhere, work.call);
+        // Of a parent's thread: it may serve another one by now (left_behind() in attach.cpp).
+        else if (work.generation == os::fork_gate.generation()) release_deferred_heap(static_cast<ThreadHeap*>(work.p));
+    }
 }
 
 }  // namespace
@@ -47,21 +62,20 @@ void defer_detach(ThreadHeap* h) {
 }
 
 void catch_up() {
-    if (!any_deferred() || os::lock_holder.libc_calls != 0 || os::lock_holder.depth != 0) return;
+    if (os::lock_holder.libc_calls != 0 || os::lock_holder.depth != 0) return;
+    if (deferred.load(std::memory_order_acquire) == nullptr && carrying_out.is_free()) return;
     while (!os::fork_gate.try_enter()) os::fork_gate.wait();
-    run_deferred(attached_heap);
+    {
+        const os::Guard guard(carrying_out);
+        carry_out(attached_heap);
+    }
     os::fork_gate.leave();
 }
 
 void run_deferred(ThreadHeap* h) {
-    for (Deferred* one = deferred.exchange(nullptr, std::memory_order_acquire); one != nullptr;) {
-        const Deferred work = *one;
-        side::free(one, "free");
-        one = work.next;
-        if (work.call != nullptr) free_slow(h, work.p, Freed::elsewhere, work.call);
-        // Of a parent's thread: it may serve another one by now (left_behind() in attach.cpp).
-        else if (work.generation == os::fork_gate.generation()) release_deferred_heap(static_cast<ThreadHeap*>(work.p));
-    }
+    if (!carrying_out.try_lock()) return;
+    carry_out(h);
+    carrying_out.unlock();
 }
 
 }  // namespace numalloc

@@ -19,11 +19,12 @@ bool defer_free(ThreadHeap* h, void* p, Freed why, const char* call);
 // Records the heap of the calling thread, which has detached from it. Without memory for the record the heap is lost.
 void defer_detach(ThreadHeap* h);
 
-// Does all recorded work before the caller looks at a heap as a whole, or destroys it. Waits for a fork in progress. Nothing happens
-// within a LibcCall, and in a signal handler that interrupted the heap.
+// When it returns all recorded work is done: the caller looks at a heap as a whole, or destroys it. Waits for a fork in progress, and
+// for another thread that does the work. Nothing happens within a LibcCall, and in a signal handler that interrupted the heap.
 void catch_up();
 
-// Does all recorded work. The caller is inside the fork gate and not in the middle of changing `h`, its own heap or no_heap.
+// Does all recorded work, unless another thread is doing it. The caller is inside the fork gate and not in the middle of changing
+// `h`, its own heap or no_heap.
 void run_deferred(ThreadHeap* h);
 
 }  // namespace numalloc

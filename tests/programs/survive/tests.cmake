@@ -75,7 +75,8 @@ foreach(mode alone waiting)
         ${EXPECT} "all handlers ran" env LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_behind> ${mode})
 endforeach()
 numalloc_test(survive.fork_ends survive 300 ${EXPECT} "every child was whole" env LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_ends>)
-numalloc_test(survive.fork_heaps survive 300 ${EXPECT} "every object was freed once" env LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_heaps>)
+numalloc_test(survive.fork_heaps survive 300 ${EXPECT} "every object was freed once"
+    env LD_PRELOAD=${order} NUMALLOC_PURGE_DELAY=0 $<TARGET_FILE:survive_fork_heaps>)
 foreach(held lock list stream)
     numalloc_test(survive.fork_beside_${held} survive 300 ${EXPECT} "every fork returned"
         env LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_beside> ${held})
