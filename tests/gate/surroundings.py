@@ -135,7 +135,8 @@ class Surroundings:
             "root": os.geteuid() == 0,
             "not root": os.geteuid() != 0,
             "one CPU": cpus() == 1,
-            "no namespaces": not self.can_cut,
+            # In a chroot those of mounts are refused alone.
+            "no namespaces": not self.can_cut or answer(["unshare", "--mount", "true"]) is None,
             "no huge pages": not THP.is_file(),
             "no history": not has_history(self.environment(online=False, full=False)),
             "several nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) > 1,

@@ -188,6 +188,18 @@ def test_a_container_without_rights_fails_no_test(tmp_path):
     assert not Skips(surroundings.ROOT / "tests", where).unexpected(tests)
 
 
+def test_who_may_not_mount_has_no_namespaces(tmp_path):
+    """As in a chroot, where the network can be cut off."""
+    code = (
+        f"import sys, pathlib\nsys.path.insert(0, {str(Path(stages.__file__).parent)!r})\nimport surroundings\n"
+        f"around = surroundings.Surroundings(pathlib.Path({str(tmp_path)!r}), 1)\n"
+        "print(sorted(around.conditions() & {'no namespaces'}), around.can_cut)"
+    )
+    command = [sys.executable, "tools/tests/forbidden.py", "EPERM", "mount", sys.executable, "-c", code]
+    said = subprocess.run(command, cwd=surroundings.ROOT, capture_output=True, text=True, timeout=300)
+    assert said.stdout.split()[:2] == ["['no", "namespaces']"], said
+
+
 def test_limits_of_the_caller_are_not_inherited():
     code = (
         f"import resource, sys\nsys.path.insert(0, {str(Path(stages.__file__).parent)!r})\nimport surroundings\n"
