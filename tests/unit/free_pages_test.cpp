@@ -48,7 +48,7 @@ protected:
         return pages;
     }
     BagIndex head_of(const void* o) { return node.pages.region().head_of(bag_of(o)); }
-    // All objects of so many new bags, sorted by address.
+    // All objects of `bags` new bags, sorted by address.
     std::vector<void*> take_bags(ClassId c, std::size_t bags, unsigned shard = 0) {
         std::vector<void*> all = take_many(c, bags * shape_of(c).objects, shard);
         std::sort(all.begin(), all.end());

@@ -6,10 +6,12 @@
 //   objects   [  in use   |   free    |   free    |   free    ]
 //                             listed       away        away
 //
-//   pick           takes all freed objects of a bag and marks it as being cut: under the shard's lock
-//   find_free      which objects are free; which pages have no others; which objects stay in the list; then returns the
-//   ... pages      pages: without a lock
-//   finish         notes the objects away and puts the others back: under the lock
+//   pick            under the shard's lock: takes all freed objects of a bag and marks it as being cut
+//   find_free       without a lock: which objects are free,
+//   choose_pages    ... which pages have no others,
+//   split_list      ... which objects stay in the list
+//   return_pages    ... returns the pages
+//   finish          under the lock: notes the objects away and puts the others back
 //
 // take_back() reverses it: a refill that finds no freed object gets the objects of 4 KiB that are away. If a fork happens
 // between pick and finish, the child never uses that bag again.

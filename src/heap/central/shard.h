@@ -39,7 +39,7 @@ private:
 struct alignas(64) Shard {
     // Under the lock, in its cache line: nobody else looks at it.
     os::Lock<os::LockRank::size_class> lock;
-    BagIndex partial NUMALLOC_GUARDED_BY(lock);  // bags with freed objects or objects away, the fullest first
+    BagIndex partial NUMALLOC_GUARDED_BY(lock);  // bags with freed objects, mostly the fullest first, or with objects away
     BagIndex last_partial NUMALLOC_GUARDED_BY(lock);
     BagIndex carving NUMALLOC_GUARDED_BY(lock);  // the bag whose never-used rest is handed out
     std::uint32_t looked_at NUMALLOC_GUARDED_BY(lock);          // when free pages were last returned: milliseconds
