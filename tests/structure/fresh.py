@@ -19,7 +19,7 @@ _SKIPPED = 77
 
 
 def documents(root: Path) -> list[Path]:
-    """Notes are parts of other documents, and what is in older/ says so by its place."""
+    """Notes are parts of other documents."""
     found = [root / "docs/results.md", *sorted((root / "docs/results").glob("*.md"))]
     return [path for path in found if not path.name.endswith("notes.md")] + [root / "docs/lab.md"]
 
