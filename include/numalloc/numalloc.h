@@ -238,9 +238,9 @@ enum numalloc_policy {
  * nodes of a NUMALLOC_BIND are full. Where the kernel refuses to bind, a large block lies where it is touched first. */
 void *numalloc_malloc_on_set(size_t size, enum numalloc_policy policy, const numalloc_node_set *set) NUMALLOC_NOEXCEPT
     NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
-/* The same by weights: weights[i], 1 to 255, is of the i-th node of the set, in order of number (EINVAL for 0). Of a large
- * block each node has that share, in stripes of pages that are as short as some 512 mappings allow. Of small blocks each
- * node gets so many in turn. */
+/* The same by weights: weights[i], 1 to 255, belongs to the i-th node of the set, in order of number (EINVAL for 0). Each node
+ * holds its share of a large block, in stripes of pages that are as short as some 512 mappings allow. Small blocks go to the
+ * nodes in turn, weights[i] blocks to node i. */
 void *numalloc_malloc_weighted(size_t size, const numalloc_node_set *set, const unsigned char *weights) NUMALLOC_NOEXCEPT
     NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
 

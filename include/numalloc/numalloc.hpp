@@ -69,7 +69,7 @@ public:
     // Frees everything in it; no destructor runs.
     void reset() noexcept { numalloc_heap_reset(heap_); }
 
-    // It takes no more memory where it would hold more than so many bytes.
+    // An allocation fails if the heap would hold more than `bytes` bytes.
     void set_limit(std::size_t bytes) noexcept { numalloc_heap_set_limit(heap_, bytes); }
     // Whether the memory is its own; any pointer.
     bool contains(const void* p) const noexcept { return numalloc_heap_contains(heap_, p) != 0; }
@@ -100,7 +100,7 @@ struct sized_block {
     void* data;         // null where there is no memory
     std::size_t bytes;  // usable ones
 };
-// As malloc(), for at least so many bytes.
+// As malloc(), for at least `bytes` bytes.
 [[nodiscard]] inline sized_block allocate_at_least(std::size_t bytes) noexcept {
     const std::size_t good = numalloc_good_size(bytes);
     void* const p = good == 0 ? nullptr : std::malloc(good);
@@ -241,7 +241,7 @@ public:
     template <class U>
     basic_allocator(const basic_allocator<U, Place>& other) noexcept : Place(static_cast<const Place&>(other)) {}
 
-    // Room for so many objects, aligned for them. std::bad_alloc where there is no memory or no such place,
+    // Room for `count` objects, aligned for them. std::bad_alloc where there is no memory or no such place,
     // std::bad_array_new_length for a count that no memory can have. A count of 0 is the smallest block.
     [[nodiscard]] T* allocate(std::size_t count) {
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) detail::too_many();
@@ -252,9 +252,9 @@ public:
     // C++23's: containers that know it use what the block has beyond `count`.
     struct allocation {
         T* ptr;             // the room
-        std::size_t count;  // for so many objects
+        std::size_t count;  // in objects
     };
-    // As allocate(), for at least so many.
+    // As allocate(), for at least `count` objects.
     [[nodiscard]] allocation allocate_at_least(std::size_t count) {
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) detail::too_many();
         const std::size_t good = numalloc_good_size(count * sizeof(T));

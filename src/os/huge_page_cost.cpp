@@ -12,7 +12,7 @@ namespace {
 
 // Clearing takes .1 to .3 ms, the host's pages 4 to 30. The clock moves on by 1 to 10 ms at a time.
 constexpr std::uint32_t dear_from = 2;  // milliseconds
-// In emulation everything takes long: so many times what the program itself takes to clear as much.
+// In emulation everything is slow: a touch is dear only if it also takes 8 times what clearing as many bytes takes.
 constexpr std::uint32_t dear_times = 8;
 constexpr Bytes cleared = 32 * KiB;
 

@@ -17,8 +17,8 @@ namespace numalloc::os {
 
 namespace {
 
-// So much at a time: a single larger mapping may be more than the kernel's overcommit guess allows,
-// and a multiple of what a page table spans keeps the move of whole tables.
+// Bytes moved at a time. The kernel's overcommit guess may refuse a single larger mapping. A multiple of what a page table spans
+// lets the kernel move whole tables.
 constexpr Bytes longest_move = GiB;
 
 enum class Probe { one_mapping, several, refused };

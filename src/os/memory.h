@@ -6,7 +6,7 @@
 
 namespace numalloc::os {
 
-// By so much things are aligned that may lie on huge pages. The kernel's own may be larger: see below.
+// The alignment, in bytes, of memory that may lie on huge pages. The kernel's own may be larger: see below.
 constexpr Bytes huge_page = 2 * MiB;
 
 // The kernel's page size: 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64.

@@ -4,7 +4,8 @@ namespace numalloc::placement {
 
 namespace {
 
-// A place that is so much heavier than the lightest is so for good: not only because others are between two threads.
+// A place whose weight exceeds this beside the lightest's (`least`) is overloaded for good, not only because other places are
+// between two threads.
 constexpr std::uint32_t too_heavy(std::uint32_t least) { return 3 * (least + 1) + 1; }
 
 // The allowed place of least weight, of equals the first one from `first` on; the vacated one where that is hardly heavier.

@@ -41,7 +41,7 @@ void free_slow_path(void* p, Freed why, const char* call);
 // The least that, with its canary, is a multiple of the alignment. `n` and `alignment` are far from the largest.
 constexpr Bytes round_up(Bytes n, Bytes alignment) { return align_up(max_of<Bytes>(n, 1) + tail_bytes, alignment) - tail_bytes; }
 
-// How long a guarded object of the alignment is: it may lie at its page's end, so many bytes before it.
+// Bytes of a guarded object with this alignment: it may begin as many bytes before the end of its page.
 constexpr Bytes guarded_bytes(Bytes n, Bytes alignment) { return alignment <= granule ? n : round_up(n, alignment) + tail_bytes; }
 
 // Of at most largest_small bytes.

@@ -23,7 +23,7 @@ NUMALLOC_INLINE void* made_by_new(void* p, Form form, Bytes alignment = 0) {
         if (p != nullptr && !operators_replaced()) set_origin(p, origin_of(form, alignment));
     return p;
 }
-// What the fast path gave for so many bytes.
+// Returns an object of `n` bytes from the fast path, after the hardened library has recorded its origin.
 NUMALLOC_INLINE void* made_fast(void* p, Bytes n, Form form, Bytes alignment = 0) {
     if constexpr (hardened) set_tail(p, shape_of(class_for(n)).size, origin_of(form, alignment));
     return p;

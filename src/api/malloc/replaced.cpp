@@ -18,7 +18,7 @@ namespace numalloc::api {
 namespace {
 
 #if defined(NUMALLOC_STATIC)
-// The program's linker has decided, for each name between two symbols. Weak, lest a C program get the operators.
+// The program's linker has decided, for each name between two symbols. Weak, so that a C program does not get the operators.
 #define NUMALLOC_PAIR(symbol) extern "C" __attribute__((weak)) const char symbol, numalloc_own##symbol
 NUMALLOC_PAIR(_Znwm);
 NUMALLOC_PAIR(_Znam);

@@ -43,12 +43,12 @@ bool ClassHeap::has_in_use_below(policy::Fraction part, const Shard& shard) cons
 bool ClassHeap::sparse(const Shard& shard) const { return has_in_use_below(policy::sparse_below, shard); }
 bool ClassHeap::can_spare(const Shard& shard) const { return has_in_use_below(policy::spares_below, shard); }
 
-// So that nobody tries a lock in vain. It may be out of date for a moment.
+// Lets other shards skip a lock behind which nothing is to be had. May be out of date for a moment.
 void ClassHeap::note_spare(unsigned number) { set_bit(common().spare, number, can_spare(shard(number))); }
 
-// Lists that each shard's ring may hold: two or three shards (a main thread and two that work) have a whole
-// ring each, more have two rings' worth together, but each may hold some lists. Of large objects none: those rest in the ring that
-// the shards have in common. Of shorter lists, as many threads of one node have, as many more.
+// The number of lists that each shard's ring may hold. Up to three shards (a main thread and two workers) have a whole ring each;
+// more share the room of two, but each has room for some lists. Large objects (a batch is one object) rest in the ring that all
+// shards share. Lists shorter than a batch, which a node with many threads has, get proportionally more room.
 std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
     if (shape().batch == 1) return 0;
     const std::uint32_t half = shape().ring / max_of(shards_.count() / policy::whole_rings, 1U);
@@ -66,7 +66,7 @@ std::uint32_t ClassHeap::common_room() const {
     return static_cast<std::uint32_t>(min_of<Bytes>(bytes / policy::resting_part / shape().size, policy::ring_slots));
 }
 
-// For an object that was freed twice: the first list, and one in so many.
+// Walks the first list of a shard, and one in policy::lists_per_walk, to find an object that was freed twice.
 void ClassHeap::check_some(Shard& shard, Batch list) {
     const std::uint32_t before = shard.lists_put.fetch_add(1, std::memory_order_relaxed);
     if (before % policy::lists_per_walk == 0) check_list(region(), class_, list);

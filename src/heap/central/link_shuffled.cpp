@@ -4,7 +4,7 @@
 
 namespace numalloc {
 
-// Each object gets behind one of those before it, or in front of all: of its so many places one.
+// Inserts each object at a uniformly random position of the list built so far (Fisher-Yates on a linked list).
 Object* link_shuffled(void* fresh, std::uint32_t count, Bytes size) {
     static constinit std::atomic<std::uint64_t> lists{0};
     Random random(secrets.place + lists.fetch_add(1, std::memory_order_relaxed));

@@ -24,7 +24,7 @@ struct Batch {
 
 class Ring {
 public:
-    // With so much room, at least 1. What has to leave for it, the oldest, or nothing.
+    // `room`: how many slots may be in use, at least 1. Returns the oldest list if it has to make room, else an empty one.
     Batch push(Batch list, unsigned room) {
         unsigned i = newest_.load(std::memory_order_relaxed) + 1U;
         if (i >= room) i = 0;

@@ -50,7 +50,7 @@ struct alignas(64) Shard {
     // Without the lock.
     alignas(64) Ring ring;
     Activity activity;
-    std::atomic<std::uint32_t> lists_put{0};    // one in so many is walked
+    std::atomic<std::uint32_t> lists_put{0};    // one in policy::lists_per_walk is walked
     std::atomic<std::uint32_t> bags{0};         // written under the lock
     std::atomic<std::uint64_t> taken{0};        // objects outside of the shard's bags
     std::atomic<std::uint64_t> flush_below{0};  // sparse: empty the ring when `taken` falls to this

@@ -19,7 +19,7 @@ namespace {
 Object* last_in_row(Object* first, Bytes step, Address stop, std::uint32_t& run) {
     Address last = address_of(first);
     for (Address next = last + step; next != stop && address_of(reinterpret_cast<Object*>(last)->next) == next; next += step) {
-        __asm__("" : "+r"(next));  // lest the compiler take the one for the other
+        __asm__("" : "+r"(next));  // or the compiler would use it in place of `last`
         last = next;
         ++run;
     }

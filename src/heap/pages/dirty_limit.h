@@ -59,7 +59,7 @@ public:
         return class_count + 4 * e + quarter;
     }
 
-    // Of `dirty` free bags so many are to go back, whatever their age. `threads`: how many the heap serves.
+    // How many of `dirty` free bags to purge, whatever their age. `threads`: how many the heap serves.
     std::uint32_t due(std::uint32_t dirty, std::uint64_t in_use, std::uint32_t threads, std::uint32_t now) const {
         const std::uint64_t allowed = now_allowed(in_use, threads);
         const bool comes_back = needed_again_ && now - needed_again_at_ <= period_;

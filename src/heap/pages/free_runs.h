@@ -1,7 +1,7 @@
 // The free bags of one node: runs, found by length, and in them pieces, found by age (bag.h has the drawing).
 //
 //   add      a range becomes free, and coalesces with its free neighbours          O(log n) of n runs
-//   find     the lowest run that holds so many bags, at such an alignment          O(log n)
+//   find     the lowest run that holds N bags at an alignment                      O(log n)
 //   cut      a range of a run is no longer free                                    O(log n), and the pieces in it
 //   oldest   the dirty piece to be purged first                                    O(1)
 //
@@ -25,7 +25,7 @@ class FreeRuns {
 public:
     using Piece = Bag::Piece;
 
-    // Dirty pieces that became free within so many milliseconds of each other become one.
+    // Dirty pieces that became free within `together` milliseconds of each other become one.
     void start(Region& region, std::uint32_t together);
     void set_together(std::uint32_t together) { together_ = together; }
 

@@ -85,7 +85,7 @@ public:
     // What is left of owners' huge pages becomes free.
     void give_rests() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
-    // Bags of a big object's run that has so many at least: all of its pages.
+    // Bags of a big object's run: `bags` rounded up to whole pages.
     static std::uint32_t whole_pages(std::uint32_t bags) { return (bags + page_bags() - 1) & ~(page_bags() - 1); }
 
     // A run that take() returned. Gives back to the OS what is due, in proportion to what is given.

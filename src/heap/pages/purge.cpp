@@ -24,9 +24,9 @@ bool PageHeap::has_rested(BagIndex piece, std::uint32_t now) const {
     return now - free_.piece(piece).since >= static_cast<std::uint32_t>(options_.purge_delay);
 }
 
-// The end of a dirty piece, what would be handed out last: at least `bags` of it if it has so many. Huge pages go whole, but
-// at the piece's beginning; pages that other bags have a part of go whole where these are free too. No bags where
-// there is no whole page.
+// Cuts `bags` bags or more off the end of a dirty piece, which would be allocated last; all of a shorter piece. Takes whole huge
+// pages, except at the beginning of the piece. Where a page is longer than a bag, takes whole pages whose other bags are free too.
+// Returns no bags if there is no whole page.
 PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
     const std::uint32_t length = free_.piece(piece).length;
     const BagIndex end = piece + length;

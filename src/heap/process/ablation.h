@@ -19,7 +19,7 @@ public:
 
     // Most objects of a batch, the unit of hand-over.
     std::uint32_t batch(ClassId c) const { return batch_[c.value]; }
-    // Of another node's objects of a class so many go home together.
+    // Objects of a class that return to another node together.
     std::uint32_t remote_batch(ClassId c) const { return said_.remote_batching ? batch(c) : 1; }
 
     // Whether an object of `owner` enters the lists of threads of `home`; of the interleaved heap none does but at home.

@@ -24,7 +24,7 @@ bool start(Bytes period);
 
 // The next distance of a class.
 std::int32_t draw(ThreadProfile& thread, ClassId c);
-// Whether an object of so many bytes is recorded that is no malloc from the lists. `thread` may be nullptr.
+// Whether to record an object of `size` bytes that does not come from the thread's lists. `thread` may be nullptr.
 bool chooses(ThreadProfile* thread, Bytes size);
 
 // A small object that is recorded, on the node; `asked` bytes were asked for. Nothing with no memory, or while the thread is

@@ -20,7 +20,7 @@ struct Sampling {
     static constexpr Bytes largest_period = GiB;
     Bytes period = largest_period;
 
-    // How likely an object of so many bytes is recorded, and for how many it then stands.
+    // The probability that an object of `size` bytes is recorded, and the number of objects that it then stands for.
     double chance(Bytes size) const { return one_minus_exp(static_cast<double>(size) / static_cast<double>(period)); }
     double weight(Bytes size) const { return 1.0 / chance(size); }
 

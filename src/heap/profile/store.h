@@ -21,7 +21,7 @@ struct Block {
     const void* heap = nullptr;        // the program's own heap that it is of
     const KeptStack* stack = nullptr;
     Bytes size = 0;                    // as it was asked for
-    double objects = 0;                // so many does it stand for
+    double objects = 0;                // how many objects it stands for
     OsNode allocated_on = unknown_node;
 
     const void* key() const { return address; }

@@ -11,7 +11,7 @@ namespace {
 // Above the places that run-time systems ask for by number (Go's heap at 0.75 TiB, Java's ZGC at 4 to 20 TiB),
 // below libraries and stacks even where the kernel lays out upwards (42 TiB).
 constexpr Address favourite = 20 * TiB;
-// For so many nodes that this would reach the program itself (85 TiB).
+// Used instead if the heaps of all nodes would reach the program itself (85 TiB).
 constexpr Address low = 9 * TiB;
 constexpr Address programs = 84 * TiB;
 

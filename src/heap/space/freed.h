@@ -70,7 +70,7 @@ inline bool rests_alone(const Object* object) { return object->next == nullptr &
 
 inline void set_mark(Object* object) { object->mark = mark_of(object, freed_key); }
 
-// An object of so many bytes was freed, or was never used.
+// Marks an object of `size` bytes that was freed, or was never used.
 inline void make_freed(Object* object, Bytes size) {
     set_mark(object);
     if constexpr (hardened) clear_freed(object, size);

@@ -1,8 +1,8 @@
 // What libnumalloc-hardened.so does beyond the others. The compiler decides: in the other libraries nothing of it is left.
 //
-//   in use   |  the program's             | canary | origin |   canary == canary_of(p), and origin can be read: nobody
-//   free     | next | mark |  0  ...  0   | 0      | 0      |   wrote beyond the end. Of so much as is cleared: nobody
-//                                                               wrote after the free
+//   in use   |  the program's             | canary | origin |   canary == canary_of(p), and origin is valid: no write
+//                                                               beyond the end
+//   free     | next | mark |  0  ...  0   | 0      | 0      |   the cleared bytes are 0: no write after the free
 //   usable == size of the class, or of a big object's bags, - tail_bytes
 //
 // The origin says which function made the object, so that the one that frees it can be asked whether it fits.

@@ -142,7 +142,7 @@ private:
     void advise(Address from, Address to);
     bool map_metadata(std::uint64_t up_to);
     os::Mapped map_bags(std::uint64_t from, std::uint64_t to);
-    // Bags are mapped by so many, so that a huge page is mapped as a whole.
+    // The number of bags mapped together at `bag`, so that a huge page is mapped as a whole.
     std::uint64_t unit_at(std::uint64_t bag) const;
 
     const AddressSpace* space_ = nullptr;

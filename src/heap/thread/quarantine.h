@@ -35,7 +35,7 @@ public:
     }
 
 private:
-    // A place below so many. The key of the process is the seed.
+    // A random place below `places`. The process's key is the seed.
     std::uint32_t any_of(std::uint32_t places) {
         if (!begun_) random_ = Random(mark_of(this, freed_key));
         begun_ = true;

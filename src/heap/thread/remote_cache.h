@@ -82,7 +82,7 @@ private:
     List& list_of(NodeId n, ClassId c) NUMALLOC_REQUIRES(lock_);
     void keep(List& list, Object* objects, std::uint32_t count) NUMALLOC_REQUIRES(lock_);
     void send(List& list) NUMALLOC_REQUIRES(lock_);
-    // Until so many bytes rest here at most.
+    // Sends lists, one after the other, until at most `most` bytes rest here.
     void send_in_turn(Bytes most) NUMALLOC_REQUIRES(lock_);
     // No list has a place afterwards.
     void send_all() NUMALLOC_REQUIRES(lock_);

@@ -144,8 +144,8 @@ void free_beside_list(ThreadHeap* h, Location at, Object* p) {
     bound_lists(h, at.class_id);
 }
 
-// A thread that the heap profile watches: so many objects come into the current list as serve the mallocs before the next that is
-// recorded.
+// For a thread that the heap profile watches: the current list holds only as many objects as there are mallocs before the next one
+// that is recorded.
 NUMALLOC_COLD void free_counted(ThreadHeap* h, Location at, Object* p) {
     const unsigned c = at.class_id.value;
     if (h->profile->left[c] <= 0) return free_beside_list(h, at, p);
@@ -288,7 +288,7 @@ NUMALLOC_COLD Allocation refill_counted(ThreadHeap* h, ClassId id, Bytes asked) 
     return object;
 }
 
-// One malloc in so many is guarded. The list that takes the place of the dry one serves the others before the next.
+// Returns a guarded object when its turn has come. Else the new list is no longer than the number of mallocs before that.
 NUMALLOC_COLD Allocation refill_guarded(ThreadHeap* h, ClassId id, Bytes asked) {
     const unsigned c = id.value;
     ThreadHeap::Lists& s = h->lists[c];

@@ -70,7 +70,7 @@ struct ThreadHeap {
     Lists lists[class_count] = {};
     NodeHeap* home = nullptr;
     profile::ThreadProfile* profile = nullptr;  // of a thread that the heap profile watches; then no free is fast
-    guarded::Countdown guarded;       // where one allocation in so many is guarded
+    guarded::Countdown guarded;       // allocations until one is guarded
     std::uint64_t fast_bound = 0;     // what `bound` is once fast frees are on
     std::uint32_t checked_frees = 0;  // still to come before that
     std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping
@@ -137,8 +137,8 @@ NUMALLOC_INLINE bool is_of_class(const ThreadHeap* heap, std::size_t c, const Ob
     return j < heap->fast_bound && load_relaxed(*(reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j)) == c;
 }
 
-// The fast path of malloc: nullptr when the slow path is needed, or the list is damaged. `Copy` numbers the places of one
-// function that pop, lest the compiler join their ends by a jump.
+// The fast path of malloc: nullptr when the slow path is needed, or the list is damaged. `Copy` numbers the calls within one
+// function, so that the compiler does not merge their ends.
 template <int Copy = 0>
 NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
     keep_out_of_result(heap, c);
@@ -164,7 +164,7 @@ NUMALLOC_INLINE void link(ThreadHeap* heap, std::size_t c, Object* object) {
     heap->head[c] = object;
 }
 
-// An object that leaves the quarantine, which is whose ever it is.
+// Frees an object that leaves the quarantine. It may belong to any thread, node or program heap.
 void free_from_quarantine(ThreadHeap* heap, Object* object);
 NUMALLOC_INLINE void leave_quarantine(ThreadHeap* heap, Object* object) {
     const std::uint64_t j = (address_of(object) + heap->bias) >> bag_shift;
@@ -208,7 +208,8 @@ NUMALLOC_INLINE Freed push(ThreadHeap* heap, void* p, [[maybe_unused]] Origin or
     return Freed::done;
 }
 
-// The same of a thread that the heap profile watches: so many objects come into the list as may before the next recorded malloc.
+// push() for a thread that the heap profile watches: the list may not hold more objects than are allocated before the next recorded
+// malloc.
 NUMALLOC_INLINE bool push_counted(ThreadHeap* heap, void* p) {
     profile::ThreadProfile& counts = *heap->profile;
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;

@@ -263,7 +263,7 @@ class Summary:
         return Cell(OK, "", middle, spread, ratio, len(counted))
 
     def allocators_with(self, figure: str, among: list[str]) -> list[str]:
-        """Those that were tried, be it in vain."""
+        """Those that were tried, also those that failed."""
         cases = self.results.cases_with(figure)
         return [name for name in among if any((case, name) in self._runs for case in cases)]
 

@@ -19,8 +19,8 @@ def kernel_arguments() -> list[str]:
 
 
 def slower(times: int) -> tuple[str, ...]:
-    """Words that make all clocks of the guest go so many times slower: it is told that its counter counts that much
-    faster. Behind those of kernel_arguments(); nothing may tell it better."""
+    """Words that make all clocks of the guest go `times` times slower: it is told that its counter counts that
+    much faster. Behind those of kernel_arguments(); nothing may tell it better."""
     khz = _tsc_khz()
     return () if khz is None else (f"tsc_early_khz={khz * times}", "tsc=reliable", "pmtmr=0")
 

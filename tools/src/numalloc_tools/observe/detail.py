@@ -124,7 +124,7 @@ def _nodes(moment: Moment, earlier: Moment | None, rates: Rates | None) -> Rende
 
 
 def _library(page: Page, at: float, rates: Rates | None, room: int) -> RenderableType:
-    """A line for each statistic: of all nodes, then of each if there is room for so many."""
+    """A line for each statistic: of all nodes, then of each if there is room."""
     nodes = list(page.nodes)
     each = len(nodes) <= room
     table = Table(box=SIMPLE, pad_edge=False, title=f"numalloc, {max(0.0, at - page.updated_at):.1f} s ago", title_justify="left")

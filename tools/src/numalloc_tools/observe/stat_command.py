@@ -22,9 +22,9 @@ def stat(
     json: Annotated[bool, typer.Option("--json", help="One line of JSON each time.")] = False,
     watch: Annotated[
         Optional[float],
-        typer.Option(help="Look again after so many seconds, and show what happened a second, until the process ends.", metavar="SECONDS"),
+        typer.Option(help="Look again every SECONDS, and show what happened a second, until the process ends.", metavar="SECONDS"),
     ] = None,
-    times: Annotated[Optional[int], typer.Option("--count", help="With --watch: look so many times.", metavar="N")] = None,
+    times: Annotated[Optional[int], typer.Option("--count", help="With --watch: the number of looks.", metavar="N")] = None,
 ) -> None:
     """Show where the memory and the threads of a process are, and what the library in it says.
 

@@ -34,7 +34,7 @@ def top(
         Optional[list[str]], typer.Option(help="Processes with this name; * and ? stand for other letters. Repeatable.", metavar="NAME")
     ] = None,
     interval: Annotated[float, typer.Option(help="Seconds from one look to the next.", metavar="SECONDS")] = 2.0,
-    times: Annotated[Optional[int], typer.Option("--count", help="End after so many looks.", metavar="N")] = None,
+    times: Annotated[Optional[int], typer.Option("--count", help="End after N looks.", metavar="N")] = None,
     sort: Annotated[str, typer.Option(help=f"What comes first: {', '.join(ORDERS)}.", autocompletion=one_of(*ORDERS))] = "memory",
     json: Annotated[bool, typer.Option("--json", help="One line of JSON each time.")] = False,
 ) -> None:

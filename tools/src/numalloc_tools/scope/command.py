@@ -92,7 +92,7 @@ def scope(
         ),
     ] = "main",
     sample: Annotated[
-        int, typer.Option(help="Watch one of so many sets of the caches: faster, for long runs.", metavar="N", rich_help_panel=COUNTED)
+        int, typer.Option(help="Watch one in N sets of the caches: faster, for long runs.", metavar="N", rich_help_panel=COUNTED)
     ] = 1,
     objects: Annotated[
         bool,
@@ -160,7 +160,7 @@ def scope(
         Optional[int],
         typer.Option(
             "--host",
-            help="Run it on this machine too, in so many interleaved rounds and under callgrind: whether instructions and the order of the allocators agree. With --window whole.",
+            help="Run it on this machine too, in ROUNDS interleaved rounds and under callgrind: whether instructions and the order of the allocators agree. With --window whole.",
             metavar="ROUNDS",
             show_default=False,
             rich_help_panel=TOLD,

@@ -119,7 +119,7 @@ class Hardware:
         return [[self.distance(i, j) for j in range(self.nodes)] for i in range(self.nodes)]
 
     def with_memory_times(self, factor: float) -> "Hardware":
-        """Memory and other caches so much farther away: what the model says must not hang on one guess of them."""
+        """The latencies of memory and other caches times `factor`: what the model says must not hang on one guess of them."""
         changed = {
             name: [one * factor for one in value] if isinstance(value, list) else value * factor
             for name, value in self.latency.items()

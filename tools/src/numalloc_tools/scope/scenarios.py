@@ -45,7 +45,7 @@ ALL = (
     _of("ray-casting", 0.15),
     _of("multigrid", 0.06),
 )
-# With so much of the scale above: larson takes longest, and each program runs 56 times. Not larson-own: that sets up as
+# As parts of the scale above: larson takes longest, and each program runs 56 times. Not larson-own: that sets up as
 # many objects more as there are threads more, within the time that is counted.
 SWEPT = {"threadtest": 1.0, "larson": 0.25, "cache-scratch": 1.0, "cache-thrash": 1.0}
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)

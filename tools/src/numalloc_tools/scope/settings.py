@@ -109,7 +109,7 @@ def _changed(machine: Hardware, text: str) -> Hardware:
 
 
 def _part(machine: Hardware, cpus: int) -> Hardware:
-    """A machine with so many CPUs a node, whose last level and bandwidths are as much smaller as it has fewer of them."""
+    """A machine with `cpus` CPUs a node, whose last level and bandwidths are as much smaller as it has fewer of them."""
     share = cpus / machine.cpus_per_node
     size, ways = machine.caches["llc"]
     caches = machine.llcs_per_node

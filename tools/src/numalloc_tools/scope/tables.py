@@ -27,7 +27,7 @@ _ELSE = (
 _ALLOCATOR = ("", "instructions", "remote lines", "of objects", "of its own data", "kernel's instructions", "its remote lines")
 LEGEND = (
     "Lines of 64 bytes; fullest node and most work: of a node, to the mean of all (1 is even). Times are "
-    "modelled; x 0.5, x 2: with the latencies of memory and other caches so much lower and higher. "
+    "modelled; x 0.5, x 2: with the latencies of memory and other caches halved and doubled. "
     "A small remote share proves nothing without the lines in all, the balance and the time."
 )
 

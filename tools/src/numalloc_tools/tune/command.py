@@ -81,10 +81,10 @@ def tune(
     ] = None,
     runs: Annotated[
         Optional[int],
-        typer.Option(help=f"At most so many runs; {RUNS} if there is no --budget either.", show_default=False, rich_help_panel=ENDS),
+        typer.Option(help=f"The most runs; {RUNS} if there is no --budget either.", show_default=False, rich_help_panel=ENDS),
     ] = None,
     budget: Annotated[
-        Optional[str], typer.Option(help="At most so much time in runs: 90s, 10m, 1h.", metavar="TIME", rich_help_panel=ENDS)
+        Optional[str], typer.Option(help="The most time in runs: 90s, 10m, 1h.", metavar="TIME", rich_help_panel=ENDS)
     ] = None,
     limit: Annotated[
         Optional[str],

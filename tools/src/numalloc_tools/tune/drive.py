@@ -16,7 +16,7 @@ from numalloc_tools.tune.search import BaselineFailed, Search
 from numalloc_tools.tune.wording import clock, named, placed
 
 FAILED = 1  # exit status
-_LIMIT, _LEAST_LIMIT = 10, 10.0  # a run may take so many times what the first took, and so many seconds in any case
+_LIMIT, _LEAST_LIMIT = 10, 10.0  # a run may take 10 times as long as the first, and 10 seconds in any case
 _NOTHING = Launch({})
 
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 LEVEL = 0.95
-_ALL_SUBSETS = 12  # up to so many differences every subset is looked at, beyond that a drawn choice of them
+_ALL_SUBSETS = 12  # with more differences a random choice of the subsets is looked at, not all
 _DRAWN = 4095
 
 
@@ -19,7 +19,7 @@ def centre(differences: Sequence[float]) -> float:
 
 
 def fewest(level: float = LEVEL) -> int:
-    """So many differences an interval of this level needs at least: 6 for 95 %."""
+    """The fewest differences that give an interval of this level: 6 for 95 %."""
     return math.ceil(math.log2(2 / (1 - level)) - 1e-9)
 
 

@@ -20,7 +20,7 @@ from numalloc_tools.tune.metric import Metric, NoMetric
 
 _OFTEN, _SELDOM = 0.001, 0.05  # seconds between looks at /proc
 _MISSED = 0.02  # what is not seen of a run's end, as a part of it, where looks are so often
-_LOOKS_COST = 20  # a look is followed by a pause of so many times the processor time that it took
+_LOOKS_COST = 20  # the pause after a look, as a multiple of the processor time that it took
 _GRACE = 2.0  # seconds to end in order after SIGTERM
 _KEPT = 4_000_000  # bytes of output, from its end
 

@@ -13,7 +13,7 @@ from numalloc_tools.tune.changes import levers, part_of
 from numalloc_tools.tune.records import CONFIRMATION, RACE, WARM_UP, Answer, Comparison, Records, Request
 
 MOST_BLOCKS = 10  # of a stage: what is not told apart by then is near enough
-MOST_PAIRS, GOOD_PAIRS = 20, 8  # of the confirmation; more settings take part in it only if so many are left to each
+MOST_PAIRS, GOOD_PAIRS = 20, 8  # of the confirmation; more settings take part only if GOOD_PAIRS are left to each
 MOST_SIMPLER = 2  # of them
 CONFIRMED_PART = 0.4  # of the budget is kept for it
 LEAST_GAIN = 0.01
@@ -31,7 +31,7 @@ class Stage:
 
     name: str
     vary: Callable[[Sequence[Setting]], list[Setting]]
-    leaders: int = 1  # so many go on from here
+    leaders: int = 1  # how many go on from here
     only: Callable[[Setting], bool] | None = None  # of these settings: the best of them takes part even if it does not lead
 
 
@@ -57,7 +57,7 @@ class Search:
         self.least_gain = least_gain
         self.fallen: dict[Setting, str] = {}  # the program failed under it
         self.left_out: dict[Setting, str] = {}  # never tried
-        self.beaten: dict[Setting, int] = {}  # fell behind after so many blocks
+        self.beaten: dict[Setting, int] = {}  # after how many blocks it fell behind
         self.skipped: list[str] = []  # stages for which there was no room
         self._searched: set[Setting] = set()  # what stages have named; a baseline may be there only to compare with
         self.arms: list[Setting] = []  # of the confirmation
@@ -161,7 +161,7 @@ class Search:
         return sorted(fresh, key=lambda setting: (levers(setting), places[setting]))[: max(count, 0)]
 
     def _later(self, number: int, leaders: Sequence[Setting]) -> int:
-        """About so many settings will be in the blocks of the stages to come."""
+        """Roughly how many settings the blocks of later stages have."""
         sizes = []
         for stage in self.stages[number + 1 :]:
             sizes.append(max(len(self._candidates(stage, [one])) for one in self._with_best_of(stage, [*leaders])))

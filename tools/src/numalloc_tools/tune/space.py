@@ -43,7 +43,7 @@ class Space:
 
 
 def usual(allocators: Sequence[str], nodes: int, autonuma: bool = False, policy: bool = False) -> Space:
-    """What is worth a try on a machine with so many nodes. `policy`: memory is already placed from outside."""
+    """What is worth a try on a machine with this number of nodes. `policy`: memory is already placed from outside."""
     several = nodes > 1
     memory = (DEFAULT, "interleave", *(["local"] if policy else []))
     return Space(
