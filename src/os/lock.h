@@ -19,7 +19,7 @@ namespace numalloc::os {
 enum class LockRank : std::uint8_t {
     initialise,   // once per process
     threads,      // registry of threads and their affinity
-    deferred,     // frees that a fork deferred, while they are carried out
+    deferred,     // the list of what forks deferred, while a record is taken from it
     thread_pool,  // opening nodes, one a process; attaching threads, one a node
     remote_cache, // a thread's remote frees
     bound_heap,   // a program's own heap

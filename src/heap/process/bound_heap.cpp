@@ -38,11 +38,12 @@ void* BoundHeap::take(Bytes bytes, Bytes alignment, BagState state, ClassId c) {
     return block;
 }
 
-void BoundHeap::give(BagNumber number) const {
-    void* const start = start_of(number);
+void BoundHeap::give(const Emptied& emptied) {
+    if (emptied.number == no_number) return;
+    void* const start = start_of(emptied.number);
     PageHeap& pages = process_heap.owner(start)->pages;
     const BagIndex run = pages.region().bag_of(start);
-    if (spread_.how != Spread::How::not_at_all) ProcessHeap::bring_back(pages, run, pages.region().bag(run).run);
+    if (emptied.is_spread) ProcessHeap::bring_back(pages, run, pages.region().bag(run).run);
     pages.give(run);
 }
 
@@ -206,46 +207,49 @@ const char* BoundHeap::why_invalid(Location at, const void* p) {
     return nullptr;
 }
 
-const char* BoundHeap::free_small(Location at, Bag& bag, void* p) {
+const char* BoundHeap::take_back_small(Location at, Bag& bag, void* p, Emptied& emptied) {
     char* const start = static_cast<char*>(at.owner->pages.region().address(at.bag));
     const BagNumber number = number_at(start);
-    {
-        os::Guard guard(lock_);
-        const auto here = static_cast<std::uint16_t>((static_cast<char*>(p) - start) / static_cast<std::ptrdiff_t>(granule));
-        if (bag.taken == 0 || bag.bound.free == here) return "was freed already";
-        auto* const object = static_cast<Object*>(p);
-        object->next = bag.bound.free == no_object ? nullptr : reinterpret_cast<Object*>(start + Bytes{bag.bound.free} * granule);
-        BagNumber& list = list_of(bag);
-        BagNumber& available = available_[at.class_id.value];
-        bag.bound.free = here;
-        --bag.taken;
-        used_ -= shape_of(at.class_id).size;
-        if (&list == &rest_) {
-            unlist(rest_, number);
-            enlist(available, number);
-        }
-        // The next object would ask for a short one again.
-        const bool kept = bag.run == 1 && available == number && bag.bound.next == no_number;
-        if (bag.taken > 0 || kept) return nullptr;
-        unlist(available, number);
-        held_ -= Bytes{bag.run} << bag_shift;
+    os::Guard guard(lock_);
+    const auto here = static_cast<std::uint16_t>((static_cast<char*>(p) - start) / static_cast<std::ptrdiff_t>(granule));
+    if (bag.taken == 0 || bag.bound.free == here) return "was freed already";
+    auto* const object = static_cast<Object*>(p);
+    object->next = bag.bound.free == no_object ? nullptr : reinterpret_cast<Object*>(start + Bytes{bag.bound.free} * granule);
+    BagNumber& list = list_of(bag);
+    BagNumber& available = available_[at.class_id.value];
+    bag.bound.free = here;
+    --bag.taken;
+    used_ -= shape_of(at.class_id).size;
+    if (&list == &rest_) {
+        unlist(rest_, number);
+        enlist(available, number);
     }
-    give(number);
+    // The next object would ask for a short one again.
+    const bool kept = bag.run == 1 && available == number && bag.bound.next == no_number;
+    if (bag.taken > 0 || kept) return nullptr;
+    unlist(available, number);
+    held_ -= Bytes{bag.run} << bag_shift;
+    emptied = {number, is_spread()};
     return nullptr;
 }
 
 const char* BoundHeap::free(Location at, void* p) {
+    Emptied emptied;
+    const char* const why = take_back(at, p, emptied);
+    give(emptied);
+    return why;
+}
+
+const char* BoundHeap::take_back(Location at, void* p, Emptied& emptied) {
     if (const char* why = why_invalid(at, p)) return why;
     Bag& bag = at.owner->pages.region().bag(at.bag);
     BoundHeap* const heap = bag.bound.heap;
-    if (at.class_id != no_class) return heap->free_small(at, bag, p);
-    {
-        os::Guard guard(heap->lock_);
-        heap->unlist(heap->rest_, number_at(p));
-        heap->used_ -= size_of(at);
-        heap->held_ -= size_of(at);
-    }
-    heap->give(number_at(p));
+    if (at.class_id != no_class) return heap->take_back_small(at, bag, p, emptied);
+    os::Guard guard(heap->lock_);
+    heap->unlist(heap->rest_, number_at(p));
+    heap->used_ -= size_of(at);
+    heap->held_ -= size_of(at);
+    emptied = {number_at(p), heap->is_spread()};
     return nullptr;
 }
 

@@ -39,6 +39,14 @@ public:
     // These take what locate() found of `p`, a bound heap's. nullptr, or why `p` is no object in use.
     static const char* why_invalid(Location at, const void* p);
     static const char* free(Location at, void* p);
+    // The two steps of free(). The first one takes the object back and calls no function of other libraries. The second one
+    // returns the bags that it left without objects to their node, also if the heap has been destroyed since.
+    struct Emptied {
+        BagNumber number = no_number;
+        bool is_spread = false;
+    };
+    static const char* take_back(Location at, void* p, Emptied& emptied);
+    static void give(const Emptied& emptied);
     // Whose it is.
     static BoundHeap* of(Location at) { return at.owner->pages.region().bag(at.bag).bound.heap; }
     // Resizes a big object where it is. false where that cannot be, and for a small one.
@@ -65,12 +73,13 @@ public:
 private:
     BoundHeap(NodeId node, const Spread& spread, const os::NodeMask* within);
     void* take(Bytes bytes, Bytes alignment, BagState state, ClassId c) NUMALLOC_EXCLUDES(lock_);
-    void give(BagNumber number) const;
+    void give(BagNumber number) const { give({number, is_spread()}); }
+    bool is_spread() const { return spread_.how != Spread::How::not_at_all; }
     Allocation allocate_small(ClassId c) NUMALLOC_EXCLUDES(lock_);
     void* allocate_big(Bytes n, Bytes alignment) NUMALLOC_EXCLUDES(lock_);
     void add_bag(ClassId c, void* start) NUMALLOC_REQUIRES(lock_);
     bool promise(Bytes bytes) NUMALLOC_REQUIRES(lock_);
-    const char* free_small(Location at, Bag& bag, void* p) NUMALLOC_EXCLUDES(lock_);
+    const char* take_back_small(Location at, Bag& bag, void* p, Emptied& emptied) NUMALLOC_EXCLUDES(lock_);
     BagNumber& list_of(const Bag& bag) NUMALLOC_REQUIRES(lock_);
     void enlist(BagNumber& list, BagNumber number) NUMALLOC_REQUIRES(lock_);
     void unlist(BagNumber& list, BagNumber number) NUMALLOC_REQUIRES(lock_);

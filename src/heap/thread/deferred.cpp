@@ -1,14 +1,18 @@
 #include "heap/thread/deferred.h"
 
+#include "heap/process/bound_heap.h"
 #include "heap/space/side.h"
 #include "os/lock.h"
 
 namespace numalloc {
 
+// p != nullptr, call != nullptr: an object, and the function that freed it
+// p != nullptr, call == nullptr: a ThreadHeap
+// p == nullptr:                  the side heap is to be trimmed
 struct Deferred {
     Deferred* next;
-    void* p;           // an object, or a ThreadHeap
-    const char* call;  // the function that freed the object; nullptr for a ThreadHeap
+    void* p;
+    const char* call;
     std::uint32_t generation;
 };
 
@@ -16,28 +20,62 @@ constinit std::atomic<Deferred*> deferred{nullptr};
 
 namespace {
 
-constinit os::Lock<os::LockRank::deferred> carrying_out;
+// Held while one record is taken from the list, and until the object is taken back if it is of a program's own heap. All other
+// work is done without it: another library's function in place of munmap() or madvise() may wait for a thread in catch_up().
+constinit os::Lock<os::LockRank::deferred> taking;
+constinit Deferred trim_side{};
+constinit std::atomic<bool> trims_side{false};
+
+void add(Deferred* one) {
+    one->next = deferred.load(std::memory_order_relaxed);
+    while (!deferred.compare_exchange_weak(one->next, one, std::memory_order_release, std::memory_order_relaxed)) {}
+}
 
 bool record(void* p, const char* call) {
     auto* const one = static_cast<Deferred*>(side::allocate(sizeof(Deferred), granule));
     if (one == nullptr) return false;
-    Deferred* first = deferred.load(std::memory_order_relaxed);
-    do {
-        *one = {first, p, call, os::fork_gate.generation()};
-    } while (!deferred.compare_exchange_weak(first, one, std::memory_order_release, std::memory_order_relaxed));
+    *one = {nullptr, p, call, os::fork_gate.generation()};
+    add(one);
     return true;
 }
 
-void carry_out(ThreadHeap* h) NUMALLOC_REQUIRES(carrying_out) {
-    // Released, for catch_up(): who sees the list empty sees the lock held.
-    for (Deferred* one = deferred.exchange(nullptr, std::memory_order_acq_rel); one != nullptr;) {
-        const Deferred work = *one;
-        side::free(one, "free");
-        one = work.next;
-        if (work.call != nullptr) free_slow(h, work.p, Freed::elsewhere, work.call);
-        // Of a parent's thread: it may serve another one by now (left_behind() in attach.cpp).
-        else if (work.generation == os::fork_gate.generation()) release_deferred_heap(static_cast<ThreadHeap*>(work.p));
-    }
+// Others only add records in front.
+Deferred* take_first() NUMALLOC_REQUIRES(taking) {
+    Deferred* first = deferred.load(std::memory_order_acquire);
+    // Released for catch_up(): a thread that sees the list without the record sees the lock held.
+    while (first != nullptr &&
+           !deferred.compare_exchange_weak(first, first->next, std::memory_order_acq_rel, std::memory_order_acquire)) {}
+    return first;
+}
+
+// The first step of the free of an object of a program's own heap.
+void take_back(Location at, const Deferred& work, BoundHeap::Emptied& emptied) {
+    const char* why = profile::on() ? profile::freeing(at, work.p) : nullptr;
+    if (why == nullptr) why = BoundHeap::take_back(at, work.p, emptied);
+    if (why != nullptr) die_of_invalid_pointer(work.call, work.p, why);
+}
+
+void carry_out(ThreadHeap* h, const Deferred& work) {
+    if (work.p == nullptr) side::trim();
+    else if (work.call != nullptr) free_slow(h, work.p, Freed::elsewhere, work.call);
+    // Of a parent's thread: it may serve another one by now (left_behind() in attach.cpp).
+    else if (work.generation == os::fork_gate.generation()) release_deferred_heap(static_cast<ThreadHeap*>(work.p));
+}
+
+// The caller holds `taking`. Returns whether there may be more.
+bool carry_out_first(ThreadHeap* h) NUMALLOC_RELEASES(taking) {
+    Deferred* const one = take_first();
+    if (one == nullptr) return taking.unlock(), false;
+    const Deferred work = *one;
+    const Location at = work.call != nullptr ? locate(work.p) : Location{};
+    BoundHeap::Emptied emptied;
+    if (at.found == Found::bound) take_back(at, work, emptied);
+    taking.unlock();
+    if (one == &trim_side) trims_side.store(false, std::memory_order_release);
+    else side::free(one, "free");
+    if (at.found == Found::bound) BoundHeap::give(emptied);
+    else carry_out(h, work);
+    return true;
 }
 
 }  // namespace
@@ -61,21 +99,21 @@ void defer_detach(ThreadHeap* h) {
     (void)record(h, nullptr);
 }
 
+void defer_side_trim() {
+    if (!trims_side.exchange(true, std::memory_order_acquire)) add(&trim_side);
+}
+
 void catch_up() {
     if (os::lock_holder.libc_calls != 0 || os::lock_holder.depth != 0) return;
-    if (deferred.load(std::memory_order_acquire) == nullptr && carrying_out.is_free()) return;
+    if (deferred.load(std::memory_order_acquire) == nullptr && taking.is_free()) return;
     while (!os::fork_gate.try_enter()) os::fork_gate.wait();
-    {
-        const os::Guard guard(carrying_out);
-        carry_out(attached_heap);
-    }
+    do taking.lock();
+    while (carry_out_first(attached_heap));
     os::fork_gate.leave();
 }
 
 void run_deferred(ThreadHeap* h) {
-    if (!carrying_out.try_lock()) return;
-    carry_out(h);
-    carrying_out.unlock();
+    while (taking.try_lock() && carry_out_first(h)) {}
 }
 
 }  // namespace numalloc

@@ -1,6 +1,6 @@
 #include "heap/thread/fork.h"
 
-#include "heap/space/side.h"
+#include "heap/thread/deferred.h"
 #include "heap/thread/lists.h"
 
 namespace numalloc {
@@ -22,13 +22,13 @@ void heap_fork_prepare() {
 }
 
 void heap_fork_parent() {
+    defer_side_trim();
     os::fork_gate.open();
-    side::trim();
 }
 
 void heap_fork_child() {
     os::fork_gate.become_child();
-    side::trim();
+    defer_side_trim();
     forget_other_threads();
     // It would copy pages of every thread's heap; most children are short.
     put_off_housekeeping();

@@ -27,11 +27,11 @@
 enum { forks = 4 };
 
 static void* object;
-static void* freed_after;  // carried out before the object: the last recorded is the first
+static char* freed_after;  // carried out before the object: the last recorded is the first
+enum { large = 3 << 20 };
 static void* free_it(void* unused) {
     free(object);
     free(freed_after);
-    freed_after = NULL;
     return unused;
 }
 static int forking;
@@ -57,25 +57,15 @@ static void fork_and_wait(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
-// One thread has taken the recorded frees and is held in the first of them, in madvise(), while main() looks at the heap.
+// One thread carries recorded frees out and is held in the first of them, in madvise(), until main() has looked at the heap: main()
+// must neither wait for it nor miss the free behind it.
 static atomic_int forked, held_up, looked;
 static __thread int carries_out;
 
-static char state_of_main(void) {
-    char text[512];
-    FILE* const file = fopen("/proc/self/stat", "r");
-    CHECK(file != NULL);
-    const size_t n = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[n] = 0;
-    const char* const end = strrchr(text, ')');
-    CHECK(end != NULL);
-    return end[2];
-}
 int madvise(void* p, size_t n, int advice) {
-    if (carries_out && !held_up) {
+    if (carries_out && !held_up && (char*)p + n > freed_after && (char*)p < freed_after + large) {
         held_up = 1;
-        while (!looked && state_of_main() != 'S') sched_yield();
+        while (!looked) sched_yield();
     }
     return (int)syscall(SYS_madvise, p, n, advice);
 }
@@ -86,18 +76,24 @@ static void* carry_out(void* unused) {
     return unused;
 }
 
-static void look_while_another_carries_out(void) {
+// `other`: the heap of the object whose free is carried out first; NULL for malloc's.
+static void look_while_another_carries_out(numalloc_heap* other) {
+    forked = held_up = looked = 0;
     numalloc_heap* const heap = numalloc_heap_create(0);
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, carry_out, NULL) == 0);
-    CHECK((object = numalloc_heap_malloc(heap, 16)) != NULL && (freed_after = calloc(1, 3 << 20)) != NULL);
+    CHECK((object = numalloc_heap_malloc(heap, 16)) != NULL);
+    CHECK((freed_after = other == NULL ? malloc(large) : numalloc_heap_malloc(other, large)) != NULL);
+    memset(freed_after, 1, large);
     fork_and_wait();
     forked = 1;
     while (!held_up) sched_yield();
     CHECK(numalloc_heap_used(heap) == 0);
+    if (other != NULL) CHECK(numalloc_heap_used(other) == 0);
     looked = 1;
     CHECK(pthread_join(thread, NULL) == 0);
     numalloc_heap_destroy(heap);
+    freed_after = NULL;
 }
 
 int main(void) {
@@ -118,7 +114,10 @@ int main(void) {
             use_malloc();
         }
     }
-    look_while_another_carries_out();
+    look_while_another_carries_out(NULL);
+    numalloc_heap* const other = numalloc_heap_create(0);
+    look_while_another_carries_out(other);
+    numalloc_heap_destroy(other);
     puts("every object was freed once");
     return 0;
 }
