@@ -5,6 +5,8 @@
 // function. A helper says where it is and which mode it gets, and then comes a jump: the return address stays.
 #include <cstdlib>
 
+#include <dlfcn.h>
+
 #include "api/export.h"
 #include "api/malloc/initialise.h"
 #include "api/interpose/libc_symbols.h"

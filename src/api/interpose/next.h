@@ -1,28 +1,21 @@
-// The function behind one that we interpose: libc's, or the next preloaded library's. Looked up
-// when first needed, because there is no constructor to do it earlier.
+// The functions behind those that we interpose: libc's, or the next preloaded library's. The first call looks all of them up. It comes
+// from the start of the library (fork_handlers.cpp), because dlsym() clears the message that a program may still read by dlerror().
 #pragma once
-
-#include <dlfcn.h>
-
-#include <atomic>
 
 namespace numalloc::api {
 
+#define NUMALLOC_NEXT_FUNCTIONS(F)                                                                                      \
+    F(__register_atfork) F(dlmopen) F(dlopen) F(popen) F(posix_spawn) F(posix_spawnp) F(pthread_create)                 \
+    F(pthread_getaffinity_np) F(pthread_getattr_np) F(pthread_setaffinity_np) F(pthread_setattr_default_np) F(system)   \
+    F(thrd_create) F(wordexp)
+#define NUMALLOC_NUMBER(name) name,
+enum class Next : int { NUMALLOC_NEXT_FUNCTIONS(NUMALLOC_NUMBER) count };
+#undef NUMALLOC_NUMBER
+
 // nullptr where this libc has no such function.
-inline void* next_function(std::atomic<void*>& cache, const char* name) {
-    void* f = cache.load(std::memory_order_relaxed);
-    if (f == nullptr) {
-        f = dlsym(RTLD_NEXT, name);
-        cache.store(f, std::memory_order_relaxed);
-    }
-    return f;
-}
+void* next_function(Next which);
 
 // NUMALLOC_NEXT(pthread_create)(thread, attr, start, argument)
-#define NUMALLOC_NEXT(name)                                                                      \
-    ([]() {                                                                                      \
-        static constinit std::atomic<void*> cache{nullptr};                                      \
-        return reinterpret_cast<decltype(&::name)>(::numalloc::api::next_function(cache, #name)); \
-    }())
+#define NUMALLOC_NEXT(name) reinterpret_cast<decltype(&::name)>(::numalloc::api::next_function(::numalloc::api::Next::name))
 
 }  // namespace numalloc::api

@@ -2,7 +2,14 @@
 // it, who the caller is above all.
 //   opening DIRECTORY share|drop|keep     what NUMALLOC_DEEPBIND says; DIRECTORY has libsurvive_caller.so, whose RUNPATH is $ORIGIN/hidden
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <threads.h>
+#include <wordexp.h>
 
+#include <cstdio>
 #include <string>
 
 #include "check.h"
@@ -96,11 +103,55 @@ void errors_are_libcs() {
     }
 }
 
+// The first call of each function that is interposed: to look up the next one may not clear the message.
+template <class Call>
+void keeps_message(Call call) {
+    CHECK(dlopen("/no/such/library.so", RTLD_NOW) == nullptr);
+    call();
+    CHECK(dlerror() != nullptr);
+}
+
+void messages_outlast_other_calls() {
+    char word[] = "true";
+    char* const words[] = {word, nullptr};
+    pid_t child = -1;
+    const auto wait = [&] {
+        int status = -1;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    };
+    pthread_t thread;
+    thrd_t c_thread;
+    pthread_attr_t attr;
+    cpu_set_t cpus;
+    wordexp_t expanded;
+    keeps_message([&] { CHECK(pthread_create(&thread, nullptr, [](void* p) { return p; }, nullptr) == 0); });
+    CHECK(pthread_join(thread, nullptr) == 0);
+    keeps_message([&] { CHECK(thrd_create(&c_thread, [](void*) { return 0; }, nullptr) == thrd_success); });
+    CHECK(thrd_join(c_thread, nullptr) == thrd_success);
+    keeps_message([&] { CHECK(pthread_getattr_np(pthread_self(), &attr) == 0); });
+    CHECK(pthread_attr_destroy(&attr) == 0 && pthread_attr_init(&attr) == 0);
+    keeps_message([&] { CHECK(pthread_setattr_default_np(&attr) == 0); });
+    CHECK(pthread_attr_destroy(&attr) == 0);
+    keeps_message([&] { CHECK(pthread_getaffinity_np(pthread_self(), sizeof cpus, &cpus) == 0); });
+    keeps_message([&] { CHECK(pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus) == 0); });
+    keeps_message([&] { CHECK(system("true") == 0); });
+    keeps_message([&] { CHECK(pclose(popen("true", "r")) == 0); });
+    keeps_message([&] { CHECK(wordexp("a b", &expanded, 0) == 0); });
+    wordfree(&expanded);
+    char shell[] = "sh", option[] = "-c";
+    char* const line[] = {shell, option, word, nullptr};
+    keeps_message([&] { CHECK(posix_spawn(&child, "/bin/sh", nullptr, nullptr, line, environ) == 0); });
+    wait();
+    keeps_message([&] { CHECK(posix_spawnp(&child, "true", nullptr, nullptr, words, environ) == 0); });
+    wait();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     testing_support::require_library();
     CHECK(argc == 3);
+    messages_outlast_other_calls();
     directory = argv[1];
     if (std::strcmp(argv[2], "keep") == 0) {
         // Deeply bound after all: its malloc is libc's, and it must free its own.
