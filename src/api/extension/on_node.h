@@ -10,11 +10,6 @@
 
 namespace numalloc::api {
 
-NUMALLOC_COLD inline void* no_memory() {
-    errno = ENOMEM;
-    return nullptr;
-}
-
 inline void* malloc_there(Bytes n, NodeId node) {
     void* p = allocate_on_node(n, 1, node).p;
     if (p != nullptr) return p;

@@ -49,7 +49,7 @@ namespace {
 // The caller is inside.
 NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) {
     if (any_deferred()) run_deferred(h);
-    if (n > largest_small) return {take_big(h, n, 1)};
+    if (n > largest_small) return n <= largest_request ? Allocation{take_big(h, n, 1)} : Allocation{};
     const ClassId c = class_for(n);
     if (h == &no_heap) return allocate_without_heap(node_of(h), c, guarded);
     // A thread's first call, and sizes above the fast path's, may find an object in the list.
@@ -69,7 +69,6 @@ __attribute__((noinline)) Allocation allocate_general(Bytes n, Bytes guarded, By
 }  // namespace
 
 Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment) {
-    if (n > largest_request) return {};
     ThreadHeap* const h = this_thread_heap;
     // Within a LibcCall h is no_heap.
     if (NUMALLOC_UNLIKELY(h == &no_heap || placement::follows_cpu() || !os::fork_gate.try_enter_with(h->lock_mark)))

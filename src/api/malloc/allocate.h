@@ -2,12 +2,20 @@
 // inline and end in one call.
 #pragma once
 
+#include <cerrno>
+
 #include "heap/thread/thread_heap.h"
 
 namespace numalloc::api {
 
 // More than this no object may have: the difference of two pointers must fit ptrdiff_t.
 constexpr Bytes largest_request = static_cast<Bytes>(PTRDIFF_MAX);
+
+// nullptr, with errno ENOMEM.
+NUMALLOC_COLD inline void* no_memory() {
+    errno = ENOMEM;
+    return nullptr;
+}
 
 // All that the fast path is not: first call of a thread, empty list, large sizes, a fork under way. 0 bytes are 1.
 // errno is left alone. `guarded`: how long it is where it is guarded.

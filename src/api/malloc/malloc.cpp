@@ -21,11 +21,6 @@ using namespace numalloc::api;
 
 namespace {
 
-NUMALLOC_COLD void* no_memory() {
-    errno = ENOMEM;
-    return nullptr;
-}
-
 NUMALLOC_COLD void* malloc_failed(Bytes n) {
     const auto next = NUMALLOC_ASIDE(malloc);
     return next != nullptr ? next(n) : no_memory();

@@ -22,12 +22,15 @@ using namespace numalloc::api;
 
 namespace {
 
-// Memory by the way that libstdc++'s operators take, or by the short one to the same place.
+// Memory by the way that libstdc++'s operators take, or by the short one to the same place. ENOMEM without any.
 void* try_new(Bytes n, Bytes alignment) {
     n = max_of<Bytes>(n, 1);
-    if (NUMALLOC_LIKELY(!operators_replaced())) return alignment == 0 ? allocate_slow(n).p : allocate_aligned(n, alignment);
+    if (NUMALLOC_LIKELY(!operators_replaced())) {
+        void* const p = alignment == 0 ? allocate_slow(n).p : allocate_aligned(n, alignment);
+        return NUMALLOC_LIKELY(p != nullptr) ? p : no_memory();
+    }
     if (alignment == 0) return std::malloc(n);
-    return n <= largest_request ? std::aligned_alloc(alignment, align_up(n, alignment)) : nullptr;
+    return n <= largest_request ? std::aligned_alloc(alignment, align_up(n, alignment)) : no_memory();
 }
 
 // The loop of [new.delete.single]: the handler makes room, throws, or ends the program; without

@@ -38,7 +38,11 @@ constinit RuntimeForm runtime_new_aligned{"_ZnwmSt11align_val_tRKSt9nothrow_t"};
 constinit RuntimeForm runtime_new_array_aligned{"_ZnamSt11align_val_tRKSt9nothrow_t"};
 
 // Where all forms are ours, nothing throws but a new_handler: without one there is no need of the run-time.
-bool served(void* p) { return p != nullptr || current_new_handler() == nullptr; }
+bool served(void* p) {
+    if (p != nullptr) return true;
+    no_memory();
+    return current_new_handler() == nullptr;
+}
 
 // `throwing` is for a process without a run-time of its own, in which nothing can throw.
 __attribute__((noinline)) void* nothrow_slow(Bytes n, RuntimeForm& form, void* (*throwing)(std::size_t)) {

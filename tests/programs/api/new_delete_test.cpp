@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/sizes.h"
@@ -101,6 +102,25 @@ TEST(New, TooLargeThrowsBadAlloc) {
         EXPECT_EQ(::operator new(size, std::align_val_t{256}, std::nothrow), nullptr);
         EXPECT_EQ(::operator new[](size, std::align_val_t{256}, std::nothrow), nullptr);
     }
+}
+
+// As malloc says it to libstdc++'s operators.
+TEST(New, WithoutMemoryErrnoIsEnomem) {
+    const auto error_of = [](auto call) {
+        errno = 0;
+        try {
+            keep(call());
+        } catch (const std::bad_alloc&) {
+        }
+        return std::exchange(errno, 0);
+    };
+    constexpr std::align_val_t a{64};
+    EXPECT_EQ(error_of([] { return ::operator new(opaque(huge)); }), ENOMEM);
+    EXPECT_EQ(error_of([] { return ::operator new[](opaque(huge)); }), ENOMEM);
+    EXPECT_EQ(error_of([] { return ::operator new(opaque(huge), std::nothrow); }), ENOMEM);
+    EXPECT_EQ(error_of([] { return ::operator new[](opaque(huge), std::nothrow); }), ENOMEM);
+    EXPECT_EQ(error_of([] { return ::operator new(opaque(huge), a); }), ENOMEM);
+    EXPECT_EQ(error_of([] { return ::operator new(opaque(huge), a, std::nothrow); }), ENOMEM);
 }
 
 int handler_calls;
