@@ -14,15 +14,16 @@ namespace {
 constexpr std::uint32_t dear_from = 2;  // milliseconds
 // In emulation everything is slow: a touch is dear only if it also takes 8 times what clearing as many bytes takes.
 constexpr std::uint32_t dear_times = 8;
-constexpr Bytes cleared = 32 * KiB;
+constexpr Bytes most_cleared = 32 * KiB;
 
 }  // namespace
 
-bool touch_is_dear(void* huge_page) {
+bool touch_is_dear(void* huge_page, Bytes own) {
     const std::uint32_t begin = milliseconds();
     store_relaxed(*static_cast<std::uint64_t*>(huge_page), std::uint64_t{0});
     const std::uint32_t given = milliseconds();
     if (given - begin < dear_from) return false;
+    const Bytes cleared = min_of(own, most_cleared);
     for (Bytes done = 0; done < os::huge_page; done += cleared) {
         std::memset(huge_page, 0, cleared);
         __asm__ volatile("" : : "r"(huge_page) : "memory");

@@ -43,7 +43,7 @@ bool is_dear(std::uint32_t touch, std::uint32_t clearing) {
     mine.sa_sigaction = on_first_touch;
     mine.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &mine, &before);
-    const bool dear = os::touch_is_dear(page);
+    const bool dear = os::touch_is_dear(page, 32 * KiB);
     sigaction(SIGSEGV, &before, nullptr);
     EXPECT_TRUE(touched);
     EXPECT_EQ(*static_cast<char*>(page), 0);

@@ -20,7 +20,7 @@ constexpr std::uint32_t huge_bags = 64;
 constexpr std::uint32_t stretch_bags = 32 * huge_bags;
 
 struct HugeNode : Node {
-    explicit HugeNode(std::int32_t purge_delay, bool (*touch_is_dear)(void*) = nullptr)
+    explicit HugeNode(std::int32_t purge_delay, bool (*touch_is_dear)(void*, Bytes) = nullptr)
         : Node(purge_delay, 1 * GiB, 8192, true, false, touch_is_dear) {
         below = take(pages.region().huge_from().value - pages.region().first_bag().value);
     }
@@ -187,7 +187,7 @@ TEST(PagesHuge, WhatIsSettledCanBeBrokenAgain) {
 
 bool dear;
 std::vector<void*> touched;
-bool touch_is_dear(void* p) { return touched.push_back(p), dear; }
+bool touch_is_dear(void* p, Bytes) { return touched.push_back(p), dear; }
 
 // The host may find memory faster later.
 TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
@@ -201,7 +201,8 @@ TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
         touched.clear();
         const BagIndex first = node.take_filled(stretch_bags);
         if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
-        EXPECT_EQ(touched, (std::vector<void*>{node.at(first), node.at(first + huge_bags)}));
+        ASSERT_EQ(touched.size(), policy::dear_in_a_row);
+        for (std::uint32_t i = 0; i < policy::dear_in_a_row; ++i) EXPECT_EQ(touched[i], node.at(first + i * huge_bags));
         EXPECT_EQ(node.advice(first), "nh");
         dear = false;
         advance_clock(policy::dear_for - 1);
@@ -213,23 +214,53 @@ TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
         const BagIndex later = node.take(1);
         EXPECT_EQ(node.advice(later), "hg") << "the one after it";
         EXPECT_EQ(node.advice(soon), "nh");
-        EXPECT_EQ(touched.size(), 2u);
+        EXPECT_EQ(touched.size(), policy::dear_in_a_row + 1);
+        EXPECT_EQ(touched.back(), node.at(later)) << "the first one after that while is timed";
         node.pages.validate();
     }
 }
 
-bool first_is_dear(void* p) { return touched.push_back(p), touched.size() == 1; }
+bool first_few_are_dear(void* p, Bytes) { return touched.push_back(p), touched.size() < policy::dear_in_a_row; }
 
-// The thread lost its CPU during the first touch.
-TEST(PagesHuge, OneDearTouchIsNotEnough) {
+// The thread lost its CPU during some touches.
+TEST(PagesHuge, AFewDearTouchesAreNotEnough) {
     touched.clear();
-    HugeNode node(0, first_is_dear);
+    HugeNode node(0, first_few_are_dear);
     node.take_to_stretch();
     touched.clear();
     const BagIndex first = node.take_filled(stretch_bags);
     if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
-    EXPECT_EQ(touched.size(), 2u);
+    EXPECT_EQ(touched.size(), policy::dear_in_a_row);
     EXPECT_EQ(node.advice(first), "hg");
+}
+
+// They are taken one by one, under a lock, and timed after that.
+TEST(PagesHuge, HugePagesOfSmallBagsAreTimed) {
+    dear = false;
+    HugeNode node(0, touch_is_dear);
+    node.take_to_stretch();
+    const BagIndex stretch = node.take(1);
+    if (node.advice(stretch) == "") GTEST_SKIP() << "a kernel without huge pages";
+    const BagIndex first = stretch + huge_bags;
+    (void)node.take(huge_bags - 1);
+    dear = true;
+    touched.clear();
+    std::vector<void*> begun;
+    for (std::uint32_t i = 0; i < 20 * huge_bags; ++i) {
+        BagIndex b = node.pages.take_small_at_once(1, ClassId{1});
+        const bool at_once = b != PageHeap::none;
+        if (!at_once) b = node.pages.take_small(1, ClassId{1}, 0);
+        ASSERT_EQ(b, first + i);
+        if (at_once) node.pages.sample_cost_of_small(b, 1, policy::timed_from - (i == 0));
+        if (i % huge_bags == 0) begun.push_back(node.at(b));
+    }
+    ASSERT_EQ(touched.size(), policy::dear_in_a_row);
+    const auto at = std::find(begun.begin(), begun.end(), touched[0]);
+    ASSERT_GE(begun.end() - at, std::ptrdiff_t{policy::dear_in_a_row});
+    EXPECT_TRUE(std::equal(touched.begin(), touched.end(), at));
+    EXPECT_NE(touched[0], node.at(first)) << "too few bytes of it are the caller's";
+    EXPECT_EQ(node.advice(first), "nh");
+    node.pages.validate();
 }
 
 // What was free whole is asked about like what is new.

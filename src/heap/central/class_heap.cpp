@@ -140,11 +140,12 @@ Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, B
     Shard& shard = this->shard(number);
     Taken taken;
     os::StayInside until_cut;
+    BagIndex at_once = PageHeap::none;
     {
         os::Guard guard(shard.lock);
         take_from(shard, want, taken);
         if (or_adopt && taken.nothing() && adopt(shard, number)) take_from(shard, want, taken);
-        if (or_adopt && taken.nothing()) fresh = pages_.take_small_at_once(shape().bags, class_);
+        if (or_adopt && taken.nothing()) fresh = at_once = pages_.take_small_at_once(shape().bags, class_);
         if (taken.nothing() && fresh != PageHeap::none) {
             add_bag(shard, number, fresh);
             fresh = PageHeap::none;
@@ -153,6 +154,8 @@ Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, B
         if (taken.cut != no_bag) until_cut.begin();
     }
     if (taken.lists > 0) note_spare(number);
+    if (NUMALLOC_UNLIKELY(at_once != PageHeap::none))
+        pages_.sample_cost_of_small(at_once, shape().bags, Bytes{taken.fresh.count} * shape().size);
     return supply_of(taken, want);
 }
 

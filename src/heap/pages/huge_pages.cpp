@@ -8,7 +8,7 @@
 //   huge pages. Whole ones stay what they are, until they go back.
 //   a stretch that is free whole may have huge pages again, when a part of it is taken; the last one of the heap, when
 //   it is mapped anew.
-//   a stretch is left normal where huge pages have just been dear: one in a few is timed as it is touched.
+//   a stretch is left normal where huge pages have just been dear: they are timed as they are touched.
 //
 // By stretches, because each change of advice may cost one more of the 65,530 mappings that a process may have.
 // BagMark::normal says which are advised against; the advice follows outside of the lock, and may be late.
@@ -92,8 +92,7 @@ bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
     return normal;
 }
 
-// The huge pages that whoever has the run is the first to touch, counted. Those of bags that are taken under a lock are counted
-// only: a touch may take long.
+// Counts the huge pages of a run that nobody has touched yet. Returns them; empty if the run does not touch one first.
 PageHeap::Range PageHeap::count_untouched(BagIndex run, std::uint32_t bags) {
     if (options_.touch_is_dear == nullptr) return {};
     const Address start = address_of(region_.address(run));
@@ -105,23 +104,37 @@ PageHeap::Range PageHeap::count_untouched(BagIndex run, std::uint32_t bags) {
     return {first, end};
 }
 
+bool PageHeap::takes_sample() {
+    const std::uint32_t untouched = untouched_.load(std::memory_order_relaxed);
+    if (untouched - sampled_at_.load(std::memory_order_relaxed) < policy::huge_pages_a_sample) return false;
+    sampled_at_.store(untouched, std::memory_order_relaxed);
+    return true;
+}
+
+// Returns whether the next huge page is to be timed as well: a few dear touches may be chance. After four in a row the huge pages to
+// come are normal for a while. The first one after that is timed, and decides alone if it is dear again.
+bool PageHeap::note_sample(BagIndex b, bool dear) {
+    if (!dear) return dear_in_row_.store(0, std::memory_order_relaxed), false;
+    sampled_at_.store(untouched_.load(std::memory_order_relaxed) - policy::huge_pages_a_sample, std::memory_order_relaxed);
+    if (dear_in_row_.fetch_add(1, std::memory_order_relaxed) + 1 < policy::dear_in_a_row) return true;
+    dear_in_row_.store(policy::dear_in_a_row - 1, std::memory_order_relaxed);
+    dear_until_.store(max_of(os::milliseconds() + policy::dear_for, 1U), std::memory_order_relaxed);
+    no_more_huge(b);
+    return false;
+}
+
 // Of what is about to be handed out. Only the first touch itself says what it costs: another huge page would be one that this
-// CPU gave back a moment ago. Who takes much and touches none of it has one huge page of each sample more.
+// CPU gave back a moment ago. A caller that takes much and touches none of it has one huge page of each sample more.
 void PageHeap::sample_cost(BagIndex run, std::uint32_t bags) {
     const auto [first, end] = count_untouched(run, bags);
-    if (first == BagIndex{}) return;
-    const std::uint32_t untouched = untouched_.load(std::memory_order_relaxed);
-    if (untouched - sampled_at_.load(std::memory_order_relaxed) < policy::huge_pages_a_sample) return;
-    sampled_at_.store(untouched, std::memory_order_relaxed);
-    bool dear = options_.touch_is_dear(region_.address(first));
-    // By chance, perhaps: the next huge page tells, of this run or of the next that is taken.
-    if (const BagIndex second = first + huge_bags; dear && second < end) dear = options_.touch_is_dear(region_.address(second));
-    else if (dear && !one_was_dear_.exchange(true, std::memory_order_relaxed))
-        return sampled_at_.store(untouched - policy::huge_pages_a_sample, std::memory_order_relaxed);
-    one_was_dear_.store(false, std::memory_order_relaxed);
-    if (!dear) return;
-    dear_until_.store(max_of(os::milliseconds() + policy::dear_for, 1U), std::memory_order_relaxed);
-    no_more_huge(first);
+    if (first == BagIndex{} || !takes_sample()) return;
+    for (BagIndex b = first; b < end && note_sample(b, options_.touch_is_dear(region_.address(b), bag_bytes)); b = b + huge_bags) {}
+}
+
+void PageHeap::sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) {
+    const auto [first, end] = count_untouched(run, bags);
+    if (first != run || own < policy::timed_from) return;
+    (void)note_sample(first, options_.touch_is_dear(region_.address(first), own));
 }
 
 void PageHeap::settle(BagIndex first, std::uint32_t bags) {

@@ -114,9 +114,7 @@ BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagS
 
 BagIndex PageHeap::take_small_at_once(std::uint32_t bags, ClassId c) {
     if (options_.populate || !shares_huge_pages()) return none;
-    const BagIndex run = take_mapped(bags, 1, BagState::small, c, nullptr);
-    if (run != none) count_untouched(run, bags);
-    return run;
+    return take_mapped(bags, 1, BagState::small, c, nullptr);
 }
 
 BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved) {

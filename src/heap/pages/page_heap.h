@@ -33,7 +33,7 @@ namespace numalloc {
 struct PageHeapOptions {
     std::int32_t purge_delay = 1000;  // milliseconds; 0 at once, -1 never
     bool huge_pages = false;          // bags may be huge pages: as few as can be are broken up
-    bool (*touch_is_dear)(void* huge_page) = nullptr;  // os/huge_page_cost.h; nullptr: huge pages are never dear
+    bool (*touch_is_dear)(void* huge_page, Bytes own) = nullptr;  // os/huge_page_cost.h; nullptr: huge pages are never dear
     bool populate = false;            // put pages behind bags before they are handed out
     std::uint16_t os_node = 0;        // whose memory must suffice for that
     std::uint32_t page_owners = 0;    // who may have huge pages of their own: see take_small()
@@ -81,6 +81,8 @@ public:
     }
     // The same, of what all share, if it takes no call of the kernel; for callers that hold a lock. `none` says little.
     BagIndex take_small_at_once(std::uint32_t bags, ClassId c) NUMALLOC_EXCLUDES(lock_);
+    // For such bags, once no lock is held: times the first touch of a huge page. The first `own` bytes are the caller's.
+    void sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) NUMALLOC_EXCLUDES(lock_);
     bool shares_huge_pages() const { return rests_ == nullptr; }
     // What is left of owners' huge pages becomes free.
     void give_rests() NUMALLOC_EXCLUDES(growth_lock_, lock_);
@@ -219,6 +221,8 @@ private:
     bool leave_normal(BagIndex from, BagIndex to);
     Range count_untouched(BagIndex run, std::uint32_t bags);
     void sample_cost(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
+    bool takes_sample();
+    bool note_sample(BagIndex b, bool dear) NUMALLOC_EXCLUDES(lock_);
     Purging cut_range(BagIndex run, Range part, BagIndex near) NUMALLOC_REQUIRES(lock_);
     Purging cut_end(BagIndex piece, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
     Discarded discard(const Purging& range) NUMALLOC_EXCLUDES(lock_);
@@ -242,9 +246,9 @@ private:
     std::atomic<BagIndex>* rests_ = nullptr;  // of each owner's huge page, a run, or none. nullptr: all share
     std::atomic<std::uint32_t> moved_mappings_{0};
     std::atomic<std::uint32_t> untouched_{policy::huge_pages_a_sample};  // huge pages that were taken untouched
-    std::atomic<std::uint32_t> sampled_at_{0};  // what it was at the last sample, 0 before the first
-    std::atomic<bool> one_was_dear_{false};     // the last sample, of a run with one huge page
-    std::atomic<std::uint32_t> dear_until_{0};  // milliseconds, or 0: the last sample was not dear
+    std::atomic<std::uint32_t> sampled_at_{0};  // its value at the last sample; 16 less where the next one is to be a sample, too
+    std::atomic<std::uint32_t> dear_in_row_{0};  // dear samples since the last one that was not
+    std::atomic<std::uint32_t> dear_until_{0};   // milliseconds, or 0: there were never policy::dear_in_a_row of them
     static constexpr std::uint32_t most_gaps = 16;
     struct Gap {
         BagIndex first, end;
