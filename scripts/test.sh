@@ -39,6 +39,9 @@ machine_failed() { printf 'test.sh: %s; the project was not tested\n' "$*" >&2; 
 case $root in
 *[\ :]*) machine_failed "LD_PRELOAD can name no library in '$root': it takes a blank and a colon for the end of a name" ;;
 esac
+random_bits=$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0)
+[ "$random_bits" -le 28 ] || setarch -R true 2>/dev/null ||
+    machine_failed "ThreadSanitizer works with 28 random bits in addresses (vm.mmap_rnd_bits is $random_bits) or without (setarch -R is refused)"
 mkdir -p build || machine_failed "no folder build can be made"
 say "== packages"
 # shellcheck disable=SC2086  # lists of words

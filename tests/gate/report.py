@@ -85,7 +85,7 @@ def write_json(path: Path, done: list[Done], facts: dict[str, str], seed: int, s
                         "tests": [
                             {"name": test.name, "verdict": test.verdict, "seconds": test.seconds}
                             | ({"output": test.output, "repeat": test.repeat} if test.verdict in ("failed", "unstable") else {})
-                            | ({"expected": skips.allows(test.name)} if test.verdict == "skipped" else {})
+                            | ({"expected": skips.allows(test)} if test.verdict == "skipped" else {})
                             for test in one.tests
                         ],
                     }

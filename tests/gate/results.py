@@ -57,8 +57,14 @@ def of_ctest(junit: Path, log: str, folder: str) -> list[Test]:
         repeat = f"{WITH_SEED} ctest --test-dir {folder} --output-on-failure --no-tests=error -R '^{re.escape(name)}$'"
         tests.append(Test(name, verdict, float(case.get("time") or 0), output, repeat, name in stopped and not output.strip()))
         if verdict == "passed":
-            tests += [Test(f"{name}/{case}", "skipped", 0, "", repeat) for case in dict.fromkeys(_SKIPPED_CASE.findall(output))]
+            skipped = dict.fromkeys(_SKIPPED_CASE.findall(output))
+            tests += [Test(f"{name}/{case}", "skipped", 0, printed_by(case, output), repeat) for case in skipped]
     return tests
+
+
+def printed_by(case: str, output: str) -> str:
+    """By a case of GoogleTest's that was skipped."""
+    return output.partition(f"[ RUN      ] {case}\n")[2].partition("[  SKIPPED ]")[0]
 
 
 def was_skipped(case: ElementTree.Element) -> bool:
@@ -119,14 +125,14 @@ def quarantined(tests: Path) -> list[str]:
 
 
 class Skips:
-    """The list of tests that may be skipped: each always, or where one of `conditions` holds that its row names."""
+    """The list of tests that may be skipped: where one of `conditions` holds that the row names, and for the row's reason."""
 
     def __init__(self, tests: Path, conditions: set[str]):
         rows = _table(tests / "skips.toml")
-        self._allowed = [row["name"] for row in rows if row.get("where", "") in conditions | {""}]
+        self._allowed = [(row["name"], row.get("says", "")) for row in rows if row.get("where", "") in conditions | {""}]
 
     def unexpected(self, tests: list[Test]) -> list[Test]:
-        return [test for test in tests if test.verdict == "skipped" and not self.allows(test.name)]
+        return [test for test in tests if test.verdict == "skipped" and not self.allows(test)]
 
-    def allows(self, name: str) -> bool:
-        return any(re.fullmatch(pattern, name) for pattern in self._allowed)
+    def allows(self, test: Test) -> bool:
+        return any(re.fullmatch(name, test.name) and re.search(says, test.output) for name, says in self._allowed)

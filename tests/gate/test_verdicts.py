@@ -20,7 +20,10 @@ from results import Skips, Test
 
 STAGE = Stage("programs", (), "ctest", "build/release")
 CTEST = """<testsuite>
-<testcase name="a.good" time="1" status="run"><system-out>[  SKIPPED ] Suite.Case (0 ms)
+<testcase name="a.good" time="1" status="run"><system-out>[ RUN      ] Suite.Case
+a.cpp:1: Skipped
+one CPU
+[  SKIPPED ] Suite.Case (0 ms)
 [  SKIPPED ] Suite.Case</system-out></testcase>
 <testcase name="a.bad" time="2" status="fail"><failure message=""/><system-out>not so</system-out></testcase>
 <testcase name="a.slow" time="300" status="fail"><failure message=""/><system-out/></testcase>
@@ -43,6 +46,7 @@ def test_what_ctest_wrote(tmp_path):
     failed = [name for name, verdict in verdicts.items() if verdict == "failed"]
     assert failed == ["a.bad", "a.slow", "a.race", "a.missing"]
     assert (verdicts["a.good"], verdicts["a.good/Suite.Case"], verdicts["a.skipped"]) == ("passed", "skipped", "skipped")
+    assert found["a.good/Suite.Case"].output == "a.cpp:1: Skipped\none CPU\n"
     assert not results.may_be_repeated(found["a.bad"]), "a failed check is never repeated"
     assert results.may_be_repeated(found["a.slow"])
     assert not results.may_be_repeated(found["a.race"]), "it has said something"
@@ -84,11 +88,12 @@ def test_a_stage_passes_only_where_all_of_its_tests_did(status, verdicts, passes
 
 def test_skips_that_are_not_on_the_list_are_found(tmp_path):
     (tmp_path / "skips.toml").write_text(
-        '[[test]]\nname = "a[.]b"\nbecause = "-"\n[[test]]\nname = "c"\nbecause = "-"\nwhere = "not root"\n'
+        '[[test]]\nname = "a[.]b"\nbecause = "-"\n[[test]]\nname = "c[.].*"\nbecause = "-"\nwhere = "not root"\nsays = "needs root"\n'
     )
-    skipped = [Test(name, "skipped", 0) for name in ("a.b", "axb", "c")]
-    assert [test.name for test in Skips(tmp_path, {"root"}).unexpected(skipped)] == ["axb", "c"]
-    assert [test.name for test in Skips(tmp_path, {"not root"}).unexpected(skipped)] == ["axb"]
+    skipped = [Test(name, "skipped", 0, "needs root, alas") for name in ("a.b", "axb", "c.a")]
+    skipped.append(Test("c.b", "skipped", 0, "no compiler"))
+    assert [test.name for test in Skips(tmp_path, {"root"}).unexpected(skipped)] == ["axb", "c.a", "c.b"]
+    assert [test.name for test in Skips(tmp_path, {"not root"}).unexpected(skipped)] == ["axb", "c.b"]
 
 
 @pytest.mark.parametrize("failures", [1, 3, 30])

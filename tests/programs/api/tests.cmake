@@ -40,13 +40,13 @@ endif()
 if(TARGET numalloc_hardened AND NOT NUMALLOC_CHECKS)
     set(exact Blocks.are_resized*:Move.only_big*:Statistics.*:Options.May*:Options.PurgeDelayTakesEffect:Mallinfo*:*resident_memory*:Ways/SparseCalloc*)
     foreach(program api places)
-        numalloc_test(api.hardened_${program} programs 120 ${PRELOAD} $<TARGET_FILE:numalloc_hardened>
+        numalloc_test(api.hardened_${program} programs 900 ${PRELOAD} $<TARGET_FILE:numalloc_hardened>
             env NUMALLOC_TEST_ANY=1 $<TARGET_FILE:program_${program}> --gtest_filter=-${exact})
     endforeach()
 endif()
 
 # errno must survive returns to the system on every free, too.
-numalloc_test(api.Free.purge_at_once programs 300
+numalloc_test(api.Free.purge_at_once programs 900
     ${PRELOAD} ${LIBRARY} env NUMALLOC_PURGE_DELAY=0 $<TARGET_FILE:program_api> --gtest_filter=Free.*:Calloc.*:Realloc.*-*resident_memory*)
 
 numalloc_program(print_introspection api/print_introspection.cpp)

@@ -116,7 +116,7 @@ set(LISTENER $<TARGET_FILE:survive_registered_listener>)
 set(heard "every call went through libc")
 foreach(place before after)
     preload_order(order ${place} ${LISTENER})
-    numalloc_test(survive.registered_hooks_loaded_${place} survive 300
+    numalloc_test(survive.registered_hooks_loaded_${place} survive 900
         ${EXPECT} ${heard} env LD_PRELOAD=${order} $<TARGET_FILE:survive_registered> hooks)
 endforeach()
 # Without the listener, whose own calls the filter would see.
@@ -131,7 +131,7 @@ target_compile_options(survive_allowed_library PRIVATE -O2 -g -Wall -Wextra -fno
 target_link_libraries(survive_allowed_library PRIVATE ${CMAKE_DL_LIBS})
 set(ALLOWED sh ${HERE}/one_node.sh env LD_PRELOAD=${LIBRARY}:$<TARGET_FILE:survive_allowed_library>)
 function(allowed name program)
-    numalloc_test(survive.allowed_${name} survive 300 ${ALLOWED} $<TARGET_FILE:${program}> ${ARGN})
+    numalloc_test(survive.allowed_${name} survive 900 ${ALLOWED} $<TARGET_FILE:${program}> ${ARGN})
 endfunction()
 foreach(program first_and_last many_mappings small_stacks own_operators neighbours)
     allowed(${program} survive_${program})
