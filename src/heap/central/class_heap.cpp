@@ -43,7 +43,7 @@ bool ClassHeap::has_in_use_below(policy::Fraction part, const Shard& shard) cons
 bool ClassHeap::sparse(const Shard& shard) const { return has_in_use_below(policy::sparse_below, shard); }
 bool ClassHeap::can_spare(const Shard& shard) const { return has_in_use_below(policy::spares_below, shard); }
 
-// Lets other shards skip a lock behind which nothing is to be had. May be out of date for a moment.
+// Lets other shards skip the lock of a shard that has no bag to spare. May be out of date for a moment.
 void ClassHeap::note_spare(unsigned number) { set_bit(common().spare, number, can_spare(shard(number))); }
 
 // The number of lists that each shard's ring may hold. Up to three shards (a main thread and two workers) have a whole ring each;

@@ -124,7 +124,7 @@ bool PageHeap::note_sample(BagIndex b, bool dear) {
 }
 
 // Of what is about to be handed out. Only the first touch itself says what it costs: another huge page would be one that this
-// CPU gave back a moment ago. A caller that takes much and touches none of it has one huge page of each sample more.
+// CPU gave back a moment ago. A caller that takes much and touches none of it has one to four huge pages of each sample.
 void PageHeap::sample_cost(BagIndex run, std::uint32_t bags) {
     const auto [first, end] = count_untouched(run, bags);
     if (first == BagIndex{} || !takes_sample()) return;
