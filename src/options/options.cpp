@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/atomic.h"
+#include "base/experiments.h"
 #include "options/parse.h"
 #include "os/lock.h"
 #include "os/report.h"
@@ -54,6 +55,13 @@ constexpr const char* names[] = {
 #undef NUMALLOC_OPTION
 };
 
+constexpr const char* experiments_only[] = {
+#define NUMALLOC_OPTION(name, Kind, default_text, what)
+#define NUMALLOC_EXPERIMENT_OPTION(name, Kind, default_text, what) #name,
+#include "numalloc/options.def"
+#undef NUMALLOC_OPTION
+};
+
 void put_capitals(os::Line& line, const char* name) {
     line << prefix;
     for (; *name != '\0'; ++name) line << capital(*name);
@@ -75,6 +83,13 @@ void check_name(const char* entry, void (*complain)(const char*)) {
             least = d;
             nearest = known;
         }
+    }
+    for (const char* experiment : experiments_only) {
+        if (experiments || name[length] == '\0' || name[length + 1] == '\0' || typing_distance(name, length, experiment) != 0) continue;
+        os::Line line;
+        put_capitals(line, experiment);
+        line << " is for experiments, which this library was built without (NUMALLOC_EXPERIMENTS=ON).";
+        return complain(line.c_str());
     }
     if (nearest == nullptr) return;
     os::Line line;

@@ -176,8 +176,9 @@ std::string reference() {
 #undef NUMALLOC_OPTION
     return marker + ("\n## Values and defaults\n" + (head + users_table)) + users +
            "\n## Options for experiments\n\n" +
-           wrapped("Each turns off one mechanism of the library, or changes it, to show what it gains. `numalloc bench --ablations` "
-                   "runs them. A program has no use for them.") +
+           wrapped("Each turns off one mechanism of the library, or changes it, to show what it gains. Only a library configured with "
+                   "`-DNUMALLOC_EXPERIMENTS=ON` reads them (`cmake --preset experiments`); any other says so on stderr and ignores them. "
+                   "`numalloc bench --ablations` runs them. A program has no use for them.") +
            "\n" + head + experiments_table + experiments;
 }
 

@@ -178,20 +178,29 @@ def test_ablations_come_from_the_table_of_options(tmp_path, monkeypatch):
         'NUMALLOC_EXPERIMENT_OPTION(batch, Size, 8K, "bytes in a batch")\n'
         'NUMALLOC_LIVE_OPTION(verbose, Flag, 0, "shows what it does")\n'
     )
+    without = tmp_path / "build/release/libnumalloc.so"
+    library = tmp_path / "build/experiments/libnumalloc.so"
+    for one in (without, library):
+        one.parent.mkdir(parents=True)
+        one.touch()
     accepted = {"binding": ["interleave", "saturate", "file", "none"], "origin_aware": ["0", "1", "off", "on", "no", "yes"], "batch": []}
-    monkeypatch.setattr(ablations, "_accepted", lambda name, library: accepted[name])
-    library = tmp_path / "build/release/libnumalloc.so"
-    found = ablations.variants(Allocator("numalloc", (library,)))
+    monkeypatch.setattr(ablations, "_accepted", lambda name, one: [] if one == without else accepted[name])
+    found = ablations.compared(Allocator("numalloc", (without,)))
+    assert {one.libraries for one in found} == {(library,)}
     assert [one.name for one in found] == [
+        "numalloc",
         "numalloc:binding=saturate",
         "numalloc:binding=none",
         "numalloc:origin_aware=0",
         "numalloc:batch=2048",
         "numalloc:batch=512",
     ]
-    assert found[2].variables() == {"NUMALLOC_ORIGIN_AWARE": "0"}
+    assert found[3].variables() == {"NUMALLOC_ORIGIN_AWARE": "0"}
     with pytest.raises(Problem, match=r"options\.def is in no include folder"):
         ablations.table(type(library)("/nowhere/libnumalloc.so"))
+    library.unlink()
+    with pytest.raises(Problem, match=r"cmake --preset experiments"):
+        ablations.with_experiments(without)
 
 
 def test_pages_of_the_lab():

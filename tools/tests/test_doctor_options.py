@@ -18,6 +18,7 @@ from numalloc_tools.options_table import options
         ("numalloc_thp", "option-thp", "warning", "NUMALLOC_THP=none"),
         ("NUMALLOC_TEST_EVERYTHING", "option-test-everything", "note", None),
         ("NUMALLOC_", "option-", "note", None),
+        ("NUMALLOC_HAND_OVER", "option-hand-over", "note", None),
     ],
 )
 def test_name_that_is_no_option_is_told(name, finding, severity, mend):

@@ -50,7 +50,7 @@ def test_the_library_page_has_the_whole_interface(folder):
     symbols = re.findall(r"^NUMALLOC_SYMBOL\(((?:numalloc|psm)_\w+)\b", (PROJECT / "src/api/symbols.def").read_text(), re.M)
     assert len(symbols) > 30
     assert [name for name in symbols if f"{name}(" not in text] == []
-    options = re.findall(r"^NUMALLOC_(?:LIVE_|EXPERIMENT_)?OPTION\((\w+)", (PROJECT / "include/numalloc/options.def").read_text(), re.M)
+    options = re.findall(r"^NUMALLOC_(?:LIVE_)?OPTION\((\w+)", (PROJECT / "include/numalloc/options.def").read_text(), re.M)
     assert len(options) > 10 and not [name for name in options if f"NUMALLOC_{name.upper()}" not in text]
     statistics = re.findall(r"^NUMALLOC_\w*STATISTIC\((\w+)", (PROJECT / "include/numalloc/statistics.def").read_text(), re.M)
     assert len(statistics) > 30 and not [name for name in statistics if f"\\fB{name}\\fP" not in text]

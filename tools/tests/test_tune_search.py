@@ -136,10 +136,11 @@ def test_a_gain_too_small_to_care_is_not_proposed():
 
 
 def test_the_simplest_of_equals_is_chosen():
-    """numalloc is faster, whatever its options are."""
+    """numalloc is faster, whatever its options are. Chance decides otherwise in one search of a hundred."""
     quiet = lambda generator: math.exp(generator.gauss(0, 0.01))  # noqa: E731
     truth = lambda setting: (0.8 if setting.allocator == "numalloc" else 1.0,)  # noqa: E731
-    assert [searched(truth, seed, noise=quiet).found.chosen for seed in range(20)] == [OURS] * 20
+    others = [seed for seed in range(SEARCHES) if searched(truth, seed, noise=quiet).found.chosen != OURS]
+    assert len(others) <= 0.05 * SEARCHES
 
 
 def test_bad_settings_fall_out_early_and_baselines_never():
@@ -192,7 +193,7 @@ def test_only_what_a_machine_can_do_is_tried():
 
 def test_what_there_was_no_room_for_is_said():
     assert "options" in searched(times({}), 1, runs=30, nodes=8).skipped
-    assert searched(times({}), 1, runs=400, nodes=8).skipped == []
+    assert searched(times({}), 1, runs=600, nodes=8).skipped == []
 
 
 def test_a_grid_races_combinations_at_once():

@@ -80,7 +80,9 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     o.bound_nodes = placement::bound_nodes();
     o.huge_pages = options().thp;
     o.purge_delay = options().purge_delay;
+#if defined(NUMALLOC_EXPERIMENTS)
     o.ablations = {options().origin_free, options().remote_batching, options().hand_over, options().incremental_sharing};
+#endif
     o.space.reserve = options().reserve;
     o.thread_slot = align_up(sizeof(ThreadHeap), 64);
     if (!process_heap.start(o)) return false;

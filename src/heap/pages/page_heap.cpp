@@ -11,7 +11,7 @@ namespace numalloc {
 void PageHeap::start(const PageHeapOptions& options) {
     options_ = options;
     if (options.populate) kept_by_kernel_ = os::kept_bytes_of_node(options.os_node);
-    start_owning(options.page_owners);
+    if constexpr (experiments) start_owning(options.page_owners);
     os::Guard guard(lock_);
     limit_.start(options.purge_delay);
     free_.start(region_, together());

@@ -23,6 +23,7 @@
 
 #include <atomic>
 
+#include "base/experiments.h"
 #include "heap/pages/dirty_limit.h"
 #include "heap/pages/free_runs.h"
 #include "heap/space/region.h"
@@ -36,7 +37,7 @@ struct PageHeapOptions {
     bool (*touch_is_dear)(void* huge_page, Bytes own) = nullptr;  // os/huge_page_cost.h; nullptr: huge pages are never dear
     bool populate = false;            // put pages behind bags before they are handed out
     std::uint16_t os_node = 0;        // whose memory must suffice for that
-    std::uint32_t page_owners = 0;    // who may have huge pages of their own: see take_small()
+    std::uint32_t page_owners = 0;    // who has huge pages of its own (an experiment): see take_small()
     std::uint32_t most_moved = policy::most_moved_mappings;  // mappings that moved blocks may lie in
 };
 
@@ -77,14 +78,16 @@ public:
 
     // The same for bags of objects. With page_owners they are cut from a huge page that only `owner` has.
     BagIndex take_small(std::uint32_t bags, ClassId c, std::uint32_t owner) NUMALLOC_EXCLUDES(growth_lock_, lock_) {
-        return shares_huge_pages() ? take(bags, 1, BagState::small, c) : take_owned(bags, c, owner);
+        if constexpr (experiments)
+            if (!shares_huge_pages()) return take_owned(bags, c, owner);
+        return take(bags, 1, BagState::small, c);
     }
     // The same, of what all share, if it takes no call of the kernel; for callers that hold a lock. `none` says little.
     BagIndex take_small_at_once(std::uint32_t bags, ClassId c) NUMALLOC_EXCLUDES(lock_);
     // For such bags, once no lock is held: times the first touch of a huge page. The first `own` bytes are the caller's.
     void sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) NUMALLOC_EXCLUDES(lock_);
-    bool shares_huge_pages() const { return rests_ == nullptr; }
-    // What is left of owners' huge pages becomes free.
+    bool shares_huge_pages() const { return !experiments || rests_ == nullptr; }
+    // What is left of owners' huge pages becomes free. With experiments only, as are the two that own_pages.cpp has beside it.
     void give_rests() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // Bags of a big object's run: `bags` rounded up to whole pages.

@@ -52,7 +52,9 @@ bool ProcessHeap::start(const HeapOptions& options) {
     options_ = options;
     choose_freed_key();
     nodes_ = os::topology().nodes();
+#if defined(NUMALLOC_EXPERIMENTS)
     mechanisms_.start(options.ablations, nodes_);
+#endif
     // One region more, interleaved over the nodes, where there are several.
     const unsigned regions = nodes_ > 1 ? nodes_ + 1 : 1;
     open_ = static_cast<std::atomic<NodeHeap*>*>(os::map(align_up(regions * sizeof *open_, os::page_size())));
@@ -225,7 +227,8 @@ void ProcessHeap::drain(bool all) {
         NodeHeap* const node = opened(NodeId{n});
         if (node == nullptr) continue;
         node->drain(!all);
-        if (all) node->pages.give_rests();
+        if constexpr (experiments)
+            if (all) node->pages.give_rests();
     }
 }
 

@@ -27,7 +27,9 @@ struct HeapOptions {
     os::NodeMask bound_nodes;         // all memory comes from these, the kernel's numbers; empty: from any
     HugePages huge_pages = HugePages::system;
     std::int32_t purge_delay = 1000;  // milliseconds
+#if defined(NUMALLOC_EXPERIMENTS)
     Ablations ablations;
+#endif
     SpaceOptions space;
     Bytes thread_slot = 0;            // bytes of a thread heap
 };

@@ -1,4 +1,4 @@
-"""check_options.py OPTIONS_TABLE COMMAND...: every option of the table is read from the environment. A
+"""check_options.py OPTIONS_TABLE experiments|users COMMAND...: every option of the table is read from the environment. A
 good value is silent; a bad one is one line on stderr that names the variable, the value and what is
 accepted, and the program runs on with the default; verbose speaks; a file of binding rules is
 reported with its name and line."""
@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tempfile
 
-table, command = sys.argv[1], sys.argv[2:]
-names = re.findall(r"^NUMALLOC_(?:LIVE_|EXPERIMENT_)?OPTION\((\w+),", open(table).read(), re.M)
+table, has_experiments, command = sys.argv[1], sys.argv[2] == "experiments", sys.argv[3:]
+names = re.findall(r"^NUMALLOC_(?:LIVE_)?OPTION\((\w+),", open(table).read(), re.M)
+experiments = re.findall(r"^NUMALLOC_EXPERIMENT_OPTION\((\w+),", open(table).read(), re.M)
 assert {"binding", "binding_file", "memory_binding", "memory", "interleave", "thp", "purge_delay", "reserve", "deepbind", "verbose"} <= set(
     names
 ), names
@@ -68,6 +69,11 @@ ACCEPTED = {
     "profile": "512K",
     "verbose": "1",
 }
+if has_experiments:
+    flags = ("origin_free", "remote_batching", "incremental_sharing")
+    GOOD |= {"hand_over": ["6K", "24576"], **{name: ["0", "1", "off"] for name in flags}}
+    BAD |= {"hand_over": ["lots", "-1"], **{name: ["2", "maybe"] for name in flags}}
+    ACCEPTED |= {"hand_over": "G", **dict.fromkeys(flags, "yes")}
 failures = []
 
 
@@ -90,8 +96,13 @@ for name, values in BAD.items():
         wanted = (f"NUMALLOC_{name.upper()}", value.strip(), ACCEPTED[name])
         if len(said) != 1 or not all(word in said[0] for word in wanted):
             failures.append(f"{name}={value}: one line with {wanted} expected, got {said}")
-if not run(NUMALLOC_VERBOSE="1"):
-    failures.append("verbose says nothing")
+for name in [] if has_experiments else experiments:
+    variable = f"NUMALLOC_{name.upper()}"
+    said = run(**{variable: "0"}).splitlines()
+    if len(said) != 1 or variable not in said[0] or "experiments" not in said[0]:
+        failures.append(f"{name} is for experiments: one line that says so expected, got {said}")
+if not experiments or not run(NUMALLOC_VERBOSE="1"):
+    failures.append("verbose says nothing, or the table has no experiments")
 
 with tempfile.TemporaryDirectory() as folder:
     rules = os.path.join(folder, "rules.txt")

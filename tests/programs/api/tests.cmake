@@ -65,7 +65,7 @@ numalloc_program(small_program api/small_program.cpp)
 if(NOT LIBRARY STREQUAL "none")
     numalloc_test(api.options programs 120
         ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/api/check_options.py
-        ${CMAKE_CURRENT_SOURCE_DIR}/../../include/numalloc/options.def ${PRELOAD} ${LIBRARY} $<TARGET_FILE:small_program>)
+        ${CMAKE_CURRENT_SOURCE_DIR}/../../include/numalloc/options.def $<IF:$<BOOL:${NUMALLOC_EXPERIMENTS}>,experiments,users> ${PRELOAD} ${LIBRARY} $<TARGET_FILE:small_program>)
 endif()
 
 # Tracers find the tracepoints, and their arguments.

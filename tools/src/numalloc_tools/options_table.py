@@ -13,7 +13,7 @@ from numalloc_tools.problem import Problem
 PREFIX = "NUMALLOC_"
 _TABLE = Path(__file__).with_name("tables") / "options.def"
 _ENTRY = re.compile(
-    r'^NUMALLOC_(?:LIVE_|EXPERIMENT_)?OPTION\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^,\s]+)\s*,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.MULTILINE
+    r'^NUMALLOC_(|LIVE_|EXPERIMENT_)OPTION\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^,\s]+)\s*,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.MULTILINE
 )
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
@@ -115,6 +115,7 @@ class Option:
     accepted: str  # in words
     default: str
     text: str  # what it does
+    experiment: bool = False  # only a library configured with -DNUMALLOC_EXPERIMENTS=ON has it
 
     @property
     def flag(self) -> str:
@@ -136,15 +137,24 @@ class Option:
 
 def parsed(table: str) -> tuple[Option, ...]:
     found = []
-    for name, kind, default, strings in _ENTRY.findall(table):
+    for group, name, kind, default, strings in _ENTRY.findall(table):
         text = "".join(_STRING.findall(strings)).replace('\\"', '"').replace("\\\\", "\\")
-        found.append(Option(name, kind, KINDS.get(kind, _ANY)[0], default, text))
+        found.append(Option(name, kind, KINDS.get(kind, _ANY)[0], default, text, group == "EXPERIMENT_"))
     return tuple(found)
 
 
 @cache
-def options() -> tuple[Option, ...]:
+def _all() -> tuple[Option, ...]:
     return parsed(_TABLE.read_text())
+
+
+def options() -> tuple[Option, ...]:
+    """Those that every library has."""
+    return tuple(one for one in _all() if not one.experiment)
+
+
+def experiments() -> tuple[Option, ...]:
+    return tuple(one for one in _all() if one.experiment)
 
 
 def option(name: str, where: str = "") -> Option:

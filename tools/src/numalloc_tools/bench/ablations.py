@@ -33,18 +33,31 @@ def table(library: Path) -> list[Option]:
     raise Problem(f"numalloc/options.def is in no include folder above {library}; --ablations needs it")
 
 
-def variants(ours: Allocator) -> list[Allocator]:
-    """One allocator for each option and value that is not the default."""
-    library = ours.libraries[0]
-    found = []
+def compared(ours: Allocator) -> list[Allocator]:
+    """numalloc with the options for experiments, then one allocator for each option and value that is not the default."""
+    library = with_experiments(ours.libraries[0])
+    ours = replace(ours, libraries=(library, *ours.libraries[1:]))
+    found = [ours]
     for option in table(library):
         if option.name in _STUDIED or option.group == "EXPERIMENT_":
             found += [
                 replace(ours, name=f"{ours.name}:{option.name}={value}", options={option.name: value}) for value in _values(option, library)
             ]
-    if not found:
-        raise Problem(f"the options of {library} have no ablations")
     return found
+
+
+def with_experiments(library: Path) -> Path:
+    """The library itself if it reads the options for experiments, else the one of build/experiments in its tree."""
+    names = [option.name for option in table(library) if option.group == "EXPERIMENT_"]
+    if not names:
+        raise Problem(f"the options of {library} have no experiments")
+    for one in (library, *(folder / "build/experiments/libnumalloc.so" for folder in library.parents)):
+        if one.is_file() and _accepted(names[0], one):
+            return one
+    raise Problem(
+        f"{library} has no options for experiments; build one that has them with "
+        "cmake --preset experiments && cmake --build --preset experiments, or name it with --library"
+    )
 
 
 def _values(option: Option, library: Path) -> list[str]:

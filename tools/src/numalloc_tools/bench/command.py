@@ -123,7 +123,7 @@ def bench(
     wanted = _wanted(names, others, quick, ablation, binding)
     compared = allocators.chosen(wanted, ours, others, terminal.print, QUICK_BUILD_SECONDS if quick else 1800)
     if ablation:
-        compared += ablations.variants(compared[0])
+        compared = ablations.compared(compared[0])
     left_undone: list[str] = []
     if lever:
         compared, left_undone = levers.variants(compared, pulled)

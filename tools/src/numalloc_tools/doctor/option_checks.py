@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from numalloc_tools.doctor.finding import NOTE, OK, WARNING, Case, Finding
 from numalloc_tools.machine.words import listed
-from numalloc_tools.options_table import PREFIX, Option, options
+from numalloc_tools.options_table import PREFIX, Option, experiments, options
 
 _LIKE = 0.75  # difflib's measure: one or two letters of a name
 
@@ -13,14 +13,22 @@ _LIKE = 0.75  # difflib's measure: one or two letters of a name
 def check(case: Case) -> Iterator[Finding]:
     known = {option.variable: option for option in options()}
     ours = {name: value for name, value in sorted(case.environment.items()) if name.upper().startswith(PREFIX)}
+    for_experiments = {option.variable for option in experiments()}
     for name, value in ours.items():
-        if name not in known:
+        if name in for_experiments:
+            yield _for_experiments(name)
+        elif name not in known:
             yield _unknown(name, value, list(known))
         elif value and not known[name].understands(value):
             yield _not_understood(known[name], value)
     in_force = [f"{name}={value}" for name, value in ours.items() if name in known and value and known[name].understands(value)]
     if in_force:
         yield Finding(OK, "options", f"Options in the environment: {listed(in_force)}")
+
+
+def _for_experiments(name: str) -> Finding:
+    why = "A library has it only if it was configured with -DNUMALLOC_EXPERIMENTS=ON; any other says so at its start and ignores it."
+    return Finding(NOTE, _named(name.removeprefix(PREFIX)), f"{name} is an option for experiments", why)
 
 
 def _unknown(name: str, value: str, known: list[str]) -> Finding:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from numalloc_tools.man.roff import Page, bold, italic
 
-_OPTION = re.compile(r'^NUMALLOC_(LIVE_|EXPERIMENT_)?OPTION\((\w+),\s*(\w+),\s*([^,]+?),\s*"((?:[^"\\]|\\.)*)"\)', re.M)
+_OPTION = re.compile(r'^NUMALLOC_(LIVE_)?OPTION\((\w+),\s*(\w+),\s*([^,]+?),\s*"((?:[^"\\]|\\.)*)"\)', re.M)
 _STATISTIC = re.compile(r'^NUMALLOC_(|CLASS_|PROCESS_)STATISTIC\((\w+), "([^"]*)", "([^"]*)"\)', re.M)
 _TOKEN = re.compile(r"/\*(?P<comment>.*?)\*/|(?P<code>(?:(?!/\*).)+)", re.S)
 _ATTRIBUTE = re.compile(r"\s*NUMALLOC_(?:NOEXCEPT|ALLOCATES|RESIZES|SIZE\([^)]*\)|ALIGN\([^)]*\))")

@@ -173,13 +173,13 @@ def _sets(wanted: list[str], peers: list[str], ours: Path, terminal: Console) ->
         if one.missing:
             raise Problem(f"--allocators: {one.name}: {one.missing}")
     try:
-        variants = ablations.variants(plain[0])
+        mechanisms = ablations.compared(plain[0])
     except Problem:
         if "mechanisms" in wanted:
             raise
-        variants = []
+        mechanisms = [plain[0]]
     at_hand = [one for one in bound if not one.missing]
-    return {"compare": plain, "binding": [*plain, *at_hand], "mechanisms": [plain[0], *variants], "speedup": plain, "host": plain}
+    return {"compare": plain, "binding": [*plain, *at_hand], "mechanisms": mechanisms, "speedup": plain, "host": plain}
 
 
 def _sources_of(library: Path) -> str:

@@ -21,8 +21,8 @@ _PLACEMENT = ("threads", "memory", "autonuma")  # nothing to choose on one node
 _SUCH = 'with lines such as threads = ["default", "sparse"]'
 # What an allocator does anyway: beside "default" it would be the same run twice.
 _ANYWAY = {("threads", OURS): "sparse", ("threads", ""): "none"}
-_OPTIONS = {"purge_delay": ("0", "-1"), "hand_over": ("6K",)}
-_OPTIONS_OF_NODES = {"interleave": ("serial",), "memory_binding": ("none",), "origin_free": ("0",), "remote_batching": ("0",)}
+_OPTIONS: dict[str, tuple[str, ...]] = {"purge_delay": ("0", "-1")}
+_OPTIONS_OF_NODES: dict[str, tuple[str, ...]] = {"interleave": ("serial",), "memory_binding": ("none",)}
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,9 @@ from numalloc_tools.version import commit
 
 FORMAT, VERSION = "numalloc-bundle", 1
 _TOP = "numalloc-bundle"
-_PLUGIN = "numascope.so"  # what numalloc lab figures counts with; experiments that need it say so where it is missing
+# What numalloc lab figures counts with. Experiments that need it, or a library with the options for experiments, say so
+# where it is missing.
+_PLUGIN = "numascope.so"
 _RUN = Path(__file__).with_name("run.sh")
 # Of the working tree, as they lie there: the tools look for each other's files so.
 _TREE = ("bench/programs.json", "bench/real", "include", "tools/pyproject.toml", "tools/README.md", "tools/src", "tools/scope", "LICENSE")
@@ -60,6 +62,8 @@ def bundle(
         files[f"build/release/{name}"] = path
     if (plugin := ours.with_name(_PLUGIN)).is_file():
         files[f"build/release/{_PLUGIN}"] = plugin
+    if (with_experiments := root / "build/experiments/libnumalloc.so").is_file():
+        files["build/experiments/libnumalloc.so"] = with_experiments
     programs = ours.parent / "bench"
     files |= {f"build/release/bench/{path.relative_to(programs).as_posix()}": path for path in _below(programs) if _is_program(path)}
     texts = {"run.sh": _RUN.read_bytes(), "README.txt": _readme(root).encode()}
