@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "heap/thread/lists.h"
 #include "heap/thread/rehome.h"
 #include "made_up_heap.h"
 
@@ -41,6 +42,7 @@ protected:
     // The equations of thread_heap.h.
     static void check_lists(const ThreadHeap* h) {
         EXPECT_EQ(h->room[0], 0);
+        Bytes held = 0;
         for (unsigned c = 1; c < class_count; ++c) {
             const ThreadHeap::Lists& s = h->lists[c];
             const std::uint32_t current = h->head[c] == &end_of_list ? 0 : length(h->head[c]);
@@ -48,8 +50,19 @@ protected:
             if (current == 0) { EXPECT_EQ(h->room[c], 0) << "class " << c; }
             EXPECT_EQ(length(s.sealed), s.sealed == nullptr ? 0u : s.sealed_count) << "class " << c;
             EXPECT_LE(s.capacity, shape_of(ClassId{c}).batch);
+            EXPECT_LE(current + (s.sealed == nullptr ? 0 : s.sealed_count), s.held) << "class " << c;
+            EXPECT_TRUE(s.held == 0 || h->filled.test(c)) << "class " << c;
+            held += Bytes{s.held} * size_of_class(c);
         }
+        EXPECT_EQ(held, h->held);
     }
+    // Frees some objects of the class, so that its list has another head than before.
+    static void use_list(ClassId c) {
+        std::vector<void*> all;
+        for (int i = 0; i < 24; ++i) all.push_back(allocate(c));
+        for (void* p : all) release(p);
+    }
+    static Bytes held_of(const ThreadHeap* h, ClassId c) { return h->lists[c.value].held * size_of_class(c.value); }
 };
 
 TEST_F(ThreadHeapTest, MemoryAndMetadataLieOnTheThreadsNode) {
@@ -72,6 +85,41 @@ TEST_F(ThreadHeapTest, MemoryAndMetadataLieOnTheThreadsNode) {
                 release(p);
             }
         });
+}
+
+// Of the largest classes first, if they are as idle as others.
+TEST_F(ThreadHeapTest, AThreadOverItsLimitFlushesIdleListsFirst) {
+    run_on(1, [] {
+        ThreadHeap* const h = this_thread_heap;
+        const std::vector<ClassId> idle = {class_of(400), class_of(500), class_of(640)};
+        const std::vector<ClassId> in_use = {class_of(1000), class_of(5000)};
+        const auto look = [h](const std::vector<ClassId>& classes, bool used) {
+            for (const ClassId c : classes) h->lists[c.value].seen = used ? nullptr : h->head[c.value];
+        };
+        const auto is_there = [h](const ClassId c) { return h->head[c.value] != &end_of_list; };
+        for (const ClassId c : idle) use_list(c);
+        for (const ClassId c : in_use) use_list(c);
+        look(idle, false);
+        look(in_use, true);
+        ASSERT_TRUE(std::all_of(idle.begin(), idle.end(), is_there));
+        h->slow_paths = 0;  // so that nothing is granted
+        h->may_hold = (held_of(h, in_use[0]) + held_of(h, in_use[1])) * 5 / 4;
+        hold_less(h, no_class);
+        EXPECT_LE(h->held, h->may_hold);
+        EXPECT_FALSE(is_there(idle.back()));
+        EXPECT_TRUE(is_there(in_use[0]) && is_there(in_use[1]));
+        check_lists(h);
+
+        // Nothing is idle: one list is enough.
+        for (const ClassId c : in_use) use_list(c);
+        look(in_use, true);
+        h->slow_paths = 0;
+        h->may_hold = (length(h->head[in_use[0].value]) + length(h->lists[in_use[0].value].sealed)) * shape_of(in_use[0]).size * 5 / 4;
+        hold_less(h, no_class);
+        EXPECT_TRUE(is_there(in_use[0]));
+        EXPECT_FALSE(is_there(in_use[1]));
+        check_lists(h);
+    });
 }
 
 TEST_F(ThreadHeapTest, TheFastPathsBiasFindsTheMapsByte) {

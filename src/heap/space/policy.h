@@ -50,9 +50,13 @@ constexpr Bytes any_may_hold = 192 * KiB;
 constexpr Bytes granted_to_lists = 64 * KiB;
 // A node's budget for lists while `in_use` bytes of bags are in use. With a smaller budget busy threads flush lists
 // and refill them at once: measurements.md, "What lists hold".
-constexpr Bytes lists_may_hold(Bytes in_use) { return max_of(32 * MiB, in_use / 32); }
-// A thread over its limit flushes lists until it holds half of the limit, so that it does not flush again at once.
-constexpr Bytes held_again_part = 2;
+constexpr Bytes lists_may_hold(Bytes in_use) { return max_of(20 * MiB, in_use / 32); }
+// The lists of a thread near its limit have room for one more object of up to 2 KiB. One of each larger class would
+// be a large part of the limit.
+constexpr Bytes room_for_one_more = 2 * KiB;
+// A thread over its limit flushes idle lists until it holds half of the limit, and lists in use until it holds 7/8.
+constexpr Fraction held_without_idle{1, 2};
+constexpr Fraction held_by_busy{7, 8};
 
 // Beyond 128 threads of a node batches are halved, beyond 256 halved again, and so on: what all threads hold
 // together does not grow with their number.

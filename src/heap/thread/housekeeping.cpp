@@ -20,8 +20,8 @@ bool is_due(std::atomic<std::uint32_t>& next, std::uint32_t now, std::uint32_t p
 }
 
 // A program that has moved on to other sizes leaves lists behind, and each object in them holds
-// its whole bag. One class at a time, in turn: a list whose head is where it was a round ago is
-// idle (or, harmlessly, was used in pairs) and goes back to its bags.
+// its whole bag. One class at a time, in turn: a list whose head is where it was at the last look (a round ago, or in
+// hold_less()) is idle, or, harmlessly, was used in pairs, and goes back to its bags.
 void give_idle_class(ThreadHeap* h) {
     const unsigned c = h->next_to_look_at;
     h->next_to_look_at = c + 1 < class_count ? c + 1 : 1;
@@ -62,12 +62,14 @@ void keep_less(ThreadHeap* h) {
 }
 
 // A list is made with room for a batch beside the objects that it begins with. Of a thread near its limit it has room for a batch
-// in all, which suffices for a thread that frees what it allocated itself.
+// in all, which suffices for a thread that frees what it allocated itself. Of small objects it has room for one more than it has:
+// the object that the program has just then would fill it, and a full list is sealed, which doubles what the class holds.
 void keep_less_room(ThreadHeap* h) {
     for (unsigned c = class_count; (c = h->filled.previous(c)) < class_count;) {
         ThreadHeap::Lists& s = h->lists[c];
         const std::uint32_t objects = length(h, c);
-        const std::uint32_t limit = max_of(objects, std::uint32_t{s.capacity});
+        const std::uint32_t one_more = shape_of(ClassId{c}).size <= policy::room_for_one_more ? 1 : 0;
+        const std::uint32_t limit = max_of(objects + one_more, std::uint32_t{s.capacity});
         if (limit >= s.limit) continue;
         s.limit = static_cast<std::uint16_t>(limit);
         h->room[c] = static_cast<std::int32_t>(limit - objects);
@@ -84,22 +86,32 @@ void drain_for_others(std::uint32_t now) {
     }
 }
 
+void flush_class(ThreadHeap* h, unsigned c) {
+    give_list(h, c, To::bags);
+    h->home->of(ClassId{c}).give_carved(h->shard);
+    h->lists[c].capacity = 0;
+    h->filled.remove(c);
+}
+
 }  // namespace
 
-// Flushes the largest classes first: a thread that uses every size once reuses their pages for its next class.
+// Lists that were not used since the last look go first, then others, until a little room is left: what a busy thread flushes it
+// soon fetches again. In both turns the largest classes are the first: a thread that uses every size once reuses their pages for
+// its next class.
 void hold_less(ThreadHeap* h, ClassId busy_with) {
     ask_for_more(h);
     if (h->held <= h->may_hold) return;
     keep_less_room(h);
     if (h->held <= h->may_hold) return;
-    const Bytes enough = h->may_hold / policy::held_again_part;
-    for (unsigned c = class_count; h->held > enough && (c = h->filled.previous(c)) < class_count;) {
-        if (c == busy_with.value) continue;
-        give_list(h, c, To::bags);
-        h->home->of(ClassId{c}).give_carved(h->shard);
-        h->lists[c].capacity = 0;
-        h->filled.remove(c);
+    const Bytes without_idle = policy::held_without_idle.part_of(h->may_hold);
+    for (unsigned c = class_count; h->held > without_idle && (c = h->filled.previous(c)) < class_count;) {
+        ThreadHeap::Lists& s = h->lists[c];
+        if (c != busy_with.value && s.seen == h->head[c]) flush_class(h, c);
+        s.seen = h->head[c];
     }
+    const Bytes busy = policy::held_by_busy.part_of(h->may_hold);
+    for (unsigned c = class_count; h->held > busy && (c = h->filled.previous(c)) < class_count;)
+        if (c != busy_with.value) flush_class(h, c);
 }
 
 void housekeeping(ThreadHeap* h) {

@@ -9,7 +9,6 @@ inline void set_current(ThreadHeap* h, unsigned c, Object* list, std::uint32_t c
     h->head[c] = list;
     h->lists[c].limit = static_cast<std::uint16_t>(limit);
     h->room[c] = static_cast<std::int32_t>(limit - count);
-    h->filled.add(c);
 }
 
 inline void set_empty(ThreadHeap* h, unsigned c) { set_current(h, c, &end_of_list, 0, 0); }
@@ -33,6 +32,7 @@ inline void count_held(ThreadHeap* h, unsigned c) {
     ThreadHeap::Lists& s = h->lists[c];
     const std::uint32_t now = s.limit + (s.sealed != nullptr ? std::uint32_t{s.sealed_count} : 0U);
     if (now == s.held) return;
+    h->filled.add(c);
     h->held += (Bytes{now} - s.held) * shape_of(ClassId{c}).size;
     s.held = static_cast<std::uint16_t>(now);
 }

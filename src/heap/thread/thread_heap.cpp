@@ -140,7 +140,6 @@ void free_beside_list(ThreadHeap* h, Location at, Object* p) {
     p->next = s.sealed;
     s.sealed = p;
     ++s.sealed_count;
-    h->filled.add(c);
     bound_lists(h, at.class_id);
 }
 

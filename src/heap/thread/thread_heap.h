@@ -61,7 +61,7 @@ struct ThreadHeap {
     // The slow paths' part.
     struct Lists {
         Object* sealed;
-        const Object* seen;      // head when give_idle_class() last came by
+        const Object* seen;      // head at the last look of give_idle_class() or hold_less()
         std::uint16_t sealed_count;
         std::uint16_t limit;     // of current; see the equation above
         std::uint16_t capacity;  // the limit of the next batch: grows with demand
@@ -77,7 +77,7 @@ struct ThreadHeap {
     std::uint32_t trims_seen = 0;     // ask_others_to_flush()
     std::uint32_t next_to_look_at = 1;  // the class that give_idle_class() looks at next
     std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
-    BitSet<128> filled;                  // classes that may have objects here: hold_less()
+    BitSet<128> filled;                  // the classes with lists[c].held != 0, and maybe others: hold_less()
     Bytes held = 0;                      // bytes: an upper bound of what the lists hold, count_held()
     Bytes may_hold = policy::any_may_hold;
     Bytes granted = 0;                   // of the node's list_budget

@@ -171,12 +171,12 @@ unsigned long long held_by_lists() {
     return held;
 }
 
-// 192 KiB each thread in any case, and the node's budget: a 32nd of what is in use at most, or 32 MiB.
+// 192 KiB each thread in any case, and the node's budget: a 32nd of what is in use at most, or 20 MiB.
 void lists() {
     const std::vector<pthread_t> threads = start_crowd(work_and_wait);
     for (int round = 0; round < 2; ++round) {
         pthread_barrier_wait(&all_have_worked);
-        const unsigned long long most = crowd * 192 * 1024 + std::max(32ULL << 20, most_in_use / 32);
+        const unsigned long long most = crowd * 192 * 1024 + std::max(20ULL << 20, most_in_use / 32);
         const unsigned long long held = held_by_lists();
         std::printf("%zu threads wait: their lists hold %llu KiB, %llu at most\n", crowd, held / 1024, most / 1024);
         std::fflush(stdout);
@@ -219,7 +219,7 @@ void trim() {
 // ---- requests
 
 constexpr int requests = 10;
-constexpr int requests_to_grow = 3;
+constexpr int requests_to_grow = 1;
 
 void* serve(void*) {
     for (int request = 0; request < requests; ++request) {
@@ -238,7 +238,7 @@ unsigned long long fetched_objects() {
     return all.fetched_objects;
 }
 
-// Lists grow for some requests. Later ones find all that they need there: not one object a thread is fetched.
+// Lists grow for the first request. Later ones find all that they need there: not one object a thread is fetched.
 void serve_requests() {
     const std::vector<pthread_t> threads = start_crowd(serve);
     unsigned long long before = 0;
