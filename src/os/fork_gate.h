@@ -172,6 +172,16 @@ private:
     bool in_;
 };
 
+// For locks under which the caller only reads: it passes the gate, and a fork does not wait for it. In the child such a lock counts as
+// free, and what is under it is whole.
+class [[nodiscard]] ReadsOnly {
+public:
+    ReadsOnly() { ++lock_holder.depth; }
+    ~ReadsOnly() { --lock_holder.depth; }
+    ReadsOnly(const ReadsOnly&) = delete;
+    ReadsOnly& operator=(const ReadsOnly&) = delete;
+};
+
 // What begins under a lock and must not be cut in two by a fork, although the lock is given back before its end.
 class StayInside {
 public:

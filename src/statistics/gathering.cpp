@@ -53,6 +53,11 @@ private:
     Gathering::OfNode* mine_ = nullptr;  // the heap that the mapping belongs to
 };
 
+PageHeapUse pages_of(NodeHeap& node) {
+    const os::ReadsOnly passes_the_gate;
+    return node.pages.use();
+}
+
 void take_node(NodeHeap& node, Gathering::OfNode& into) {
     NodeStatistics& s = into.node;
     for (unsigned c = 1; c < class_count; ++c) {
@@ -64,7 +69,7 @@ void take_node(NodeHeap& node, Gathering::OfNode& into) {
         s.fetched_objects += use.fetched;
         s.remote_frees += use.came_home;
     }
-    PageHeapUse use = node.pages.use();
+    PageHeapUse use = pages_of(node);
     if constexpr (hardened) {
         const big_quarantine::Resting resting = big_quarantine::of(node);
         use.big_objects -= min_of(resting.objects, use.big_objects);
@@ -96,7 +101,7 @@ __attribute__((no_sanitize("thread"))) std::uint32_t objects_in_lists(const Thre
 
 Gathering::Gathering(Depth depth) {
     if (!process_heap.started()) return;
-    catch_up();
+    (void)try_catch_up();  // during a fork what it deferred counts as in use
     of_ = static_cast<OfNode*>(os::map(mapping_of(process_heap.heaps())));
     if (of_ == nullptr) return;
     heaps_ = process_heap.heaps();
@@ -121,6 +126,7 @@ void Gathering::take_threads() {
     for_each_thread_heap([&](ThreadHeap* h) {
         OfNode& home = of_[h->home->node.value];
         for (unsigned c = 1; c < class_count; ++c) home.of_class[c].lists += objects_in_lists(h, c);
+        const os::ReadsOnly passes_the_gate;
         h->remote_cache.for_each_list([&](NodeId n, ClassId c, std::uint32_t objects) {
             of_[n.value].node.small_homeward += objects * Bytes{shape_of(c).size};
             auto& live = of_[n.value].of_class[c.value].live;

@@ -103,13 +103,18 @@ void defer_side_trim() {
     if (!trims_side.exchange(true, std::memory_order_acquire)) add(&trim_side);
 }
 
-void catch_up() {
-    if (os::lock_holder.libc_calls != 0 || os::lock_holder.depth != 0) return;
-    if (deferred.load(std::memory_order_acquire) == nullptr && taking.is_free()) return;
-    while (!os::fork_gate.try_enter()) os::fork_gate.wait();
+bool try_catch_up() {
+    if (os::lock_holder.libc_calls != 0 || os::lock_holder.depth != 0) return true;
+    if (deferred.load(std::memory_order_acquire) == nullptr && taking.is_free()) return true;
+    if (!os::fork_gate.try_enter()) return false;
     do taking.lock();
     while (carry_out_first(attached_heap));
     os::fork_gate.leave();
+    return true;
+}
+
+void catch_up() {
+    while (!try_catch_up()) os::fork_gate.wait();
 }
 
 void run_deferred(ThreadHeap* h) {

@@ -26,6 +26,8 @@ void defer_side_trim();
 // When it returns all recorded frees of objects of programs' own heaps are done: the caller looks at such a heap, or destroys it.
 // Waits for a fork in progress. Nothing happens within a LibcCall, and in a signal handler that interrupted the heap.
 void catch_up();
+// The same, but it returns false where it would have to wait for a fork.
+bool try_catch_up();
 
 // Does all recorded work that no other thread is doing. The caller is inside the fork gate and not in the middle of changing
 // `h`, its own heap or no_heap.

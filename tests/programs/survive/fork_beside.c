@@ -5,6 +5,7 @@
 #include "c_check.h"
 #include "fork_handlers.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 enum { forks = 20, sizes = 40, many = 3000 };
 
 static sem_t closed, held, done;
+static FILE* report;
 static int waits_in_handler;
 
 // Allocated before the fork, freed while it is in progress.
@@ -80,6 +82,9 @@ static void use_malloc(void) {
         free(small[i]);
         small[i] = i % 3 == 0 ? malloc(100) : NULL;
     }
+    CHECK(mallinfo2().uordblks > 0);
+    CHECK(malloc_info(0, report) == 0);
+    malloc_trim(0);
     pthread_t thread;
     void* result;
     CHECK(pthread_create(&thread, NULL, end_at_once, malloc(70)) == 0);
@@ -188,6 +193,7 @@ static void fork_once(int still) {
 int main(int argc, char** argv) {
     const char* const holds = argc > 1 ? argv[1] : "nothing";
     waits_in_handler = strcmp(holds, "lock") == 0;
+    CHECK((report = fopen("/dev/null", "w")) != NULL);
     sem_init(&closed, 0, 0);
     sem_init(&held, 0, 0);
     sem_init(&done, 0, 0);
