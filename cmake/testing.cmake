@@ -10,11 +10,11 @@ function(numalloc_full_only reason)
   endforeach()
 endfunction()
 
-# numalloc_time_limit(SECONDS OUT): at least five minutes, so that a limit finds hangs and not busy machines. A test of the
+# numalloc_time_limit(SECONDS OUT): at least ten minutes, so that a limit finds hangs and not busy machines. A test of the
 # gate takes less than a twentieth of it.
 function(numalloc_time_limit seconds out)
-  if(seconds LESS 300)
-    set(seconds 300)
+  if(seconds LESS 600)
+    set(seconds 600)
   endif()
   set(${out} ${seconds} PARENT_SCOPE)
 endfunction()

@@ -16,6 +16,10 @@ namespace {
 
 char* take(Bytes n, Bytes alignment = 1) { return static_cast<char*>(side::allocate(n, alignment)); }
 
+bool all_are(char value, const char* p, Bytes n) {
+    return n == 0 || (p[0] == value && std::memcmp(p, p + 1, n - 1) == 0);
+}
+
 // Each test starts without an open chunk.
 class SideHeap : public testing::Test {
 protected:
@@ -35,13 +39,13 @@ TEST_F(SideHeap, ObjectsAreZeroAlignedAndApart) {
             EXPECT_EQ(side::why_invalid(p), nullptr);
             EXPECT_GE(side::bytes_of(p), n);
             const Bytes bytes = side::bytes_of(p);
-            for (Bytes i = 0; i < bytes; ++i) ASSERT_EQ(p[i], 0);
+            ASSERT_TRUE(all_are(0, p, bytes));
             std::memset(p, static_cast<int>(objects.size() % 255 + 1), bytes);
             objects.emplace_back(p, bytes);
         }
     for (std::size_t k = 0; k < objects.size(); ++k) {
         const auto [p, bytes] = objects[k];
-        for (Bytes i = 0; i < bytes; ++i) ASSERT_EQ(p[i], static_cast<char>(k % 255 + 1));
+        ASSERT_TRUE(all_are(static_cast<char>(k % 255 + 1), p, bytes));
         side::free(p, "free");
     }
 }

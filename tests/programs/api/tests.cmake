@@ -18,9 +18,13 @@ if(TARGET numalloc_shared)
     set(places api/main.cpp api/nodes_test.cpp api/on_node_test.cpp api/partitioned_test.cpp api/memory_placement_test.cpp
         api/heaps_test.cpp api/containers_test.cpp api/sparse_calloc_test.cpp api/statistics_test.cpp api/where_test.cpp
         api/node_sets_test.cpp)
-    numalloc_program(program_places ${places})
+    # Compiled once: the tests do not ask which library they are linked with.
+    add_library(places OBJECT EXCLUDE_FROM_ALL ${places})
+    target_link_libraries(places PRIVATE program_support GTest::gtest)
+    target_include_directories(places PRIVATE ${PROJECT_SOURCE_DIR}/include)
+    numalloc_program(program_places $<TARGET_OBJECTS:places>)
     target_link_libraries(program_places PRIVATE numalloc_shared GTest::gtest)
-    numalloc_program(program_places_static ${places})
+    numalloc_program(program_places_static $<TARGET_OBJECTS:places>)
     target_link_libraries(program_places_static PRIVATE numalloc_static GTest::gtest)
     foreach(suite Nodes OnNode Psm ThreadPlacement Move Rehome Heaps Containers Statistics Options Version
             Where Blocks NodeSets)

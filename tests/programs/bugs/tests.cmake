@@ -8,7 +8,7 @@ if(NOT LIBRARY STREQUAL "none" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT N
     foreach(size small medium big)
         numalloc_test(bugs.${size} bugs 600
             ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/bugs/check.py $<TARGET_FILE:bugs> ${LIBRARY} ${size})
-        numalloc_test(bugs.hardened_${size} bugs 600
+        numalloc_test(bugs.hardened_${size} bugs 900
             ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/bugs/check.py $<TARGET_FILE:bugs> $<TARGET_FILE:numalloc_hardened> ${size} hardened)
     endforeach()
 endif()

@@ -27,7 +27,7 @@ if(NOT NUMALLOC_CHECKS)
     target_compile_options(numalloc_steady PRIVATE -std=c++20 -fvisibility=hidden)
     set_target_properties(numalloc_steady PROPERTIES OUTPUT_NAME numalloc-steady)
     numalloc_program(instructions figures/instructions.cpp)
-    numalloc_test(figures.instructions programs 300
+    numalloc_test(figures.instructions programs 900
         ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/instructions.py $<TARGET_FILE:numalloc_steady> $<TARGET_FILE:instructions>)
 
     # There malloc's address is the program's, whosever malloc it is.

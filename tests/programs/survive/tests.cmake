@@ -31,7 +31,7 @@ survive_test(many_mappings 120 survive/many_mappings.cpp)
 survive_test(signals 120 survive/signals.cpp)
 # The registers are x86-64's. As users run it: no assertion between.
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT NUMALLOC_CHECKS AND NOT NUMALLOC_SANITIZER)
-    survive_test(stepped 1200 survive/stepped.cpp)
+    survive_test(stepped 1500 survive/stepped.cpp)
 endif()
 survive_expect(small_stacks 120 "small stacks suffice" survive/small_stacks.cpp)
 survive_expect(own_operators 60 "own operators" survive/own_operators.cpp)
@@ -281,7 +281,7 @@ foreach(call mmap mprotect munmap mremap madvise)
     numalloc_test(survive.enomem_${call} survive 900
         ${Python3_EXECUTABLE} ${HERE}/inject.py ${LIBRARY} $<TARGET_FILE:survive_victim> ${call})
 endforeach()
-numalloc_test(survive.enomem_others survive 900
+numalloc_test(survive.enomem_others survive 1200
     ${Python3_EXECUTABLE} ${HERE}/inject.py ${LIBRARY} $<TARGET_FILE:survive_victim>
     brk mbind get_mempolicy set_mempolicy move_pages sched_getaffinity sched_setaffinity getcpu rseq membarrier prctl openat newfstatat
     read pread64 getdents64 getrandom sysinfo uname readlink clone3)
@@ -312,7 +312,7 @@ foreach(error EPERM ENOSYS)
             ${EXPECT} done $<TARGET_FILE:deny> ${error} ${call} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_victim> strict)
     endforeach()
     if(TARGET program_places)
-        numalloc_test(survive.deny_${error}_places survive 120 $<TARGET_FILE:deny> ${error} ${DENY_ALL} $<TARGET_FILE:program_places> ${WITHOUT_RESIDENT})
+        numalloc_test(survive.deny_${error}_places survive 900 $<TARGET_FILE:deny> ${error} ${DENY_ALL} $<TARGET_FILE:program_places> ${WITHOUT_RESIDENT})
     endif()
     numalloc_test(survive.deny_${error}_really_denies survive 60
         ${EXPECT} denied $<TARGET_FILE:deny> ${error} ${DENY_ALL} $<TARGET_FILE:survive_denied_calls> ${error} ${DENY_ALL})
@@ -331,7 +331,7 @@ numalloc_test(survive.deny_KILL_children survive 120
 numalloc_test(survive.deny_KILL_really_kills survive 60
     sh -c "\"$@\" || [ $? -eq 159 ]" sh $<TARGET_FILE:deny> KILL mbind $<TARGET_FILE:survive_denied_calls> ENOSYS mbind)
 if(TARGET program_places)
-    numalloc_test(survive.deny_KILL_places survive 120 ${KILL} $<TARGET_FILE:program_places> ${WITHOUT_RESIDENT})
+    numalloc_test(survive.deny_KILL_places survive 600 ${KILL} $<TARGET_FILE:program_places> ${WITHOUT_RESIDENT})
 endif()
 
 numalloc_program(survive_misuse survive/misuse.cpp)
