@@ -1,6 +1,6 @@
-/* A set of nodes by the kernel's numbers, for numalloc.h, which includes this. A plain value of 128 bytes: zero is the empty
- * set, it is copied by assignment and owns nothing. The functions here do not fail and ignore numbers that no node can
- * have; several threads may read one set at once. */
+/* A set of nodes by the kernel's numbers, for numalloc.h, which includes this. A plain value of 128 bytes: zero is the
+ * empty set, it is copied by assignment and owns nothing. The functions here do not fail and ignore numbers that no
+ * node can have; several threads may read one set at once. */
 #ifndef NUMALLOC_NODE_SET_H
 #define NUMALLOC_NODE_SET_H
 

@@ -42,8 +42,8 @@
 #define NUMALLOC_FREED_BY(function)
 #endif
 #if defined(__GNUC__)
-#define NUMALLOC_ALLOCATES                                                                             \
-    __attribute__((malloc, warn_unused_result)) NUMALLOC_FREED_BY(free) NUMALLOC_FREED_BY(realloc)     \
+#define NUMALLOC_ALLOCATES                                                                              \
+    __attribute__((malloc, warn_unused_result)) NUMALLOC_FREED_BY(free) NUMALLOC_FREED_BY(realloc)      \
         NUMALLOC_FREED_BY(psm_free) NUMALLOC_FREED_BY(numalloc_psm_free) NUMALLOC_FREED_BY(psm_realloc) \
             NUMALLOC_FREED_BY(numalloc_psm_realloc)
 #define NUMALLOC_RESIZES __attribute__((warn_unused_result))
@@ -85,21 +85,22 @@ void numalloc_psm_free(void *p) NUMALLOC_NOEXCEPT;
 /* NUMALLOC_VERSION of the library that the program runs with. Does not fail. */
 int numalloc_version(void) NUMALLOC_NOEXCEPT;
 
-/* Where the library's lines go from now on, instead of stderr; NULL: to stderr again. `take` gets each line without its end, on
- * the thread that it concerns, maybe within a malloc or free of its own: it must not call either. */
+/* Where the library's lines go from now on, instead of stderr; NULL: to stderr again. `take` gets each line without its
+ * end, on the thread that it concerns, maybe within a malloc or free of its own: it must not call either. */
 void numalloc_set_output(void (*take)(const char *line, void *argument), void *argument) NUMALLOC_NOEXCEPT;
 
-/* The option (docs/options.md; "purge_delay" or "NUMALLOC_PURGE_DELAY") as the text that would set it, ended with NUL and cut to
- * `bytes`. Returns the length of the whole text. EINVAL for a name that no option has. */
+/* The option (docs/options.md; "purge_delay" or "NUMALLOC_PURGE_DELAY") as the text that would set it, ended with NUL
+ * and cut to `bytes`. Returns the length of the whole text. EINVAL for a name that no option has. */
 int numalloc_option_get(const char *name, char *text, size_t bytes) NUMALLOC_NOEXCEPT;
-/* Sets an option of those that may change while the program runs: docs/options.md says which. Returns 0. EINVAL for a name that no
- * option has or a text that it does not accept, EPERM for an option that is read only once. */
+/* Sets an option of those that may change while the program runs: docs/options.md says which. Returns 0. EINVAL for a
+ * name that no option has or a text that it does not accept, EPERM for an option that is read only once. */
 int numalloc_option_set(const char *name, const char *text) NUMALLOC_NOEXCEPT;
 
 /* ---- Statistics: what the heaps hold and did. statistics.def says what each is.
  *
- * Exact for a process at rest, otherwise a picture of slightly different moments. Each call walks the heaps of all threads.
- * `bytes` is sizeof of the caller's struct: of a newer library it gets what it knows, of an older one zeros for the rest. */
+ * Exact for a process at rest, otherwise a picture of slightly different moments. Each call walks the heaps of all
+ * threads. `bytes` is sizeof of the caller's struct: of a newer library it gets what it knows, of an older one zeros
+ * for the rest. */
 
 /* Instead of a node's number: all nodes together; and the interleaved memory. */
 #define NUMALLOC_ALL_NODES (-1)
@@ -121,10 +122,13 @@ struct numalloc_process_statistics {
 #include "statistics.def"
 };
 
-/* Of a node, of all nodes together, or of the interleaved memory. Returns 0; EINVAL and ENXIO for a node as everywhere. */
+/* Of a node, of all nodes together, or of the interleaved memory. Returns 0; EINVAL and ENXIO for a node as everywhere.
+ */
 int numalloc_statistics(int node, struct numalloc_node_statistics *into, size_t bytes) NUMALLOC_NOEXCEPT;
-/* Of the size class that serves `size` bytes. Returns the size of its objects; EINVAL for more than 512 KiB, which has no class. */
-long long numalloc_statistics_of_class(int node, size_t size, struct numalloc_class_statistics *into, size_t bytes) NUMALLOC_NOEXCEPT;
+/* Of the size class that serves `size` bytes. Returns the size of its objects; EINVAL for more than 512 KiB, which has
+ * no class. */
+long long numalloc_statistics_of_class(int node, size_t size, struct numalloc_class_statistics *into,
+                                       size_t bytes) NUMALLOC_NOEXCEPT;
 /* Of the process. Returns 0, and does not fail. */
 int numalloc_statistics_of_process(struct numalloc_process_statistics *into, size_t bytes) NUMALLOC_NOEXCEPT;
 
@@ -133,11 +137,11 @@ enum numalloc_format {
     NUMALLOC_TEXT, /* to be read */
     NUMALLOC_JSON  /* one line */
 };
-/* All of it, ended with NUL and cut to `bytes`. Returns the length of the whole, which another call may find changed; EINVAL for
- * another format. */
+/* All of it, ended with NUL and cut to `bytes`. Returns the length of the whole, which another call may find changed;
+ * EINVAL for another format. */
 long long numalloc_statistics_text(enum numalloc_format format, char *text, size_t bytes) NUMALLOC_NOEXCEPT;
-/* Appends it to a file, which is made where there is none; "%p" in the name is the process, JSON where the name ends in .json, text
- * otherwise. "exit" is stderr. Returns 0, or -1 with what open(2) or write(2) say. */
+/* Appends it to a file, which is made where there is none; "%p" in the name is the process, JSON where the name ends in
+ * .json, text otherwise. "exit" is stderr. Returns 0, or -1 with what open(2) or write(2) say. */
 int numalloc_statistics_write(const char *file) NUMALLOC_NOEXCEPT;
 
 /* ---- The machine, as this process may use it. */
@@ -193,7 +197,8 @@ int numalloc_current_node(void) NUMALLOC_NOEXCEPT;
 /* As malloc(), on the node. Owned by the caller, freed by free(). Size 0 is the smallest block. */
 void *numalloc_malloc_on_node(size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
 /* As calloc(), on the node. ENOMEM also for a product that is too large. */
-void *numalloc_calloc_on_node(size_t count, size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
+void *numalloc_calloc_on_node(size_t count, size_t size, int node) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
+    NUMALLOC_SIZE(1, 2);
 /* As realloc(), and the result lies on the node: a block of another node is copied there even when it
  * could stay. An object of a heap on that node stays in its heap, one of another node's heap leaves it.
  * NULL leaves `p` as it was. Size 0 frees `p` and returns NULL. */
@@ -233,16 +238,17 @@ enum numalloc_policy {
 };
 
 /* A block over a set of nodes; "nearest" is seen from the calling thread. Interleaved, a block above 512 KiB lies on
- * the nodes page by page, and a smaller one whole on one node, the next one on the next. Freed by free(). realloc() keeps
- * what a large block has; one that becomes small stays on one of the nodes. EINVAL for NUMALLOC_LOCAL; ENOMEM also where all
- * nodes of a NUMALLOC_BIND are full. Where the kernel refuses to bind, a large block lies where it is touched first. */
-void *numalloc_malloc_on_set(size_t size, enum numalloc_policy policy, const numalloc_node_set *set) NUMALLOC_NOEXCEPT
-    NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
-/* The same by weights: weights[i], 1 to 255, belongs to the i-th node of the set, in order of number (EINVAL for 0). Each node
- * holds its share of a large block, in stripes of pages that are as short as some 512 mappings allow. Small blocks go to the
- * nodes in turn, weights[i] blocks to node i. */
-void *numalloc_malloc_weighted(size_t size, const numalloc_node_set *set, const unsigned char *weights) NUMALLOC_NOEXCEPT
-    NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
+ * the nodes page by page, and a smaller one whole on one node, the next one on the next. Freed by free(). realloc()
+ * keeps what a large block has; one that becomes small stays on one of the nodes. EINVAL for NUMALLOC_LOCAL; ENOMEM
+ * also where all nodes of a NUMALLOC_BIND are full. Where the kernel refuses to bind, a large block lies where it is
+ * touched first. */
+void *numalloc_malloc_on_set(size_t size, enum numalloc_policy policy,
+                             const numalloc_node_set *set) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
+/* The same by weights: weights[i], 1 to 255, belongs to the i-th node of the set, in order of number (EINVAL for 0).
+ * Each node holds its share of a large block, in stripes of pages that are as short as some 512 mappings allow. Small
+ * blocks go to the nodes in turn, weights[i] blocks to node i. */
+void *numalloc_malloc_weighted(size_t size, const numalloc_node_set *set,
+                               const unsigned char *weights) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
 
 /* ---- Sizes, blocks in place, many blocks at once. For blocks of every place. */
 
@@ -285,7 +291,8 @@ void *numalloc_aligned_alloc_interleaved(size_t alignment, size_t size) NUMALLOC
  * number when it first asks for it, its node is where it was when it last used psm_, and numbers that
  * nobody has yet get the nodes in turn. */
 
-/* As malloc(), on the owner's node. Owned by the caller, freed by free() or psm_free(). Size 0 is the smallest block. */
+/* As malloc(), on the owner's node. Owned by the caller, freed by free() or psm_free(). Size 0 is the smallest block.
+ */
 void *psm_alloc(size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
 /* As calloc(), on the owner's node. ENOMEM also for a product that is too large. */
 void *psm_calloc(size_t count, size_t size, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
@@ -303,10 +310,11 @@ int psm_register(int owner) NUMALLOC_NOEXCEPT;
 /* psm_alloc(): these are the same functions by names that no other library has; psm_ is the paper's. */
 void *numalloc_psm_alloc(size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
 /* psm_calloc(), as above. */
-void *numalloc_psm_calloc(size_t count, size_t size, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1, 2);
+void *numalloc_psm_calloc(size_t count, size_t size, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
+    NUMALLOC_SIZE(1, 2);
 /* psm_aligned_alloc(), as above. */
-void *numalloc_psm_aligned_alloc(size_t alignment, size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(2)
-    NUMALLOC_ALIGN(1);
+void *numalloc_psm_aligned_alloc(size_t alignment, size_t bytes, int owner) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
+    NUMALLOC_SIZE(2) NUMALLOC_ALIGN(1);
 /* psm_owner_node(), as above. */
 int numalloc_psm_owner_node(int owner) NUMALLOC_NOEXCEPT;
 /* psm_self(), as above. */
@@ -328,9 +336,9 @@ typedef struct numalloc_heap numalloc_heap;
 
 /* A new heap on the node. The caller owns it, until numalloc_heap_destroy(). */
 numalloc_heap *numalloc_heap_create(int node) NUMALLOC_NOEXCEPT;
-/* A new heap over a set of nodes: interleaved page by page, bound, or preferred, as numalloc_malloc_on_set() says of large
- * blocks, its small objects as well. numalloc_heap_node() is the nearest of them. Big objects of an interleaved or bound
- * heap do not grow in place. EINVAL for NUMALLOC_LOCAL. */
+/* A new heap over a set of nodes: interleaved page by page, bound, or preferred, as numalloc_malloc_on_set() says of
+ * large blocks, its small objects as well. numalloc_heap_node() is the nearest of them. Big objects of an interleaved
+ * or bound heap do not grow in place. EINVAL for NUMALLOC_LOCAL. */
 numalloc_heap *numalloc_heap_create_on_set(enum numalloc_policy policy, const numalloc_node_set *set) NUMALLOC_NOEXCEPT;
 /* Frees all objects of the heap, and the heap. No thread may use either meanwhile or afterwards. A later
  * free() of such an object ends the program as any invalid free does, unless its memory serves anew. NULL
@@ -339,17 +347,19 @@ void numalloc_heap_destroy(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
 /* Frees all objects of the heap, which stays and is empty. No thread may use either meanwhile. */
 void numalloc_heap_reset(numalloc_heap *heap) NUMALLOC_NOEXCEPT;
 
-/* As malloc(), in the heap. Freed by free(), or with the heap. Size 0 is the smallest block. ENOMEM also at the limit. */
+/* As malloc(), in the heap. Freed by free(), or with the heap. Size 0 is the smallest block. ENOMEM also at the limit.
+ */
 void *numalloc_heap_malloc(numalloc_heap *heap, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(2);
 /* As calloc(), in the heap. ENOMEM also for a product that is too large. */
 void *numalloc_heap_calloc(numalloc_heap *heap, size_t count, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
     NUMALLOC_SIZE(2, 3);
 /* Any power of two; any size. */
-void *numalloc_heap_aligned_alloc(numalloc_heap *heap, size_t alignment, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES
-    NUMALLOC_SIZE(3) NUMALLOC_ALIGN(2);
+void *numalloc_heap_aligned_alloc(numalloc_heap *heap, size_t alignment,
+                                  size_t size) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(3) NUMALLOC_ALIGN(2);
 /* As realloc(), and the result lies in `heap`, from wherever `p` is. NULL leaves `p` as it was. Size 0
  * frees `p` and returns NULL. */
-void *numalloc_heap_realloc(numalloc_heap *heap, void *p, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES NUMALLOC_SIZE(3);
+void *numalloc_heap_realloc(numalloc_heap *heap, void *p, size_t size) NUMALLOC_NOEXCEPT NUMALLOC_RESIZES
+    NUMALLOC_SIZE(3);
 
 /* The node that it was created on. Does not fail. */
 int numalloc_heap_node(const numalloc_heap *heap) NUMALLOC_NOEXCEPT;
@@ -365,8 +375,8 @@ void numalloc_heap_set_limit(numalloc_heap *heap, size_t bytes) NUMALLOC_NOEXCEP
 int numalloc_heap_contains(const numalloc_heap *heap, const void *p) NUMALLOC_NOEXCEPT;
 /* Calls `visit` for each object in use, in no order, with its usable bytes. Until it returns nobody may
  * allocate, resize or free in the heap, `visit` neither. */
-void numalloc_heap_visit(const numalloc_heap *heap, void (*visit)(void *object, size_t bytes, void *argument), void *argument)
-    NUMALLOC_NOEXCEPT;
+void numalloc_heap_visit(const numalloc_heap *heap, void (*visit)(void *object, size_t bytes, void *argument),
+                         void *argument) NUMALLOC_NOEXCEPT;
 /* Of all memory that the heap holds; see numalloc_pages_of_range(). Nobody may use the heap meanwhile. A page that
  * two parts of the heap share, on systems with pages above 32 KiB, counts twice. */
 long long numalloc_pages_of_heap(const numalloc_heap *heap, size_t *on_node, int nodes) NUMALLOC_NOEXCEPT;
@@ -382,10 +392,11 @@ long long numalloc_pages_of_heap(const numalloc_heap *heap, size_t *on_node, int
  * Returns 0. EINVAL for other texts, EINVAL or ENXIO for a node as everywhere. */
 int numalloc_set_thread_placement(const char *placement) NUMALLOC_NOEXCEPT;
 
-/* The same by values: `set` is NULL for NUMALLOC_LOCAL, and may be NULL for NUMALLOC_INTERLEAVE over all usable nodes. ENOTSUP
- * for NUMALLOC_INTERLEAVE over fewer, which blocks and heaps can have. */
+/* The same by values: `set` is NULL for NUMALLOC_LOCAL, and may be NULL for NUMALLOC_INTERLEAVE over all usable nodes.
+ * ENOTSUP for NUMALLOC_INTERLEAVE over fewer, which blocks and heaps can have. */
 int numalloc_set_thread_policy(enum numalloc_policy policy, const numalloc_node_set *set) NUMALLOC_NOEXCEPT;
-/* The calling thread's own placement. Returns 1; 0, and nothing is written, when it is as the process. Does not fail. */
+/* The calling thread's own placement. Returns 1; 0, and nothing is written, when it is as the process. Does not fail.
+ */
 int numalloc_thread_policy(enum numalloc_policy *policy, numalloc_node_set *set) NUMALLOC_NOEXCEPT;
 
 /* Moves the pages of a block of more than 512 KiB, which keeps its address. `p` is what malloc or one of
@@ -404,9 +415,10 @@ int numalloc_move(void *p, int node) NUMALLOC_NOEXCEPT;
 int numalloc_rehome_thread(pthread_t thread, int node) NUMALLOC_NOEXCEPT;
 
 /* The same for the calling thread, and the blocks above 512 KiB that it allocated and that live move there too, as
- * numalloc_move() does; smaller ones share pages with other threads' and stay, and so do those of heaps. No other thread may
- * move, resize or free blocks of the caller meanwhile. Returns the bytes of the blocks that are there now; errors as
- * numalloc_rehome_thread(), and nothing has moved then; a block that finds no room stays, and does not count. */
+ * numalloc_move() does; smaller ones share pages with other threads' and stay, and so do those of heaps. No other
+ * thread may move, resize or free blocks of the caller meanwhile. Returns the bytes of the blocks that are there now;
+ * errors as numalloc_rehome_thread(), and nothing has moved then; a block that finds no room stays, and does not count.
+ */
 long long numalloc_rehome_with_blocks(int node) NUMALLOC_NOEXCEPT;
 
 /* ---- The heap profile (NUMALLOC_PROFILE). */

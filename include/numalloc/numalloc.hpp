@@ -87,15 +87,15 @@ private:
     numalloc_heap* heap_;
 };
 
-// Frees what any function of numalloc.h returned: std::unique_ptr<char[], numalloc::deleter>. No destructor runs: for objects
-// of trivial types, and for raw memory.
+// Frees what any function of numalloc.h returned: std::unique_ptr<char[], numalloc::deleter>. No destructor runs: for
+// objects of trivial types, and for raw memory.
 struct deleter {
     // Null is ignored.
     void operator()(void* p) const noexcept { psm_free(p); }
 };
 
-// A block and the bytes that are usable of it, at least as many as were asked for. Null, with no bytes, where there is none.
-// Freed by psm_free or std::free. Any size; 0 is the smallest block.
+// A block and the bytes that are usable of it, at least as many as were asked for. Null, with no bytes, where there is
+// none. Freed by psm_free or std::free. Any size; 0 is the smallest block.
 struct sized_block {
     void* data;         // null where there is no memory
     std::size_t bytes;  // usable ones
@@ -107,15 +107,16 @@ struct sized_block {
     return {p, p == nullptr ? 0 : good};
 }
 
-// The calling thread's malloc is served so while this lives; then again as before. For one scope of one thread: it is neither
-// copied nor moved, and scopes end in the reverse order of their beginning. ok() is false where the placement was refused, with
-// the reason in errno, and nothing has changed then.
+// The calling thread's malloc is served so while this lives; then again as before. For one scope of one thread: it is
+// neither copied nor moved, and scopes end in the reverse order of their beginning. ok() is false where the placement
+// was refused, with the reason in errno, and nothing has changed then.
 class scoped_placement {
 public:
     // Local, or interleaved over all usable nodes.
     explicit scoped_placement(numalloc_policy policy) noexcept : scoped_placement(policy, nullptr) {}
     // Over the set: numalloc_set_thread_policy.
-    scoped_placement(numalloc_policy policy, const numalloc_node_set& nodes) noexcept : scoped_placement(policy, &nodes) {}
+    scoped_placement(numalloc_policy policy, const numalloc_node_set& nodes) noexcept
+        : scoped_placement(policy, &nodes) {}
     scoped_placement(const scoped_placement&) = delete;
     scoped_placement& operator=(const scoped_placement&) = delete;
     // The placement is as before.
@@ -133,7 +134,8 @@ public:
 
 private:
     scoped_placement(numalloc_policy policy, const numalloc_node_set* nodes) noexcept
-        : had_own_(numalloc_thread_policy(&before_, &nodes_before_) == 1), ok_(numalloc_set_thread_policy(policy, nodes) == 0) {}
+        : had_own_(numalloc_thread_policy(&before_, &nodes_before_) == 1),
+          ok_(numalloc_set_thread_policy(policy, nodes) == 0) {}
 
     numalloc_policy before_ = NUMALLOC_LOCAL;
     numalloc_node_set nodes_before_{};
@@ -168,7 +170,8 @@ public:
     static constexpr bool one_for_all = false;
     explicit node_place(int node) noexcept : node_(node) {}
     void* take(std::size_t bytes, std::size_t alignment) const noexcept {
-        return ordinary(alignment) ? numalloc_malloc_on_node(bytes, node_) : numalloc_aligned_alloc_on_node(alignment, bytes, node_);
+        return ordinary(alignment) ? numalloc_malloc_on_node(bytes, node_)
+                                   : numalloc_aligned_alloc_on_node(alignment, bytes, node_);
     }
     int node() const noexcept { return node_; }
     bool same_as(const node_place& other) const noexcept { return node_ == other.node_; }
@@ -197,7 +200,8 @@ class interleaved_place {
 public:
     static constexpr bool one_for_all = true;
     void* take(std::size_t bytes, std::size_t alignment) const noexcept {
-        return ordinary(alignment) ? numalloc_malloc_interleaved(bytes) : numalloc_aligned_alloc_interleaved(alignment, bytes);
+        return ordinary(alignment) ? numalloc_malloc_interleaved(bytes)
+                                   : numalloc_aligned_alloc_interleaved(alignment, bytes);
     }
     bool same_as(const interleaved_place&) const noexcept { return true; }
 };
@@ -208,7 +212,8 @@ public:
     // Implicit, so that a container can be given the heap itself.
     heap_place(heap& from) noexcept : heap_(from.get()) {}
     void* take(std::size_t bytes, std::size_t alignment) const noexcept {
-        return ordinary(alignment) ? numalloc_heap_malloc(heap_, bytes) : numalloc_heap_aligned_alloc(heap_, alignment, bytes);
+        return ordinary(alignment) ? numalloc_heap_malloc(heap_, bytes)
+                                   : numalloc_heap_aligned_alloc(heap_, alignment, bytes);
     }
     int node() const noexcept { return numalloc_heap_node(heap_); }
     bool same_as(const heap_place& other) const noexcept { return heap_ == other.heap_; }
@@ -223,10 +228,10 @@ private:
 template <class T, class Place>
 class basic_allocator : public Place {
 public:
-    using value_type = T;                                              // the objects
-    using propagate_on_container_copy_assignment = std::false_type;    // the target keeps its place
-    using propagate_on_container_move_assignment = std::true_type;     // memory comes along with its place
-    using propagate_on_container_swap = std::true_type;                // the same
+    using value_type = T;                                            // the objects
+    using propagate_on_container_copy_assignment = std::false_type;  // the target keeps its place
+    using propagate_on_container_move_assignment = std::true_type;   // memory comes along with its place
+    using propagate_on_container_swap = std::true_type;              // the same
     // Whether any two of them put memory in the same place.
     using is_always_equal = std::bool_constant<Place::one_for_all>;
 
@@ -330,7 +335,8 @@ using heap_resource = basic_resource<detail::heap_place>;
 
 #endif
 
-inline heap::heap(numalloc_policy policy, const numalloc_node_set& nodes) : heap_(numalloc_heap_create_on_set(policy, &nodes)) {
+inline heap::heap(numalloc_policy policy, const numalloc_node_set& nodes)
+    : heap_(numalloc_heap_create_on_set(policy, &nodes)) {
     if (heap_ == nullptr) detail::no_memory();
 }
 

@@ -1,6 +1,6 @@
-// How threads share a word: as a std::atomic, with the order said at each access. The functions here are for words that cannot be
-// one: in entries that are written as a whole (Bag), in maps of bytes and bits, in what belongs to others. No other way in this
-// library: tests/structure/idioms.py.
+// How threads share a word: as a std::atomic, with the order said at each access. The functions here are for words that
+// cannot be one: in entries that are written as a whole (Bag), in maps of bytes and bits, in what belongs to others. No
+// other way in this library: tests/structure/idioms.py.
 #pragma once
 
 #include <type_traits>
@@ -10,14 +10,22 @@
 namespace numalloc {
 
 template <class T>
-NUMALLOC_INLINE T load_relaxed(const T& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
+NUMALLOC_INLINE T load_relaxed(const T& word) {
+    return __atomic_load_n(&word, __ATOMIC_RELAXED);
+}
 template <class T>
-NUMALLOC_INLINE T load_acquire(const T& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
+NUMALLOC_INLINE T load_acquire(const T& word) {
+    return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+}
 
 template <class T>
-NUMALLOC_INLINE void store_relaxed(T& word, std::type_identity_t<T> value) { __atomic_store_n(&word, value, __ATOMIC_RELAXED); }
+NUMALLOC_INLINE void store_relaxed(T& word, std::type_identity_t<T> value) {
+    __atomic_store_n(&word, value, __ATOMIC_RELAXED);
+}
 template <class T>
-NUMALLOC_INLINE void store_release(T& word, std::type_identity_t<T> value) { __atomic_store_n(&word, value, __ATOMIC_RELEASE); }
+NUMALLOC_INLINE void store_release(T& word, std::type_identity_t<T> value) {
+    __atomic_store_n(&word, value, __ATOMIC_RELEASE);
+}
 
 // Puts `next` there if `expected` still is. Else that becomes what is there.
 template <class T>

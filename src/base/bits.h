@@ -33,9 +33,13 @@ constexpr Bytes divide_up(Bytes n, Bytes d) { return (n + d - 1) / d; }
 constexpr unsigned log2_floor(std::uint64_t n) { return 63U - static_cast<unsigned>(__builtin_clzll(n)); }
 
 template <class T>
-constexpr T min_of(T a, T b) { return b < a ? b : a; }
+constexpr T min_of(T a, T b) {
+    return b < a ? b : a;
+}
 template <class T>
-constexpr T max_of(T a, T b) { return a < b ? b : a; }
+constexpr T max_of(T a, T b) {
+    return a < b ? b : a;
+}
 
 inline Address address_of(const void* p) { return reinterpret_cast<Address>(p); }
 

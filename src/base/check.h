@@ -1,5 +1,5 @@
-// Assertions, absent from a release build: cheap enough for every call. What walks structures is a validate() that tests
-// call. `cmake --preset debug` has both.
+// Assertions, absent from a release build: cheap enough for every call. What walks structures is a validate() that
+// tests call. `cmake --preset debug` has both.
 #pragma once
 
 namespace numalloc {
@@ -9,7 +9,7 @@ namespace numalloc {
 
 #if defined(NUMALLOC_CHECKS)
 constexpr bool checks_enabled = true;
-#define NUMALLOC_ASSERT(condition) \
+#define NUMALLOC_ASSERT(condition)                                                                               \
     (__builtin_expect(!!(condition), 1) ? void() : ::numalloc::assertion_failed(#condition, __FILE__, __LINE__))
 #else
 constexpr bool checks_enabled = false;

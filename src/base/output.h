@@ -1,4 +1,5 @@
-// Text of any length, handed on piece by piece: no allocation, and little of the stack, so that a signal handler may write it.
+// Text of any length, handed on piece by piece: no allocation, and little of the stack, so that a signal handler may
+// write it.
 #pragma once
 
 #include "base/text.h"

@@ -1,9 +1,10 @@
-// What a lock guards, said so that clang checks it: `cmake --preset clang`, and tests/structure/thread_safety.py. Nothing for
-// other compilers.
+// What a lock guards, said so that clang checks it: `cmake --preset clang`, and tests/structure/thread_safety.py.
+// Nothing for other compilers.
 //
 //   NUMALLOC_GUARDED_BY(lock)    a member or global: who reads or writes it holds the lock
 //   NUMALLOC_REQUIRES(lock)      a function: its caller holds the lock
-//   NUMALLOC_EXCLUDES(lock)      a function: its caller does not hold the lock, because it takes it, or must not wait under it
+//   NUMALLOC_EXCLUDES(lock)      a function: its caller does not hold the lock, because it takes it, or must not wait
+//   under it
 //
 // What is read without a lock by design has no annotation: it is atomic, or constant once it is made.
 #pragma once

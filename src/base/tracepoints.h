@@ -1,5 +1,5 @@
-// trace::NAME(...) passes a static tracepoint of tracepoints.def. Where <sys/sdt.h> (Debian: systemtap-sdt-dev) was there
-// when the library was built; elsewhere it is nothing.
+// trace::NAME(...) passes a static tracepoint of tracepoints.def. Where <sys/sdt.h> (Debian: systemtap-sdt-dev) was
+// there when the library was built; elsewhere it is nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,14 @@ namespace numalloc::trace {
 #define NUMALLOC_WITHOUT_BRACKETS(...) , __VA_ARGS__
 // Once more through a macro: by then each name is an argument of its own.
 #define NUMALLOC_PROBE(...) STAP_PROBEV(__VA_ARGS__)
-#define NUMALLOC_TRACEPOINT(name, parameters, names, when) \
+#define NUMALLOC_TRACEPOINT(name, parameters, names, when)                                          \
     inline void name parameters { NUMALLOC_PROBE(numalloc, name NUMALLOC_WITHOUT_BRACKETS names); }
 #else
 #define NUMALLOC_WITHOUT_BRACKETS(...) __VA_ARGS__
-#define NUMALLOC_TRACEPOINT(name, parameters, names, when) \
-    inline void name parameters { [](const auto&...) {}(NUMALLOC_WITHOUT_BRACKETS names); }
+#define NUMALLOC_TRACEPOINT(name, parameters, names, when)      \
+    inline void name parameters {                               \
+        [](const auto&...) {}(NUMALLOC_WITHOUT_BRACKETS names); \
+    }
 #endif
 #include "base/tracepoints.def"
 #undef NUMALLOC_TRACEPOINT

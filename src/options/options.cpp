@@ -85,7 +85,9 @@ void check_name(const char* entry, void (*complain)(const char*)) {
         }
     }
     for (const char* experiment : experiments_only) {
-        if (experiments || name[length] == '\0' || name[length + 1] == '\0' || typing_distance(name, length, experiment) != 0) continue;
+        if (experiments || name[length] == '\0' || name[length + 1] == '\0' ||
+            typing_distance(name, length, experiment) != 0)
+            continue;
         os::Line line;
         put_capitals(line, experiment);
         line << " is for experiments, which this library was built without (NUMALLOC_EXPERIMENTS=ON).";
@@ -123,10 +125,10 @@ void parse_options(Options& into, const char* const* environment, void (*complai
         // Two compares for each foreign variable: most environments have none of ours.
         if ((*entry)[0] != 'N' || (*entry)[1] != 'U') continue;
         check_name(*entry, complain);
-#define NUMALLOC_OPTION(name, Kind, default_text, what)                                        \
-        if (const char* value = value_of(*entry, #name); value != nullptr && *value != '\0')   \
-            if (!parse_##Kind(value, into.name))                                               \
-                complain_of_value(#name, value, kind::Kind##_accepted, #default_text, complain);
+#define NUMALLOC_OPTION(name, Kind, default_text, what)                                      \
+    if (const char* value = value_of(*entry, #name); value != nullptr && *value != '\0')     \
+        if (!parse_##Kind(value, into.name))                                                 \
+            complain_of_value(#name, value, kind::Kind##_accepted, #default_text, complain);
 #include "numalloc/options.def"
 #undef NUMALLOC_OPTION
     }
@@ -151,11 +153,15 @@ const char* kept(const char* path) NUMALLOC_REQUIRES(setting) {
 }
 
 template <class T>
-void set_value(T& value, T to) NUMALLOC_REQUIRES(setting) { store_relaxed(value, to); }
+void set_value(T& value, T to) NUMALLOC_REQUIRES(setting) {
+    store_relaxed(value, to);
+}
 void set_value(const char*& value, const char* to) NUMALLOC_REQUIRES(setting) { store_release(value, kept(to)); }
 
 template <class T>
-bool has_room(T) { return true; }
+bool has_room(T) {
+    return true;
+}
 bool has_room(const char* path) { return path == nullptr || strlen(path) < path_room; }
 
 }  // namespace
@@ -170,14 +176,14 @@ bool is_called(const char* option, const char* name) {
 
 OptionSet set_option(const char* name, const char* text) {
     os::Guard guard(setting);
-#define NUMALLOC_OPTION(option, Kind, default_text, what) \
+#define NUMALLOC_OPTION(option, Kind, default_text, what)  \
     if (is_called(#option, name)) return OptionSet::fixed;
-#define NUMALLOC_LIVE_OPTION(option, Kind, default_text, what)                \
-    if (is_called(#option, name)) {                                           \
-        kind::Kind value{};                                                   \
+#define NUMALLOC_LIVE_OPTION(option, Kind, default_text, what)                                \
+    if (is_called(#option, name)) {                                                           \
+        kind::Kind value{};                                                                   \
         if (!parse_##Kind(text, value) || !has_room(value)) return OptionSet::not_understood; \
-        set_value(current.option, value);                                     \
-        return OptionSet::done;                                               \
+        set_value(current.option, value);                                                     \
+        return OptionSet::done;                                                               \
     }
 #include "numalloc/options.def"
 #undef NUMALLOC_OPTION

@@ -18,24 +18,24 @@ enum class HugePages : std::uint8_t { system, automatic, on, off };
 
 // What a kind is in the program, and the text it accepts.
 //   kind           type            accepted
-#define NUMALLOC_OPTION_KINDS(KIND)                                                            \
-    KIND(Binding, Binding, "interleave, saturate, file, none")                                 \
-    KIND(MemoryBinding, MemoryBinding, "preferred, strict, none")                              \
+#define NUMALLOC_OPTION_KINDS(KIND)                                                              \
+    KIND(Binding, Binding, "interleave, saturate, file, none")                                   \
+    KIND(MemoryBinding, MemoryBinding, "preferred, strict, none")                                \
     KIND(Memory, MemoryPlacement, "local, interleave, preferred:NODE, bind:NODES such as 0-3,8") \
-    KIND(Interleave, Interleave, "off, serial, all")                                           \
-    KIND(HugePages, HugePages, "system, auto, on, off")                                        \
-    KIND(DeepBind, DeepBind, "share, drop, keep")                                              \
-    KIND(Path, const char*, "a path, or none")                                                 \
-    KIND(Milliseconds, std::int32_t, "milliseconds, a number with ms or s, or -1 for never")   \
-    KIND(Size, Bytes, "bytes, or a number with K, M, G or T")                                  \
-    KIND(Signal, int, "USR1, USR2, HUP, WINCH, PROF, another signal's number, or none") \
-    KIND(Sampling, Bytes, "off, on (512K), or bytes up to 1G: a number, or one with K, M or G") \
-    KIND(OneIn, std::uint32_t, "1/N or N, up to 1000000000, or 0 or off for none")                \
+    KIND(Interleave, Interleave, "off, serial, all")                                             \
+    KIND(HugePages, HugePages, "system, auto, on, off")                                          \
+    KIND(DeepBind, DeepBind, "share, drop, keep")                                                \
+    KIND(Path, const char*, "a path, or none")                                                   \
+    KIND(Milliseconds, std::int32_t, "milliseconds, a number with ms or s, or -1 for never")     \
+    KIND(Size, Bytes, "bytes, or a number with K, M, G or T")                                    \
+    KIND(Signal, int, "USR1, USR2, HUP, WINCH, PROF, another signal's number, or none")          \
+    KIND(Sampling, Bytes, "off, on (512K), or bytes up to 1G: a number, or one with K, M or G")  \
+    KIND(OneIn, std::uint32_t, "1/N or N, up to 1000000000, or 0 or off for none")               \
     KIND(Flag, bool, "0, 1, off, on, no, yes")
 
 namespace kind {
-#define NUMALLOC_KIND(name, type, accepted)             \
-    using name = type;                                  \
+#define NUMALLOC_KIND(name, type, accepted)           \
+    using name = type;                                \
     constexpr const char* name##_accepted = accepted;
 NUMALLOC_OPTION_KINDS(NUMALLOC_KIND)
 #undef NUMALLOC_KIND

@@ -28,34 +28,45 @@ constexpr bool parse_word(const char* text, const Word (&words)[N], T& result) {
 }
 
 template <class E>
-constexpr int number_of(E e) { return static_cast<int>(e); }
+constexpr int number_of(E e) {
+    return static_cast<int>(e);
+}
 
 inline constexpr Word words_of_Binding[] = {{"interleave", number_of(Binding::interleave)},
-    {"saturate", number_of(Binding::saturate)},
-    {"file", number_of(Binding::file)},
-    {"none", number_of(Binding::none)}};
+                                            {"saturate", number_of(Binding::saturate)},
+                                            {"file", number_of(Binding::file)},
+                                            {"none", number_of(Binding::none)}};
 constexpr bool parse_Binding(const char* text, Binding& result) { return parse_word(text, words_of_Binding, result); }
 
 inline constexpr Word words_of_MemoryBinding[] = {{"preferred", number_of(MemoryBinding::preferred)},
-    {"strict", number_of(MemoryBinding::strict)},
-    {"none", number_of(MemoryBinding::none)}};
-constexpr bool parse_MemoryBinding(const char* text, MemoryBinding& result) { return parse_word(text, words_of_MemoryBinding, result); }
+                                                  {"strict", number_of(MemoryBinding::strict)},
+                                                  {"none", number_of(MemoryBinding::none)}};
+constexpr bool parse_MemoryBinding(const char* text, MemoryBinding& result) {
+    return parse_word(text, words_of_MemoryBinding, result);
+}
 
 constexpr bool parse_Memory(const char* text, MemoryPlacement& result) { return parse_memory_placement(text, result); }
 
 inline constexpr Word words_of_Interleave[] = {{"off", number_of(Interleave::off)},
-    {"serial", number_of(Interleave::serial)},
-    {"all", number_of(Interleave::all)}};
-constexpr bool parse_Interleave(const char* text, Interleave& result) { return parse_word(text, words_of_Interleave, result); }
+                                               {"serial", number_of(Interleave::serial)},
+                                               {"all", number_of(Interleave::all)}};
+constexpr bool parse_Interleave(const char* text, Interleave& result) {
+    return parse_word(text, words_of_Interleave, result);
+}
 
 inline constexpr Word words_of_HugePages[] = {{"system", number_of(HugePages::system)},
-    {"auto", number_of(HugePages::automatic)},
-    {"on", number_of(HugePages::on)},
-    {"off", number_of(HugePages::off)}};
-constexpr bool parse_HugePages(const char* text, HugePages& result) { return parse_word(text, words_of_HugePages, result); }
+                                              {"auto", number_of(HugePages::automatic)},
+                                              {"on", number_of(HugePages::on)},
+                                              {"off", number_of(HugePages::off)}};
+constexpr bool parse_HugePages(const char* text, HugePages& result) {
+    return parse_word(text, words_of_HugePages, result);
+}
 
-inline constexpr Word words_of_DeepBind[] = {{"share", number_of(DeepBind::share)}, {"drop", number_of(DeepBind::drop)}, {"keep", number_of(DeepBind::keep)}};
-constexpr bool parse_DeepBind(const char* text, DeepBind& result) { return parse_word(text, words_of_DeepBind, result); }
+inline constexpr Word words_of_DeepBind[] = {
+    {"share", number_of(DeepBind::share)}, {"drop", number_of(DeepBind::drop)}, {"keep", number_of(DeepBind::keep)}};
+constexpr bool parse_DeepBind(const char* text, DeepBind& result) {
+    return parse_word(text, words_of_DeepBind, result);
+}
 
 inline constexpr Word words_of_Flag[] = {{"0", 0}, {"1", 1}, {"off", 0}, {"on", 1}, {"no", 0}, {"yes", 1}};
 constexpr bool parse_Flag(const char* text, bool& result) { return parse_word(text, words_of_Flag, result); }
@@ -75,7 +86,8 @@ constexpr bool may_be_handled(long number) {
 }
 
 // By name, with or without SIG, or by number; 0 stands for none.
-inline constexpr Word words_of_Signal[] = {{"none", 0}, {"HUP", SIGHUP}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"WINCH", SIGWINCH}, {"PROF", SIGPROF}};
+inline constexpr Word words_of_Signal[] = {{"none", 0},       {"HUP", SIGHUP},     {"USR1", SIGUSR1},
+                                           {"USR2", SIGUSR2}, {"WINCH", SIGWINCH}, {"PROF", SIGPROF}};
 constexpr bool parse_Signal(const char* text, int& result) {
     const char* p = text;
     if (const long number = take_number(p); number > 0) {
@@ -108,10 +120,14 @@ constexpr bool parse_Size(const char* text, Bytes& result) {
             return false;
     Bytes unit = 1;
     switch (*text) {
-        case 'k': case 'K': unit = KiB; break;
-        case 'm': case 'M': unit = MiB; break;
-        case 'g': case 'G': unit = GiB; break;
-        case 't': case 'T': unit = TiB; break;
+        case 'k':
+        case 'K': unit = KiB; break;
+        case 'm':
+        case 'M': unit = MiB; break;
+        case 'g':
+        case 'G': unit = GiB; break;
+        case 't':
+        case 'T': unit = TiB; break;
         default: break;
     }
     if (unit > 1) {
@@ -147,10 +163,10 @@ constexpr bool parse_OneIn(const char* text, std::uint32_t& result) {
 }
 
 // A default that its own kind does not accept does not compile.
-#define NUMALLOC_OPTION(name, Kind, default_text, what)       \
-    static_assert([] {                                        \
-        kind::Kind value{};                                   \
-        return parse_##Kind(#default_text, value);            \
+#define NUMALLOC_OPTION(name, Kind, default_text, what) \
+    static_assert([] {                                  \
+        kind::Kind value{};                             \
+        return parse_##Kind(#default_text, value);      \
     }());
 #include "numalloc/options.def"
 #undef NUMALLOC_OPTION

@@ -17,21 +17,37 @@ void print_word(Out& text, E value, const Word (&words)[N]) {
 }
 
 template <class Out>
-void print_Binding(Out& text, Binding value) { print_word(text, value, words_of_Binding); }
+void print_Binding(Out& text, Binding value) {
+    print_word(text, value, words_of_Binding);
+}
 template <class Out>
-void print_MemoryBinding(Out& text, MemoryBinding value) { print_word(text, value, words_of_MemoryBinding); }
+void print_MemoryBinding(Out& text, MemoryBinding value) {
+    print_word(text, value, words_of_MemoryBinding);
+}
 template <class Out>
-void print_Interleave(Out& text, Interleave value) { print_word(text, value, words_of_Interleave); }
+void print_Interleave(Out& text, Interleave value) {
+    print_word(text, value, words_of_Interleave);
+}
 template <class Out>
-void print_HugePages(Out& text, HugePages value) { print_word(text, value, words_of_HugePages); }
+void print_HugePages(Out& text, HugePages value) {
+    print_word(text, value, words_of_HugePages);
+}
 template <class Out>
-void print_DeepBind(Out& text, DeepBind value) { print_word(text, value, words_of_DeepBind); }
+void print_DeepBind(Out& text, DeepBind value) {
+    print_word(text, value, words_of_DeepBind);
+}
 template <class Out>
-void print_Flag(Out& text, bool value) { text << (value ? '1' : '0'); }
+void print_Flag(Out& text, bool value) {
+    text << (value ? '1' : '0');
+}
 template <class Out>
-void print_Path(Out& text, const char* value) { text << (value == nullptr ? "none" : value); }
+void print_Path(Out& text, const char* value) {
+    text << (value == nullptr ? "none" : value);
+}
 template <class Out>
-void print_Size(Out& text, Bytes value) { text << std::uint64_t{value}; }
+void print_Size(Out& text, Bytes value) {
+    text << std::uint64_t{value};
+}
 template <class Out>
 void print_Sampling(Out& text, Bytes value) {
     if (value == 0) text << "off";
@@ -43,7 +59,9 @@ void print_OneIn(Out& text, std::uint32_t value) {
     text << value;
 }
 template <class Out>
-void print_Milliseconds(Out& text, std::int32_t value) { text << value; }
+void print_Milliseconds(Out& text, std::int32_t value) {
+    text << value;
+}
 template <class Out>
 void print_Signal(Out& text, int value) {
     if (value == 0) text << "none";
@@ -72,8 +90,14 @@ void print_Memory(Out& text, const MemoryPlacement& value) {
     switch (value.kind) {
         case MemoryPlacement::Kind::local: text << "local"; break;
         case MemoryPlacement::Kind::interleave: text << "interleave"; break;
-        case MemoryPlacement::Kind::preferred: text << "preferred:"; print_nodes(text, value.nodes); break;
-        case MemoryPlacement::Kind::bind: text << "bind:"; print_nodes(text, value.nodes); break;
+        case MemoryPlacement::Kind::preferred:
+            text << "preferred:";
+            print_nodes(text, value.nodes);
+            break;
+        case MemoryPlacement::Kind::bind:
+            text << "bind:";
+            print_nodes(text, value.nodes);
+            break;
     }
 }
 
@@ -82,17 +106,19 @@ inline const char* value_now(const char* const& value) { return load_acquire(val
 inline bool value_now(const bool& value) { return load_relaxed(value); }
 inline std::int32_t value_now(const std::int32_t& value) { return load_relaxed(value); }
 template <class T>
-const T& value_now(const T& value) { return value; }
+const T& value_now(const T& value) {
+    return value;
+}
 
 // Each option in the table's order: each(name, whether it has its default, print), where print(text) writes its value.
 template <class Each>
 void for_each_option(Each each) {
-#define NUMALLOC_OPTION(name, Kind, default_text, what)                                               \
-    {                                                                                                 \
-        kind::Kind by_default{};                                                                      \
-        parse_##Kind(#default_text, by_default);                                                      \
-        const kind::Kind now = value_now(options().name);                                             \
-        each(#name, now == by_default, [&](auto& text) { print_##Kind(text, now); });                 \
+#define NUMALLOC_OPTION(name, Kind, default_text, what)                               \
+    {                                                                                 \
+        kind::Kind by_default{};                                                      \
+        parse_##Kind(#default_text, by_default);                                      \
+        const kind::Kind now = value_now(options().name);                             \
+        each(#name, now == by_default, [&](auto& text) { print_##Kind(text, now); }); \
     }
 #include "numalloc/options.def"
 #undef NUMALLOC_OPTION

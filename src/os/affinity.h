@@ -11,9 +11,8 @@ namespace numalloc::os {
 constexpr unsigned max_cpus = 8192;
 using CpuMask = BitSet<max_cpus>;
 
-// The affinity of thread `tid` (0: the caller) as the kernel has it; like all that is not a call of the program's own, refused
-// after a filter (filter.h). The size in bytes of the
-// kernel's own mask, or -errno. Thread-safe; errno is kept.
+// The affinity of thread `tid` (0: the caller) as the kernel has it; like all that is not a call of the program's own,
+// refused after a filter (filter.h). The size in bytes of the kernel's own mask, or -errno. Thread-safe; errno is kept.
 long get_affinity(int tid, CpuMask& mask);
 
 // 0, or -errno: EINVAL where the cpuset allows none of the CPUs. Thread-safe; errno is kept.

@@ -25,7 +25,9 @@ extern std::atomic<std::uint64_t> counts[static_cast<unsigned>(Count::count_of_c
 // How many shared locks the calling thread holds.
 extern NUMALLOC_THREAD_LOCAL unsigned shared_locks_held;
 
-inline void count(Count what, std::uint64_t n = 1) { counts[static_cast<unsigned>(what)].fetch_add(n, std::memory_order_relaxed); }
+inline void count(Count what, std::uint64_t n = 1) {
+    counts[static_cast<unsigned>(what)].fetch_add(n, std::memory_order_relaxed);
+}
 inline bool holds_shared_lock() { return shared_locks_held != 0; }
 inline void count_walked(std::uint64_t objects) {
     if (holds_shared_lock()) count(Count::walked, objects);

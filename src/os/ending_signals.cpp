@@ -26,9 +26,9 @@ void before_ending_signals(bool (*before)(int signal)) {
     before_end = before;
     constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (const int signal : signals) {
-        struct sigaction now {};
+        struct sigaction now{};
         if (sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) continue;
-        struct sigaction ours {};
+        struct sigaction ours{};
         ours.sa_handler = handle;
         ours.sa_flags = SA_RESTART;
         sigemptyset(&ours.sa_mask);
@@ -38,7 +38,7 @@ void before_ending_signals(bool (*before)(int signal)) {
 
 // In its handler the signal is blocked: it comes as soon as that returns.
 void end_by(int signal) {
-    struct sigaction system {};
+    struct sigaction system{};
     system.sa_handler = SIG_DFL;
     sigaction(signal, &system, nullptr);
     call(SYS_tgkill, call(SYS_getpid), call(SYS_gettid), signal);

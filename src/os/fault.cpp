@@ -1,10 +1,10 @@
 #include "os/fault.h"
 
+#include <ucontext.h>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <ucontext.h>
 
 #include "os/ending_signals.h"
 
@@ -15,8 +15,8 @@ namespace {
 using Explain = bool (*)(const Fault& fault);
 // Guarded objects and the hardened library's quarantine.
 constinit std::atomic<Explain> explainers[2] = {};
-struct sigaction before_segv {};
-struct sigaction before_bus {};
+struct sigaction before_segv{};
+struct sigaction before_bus{};
 
 #if defined(__x86_64__)
 Address instruction_of(const ucontext_t& context) { return static_cast<Address>(context.uc_mcontext.gregs[REG_RIP]); }
@@ -55,14 +55,15 @@ Access access_of(const ucontext_t&) { return Access::unknown; }
 // The access is made again as the handler returns; a signal that somebody sent is not.
 void leave_to_system(int signal, const siginfo_t* info) {
     if (info->si_code <= 0) return end_by(signal);
-    struct sigaction system {};
+    struct sigaction system{};
     system.sa_handler = SIG_DFL;
     sigaction(signal, &system, nullptr);
 }
 
 bool is_explained(const Fault& fault) {
     for (const auto& explainer : explainers)
-        if (const Explain explain = explainer.load(std::memory_order_acquire); explain != nullptr && explain(fault)) return true;
+        if (const Explain explain = explainer.load(std::memory_order_acquire); explain != nullptr && explain(fault))
+            return true;
     return false;
 }
 
@@ -87,7 +88,7 @@ void on_fault(bool (*explain)(const Fault& fault)) {
     if (!explainers[0].compare_exchange_strong(none, explain, std::memory_order_acq_rel))
         return explainers[1].store(explain, std::memory_order_release);
     const int kept = errno;
-    struct sigaction ours {};
+    struct sigaction ours{};
     ours.sa_sigaction = handle;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);

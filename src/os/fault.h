@@ -13,9 +13,9 @@ struct Fault {
     Address instruction = 0;  // 0 where it is not known
 };
 
-// From now on `explain(fault)` is called first, on the thread that met the fault. Where it returns true the process ends by the
-// signal. Two may be named, each once.
-// Other faults go to whom the program had named before. Who is named later takes our place.
+// From now on `explain(fault)` is called first, on the thread that met the fault. Where it returns true the process
+// ends by the signal. Two may be named, each once. Other faults go to whom the program had named before. Who is named
+// later takes our place.
 void on_fault(bool (*explain)(const Fault& fault));
 
 }  // namespace numalloc::os

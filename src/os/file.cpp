@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "os/signal.h"
-#include "os/sysfs.h"
 #include "os/syscall.h"
+#include "os/sysfs.h"
 
 namespace numalloc::os {
 
@@ -40,7 +40,7 @@ long copy_of(long fd) {
 }
 
 FileIdentity identity_of(long fd) {
-    struct stat s {};
+    struct stat s{};
     if (failed(call(SYS_fstat, fd, &s))) return {};
     return {.found = true, .device = s.st_dev, .inode = s.st_ino};
 }

@@ -1,4 +1,5 @@
-// Files that are written, by their names, and memory that other processes may read. Nothing here allocates; errno is kept.
+// Files that are written, by their names, and memory that other processes may read. Nothing here allocates; errno is
+// kept.
 #pragma once
 
 #include "base/bits.h"
@@ -15,8 +16,8 @@ long create_file(const char* path);
 long write_all(long fd, const char* text, Bytes length);
 void close_file(long fd);
 constexpr long standard_error = 2;
-// Another descriptor of the same file, for who writes after the program has closed it (coreutils do, as they end). A high one,
-// so that the program's own have the numbers that they would have. -errno where there is none left.
+// Another descriptor of the same file, for who writes after the program has closed it (coreutils do, as they end). A
+// high one, so that the program's own have the numbers that they would have. -errno where there is none left.
 long copy_of(long fd);
 
 // Which file a descriptor leads to: its number may be another file's by now. `found` is false where there is none.
@@ -28,8 +29,8 @@ struct FileIdentity {
 };
 FileIdentity identity_of(long fd);
 
-// A new file of zeros, readable by this user only, in memory that this process shares with its readers. One of the same name that
-// the user left behind goes. nullptr where that cannot be.
+// A new file of zeros, readable by this user only, in memory that this process shares with its readers. One of the same
+// name that the user left behind goes. nullptr where that cannot be.
 void* share_memory(const char* path, Bytes bytes);
 void remove_file(const char* path);
 

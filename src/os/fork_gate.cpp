@@ -20,7 +20,8 @@ constexpr int spins_before_sleep = 64;
 constexpr long first_sleep = 50'000;  // nanoseconds
 constexpr long longest_sleep = 1'000'000;
 
-// Waits until `mark` is at most `allowed`. Who is inside comes out soon and wakes nobody, but may have lost its CPU, even to us.
+// Waits until `mark` is at most `allowed`. Who is inside comes out soon and wakes nobody, but may have lost its CPU,
+// even to us.
 void wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t allowed) {
     timespec sleep{0, first_sleep};
     for (int i = 0;; ++i) {
@@ -44,7 +45,9 @@ void ForkGate::close() {
         ++nested_;
         return;
     }
-    for (LockHolder* nobody = nullptr; !owner_.compare_exchange_strong(nobody, &lock_holder, std::memory_order_seq_cst); nobody = nullptr) wait();
+    for (LockHolder* nobody = nullptr; !owner_.compare_exchange_strong(nobody, &lock_holder, std::memory_order_seq_cst);
+         nobody = nullptr)
+        wait();
     process_ = process();
     if (waits()) wait_for_sharers();
 }
@@ -92,7 +95,8 @@ bool ForkGate::stops_caller() const { return lock_holder.depth == 1 && !mine(); 
 
 void ForkGate::wait() {
     const std::uint32_t before = opened_.load(std::memory_order_seq_cst);
-    if (owner_.load(std::memory_order_seq_cst) != nullptr) call(SYS_futex, &opened_, FUTEX_WAIT_PRIVATE, before, 0, 0, 0);
+    if (owner_.load(std::memory_order_seq_cst) != nullptr)
+        call(SYS_futex, &opened_, FUTEX_WAIT_PRIVATE, before, 0, 0, 0);
 }
 
 bool ForkGate::wait_briefly() {

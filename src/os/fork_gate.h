@@ -14,11 +14,11 @@
 // The gate does not stop the thread that closed it: handlers of pthread_atfork() may run after ours in the parent,
 // or before ours in the child, and may allocate.
 //
-// After our prepare handler fork() still takes other locks, in this order: those of prepare handlers registered before ours;
-// then, if the process has several threads, the name service's (glibc 2.33 and later), popen's list (glibc's sources of 2025),
-// the list of streams, libc's own malloc.
-// A thread that holds one of these and waited at the gate would deadlock with the fork. malloc and free therefore enter with
-// Inside, which waits 10 ms at most; then they use the side heap (heap/space/side.h). Most forks take less.
+// After our prepare handler fork() still takes other locks, in this order: those of prepare handlers registered before
+// ours; then, if the process has several threads, the name service's (glibc 2.33 and later), popen's list (glibc's
+// sources of 2025), the list of streams, libc's own malloc. A thread that holds one of these and waited at the gate
+// would deadlock with the fork. malloc and free therefore enter with Inside, which waits 10 ms at most; then they use
+// the side heap (heap/space/side.h). Most forks take less.
 #pragma once
 
 #include <atomic>
@@ -35,8 +35,8 @@ struct LockMark {
 
 // The calling thread's locks.
 struct LockHolder {
-    std::uint32_t depth = 0;   // how many it holds or is about to take
-    LockMark* mark = nullptr;  // its own; nullptr: it shares one with all that have none
+    std::uint32_t depth = 0;       // how many it holds or is about to take
+    LockMark* mark = nullptr;      // its own; nullptr: it shares one with all that have none
     std::uint32_t libc_calls = 0;  // under way: libc_call.h
     std::uint32_t waited = 0;      // 1 + ForkGate::opened_ during the last fork that it waited for briefly
 };
@@ -44,12 +44,13 @@ extern NUMALLOC_THREAD_LOCAL LockHolder lock_holder;
 
 class ForkGate {
 public:
-    // By the thread that forks, before anything else. Waits for another fork to finish, and for the threads that share a mark.
+    // By the thread that forks, before anything else. Waits for another fork to finish, and for the threads that share
+    // a mark.
     void close();
-    // Where threads have marks of their own, then repeat until mark_changes() stays the same: wait for the sharers and for
-    // each mark. A thread may move from one mark to another in between.
-    // Not by a signal handler that interrupted the heap: a thread inside may wait for a lock that the interrupted code holds. The
-    // child of such a fork may call async-signal-safe functions only, so the state of its heap does not matter.
+    // Where threads have marks of their own, then repeat until mark_changes() stays the same: wait for the sharers and
+    // for each mark. A thread may move from one mark to another in between. Not by a signal handler that interrupted
+    // the heap: a thread inside may wait for a lock that the interrupted code holds. The child of such a fork may call
+    // async-signal-safe functions only, so the state of its heap does not matter.
     static bool waits() { return lock_holder.depth == 0; }
     void wait_for_sharers();
     void wait_for(const LockMark& mark);
@@ -61,8 +62,8 @@ public:
 
     // Before all else, by the thread that starts the library.
     void start();
-    // Whether the caller belongs to the process that start() or become_child() knew, and is no child of a vfork or a raw clone.
-    // A system call; false after a filter.
+    // Whether the caller belongs to the process that start() or become_child() knew, and is no child of a vfork or a
+    // raw clone. A system call; false after a filter.
     bool is_process() const;
 
     // How many forks lie between the first process and this one.
@@ -88,7 +89,8 @@ public:
         leave();
         return false;
     }
-    // The fast path of try_enter(), for the owner of the mark. Also false if the thread is inside already or closed the gate.
+    // The fast path of try_enter(), for the owner of the mark. Also false if the thread is inside already or closed the
+    // gate.
     bool try_enter_with(LockMark& own) {
         if (NUMALLOC_UNLIKELY(lock_holder.depth != 0)) return false;
         lock_holder.depth = 1;
@@ -143,8 +145,8 @@ private:
     std::atomic<LockHolder*> owner_{nullptr};  // who closed it; nullptr: it is open
     std::atomic<std::uint32_t> opened_{0};     // how often; sleepers wait for it to change
     std::uint32_t held_ = 1;                   // generation << 2 | 1
-    int process_ = 0;                      // at start(), close() and become_child()
-    int nested_ = 0;                       // forks by the owner's own handlers
+    int process_ = 0;                          // at start(), close() and become_child()
+    int nested_ = 0;                           // forks by the owner's own handlers
 
     // Written when threads start and end, so on another cache line than the members above, which every lock reads.
     alignas(64) LockMark shared_;
@@ -160,7 +162,9 @@ inline void use_lock_mark(LockMark* mark) { fork_gate.change_mark(mark); }
 class [[nodiscard]] Inside {
 public:
     // Refuses also within a LibcCall (libc_call.h).
-    Inside() : in_(lock_holder.libc_calls == 0 && (fork_gate.try_enter() || (fork_gate.wait_briefly() && fork_gate.try_enter()))) {}
+    Inside()
+        : in_(lock_holder.libc_calls == 0 &&
+              (fork_gate.try_enter() || (fork_gate.wait_briefly() && fork_gate.try_enter()))) {}
     ~Inside() {
         if (in_) fork_gate.leave();
     }
@@ -172,8 +176,8 @@ private:
     bool in_;
 };
 
-// For locks under which the caller only reads: it passes the gate, and a fork does not wait for it. In the child such a lock counts as
-// free, and what is under it is whole.
+// For locks under which the caller only reads: it passes the gate, and a fork does not wait for it. In the child such a
+// lock counts as free, and what is under it is whole.
 class [[nodiscard]] ReadsOnly {
 public:
     ReadsOnly() { ++lock_holder.depth; }

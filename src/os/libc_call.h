@@ -1,11 +1,12 @@
 // Calls of libc's munmap, madvise, mremap and mmap for everything that removes or moves pages.
 //
-// Libraries that keep memory registered with a device (UCX, Open MPI, libfabric, users of io_uring's fixed buffers) must learn of
-// each such call, or an old registration keeps sending the old pages. They interpose libc's functions or patch their code; a raw
-// system call would bypass them.
+// Libraries that keep memory registered with a device (UCX, Open MPI, libfabric, users of io_uring's fixed buffers)
+// must learn of each such call, or an old registration keeps sending the old pages. They interpose libc's functions or
+// patch their code; a raw system call would bypass them.
 //
-// Such a function may call malloc and free, possibly while the calling thread holds the heap's locks or is changing its lists.
-// While a LibcCall exists the thread therefore has no heap: malloc uses the side heap (heap/space/side.h) and frees are deferred.
+// Such a function may call malloc and free, possibly while the calling thread holds the heap's locks or is changing its
+// lists. While a LibcCall exists the thread therefore has no heap: malloc uses the side heap (heap/space/side.h) and
+// frees are deferred.
 #pragma once
 
 #include <pthread.h>
@@ -18,8 +19,8 @@ namespace numalloc::os {
 
 inline bool in_libc_call() { return lock_holder.libc_calls != 0; }
 
-// Called at the begin and end of a thread's outermost LibcCall: hides the thread's lists from the fast paths. Set before the first
-// thread has a heap.
+// Called at the begin and end of a thread's outermost LibcCall: hides the thread's lists from the fast paths. Set
+// before the first thread has a heap.
 using AtLibcCall = void (*)(bool begins);
 extern AtLibcCall at_libc_call;
 

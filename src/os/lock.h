@@ -17,17 +17,17 @@ namespace numalloc::os {
 
 // One table of all locks, outermost first. counts.def begins with the same.
 enum class LockRank : std::uint8_t {
-    initialise,   // once per process
-    threads,      // registry of threads and their affinity
-    deferred,     // the list of what forks deferred, while a record is taken from it
-    thread_pool,  // opening nodes, one a process; attaching threads, one a node
-    remote_cache, // a thread's remote frees
-    bound_heap,   // a program's own heap
-    size_class,   // a shard of a node's bags of one class, and its ring
-    growth,       // the end of what a node has mapped
-    pages,        // a node's free bags
-    metadata,     // a node's thread heaps
-    profile,      // what the heap profile has recorded
+    initialise,    // once per process
+    threads,       // registry of threads and their affinity
+    deferred,      // the list of what forks deferred, while a record is taken from it
+    thread_pool,   // opening nodes, one a process; attaching threads, one a node
+    remote_cache,  // a thread's remote frees
+    bound_heap,    // a program's own heap
+    size_class,    // a shard of a node's bags of one class, and its ring
+    growth,        // the end of what a node has mapped
+    pages,         // a node's free bags
+    metadata,      // a node's thread heaps
+    profile,       // what the heap profile has recorded
     count
 };
 
@@ -89,7 +89,8 @@ private:
     std::atomic<std::uint32_t> word_{0};
 };
 
-static_assert(static_cast<unsigned>(LockRank::count) == static_cast<unsigned>(Count::failed_try_locks), "counts.def begins with the ranks");
+static_assert(static_cast<unsigned>(LockRank::count) == static_cast<unsigned>(Count::failed_try_locks),
+              "counts.def begins with the ranks");
 
 // The rank is no part of its memory: a zero page is full of free locks.
 template <LockRank rank>
@@ -114,8 +115,8 @@ public:
         count_unlock(static_cast<unsigned>(rank));
         release();
     }
-    // The caller holds it, where clang cannot see that: in a lambda, or of a lock that is known at run time only. Debug builds
-    // check that it holds one of this rank.
+    // The caller holds it, where clang cannot see that: in a lambda, or of a lock that is known at run time only. Debug
+    // builds check that it holds one of this rank.
     void assert_held() const NUMALLOC_ASSERTS_HELD(this) { check_held(rank); }
 };
 

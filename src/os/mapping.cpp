@@ -17,8 +17,8 @@ namespace numalloc::os {
 
 namespace {
 
-// Bytes moved at a time. The kernel's overcommit guess may refuse a single larger mapping. A multiple of what a page table spans
-// lets the kernel move whole tables.
+// Bytes moved at a time. The kernel's overcommit guess may refuse a single larger mapping. A multiple of what a page
+// table spans lets the kernel move whole tables.
 constexpr Bytes longest_move = GiB;
 
 enum class Probe { one_mapping, several, refused };
@@ -68,7 +68,8 @@ Replaced move_mapping(void* from, void* to, Bytes bytes) {
     // in our region.
     {
         const LibcCall call;
-        if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED) return Replaced::done;
+        if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED)
+            return Replaced::done;
     }
     return fill_hole(to, bytes) ? Replaced::refused : Replaced::lost;
 }

@@ -48,16 +48,16 @@ bool unmap(void* p, Bytes bytes);
 // false when refused: then the contents are unchanged.
 bool discard(void* p, Bytes bytes);
 
-// Gives the pages back to the OS, and nobody may touch them before allow_writes(); what they are bound to stays. false when
-// refused (a limit on mappings): then the range is as it was. Locked memory keeps its contents.
+// Gives the pages back to the OS, and nobody may touch them before allow_writes(); what they are bound to stays. false
+// when refused (a limit on mappings): then the range is as it was. Locked memory keeps its contents.
 bool withdraw(void* p, Bytes bytes);
 
 // Puts pages behind the range now, and behind the rest of the pages that it shares with others. false with
 // no memory left, or on kernels before 5.14. After a filter (filter.h) true, and nothing has happened.
 bool populate(void* p, Bytes bytes);
 
-// Pages of somebody else's mapping that may be read, and those that were withdrawn, become writable; and read-only again. false
-// when refused.
+// Pages of somebody else's mapping that may be read, and those that were withdrawn, become writable; and read-only
+// again. false when refused.
 bool allow_writes(void* p, Bytes bytes);
 bool forbid_writes(void* p, Bytes bytes);
 

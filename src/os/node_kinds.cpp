@@ -75,7 +75,8 @@ bool nodes_of_slower_tiers(const SysReader& reader, NodeMask& nodes) {
 }
 
 SysReader real_reader() {
-    return {[](void*, const char* path, char* buffer, Bytes capacity) { return read_file(path, buffer, capacity); }, nullptr};
+    return {[](void*, const char* path, char* buffer, Bytes capacity) { return read_file(path, buffer, capacity); },
+            nullptr};
 }
 
 }  // namespace numalloc::os

@@ -61,7 +61,9 @@ int interleave(void* p, Bytes bytes, const NodeMask& nodes) {
     return refused_binding.note(set_policy(p, bytes, MPOL_INTERLEAVE, nodes));
 }
 
-int bind_to(void* p, Bytes bytes, const NodeMask& nodes) { return refused_binding.note(set_policy(p, bytes, MPOL_BIND, nodes)); }
+int bind_to(void* p, Bytes bytes, const NodeMask& nodes) {
+    return refused_binding.note(set_policy(p, bytes, MPOL_BIND, nodes));
+}
 
 int bind_as(const void* from, void* p, Bytes bytes) {
     int mode = MPOL_DEFAULT;

@@ -58,9 +58,9 @@ Bytes kept_bytes_of_node(unsigned os_node);
 
 // The policy that the calling thread began with, as numactl sets it.
 enum class TaskPolicy {
-    none,        // the kernel's default, or local
-    membind,     // these nodes only
-    other,       // interleaved or preferred: the user has said where memory goes
+    none,     // the kernel's default, or local
+    membind,  // these nodes only
+    other,    // interleaved or preferred: the user has said where memory goes
 };
 TaskPolicy task_policy(NodeMask& nodes);
 

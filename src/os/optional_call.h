@@ -10,6 +10,8 @@ namespace numalloc::os {
 
 // Its result, or -EPERM after a filter.
 template <class... A>
-long optional_call(long n, A... a) { return filtered() ? -EPERM : call(n, a...); }
+long optional_call(long n, A... a) {
+    return filtered() ? -EPERM : call(n, a...);
+}
 
 }  // namespace numalloc::os

@@ -1,8 +1,8 @@
 #include "os/page_histogram.h"
 
-#include "os/optional_call.h"
 #include "os/memory.h"
 #include "os/numa_policy.h"
+#include "os/optional_call.h"
 
 namespace numalloc::os {
 

@@ -7,8 +7,8 @@
 
 namespace numalloc::os {
 
-// The caller's counts, one a node by the kernel's number; more are added with each range. Nodes beyond `capacity` count in
-// `found` alone.
+// The caller's counts, one a node by the kernel's number; more are added with each range. Nodes beyond `capacity` count
+// in `found` alone.
 struct PageHistogram {
     std::size_t* on_node = nullptr;
     unsigned capacity = 0;
@@ -20,8 +20,8 @@ struct PageHistogram {
     }
 };
 
-// Adds the pages that the range touches: by move_pages with no nodes named, 512 pages a call, which moves nothing. 0, or the
-// kernel's refusal; what was counted before it stays.
+// Adds the pages that the range touches: by move_pages with no nodes named, 512 pages a call, which moves nothing. 0,
+// or the kernel's refusal; what was counted before it stays.
 int count_pages(const void* p, Bytes bytes, PageHistogram& into);
 
 // The same for a machine of one node, whose number is `os_node`: by mincore, which nobody refuses.

@@ -1,5 +1,5 @@
-// Calls by which a program may filter its own system calls, passed on: prctl and syscall. For the shared libraries, which interpose
-// them (api/interpose/filters.cpp).
+// Calls by which a program may filter its own system calls, passed on: prctl and syscall. For the shared libraries,
+// which interpose them (api/interpose/filters.cpp).
 #pragma once
 
 #include "os/filter.h"

@@ -37,8 +37,8 @@ void mix(std::uint64_t (&v)[4]) {
 
 // SipHash-2-4 (Aumasson and Bernstein 2012) of one word.
 std::uint64_t hash(Key key, std::uint64_t message) {
-    std::uint64_t v[4] = {key.word[0] ^ 0x736F6D6570736575U, key.word[1] ^ 0x646F72616E646F6DU, key.word[0] ^ 0x6C7967656E657261U,
-                          key.word[1] ^ 0x7465646279746573U};
+    std::uint64_t v[4] = {key.word[0] ^ 0x736F6D6570736575U, key.word[1] ^ 0x646F72616E646F6DU,
+                          key.word[0] ^ 0x6C7967656E657261U, key.word[1] ^ 0x7465646279746573U};
     for (const std::uint64_t word : {message, std::uint64_t{8} << 56}) {
         v[3] ^= word;
         mix(v), mix(v);
@@ -60,6 +60,8 @@ bool told_not_to() {
 
 std::uint64_t secret_seed(SeedFor what) { return hash(random_bytes(), static_cast<std::uint64_t>(what)); }
 
-std::uint64_t layout_seed(SeedFor what) { return told_not_to() ? hash({}, static_cast<std::uint64_t>(what)) : secret_seed(what); }
+std::uint64_t layout_seed(SeedFor what) {
+    return told_not_to() ? hash({}, static_cast<std::uint64_t>(what)) : secret_seed(what);
+}
 
 }  // namespace numalloc::os

@@ -35,9 +35,9 @@ WritesAreHarmless::~WritesAreHarmless() {
 
 void handle_signal(int number, void (*handler)(int)) {
     const int kept = errno;
-    struct sigaction now {};
+    struct sigaction now{};
     if (sigaction(number, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL) {
-        struct sigaction ours {};
+        struct sigaction ours{};
         ours.sa_handler = handler;
         ours.sa_flags = SA_RESTART | SA_ONSTACK;
         sigaction(number, &ours, nullptr);

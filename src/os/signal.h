@@ -8,8 +8,8 @@ namespace numalloc::os {
 // Unless the program has a handler already. On the thread's alternative stack where it has one.
 void handle_signal(int number, void (*handler)(int));
 
-// While it lives, a write of the calling thread to a pipe without a reader, or beyond the limit of a file's size, fails with an
-// error: its SIGPIPE or SIGXFSZ is taken away.
+// While it lives, a write of the calling thread to a pipe without a reader, or beyond the limit of a file's size, fails
+// with an error: its SIGPIPE or SIGXFSZ is taken away.
 class WritesAreHarmless {
 public:
     WritesAreHarmless();

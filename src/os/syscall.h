@@ -43,7 +43,9 @@ inline long as_long(A a) {
 }
 
 template <class... A>
-inline long call(long n, A... a) { return raw_syscall(n, as_long(a)...); }
+inline long call(long n, A... a) {
+    return raw_syscall(n, as_long(a)...);
+}
 
 inline bool failed(long result) { return result < 0 && result > -4096; }
 

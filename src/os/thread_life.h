@@ -1,5 +1,5 @@
-// Whether the thread that has something still lives, told without a system call: by a robust mutex, which the kernel marks when its
-// owner ends in whatever way.
+// Whether the thread that has something still lives, told without a system call: by a robust mutex, which the kernel
+// marks when its owner ends in whatever way.
 #pragma once
 
 #include <pthread.h>
@@ -20,8 +20,8 @@ public:
     void begin();
     // By that thread: it has let go.
     void end();
-    // Whether the thread ended without end(). Says so once; then it is as after end(). One caller at a time. false where the kernel
-    // marks no mutexes.
+    // Whether the thread ended without end(). Says so once; then it is as after end(). One caller at a time. false
+    // where the kernel marks no mutexes.
     bool has_ended();
 
 private:

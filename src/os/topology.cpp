@@ -163,7 +163,8 @@ void Topology::read_cpus(const SysReader& reader, const NodeMask& online, char* 
         if (read_of_node(reader, n, "cpulist", text) <= 0) continue;
         const char* p = text;
         take_list(p, [&](unsigned first, unsigned last) {
-            for (unsigned cpu = first; cpu <= last && cpu < max_cpus; ++cpu) os_node_of_cpu_[cpu] = static_cast<Small>(n + 1);
+            for (unsigned cpu = first; cpu <= last && cpu < max_cpus; ++cpu)
+                os_node_of_cpu_[cpu] = static_cast<Small>(n + 1);
         });
     }
 }

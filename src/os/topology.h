@@ -87,15 +87,15 @@ private:
     unsigned nodes_ = 1;
     unsigned only_os_node_ = 0;
     bool user_policy_rules_ = false;
-    NodeMask online_;                    // kernel numbers of all nodes
+    NodeMask online_;  // kernel numbers of all nodes
 
     // One mapping, made only for several nodes. "+ 1": zero means unknown.
-    NodeMask mine_;                      // kernel numbers of our nodes
-    Small* os_node_ = nullptr;           // [nodes]
-    Small* home_of_os_node_ = nullptr;   // [max_os_nodes] + 1
-    Small* os_node_of_cpu_ = nullptr;    // [max_cpus] + 1
-    Small* order_ = nullptr;             // [nodes][nodes]
-    std::uint8_t* distance_ = nullptr;   // [nodes][nodes]
+    NodeMask mine_;                     // kernel numbers of our nodes
+    Small* os_node_ = nullptr;          // [nodes]
+    Small* home_of_os_node_ = nullptr;  // [max_os_nodes] + 1
+    Small* os_node_of_cpu_ = nullptr;   // [max_cpus] + 1
+    Small* order_ = nullptr;            // [nodes][nodes]
+    std::uint8_t* distance_ = nullptr;  // [nodes][nodes]
 };
 
 // The machine we run on. Valid, with one node, before init_topology() too.

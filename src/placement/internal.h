@@ -19,7 +19,8 @@ struct Process {
     os::Lock<os::LockRank::threads> lock;
     Records records NUMALLOC_GUARDED_BY(lock);
     std::atomic<unsigned> next_number{0};  // written under the lock, read without
-    unsigned promised_up_to NUMALLOC_GUARDED_BY(lock) = 0;  // numbers from next_number to here count as threads: owners.h
+    unsigned promised_up_to NUMALLOC_GUARDED_BY(lock) =
+        0;  // numbers from next_number to here count as threads: owners.h
     bool refusal_noted NUMALLOC_GUARDED_BY(lock) = false;
     PlaceId first_place NUMALLOC_GUARDED_BY(lock) = no_place;  // of main: policies count from there
 
@@ -47,7 +48,8 @@ PlaceSet all_places();
 
 // The policy's word for the thread of a number; no_place where none is allowed.
 // `runs_on`: where its memory already lies, or no_place. `vacated`: policy.h.
-PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on, Vacated vacated = {}) NUMALLOC_REQUIRES(process.lock);
+PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on, Vacated vacated = {})
+    NUMALLOC_REQUIRES(process.lock);
 // Counts the thread to the place that was promised or is the policy's choice, or to none.
 void place(ThreadRecord* record, PlaceId runs_on, Vacated vacated = {}) NUMALLOC_REQUIRES(process.lock);
 void leave(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);

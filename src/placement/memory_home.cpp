@@ -21,8 +21,8 @@ using Kind = MemoryPlacement::Kind;
 
 // A placement that was found possible, with our numbers.
 struct Resolved {
-    MemoryPlacement said;   // the kernel's numbers
-    os::NodeMask nodes;     // ours
+    MemoryPlacement said;  // the kernel's numbers
+    os::NodeMask nodes;    // ours
     Resolved* next = nullptr;
 };
 

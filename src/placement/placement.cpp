@@ -89,7 +89,8 @@ os::CpuMask user_mask_of(const ThreadRecord* record) {
 
 os::CpuMask bound_mask_of(const ThreadRecord* record) {
     os::CpuMask mask;
-    for (unsigned w = 0; w < process.words; ++w) mask.data()[w] = record->user_mask()[w] & process.mask_of(record->place)[w];
+    for (unsigned w = 0; w < process.words; ++w)
+        mask.data()[w] = record->user_mask()[w] & process.mask_of(record->place)[w];
     return mask;
 }
 
@@ -228,7 +229,8 @@ bool find_places(unsigned words, const os::CpuMask& mine) {
 
 void load_rules(const Places& places) {
     if (options().binding != Binding::file) return;
-    if (options().binding_file == nullptr) complain("NUMALLOC_BINDING=file needs NUMALLOC_BINDING_FILE; threads are interleaved");
+    if (options().binding_file == nullptr)
+        complain("NUMALLOC_BINDING=file needs NUMALLOC_BINDING_FILE; threads are interleaved");
     else rules.load(options().binding_file, places, complain);
 }
 
@@ -310,7 +312,8 @@ namespace {
 // The creator of a thread that comes or ends knows how many there are where its next one is to be.
 void note_fullness(ThreadRecord* creator, PlaceId place) NUMALLOC_REQUIRES(process.lock) {
     Vacated& vacated = creator->vacated;
-    if (place != no_place && place == vacated.place) vacated.threads = max_of(vacated.threads, process.places[place].threads);
+    if (place != no_place && place == vacated.place)
+        vacated.threads = max_of(vacated.threads, process.places[place].threads);
 }
 
 // A thread of the calling one.

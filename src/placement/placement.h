@@ -82,7 +82,8 @@ class [[nodiscard]] AsTheUserSetIt {
 public:
     AsTheUserSetIt();
     ~AsTheUserSetIt();
-    // The thread keeps that mask, and so do the threads that it creates once nothing can be bound any more. Takes a lock.
+    // The thread keeps that mask, and so do the threads that it creates once nothing can be bound any more. Takes a
+    // lock.
     void keep();
     AsTheUserSetIt(const AsTheUserSetIt&) = delete;
     AsTheUserSetIt& operator=(const AsTheUserSetIt&) = delete;
@@ -99,7 +100,8 @@ int rehome_thread(pthread_t thread, unsigned os_node);
 // ---- fork(): its handlers call these, while nobody else holds a lock.
 void fork_prepare();  // widens the caller's mask: the kernel places the child anywhere it may run
 void fork_parent();
-// The child is alone, unbound, and follows its CPU. Without the lock: a handler of a signal may fork over one of higher rank.
+// The child is alone, unbound, and follows its CPU. Without the lock: a handler of a signal may fork over one of higher
+// rank.
 void fork_child() NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;
 
 }  // namespace numalloc::placement

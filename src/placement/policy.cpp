@@ -4,11 +4,12 @@ namespace numalloc::placement {
 
 namespace {
 
-// A place whose weight exceeds this beside the lightest's (`least`) is overloaded for good, not only because other places are
-// between two threads.
+// A place whose weight exceeds this beside the lightest's (`least`) is overloaded for good, not only because other
+// places are between two threads.
 constexpr std::uint32_t too_heavy(std::uint32_t least) { return 3 * (least + 1) + 1; }
 
-// The allowed place of least weight, of equals the first one from `first` on; the vacated one where that is hardly heavier.
+// The allowed place of least weight, of equals the first one from `first` on; the vacated one where that is hardly
+// heavier.
 template <class Weight>
 PlaceId lightest(const Places& places, const PlaceSet& allowed, PlaceId first, Vacated vacated, Weight weight) {
     PlaceId best = no_place;
@@ -41,7 +42,8 @@ PlaceId choose_interleaved(const Places& places, const PlaceSet& allowed, PlaceI
 }
 
 PlaceId choose_saturated(const Places& places, const PlaceSet& allowed, PlaceId first, Vacated vacated) {
-    return lightest(places, allowed, first, vacated, [](const Place& p) { return p.cpus == 0 ? p.threads : p.threads / p.cpus; });
+    return lightest(places, allowed, first, vacated,
+                    [](const Place& p) { return p.cpus == 0 ? p.threads : p.threads / p.cpus; });
 }
 
 }  // namespace numalloc::placement

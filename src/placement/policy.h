@@ -25,7 +25,7 @@ struct Place {
     std::uint32_t threads;  // that live there now, the program's own pinned ones included
     std::uint32_t cpus;     // that the process may use: as its mask was when it began
     std::uint16_t os_node;
-    NodeId home;            // whose memory its threads use
+    NodeId home;  // whose memory its threads use
 };
 
 struct Places {
@@ -36,7 +36,8 @@ struct Places {
     PlaceId of_os_node(int os_node) const;
 };
 
-// Where threads were that followed one another and have ended, and how many were there at most when one of them came or ended.
+// Where threads were that followed one another and have ended, and how many were there at most when one of them came or
+// ended.
 struct Vacated {
     PlaceId place = no_place;
     std::uint32_t threads = 0;
@@ -47,8 +48,8 @@ struct Vacated {
 // of equals the next one after `first`. While no thread ends that is the same; afterwards the
 // threads stay balanced, and a program that starts and joins the same team again and again
 // finds thread i on the same node each time. `allowed` has at least one place.
-// `vacated`: of the thread that this one follows, if there was one. It goes there unless others have moved in since: what
-// the one before it has left in memory is near there.
+// `vacated`: of the thread that this one follows, if there was one. It goes there unless others have moved in since:
+// what the one before it has left in memory is near there.
 PlaceId choose_interleaved(const Places& places, const PlaceSet& allowed, PlaceId first, Vacated vacated = {});
 
 // Fill the node of main with as many threads as it has CPUs, then the next, and so on; when all

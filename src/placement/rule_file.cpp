@@ -50,7 +50,8 @@ void RuleFile::parse(const char* text, const char* name, const Places& places, C
                         if (place == no_place || places[place].cpus == 0) bad_node = static_cast<long>(n);
                     }
                     if (bad_node >= 0) return;
-                    place_ranges_[place_range_count_++] = {places.of_os_node(static_cast<int>(first)).value, last - first + 1};
+                    place_ranges_[place_range_count_++] = {places.of_os_node(static_cast<int>(first)).value,
+                                                           last - first + 1};
                     nodes += last - first + 1;
                 }))
                 fault = "expected a list of nodes, such as 0-1,4";

@@ -36,9 +36,9 @@ private:
     struct Range {
         std::uint32_t first;
         std::uint32_t last;
-        std::uint32_t position;     // of `first` among the rule's threads
-        std::uint32_t place_ranges; // the rule's first in place_ranges_
-        std::uint32_t places;       // of the rule, all ranges together
+        std::uint32_t position;      // of `first` among the rule's threads
+        std::uint32_t place_ranges;  // the rule's first in place_ranges_
+        std::uint32_t places;        // of the rule, all ranges together
     };
     // All nodes of a range are usable, so their places follow each other.
     struct PlaceRange {

@@ -20,14 +20,14 @@ struct ThreadRecord {
     std::atomic<std::uint16_t> home{no_node.value};
     // Where it runs as long as nobody moves it behind our back: the kernel's number.
     std::atomic<std::uint16_t> os_node{0};
-    PlaceId place = no_place; // where it counts as a thread; no_place: nowhere
-    bool bound = false;       // its affinity in the kernel is narrower than the user's: hide it
-    bool starting = false;    // created, but its first instruction has not run
+    PlaceId place = no_place;  // where it counts as a thread; no_place: nowhere
+    bool bound = false;        // its affinity in the kernel is narrower than the user's: hide it
+    bool starting = false;     // created, but its first instruction has not run
     bool mask_from_attr = false;
     bool inherits_ours = false;  // it starts with its creator's binding
-    unsigned number = 0;      // in order of creation; main is 0
-    int owner = 0;            // the same, or what the thread calls itself: see owners.h
-    int tid = 0;              // 0 while starting, and for good after a filter (os/filter.h)
+    unsigned number = 0;         // in order of creation; main is 0
+    int owner = 0;               // the same, or what the thread calls itself: see owners.h
+    int tid = 0;                 // 0 while starting, and for good after a filter (os/filter.h)
     pthread_t handle{};
     std::uint64_t generation = 0;  // tells this thread from a later one in the same record
 
@@ -35,8 +35,8 @@ struct ThreadRecord {
     // that ended: its memory lies there.
     ThreadRecord* creator = nullptr;  // as long as it has that generation
     std::uint64_t creator_generation = 0;
-    unsigned children = 0;            // that have not ended
-    Vacated vacated;                  // of the first that was started while no other ran
+    unsigned children = 0;  // that have not ended
+    Vacated vacated;        // of the first that was started while no other ran
 
     // What the trampoline needs.
     pthread_t* handle_out = nullptr;

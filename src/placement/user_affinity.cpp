@@ -68,7 +68,8 @@ long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node) {
     *node = no_node;
     if (process.mode != Mode::active) {
         const long result = os::set_affinity(tid, bytes, mask);
-        if (result == 0 && process.mode == Mode::follow && (tid == 0 || tid == os::thread_id())) *node = os::current_node();
+        if (result == 0 && process.mode == Mode::follow && (tid == 0 || tid == os::thread_id()))
+            *node = os::current_node();
         return result;
     }
     os::Guard guard(process.lock);
@@ -131,9 +132,7 @@ bool runs_under_ours() {
            is_ours(current, mask.data(), os::CpuMask::words);
 }
 
-AsTheUserSetIt::AsTheUserSetIt() {
-    widened_ = runs_under_ours() && os::set_affinity(0, user_mask_of(current)) == 0;
-}
+AsTheUserSetIt::AsTheUserSetIt() { widened_ = runs_under_ours() && os::set_affinity(0, user_mask_of(current)) == 0; }
 
 AsTheUserSetIt::~AsTheUserSetIt() {
     if (widened_ && current->bound) os::set_affinity(0, bound_mask_of(current));

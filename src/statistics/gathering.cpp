@@ -38,11 +38,12 @@ private:
     }
     void take_range(const char* text) {
         Address start = 0;
-        for (; is_range(text); ++text) start = start * 16 + static_cast<Address>(*text <= '9' ? *text - '0' : *text - 'a' + 10);
+        for (; is_range(text); ++text)
+            start = start * 16 + static_cast<Address>(*text <= '9' ? *text - '0' : *text - 'a' + 10);
         const void* const p = reinterpret_cast<const void*>(start);
         mine_ = process_heap.contains(p) ? of_ + process_heap.space().region_of(p) : nullptr;
     }
-    void add(unsigned long long NodeStatistics::*what, const char* text) {
+    void add(unsigned long long NodeStatistics::* what, const char* text) {
         if (mine_ == nullptr) return;
         Bytes kilobytes = 0;
         for (; *text >= '0' && *text <= '9'; ++text) kilobytes = kilobytes * 10 + static_cast<Bytes>(*text - '0');
@@ -166,9 +167,10 @@ ProcessStatistics process_statistics() {
     ProcessStatistics s{};
     s.nodes = os::topology().nodes();
     s.forks = os::fork_gate.generation();
-#define NUMALLOC_REFUSAL(name)                                                                   \
-    s.refused_##name = os::refused_##name.times.load(std::memory_order_relaxed);                 \
-    s.refused_##name##_error = static_cast<unsigned long long>(os::refused_##name.error.load(std::memory_order_relaxed));
+#define NUMALLOC_REFUSAL(name)                                                                     \
+    s.refused_##name = os::refused_##name.times.load(std::memory_order_relaxed);                   \
+    s.refused_##name##_error =                                                                     \
+        static_cast<unsigned long long>(os::refused_##name.error.load(std::memory_order_relaxed));
 #include "os/refusals.def"
 #undef NUMALLOC_REFUSAL
     return s;

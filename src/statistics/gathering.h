@@ -1,5 +1,6 @@
-// What the heaps hold, gathered node by node and class by class: exact for a process at rest, otherwise a picture of slightly
-// different moments. Takes locks one at a time, and waits for no fork: a caller may hold a stream that fork() waits for.
+// What the heaps hold, gathered node by node and class by class: exact for a process at rest, otherwise a picture of
+// slightly different moments. Takes locks one at a time, and waits for no fork: a caller may hold a stream that fork()
+// waits for.
 #pragma once
 
 #include "heap/space/size_class.h"

@@ -55,13 +55,15 @@ void start_statistics() {
     if (destination() != nullptr && same(destination(), "exit")) keep_standard_error();
     if (options().statistics_page) refresh_statistics_page();
     if (options().statistics_signal != 0) os::handle_signal(options().statistics_signal, on_signal);
-    if (options().statistics_page || options().statistics_signal != 0) at_housekeeping.store(every_period, std::memory_order_release);
+    if (options().statistics_page || options().statistics_signal != 0)
+        at_housekeeping.store(every_period, std::memory_order_release);
 }
 
 void end_statistics() {
     if (!process_heap.started()) return;
     remove_statistics_page();
-    // The handler of a signal may end the program in the middle of malloc or free: nobody will ever give that lock back.
+    // The handler of a signal may end the program in the middle of malloc or free: nobody will ever give that lock
+    // back.
     if (os::lock_holder.depth > 0) return;
     write_asked_for();
     if (destination() != nullptr) write(destination());

@@ -56,7 +56,9 @@ constexpr Bytes names_at = sizeof(Header) + sizeof(std::uint32_t);
 constexpr Bytes process_at = align_up(names_at + sizeof names, 8);
 constexpr Bytes nodes_at = process_at + sizeof(ProcessStatistics);
 Bytes classes_at(unsigned heaps) { return nodes_at + heaps * sizeof(NodeRecord); }
-Bytes page_bytes(unsigned heaps) { return align_up(classes_at(heaps) + Bytes{heaps} * (class_count - 1) * sizeof(ClassRecord), os::page_size()); }
+Bytes page_bytes(unsigned heaps) {
+    return align_up(classes_at(heaps) + Bytes{heaps} * (class_count - 1) * sizeof(ClassRecord), os::page_size());
+}
 
 constexpr std::uint64_t part_of_time = 100;
 
@@ -123,7 +125,8 @@ void refresh_statistics_page() {
     if (writing.exchange(true, std::memory_order_acquire)) return;
     const std::uint64_t began = os::nanoseconds();
     const int process = os::process_id();
-    if (began >= not_before && (process == owner.load(std::memory_order_relaxed) ? page != nullptr : make_page(process))) {
+    if (began >= not_before &&
+        (process == owner.load(std::memory_order_relaxed) ? page != nullptr : make_page(process))) {
         const Gathering gathered(Gathering::Depth::threads);
         if (gathered.heaps() > 0) fill(gathered);
         not_before = began + part_of_time * (os::nanoseconds() - began);
@@ -133,7 +136,8 @@ void refresh_statistics_page() {
 
 void remove_statistics_page() {
     if (os::filtered()) return;
-    if (const int made = owner.load(std::memory_order_relaxed); made != 0 && made == os::process_id()) os::remove_file(path);
+    if (const int made = owner.load(std::memory_order_relaxed); made != 0 && made == os::process_id())
+        os::remove_file(path);
 }
 
 void remake_statistics_page() {

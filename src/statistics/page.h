@@ -3,14 +3,12 @@
 //   /dev/shm/numalloc-USER-PROCESS
 //
 //   0    magic "NUMASTAT"                    8 bytes
-//   8    version, header bytes               what follows are 32-bit numbers: so that readers of one version find their way
-//   16   node records, bytes of one            through files of another
-//   24   class records, bytes of one
-//   32   process start                       of /proc/PID/stat: whether the file is that process's, or one's before it
-//   40   sequence                            odd while it is written: read it, copy, read it again
-//   48   updated at                          nanoseconds of CLOCK_MONOTONIC
-//   56   bytes of the process record, 0
-//   64   bytes of names, then names          of a node record's numbers, an empty one, of a class record's, an empty one, of the
+//   8    version, header bytes               what follows are 32-bit numbers: so that readers of one version find their
+//   way 16   node records, bytes of one            through files of another 24   class records, bytes of one 32 process
+//   start                       of /proc/PID/stat: whether the file is that process's, or one's before it 40   sequence
+//   odd while it is written: read it, copy, read it again 48   updated at                          nanoseconds of
+//   CLOCK_MONOTONIC 56   bytes of the process record, 0 64   bytes of names, then names          of a node record's
+//   numbers, an empty one, of a class record's, an empty one, of the
 //                                            process record's; each ended by NUL
 //        process record                      a u64 for each name; it begins at a multiple of 8
 //        node records                        i64 node (-1: not in use, -2: interleaved), a u64 for each name

@@ -31,7 +31,9 @@ constexpr Field process_fields[] = {
 
 // A struct of the tables, as the row of numbers that it is.
 template <class Struct>
-const unsigned long long* numbers(const Struct& s) { return reinterpret_cast<const unsigned long long*>(&s); }
+const unsigned long long* numbers(const Struct& s) {
+    return reinterpret_cast<const unsigned long long*>(&s);
+}
 
 bool any(const ClassStatistics& c) {
     for (std::size_t i = 0; i < sizeof class_fields / sizeof *class_fields; ++i)
@@ -171,7 +173,8 @@ template <unsigned N, class Struct>
 void put_fields(Output& out, const Field (&fields)[N], const Struct& s) {
     for (unsigned i = 0; i < N; ++i)
         if (numbers(s)[i] != 0)
-            out.column("", 2).column(fields[i].name, 24).column(std::uint64_t{numbers(s)[i]}, 16) << ' ' << fields[i].unit << '\n';
+            out.column("", 2).column(fields[i].name, 24).column(std::uint64_t{numbers(s)[i]}, 16)
+                << ' ' << fields[i].unit << '\n';
 }
 
 constexpr std::size_t column_width = 12;
@@ -225,7 +228,8 @@ void report(Output& out, numalloc_format format, const Gathering& gathered) {
 // Memory for a while, also on a small stack.
 class Pages {
 public:
-    explicit Pages(Bytes bytes) : bytes_(align_up(bytes, os::page_size())), start_(static_cast<char*>(os::map(bytes_))) {}
+    explicit Pages(Bytes bytes)
+        : bytes_(align_up(bytes, os::page_size())), start_(static_cast<char*>(os::map(bytes_))) {}
     ~Pages() {
         if (start_ != nullptr) os::unmap(start_, bytes_);
     }
@@ -268,8 +272,8 @@ void put_in(void* context, const char* piece, std::size_t n) {
     room.length += n;
 }
 
-// In one write, so that the lines of several processes do not mix. Options and counts may change meanwhile, so the length is
-// known only when the text is there: where the room was too little, it is made once more.
+// In one write, so that the lines of several processes do not mix. Options and counts may change meanwhile, so the
+// length is known only when the text is there: where the room was too little, it is made once more.
 long write_report(long fd, numalloc_format format) {
     const Gathering gathered(Gathering::Depth::resident);
     for (Bytes bytes = 64 * KiB;;) {
@@ -290,8 +294,8 @@ long kept_error = -1;
 os::FileIdentity error_at_start;
 bool error_is_kept = false;
 
-// The copy of the first stderr; where the program has closed that, what stderr is by now. -EBADF where the program began
-// without one: what has its number by now is another file.
+// The copy of the first stderr; where the program has closed that, what stderr is by now. -EBADF where the program
+// began without one: what has its number by now is another file.
 long standard_error() {
     if (!error_is_kept) return os::standard_error;
     if (!error_at_start.found) return -EBADF;
@@ -306,7 +310,9 @@ void keep_standard_error() {
     error_is_kept = true;
 }
 
-void report_statistics(Output& out, numalloc_format format) { report(out, format, Gathering(Gathering::Depth::resident)); }
+void report_statistics(Output& out, numalloc_format format) {
+    report(out, format, Gathering(Gathering::Depth::resident));
+}
 
 int write_statistics(const char* file) {
     const numalloc_format format = ends_in(file, ".json") ? NUMALLOC_JSON : NUMALLOC_TEXT;

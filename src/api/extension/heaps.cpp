@@ -1,8 +1,8 @@
 // Heaps that a program makes for itself on one node.
 #include "api/export.h"
-#include "api/malloc/initialise.h"
 #include "api/extension/nodes.h"
 #include "api/extension/on_node.h"
+#include "api/malloc/initialise.h"
 #include "heap/process/bound_heap.h"
 #include "heap/thread/deferred.h"
 #include "numalloc/numalloc.h"
@@ -47,9 +47,7 @@ NUMALLOC_EXPORT void numalloc_heap_reset(numalloc_heap* h) noexcept {
     inner(h)->reset();
 }
 
-NUMALLOC_EXPORT void* numalloc_heap_malloc(numalloc_heap* h, size_t size) noexcept {
-    return allocate(h, size, 1).p;
-}
+NUMALLOC_EXPORT void* numalloc_heap_malloc(numalloc_heap* h, size_t size) noexcept { return allocate(h, size, 1).p; }
 
 NUMALLOC_EXPORT void* numalloc_heap_calloc(numalloc_heap* h, size_t count, size_t size) noexcept {
     size_t n;
@@ -98,7 +96,8 @@ NUMALLOC_EXPORT int numalloc_heap_contains(const numalloc_heap* h, const void* p
     return at.found == Found::bound && BoundHeap::of(at) == inner(h) ? 1 : 0;
 }
 
-NUMALLOC_EXPORT void numalloc_heap_visit(const numalloc_heap* h, void (*visit)(void* object, size_t bytes, void* argument),
+NUMALLOC_EXPORT void numalloc_heap_visit(const numalloc_heap* h,
+                                         void (*visit)(void* object, size_t bytes, void* argument),
                                          void* argument) noexcept {
     catch_up();
     struct Visitor {

@@ -3,9 +3,9 @@
 
 #include "api/export.h"
 #include "api/extension/error.h"
-#include "api/malloc/initialise.h"
 #include "api/extension/node_sets.h"
 #include "api/extension/nodes.h"
+#include "api/malloc/initialise.h"
 #include "heap/process/locate.h"
 #include "numalloc/numalloc.h"
 #include "os/topology.h"

@@ -2,8 +2,8 @@
 #include "api/extension/on_node.h"
 
 #include "api/export.h"
-#include "api/malloc/initialise.h"
 #include "api/extension/nodes.h"
+#include "api/malloc/initialise.h"
 #include "numalloc/numalloc.h"
 
 using namespace numalloc;

@@ -49,7 +49,8 @@ void* spread(Bytes n, const ChosenNodes& nodes, const Spread& how) {
 
 extern "C" {
 
-NUMALLOC_EXPORT void* numalloc_malloc_on_set(size_t size, enum numalloc_policy policy, const numalloc_node_set* set) noexcept {
+NUMALLOC_EXPORT void* numalloc_malloc_on_set(size_t size, enum numalloc_policy policy,
+                                             const numalloc_node_set* set) noexcept {
     ChosenNodes nodes;
     if (!nodes.choose(*set)) return nullptr;
     const bool large = size > small_limit;
@@ -68,7 +69,8 @@ NUMALLOC_EXPORT void* numalloc_malloc_on_set(size_t size, enum numalloc_policy p
     }
 }
 
-NUMALLOC_EXPORT void* numalloc_malloc_weighted(size_t size, const numalloc_node_set* set, const unsigned char* weights) noexcept {
+NUMALLOC_EXPORT void* numalloc_malloc_weighted(size_t size, const numalloc_node_set* set,
+                                               const unsigned char* weights) noexcept {
     ChosenNodes nodes;
     if (!nodes.choose(*set)) return nullptr;
     unsigned sum = 0;
@@ -83,7 +85,8 @@ NUMALLOC_EXPORT void* numalloc_malloc_weighted(size_t size, const numalloc_node_
     return or_no_memory(allocate_within(size, nodes, nodes.at(k)).p, size);
 }
 
-NUMALLOC_EXPORT numalloc_heap* numalloc_heap_create_on_set(enum numalloc_policy policy, const numalloc_node_set* set) noexcept {
+NUMALLOC_EXPORT numalloc_heap* numalloc_heap_create_on_set(enum numalloc_policy policy,
+                                                           const numalloc_node_set* set) noexcept {
     ChosenNodes nodes;
     if (!nodes.choose(*set)) return nullptr;
     Spread how;

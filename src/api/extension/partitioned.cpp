@@ -1,7 +1,7 @@
 // Partitioned shared memory: blocks on the node of a thread, whoever asks (JArena).
 #include "api/export.h"
-#include "api/malloc/initialise.h"
 #include "api/extension/on_node.h"
+#include "api/malloc/initialise.h"
 #include "numalloc/numalloc.h"
 #include "os/topology.h"
 #include "placement/owners.h"

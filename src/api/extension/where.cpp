@@ -16,7 +16,8 @@ struct Counted {
     os::PageHistogram pages;
     int error = 0;
 
-    Counted(size_t* on_node, int nodes) : pages{on_node, on_node == nullptr || nodes < 0 ? 0U : static_cast<unsigned>(nodes)} {}
+    Counted(size_t* on_node, int nodes)
+        : pages{on_node, on_node == nullptr || nodes < 0 ? 0U : static_cast<unsigned>(nodes)} {}
     void add(const void* p, Bytes bytes) {
         const os::Topology& topology = os::topology();
         if (error != 0) return;

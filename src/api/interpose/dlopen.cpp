@@ -8,9 +8,9 @@
 #include <dlfcn.h>
 
 #include "api/export.h"
-#include "api/malloc/initialise.h"
 #include "api/interpose/libc_symbols.h"
 #include "api/interpose/next.h"
+#include "api/malloc/initialise.h"
 #include "heap/process/heap.h"
 #include "options/options.h"
 
@@ -58,10 +58,9 @@ __attribute__((used)) Jump numalloc_before_dlmopen(Lmid_t name_space, const char
 
 }  // extern "C"
 
-#define NUMALLOC_FUNCTION(name, ...)                                                      \
-    __asm__(".pushsection .text\n.globl " #name "\n.type " #name ", %function\n.balign 16\n" \
-            #name ":\n.cfi_startproc\n" __VA_ARGS__                                        \
-            "\n.cfi_endproc\n.size " #name ", . - " #name "\n.popsection")
+#define NUMALLOC_FUNCTION(name, ...)                                                                         \
+    __asm__(".pushsection .text\n.globl " #name "\n.type " #name ", %function\n.balign 16\n" #name           \
+            ":\n.cfi_startproc\n" __VA_ARGS__ "\n.cfi_endproc\n.size " #name ", . - " #name "\n.popsection")
 
 #if defined(__x86_64__)
 NUMALLOC_FUNCTION(dlopen,
@@ -82,23 +81,19 @@ NUMALLOC_FUNCTION(dlmopen,
                   "add $24, %rsp\n.cfi_adjust_cfa_offset -24\n"
                   "jmp *%rax");
 #elif defined(__aarch64__)
-#define NUMALLOC_SAVE "stp x29, x30, [sp, #-32]!\n.cfi_def_cfa_offset 32\n.cfi_offset 29, -32\n.cfi_offset 30, -24\nstp x0, x1, [sp, #16]\n"
+#define NUMALLOC_SAVE                                                                                                \
+    "stp x29, x30, [sp, #-32]!\n.cfi_def_cfa_offset 32\n.cfi_offset 29, -32\n.cfi_offset 30, -24\nstp x0, x1, [sp, " \
+    "#16]\n"
 #define NUMALLOC_RESTORE "ldp x29, x30, [sp], #32\n.cfi_restore 30\n.cfi_restore 29\n.cfi_def_cfa_offset 0\n"
-NUMALLOC_FUNCTION(dlopen,
-                  NUMALLOC_SAVE
+NUMALLOC_FUNCTION(dlopen, NUMALLOC_SAVE
                   "bl numalloc_before_dlopen\n"
                   "mov x16, x0\n"
-                  "ldr x0, [sp, #16]\n"
-                  NUMALLOC_RESTORE
-                  "br x16");
-NUMALLOC_FUNCTION(dlmopen,
-                  NUMALLOC_SAVE
+                  "ldr x0, [sp, #16]\n" NUMALLOC_RESTORE "br x16");
+NUMALLOC_FUNCTION(dlmopen, NUMALLOC_SAVE
                   "bl numalloc_before_dlmopen\n"
                   "mov x16, x0\n"
                   "mov w2, w1\n"
-                  "ldp x0, x1, [sp, #16]\n"
-                  NUMALLOC_RESTORE
-                  "br x16");
+                  "ldp x0, x1, [sp, #16]\n" NUMALLOC_RESTORE "br x16");
 #else
 #error "numalloc knows x86-64 and aarch64"
 #endif

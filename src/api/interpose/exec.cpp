@@ -70,7 +70,11 @@ long exec_by_path(const char* file, char* const argv[], char* const env[]) {
             const long result = exec_or_shell(whole.c_str(), argv, env);
             switch (result) {
                 case -EACCES: denied = true; break;
-                case -ENOENT: case -ENOTDIR: case -ENODEV: case -ESTALE: case -ETIMEDOUT: break;
+                case -ENOENT:
+                case -ENOTDIR:
+                case -ENODEV:
+                case -ESTALE:
+                case -ETIMEDOUT: break;
                 default: return result;
             }
         }
@@ -85,7 +89,9 @@ extern "C" NUMALLOC_EXPORT int execve(const char* path, char* const argv[], char
     return fail(exec(path, argv, env));
 }
 
-extern "C" NUMALLOC_EXPORT int execv(const char* path, char* const argv[]) noexcept { return fail(exec(path, argv, environ)); }
+extern "C" NUMALLOC_EXPORT int execv(const char* path, char* const argv[]) noexcept {
+    return fail(exec(path, argv, environ));
+}
 
 extern "C" NUMALLOC_EXPORT int execvp(const char* file, char* const argv[]) noexcept {
     return fail(exec_by_path(file, argv, environ));
@@ -95,7 +101,8 @@ extern "C" NUMALLOC_EXPORT int execvpe(const char* file, char* const argv[], cha
     return fail(exec_by_path(file, argv, env));
 }
 
-extern "C" NUMALLOC_EXPORT int execveat(int directory, const char* path, char* const argv[], char* const env[], int flags) noexcept {
+extern "C" NUMALLOC_EXPORT int execveat(int directory, const char* path, char* const argv[], char* const env[],
+                                        int flags) noexcept {
     return fail(exec_at(directory, path, argv, env, flags));
 }
 
@@ -114,14 +121,14 @@ static std::size_t count_arguments(const char* first, va_list rest) {
 
 // These arguments as an array on the stack of the function itself; `rest` then stands behind
 // the nullptr, where execle has its environment.
-#define NUMALLOC_COLLECT(first, argv, rest)                                            \
-    va_list rest;                                                                      \
-    va_start(rest, first);                                                             \
-    const std::size_t count = count_arguments(first, rest);                            \
-    va_end(rest);                                                                      \
-    auto* argv = static_cast<char**>(alloca((count + 1) * sizeof(char*)));             \
-    va_start(rest, first);                                                             \
-    argv[0] = const_cast<char*>(first);                                                \
+#define NUMALLOC_COLLECT(first, argv, rest)                                \
+    va_list rest;                                                          \
+    va_start(rest, first);                                                 \
+    const std::size_t count = count_arguments(first, rest);                \
+    va_end(rest);                                                          \
+    auto* argv = static_cast<char**>(alloca((count + 1) * sizeof(char*))); \
+    va_start(rest, first);                                                 \
+    argv[0] = const_cast<char*>(first);                                    \
     for (std::size_t i = 1; i <= count; ++i) argv[i] = va_arg(rest, char*)
 
 extern "C" NUMALLOC_EXPORT int execl(const char* path, const char* first, ...) noexcept {

@@ -1,5 +1,5 @@
-// Interposed: prctl and syscall, by which a program installs a filter of its system calls. The library's start is complete before
-// the first one, and nothing optional is asked of the kernel after it: os/filter.h.
+// Interposed: prctl and syscall, by which a program installs a filter of its system calls. The library's start is
+// complete before the first one, and nothing optional is asked of the kernel after it: os/filter.h.
 #include <cstdarg>
 
 #include "api/export.h"

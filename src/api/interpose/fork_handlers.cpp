@@ -1,6 +1,7 @@
 // Interposed: what pthread_atfork() comes down to. Handlers are called in the reverse order of their registration
 // before a fork, and in that order after it. Registered first of all, ours are called last before the fork and first
-// after it, which is where libc locks its own malloc: everybody else's handlers find a malloc that works for every thread.
+// after it, which is where libc locks its own malloc: everybody else's handlers find a malloc that works for every
+// thread.
 //
 // Where somebody else was first after all (the static library, which can interpose nothing; a library opened by
 // dlopen), a handler of theirs that allocates works all the same: os/fork_gate.h.
@@ -38,7 +39,8 @@ void register_fork_handlers() {
 }  // namespace numalloc::api
 
 #if !defined(NUMALLOC_STATIC)
-extern "C" NUMALLOC_EXPORT int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* object) noexcept {
+extern "C" NUMALLOC_EXPORT int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(),
+                                                 void* object) noexcept {
     numalloc::api::register_fork_handlers();
     return numalloc::api::libc_function()(prepare, parent, child, object);
 }

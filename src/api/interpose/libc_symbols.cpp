@@ -15,16 +15,40 @@ namespace numalloc::api {
 
 namespace {
 
-constexpr const char* family[] = {
-    "malloc", "free", "calloc", "realloc", "reallocarray", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc",
-    "cfree", "free_sized", "free_aligned_sized", "malloc_usable_size", "mallinfo", "mallinfo2", "malloc_stats", "malloc_info",
-    "malloc_trim", "mallopt", "__libc_malloc", "__libc_free", "__libc_cfree", "__libc_calloc", "__libc_realloc", "__libc_memalign",
-    "__libc_valloc", "__libc_pvalloc", "__posix_memalign"};
+constexpr const char* family[] = {"malloc",
+                                  "free",
+                                  "calloc",
+                                  "realloc",
+                                  "reallocarray",
+                                  "posix_memalign",
+                                  "aligned_alloc",
+                                  "memalign",
+                                  "valloc",
+                                  "pvalloc",
+                                  "cfree",
+                                  "free_sized",
+                                  "free_aligned_sized",
+                                  "malloc_usable_size",
+                                  "mallinfo",
+                                  "mallinfo2",
+                                  "malloc_stats",
+                                  "malloc_info",
+                                  "malloc_trim",
+                                  "mallopt",
+                                  "__libc_malloc",
+                                  "__libc_free",
+                                  "__libc_cfree",
+                                  "__libc_calloc",
+                                  "__libc_realloc",
+                                  "__libc_memalign",
+                                  "__libc_valloc",
+                                  "__libc_pvalloc",
+                                  "__posix_memalign"};
 
 // A loaded library's dynamic symbols and their GNU hash table.
 struct Symbols {
     Address base = 0;
-    ElfW(Sym)* symbols = nullptr;
+    ElfW(Sym) * symbols = nullptr;
     const char* names = nullptr;
     const std::uint32_t* hash = nullptr;
 
@@ -42,7 +66,8 @@ struct Symbols {
         for (;; ++i) {
             const std::uint32_t h = chain[i - first];
             ElfW(Sym)& symbol = symbols[i];
-            if ((h | 1) == (wanted | 1) && symbol.st_shndx != SHN_UNDEF && std::strcmp(names + symbol.st_name, name) == 0)
+            if ((h | 1) == (wanted | 1) && symbol.st_shndx != SHN_UNDEF &&
+                std::strcmp(names + symbol.st_name, name) == 0)
                 if (!visit(symbol)) return false;
             if ((h & 1) != 0) return true;
         }
@@ -79,7 +104,8 @@ bool lies_beside_code(const Symbols& libc) {
             if (info->dlpi_addr != q.base) return 0;
             for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
                 const ElfW(Phdr)& segment = info->dlpi_phdr[i];
-                if (segment.p_type == PT_LOAD && q.address - q.base - segment.p_vaddr < segment.p_memsz) q.only_read = segment.p_flags == PF_R;
+                if (segment.p_type == PT_LOAD && q.address - q.base - segment.p_vaddr < segment.p_memsz)
+                    q.only_read = segment.p_flags == PF_R;
             }
             return 1;
         },
@@ -87,14 +113,17 @@ bool lies_beside_code(const Symbols& libc) {
     return !question.only_read;
 }
 
-void* page_of(const ElfW(Sym)& symbol) { return reinterpret_cast<void*>(align_down(address_of(&symbol.st_value), os::page_size())); }
+void* page_of(const ElfW(Sym) & symbol) {
+    return reinterpret_cast<void*>(align_down(address_of(&symbol.st_value), os::page_size()));
+}
 
 // visit(symbol, our function) for every entry that is to lead to us. A name that only we have is in no table of libc's.
 template <class Visit>
 bool for_each_of_family(const Symbols& libc, Visit visit) {
     for (const char* name : family) {
         void* const target = dlsym(RTLD_DEFAULT, name);
-        if (target != nullptr && !libc.for_each(name, [&](ElfW(Sym)& symbol) { return visit(symbol, target); })) return false;
+        if (target != nullptr && !libc.for_each(name, [&](ElfW(Sym) & symbol) { return visit(symbol, target); }))
+            return false;
     }
     return true;
 }
@@ -103,14 +132,16 @@ bool for_each_of_family(const Symbols& libc, Visit visit) {
 bool lead_all() {
     Symbols libc;
     if (!find_libc(libc) || lies_beside_code(libc)) return false;
-    const bool writable = for_each_of_family(libc, [](ElfW(Sym)& symbol, void*) { return os::allow_writes(page_of(symbol), os::page_size()); });
+    const bool writable = for_each_of_family(
+        libc, [](ElfW(Sym) & symbol, void*) { return os::allow_writes(page_of(symbol), os::page_size()); });
     if (writable)
-        for_each_of_family(libc, [&](ElfW(Sym)& symbol, void* target) {
+        for_each_of_family(libc, [&](ElfW(Sym) & symbol, void* target) {
             // One aligned word: whoever looks the name up meanwhile finds the one or the other.
             store_relaxed(symbol.st_value, address_of(target) - libc.base);
             return true;
         });
-    for_each_of_family(libc, [](ElfW(Sym)& symbol, void*) { return os::forbid_writes(page_of(symbol), os::page_size()), true; });
+    for_each_of_family(
+        libc, [](ElfW(Sym) & symbol, void*) { return os::forbid_writes(page_of(symbol), os::page_size()), true; });
     return writable;
 }
 

@@ -14,8 +14,8 @@ void complete_start();
 // to come from elsewhere.
 void thread_moved();
 
-// Around an exec, which keeps the process: what the program says of itself must not be taken for the next one's. The second
-// where it has returned. Safe in signal handlers, and between vfork and exec.
+// Around an exec, which keeps the process: what the program says of itself must not be taken for the next one's. The
+// second where it has returned. Safe in signal handlers, and between vfork and exec.
 void before_exec();
 void after_exec();
 

@@ -1,5 +1,5 @@
-// libc's mutexes by the names that other libraries do not replace. Lock profilers and checkers replace pthread_mutex_lock and
-// its like; some call malloc under a lock of their own, which the heap must not wait for.
+// libc's mutexes by the names that other libraries do not replace. Lock profilers and checkers replace
+// pthread_mutex_lock and its like; some call malloc under a lock of their own, which the heap must not wait for.
 #include "os/thread_life.h"
 
 #if defined(__x86_64__)
@@ -18,6 +18,6 @@ NUMALLOC_LIBC_MUTEX(trylock, pthread_mutex_t*)
 NUMALLOC_LIBC_MUTEX(unlock, pthread_mutex_t*)
 
 extern const numalloc::os::MutexCalls numalloc_mutex_calls;
-const numalloc::os::MutexCalls numalloc_mutex_calls{numalloc_libc_mutex_init, numalloc_libc_mutex_lock, numalloc_libc_mutex_trylock,
-                                                    numalloc_libc_mutex_unlock};
+const numalloc::os::MutexCalls numalloc_mutex_calls{numalloc_libc_mutex_init, numalloc_libc_mutex_lock,
+                                                    numalloc_libc_mutex_trylock, numalloc_libc_mutex_unlock};
 }

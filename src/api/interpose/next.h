@@ -1,13 +1,16 @@
-// The functions behind those that we interpose: libc's, or the next preloaded library's. The first call looks all of them up. It comes
-// from the start of the library (fork_handlers.cpp), because dlsym() clears the message that a program may still read by dlerror().
+// The functions behind those that we interpose: libc's, or the next preloaded library's. The first call looks all of
+// them up. It comes from the start of the library (fork_handlers.cpp), because dlsym() clears the message that a
+// program may still read by dlerror().
 #pragma once
 
 namespace numalloc::api {
 
-#define NUMALLOC_NEXT_FUNCTIONS(F)                                                                                      \
-    F(__register_atfork) F(dlmopen) F(dlopen) F(popen) F(posix_spawn) F(posix_spawnp) F(pthread_create)                 \
-    F(pthread_getaffinity_np) F(pthread_getattr_np) F(pthread_setaffinity_np) F(pthread_setattr_default_np) F(system)   \
+// clang-format off
+#define NUMALLOC_NEXT_FUNCTIONS(F) \
+    F(__register_atfork) F(dlmopen) F(dlopen) F(popen) F(posix_spawn) F(posix_spawnp) F(pthread_create) \
+    F(pthread_getaffinity_np) F(pthread_getattr_np) F(pthread_setaffinity_np) F(pthread_setattr_default_np) F(system) \
     F(thrd_create) F(wordexp)
+// clang-format on
 #define NUMALLOC_NUMBER(name) name,
 enum class Next : int { NUMALLOC_NEXT_FUNCTIONS(NUMALLOC_NUMBER) count };
 #undef NUMALLOC_NUMBER
@@ -16,6 +19,7 @@ enum class Next : int { NUMALLOC_NEXT_FUNCTIONS(NUMALLOC_NUMBER) count };
 void* next_function(Next which);
 
 // NUMALLOC_NEXT(pthread_create)(thread, attr, start, argument)
-#define NUMALLOC_NEXT(name) reinterpret_cast<decltype(&::name)>(::numalloc::api::next_function(::numalloc::api::Next::name))
+#define NUMALLOC_NEXT(name)                                                                          \
+    reinterpret_cast<decltype(&::name)>(::numalloc::api::next_function(::numalloc::api::Next::name))
 
 }  // namespace numalloc::api

@@ -12,13 +12,13 @@
 using numalloc::placement::AsTheUserSetIt;
 
 extern "C" NUMALLOC_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
-                                const posix_spawnattr_t* attr, char* const argv[], char* const env[]) {
+                                           const posix_spawnattr_t* attr, char* const argv[], char* const env[]) {
     const AsTheUserSetIt widened;
     return NUMALLOC_NEXT(posix_spawn)(pid, path, actions, attr, argv, env);
 }
 
 extern "C" NUMALLOC_EXPORT int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
-                                 const posix_spawnattr_t* attr, char* const argv[], char* const env[]) {
+                                            const posix_spawnattr_t* attr, char* const argv[], char* const env[]) {
     const AsTheUserSetIt widened;
     return NUMALLOC_NEXT(posix_spawnp)(pid, file, actions, attr, argv, env);
 }

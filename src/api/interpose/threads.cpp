@@ -130,7 +130,7 @@ using namespace numalloc;
 using namespace numalloc::api;
 
 extern "C" NUMALLOC_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*start)(void*),
-                                   void* argument) noexcept {
+                                              void* argument) noexcept {
     const auto next = NUMALLOC_NEXT(pthread_create);
     wake_library();
     bool ours = false;
@@ -185,7 +185,8 @@ extern "C" NUMALLOC_EXPORT int pthread_getaffinity_np(pthread_t thread, std::siz
     return 0;
 }
 
-extern "C" NUMALLOC_EXPORT int pthread_setaffinity_np(pthread_t thread, std::size_t bytes, const cpu_set_t* mask) noexcept {
+extern "C" NUMALLOC_EXPORT int pthread_setaffinity_np(pthread_t thread, std::size_t bytes,
+                                                      const cpu_set_t* mask) noexcept {
     const auto next = NUMALLOC_NEXT(pthread_setaffinity_np);
     NodeId node;
     const long result = placement::set_affinity(thread, bytes, mask, &node, next);
@@ -201,8 +202,8 @@ extern "C" NUMALLOC_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr
     os::CpuMask mask;
     const long got = placement::get_affinity(thread, sizeof mask, mask.data());
     if (got <= 0) return 0;
-    const int set_error =
-        pthread_attr_setaffinity_np(attr, static_cast<std::size_t>(got), reinterpret_cast<const cpu_set_t*>(mask.data()));
+    const int set_error = pthread_attr_setaffinity_np(attr, static_cast<std::size_t>(got),
+                                                      reinterpret_cast<const cpu_set_t*>(mask.data()));
     if (set_error != 0) pthread_attr_destroy(attr);
     return set_error;
 }

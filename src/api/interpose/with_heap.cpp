@@ -1,8 +1,8 @@
 #include <cstdlib>
 
+#include "api/interpose/library.h"
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
-#include "api/interpose/library.h"
 #include "statistics/page.h"
 
 namespace numalloc::api {

@@ -30,16 +30,18 @@ void* take_big(const ThreadHeap* h, NodeId node, Bytes n, Bytes alignment) {
 }
 void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return take_big(h, node_of(h), n, alignment); }
 
-// For callers that Inside refused. false: the side heap has no memory, and the caller waits for the end of the fork. Within a
-// LibcCall the caller would wait for itself: true, with p == nullptr.
+// For callers that Inside refused. false: the side heap has no memory, and the caller waits for the end of the fork.
+// Within a LibcCall the caller would wait for itself: true, with p == nullptr.
 bool take_from_side(void*& p, Bytes n, Bytes alignment) {
     p = side::allocate(n, alignment);
     return p != nullptr || os::in_libc_call();
 }
-bool free_without_heap(ThreadHeap* h, void* p, Freed why, const char* call) { return defer_free(h, p, why, call) || os::in_libc_call(); }
+bool free_without_heap(ThreadHeap* h, void* p, Freed why, const char* call) {
+    return defer_free(h, p, why, call) || os::in_libc_call();
+}
 
-// The thread's heap, created if needed: a thread that only frees needs one for its remote frees. Does not move a heap to another
-// node. The caller is inside.
+// The thread's heap, created if needed: a thread that only frees needs one for its remote frees. Does not move a heap
+// to another node. The caller is inside.
 ThreadHeap* any_heap() { return attached_heap != &no_heap ? attached_heap : thread_heap_slow(); }
 
 }  // namespace
@@ -146,7 +148,8 @@ void free_found(Location at, void* p, Freed why, const char* call) {
     if (any_deferred()) run_deferred(h);
 }
 
-// An object in use, so the library is awake. `take(bytes)` finds a new place, in the heap `there` or anywhere for no_node.
+// An object in use, so the library is awake. `take(bytes)` finds a new place, in the heap `there` or anywhere for
+// no_node.
 template <class Take>
 void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_stay, NodeId there, Take take) {
     if (may_stay && fits(at, n)) {
@@ -169,18 +172,22 @@ void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_
         if (const os::Inside inside; inside) process_heap.spread_as(at, locate(q));
     memcpy(q, p, min_of(old_bytes, n));
     const Freed freed = push(this_thread_heap, p);
-    if (freed != Freed::done && !(this_thread_heap->profile != nullptr && push_counted(this_thread_heap, p))) free_found(at, p, freed, call);
+    if (freed != Freed::done && !(this_thread_heap->profile != nullptr && push_counted(this_thread_heap, p)))
+        free_found(at, p, freed, call);
     return q;
 }
 
 // `at` may be of another bound heap, or of none.
 void* reallocate_bound(BoundHeap* into, Location at, void* p, Bytes n, const char* call) {
     const bool may_stay = at.found == Found::bound && BoundHeap::of(at) == into;
-    return reallocate_with(at, p, n, call, may_stay, no_node, [=](Bytes bytes) { return allocate_in(into, bytes, 1).p; });
+    return reallocate_with(at, p, n, call, may_stay, no_node,
+                           [=](Bytes bytes) { return allocate_in(into, bytes, 1).p; });
 }
 
 // Of a heap that the program made for itself.
-bool is_in_bound_heap(Location at) { return at.found == Found::bound && !(profile::on() && profile::owns(BoundHeap::of(at))); }
+bool is_in_bound_heap(Location at) {
+    return at.found == Found::bound && !(profile::on() && profile::owns(BoundHeap::of(at)));
+}
 
 }  // namespace
 
@@ -191,7 +198,8 @@ void* reallocate(void* p, Bytes n, const char* call) {
     // A block that must move stays on its node, where somebody put it, unless it is the thread's own.
     const NodeId own = node_of(attached_heap);
     const NodeId to = load_relaxed(options().realloc_keeps_node) ? process_heap.node_of(at) : own;
-    if (to != own && to != no_node) return reallocate_with(at, p, n, call, true, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
+    if (to != own && to != no_node)
+        return reallocate_with(at, p, n, call, true, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
     return reallocate_with(at, p, n, call, true, own, [](Bytes bytes) {
         void* q = allocate_fast(bytes);
         return q != nullptr ? q : allocate_slow(bytes).p;
@@ -205,7 +213,8 @@ void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
     const NodeId wanted = node == no_node ? now : node;
     const NodeId to = wanted == no_node ? node_of(attached_heap) : wanted;
     if (is_in_bound_heap(at) && now == to) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
-    return reallocate_with(at, p, n, call, now == to, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
+    return reallocate_with(at, p, n, call, now == to, to,
+                           [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
 }
 
 void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {
@@ -233,7 +242,8 @@ void free_slow_path(void* p, Freed why, const char* call) {
     if (p == nullptr) return;
     ThreadHeap* const h = this_thread_heap;
     if (NUMALLOC_UNLIKELY(h->profile != nullptr) && push_counted(h, p)) return;
-    if (NUMALLOC_UNLIKELY(h == &no_heap || !os::fork_gate.try_enter_with(h->lock_mark))) return free_general(p, why, call);
+    if (NUMALLOC_UNLIKELY(h == &no_heap || !os::fork_gate.try_enter_with(h->lock_mark)))
+        return free_general(p, why, call);
     free_slow(h, p, why, call);
     os::fork_gate.leave_with(h->lock_mark);
 }

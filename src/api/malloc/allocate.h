@@ -47,10 +47,14 @@ void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call);
 void free_slow_path(void* p, Freed why, const char* call);
 
 // The least that, with its canary, is a multiple of the alignment. `n` and `alignment` are far from the largest.
-constexpr Bytes round_up(Bytes n, Bytes alignment) { return align_up(max_of<Bytes>(n, 1) + tail_bytes, alignment) - tail_bytes; }
+constexpr Bytes round_up(Bytes n, Bytes alignment) {
+    return align_up(max_of<Bytes>(n, 1) + tail_bytes, alignment) - tail_bytes;
+}
 
 // Bytes of a guarded object with this alignment: it may begin as many bytes before the end of its page.
-constexpr Bytes guarded_bytes(Bytes n, Bytes alignment) { return alignment <= granule ? n : round_up(n, alignment) + tail_bytes; }
+constexpr Bytes guarded_bytes(Bytes n, Bytes alignment) {
+    return alignment <= granule ? n : round_up(n, alignment) + tail_bytes;
+}
 
 // Of at most largest_small bytes.
 constexpr Bytes largest_small = small_limit - tail_bytes;
@@ -58,10 +62,13 @@ constexpr ClassId class_for(Bytes n) { return class_of(max_of<Bytes>(n, 1) + tai
 
 // nullptr when the slow path must decide. tests/structure/golden counts its instructions.
 NUMALLOC_INLINE void* allocate_fast(Bytes n, ThreadHeap* const heap = this_thread_heap) {
-    if constexpr (hardened) n = max_of<Bytes>(n, 1);  // else 0 bytes are the tiniest class's, which has no place for a tail
-    if (NUMALLOC_LIKELY(n <= tiny_limit - tail_bytes)) return pop(heap, (n + tail_bytes + granule - 1) >> granule_shift);
+    if constexpr (hardened)
+        n = max_of<Bytes>(n, 1);  // else 0 bytes are the tiniest class's, which has no place for a tail
+    if (NUMALLOC_LIKELY(n <= tiny_limit - tail_bytes))
+        return pop(heap, (n + tail_bytes + granule - 1) >> granule_shift);
     if (n <= medium_limit - tail_bytes)
-        return pop<1>(heap, heap->medium_class[(n + tail_bytes + (Bytes{1} << medium_step_shift) - 1) >> medium_step_shift]);
+        return pop<1>(heap,
+                      heap->medium_class[(n + tail_bytes + (Bytes{1} << medium_step_shift) - 1) >> medium_step_shift]);
     return nullptr;
 }
 

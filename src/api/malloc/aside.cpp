@@ -37,8 +37,9 @@ bool is_ours(void* f) {
     return dladdr(f, &other) != 0 && dladdr(names, &own) != 0 && other.dli_fbase == own.dli_fbase;
 }
 
-// A shared run-time comes behind us, unless it was preloaded first; a static one is in the program itself. Then there is
-// only libc behind us, whose malloc has another name that no sanitizer's has. What the run-time does not define is libc's.
+// A shared run-time comes behind us, unless it was preloaded first; a static one is in the program itself. Then there
+// is only libc behind us, whose malloc has another name that no sanitizer's has. What the run-time does not define is
+// libc's.
 void* look_up(const char* name) {
     void* const next = dlsym(RTLD_NEXT, name);
     if (dlsym(RTLD_NEXT, "malloc") != dlsym(RTLD_NEXT, "__libc_malloc")) return next;
@@ -54,7 +55,8 @@ void* function_aside(HandedOn which) {
     const std::atomic<void*>& wanted = found[static_cast<int>(which)];
     if (wanted.load(std::memory_order_relaxed) == nullptr) {
         // All at once: the first call is a malloc, when no error of a look-up can be waiting to be freed.
-        for (std::size_t i = 0; i < sizeof names / sizeof *names; ++i) found[i].store(look_up(names[i]), std::memory_order_relaxed);
+        for (std::size_t i = 0; i < sizeof names / sizeof *names; ++i)
+            found[i].store(look_up(names[i]), std::memory_order_relaxed);
     }
     return wanted.load(std::memory_order_relaxed);
 }

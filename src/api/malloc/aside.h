@@ -6,9 +6,11 @@
 namespace numalloc::api {
 
 // What is handed on. free is the first to be looked up: a look-up may call it.
+// clang-format off
 #define NUMALLOC_HANDED_ON(F) \
     F(free) F(malloc) F(calloc) F(realloc) F(memalign) F(aligned_alloc) F(posix_memalign) F(malloc_usable_size) \
     F(malloc_trim) F(malloc_stats) F(malloc_info) F(mallopt) F(mallinfo2)
+// clang-format on
 #define NUMALLOC_NUMBER(name) name,
 enum class HandedOn : int { NUMALLOC_HANDED_ON(NUMALLOC_NUMBER) };
 #undef NUMALLOC_NUMBER
@@ -26,7 +28,7 @@ void* function_aside(HandedOn which);
 #endif
 
 // if (const auto next = NUMALLOC_ASIDE(malloc)) return next(n);
-#define NUMALLOC_ASIDE(name) \
+#define NUMALLOC_ASIDE(name)                                                                              \
     reinterpret_cast<decltype(&::name)>(::numalloc::api::function_aside(::numalloc::api::HandedOn::name))
 
 }  // namespace numalloc::api

@@ -4,9 +4,9 @@
 
 #include <atomic>
 
+#include "api/interpose/fork_handlers.h"
 #include "api/malloc/aside.h"
 #include "api/malloc/profile.h"
-#include "api/interpose/fork_handlers.h"
 #include "api/malloc/replaced.h"
 #include "heap/thread/fork.h"
 #include "heap/thread/rehome.h"
@@ -64,8 +64,8 @@ void say_what_was_found() {
     line << os::topology().nodes() << (os::topology().nodes() == 1 ? " node with memory, " : " nodes with memory, ")
          << std::uint64_t{process_heap.space().end_offset() >> 20} << " MiB of address space each at most; memory is "
          << (process_heap.options().memory_binding == MemoryBinding::none || process_heap.nodes() == 1 ? "not bound"
-             : process_heap.options().memory_binding == MemoryBinding::strict                  ? "bound strictly"
-                                                                                       : "bound by preference");
+             : process_heap.options().memory_binding == MemoryBinding::strict ? "bound strictly"
+                                                                              : "bound by preference");
     os::say(line);
     say_options();
 }
@@ -81,7 +81,8 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     o.huge_pages = options().thp;
     o.purge_delay = options().purge_delay;
 #if defined(NUMALLOC_EXPERIMENTS)
-    o.ablations = {options().origin_free, options().remote_batching, options().hand_over, options().incremental_sharing};
+    o.ablations = {options().origin_free, options().remote_batching, options().hand_over,
+                   options().incremental_sharing};
 #endif
     o.space.reserve = options().reserve;
     o.thread_slot = align_up(sizeof(ThreadHeap), 64);
@@ -109,7 +110,8 @@ bool initialise() {
     if (const Stage s = stage.load(std::memory_order_acquire); s != Stage::nothing) return s != Stage::stepped_aside;
     {
         os::Guard guard(initialise_lock);
-        if (const Stage s = stage.load(std::memory_order_relaxed); s != Stage::nothing) return s != Stage::stepped_aside;
+        if (const Stage s = stage.load(std::memory_order_relaxed); s != Stage::nothing)
+            return s != Stage::stepped_aside;
         if (stepped_aside()) {
             step_aside();
             return false;

@@ -7,8 +7,8 @@
 
 namespace numalloc::api {
 
-// Starts the library if needed; call it before Inside, because libc takes locks of its own for it. false if the process has no
-// heap (no address space, or a sanitizer's).
+// Starts the library if needed; call it before Inside, because libc takes locks of its own for it. false if the process
+// has no heap (no address space, or a sanitizer's).
 bool awake_slow();
 inline bool awake() { return NUMALLOC_LIKELY(attached_heap != &no_heap) || awake_slow(); }
 

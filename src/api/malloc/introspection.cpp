@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "api/malloc/aside.h"
 #include "api/export.h"
+#include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
 #include "statistics/gathering.h"
 #include "statistics/report.h"
@@ -21,7 +21,7 @@ Bytes in_use_of(const NodeStatistics& s) { return s.small_live + s.small_homewar
 
 struct mallinfo2 information() {
     if (const auto next = NUMALLOC_ASIDE(mallinfo2)) return next();
-    struct mallinfo2 info {};
+    struct mallinfo2 info{};
     if (!process_heap.started()) return info;
     const NodeStatistics s = Gathering(Gathering::Depth::heaps).sum();
     info.arena = s.small_bags + s.heap_bytes + s.free_bytes;
@@ -61,7 +61,7 @@ NUMALLOC_EXPORT struct mallinfo2 mallinfo2(void) { return information(); }
 // The old form, whose counters are ints and wrap as glibc's do.
 NUMALLOC_EXPORT struct mallinfo mallinfo(void) {
     const struct mallinfo2 wide = information();
-    struct mallinfo info {};
+    struct mallinfo info{};
     info.arena = static_cast<int>(wide.arena);
     info.ordblks = static_cast<int>(wide.ordblks);
     info.hblks = static_cast<int>(wide.hblks);
@@ -132,14 +132,10 @@ NUMALLOC_EXPORT int mallopt(int parameter, int value) {
         case M_MMAP_THRESHOLD:
         case M_MMAP_MAX:
         case M_ARENA_TEST:
-        case M_ARENA_MAX:
-            return 1;
-        case M_CHECK_ACTION:
-            return (value & 3) == 3 ? 1 : 0;  // a line and abort(): what we do; there is no going on
-        case M_PERTURB:
-            return value == 0 ? 1 : 0;  // blocks are not filled: the fast paths do not ask
-        default:
-            return 0;
+        case M_ARENA_MAX: return 1;
+        case M_CHECK_ACTION: return (value & 3) == 3 ? 1 : 0;  // a line and abort(): what we do; there is no going on
+        case M_PERTURB: return value == 0 ? 1 : 0;             // blocks are not filled: the fast paths do not ask
+        default: return 0;
     }
 }
 

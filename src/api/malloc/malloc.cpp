@@ -4,16 +4,16 @@
 //     empty       -> allocate_slow -> refill: the sealed half, or a supply from the node
 //   free(p)     push: on the thread's own node, room in the list
 //     else        -> free_slow: hand over a half, or the remote cache, or a big object
+#include <malloc.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <malloc.h>
-#include <unistd.h>
 
+#include "api/export.h"
 #include "api/malloc/allocate.h"
 #include "api/malloc/aside.h"
 #include "api/malloc/promises.h"
-#include "api/export.h"
 #include "os/memory.h"
 
 using namespace numalloc;

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <new>
 
-#include "api/malloc/allocate.h"
 #include "api/export.h"
+#include "api/malloc/allocate.h"
 #include "api/malloc/promises.h"
 #include "api/malloc/replaced.h"
 #include "api/malloc/runtime.h"
@@ -44,7 +44,8 @@ NUMALLOC_COLD void* new_failed(Bytes n, Bytes alignment) {
     }
     throw_bad_alloc();
     os::Line line;
-    line << "out of memory in operator new(" << std::uint64_t{n} << "), and no C++ run-time library to throw std::bad_alloc";
+    line << "out of memory in operator new(" << std::uint64_t{n}
+         << "), and no C++ run-time library to throw std::bad_alloc";
     os::die(line);
 }
 
@@ -95,7 +96,7 @@ NUMALLOC_INLINE void delete_by(Slow slow, void* p, [[maybe_unused]] Origin origi
         if (!operators_replaced()) end_if_not_of_origin(p, origin, call);
     slow(freed);
 }
-#define NUMALLOC_DELETE_BY(slow, form, alignment, call, ...) \
+#define NUMALLOC_DELETE_BY(slow, form, alignment, call, ...)                                                  \
     delete_by([&](Freed freed) { slow(p, ##__VA_ARGS__, freed); }, p, origin_of(Form::form, alignment), call)
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <new>
 
-#include "api/malloc/allocate.h"
 #include "api/export.h"
+#include "api/malloc/allocate.h"
 #include "api/malloc/promises.h"
 #include "api/malloc/replaced.h"
 #include "api/malloc/runtime.h"
@@ -63,23 +63,27 @@ __attribute__((noinline)) void* nothrow_aligned_slow(Bytes n, std::align_val_t a
 
 NUMALLOC_EXPORT void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
     void* p = allocate_fast(n, this_thread_operators);
-    if (NUMALLOC_UNLIKELY(p == nullptr)) p = nothrow_slow(n, runtime_new, [](std::size_t m) { return ::operator new(m); });
+    if (NUMALLOC_UNLIKELY(p == nullptr))
+        p = nothrow_slow(n, runtime_new, [](std::size_t m) { return ::operator new(m); });
     return made_by_new(p, Form::single);
 }
 NUMALLOC_EXPORT void* operator new[](std::size_t n, const std::nothrow_t&) noexcept {
     void* p = allocate_fast(n, this_thread_operators);
-    if (NUMALLOC_UNLIKELY(p == nullptr)) p = nothrow_slow(n, runtime_new_array, [](std::size_t m) { return ::operator new[](m); });
+    if (NUMALLOC_UNLIKELY(p == nullptr))
+        p = nothrow_slow(n, runtime_new_array, [](std::size_t m) { return ::operator new[](m); });
     return made_by_new(p, Form::array);
 }
 NUMALLOC_EXPORT void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
     void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
     if (NUMALLOC_UNLIKELY(p == nullptr))
-        p = nothrow_aligned_slow(n, a, runtime_new_aligned, [](std::size_t m, std::align_val_t b) { return ::operator new(m, b); });
+        p = nothrow_aligned_slow(n, a, runtime_new_aligned,
+                                 [](std::size_t m, std::align_val_t b) { return ::operator new(m, b); });
     return made_by_new(p, Form::single, static_cast<Bytes>(a));
 }
 NUMALLOC_EXPORT void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
     void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
     if (NUMALLOC_UNLIKELY(p == nullptr))
-        p = nothrow_aligned_slow(n, a, runtime_new_array_aligned, [](std::size_t m, std::align_val_t b) { return ::operator new[](m, b); });
+        p = nothrow_aligned_slow(n, a, runtime_new_array_aligned,
+                                 [](std::size_t m, std::align_val_t b) { return ::operator new[](m, b); });
     return made_by_new(p, Form::array, static_cast<Bytes>(a));
 }

@@ -100,7 +100,9 @@ extern "C" NUMALLOC_EXPORT int numalloc_profile_dump(const char* path) noexcept 
     if (profile::on()) {
         profile::Path by_option;
         error = -EINVAL;
-        if (path == nullptr && options().profile_file != nullptr && profile::make_path(options().profile_file, by_option)) path = by_option.text;
+        if (path == nullptr && options().profile_file != nullptr &&
+            profile::make_path(options().profile_file, by_option))
+            path = by_option.text;
         if (path != nullptr) error = profile::write(path, "when the program asked");
     }
     if (error == 0) return 0;

@@ -10,7 +10,8 @@ namespace {
 Bytes bytes_for(Bytes n, Bytes alignment) {
     if (n > largest_request || alignment > largest_request) return 0;
     n = max_of<Bytes>(n, 1);
-    if (alignment <= bag_bytes && round_up(n, alignment) <= largest_small) return shape_of(class_for(round_up(n, alignment))).size;
+    if (alignment <= bag_bytes && round_up(n, alignment) <= largest_small)
+        return shape_of(class_for(round_up(n, alignment))).size;
     return Bytes{PageHeap::whole_pages(bags_for_big(n))} << bag_shift;
 }
 
@@ -48,9 +49,9 @@ void end_if_not_of_origin(const void* p, Origin wanted, const char* call) {
     if (origin >= origins || origin == wanted) return;
     if (form_of(origin) == form_of(wanted)) die_of_invalid_pointer(call, p, "was allocated with another alignment");
     switch (form_of(origin)) {
-    case Form::malloc: die_of_invalid_pointer(call, p, "was allocated by malloc");
-    case Form::single: die_of_invalid_pointer(call, p, "was allocated by operator new");
-    case Form::array: die_of_invalid_pointer(call, p, "was allocated by operator new[]");
+        case Form::malloc: die_of_invalid_pointer(call, p, "was allocated by malloc");
+        case Form::single: die_of_invalid_pointer(call, p, "was allocated by operator new");
+        case Form::array: die_of_invalid_pointer(call, p, "was allocated by operator new[]");
     }
 }
 

@@ -1,5 +1,6 @@
-// What a program says of an object as it frees it, which the hardened library compares with what it was told when it allocated the
-// object. Each ends the program where the two differ, and leaves alone what is no object in use: the free says what is wrong.
+// What a program says of an object as it frees it, which the hardened library compares with what it was told when it
+// allocated the object. Each ends the program where the two differ, and leaves alone what is no object in use: the free
+// says what is wrong.
 #pragma once
 
 #include "api/malloc/allocate.h"
@@ -32,7 +33,8 @@ NUMALLOC_INLINE void* made_fast(void* p, Bytes n, Form form, Bytes alignment = 0
 NUMALLOC_INLINE void end_if_not_new_of_size(const void* p, Bytes n, Bytes alignment, const char* call) {
     if constexpr (hardened) {
         const bool small = n <= small_limit && alignment <= bag_bytes && round_up(n, alignment) <= largest_small;
-        const bool right = small && is_of_class(this_thread_heap, class_for(round_up(n, alignment)).value, static_cast<const Object*>(p));
+        const bool right = small && is_of_class(this_thread_heap, class_for(round_up(n, alignment)).value,
+                                                static_cast<const Object*>(p));
         if (NUMALLOC_UNLIKELY(!right)) end_if_not_of_size(p, n, alignment, call);
     }
 }

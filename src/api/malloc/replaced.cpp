@@ -18,7 +18,8 @@ namespace numalloc::api {
 namespace {
 
 #if defined(NUMALLOC_STATIC)
-// The program's linker has decided, for each name between two symbols. Weak, so that a C program does not get the operators.
+// The program's linker has decided, for each name between two symbols. Weak, so that a C program does not get the
+// operators.
 #define NUMALLOC_PAIR(symbol) extern "C" __attribute__((weak)) const char symbol, numalloc_own##symbol
 NUMALLOC_PAIR(_Znwm);
 NUMALLOC_PAIR(_Znam);
@@ -50,9 +51,9 @@ bool leaned_on(const char* name) {
 }
 
 struct Tables {
-    const ElfW(Sym)* symbols = nullptr;
+    const ElfW(Sym) * symbols = nullptr;
     const char* names = nullptr;
-    const ElfW(Rela)* relocations[2] = {};
+    const ElfW(Rela) * relocations[2] = {};
     std::size_t bytes[2] = {};
 };
 

@@ -14,7 +14,9 @@ using NewHandler = void (*)();
 // The program's linker finds them, or leaves them null.
 extern "C" __attribute__((weak)) NewHandler _ZSt15get_new_handlerv();
 extern "C" __attribute__((weak)) void _ZSt17__throw_bad_allocv();
-inline NewHandler current_new_handler() { return _ZSt15get_new_handlerv != nullptr ? _ZSt15get_new_handlerv() : nullptr; }
+inline NewHandler current_new_handler() {
+    return _ZSt15get_new_handlerv != nullptr ? _ZSt15get_new_handlerv() : nullptr;
+}
 inline void throw_bad_alloc() {
     if (_ZSt17__throw_bad_allocv != nullptr) _ZSt17__throw_bad_allocv();
 }
@@ -24,7 +26,8 @@ inline void throw_bad_alloc() {
 // in the global scope, but the library can be found by its own. It stays from now on.
 inline void* find_in_libraries(const char* name) {
     Dl_info info;
-    if (void* next = dlsym(RTLD_NEXT, name); next != nullptr && dladdr(next, &info) != 0 &&
+    if (void* next = dlsym(RTLD_NEXT, name);
+        next != nullptr && dladdr(next, &info) != 0 &&
         (strstr(info.dli_fname, "/libstdc++.so.") != nullptr || strstr(info.dli_fname, "/libc++") != nullptr))
         return next;
     for (const char* library : {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"}) {

@@ -46,9 +46,10 @@ bool ClassHeap::can_spare(const Shard& shard) const { return has_in_use_below(po
 // Lets other shards skip the lock of a shard that has no bag to spare. May be out of date for a moment.
 void ClassHeap::note_spare(unsigned number) { set_bit(common().spare, number, can_spare(shard(number))); }
 
-// The number of lists that each shard's ring may hold. Up to three shards (a main thread and two workers) have a whole ring each;
-// more share the room of two, but each has room for some lists. Large objects (a batch is one object) rest in the ring that all
-// shards share. Lists shorter than a batch, which a node with many threads has, get proportionally more room.
+// The number of lists that each shard's ring may hold. Up to three shards (a main thread and two workers) have a whole
+// ring each; more share the room of two, but each has room for some lists. Large objects (a batch is one object) rest
+// in the ring that all shards share. Lists shorter than a batch, which a node with many threads has, get proportionally
+// more room.
 std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
     if (shape().batch == 1) return 0;
     const std::uint32_t half = shape().ring / max_of(shards_.count() / policy::whole_rings, 1U);
@@ -56,10 +57,10 @@ std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
     return min_of(room * max_of(shape().batch / max_of(objects, 1U), 1U), policy::ring_slots);
 }
 
-// Large objects that rest for all shards: a part of what the class's bags are, so nothing in a small program. What many threads give
-// back and want again evens out here, and that takes the less, compared with what they use, the more they are. (With smaller
-// objects too, shards would mix their objects in each other's bags, which no phase of the program empties then: `phases` with 4
-// threads had a peak of 104 to 120 MiB instead of 81.)
+// Large objects that rest for all shards: a part of what the class's bags are, so nothing in a small program. What many
+// threads give back and want again evens out here, and that takes the less, compared with what they use, the more they
+// are. (With smaller objects too, shards would mix their objects in each other's bags, which no phase of the program
+// empties then: `phases` with 4 threads had a peak of 104 to 120 MiB instead of 81.)
 std::uint32_t ClassHeap::common_room() const {
     if (shape().batch > 1) return 0;
     const Bytes bytes = Bytes{common().bags.load(std::memory_order_relaxed)} * shape().bags << bag_shift;
@@ -81,8 +82,8 @@ Batch ClassHeap::take_list(Shard& shard) {
     return list;
 }
 
-// An object of one of the next classes that rests: better than bags that have to be found, and maybe faulted in, while it goes on
-// resting. It must lie as evenly as one of this class would.
+// An object of one of the next classes that rests: better than bags that have to be found, and maybe faulted in, while
+// it goes on resting. It must lie as evenly as one of this class would.
 Batch ClassHeap::take_larger() {
     const auto evenness = [](Bytes size) { return min_of(size & (0 - size), bag_bytes); };
     for (unsigned c = class_.value + 1U; c <= class_.value + policy::classes_above && c < class_count; ++c) {
@@ -90,7 +91,8 @@ Batch ClassHeap::take_larger() {
         const Batch list = shards_.common(ClassId{c}).ring.pop_newest();
         if (list.head == nullptr) continue;
         // Only one: the rest must not come into a list of this class.
-        if (list.head->next != nullptr) ClassHeap{shards_, pages_, ClassId{c}}.give_to_bags({list.head->next, list.count - 1});
+        if (list.head->next != nullptr)
+            ClassHeap{shards_, pages_, ClassId{c}}.give_to_bags({list.head->next, list.count - 1});
         list.head->next = nullptr;
         os::count(os::Count::common_lists);
         return {list.head, 1};
@@ -159,7 +161,8 @@ Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, B
     return supply_of(taken, want);
 }
 
-// A large object into the ring that all shards have in common, as far as it has room; that becomes less as the class does.
+// A large object into the ring that all shards have in common, as far as it has room; that becomes less as the class
+// does.
 void ClassHeap::put_in_common(Batch list, Emptied& emptied) {
     const std::uint32_t room = common_room();
     if (room > 0) {
@@ -191,7 +194,8 @@ std::uint32_t ClassHeap::put(Batch list, From from) {
             while ((list = take_list(home)).head != nullptr) sort(list, emptied);
             home.flush_below.store(policy::flushed_below.part_of(taken_of(home)), std::memory_order_relaxed);
         }
-        keep = static_cast<std::uint32_t>(max_of<std::uint64_t>(1, min_of<std::uint64_t>(keep, taken / policy::kept_of_sparse)));
+        keep = static_cast<std::uint32_t>(
+            max_of<std::uint64_t>(1, min_of<std::uint64_t>(keep, taken / policy::kept_of_sparse)));
     } else {
         home.flush_below.store(taken_of(home), std::memory_order_relaxed);
         if (keep == 1) put_in_common(list, emptied);
@@ -246,7 +250,8 @@ void ClassHeap::validate() const {
                 // Who cuts a bag's list does so after the lock.
                 const bool being_cut = load_acquire(listed.small.being_cut);
                 const FreeList freed = FreeList::of(listed);
-                NUMALLOC_ASSERT(listed.state == BagState::small && listed.class_id == class_.value && freed.shard() == i);
+                NUMALLOC_ASSERT(listed.state == BagState::small && listed.class_id == class_.value &&
+                                freed.shard() == i);
                 NUMALLOC_ASSERT(listed.small.listed && listed.small.previous == previous);
                 NUMALLOC_ASSERT(being_cut || freed.count() > 0 || has_away(listed));
                 NUMALLOC_ASSERT(freed.count() <= here_of(listed) && here_of(listed) <= listed.small.carved);

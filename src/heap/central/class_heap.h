@@ -18,15 +18,15 @@
 // shards have in common, others by the shard's, and objects go back to their bags without one (free_list.h, sort.cpp).
 // The lock of a shard (rank size_class) is for what changes its list of bags: a bag that has its first freed object, or
 // all of them; the next bag to take from; one that another shard spares. No list is walked while it is held, and the
-// kernel is not asked. A bag changes its shard under the locks of both: who holds the lock of the shard that a bag says may
-// rely on it.
+// kernel is not asked. A bag changes its shard under the locks of both: who holds the lock of the shard that a bag says
+// may rely on it.
 //
 // Thread-safe.
 #pragma once
 
-#include "heap/pages/page_heap.h"
 #include "heap/central/free_list.h"
 #include "heap/central/shard.h"
+#include "heap/pages/page_heap.h"
 
 namespace numalloc {
 
@@ -83,9 +83,9 @@ public:
     // heap. `idle_only`: of the shards that nobody used since the last call.
     void drain(bool idle_only);
 
-    // Returns pages of bags in use to the system if every object on them is free (free_pages.cpp). It looks at bags in which
-    // objects were freed since the last call; within policy::look_again_after of it, only if much has changed in their shard.
-    // The number of bytes returned. `now`: milliseconds.
+    // Returns pages of bags in use to the system if every object on them is free (free_pages.cpp). It looks at bags in
+    // which objects were freed since the last call; within policy::look_again_after of it, only if much has changed in
+    // their shard. The number of bytes returned. `now`: milliseconds.
     Bytes return_free_pages(std::uint32_t now);
 
     // Why `p`, which lies in bag `b` of the class, cannot be an object in use, or nullptr.
@@ -188,7 +188,8 @@ private:
     ClassId class_;
 };
 
-// Whether an object that begins at `offset` of the bag is away. Needs no lock; exact if no other thread frees the object.
+// Whether an object that begins at `offset` of the bag is away. Needs no lock; exact if no other thread frees the
+// object.
 inline bool is_away(const Region& region, BagIndex head, Bytes offset) {
     const Bag& bag = region.bag(head + static_cast<std::uint32_t>(offset >> bag_shift));
     return (load_relaxed(bag.away) >> (offset % bag_bytes >> away_shift) & 1) != 0;

@@ -17,23 +17,25 @@ namespace numalloc {
 class FreeList {
 public:
     FreeList(Object* newest, std::uint32_t count, unsigned shard)
-        : word_(address_of(newest) >> granule_shift | std::uint64_t{count} << count_shift | std::uint64_t{shard} << shard_shift) {}
+        : word_(address_of(newest) >> granule_shift | std::uint64_t{count} << count_shift |
+                std::uint64_t{shard} << shard_shift) {}
     static FreeList of(const Bag& bag) { return FreeList(load_acquire(bag.small.freed)); }
 
     // `more` objects in front of these, of which `newest` is the first.
     FreeList with(Object* newest, std::uint32_t more) const {
         FreeList longer(*this);
-        longer.word_ = (word_ & ~address_mask) + (std::uint64_t{more} << count_shift) + (address_of(newest) >> granule_shift);
+        longer.word_ =
+            (word_ & ~address_mask) + (std::uint64_t{more} << count_shift) + (address_of(newest) >> granule_shift);
         return longer;
     }
     Object* newest() const { return reinterpret_cast<Object*>((word_ & address_mask) << granule_shift); }
-    std::uint32_t count() const { return static_cast<std::uint32_t>(word_ >> count_shift) & ((1U << (shard_shift - count_shift)) - 1); }
+    std::uint32_t count() const {
+        return static_cast<std::uint32_t>(word_ >> count_shift) & ((1U << (shard_shift - count_shift)) - 1);
+    }
     unsigned shard() const { return static_cast<unsigned>(word_ >> shard_shift); }
 
     // Puts `next` into the bag if this is still there. Else this becomes what is there.
-    bool exchange(Bag& bag, FreeList next) {
-        return compare_exchange(bag.small.freed, word_, next.word_);
-    }
+    bool exchange(Bag& bag, FreeList next) { return compare_exchange(bag.small.freed, word_, next.word_); }
     // Of a bag that nobody else has.
     void put_into(Bag& bag) const { store_release(bag.small.freed, word_); }
 

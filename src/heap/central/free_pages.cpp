@@ -1,6 +1,6 @@
-// malloc_trim() returns pages of bags in use to the system if every object on them is free. An object whose first bytes were on
-// such a page cannot hold the link of a free list any more. It is away: in no list, and the bag has a bit for the 4 KiB in which
-// it begins (heap/space/bag.h).
+// malloc_trim() returns pages of bags in use to the system if every object on them is free. An object whose first bytes
+// were on such a page cannot hold the link of a free list any more. It is away: in no list, and the bag has a bit for
+// the 4 KiB in which it begins (heap/space/bag.h).
 //
 //   pages     | stays | stays |    returned   |    returned   |
 //   objects   [  in use   |   free    |   free    |   free    ]
@@ -13,8 +13,8 @@
 //   return_pages    ... returns the pages
 //   finish          under the lock: notes the objects away and puts the others back
 //
-// take_back() reverses it: a refill that finds no freed object gets the objects of 4 KiB that are away. If a fork happens
-// between pick and finish, the child never uses that bag again.
+// take_back() reverses it: a refill that finds no freed object gets the objects of 4 KiB that are away. If a fork
+// happens between pick and finish, the child never uses that bag again.
 #include "base/bit_set.h"
 #include "base/check.h"
 #include "heap/central/class_heap.h"
@@ -66,8 +66,8 @@ public:
     bool refused() const { return refusals_ >= most_refusals; }
 
 private:
-    // The number of bags to look at: 0 if no object came or went since the last look, or if that was a moment ago and little has
-    // changed since.
+    // The number of bags to look at: 0 if no object came or went since the last look, or if that was a moment ago and
+    // little has changed since.
     std::uint32_t begin(unsigned number, std::uint32_t now) {
         Held held(heap_);
         held.hold(number);
@@ -95,7 +95,8 @@ private:
         shard.looked_at_fetched = ~std::uint64_t{0};
     }
 
-    // Finds the next bag with newly freed objects and takes them all. Bags that it looked at become the last of the list.
+    // Finds the next bag with newly freed objects and takes them all. Bags that it looked at become the last of the
+    // list.
     bool pick(unsigned number, BagIndex& first_back, std::uint32_t& left) {
         while (left > 0) {
             Held held(heap_);
@@ -281,13 +282,13 @@ private:
     BagIndex bag_;
     Address start_ = 0;
     std::uint32_t carved_ = 0;
-    Batch list_;                      // its freed objects; after split_list() those that stay
-    Object* last_ = nullptr;          // of the list
+    Batch list_;              // its freed objects; after split_list() those that stay
+    Object* last_ = nullptr;  // of the list
     std::uint32_t newly_away_ = 0;
-    bool all_gone_ = true;            // no page was refused
-    Objects free_;                    // in the list, or away
-    Units were_away_;                 // units with objects away
-    Units gone_;                      // units of pages to return, or returned
+    bool all_gone_ = true;  // no page was refused
+    Objects free_;          // in the list, or away
+    Units were_away_;       // units with objects away
+    Units gone_;            // units of pages to return, or returned
 };
 
 Bytes ClassHeap::return_free_pages(std::uint32_t now) {
@@ -298,8 +299,8 @@ Bytes ClassHeap::return_free_pages(std::uint32_t now) {
     return pages.returned();
 }
 
-// Objects away that lie in a row: those of the bag's first 4 KiB that are away, and as many more as are wanted. Whoever uses them
-// faults the pages in.
+// Objects away that lie in a row: those of the bag's first 4 KiB that are away, and as many more as are wanted. Whoever
+// uses them faults the pages in.
 Supply ClassHeap::take_back(Shard& shard, BagIndex b, std::uint32_t want) {
     const Bytes size = shape().size;
     const std::uint32_t carved = bag(b).small.carved;

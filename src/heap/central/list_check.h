@@ -17,7 +17,10 @@ namespace numalloc {
 class ObjectCheck {
 public:
     ObjectCheck(const Region& region, ClassId c)
-        : region_(region), class_(c), objects_(shape_of(c).objects), k_(static_cast<unsigned>(__builtin_ctz(shape_of(c).size))) {
+        : region_(region),
+          class_(c),
+          objects_(shape_of(c).objects),
+          k_(static_cast<unsigned>(__builtin_ctz(shape_of(c).size))) {
         const std::uint32_t odd = shape_of(c).size >> k_;
         inverse_ = odd;  // right in three bits; each step doubles them
         for (int i = 0; i < 4; ++i) inverse_ *= 2 - odd * inverse_;

@@ -1,6 +1,6 @@
 // What the threads that have a shard of a class's bags use together: the bags, what is left of them,
-// and the ring of lists that they hand over. Threads of different shards meet in the page heap, and in what a class has in
-// common: a ring of large objects, and the knowledge of who has bags to spare.
+// and the ring of lists that they hand over. Threads of different shards meet in the page heap, and in what a class has
+// in common: a ring of large objects, and the knowledge of who has bags to spare.
 //
 //   shard \ class    1       2       3   ...      a page has sixteen classes of one shard: a process
 //     0            [ . ]   [ . ]   [ . ]          of few threads touches few pages
@@ -26,7 +26,8 @@ public:
         if (state() != used) state_.store(used, std::memory_order_relaxed);
     }
     // Once the objects are where a drain looks for them, and even where it says `used` already. A drain that begins
-    // later finds the objects; one that began earlier may miss them, but then this is the later word, and the next finds them.
+    // later finds the objects; one that began earlier may miss them, but then this is the later word, and the next
+    // finds them.
     void note_arrival() { state_.store(used, std::memory_order_release); }
     void rest() { state_.store(resting, std::memory_order_relaxed); }
     // Before the drain looks for anything.
@@ -39,12 +40,13 @@ private:
 struct alignas(64) Shard {
     // Under the lock, in its cache line: nobody else looks at it.
     os::Lock<os::LockRank::size_class> lock;
-    BagIndex partial NUMALLOC_GUARDED_BY(lock);  // bags with freed objects, mostly the fullest first, or with objects away
+    BagIndex partial
+        NUMALLOC_GUARDED_BY(lock);  // bags with freed objects, mostly the fullest first, or with objects away
     BagIndex last_partial NUMALLOC_GUARDED_BY(lock);
-    BagIndex carving NUMALLOC_GUARDED_BY(lock);  // the bag whose never-used rest is handed out
-    std::uint32_t looked_at NUMALLOC_GUARDED_BY(lock);          // when free pages were last returned: milliseconds
-    std::uint32_t came_here NUMALLOC_GUARDED_BY(lock);          // objects carved, or no longer away, since then
-    std::uint64_t looked_at_taken NUMALLOC_GUARDED_BY(lock);    // `taken` and `fetched` at that time
+    BagIndex carving NUMALLOC_GUARDED_BY(lock);               // the bag whose never-used rest is handed out
+    std::uint32_t looked_at NUMALLOC_GUARDED_BY(lock);        // when free pages were last returned: milliseconds
+    std::uint32_t came_here NUMALLOC_GUARDED_BY(lock);        // objects carved, or no longer away, since then
+    std::uint64_t looked_at_taken NUMALLOC_GUARDED_BY(lock);  // `taken` and `fetched` at that time
     std::uint64_t looked_at_fetched NUMALLOC_GUARDED_BY(lock);
 
     // Without the lock.
@@ -61,9 +63,9 @@ static_assert(sizeof(Shard) == 256);
 
 // What all shards of a class have together.
 struct alignas(64) Common {
-    Ring ring;                            // of large objects
+    Ring ring;  // of large objects
     Activity activity;
-    std::atomic<std::uint32_t> bags{0};   // of all shards
+    std::atomic<std::uint32_t> bags{0};                  // of all shards
     std::atomic<std::uint64_t> spare[shard_words] = {};  // shards that have bags to spare; see ClassHeap::adopt()
 };
 

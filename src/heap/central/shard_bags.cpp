@@ -53,12 +53,13 @@ void ClassHeap::unlist(Shard& shard, BagIndex b) {
 
 // Written under the lock of the shard, read without.
 void ClassHeap::count_bags(Shard& shard, std::int32_t more) {
-    shard.bags.store(shard.bags.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(more), std::memory_order_relaxed);
+    shard.bags.store(shard.bags.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(more),
+                     std::memory_order_relaxed);
 }
 
-// Freed objects of as many bags as it takes. Of the last the newest are cut off when the lock is no longer held: until then
-// nobody else takes from it, and it is not given back, for then it has objects in use. If there are no freed objects, takes those
-// that are away. Bags that have no others become the last of the list when they are met.
+// Freed objects of as many bags as it takes. Of the last the newest are cut off when the lock is no longer held: until
+// then nobody else takes from it, and it is not given back, for then it has objects in use. If there are no freed
+// objects, takes those that are away. Bags that have no others become the last of the list when they are met.
 void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
     BagIndex only_away = no_bag;
     unsigned passed_over = 0;
@@ -101,7 +102,8 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
     shard.came_here += count;
     shard.taken.fetch_add(count, std::memory_order_relaxed);
     if (count == left) shard.carving = no_bag;
-    return {nullptr, reinterpret_cast<void*>(first), count, region().is_zero(reinterpret_cast<void*>(first), Bytes{count} * shape().size)};
+    return {nullptr, reinterpret_cast<void*>(first), count,
+            region().is_zero(reinterpret_cast<void*>(first), Bytes{count} * shape().size)};
 }
 
 void ClassHeap::add_bag(Shard& own, unsigned number, BagIndex fresh) {

@@ -2,8 +2,8 @@
 //
 //   a batch  -> a chain for each bag  -> linked in front of the bag's freed objects, by one exchange of its word
 //
-// The walk over the objects, and the questions that are asked of each, need no lock: the list is the caller's. What may have
-// changed until the exchange is which object of the bag was freed last; then the chain is asked once more.
+// The walk over the objects, and the questions that are asked of each, need no lock: the list is the caller's. What may
+// have changed until the exchange is which object of the bag was freed last; then the chain is asked once more.
 #include "base/check.h"
 #include "heap/central/class_heap.h"
 #include "heap/central/list_check.h"
@@ -18,7 +18,8 @@ namespace {
 // compared with it: so no load waits for the one before.
 Object* last_in_row(Object* first, Bytes step, Address stop, std::uint32_t& run) {
     Address last = address_of(first);
-    for (Address next = last + step; next != stop && address_of(reinterpret_cast<Object*>(last)->next) == next; next += step) {
+    for (Address next = last + step; next != stop && address_of(reinterpret_cast<Object*>(last)->next) == next;
+         next += step) {
         __asm__("" : "+r"(next));  // or the compiler would use it in place of `last`
         last = next;
         ++run;
@@ -26,7 +27,9 @@ Object* last_in_row(Object* first, Bytes step, Address stop, std::uint32_t& run)
     return reinterpret_cast<Object*>(last);
 }
 
-bool lies_between(const Object* o, const Object* a, const Object* b) { return a < b ? a <= o && o <= b : b <= o && o <= a; }
+bool lies_between(const Object* o, const Object* a, const Object* b) {
+    return a < b ? a <= o && o <= b : b <= o && o <= a;
+}
 
 }  // namespace
 
@@ -39,8 +42,8 @@ struct ClassHeap::Chain {
     std::uint32_t count;
 };
 
-// The chains of a batch, one a bag. A bag's place is known by its number; who comes to a place that is taken sends the chain
-// there home.
+// The chains of a batch, one a bag. A bag's place is known by its number; who comes to a place that is taken sends the
+// chain there home.
 class ClassHeap::Sorter {
 public:
     Sorter(ClassHeap& heap, Emptied& emptied) : heap_(heap), emptied_(emptied) {}
@@ -73,8 +76,8 @@ private:
 
     Bag& bag_of(const Chain& chain) const { return heap_.bag(chain.bag); }
 
-    // What is wrong with the chain, if the bag's freed objects are these. Without the lock it is a suspicion: malloc_trim() may have
-    // taken them, and lowered the count of objects that are here.
+    // What is wrong with the chain, if the bag's freed objects are these. Without the lock it is a suspicion:
+    // malloc_trim() may have taken them, and lowered the count of objects that are here.
     const Object* freed_twice(Chain& chain, FreeList freed) const {
         if (freed.count() + chain.count > here_of(bag_of(chain))) return chain.first;
         const bool may_be_away = has_away(bag_of(chain));
@@ -116,7 +119,8 @@ private:
         if (NUMALLOC_LIKELY(has_some && freed.newest() == chain.newest)) {
             chain.last->next = freed.newest();
             os::between_steps();
-            if (NUMALLOC_LIKELY(freed.exchange(home, freed.with(chain.first, chain.count)))) return count(freed.shard(), chain.count);
+            if (NUMALLOC_LIKELY(freed.exchange(home, freed.with(chain.first, chain.count))))
+                return count(freed.shard(), chain.count);
         }
         send_in_any_case(chain, home, freed);
     }
@@ -187,8 +191,8 @@ private:
     std::uint32_t counted_ = 0;
 };
 
-// Objects in a row that lie in one bag are checked in a loop that only reads, and stay linked as they are: programs mostly free
-// in the order in which they allocated, or in its reverse.
+// Objects in a row that lie in one bag are checked in a loop that only reads, and stay linked as they are: programs
+// mostly free in the order in which they allocated, or in its reverse.
 void ClassHeap::sort(Batch list, Emptied& emptied) {
     const bool long_bags = shape().bags > 1;
     const Bytes size = shape().size;

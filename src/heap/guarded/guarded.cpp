@@ -8,8 +8,8 @@
 #include "heap/profile/stack.h"
 #include "os/affinity.h"
 #include "os/memory.h"
-#include "os/seeds.h"
 #include "os/numa_policy.h"
+#include "os/seeds.h"
 #include "os/topology.h"
 
 namespace numalloc::guarded {
@@ -20,7 +20,8 @@ namespace {
 
 constinit std::atomic<std::uint64_t> seeds{0};
 
-// Behind an object there may be bytes up to the next 16: they, and 16 on the side without a guard page, must stay as they are.
+// Behind an object there may be bytes up to the next 16: they, and 16 on the side without a guard page, must stay as
+// they are.
 constexpr unsigned char canary = 0xC5;
 constexpr Bytes canary_bytes = 16;
 
@@ -116,7 +117,8 @@ void free(const void* p, const char* call) {
     const profile::Busy self;
     // Two threads may free it at once.
     State used = State::used;
-    if (!slot.state.compare_exchange_strong(used, State::freed, std::memory_order_acq_rel)) die_of(call, p, "was freed already");
+    if (!slot.state.compare_exchange_strong(used, State::freed, std::memory_order_acq_rel))
+        die_of(call, p, "was freed already");
     note(slot.freed);
     // Refused, the slot is lost: it must not be used without a fault in between.
     if (os::hold_again(reinterpret_cast<void*>(begin), slots->page)) slots->give(n);

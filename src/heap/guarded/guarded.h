@@ -1,8 +1,10 @@
-// Guarded objects (heap/space/guarded_slots.h): one allocation in N, by chance, of up to a page lies at an edge of a page of its
-// own, so that an access beyond it, before it or after its free is a fault at that very instruction, which is then explained.
+// Guarded objects (heap/space/guarded_slots.h): one allocation in N, by chance, of up to a page lies at an edge of a
+// page of its own, so that an access beyond it, before it or after its free is a fault at that very instruction, which
+// is then explained.
 //
-// What is asked is asked on the slow path of malloc only, when a list of the thread has run dry: each list that takes its place is
-// as long as the distance to the next guarded object at most. What a thread frees joins its list and is not counted.
+// What is asked is asked on the slow path of malloc only, when a list of the thread has run dry: each list that takes
+// its place is as long as the distance to the next guarded object at most. What a thread frees joins its list and is
+// not counted.
 #pragma once
 
 #include "heap/process/locate.h"

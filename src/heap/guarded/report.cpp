@@ -59,7 +59,8 @@ const Slot& slot_of_fault(Address a) {
     if (n == 0 || a >= slots->page_of(n)) return behind;
     const Slot& before = slots->slot[n - 1];
     const auto state = [](const Slot& s) { return s.state.load(std::memory_order_acquire); };
-    if ((state(behind) == State::used) != (state(before) == State::used)) return state(before) == State::used ? before : behind;
+    if ((state(behind) == State::used) != (state(before) == State::used))
+        return state(before) == State::used ? before : behind;
     if ((state(behind) == State::unused) != (state(before) == State::unused))
         return state(before) != State::unused ? before : behind;
     return a - (before.object + before.bytes) < behind.object - a ? before : behind;
@@ -72,15 +73,19 @@ bool explain(const os::Fault& fault) {
     if (!contains(p)) return false;
     const Slot& slot = slot_of_fault(fault.address);
     const State state = slot.state.load(std::memory_order_acquire);
-    const char* const access = fault.access == os::Access::write ? "write" : fault.access == os::Access::read ? "read" : "access";
+    const char* const access = fault.access == os::Access::write  ? "write"
+                               : fault.access == os::Access::read ? "read"
+                                                                  : "access";
     const Address end = slot.object + slot.bytes;
     os::Line line;
     line << "guarded: ";
     if (state == State::unused) line << access << " at " << p << ", where nothing was allocated";
     else {
         const bool in_page = state == State::freed && fault.address / slots->page == slot.object / slots->page;
-        line << (in_page ? "use after free" : fault.address >= end ? "overflow" : "underflow") << ": " << access << " at " << p
-             << ", byte ";
+        line << (in_page                ? "use after free"
+                 : fault.address >= end ? "overflow"
+                                        : "underflow")
+             << ": " << access << " at " << p << ", byte ";
         if (fault.address >= end) line << std::uint64_t{fault.address - end + 1} << " behind";
         else if (fault.address < slot.object) line << std::uint64_t{slot.object - fault.address} << " before";
         else line << std::uint64_t{fault.address - slot.object} << " of";

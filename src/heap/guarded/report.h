@@ -1,5 +1,5 @@
-// What is said of a wrong use of a guarded object, on stderr: a line that says what, and the stacks, which `numalloc symbolize`
-// reads.
+// What is said of a wrong use of a guarded object, on stderr: a line that says what, and the stacks, which `numalloc
+// symbolize` reads.
 #pragma once
 
 #include "heap/space/guarded_slots.h"

@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint32_t long_stretch = bags_in(policy::long_stretch);
 constexpr std::uint64_t zero_word = 0;
 
-// A huge page that was only read counts as resident, and is nobody's memory until it is written to. Where data begins with
-// zeros the look costs half as much as the writing; where it does not, nothing.
+// A huge page that was only read counts as resident, and is nobody's memory until it is written to. Where data begins
+// with zeros the look costs half as much as the writing; where it does not, nothing.
 void clear_what_is_not_zero(char* p, Bytes bytes) {
     for (Bytes done = 0; done < bytes; done += bag_bytes) {
         const Bytes n = min_of(bag_bytes, bytes - done);
@@ -24,8 +24,11 @@ void clear_what_is_not_zero(char* p, Bytes bytes) {
     }
 }
 
-// A huge page costs as much to clear as the kernel takes to give a new one, so it goes only where it may never have been there.
-bool better_discarded(const char* p, Bytes bytes, bool huge) { return huge ? count_written(p, bytes) == 0 : !mostly_written(p, bytes); }
+// A huge page costs as much to clear as the kernel takes to give a new one, so it goes only where it may never have
+// been there.
+bool better_discarded(const char* p, Bytes bytes, bool huge) {
+    return huge ? count_written(p, bytes) == 0 : !mostly_written(p, bytes);
+}
 
 }  // namespace
 
@@ -35,7 +38,9 @@ void PageHeap::clear(BagIndex run, Bytes bytes) {
     const auto clear_piece = [&](BagIndex b, BagIndex end, bool is_long, bool may_discard) {
         const Bytes offset = Bytes{b - run} << bag_shift;
         const Bytes length = Bytes{end - b} << bag_shift;
-        if (may_discard && better_discarded(start + offset, length, may_be_huge(b)) && os::discard(start + offset, length)) return;
+        if (may_discard && better_discarded(start + offset, length, may_be_huge(b)) &&
+            os::discard(start + offset, length))
+            return;
         const Bytes wanted = min_of(length, bytes - offset);
         if (is_long && may_be_huge(b)) clear_what_is_not_zero(start + offset, wanted);
         else memset(start + offset, 0, wanted);

@@ -66,7 +66,8 @@ public:
         const std::uint64_t short_fall = comes_back ? in_use : in_use / policy::short_fall_part;
         const std::uint64_t most_idle = max_of(allowed, policy::idle_part * in_use);
         const std::uint64_t idle = dirty > most_idle ? dirty - most_idle : 0;
-        const std::uint64_t fallen = dirty > allowed && fall_ > short_fall ? min_of(dirty - allowed, fall_ - short_fall) : 0;
+        const std::uint64_t fallen =
+            dirty > allowed && fall_ > short_fall ? min_of(dirty - allowed, fall_ - short_fall) : 0;
         return static_cast<std::uint32_t>(max_of(idle, fallen));
     }
 
@@ -101,7 +102,8 @@ public:
     }
 
     // A run was taken, of which `clean` bags will fault. How many of them are regretted.
-    std::uint32_t on_take(unsigned kind, std::uint32_t bags, std::uint32_t clean, std::uint64_t in_use, std::uint32_t now) {
+    std::uint32_t on_take(unsigned kind, std::uint32_t bags, std::uint32_t clean, std::uint64_t in_use,
+                          std::uint32_t now) {
         lower_fall(policy::replaced_for_taken * std::uint64_t{bags});
         most_ = max_of(most_, in_use);
         if (most_ > level_ + level_ / policy::growth_part) {

@@ -5,8 +5,8 @@
 //   cut      a range of a run is no longer free                                    O(log n), and the pieces in it
 //   oldest   the dirty piece to be purged first                                    O(1)
 //
-// Nothing here counts the bags of a run, nor walks a run that is not cut: a request costs as much beside a free run of a
-// terabyte as beside one of a bag.
+// Nothing here counts the bags of a run, nor walks a run that is not cut: a request costs as much beside a free run of
+// a terabyte as beside one of a bag.
 //
 // Invariants:
 //   two free runs are never neighbours; the pieces of a run follow each other without a gap
@@ -31,14 +31,14 @@ public:
 
     // The range lies below `top` and is of no run: its first bag's entry says `inside`.
     void add(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t since, BagIndex top);
-    // The lowest free run in which `bags` bags begin at a multiple of `alignment` bags (a power of two) from address 0, and
-    // where; no_bag.
+    // The lowest free run in which `bags` bags begin at a multiple of `alignment` bags (a power of two) from address 0,
+    // and where; no_bag.
     struct Place {
         BagIndex run, first;
     };
     Place find(std::uint32_t bags, std::uint32_t alignment) const;
-    // The range, of the run, is no longer free. BagMark::dirty of its bags says from now on which may hold other than zeros.
-    // How many may. `near`: a piece of the run at or before `first`; what lies between them is walked.
+    // The range, of the run, is no longer free. BagMark::dirty of its bags says from now on which may hold other than
+    // zeros. How many may. `near`: a piece of the run at or before `first`; what lies between them is walked.
     std::uint32_t cut(BagIndex run, BagIndex first, std::uint32_t bags, BagIndex near);
     std::uint32_t cut(Place at, std::uint32_t bags) { return cut(at.run, at.first, bags, at.run); }
 

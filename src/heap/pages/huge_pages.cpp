@@ -56,7 +56,8 @@ void PageHeap::no_more_huge(BagIndex b) {
     region_.advise(stretch.first, stretch.end - stretch.first, os::HugePages::off);
 }
 
-// Stretches within the free run that bags of it are in which are about to be taken; empty where there is nothing to advise.
+// Stretches within the free run that bags of it are in which are about to be taken; empty where there is nothing to
+// advise.
 PageHeap::Range PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) {
     const BagIndex end = first + bags;
     if (!may_be_huge(end - 1)) return {};
@@ -86,7 +87,8 @@ bool PageHeap::were_dear() const {
 bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
     if (!may_be_huge(to - 1)) return false;
     const bool begins = from <= region_.huge_from() || address_of(region_.address(from)) % policy::huge_stretch == 0;
-    const bool normal = begins || to - from >= stretch_bags ? were_dear() : region_.count(BagMark::normal, from - 1, 1) != 0;
+    const bool normal =
+        begins || to - from >= stretch_bags ? were_dear() : region_.count(BagMark::normal, from - 1, 1) != 0;
     const BagIndex first = max_of(from, region_.huge_from());
     if (normal) region_.advise(first, to - first, os::HugePages::off);
     return normal;
@@ -111,11 +113,12 @@ bool PageHeap::takes_sample() {
     return true;
 }
 
-// Returns whether the next huge page is to be timed as well: a few dear touches may be chance. After four in a row the huge pages to
-// come are normal for a while. The first one after that is timed, and decides alone if it is dear again.
+// Returns whether the next huge page is to be timed as well: a few dear touches may be chance. After four in a row the
+// huge pages to come are normal for a while. The first one after that is timed, and decides alone if it is dear again.
 bool PageHeap::note_sample(BagIndex b, bool dear) {
     if (!dear) return dear_in_row_.store(0, std::memory_order_relaxed), false;
-    sampled_at_.store(untouched_.load(std::memory_order_relaxed) - policy::huge_pages_a_sample, std::memory_order_relaxed);
+    sampled_at_.store(untouched_.load(std::memory_order_relaxed) - policy::huge_pages_a_sample,
+                      std::memory_order_relaxed);
     if (dear_in_row_.fetch_add(1, std::memory_order_relaxed) + 1 < policy::dear_in_a_row) return true;
     dear_in_row_.store(policy::dear_in_a_row - 1, std::memory_order_relaxed);
     dear_until_.store(max_of(os::milliseconds() + policy::dear_for, 1U), std::memory_order_relaxed);
@@ -123,12 +126,14 @@ bool PageHeap::note_sample(BagIndex b, bool dear) {
     return false;
 }
 
-// Of what is about to be handed out. Only the first touch itself says what it costs: another huge page would be one that this
-// CPU gave back a moment ago. A caller that takes much and touches none of it has one to four huge pages of each sample.
+// Of what is about to be handed out. Only the first touch itself says what it costs: another huge page would be one
+// that this CPU gave back a moment ago. A caller that takes much and touches none of it has one to four huge pages of
+// each sample.
 void PageHeap::sample_cost(BagIndex run, std::uint32_t bags) {
     const auto [first, end] = count_untouched(run, bags);
     if (first == BagIndex{} || !takes_sample()) return;
-    for (BagIndex b = first; b < end && note_sample(b, options_.touch_is_dear(region_.address(b), bag_bytes)); b = b + huge_bags) {}
+    for (BagIndex b = first; b < end && note_sample(b, options_.touch_is_dear(region_.address(b), bag_bytes));
+         b = b + huge_bags) {}
 }
 
 void PageHeap::sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) {

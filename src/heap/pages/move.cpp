@@ -38,7 +38,8 @@ Bytes PageHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replace
     Bytes done = 0;
     while (done < bytes) {
         // A program may have split its block's mapping at any page; ours end where bags do.
-        const Bytes piece = align_down(os::mapping_length(source + done, bytes - done), Bytes{page_bags()} << bag_shift);
+        const Bytes piece =
+            align_down(os::mapping_length(source + done, bytes - done), Bytes{page_bags()} << bag_shift);
         last = piece == 0 ? os::Replaced::refused : os::Replaced::done;
         if (piece == 0) break;
         if (piece < policy::shortest_move) {
@@ -72,14 +73,16 @@ bool PageHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
 bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     bags = whole_pages(bags);
     const Bytes bytes = Bytes{bags} << bag_shift;
-    // To move pages to where others are would throw these away, and the next user of the place that is left would fault:
-    // a copy is cheaper. Under strict binding no pages were put there. The marks say what may be resident: what never was,
-    // a copy would make so.
-    const auto mostly_used = [&](BagIndex b) { return mostly_written(static_cast<const char*>(region_.address(b)), bytes); };
+    // To move pages to where others are would throw these away, and the next user of the place that is left would
+    // fault: a copy is cheaper. Under strict binding no pages were put there. The marks say what may be resident: what
+    // never was, a copy would make so.
+    const auto mostly_used = [&](BagIndex b) {
+        return mostly_written(static_cast<const char*>(region_.address(b)), bytes);
+    };
     const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::used_part &&
                         mostly_used(to) && mostly_used(from);
-    // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves. The discard also tells libraries
-    // with registered memory about the pages that the move replaces (os/libc_call.h).
+    // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves. The discard also tells
+    // libraries with registered memory about the pages that the move replaces (os/libc_call.h).
     const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), bytes);
     os::Replaced last = os::Replaced::refused;
     const Bytes done = movable ? move_pieces(from, to, bytes, last) : 0;

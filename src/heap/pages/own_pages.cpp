@@ -1,11 +1,13 @@
-// incremental_sharing=0, to measure what sharing is worth: each owner, a shard of a class, cuts its bags from huge pages
-// that nobody else has. What is left of one is a run in use; whoever takes it out of its owner's place has it alone.
+// incremental_sharing=0, to measure what sharing is worth: each owner, a shard of a class, cuts its bags from huge
+// pages that nobody else has. What is left of one is a run in use; whoever takes it out of its owner's place has it
+// alone.
 #include "heap/pages/page_heap.h"
 
 namespace numalloc {
 
 void PageHeap::start_owning(std::uint32_t owners) {
-    if (owners != 0) rests_ = static_cast<std::atomic<BagIndex>*>(os::map(align_up(owners * sizeof *rests_, os::page_size())));
+    if (owners != 0)
+        rests_ = static_cast<std::atomic<BagIndex>*>(os::map(align_up(owners * sizeof *rests_, os::page_size())));
 }
 
 BagIndex PageHeap::take_owned(std::uint32_t bags, ClassId c, std::uint32_t owner) {

@@ -10,15 +10,15 @@
 //   own_pages.cpp what incremental_sharing=0 does instead of sharing huge pages
 //
 // Taking and giving cost O(log n) of n free runs, whatever their length and age; a freed run coalesces with its free
-// neighbours at once. What was never used lies above `top_` (the paper's bump pointers); it and what went back to the OS
-// is known to be zero, bag by bag, so that calloc need not clear it again.
+// neighbours at once. What was never used lies above `top_` (the paper's bump pointers); it and what went back to the
+// OS is known to be zero, bag by bag, so that calloc need not clear it again.
 //
 // Where a page holds several bags (64 KiB on some aarch64 kernels), the runs of big objects are whole pages, so that
 // they can be bound, moved and given back by themselves; of small bags' runs go back the pages that are free whole.
 //
-// Thread-safe. lock_ guards the free runs; no system call is made under it. growth_lock_ guards the end of what is mapped:
-// only who needs more than that waits for it, as it would in the kernel; and, under strict binding, the pages that a
-// node has left, which are promised to one at a time. It is taken before lock_.
+// Thread-safe. lock_ guards the free runs; no system call is made under it. growth_lock_ guards the end of what is
+// mapped: only who needs more than that waits for it, as it would in the kernel; and, under strict binding, the pages
+// that a node has left, which are promised to one at a time. It is taken before lock_.
 #pragma once
 
 #include <atomic>
@@ -34,19 +34,20 @@ namespace numalloc {
 struct PageHeapOptions {
     std::int32_t purge_delay = 1000;  // milliseconds; 0 at once, -1 never
     bool huge_pages = false;          // bags may be huge pages: as few as can be are broken up
-    bool (*touch_is_dear)(void* huge_page, Bytes own) = nullptr;  // os/huge_page_cost.h; nullptr: huge pages are never dear
-    bool populate = false;            // put pages behind bags before they are handed out
-    std::uint16_t os_node = 0;        // whose memory must suffice for that
-    std::uint32_t page_owners = 0;    // who has huge pages of its own (an experiment): see take_small()
+    bool (*touch_is_dear)(void* huge_page,
+                          Bytes own) = nullptr;  // os/huge_page_cost.h; nullptr: huge pages are never dear
+    bool populate = false;                       // put pages behind bags before they are handed out
+    std::uint16_t os_node = 0;                   // whose memory must suffice for that
+    std::uint32_t page_owners = 0;               // who has huge pages of its own (an experiment): see take_small()
     std::uint32_t most_moved = policy::most_moved_mappings;  // mappings that moved blocks may lie in
 };
 
 struct PageHeapUse {
-    std::uint64_t big_bags;        // in big objects
-    std::uint64_t small_bags;      // in small bags
-    std::uint64_t bound_bags;      // in bound heaps
-    std::uint64_t free_bags;       // free below the top
-    std::uint64_t dirty_bags;      // of these, resident
+    std::uint64_t big_bags;    // in big objects
+    std::uint64_t small_bags;  // in small bags
+    std::uint64_t bound_bags;  // in bound heaps
+    std::uint64_t free_bags;   // free below the top
+    std::uint64_t dirty_bags;  // of these, resident
     std::uint64_t big_objects;
     std::uint64_t purged_bags;     // given back to the OS since start
     Bytes returned_bytes;          // the same of pages of bags in use
@@ -84,10 +85,12 @@ public:
     }
     // The same, of what all share, if it takes no call of the kernel; for callers that hold a lock. `none` says little.
     BagIndex take_small_at_once(std::uint32_t bags, ClassId c) NUMALLOC_EXCLUDES(lock_);
-    // For such bags, once no lock is held: times the first touch of a huge page. The first `own` bytes are the caller's.
+    // For such bags, once no lock is held: times the first touch of a huge page. The first `own` bytes are the
+    // caller's.
     void sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) NUMALLOC_EXCLUDES(lock_);
     bool shares_huge_pages() const { return !experiments || rests_ == nullptr; }
-    // What is left of owners' huge pages becomes free. With experiments only, as are the two that own_pages.cpp has beside it.
+    // What is left of owners' huge pages becomes free. With experiments only, as are the two that own_pages.cpp has
+    // beside it.
     void give_rests() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // Bags of a big object's run: `bags` rounded up to whole pages.
@@ -116,8 +119,8 @@ public:
     // Binds and advises bags in use as the region's are: their mapping was changed.
     void settle(BagIndex first, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
 
-    // Returns pages of a bag in use to the OS; they read as zero afterwards. false if the OS refuses: then some may have gone.
-    // Not under strict binding, which keeps a page behind every address that it handed out.
+    // Returns pages of a bag in use to the OS; they read as zero afterwards. false if the OS refuses: then some may
+    // have gone. Not under strict binding, which keeps a page behind every address that it handed out.
     bool return_pages(void* p, Bytes bytes) NUMALLOC_EXCLUDES(lock_);
 
     bool returns_pages() const { return !options_.populate; }
@@ -172,7 +175,9 @@ private:
     enum class Discarded { done, refused, lost };
 
     static constexpr std::uint32_t huge_bags = static_cast<std::uint32_t>(os::huge_page / bag_bytes);
-    static std::uint32_t page_bags() { return static_cast<std::uint32_t>(max_of(os::page_size(), bag_bytes) / bag_bytes); }
+    static std::uint32_t page_bags() {
+        return static_cast<std::uint32_t>(max_of(os::page_size(), bag_bytes) / bag_bytes);
+    }
     // The bag that the page of bag b begins with, and the next one that begins a page: regions begin with a page.
     static BagIndex page_start(BagIndex b) { return BagIndex{b.value & ~(page_bags() - 1)}; }
     static BagIndex page_end(BagIndex b) { return BagIndex{whole_pages(b.value)}; }
@@ -184,7 +189,8 @@ private:
         NUMALLOC_EXCLUDES(lock_);
     void start_owning(std::uint32_t owners);
     BagIndex take_owned(std::uint32_t bags, ClassId c, std::uint32_t owner) NUMALLOC_EXCLUDES(growth_lock_, lock_);
-    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, Range* huge) NUMALLOC_REQUIRES(lock_);
+    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, Range* huge)
+        NUMALLOC_REQUIRES(lock_);
     bool lengthen(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) NUMALLOC_REQUIRES(lock_);
     void not_used(BagIndex first, std::uint32_t bags, BagState state) NUMALLOC_REQUIRES(lock_);
@@ -192,7 +198,9 @@ private:
     void make_free(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now)
         NUMALLOC_REQUIRES(lock_);
     void mark(BagIndex run, std::uint32_t length, BagState state) NUMALLOC_REQUIRES(lock_);
-    void set(BagMark mark, BagIndex b, std::uint32_t bags, bool on) NUMALLOC_REQUIRES(lock_) { region_.set(mark, b, bags, on); }
+    void set(BagMark mark, BagIndex b, std::uint32_t bags, bool on) NUMALLOC_REQUIRES(lock_) {
+        region_.set(mark, b, bags, on);
+    }
 
     BagIndex at_top(std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);
     BagIndex extend_top(std::uint32_t bags, std::uint32_t alignment) NUMALLOC_REQUIRES(lock_);
@@ -207,7 +215,9 @@ private:
     bool node_has(Bytes bytes) NUMALLOC_REQUIRES(growth_lock_);
 
     // Milliseconds within which two pieces count as freed together.
-    std::uint32_t together() const { return static_cast<std::uint32_t>(max_of(options_.purge_delay, 0) / policy::together_part); }
+    std::uint32_t together() const {
+        return static_cast<std::uint32_t>(max_of(options_.purge_delay, 0) / policy::together_part);
+    }
     bool has_rested(BagIndex piece, std::uint32_t now) const NUMALLOC_REQUIRES(lock_);
     static std::uint32_t most_purged(std::uint32_t freed);
     Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
@@ -239,17 +249,20 @@ private:
     std::uint64_t& bags_of(BagState state) NUMALLOC_REQUIRES(lock_) {
         return state == BagState::big ? use_.big_bags : state == BagState::small ? use_.small_bags : use_.bound_bags;
     }
-    std::uint64_t bags_in_use() const NUMALLOC_REQUIRES(lock_) { return use_.big_bags + use_.small_bags + use_.bound_bags; }
+    std::uint64_t bags_in_use() const NUMALLOC_REQUIRES(lock_) {
+        return use_.big_bags + use_.small_bags + use_.bound_bags;
+    }
     Bag& bag(BagIndex b) const { return region_.bag(b); }
 
-    // Read without a lock: constant, or written under lock_. What the region has of bags is under lock_ too, while they are free;
-    // of bags in use it is their owner's.
+    // Read without a lock: constant, or written under lock_. What the region has of bags is under lock_ too, while they
+    // are free; of bags in use it is their owner's.
     Region region_;
     PageHeapOptions options_;
     std::atomic<BagIndex>* rests_ = nullptr;  // of each owner's huge page, a run, or none. nullptr: all share
     std::atomic<std::uint32_t> moved_mappings_{0};
     std::atomic<std::uint32_t> untouched_{policy::huge_pages_a_sample};  // huge pages that were taken untouched
-    std::atomic<std::uint32_t> sampled_at_{0};  // its value at the last sample; 16 less where the next one is to be a sample, too
+    std::atomic<std::uint32_t> sampled_at_{
+        0};  // its value at the last sample; 16 less where the next one is to be a sample, too
     std::atomic<std::uint32_t> dear_in_row_{0};  // dear samples since the last one that was not
     std::atomic<std::uint32_t> dear_until_{0};   // milliseconds, or 0: there were never policy::dear_in_a_row of them
     static constexpr std::uint32_t most_gaps = 16;
@@ -260,13 +273,14 @@ private:
     std::atomic<std::uint32_t> gaps_{0};
 
     alignas(64) os::Lock<os::LockRank::growth> growth_lock_;
-    Bytes kept_by_kernel_ = 0;  // of the node's free memory, for strict binding; constant
-    Bytes granted_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;             // of it, still ours to populate by the last reading
+    Bytes kept_by_kernel_ = 0;                             // of the node's free memory, for strict binding; constant
+    Bytes granted_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;  // of it, still ours to populate by the last reading
     std::uint32_t granted_at_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;  // milliseconds
 
     alignas(64) os::Lock<os::LockRank::pages> lock_;
     std::atomic<std::uint32_t> threads_{1};  // read and written without it
-    std::uint32_t refused_at_ NUMALLOC_GUARDED_BY(lock_) = 0;  // milliseconds: when the kernel would not take pages back
+    std::uint32_t refused_at_ NUMALLOC_GUARDED_BY(lock_) =
+        0;  // milliseconds: when the kernel would not take pages back
     bool refused_ NUMALLOC_GUARDED_BY(lock_) = false;
     BagIndex top_ NUMALLOC_GUARDED_BY(lock_);
     FreeRuns free_ NUMALLOC_GUARDED_BY(lock_);

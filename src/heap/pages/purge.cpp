@@ -18,15 +18,17 @@ constexpr std::uint32_t purged_a_call = bags_in(policy::purged_a_call);
 
 }  // namespace
 
-std::uint32_t PageHeap::most_purged(std::uint32_t freed) { return max_of(purged_a_call, policy::purged_for_freed * freed); }
+std::uint32_t PageHeap::most_purged(std::uint32_t freed) {
+    return max_of(purged_a_call, policy::purged_for_freed * freed);
+}
 
 bool PageHeap::has_rested(BagIndex piece, std::uint32_t now) const {
     return now - free_.piece(piece).since >= static_cast<std::uint32_t>(options_.purge_delay);
 }
 
-// Cuts `bags` bags or more off the end of a dirty piece, which would be allocated last; all of a shorter piece. Takes whole huge
-// pages, except at the beginning of the piece. Where a page is longer than a bag, takes whole pages whose other bags are free too.
-// Returns no bags if there is no whole page.
+// Cuts `bags` bags or more off the end of a dirty piece, which would be allocated last; all of a shorter piece. Takes
+// whole huge pages, except at the beginning of the piece. Where a page is longer than a bag, takes whole pages whose
+// other bags are free too. Returns no bags if there is no whole page.
 PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
     const std::uint32_t length = free_.piece(piece).length;
     const BagIndex end = piece + length;
@@ -60,9 +62,10 @@ PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
 PageHeap::Purging PageHeap::cut_range(BagIndex run, Range part, BagIndex near) {
     const BagIndex run_end = run + free_.length(run);
     Purging range{part.first, part.end - part.first};
-    range.breaks_first = part.first == run && may_be_huge(part.first) && aligned_down(part.first, huge_bags) != part.first;
-    range.breaks_last =
-        part.end == run_end && part.end != top_ && may_be_huge(part.end - 1) && aligned_down(part.end, huge_bags) != part.end;
+    range.breaks_first =
+        part.first == run && may_be_huge(part.first) && aligned_down(part.first, huge_bags) != part.first;
+    range.breaks_last = part.end == run_end && part.end != top_ && may_be_huge(part.end - 1) &&
+                        aligned_down(part.end, huge_bags) != part.end;
     range.dirty = free_.cut(run, range.first, range.bags, near);
     mark(range.first, range.bags, BagState::small);
     return range;
@@ -75,7 +78,8 @@ PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
         std::uint32_t bags = free_.piece(oldest).length;
         const bool rested = has_rested(oldest, now);
         if (!rested) {
-            const std::uint32_t due = limit_.due(free_.dirty(), bags_in_use(), threads_.load(std::memory_order_relaxed), now);
+            const std::uint32_t due =
+                limit_.due(free_.dirty(), bags_in_use(), threads_.load(std::memory_order_relaxed), now);
             if (due == 0) return {};
             bags = due + bags_in(policy::purged_at_once);
         }

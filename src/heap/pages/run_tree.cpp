@@ -14,7 +14,8 @@ void RunTree::look_again(BagIndex from, BagIndex run) {
     BagIndex way[remembered];
     for (BagIndex end = no_bag;;) {
         unsigned length = 0;
-        for (BagIndex node = from; node != end && node != no_bag; node = towards(run, node)) way[length++ % remembered] = node;
+        for (BagIndex node = from; node != end && node != no_bag; node = towards(run, node))
+            way[length++ % remembered] = node;
         for (unsigned k = min_of(length, remembered); k > 0; --k) {
             end = way[--length % remembered];
             set_longest(end, longest_of(end));
@@ -84,7 +85,8 @@ void RunTree::remove(BagIndex run) {
 
 BagIndex RunTree::find(std::uint32_t bags, BagIndex from) const {
     const std::uint32_t wanted = told(bags < told_exactly ? bags : bags + step - 1);
-    // Down towards `from`. What is right of this way lies above it; of what there would do, the last seen is the lowest.
+    // Down towards `from`. What is right of this way lies above it; of what there would do, the last seen is the
+    // lowest.
     BagIndex lowest = no_bag;
     for (BagIndex node = root_; node != no_bag && longest(node) >= wanted;) {
         const bool above = node >= from;

@@ -24,7 +24,8 @@ public:
 
     void insert(BagIndex run);
     void remove(BagIndex run);
-    // The run of at least `bags` bags with the lowest address that is not below `from`, or no_bag. It stays in the tree.
+    // The run of at least `bags` bags with the lowest address that is not below `from`, or no_bag. It stays in the
+    // tree.
     BagIndex find(std::uint32_t bags, BagIndex from = no_bag) const;
     // The run that contains `b`, if it is free: the last one that begins at or below it.
     BagIndex at_or_below(BagIndex b) const;
@@ -66,7 +67,9 @@ private:
         const Bag& b = bag(run);
         return max_of(max_of(longest(b.free.left), longest(b.free.right)), told(b.run));
     }
-    BagIndex towards(BagIndex run, BagIndex from) const { return run < from ? bag(from).free.left : bag(from).free.right; }
+    BagIndex towards(BagIndex run, BagIndex from) const {
+        return run < from ? bag(from).free.left : bag(from).free.right;
+    }
     void look_again(BagIndex from, BagIndex run);
     std::uint32_t validate(BagIndex node) const;
 

@@ -14,7 +14,8 @@ void for_each_stretch(const Region& region, BagIndex from, BagIndex to, Visit vi
         BagIndex end = b + 1;
         while (end < to && is_dirty(end) == dirty) {
             // A word of marks at a time where it is all the same.
-            const bool whole = end.value % 64 == 0 && to - end >= 64 && region.count_dirty(end, 64) == (dirty ? 64U : 0U);
+            const bool whole =
+                end.value % 64 == 0 && to - end >= 64 && region.count_dirty(end, 64) == (dirty ? 64U : 0U);
             end = end + (whole ? 64 : 1);
         }
         if (!visit(b, end, dirty)) return;

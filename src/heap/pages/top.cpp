@@ -1,5 +1,5 @@
-// The end of a node's bags: where the heap grows, and where its address space goes back. The kernel works without lock_;
-// growth_lock_ keeps the end of what is mapped where it is meanwhile.
+// The end of a node's bags: where the heap grows, and where its address space goes back. The kernel works without
+// lock_; growth_lock_ keeps the end of what is mapped where it is meanwhile.
 //
 //   first_bag ... free and used ...   top_        ...        committed            nothing, or others' mappings
 //                                     never used, or unused since it was trimmed: mapped, zero
@@ -14,8 +14,8 @@ void PageHeap::move_top(BagIndex to) {
     top_ = to;
 }
 
-// What of the top's page was never used becomes free, where a page holds several bags: else the page could not go back, nor
-// the address space before it. Of a huge page too, which is there as a whole.
+// What of the top's page was never used becomes free, where a page holds several bags: else the page could not go back,
+// nor the address space before it. Of a huge page too, which is there as a whole.
 void PageHeap::free_top_page() {
     const BagIndex from = top_;
     BagIndex to = page_end(from);

@@ -8,9 +8,9 @@
 
 namespace numalloc {
 
-// How many of written_samples pieces of 4 KiB hold a byte that is not zero. One piece of each 1/32 of the memory is read, at a
-// pseudo-random place, so that data at regular distances is neither always found nor always missed. The caller owns the memory, at
-// least 128 KiB. The read maps the kernel's zero page where nobody has touched the memory.
+// How many of written_samples pieces of 4 KiB hold a byte that is not zero. One piece of each 1/32 of the memory is
+// read, at a pseudo-random place, so that data at regular distances is neither always found nor always missed. The
+// caller owns the memory, at least 128 KiB. The read maps the kernel's zero page where nobody has touched the memory.
 constexpr unsigned written_samples = 32;
 inline unsigned count_written(const char* p, Bytes bytes) {
     constexpr Bytes sample = 4 * KiB;
@@ -27,6 +27,8 @@ inline unsigned count_written(const char* p, Bytes bytes) {
 }
 
 // Whether at least 1/policy::used_part of the samples are written.
-inline bool mostly_written(const char* p, Bytes bytes) { return count_written(p, bytes) * policy::used_part >= written_samples; }
+inline bool mostly_written(const char* p, Bytes bytes) {
+    return count_written(p, bytes) * policy::used_part >= written_samples;
+}
 
 }  // namespace numalloc

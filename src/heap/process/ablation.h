@@ -25,7 +25,8 @@ public:
     // Objects of a class that return to another node together.
     std::uint32_t remote_batch(ClassId c) const { return !experiments || said_.remote_batching ? batch(c) : 1; }
 
-    // Whether an object of `owner` enters the lists of threads of `home`; of the interleaved heap none does but at home.
+    // Whether an object of `owner` enters the lists of threads of `home`; of the interleaved heap none does but at
+    // home.
     bool keeps(const NodeHeap* owner, const NodeHeap* home) const {
         return owner == home || (keeps_others() && owner->node.value < nodes_);
     }

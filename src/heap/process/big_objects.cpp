@@ -67,8 +67,11 @@ void* ProcessHeap::resize(Location at, Bytes n, bool may_stay, NodeId there) {
     void* const p = at.owner->pages.region().address(at.bag);
     if (at.found == Found::bound) return may_stay && BoundHeap::resize_big(at, bags) ? p : nullptr;
     if (at.found != Found::big) return nullptr;
-    void* const q = may_stay && resize_in_place(at, bags) ? p : there == at.owner->node ? grow_elsewhere(at, bags) : nullptr;
-    if (hardened && q != nullptr) set_tail(q, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0));
+    void* const q = may_stay && resize_in_place(at, bags) ? p
+                    : there == at.owner->node             ? grow_elsewhere(at, bags)
+                                                          : nullptr;
+    if (hardened && q != nullptr)
+        set_tail(q, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0));
     return q;
 }
 

@@ -35,11 +35,13 @@ bool explain(const os::Fault& fault) {
         if (object == 0) continue;
         const Bytes bytes = bytes_of(location_of(object));
         if (fault.address - object >= bytes) continue;
-        const char* const access = fault.access == os::Access::write ? "write" : fault.access == os::Access::read ? "read" : "access";
+        const char* const access = fault.access == os::Access::write  ? "write"
+                                   : fault.access == os::Access::read ? "read"
+                                                                      : "access";
         os::Line line;
         line << "use after free: " << access << " at " << reinterpret_cast<const void*>(fault.address) << ", byte "
-             << std::uint64_t{fault.address - object} << " of the " << std::uint64_t{bytes - tail_bytes} << "-byte object at "
-             << reinterpret_cast<const void*>(object);
+             << std::uint64_t{fault.address - object} << " of the " << std::uint64_t{bytes - tail_bytes}
+             << "-byte object at " << reinterpret_cast<const void*>(object);
         os::say(line);
         return true;
     }
@@ -61,7 +63,8 @@ bool put(Location at) {
     }
     if (!explaining.exchange(true, std::memory_order_relaxed)) os::on_fault(explain);
     Random random(secrets.place + random_state.fetch_add(1, std::memory_order_relaxed));
-    const Address out = places[random.below(policy::big_in_quarantine)].exchange(address_of(p), std::memory_order_acq_rel);
+    const Address out =
+        places[random.below(policy::big_in_quarantine)].exchange(address_of(p), std::memory_order_acq_rel);
     if (out != 0) let_go(out);
     return true;
 }

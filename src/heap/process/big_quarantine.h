@@ -3,7 +3,8 @@
 //
 //   free -> no access, a place by chance -> who was there -> its node's page heap
 //
-// A place holds the object's address, or 0. Costs two system calls a free, and a page fault for each page that is used again.
+// A place holds the object's address, or 0. Costs two system calls a free, and a page fault for each page that is used
+// again.
 #pragma once
 
 #include "heap/process/heap.h"

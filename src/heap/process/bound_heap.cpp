@@ -26,7 +26,10 @@ bool is_bound(BagState s) { return s == BagState::bound_small || s == BagState::
 }  // namespace
 
 BoundHeap::BoundHeap(NodeId node, const Spread& spread, const os::NodeMask* within)
-    : node_(node), limited_(within != nullptr), within_(within != nullptr ? *within : os::NodeMask{}), spread_(spread) {}
+    : node_(node),
+      limited_(within != nullptr),
+      within_(within != nullptr ? *within : os::NodeMask{}),
+      spread_(spread) {}
 
 // Memory of the heap, which lies as it is to lie.
 void* BoundHeap::take(Bytes bytes, Bytes alignment, BagState state, ClassId c) {
@@ -144,7 +147,8 @@ Allocation BoundHeap::allocate_small(ClassId c) {
     if (bag.bound.free != no_object) {
         made.p = start + Bytes{bag.bound.free} * granule;
         const Object* const next = static_cast<Object*>(made.p)->next;
-        bag.bound.free = next == nullptr ? no_object : static_cast<std::uint16_t>((address_of(next) - address_of(start)) / granule);
+        bag.bound.free =
+            next == nullptr ? no_object : static_cast<std::uint16_t>((address_of(next) - address_of(start)) / granule);
     } else {
         made.p = start + Bytes{bag.bound.carved} * shape.size;
         store_relaxed(bag.bound.carved, static_cast<std::uint16_t>(bag.bound.carved + 1));
@@ -211,10 +215,12 @@ const char* BoundHeap::take_back_small(Location at, Bag& bag, void* p, Emptied& 
     char* const start = static_cast<char*>(at.owner->pages.region().address(at.bag));
     const BagNumber number = number_at(start);
     os::Guard guard(lock_);
-    const auto here = static_cast<std::uint16_t>((static_cast<char*>(p) - start) / static_cast<std::ptrdiff_t>(granule));
+    const auto here =
+        static_cast<std::uint16_t>((static_cast<char*>(p) - start) / static_cast<std::ptrdiff_t>(granule));
     if (bag.taken == 0 || bag.bound.free == here) return "was freed already";
     auto* const object = static_cast<Object*>(p);
-    object->next = bag.bound.free == no_object ? nullptr : reinterpret_cast<Object*>(start + Bytes{bag.bound.free} * granule);
+    object->next =
+        bag.bound.free == no_object ? nullptr : reinterpret_cast<Object*>(start + Bytes{bag.bound.free} * granule);
     BagNumber& list = list_of(bag);
     BagNumber& available = available_[at.class_id.value];
     bag.bound.free = here;
@@ -266,7 +272,8 @@ bool BoundHeap::resize_big(Location at, std::uint32_t bags) {
         if (more != 0 && !heap->promise(more)) return false;
     }
     const bool resized = at.owner->pages.resize(at.bag, bags);
-    if (resized && more != 0) at.owner->pages.region().mark_inside(at.bag, bags, static_cast<std::uint32_t>(before >> bag_shift));
+    if (resized && more != 0)
+        at.owner->pages.region().mark_inside(at.bag, bags, static_cast<std::uint32_t>(before >> bag_shift));
     os::Guard guard(heap->lock_);
     heap->promised_ -= more;
     if (!resized) return false;
@@ -300,7 +307,9 @@ void BoundHeap::validate() {
                 }
                 std::uint32_t freed = 0;
                 if (bag.bound.free != no_object)
-                    for (auto* o = reinterpret_cast<Object*>(start_of(n) + Bytes{bag.bound.free} * granule); o != nullptr; o = o->next) ++freed;
+                    for (auto* o = reinterpret_cast<Object*>(start_of(n) + Bytes{bag.bound.free} * granule);
+                         o != nullptr; o = o->next)
+                        ++freed;
                 NUMALLOC_ASSERT(bag.taken + freed == bag.bound.carved);
                 used += Bytes{bag.taken} * shape_of(ClassId{bag.class_id}).size;
             }

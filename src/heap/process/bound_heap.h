@@ -39,8 +39,8 @@ public:
     // These take what locate() found of `p`, a bound heap's. nullptr, or why `p` is no object in use.
     static const char* why_invalid(Location at, const void* p);
     static const char* free(Location at, void* p);
-    // The two steps of free(). The first one takes the object back and calls no function of other libraries. The second one
-    // returns the bags that it left without objects to their node, also if the heap has been destroyed since.
+    // The two steps of free(). The first one takes the object back and calls no function of other libraries. The second
+    // one returns the bags that it left without objects to their node, also if the heap has been destroyed since.
     struct Emptied {
         BagNumber number = no_number;
         bool is_spread = false;
@@ -55,8 +55,8 @@ public:
     // From now on it takes no more memory where it would hold more than `bytes`.
     void set_limit(Bytes bytes) NUMALLOC_EXCLUDES(lock_);
 
-    // Every run, and every object in use, in no order; nobody may allocate, resize or free in the heap meanwhile, so no lock is
-    // held while `visit` runs.
+    // Every run, and every object in use, in no order; nobody may allocate, resize or free in the heap meanwhile, so no
+    // lock is held while `visit` runs.
     using Visit = void (*)(void* context, void* start, Bytes bytes);
     void each_run(Visit visit, void* context) const NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;
     void each_object(Visit visit, void* context) const NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;

@@ -24,7 +24,8 @@ void each_object_of(const Bag& bag, char* start, BoundHeap::Visit visit, void* c
     const Bytes size = shape_of(c).size;
     BitSet<most_objects> freed;
     if (bag.bound.free != BoundHeap::no_object)
-        for (auto* o = reinterpret_cast<const Object*>(start + Bytes{bag.bound.free} * granule); o != nullptr; o = o->next)
+        for (auto* o = reinterpret_cast<const Object*>(start + Bytes{bag.bound.free} * granule); o != nullptr;
+             o = o->next)
             freed.add(object_at(c, static_cast<Bytes>(reinterpret_cast<const char*>(o) - start)));
     for (unsigned i = 0; i < bag.bound.carved; ++i)
         if (!freed.test(i)) visit(context, start + i * size, size);
@@ -34,7 +35,8 @@ void each_object_of(const Bag& bag, char* start, BoundHeap::Visit visit, void* c
 
 void BoundHeap::each_run(Visit visit, void* context) const {
     const auto walk = [&](BagNumber first) {
-        for (BagNumber n = first; n != no_number; n = entry_of(n).bound.next) visit(context, start_of(n), Bytes{entry_of(n).run} << bag_shift);
+        for (BagNumber n = first; n != no_number; n = entry_of(n).bound.next)
+            visit(context, start_of(n), Bytes{entry_of(n).run} << bag_shift);
     };
     for (const BagNumber first : available_) walk(first);
     walk(rest_);
@@ -42,7 +44,8 @@ void BoundHeap::each_run(Visit visit, void* context) const {
 
 void BoundHeap::each_object(Visit visit, void* context) const {
     const auto walk = [&](BagNumber first) {
-        for (BagNumber n = first; n != no_number; n = entry_of(n).bound.next) each_object_of(entry_of(n), start_of(n), visit, context);
+        for (BagNumber n = first; n != no_number; n = entry_of(n).bound.next)
+            each_object_of(entry_of(n), start_of(n), visit, context);
     };
     for (const BagNumber first : available_) walk(first);
     walk(rest_);

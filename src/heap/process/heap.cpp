@@ -75,7 +75,8 @@ RegionPages ProcessHeap::pages_of(NodeId n) const {
     } else {
         pages.os_node = os::topology().os_node(n);
         if (options_.memory_binding == MemoryBinding::preferred)
-            pages.place = options_.bound_nodes.test(pages.os_node) ? RegionPages::Place::within : RegionPages::Place::preferred;
+            pages.place =
+                options_.bound_nodes.test(pages.os_node) ? RegionPages::Place::within : RegionPages::Place::preferred;
         if (options_.memory_binding == MemoryBinding::strict) pages.place = RegionPages::Place::strict;
     }
     return pages;
@@ -112,8 +113,8 @@ NodeHeap* ProcessHeap::make(NodeId n) {
     return node;
 }
 
-// As many as the node has CPUs. On a machine of one node that would take a system call more at the start of each program: there
-// threads tell by where they are.
+// As many as the node has CPUs. On a machine of one node that would take a system call more at the start of each
+// program: there threads tell by where they are.
 unsigned ProcessHeap::shards_of(NodeHeap* node) const {
     unsigned cpus = 0;
     if (nodes_ > 1) {
@@ -121,7 +122,8 @@ unsigned ProcessHeap::shards_of(NodeHeap* node) const {
         os::topology().cpus_of(node->node, mask);
         cpus = mask.count();
     } else {
-        node->cpus_seen = max_of<std::uint32_t>(node->cpus_seen, static_cast<std::uint32_t>(max_of(os::current_cpu(), 0)) + 1);
+        node->cpus_seen =
+            max_of<std::uint32_t>(node->cpus_seen, static_cast<std::uint32_t>(max_of(os::current_cpu(), 0)) + 1);
         cpus = node->cpus_seen;
     }
     return min_of(max_of(cpus, policy::least_shards), policy::most_shards);
@@ -205,7 +207,8 @@ void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState sta
         void* const p = from->pages.region().address(run);
         if (state != BagState::big) return p;
         trace::big_allocate(from->node.value, p, bytes);
-        if constexpr (hardened) set_tail(p, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0));
+        if constexpr (hardened)
+            set_tail(p, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0));
         return p;
     }
     if constexpr (hardened)
@@ -257,7 +260,8 @@ Bytes ProcessHeap::purge_all() {
     drain(true);
     Bytes bytes = 0;
     for (unsigned n = 0; n < heaps(); ++n)
-        if (NodeHeap* const node = opened(NodeId{n}); node != nullptr) bytes += node->return_free_pages(os::milliseconds());
+        if (NodeHeap* const node = opened(NodeId{n}); node != nullptr)
+            bytes += node->return_free_pages(os::milliseconds());
     return bytes + purge(true);
 }
 

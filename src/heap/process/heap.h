@@ -24,14 +24,14 @@ struct Allocation {
 
 struct HeapOptions {
     MemoryBinding memory_binding = MemoryBinding::preferred;
-    os::NodeMask bound_nodes;         // all memory comes from these, the kernel's numbers; empty: from any
+    os::NodeMask bound_nodes;  // all memory comes from these, the kernel's numbers; empty: from any
     HugePages huge_pages = HugePages::system;
     std::int32_t purge_delay = 1000;  // milliseconds
 #if defined(NUMALLOC_EXPERIMENTS)
     Ablations ablations;
 #endif
     SpaceOptions space;
-    Bytes thread_slot = 0;            // bytes of a thread heap
+    Bytes thread_slot = 0;  // bytes of a thread heap
 };
 
 struct Location;
@@ -84,13 +84,14 @@ public:
 
     // Frees a big object.
     void give_big(Location at);
-    // A big object becomes `n` bytes long without being copied: where it is, if it may stay there, or else with its pages at a
-    // longer place of the heap `there`. nullptr where that cannot be.
+    // A big object becomes `n` bytes long without being copied: where it is, if it may stay there, or else with its
+    // pages at a longer place of the heap `there`. nullptr where that cannot be.
     void* resize(Location at, Bytes n, bool may_stay, NodeId there);
     // Moves the pages of a big object, which keeps its address: 0, EINVAL for what is none, ENOMEM
     // where not all of it could be moved, or what the kernel says against binding.
     int move_big(Location at, NodeId to);
-    // The pages of a big object that was just taken will lie so: what it holds is lost. Refused, they come by first touch.
+    // The pages of a big object that was just taken will lie so: what it holds is lost. Refused, they come by first
+    // touch.
     void spread(Location at, const Spread& how);
     // The same for a run of a bound heap; nothing for Spread::not_at_all.
     void spread_run(void* start, const Spread& how);
@@ -141,7 +142,7 @@ private:
     unsigned nodes_ = 0;
     RegionPages pages_;  // of all nodes, but for their place
     std::atomic<NodeHeap*>* open_ = nullptr;
-    std::atomic<std::uint32_t> moved_{0};  // blocks that move_big() moved and that live
+    std::atomic<std::uint32_t> moved_{0};       // blocks that move_big() moved and that live
     os::Lock<os::LockRank::thread_pool> lock_;  // one node is opened at a time; what open_ points to is read without
 };
 

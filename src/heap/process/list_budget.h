@@ -4,8 +4,8 @@
 //   sum of all threads' grants <= limit   when a grant is made; the limit may fall later
 //   share == limit / threads              rounded down to whole grants
 //
-// A refused thread that has less than a share marks the budget short. The next thread that finds the mark and has more than a
-// share returns the excess, at a slow path of its own.
+// A refused thread that has less than a share marks the budget short. The next thread that finds the mark and has more
+// than a share returns the excess, at a slow path of its own.
 //
 // Thread-safe and lock-free.
 #pragma once
@@ -18,16 +18,19 @@ namespace numalloc {
 
 class ListBudget {
 public:
-    // Adds one grant to a thread's `granted` bytes. Returns its new total, which is `granted` if the budget is exhausted.
+    // Adds one grant to a thread's `granted` bytes. Returns its new total, which is `granted` if the budget is
+    // exhausted.
     Bytes grant(Bytes granted, std::uint32_t threads) {
         const Bytes limit = limit_.load(std::memory_order_relaxed);
         // A plain load first: when the budget is exhausted, refused threads need not write to the shared line.
         if (granted_.load(std::memory_order_relaxed) + policy::granted_to_lists <= limit) {
-            if (granted_.fetch_add(policy::granted_to_lists, std::memory_order_relaxed) + policy::granted_to_lists <= limit)
+            if (granted_.fetch_add(policy::granted_to_lists, std::memory_order_relaxed) + policy::granted_to_lists <=
+                limit)
                 return granted + policy::granted_to_lists;
             take_back(policy::granted_to_lists);
         }
-        if (granted < share(threads) && !is_short_.load(std::memory_order_relaxed)) is_short_.store(true, std::memory_order_relaxed);
+        if (granted < share(threads) && !is_short_.load(std::memory_order_relaxed))
+            is_short_.store(true, std::memory_order_relaxed);
         return granted;
     }
     // How many of its `granted` bytes a thread may keep. Clears the mark if that is fewer.

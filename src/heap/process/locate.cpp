@@ -34,30 +34,22 @@ Location locate_without_class(NodeHeap* owner, BagIndex b, const void* p) {
         case BagState::bound_small:
         case BagState::bound_big:
             return b - run < first.run ? Location{owner, run, ClassId{first.class_id}, Found::bound} : nothing;
-        default:
-            return nothing;
+        default: return nothing;
     }
 }
 
 const char* why_invalid(Location at, const void* p) {
     switch (at.found) {
-        case Found::foreign:
-            return "was not allocated by numalloc";
-        case Found::unused:
-            return "was never allocated";
-        case Found::nothing:
-            return "is not an allocated object, or was freed already";
+        case Found::foreign: return "was not allocated by numalloc";
+        case Found::unused: return "was never allocated";
+        case Found::nothing: return "is not an allocated object, or was freed already";
         case Found::small:
             if (const char* why = ClassHeap::why_invalid(at.owner->pages.region(), at.bag, at.class_id, p)) return why;
             return was_freed(static_cast<const Object*>(p)) ? "was freed already" : nullptr;
-        case Found::bound:
-            return BoundHeap::why_invalid(at, p);
-        case Found::guarded:
-            return guarded::why_invalid(p);
-        case Found::side:
-            return side::why_invalid(p);
-        case Found::big:
-            break;
+        case Found::bound: return BoundHeap::why_invalid(at, p);
+        case Found::guarded: return guarded::why_invalid(p);
+        case Found::side: return side::why_invalid(p);
+        case Found::big: break;
     }
     return nullptr;
 }

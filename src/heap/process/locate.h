@@ -27,8 +27,9 @@ enum class Found : std::uint8_t {
 // Two registers.
 struct Location {
     NodeHeap* owner = nullptr;  // of the region, or of the guarded object; nullptr if foreign or of the side heap
-    BagIndex bag;               // big and bound: the first of the run; guarded: its slot; side: its granules; else that of the pointer
-    ClassId class_id;           // small, and a bound heap's small objects
+    BagIndex
+        bag;  // big and bound: the first of the run; guarded: its slot; side: its granules; else that of the pointer
+    ClassId class_id;  // small, and a bound heap's small objects
     Found found = Found::foreign;
 };
 static_assert(sizeof(Location) == 16);
@@ -60,7 +61,8 @@ void end_if_invalid(Location at, const void* p, const char* call);
 inline bool begins_in_use(Location at, const void* p) {
     const Region& region = at.owner->pages.region();
     const Bytes offset = address_of(p) - address_of(region.address(region.head_of(at.bag)));
-    return offset == Bytes{object_at(at.class_id, offset)} * shape_of(at.class_id).size && !was_freed(static_cast<const Object*>(p));
+    return offset == Bytes{object_at(at.class_id, offset)} * shape_of(at.class_id).size &&
+           !was_freed(static_cast<const Object*>(p));
 }
 
 // Where an object in use is.
@@ -87,7 +89,8 @@ inline void renew_tail(Location at) {
 inline Bytes size_of(Location at) { return bytes_of(at) - (has_tail(at) ? tail_bytes : 0); }
 inline Bytes usable_size(const void* p, const char* call) { return size_of(locate_object(p, call)); }
 
-// An object stays where it is while at least half of it is used. Guarded objects and those of the side heap always move.
+// An object stays where it is while at least half of it is used. Guarded objects and those of the side heap always
+// move.
 inline bool fits(Location at, Bytes n) {
     if (at.found == Found::guarded || at.found == Found::side) return false;
     const Bytes bytes = size_of(at);

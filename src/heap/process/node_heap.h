@@ -6,8 +6,8 @@
 
 namespace numalloc {
 
-// Fixed-size pieces of the region's metadata for the thread heaps, the lowest first. When many are free above those that
-// are in use, their pages go back.
+// Fixed-size pieces of the region's metadata for the thread heaps, the lowest first. When many are free above those
+// that are in use, their pages go back.
 class SlotPool {
 public:
     SlotPool() {}  // leaves free_ as it is: writing to it would touch its page
@@ -22,8 +22,8 @@ public:
         os::Guard guard(lock_);
         return lowest_free() >= made() && next_to_ask_ >= ask_below_;
     }
-    // Gives back the pages of slots of threads that have ended, where many are free above all that are in use. Nobody takes
-    // or shows one meanwhile.
+    // Gives back the pages of slots of threads that have ended, where many are free above all that are in use. Nobody
+    // takes or shows one meanwhile.
     void give_back_unused(const Region& region) NUMALLOC_EXCLUDES(lock_);
     // Whether there may be such.
     bool has_unused() const { return made() - taken() >= policy::most_unused; }
@@ -55,7 +55,7 @@ private:
     std::uint32_t lowest_free() const NUMALLOC_REQUIRES(lock_);
 
     os::Lock<os::LockRank::metadata> lock_;
-    Bytes slot_bytes_ = 0;  // constant
+    Bytes slot_bytes_ = 0;                // constant
     std::atomic<std::uint32_t> made_{0};  // written under the lock, read without, and the next one too
     std::atomic<std::uint32_t> taken_{0};
     std::uint32_t next_to_ask_ NUMALLOC_GUARDED_BY(lock_) = 0;  // the slots from here to ask_below_ may be left behind
@@ -78,11 +78,11 @@ struct alignas(64) NodeHeap {
     std::atomic<std::uint32_t> next_drain = {};  // when its rings are next looked at, in milliseconds
 
     // For the statistics, since the start.
-    std::atomic<std::uint64_t> spills = {};        // requests that a farther node served
-    std::atomic<Bytes> moved_here = {};            // by move_big()
+    std::atomic<std::uint64_t> spills = {};  // requests that a farther node served
+    std::atomic<Bytes> moved_here = {};      // by move_big()
 
-    // What it may need in all: the shards come behind it, in pages that are zero until they are used. Those of a shard are mapped
-    // when a thread has it.
+    // What it may need in all: the shards come behind it, in pages that are zero until they are used. Those of a shard
+    // are mapped when a thread has it.
     static const Bytes bytes;
     Shards& shards() { return *reinterpret_cast<Shards*>(this + 1); }
     ClassHeap of(ClassId c) { return {shards(), pages, c}; }

@@ -1,5 +1,5 @@
-// Whether the calling thread is at work on the profile: then what it allocates meanwhile (an unwinder might) is not recorded, and
-// what a signal's handler wants of the profile has to wait, because the thread may hold its lock.
+// Whether the calling thread is at work on the profile: then what it allocates meanwhile (an unwinder might) is not
+// recorded, and what a signal's handler wants of the profile has to wait, because the thread may hold its lock.
 #pragma once
 
 #include "base/bits.h"
@@ -29,7 +29,8 @@ private:
     bool first_;
 };
 
-// In a signal's handler: false, and nothing happens, unless the thread is busy; else `call` is called as soon as it is no longer.
+// In a signal's handler: false, and nothing happens, unless the thread is busy; else `call` is called as soon as it is
+// no longer.
 bool put_off(Call call);
 
 }  // namespace numalloc::profile

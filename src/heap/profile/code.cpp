@@ -46,7 +46,8 @@ CodeMappings::~CodeMappings() {
     if (text_ != nullptr) os::unmap(text_, capacity_);
 }
 
-// Of the image's first mapping, which holds header and notes with every linker; whatever says otherwise has no build id.
+// Of the image's first mapping, which holds header and notes with every linker; whatever says otherwise has no build
+// id.
 void CodeMappings::take_build_id(CodeMapping& mapping) const {
     mapping.build_id_length = 0;
     const Bytes bytes = image_.end - image_.begin;
@@ -102,7 +103,8 @@ bool CodeMappings::next(CodeMapping& mapping) {
         mapping.path_length = static_cast<Bytes>(p - mapping.path);
         at_ = *p == '\0' ? p : p + 1;
         const bool named = mapping.path_length > 0 && *mapping.path == '/';
-        if (named && mapping.offset == 0 && readable) image_ = {mapping.begin, mapping.end, mapping.path, mapping.path_length};
+        if (named && mapping.offset == 0 && readable)
+            image_ = {mapping.begin, mapping.end, mapping.path, mapping.path_length};
         if (!executable || mapping.path_length == 0) continue;
         if (named) take_build_id(mapping);
         else mapping.build_id_length = 0;

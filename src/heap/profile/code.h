@@ -7,8 +7,8 @@ namespace numalloc::profile {
 
 struct CodeMapping {
     Address begin = 0, end = 0;
-    Bytes offset = 0;             // in the file
-    const char* path = nullptr;   // not ended by NUL
+    Bytes offset = 0;            // in the file
+    const char* path = nullptr;  // not ended by NUL
     Bytes path_length = 0;
     // What the linker wrote into the file to know it by, as hexadecimal digits; empty where there is none.
     static constexpr unsigned longest_id = 64;

@@ -22,7 +22,8 @@ OsNode pages_of(const Block& block) {
     if (os::topology().nodes() == 1) return static_cast<OsNode>(os::topology().os_node(NodeId{0}));
     const Bytes page_size = os::page_size();
     const Address first = align_down(address_of(block.address), page_size);
-    const Bytes pages = (align_up(address_of(block.address) + max_of<Bytes>(block.size, 1), page_size) - first) / page_size;
+    const Bytes pages =
+        (align_up(address_of(block.address) + max_of<Bytes>(block.size, 1), page_size) - first) / page_size;
     const unsigned asked = static_cast<unsigned>(min_of<Bytes>(pages, most_pages));
     const void* page[most_pages];
     int node[most_pages];

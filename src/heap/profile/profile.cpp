@@ -19,7 +19,10 @@ namespace {
 // A recorded small object's bags: one heap for each heap of the process, made when it is needed.
 constinit std::atomic<BoundHeap*>* own_heaps = nullptr;
 
-OsNode here() { return static_cast<OsNode>(os::topology().nodes() == 1 ? static_cast<int>(os::topology().os_node(NodeId{0})) : os::current_os_node()); }
+OsNode here() {
+    return static_cast<OsNode>(os::topology().nodes() == 1 ? static_cast<int>(os::topology().os_node(NodeId{0}))
+                                                           : os::current_os_node());
+}
 
 BoundHeap* heap_of(NodeId node) {
     std::atomic<BoundHeap*>& place = own_heaps[node.value];
@@ -36,7 +39,9 @@ BoundHeap* heap_of(NodeId node) {
 bool record(ThreadProfile* thread, const void* p, Bytes size, Bytes asked, const BoundHeap* heap) {
     Stack stack;
     capture(stack, thread != nullptr ? &thread->trail : nullptr);
-    return recorded->store.add({.address = p, .heap = heap, .size = asked, .objects = recorded->sampling.weight(size), .allocated_on = here()}, stack);
+    return recorded->store.add(
+        {.address = p, .heap = heap, .size = asked, .objects = recorded->sampling.weight(size), .allocated_on = here()},
+        stack);
 }
 
 void freed(const Block& block) { recorded->store.add_freed(block, pages_of(block), here()); }
@@ -62,7 +67,9 @@ bool start(Bytes period) {
     return true;
 }
 
-std::int32_t draw(ThreadProfile& thread, ClassId c) { return recorded->sampling.distance(class_size(c), thread.random.next()); }
+std::int32_t draw(ThreadProfile& thread, ClassId c) {
+    return recorded->sampling.distance(class_size(c), thread.random.next());
+}
 
 bool chooses(ThreadProfile* thread, Bytes size) {
     return recorded->sampling.chooses(size, thread != nullptr ? thread->random.next() : shared_random());
@@ -93,13 +100,15 @@ const char* freeing(Location at, const void* p) {
     const Busy self;
     const Block block = recorded->store.take_out(p);
     if (block.used()) freed(block);
-    else if (at.found == Found::bound && owns(BoundHeap::of(at))) return BoundHeap::why_invalid(at, p) != nullptr ? nullptr : "was freed already";
+    else if (at.found == Found::bound && owns(BoundHeap::of(at)))
+        return BoundHeap::why_invalid(at, p) != nullptr ? nullptr : "was freed already";
     return nullptr;
 }
 
 void freeing_all(const BoundHeap* heap) {
     const Busy self;
-    for (Block block = recorded->store.take_out_of(heap); block.used(); block = recorded->store.take_out_of(heap)) freed(block);
+    for (Block block = recorded->store.take_out_of(heap); block.used(); block = recorded->store.take_out_of(heap))
+        freed(block);
 }
 
 void resized(const void* p, Bytes asked) {

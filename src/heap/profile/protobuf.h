@@ -24,7 +24,9 @@ public:
         append(p, bytes);
     }
     template <Bytes Inner>
-    void message(unsigned field, const Message<Inner>& inner) { text(field, inner.data(), inner.size()); }
+    void message(unsigned field, const Message<Inner>& inner) {
+        text(field, inner.data(), inner.size());
+    }
 
     void varint(std::uint64_t value) {
         for (; value >= 0x80; value >>= 7U) put(static_cast<char>(value | 0x80U));
@@ -93,7 +95,9 @@ public:
         }
     }
     template <Bytes Inner>
-    void message(unsigned field, const Message<Inner>& inner) { text(field, inner.data(), inner.size()); }
+    void message(unsigned field, const Message<Inner>& inner) {
+        text(field, inner.data(), inner.size());
+    }
 
     // 0, or -errno of the first that failed.
     long finish() {

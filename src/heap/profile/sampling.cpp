@@ -15,7 +15,8 @@ constexpr unsigned mantissa_bits = 52;
 double ln(double x) {
     const auto bits = std::bit_cast<std::uint64_t>(x);
     int e = static_cast<int>(bits >> mantissa_bits) - 1023;
-    double m = std::bit_cast<double>((bits & ((std::uint64_t{1} << mantissa_bits) - 1)) | (std::uint64_t{1023} << mantissa_bits));
+    double m = std::bit_cast<double>((bits & ((std::uint64_t{1} << mantissa_bits) - 1)) |
+                                     (std::uint64_t{1023} << mantissa_bits));
     if (m > root2) {
         m /= 2;
         ++e;

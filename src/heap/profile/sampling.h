@@ -1,9 +1,10 @@
-// Which allocations are recorded: each byte that a program asks for with the same small probability, one in `period`, and an
-// object if one of its bytes is (a Poisson process over all bytes). So an object of n bytes is recorded with probability
-// 1 - exp(-n / period), and a recorded one stands for as many as the inverse of that: no size is over- or underestimated.
+// Which allocations are recorded: each byte that a program asks for with the same small probability, one in `period`,
+// and an object if one of its bytes is (a Poisson process over all bytes). So an object of n bytes is recorded with
+// probability 1 - exp(-n / period), and a recorded one stands for as many as the inverse of that: no size is over- or
+// underestimated.
 //
-// The process has no memory. So each class of each thread can draw for itself how many objects come before the next recorded one,
-// and may draw anew at any time; and what is allocated one by one is asked one by one.
+// The process has no memory. So each class of each thread can draw for itself how many objects come before the next
+// recorded one, and may draw anew at any time; and what is allocated one by one is asked one by one.
 #pragma once
 
 #include "base/random.h"

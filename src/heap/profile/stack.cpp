@@ -51,7 +51,7 @@ struct Walk {
     Walk(Stack& s, Range code, const Trail* t) : stack(s), own(code), last(t) {}
     Stack& stack;
     Range own;
-    const Trail* last;  // nullptr: there is none
+    const Trail* last;       // nullptr: there is none
     std::uint32_t seen = 0;  // of it, that lie further in
     Trail now;
 };
@@ -59,8 +59,8 @@ struct Walk {
 #if defined(__x86_64__)
 Address word_below(Address stack) { return reinterpret_cast<const Address*>(stack)[-1]; }
 
-// The rest of the last stack, if this call is in it and nothing has changed outside of it: what lies there is in use, as it
-// was then. Whatever else it may say, it is memory of this stack.
+// The rest of the last stack, if this call is in it and nothing has changed outside of it: what lies there is in use,
+// as it was then. Whatever else it may say, it is memory of this stack.
 bool take_rest(Walk& walk, Trail::Call here) {
     const Trail& last = *walk.last;
     while (walk.seen < last.length && last.call[walk.seen].stack < here.stack) ++walk.seen;
@@ -107,7 +107,10 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
 
 }  // namespace
 
-bool has_unwinder() { return _Unwind_Backtrace != nullptr && _Unwind_GetIPInfo != nullptr && _Unwind_GetCFA != nullptr && _Unwind_Find_FDE != nullptr; }
+bool has_unwinder() {
+    return _Unwind_Backtrace != nullptr && _Unwind_GetIPInfo != nullptr && _Unwind_GetCFA != nullptr &&
+           _Unwind_Find_FDE != nullptr;
+}
 
 static constinit std::atomic<bool> can_unwind{false};
 

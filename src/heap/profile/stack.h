@@ -1,6 +1,6 @@
-// Who allocates: the return addresses of the calling thread, by the program's own unwinder (libgcc_s), which reads the tables that
-// compilers write beside the code; frame pointers are not needed. It is there in every C++ program, and in others when it is
-// preloaded. It takes no lock (glibc 2.35, gcc 12) and allocates nothing.
+// Who allocates: the return addresses of the calling thread, by the program's own unwinder (libgcc_s), which reads the
+// tables that compilers write beside the code; frame pointers are not needed. It is there in every C++ program, and in
+// others when it is preloaded. It takes no lock (glibc 2.35, gcc 12) and allocates nothing.
 #pragma once
 
 #include "base/bits.h"
@@ -15,8 +15,9 @@ struct Stack {
     Address frame[deepest_stack];
 };
 
-// Where the calls of a thread's last stack were on it, innermost first. Unwinding takes some 1,000 instructions a call; but most
-// outer calls are the same again: where the return addresses still lie where they lay, they are taken from here.
+// Where the calls of a thread's last stack were on it, innermost first. Unwinding takes some 1,000 instructions a call;
+// but most outer calls are the same again: where the return addresses still lie where they lay, they are taken from
+// here.
 struct Trail {
     std::uint32_t length = 0;
     struct Call {
@@ -28,7 +29,8 @@ struct Trail {
 // Whether stacks can be had at all.
 bool has_unwinder();
 
-// From now on the unwinder may be called: in a static program its tables are made shortly before main, by code that allocates.
+// From now on the unwinder may be called: in a static program its tables are made shortly before main, by code that
+// allocates.
 void allow_stacks();
 
 // Without an unwinder, or before it may be called, it stays empty.

@@ -8,7 +8,8 @@ std::uint64_t Block::hash(const void* p) { return Random::mixed(address_of(p)); 
 
 std::uint64_t SiteUse::hash(const Site& site) {
     const auto part = [](OsNode node) { return std::uint64_t{static_cast<std::uint16_t>(node)}; };
-    return Random::mixed(site.stack->hash ^ part(site.allocated_on) << 32 ^ part(site.pages_on) << 16 ^ part(site.freed_on));
+    return Random::mixed(site.stack->hash ^ part(site.allocated_on) << 32 ^ part(site.pages_on) << 16 ^
+                         part(site.freed_on));
 }
 
 namespace {

@@ -18,10 +18,10 @@ constexpr OsNode not_freed = -2;
 // A recorded block.
 struct Block {
     const void* address = nullptr;
-    const void* heap = nullptr;        // the program's own heap that it is of
+    const void* heap = nullptr;  // the program's own heap that it is of
     const KeptStack* stack = nullptr;
-    Bytes size = 0;                    // as it was asked for
-    double objects = 0;                // how many objects it stands for
+    Bytes size = 0;      // as it was asked for
+    double objects = 0;  // how many objects it stands for
     OsNode allocated_on = unknown_node;
 
     const void* key() const { return address; }
@@ -34,7 +34,7 @@ struct Site {
     const KeptStack* stack = nullptr;
     OsNode allocated_on = unknown_node;  // the thread
     OsNode pages_on = unknown_node;
-    OsNode freed_on = not_freed;         // the thread
+    OsNode freed_on = not_freed;  // the thread
 
     bool operator==(const Site&) const = default;
 };

@@ -1,7 +1,7 @@
 // A hash table on pages of its own: the profile must not allocate from the heap that it watches.
 //
-// Open addressing, linear probing; at most half of it is full, and then it doubles. Entry has: Key key() const, bool used() const,
-// and static std::uint64_t hash(Key). An entry of zeros is unused.
+// Open addressing, linear probing; at most half of it is full, and then it doubles. Entry has: Key key() const, bool
+// used() const, and static std::uint64_t hash(Key). An entry of zeros is unused.
 #pragma once
 
 #include "base/bits.h"
@@ -65,7 +65,9 @@ private:
     static Bytes bytes_for(std::size_t capacity) { return align_up(capacity * sizeof(Entry), os::page_size()); }
     std::size_t next(std::size_t i) const { return (i + 1) & (capacity_ - 1); }
     template <class Key>
-    std::size_t home_of(const Key& key) const { return Entry::hash(key) & (capacity_ - 1); }
+    std::size_t home_of(const Key& key) const {
+        return Entry::hash(key) & (capacity_ - 1);
+    }
     template <class Key>
     std::size_t place_of(const Key& key) const {
         std::size_t i = home_of(key);

@@ -17,8 +17,8 @@ struct ThreadProfile {
     ThreadProfile* next_free = nullptr;
 };
 
-// For a thread that begins with empty lists; `old`: what its heap had in a life before, or nullptr. nullptr with no memory,
-// which is counted.
+// For a thread that begins with empty lists; `old`: what its heap had in a life before, or nullptr. nullptr with no
+// memory, which is counted.
 ThreadProfile* begin_thread(ThreadProfile* old);
 void end_thread(ThreadProfile* thread);
 

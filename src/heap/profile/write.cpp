@@ -15,6 +15,7 @@ namespace numalloc::profile {
 
 namespace {
 
+// clang-format off
 // Numbers of profile.proto.
 namespace field {
 enum Profile : unsigned {
@@ -29,16 +30,19 @@ namespace of_location { enum : unsigned { id = 1, mapping_id = 2, address = 3 };
 }  // namespace field
 
 // The strings that every profile has, by their numbers.
-#define NUMALLOC_STRINGS(S)                                                                                                \
-    S(none, "") S(alloc_objects, "alloc_objects") S(count, "count") S(alloc_space, "alloc_space") S(bytes, "bytes")        \
-    S(inuse_objects, "inuse_objects") S(inuse_space, "inuse_space") S(space, "space") S(node_alloc, "node_alloc")          \
-    S(node_pages, "node_pages") S(node_free, "node_free") S(remote_pages, "remote_pages") S(remote_free, "remote_free")    \
-    S(yes, "yes") S(no, "no") S(unknown, "unknown") S(stack, "stack") S(no_stack, "not known")
+#define NUMALLOC_STRINGS(S) \
+    S(none, "") S(alloc_objects, "alloc_objects") S(count, "count") S(alloc_space, "alloc_space") S(bytes, "bytes") \
+    S(inuse_objects, "inuse_objects") S(inuse_space, "inuse_space") S(space, "space") S(node_alloc, "node_alloc") \
+    S(node_pages, "node_pages") S(node_free, "node_free") S(remote_pages, "remote_pages") \
+    S(remote_free, "remote_free") S(yes, "yes") S(no, "no") S(unknown, "unknown") S(stack, "stack") \
+    S(no_stack, "not known")
+// clang-format on
+
 enum String : std::uint64_t {
 #define NUMALLOC_NUMBER(name, text) string_##name,
     NUMALLOC_STRINGS(NUMALLOC_NUMBER)
 #undef NUMALLOC_NUMBER
-    first_other_string
+        first_other_string
 };
 constexpr const char* strings[] = {
 #define NUMALLOC_TEXT(name, text) text,
@@ -80,7 +84,8 @@ public:
 private:
     void number_places() {
         uses_.for_each([&](const SiteUse& use) {
-            most_used_ = max_of(most_used_, max_of(use.site.allocated_on, max_of(use.site.pages_on, use.site.freed_on)));
+            most_used_ =
+                max_of(most_used_, max_of(use.site.allocated_on, max_of(use.site.pages_on, use.site.freed_on)));
             for (std::uint32_t i = 0; i < use.site.stack->depth; ++i) {
                 Place* const place = places_.find_or_add(use.site.stack->frame[i]);
                 if (place == nullptr) {
@@ -136,7 +141,9 @@ private:
         sample.message(field::of_sample::value, values);
         label(sample, string_node_alloc, node_string(site.allocated_on));
         label(sample, string_node_pages, node_string(site.pages_on));
-        const auto elsewhere = [](OsNode a, OsNode b) { return a < 0 || b < 0 ? string_unknown : a != b ? string_yes : string_no; };
+        const auto elsewhere = [](OsNode a, OsNode b) {
+            return a < 0 || b < 0 ? string_unknown : a != b ? string_yes : string_no;
+        };
         label(sample, string_remote_pages, elsewhere(site.pages_on, site.allocated_on));
         if (site.freed_on != not_freed) {
             label(sample, string_node_free, node_string(site.freed_on));
@@ -146,7 +153,9 @@ private:
         file_.message(field::sample, sample);
     }
 
-    std::uint64_t first_mapping_string() const { return first_other_string + static_cast<std::uint64_t>(most_used_ + 1); }
+    std::uint64_t first_mapping_string() const {
+        return first_other_string + static_cast<std::uint64_t>(most_used_ + 1);
+    }
 
     void write_mappings() {
         CodeMapping code;
@@ -199,7 +208,8 @@ private:
         write_comment(string, Text<200>{} << "numalloc: written " << why);
         write_comment(string, Text<200>{} << "numalloc: nodes " << os::topology().nodes());
         write_comment(string, Text<200>{} << "numalloc: lost records " << recorded->store.lost());
-        if (!has_unwinder()) write_comment(string, Text<200>{} << "numalloc: no stacks, because libgcc_s.so.1 is not in the process");
+        if (!has_unwinder())
+            write_comment(string, Text<200>{} << "numalloc: no stacks, because libgcc_s.so.1 is not in the process");
         file_.number(field::time_nanos, now);
         file_.number(field::duration_nanos, now - recorded->began);
     }

@@ -35,7 +35,8 @@ bool AddressSpace::lay_out(unsigned stride_shift, const SpaceOptions& options) {
 
 // Whether the parts of region r can begin where they are to.
 bool AddressSpace::parts_are_free(unsigned r) const {
-    for (const Bytes offset : {Bytes{0}, thread_heaps_offset(), bag_marks_offset(), bag_table_offset_, node_heap_offset_, data_offset_})
+    for (const Bytes offset :
+         {Bytes{0}, thread_heaps_offset(), bag_marks_offset(), bag_table_offset_, node_heap_offset_, data_offset_})
         if (!is_free(region(r) + offset)) return false;
     return true;
 }

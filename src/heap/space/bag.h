@@ -56,44 +56,45 @@ struct Bag {
     BagState state = BagState::inside;
     std::uint8_t class_id = 0;  // in use: the class of the objects; free: see run_tree.h
     union {
-        std::uint16_t taken = 0;    // bound: objects in use
-                                    // big: the node that its pages were moved to, plus one; 0 for its own;
-                                    // page_heap.h has the number that says: over several
-                                    // free: see run_tree.h
-        std::uint16_t away;         // small, of each bag of the run: a bit for each 4 KiB in which objects away begin
+        std::uint16_t taken = 0;  // bound: objects in use
+                                  // big: the node that its pages were moved to, plus one; 0 for its own;
+                                  // page_heap.h has the number that says: over several
+                                  // free: see run_tree.h
+        std::uint16_t away;       // small, of each bag of the run: a bit for each 4 KiB in which objects away begin
     };
 
     // Of a free piece. Dirty: may hold other than zeros. Kept: dirty too, but the kernel would not have it.
     enum class Piece : std::uint32_t { clean, dirty, kept };
     struct Free {
-        BagIndex left, right;           // of a run's first bag: treap, run_tree.h. Of a piece's last: left is the distance back
-        BagIndex older, newer;          // queue of dirty pieces, by the time they became free
-        std::uint32_t length : 30;      // of the piece
+        BagIndex left, right;   // of a run's first bag: treap, run_tree.h. Of a piece's last: left is the distance back
+        BagIndex older, newer;  // queue of dirty pieces, by the time they became free
+        std::uint32_t length : 30;  // of the piece
         Piece kind : 2;
-        std::uint32_t since;            // of dirty ones: when they became free; milliseconds, wraps after 49 days
+        std::uint32_t since;  // of dirty ones: when they became free; milliseconds, wraps after 49 days
     };
     struct Small {
-        std::uint64_t freed;            // the freed objects, and whose the bag is: heap/central/free_list.h
-        BagIndex next, previous;        // bags of the shard that have objects to give
-        std::uint16_t carved;           // objects that have ever been handed out
-        std::int16_t here;              // of these, all that are not away: n, or ~n if some are; see here_of()
+        std::uint64_t freed;      // the freed objects, and whose the bag is: heap/central/free_list.h
+        BagIndex next, previous;  // bags of the shard that have objects to give
+        std::uint16_t carved;     // objects that have ever been handed out
+        std::int16_t here;        // of these, all that are not away: n, or ~n if some are; see here_of()
         static constexpr std::uint16_t never = 0xFFFF;
-        std::uint16_t looked_at;        // freed objects that stayed when its free pages were last returned; never: others since
-        bool listed;                    // in the list above
-        bool being_cut;                 // a refill or malloc_trim() takes freed objects without the lock
+        std::uint16_t
+            looked_at;   // freed objects that stayed when its free pages were last returned; never: others since
+        bool listed;     // in the list above
+        bool being_cut;  // a refill or malloc_trim() takes freed objects without the lock
     };
     struct Bound {
         BoundHeap* heap;
-        BagNumber next, previous;       // in one of the heap's lists
-        std::uint16_t free;             // the object freed last, in granules from the bag's start
+        BagNumber next, previous;  // in one of the heap's lists
+        std::uint16_t free;        // the object freed last, in granules from the bag's start
         std::uint16_t carved;
     };
     struct Big {
         static constexpr std::int32_t in_quarantine = -1;
-        std::int32_t thread;            // the kernel's number of the thread that allocated it; 0: not known;
-                                        // in_quarantine: freed, see heap/process/big_quarantine.h
-        std::uint32_t stripe;           // spread by weights: bags' pages a unit of weight has, else 0
-        std::uint32_t cycle;            // and units after which the nodes come again
+        std::int32_t thread;   // the kernel's number of the thread that allocated it; 0: not known;
+                               // in_quarantine: freed, see heap/process/big_quarantine.h
+        std::uint32_t stripe;  // spread by weights: bags' pages a unit of weight has, else 0
+        std::uint32_t cycle;   // and units after which the nodes come again
     };
     union {
         Free free;
@@ -105,8 +106,8 @@ struct Bag {
 };
 static_assert(sizeof(Bag) == 32);
 
-// Of a small bag: how many carved objects are not away. The word is below 0 if some are away, so that a free, which compares it with
-// what is free then, takes the slow path. Written under the shard's lock.
+// Of a small bag: how many carved objects are not away. The word is below 0 if some are away, so that a free, which
+// compares it with what is free then, takes the slow path. Written under the shard's lock.
 inline bool has_away(const Bag& bag) { return load_relaxed(bag.small.here) < 0; }
 inline std::uint32_t here_of(const Bag& bag) {
     const std::int32_t word = load_acquire(bag.small.here);

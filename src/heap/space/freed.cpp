@@ -10,7 +10,8 @@ constinit Secrets secrets{};
 
 void choose_freed_key() {
     freed_key = os::secret_seed(os::SeedFor::freed_key);
-    if constexpr (hardened) secrets = {os::secret_seed(os::SeedFor::hardened_key), os::secret_seed(os::SeedFor::hardened_factor) | 1};
+    if constexpr (hardened)
+        secrets = {os::secret_seed(os::SeedFor::hardened_key), os::secret_seed(os::SeedFor::hardened_factor) | 1};
 }
 
 }  // namespace numalloc

@@ -1,12 +1,13 @@
 // The mark that tells a free object from one in use, wherever it rests: in a thread's list, in a ring, in its bag.
 //
-//   free object   | next | mark |  ...           mark == address ^ freed_key, in the hardened library secret_at(its place)
-//   in use        |   the program's  ...         mark was set to 0 when it was handed out
+//   free object   | next | mark |  ...           mark == address ^ freed_key, in the hardened library secret_at(its
+//   place) in use        |   the program's  ...         mark was set to 0 when it was handed out
 //
-// free() looks whether the mark is there, and malloc whether it still is. So a second free ends the program at that call,
-// and so does a malloc whose list somebody has written to: an address that he put there has no mark, for nobody
+// free() looks whether the mark is there, and malloc whether it still is. So a second free ends the program at that
+// call, and so does a malloc whose list somebody has written to: an address that he put there has no mark, for nobody
 // knows the key. A program may copy what it never wrote, marks of long ago with it; with the address in them
-// they mean nothing where they get to. Nine instructions for both together, and no line of memory that is not read anyway.
+// they mean nothing where they get to. Nine instructions for both together, and no line of memory that is not read
+// anyway.
 #pragma once
 
 #include <cstddef>

@@ -2,8 +2,8 @@
 //
 //   | guard | slot 0 | guard | slot 1 | guard | ...      all without access, but for the slots in use
 //
-// A freed slot has no access either, and goes behind all other free ones. What a slot was, and by whom, stays until it is used
-// again: a fault there reads it without a lock.
+// A freed slot has no access either, and goes behind all other free ones. What a slot was, and by whom, stays until it
+// is used again: a fault there reads it without a lock.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// What libnumalloc-hardened.so does beyond the others. The compiler decides: in the other libraries nothing of it is left.
+// What libnumalloc-hardened.so does beyond the others. The compiler decides: in the other libraries nothing of it is
+// left.
 //
 //   in use   |  the program's             | canary | origin |   canary == canary_of(p), and origin is valid: no write
 //                                                               beyond the end
@@ -32,8 +33,8 @@ constexpr Origin origin_of(Form form, Bytes alignment) {
 }
 constexpr Form form_of(Origin origin) { return static_cast<Form>(origin & 3); }
 
-// The first byte and the last of each word are no text and no 0, so that one such byte too many, or one before the next object,
-// is always seen.
+// The first byte and the last of each word are no text and no 0, so that one such byte too many, or one before the next
+// object, is always seen.
 inline constexpr std::uint64_t no_text = 0x8000'0000'0000'0080U;
 inline std::uint64_t canary_of(const void* p) { return secret_at(address_of(p) + 1) | no_text; }
 inline std::uint64_t origin_word(std::uint64_t canary, Origin origin) { return (~canary | no_text) ^ origin; }
@@ -62,7 +63,8 @@ inline void clear_freed(Object* object, Bytes size) {
 inline bool is_clear(Object* object, Bytes size) {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(object);
     std::uint64_t any = size > policy::most_cleared ? tail_of(object, size).canary | tail_of(object, size).origin : 0;
-    for (std::size_t i = sizeof(Object) / sizeof *words; i < min_of(size, policy::most_cleared) / sizeof *words; ++i) any |= words[i];
+    for (std::size_t i = sizeof(Object) / sizeof *words; i < min_of(size, policy::most_cleared) / sizeof *words; ++i)
+        any |= words[i];
     return any == 0;
 }
 

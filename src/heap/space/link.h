@@ -1,5 +1,5 @@
-// The link of a free object to the next one of its list. In the hardened library no address is to be learnt from it, and none
-// that somebody writes there is followed:
+// The link of a free object to the next one of its list. In the hardened library no address is to be learnt from it,
+// and none that somebody writes there is followed:
 //
 //   word == 0                              it leads to none
 //   word == next ^ secret_at(its place)    else; a secret's highest bit is 1, so the word is not 0
@@ -27,8 +27,8 @@ struct Secrets {
 };
 extern Secrets secrets;
 
-// What the hardened library hides words of memory behind, another one at each place. A product of 128 bits is folded: who
-// reads one word learns neither of the keys, nor what belongs elsewhere.
+// What the hardened library hides words of memory behind, another one at each place. A product of 128 bits is folded:
+// who reads one word learns neither of the keys, nor what belongs elsewhere.
 inline std::uint64_t secret_at(Address place) {
     const auto product = static_cast<unsigned __int128>(place ^ secrets.place) * secrets.factor;
     return (static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64)) | std::uint64_t{1} << 63;

@@ -247,10 +247,10 @@ constexpr Bytes quarantined_big_part = 256;
 
 // Huge pages are advised, and advised against, 64 MiB at a time: each such range may be a mapping of its own.
 constexpr Bytes huge_stretch = 64 * MiB;
-// The first touch of a huge page is timed: of one in 16 for big objects, of each for small ones if at least 512 bytes of
-// its beginning are handed out at once. If four such touches in a row take much longer than clearing the page (a host
-// had to find the memory), no huge pages are asked for during the next 2,000 ms. By the coarse clock one touch in 15
-// looks dear by chance, four in a row once in 100 GiB of small objects.
+// The first touch of a huge page is timed: of one in 16 for big objects, of each for small ones if at least 512 bytes
+// of its beginning are handed out at once. If four such touches in a row take much longer than clearing the page (a
+// host had to find the memory), no huge pages are asked for during the next 2,000 ms. By the coarse clock one touch in
+// 15 looks dear by chance, four in a row once in 100 GiB of small objects.
 constexpr std::uint32_t huge_pages_a_sample = 16;
 constexpr Bytes timed_from = 512;
 constexpr std::uint32_t dear_in_a_row = 4;

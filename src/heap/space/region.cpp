@@ -11,7 +11,9 @@ namespace {
 constexpr std::uint64_t metadata_step = policy::metadata_step >> bag_shift;
 
 // Where pages are longer than a bag, bags are mapped by the page.
-std::uint64_t whole_pages(std::uint64_t bags) { return align_up(bags, max_of(os::page_size(), bag_bytes) >> bag_shift); }
+std::uint64_t whole_pages(std::uint64_t bags) {
+    return align_up(bags, max_of(os::page_size(), bag_bytes) >> bag_shift);
+}
 
 }  // namespace
 
@@ -90,7 +92,8 @@ bool Region::open(const AddressSpace& space, unsigned region, const RegionPages&
         return false;
     }
     const Bytes reserve = space.reserve();
-    if (reserve != 0 && os::hold_at(address(first_bag_), reserve)) reserve_end_ = first_bag_.value + (reserve >> bag_shift);
+    if (reserve != 0 && os::hold_at(address(first_bag_), reserve))
+        reserve_end_ = first_bag_.value + (reserve >> bag_shift);
     return true;
 }
 
@@ -108,7 +111,8 @@ os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
     void* const p = address(BagIndex{from});
     if (from < held_to && !os::commit(p, (held_to - from) << bag_shift)) return os::Mapped::refused;
     if (held_to < to)
-        if (const os::Mapped rest = space_->map(address_of(address(BagIndex{held_to})), (to - held_to) << bag_shift); rest != os::Mapped::done)
+        if (const os::Mapped rest = space_->map(address_of(address(BagIndex{held_to})), (to - held_to) << bag_shift);
+            rest != os::Mapped::done)
             return rest;
     settle(BagIndex{from}, to - from);
     return os::Mapped::done;
@@ -121,12 +125,15 @@ std::uint64_t Region::unit_at(std::uint64_t bag) const {
 std::uint64_t Region::map_up_to(std::uint64_t up_to) {
     if (up_to > end_bag_.value || !map_metadata(up_to)) return 0;
     const Bytes used = (committed() - first_bag_.value) << bag_shift;
-    const std::uint64_t wished = align_up(max_of(up_to, committed() + (policy::step_after(used) >> bag_shift)), unit_at(up_to));
+    const std::uint64_t wished =
+        align_up(max_of(up_to, committed() + (policy::step_after(used) >> bag_shift)), unit_at(up_to));
     // Second, without the slack: it may be what was too much, or what was in the way.
-    for (const std::uint64_t target : {min_of<std::uint64_t>(wished, align_up(up_to, metadata_step)), whole_pages(up_to)}) {
+    for (const std::uint64_t target :
+         {min_of<std::uint64_t>(wished, align_up(up_to, metadata_step)), whole_pages(up_to)}) {
         if (target > end_bag_.value) continue;
         os::Mapped result = os::Mapped::taken;
-        for (int i = 0; i < policy::tries_to_map && result == os::Mapped::taken; ++i) result = map_bags(committed(), target);
+        for (int i = 0; i < policy::tries_to_map && result == os::Mapped::taken; ++i)
+            result = map_bags(committed(), target);
         in_the_way_ = result == os::Mapped::taken;
         if (result == os::Mapped::done) return target;
     }

@@ -17,10 +17,10 @@ namespace numalloc {
 // What the kernel is told of a region's pages.
 struct RegionPages {
     os::HugePages huge_pages = os::HugePages::system;  // of all but the first bags
-    Bytes normal_first = policy::normal_pages_first;           // the length of these
-    bool huge_by_itself = false;  // these too may become huge pages without being asked
-    bool huge = false;            // the rest may be huge pages
-    bool huge_if_cheap = false;   // as long as they cost what clearing them costs
+    Bytes normal_first = policy::normal_pages_first;   // the length of these
+    bool huge_by_itself = false;                       // these too may become huge pages without being asked
+    bool huge = false;                                 // the rest may be huge pages
+    bool huge_if_cheap = false;                        // as long as they cost what clearing them costs
     enum class Place { first_touch, preferred, within, strict, interleaved };
     Place place = Place::first_touch;
     unsigned os_node = 0;
@@ -103,10 +103,9 @@ public:
     void settle(BagIndex b, Bytes bags);
     void advise(BagIndex b, Bytes bags, os::HugePages mode) { os::advise_huge(address(b), bags << bag_shift, mode); }
 
-    // The end of the usable bags, in two steps, so that the kernel works without the lock that guards the bags. Of the first
-    // steps one thread at a time is in one:
-    // Maps the bags from committed() up to `up_to`, and some more. Where it is usable to; 0 when the OS refuses, or another
-    // mapping is in the way.
+    // The end of the usable bags, in two steps, so that the kernel works without the lock that guards the bags. Of the
+    // first steps one thread at a time is in one: Maps the bags from committed() up to `up_to`, and some more. Where it
+    // is usable to; 0 when the OS refuses, or another mapping is in the way.
     std::uint64_t map_up_to(std::uint64_t up_to);
     // After that: maps `bags` bags in a row behind what is in the way; none where that cannot be. What lies between
     // committed() and the first of them is somebody else's.
@@ -114,8 +113,8 @@ public:
         std::uint64_t first = 0, end = 0;
     };
     Stretch map_beyond(std::uint64_t bags);
-    // Where the bags from `from` on may be cut off, which are clean; and what becomes of those up to `to` that nobody uses any
-    // more: they leave the address space, as far as the OS takes them back. Where it is usable to.
+    // Where the bags from `from` on may be cut off, which are clean; and what becomes of those up to `to` that nobody
+    // uses any more: they leave the address space, as far as the OS takes them back. Where it is usable to.
     std::uint64_t trimmed(std::uint64_t from) const { return align_up(from, unit_at(from)); }
     std::uint64_t unmap(std::uint64_t from, std::uint64_t to);
     // The second step.
@@ -137,7 +136,9 @@ public:
     std::uint64_t bound_for(Address h) const { return bags_before(h) + end_bag_.value; }
 
 private:
-    std::uint64_t* word_of(BagMark mark, std::uint64_t b) const { return marks_ + b / 64 * bag_marks + static_cast<unsigned>(mark); }
+    std::uint64_t* word_of(BagMark mark, std::uint64_t b) const {
+        return marks_ + b / 64 * bag_marks + static_cast<unsigned>(mark);
+    }
     std::uint64_t bags_before(Address h) const { return class_reach - (h - start_); }
     void advise(Address from, Address to);
     bool map_metadata(std::uint64_t up_to);
@@ -153,9 +154,9 @@ private:
     BagIndex first_bag_;
     BagIndex end_bag_;
     BagIndex huge_from_;
-    bool in_the_way_ = false;        // another mapping, behind the usable bags
+    bool in_the_way_ = false;                  // another mapping, behind the usable bags
     std::atomic<std::uint64_t> committed_{0};  // bags below are usable
-    std::uint64_t reserve_end_ = 0;  // bags below are held
+    std::uint64_t reserve_end_ = 0;            // bags below are held
     MetadataPages class_map_pages_;
     MetadataPages marks_pages_;
     MetadataPages table_pages_;

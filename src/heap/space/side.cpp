@@ -23,7 +23,8 @@ constexpr unsigned used_shift = 32;
 struct Chunk {
     std::atomic<std::uint64_t> state{0};
     std::atomic<Address> begin{0};
-    std::atomic<Bytes> bytes{0};  // stored after `begin` and cleared before it, so a reader of `bytes` sees the right `begin`
+    std::atomic<Bytes> bytes{
+        0};  // stored after `begin` and cleared before it, so a reader of `bytes` sees the right `begin`
 };
 
 constinit Chunk chunks[most_chunks];
@@ -40,7 +41,9 @@ static_assert(sizeof(Header) == granule);
 
 constexpr std::uint32_t in_use = 0x51DE0A11;
 constexpr std::uint32_t freed = 0x51DEF4EE;
-std::uint32_t mark_of(const void* p, std::uint32_t what) { return what ^ static_cast<std::uint32_t>(address_of(p) >> granule_shift); }
+std::uint32_t mark_of(const void* p, std::uint32_t what) {
+    return what ^ static_cast<std::uint32_t>(address_of(p) >> granule_shift);
+}
 Header& header_of(const void* p) { return *reinterpret_cast<Header*>(address_of(p) - sizeof(Header)); }
 
 void* place(unsigned chunk, Address at, Bytes n, Bytes alignment) {
@@ -59,7 +62,8 @@ void* take(unsigned i, Bytes room, Bytes n, Bytes alignment) {
     do {
         used = (state >> used_shift) << granule_shift;
         if ((state & open) == 0 || used + room > chunk_bytes) return nullptr;
-    } while (!chunk.state.compare_exchange_weak(state, state + one_live + (room >> granule_shift << used_shift), std::memory_order_acq_rel));
+    } while (!chunk.state.compare_exchange_weak(state, state + one_live + (room >> granule_shift << used_shift),
+                                                std::memory_order_acq_rel));
     return place(i, chunk.begin.load(std::memory_order_relaxed) + used, n, alignment);
 }
 
@@ -70,7 +74,9 @@ constexpr std::uint64_t claimed = std::uint64_t{1} << used_shift | one_live;
 unsigned claim() {
     for (unsigned i = 0; i < most_chunks; ++i) {
         std::uint64_t nothing = 0;
-        if (chunks[i].state.load(std::memory_order_relaxed) != 0 || !chunks[i].state.compare_exchange_strong(nothing, claimed, std::memory_order_acq_rel)) continue;
+        if (chunks[i].state.load(std::memory_order_relaxed) != 0 ||
+            !chunks[i].state.compare_exchange_strong(nothing, claimed, std::memory_order_acq_rel))
+            continue;
         unsigned before = ever_used.load(std::memory_order_relaxed);
         while (before <= i && !ever_used.compare_exchange_weak(before, i + 1, std::memory_order_release)) {}
         return i;
@@ -129,7 +135,8 @@ void* allocate(Bytes n, Bytes alignment) {
     void* const p = map_chunk(chunk_bytes, n, alignment, i);
     if (p == nullptr) return nullptr;
     chunks[i].state.store(room >> granule_shift << used_shift | open | one_live, std::memory_order_release);
-    if (const unsigned before = current.exchange(i, std::memory_order_acq_rel); before != no_chunk) close(chunks[before]);
+    if (const unsigned before = current.exchange(i, std::memory_order_acq_rel); before != no_chunk)
+        close(chunks[before]);
     return p;
 }
 
@@ -138,7 +145,9 @@ bool contains(const void* p) { return chunk_of(p) != no_chunk; }
 const char* why_invalid(const void* p) {
     const unsigned i = chunk_of(p);
     const char* const none = "is not an allocated object";
-    if (i == no_chunk || address_of(p) % granule != 0 || address_of(p) < chunks[i].begin.load(std::memory_order_relaxed) + sizeof(Header)) return none;
+    if (i == no_chunk || address_of(p) % granule != 0 ||
+        address_of(p) < chunks[i].begin.load(std::memory_order_relaxed) + sizeof(Header))
+        return none;
     const std::uint32_t mark = header_of(p).mark.load(std::memory_order_acquire);
     if (mark == mark_of(p, freed)) return "was freed already";
     return mark == mark_of(p, in_use) && header_of(p).chunk == i ? nullptr : none;
@@ -151,7 +160,8 @@ void free(void* p, const char* call) {
     std::uint32_t mark = mark_of(p, in_use);
     Chunk& chunk = chunks[header_of(p).chunk];
     // Detects two threads that free it at the same time.
-    if (!header_of(p).mark.compare_exchange_strong(mark, mark_of(p, freed), std::memory_order_acq_rel)) die_of_invalid_pointer(call, p, "was freed already");
+    if (!header_of(p).mark.compare_exchange_strong(mark, mark_of(p, freed), std::memory_order_acq_rel))
+        die_of_invalid_pointer(call, p, "was freed already");
     const std::uint64_t before = chunk.state.fetch_sub(one_live, std::memory_order_acq_rel);
     if (before << used_shift == one_live << used_shift) unmap(chunk);
 }

@@ -23,9 +23,9 @@ constexpr std::uint32_t bags_in(Bytes bytes) { return static_cast<std::uint32_t>
 constexpr unsigned granule_shift = 4;
 constexpr Bytes granule = Bytes{1} << granule_shift;
 
-constexpr Bytes tiny_limit = 1024;         // up to here malloc computes the class
-constexpr Bytes medium_limit = 32 * KiB;   // up to here malloc reads it from a table
-constexpr Bytes small_limit = 512 * KiB;   // above: big objects
+constexpr Bytes tiny_limit = 1024;        // up to here malloc computes the class
+constexpr Bytes medium_limit = 32 * KiB;  // up to here malloc reads it from a table
+constexpr Bytes small_limit = 512 * KiB;  // above: big objects
 constexpr unsigned tiny_classes = tiny_limit / granule;
 constexpr unsigned medium_classes = 5 * 8;
 constexpr unsigned large_classes = 4 * 4;
@@ -39,7 +39,8 @@ constexpr ClassId class_of(Bytes n) {
     if (n <= tiny_limit) return ClassId{static_cast<unsigned>((n + granule - 1) >> granule_shift)};
     const Bytes m = n - 1;
     const unsigned e = log2_floor(m);
-    if (n <= medium_limit) return ClassId{static_cast<unsigned>(tiny_classes + 1 + (e - 10) * 8 + ((m >> (e - 3)) & 7))};
+    if (n <= medium_limit)
+        return ClassId{static_cast<unsigned>(tiny_classes + 1 + (e - 10) * 8 + ((m >> (e - 3)) & 7))};
     return ClassId{static_cast<unsigned>(tiny_classes + medium_classes + 1 + (e - 15) * 4 + ((m >> (e - 2)) & 3))};
 }
 
@@ -55,12 +56,12 @@ constexpr Bytes size_of_class(unsigned c) {
 
 // What the slow paths need to know of a class; one row each, computed by the compiler.
 struct ClassShape {
-    std::uint32_t size;       // bytes of an object
-    std::uint32_t inverse;    // ceil(2^31 / granules of an object), for object_at
-    std::uint16_t bags;       // length of a bag of this class, in bags of 32 KiB
-    std::uint16_t objects;    // objects in such a bag
-    std::uint16_t batch;      // most objects of a batch, the unit of hand-over
-    std::uint16_t ring;       // batches that the node's ring keeps
+    std::uint32_t size;     // bytes of an object
+    std::uint32_t inverse;  // ceil(2^31 / granules of an object), for object_at
+    std::uint16_t bags;     // length of a bag of this class, in bags of 32 KiB
+    std::uint16_t objects;  // objects in such a bag
+    std::uint16_t batch;    // most objects of a batch, the unit of hand-over
+    std::uint16_t ring;     // batches that the node's ring keeps
 };
 
 constexpr ClassShape shape_of_class(unsigned c) {

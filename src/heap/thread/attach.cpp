@@ -48,14 +48,15 @@ void release(ThreadHeap* h) {
 void sign(ThreadHeap* h) {
     static constinit std::atomic<std::uint32_t> threads{0};
     static NUMALLOC_THREAD_LOCAL std::int32_t number = 0;
-    if (number == 0) number = 1 + static_cast<std::int32_t>(threads.fetch_add(1, std::memory_order_relaxed) % INT32_MAX);
+    if (number == 0)
+        number = 1 + static_cast<std::int32_t>(threads.fetch_add(1, std::memory_order_relaxed) % INT32_MAX);
     h->thread = number;
     h->owner.begin();
 }
 
-// A thread can end without a call of ours: its first malloc was in the last rounds of key destructors, or it ended by a raw system
-// call. Its heap is found when one more is needed: of those in use a few are looked at each time, so that no more are lost than
-// are made.
+// A thread can end without a call of ours: its first malloc was in the last rounds of key destructors, or it ended by a
+// raw system call. Its heap is found when one more is needed: of those in use a few are looked at each time, so that no
+// more are lost than are made.
 void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
     const std::uint32_t made = home->slots.made();
     for (unsigned i = 0; i < min_of(policy::dead_looked_for, made); ++i) {

@@ -20,8 +20,9 @@ constinit std::atomic<Deferred*> deferred{nullptr};
 
 namespace {
 
-// Held while one record is taken from the list, and until the object is taken back if it is of a program's own heap. All other
-// work is done without it: another library's function in place of munmap() or madvise() may wait for a thread in catch_up().
+// Held while one record is taken from the list, and until the object is taken back if it is of a program's own heap.
+// All other work is done without it: another library's function in place of munmap() or madvise() may wait for a thread
+// in catch_up().
 constinit os::Lock<os::LockRank::deferred> taking;
 constinit Deferred trim_side{};
 constinit std::atomic<bool> trims_side{false};

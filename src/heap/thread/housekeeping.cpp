@@ -12,11 +12,12 @@ std::atomic<std::uint32_t> next_housekeeping{0};
 std::atomic<std::uint32_t> next_purge{0};
 std::atomic<bool> more_to_purge{false};
 
-// Whether the time has come, for one thread, and was there `after` milliseconds ago. `next` is at most a period ahead, or
-// it is old.
+// Whether the time has come, for one thread, and was there `after` milliseconds ago. `next` is at most a period ahead,
+// or it is old.
 bool is_due(std::atomic<std::uint32_t>& next, std::uint32_t now, std::uint32_t period, std::uint32_t after = 0) {
     std::uint32_t at = next.load(std::memory_order_relaxed);
-    return at + after - now - 1 >= period + after && next.compare_exchange_strong(at, now + period, std::memory_order_relaxed);
+    return at + after - now - 1 >= period + after &&
+           next.compare_exchange_strong(at, now + period, std::memory_order_relaxed);
 }
 
 // A program that has moved on to other sizes leaves lists behind, and each object in them holds
@@ -61,9 +62,10 @@ void keep_less(ThreadHeap* h) {
     set_granted(h, kept);
 }
 
-// A list is made with room for a batch beside the objects that it begins with. Of a thread near its limit it has room for a batch
-// in all, which suffices for a thread that frees what it allocated itself. Of small objects it has room for one more than it has:
-// the object that the program has just then would fill it, and a full list is sealed, which doubles what the class holds.
+// A list is made with room for a batch beside the objects that it begins with. Of a thread near its limit it has room
+// for a batch in all, which suffices for a thread that frees what it allocated itself. Of small objects it has room for
+// one more than it has: the object that the program has just then would fill it, and a full list is sealed, which
+// doubles what the class holds.
 void keep_less_room(ThreadHeap* h) {
     for (unsigned c = class_count; (c = h->filled.previous(c)) < class_count;) {
         ThreadHeap::Lists& s = h->lists[c];
@@ -95,9 +97,9 @@ void flush_class(ThreadHeap* h, unsigned c) {
 
 }  // namespace
 
-// Lists that were not used since the last look go first, then others, until a little room is left: what a busy thread flushes it
-// soon fetches again. In both turns the largest classes are the first: a thread that uses every size once reuses their pages for
-// its next class.
+// Lists that were not used since the last look go first, then others, until a little room is left: what a busy thread
+// flushes it soon fetches again. In both turns the largest classes are the first: a thread that uses every size once
+// reuses their pages for its next class.
 void hold_less(ThreadHeap* h, ClassId busy_with) {
     ask_for_more(h);
     if (h->held <= h->may_hold) return;
@@ -137,7 +139,8 @@ void housekeeping(ThreadHeap* h) {
 void put_off_housekeeping() {
     const std::uint32_t now = os::milliseconds();
     next_housekeeping.store(now + policy::housekeeping_period, std::memory_order_relaxed);
-    if (attached_heap != &no_heap) attached_heap->home->next_drain.store(now + policy::housekeeping_period, std::memory_order_relaxed);
+    if (attached_heap != &no_heap)
+        attached_heap->home->next_drain.store(now + policy::housekeeping_period, std::memory_order_relaxed);
     more_to_purge.store(false, std::memory_order_relaxed);
 }
 

@@ -21,7 +21,8 @@ void give_list(ThreadHeap* h, unsigned c, To to) {
     const std::int32_t mallocs = h->profile != nullptr ? before_record(h, c) : 0;
     // A list longer than any batch was taken over from an ended thread and added to. It is not
     // passed on: each generation of threads would make it longer, without end.
-    if (h->head[c] != &end_of_list) give_batch(h, id, {h->head[c], length(h, c)}, length(h, c) > 2 * process_heap.batch(id) ? To::bags : to);
+    if (h->head[c] != &end_of_list)
+        give_batch(h, id, {h->head[c], length(h, c)}, length(h, c) > 2 * process_heap.batch(id) ? To::bags : to);
     set_empty(h, c);
     if (s.sealed != nullptr) give_batch(h, id, {s.sealed, s.sealed_count}, to);
     s.sealed = nullptr;

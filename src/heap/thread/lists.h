@@ -17,8 +17,8 @@ inline std::uint32_t length(const ThreadHeap* h, unsigned c) {
     return static_cast<std::uint32_t>(h->lists[c].limit - h->room[c]);
 }
 
-// Of a thread that the heap profile watches: its mallocs of the class before the next that is recorded. What changes the lists
-// leaves it as it is.
+// Of a thread that the heap profile watches: its mallocs of the class before the next that is recorded. What changes
+// the lists leaves it as it is.
 inline std::int32_t before_record(const ThreadHeap* h, unsigned c) {
     return h->profile->left[c] + static_cast<std::int32_t>(length(h, c));
 }
@@ -36,7 +36,6 @@ inline void count_held(ThreadHeap* h, unsigned c) {
     h->held += (Bytes{now} - s.held) * shape_of(ClassId{c}).size;
     s.held = static_cast<std::uint16_t>(now);
 }
-
 
 // Where a list goes: into the ring; into it if it is the only one of its shard, as a thread ends; or past it.
 enum class To { ring, empty_ring, bags };

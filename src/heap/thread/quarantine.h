@@ -1,9 +1,11 @@
-// Where a thread of the hardened library keeps what it freed: an object serves again only after chance has chosen it to make
-// room for another one. So who frees an object twice, or writes to it after its free, rarely meets another one there.
+// Where a thread of the hardened library keeps what it freed: an object serves again only after chance has chosen it to
+// make room for another one. So who frees an object twice, or writes to it after its free, rarely meets another one
+// there.
 //
 //   free -> a place by chance -> what was there -> the thread's lists
 //
-// Objects here carry their marks, and are as clear as any free one; their links lead nowhere. All that is looked at as they leave.
+// Objects here carry their marks, and are as clear as any free one; their links lead nowhere. All that is looked at as
+// they leave.
 #pragma once
 
 #include "base/random.h"
@@ -16,7 +18,8 @@ public:
     // The object that makes room, or nullptr.
     Object* exchange(Object* freed, Bytes size) {
         const bool large = size > policy::quarantined_large;
-        Object*& place = large ? large_[any_of(policy::large_in_quarantine)] : small_[any_of(policy::small_in_quarantine)];
+        Object*& place =
+            large ? large_[any_of(policy::large_in_quarantine)] : small_[any_of(policy::small_in_quarantine)];
         Object* const out = place;
         freed->next = nullptr;
         place = freed;

@@ -14,8 +14,8 @@
 // A list keeps its place until all are sent, so that a search ends at the first place that none has. The table is an
 // object of the thread's own node, which it has while something rests here; on a machine of one node none is made.
 //
-// When too much rests here, the lists are sent in turn. So a list has had a whole turn to grow, and is twice as long as the
-// mean: what goes home costs the other node some cache lines a list, not an object.
+// When too much rests here, the lists are sent in turn. So a list has had a whole turn to grow, and is twice as long as
+// the mean: what goes home costs the other node some cache lines a list, not an object.
 #pragma once
 
 #include "base/bit_set.h"
@@ -51,7 +51,8 @@ public:
         os::Guard guard(lock_);
         const List* const lists = table();
         if (lists == nullptr) return;
-        for (unsigned i = filled_.first(); i < places; i = filled_.next(i + 1)) take(lists[i].node, lists[i].class_id, lists[i].count);
+        for (unsigned i = filled_.first(); i < places; i = filled_.next(i + 1))
+            take(lists[i].node, lists[i].class_id, lists[i].count);
         take(process_heap.owner(lists)->node, table_class, 1);
     }
 

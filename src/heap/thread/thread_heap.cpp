@@ -23,8 +23,9 @@ std::uint32_t batch_limit(const ThreadHeap* h, ClassId c) {
 std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
     const std::uint32_t most = batch_limit(h, c);
     const std::uint32_t capacity = h->lists[c.value].capacity;
-    return static_cast<std::uint16_t>(
-        capacity == 0 ? max_of(min_of(most, policy::shortest_list), most / policy::first_list_part) : min_of(2 * capacity, most));
+    return static_cast<std::uint16_t>(capacity == 0
+                                          ? max_of(min_of(most, policy::shortest_list), most / policy::first_list_part)
+                                          : min_of(2 * capacity, most));
 }
 
 // why_invalid() of what is known to be small.
@@ -102,7 +103,8 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
         donated = old;
         donated_count = count - kept;
     }
-    set_current(h, c, p, kept + 1, max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / policy::kept_again_part)));
+    set_current(h, c, p, kept + 1,
+                max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / policy::kept_again_part)));
     if (donated == nullptr) return bound_lists(h, ClassId{c});
     // A thread that frees more than it allocates: its batches grow as those of one that allocates.
     s.capacity = next_capacity(h, ClassId{c});
@@ -143,8 +145,8 @@ void free_beside_list(ThreadHeap* h, Location at, Object* p) {
     bound_lists(h, at.class_id);
 }
 
-// For a thread that the heap profile watches: the current list holds only as many objects as there are mallocs before the next one
-// that is recorded.
+// For a thread that the heap profile watches: the current list holds only as many objects as there are mallocs before
+// the next one that is recorded.
 NUMALLOC_COLD void free_counted(ThreadHeap* h, Location at, Object* p) {
     const unsigned c = at.class_id.value;
     if (h->profile->left[c] <= 0) return free_beside_list(h, at, p);
@@ -158,7 +160,8 @@ NUMALLOC_COLD void free_counted(ThreadHeap* h, Location at, Object* p) {
 void free_checked(ThreadHeap* h, Location at, Object* p) {
     const unsigned c = at.class_id.value;
     if (h->checked_frees > 0) {
-        if (--h->checked_frees == 0 && !(hardened && h->profile != nullptr)) (h->profile != nullptr ? h->profile->bound : h->bound) = h->fast_bound;
+        if (--h->checked_frees == 0 && !(hardened && h->profile != nullptr))
+            (h->profile != nullptr ? h->profile->bound : h->bound) = h->fast_bound;
         if (send_to_its_shard(h, at, p)) return;
     }
     if (h->profile != nullptr) return free_counted(h, at, p);
@@ -272,7 +275,8 @@ NUMALLOC_COLD Allocation refill_counted(ThreadHeap* h, ClassId id, Bytes asked) 
     if (mallocs <= 0) {
         mallocs = profile::draw(*h->profile, id);
         set_before_record(h, c, mallocs);
-        if (const Allocation object = profile::allocate(h->profile, h->home->node, id, asked); object.p != nullptr) return object;
+        if (const Allocation object = profile::allocate(h->profile, h->home->node, id, asked); object.p != nullptr)
+            return object;
         ++mallocs;  // with no memory for it another one takes its place
     }
     if (h->head[c] == &end_of_list && s.sealed != nullptr) {
@@ -287,7 +291,8 @@ NUMALLOC_COLD Allocation refill_counted(ThreadHeap* h, ClassId id, Bytes asked) 
     return object;
 }
 
-// Returns a guarded object when its turn has come. Else the new list is no longer than the number of mallocs before that.
+// Returns a guarded object when its turn has come. Else the new list is no longer than the number of mallocs before
+// that.
 NUMALLOC_COLD Allocation refill_guarded(ThreadHeap* h, ClassId id, Bytes asked) {
     const unsigned c = id.value;
     ThreadHeap::Lists& s = h->lists[c];
@@ -295,7 +300,8 @@ NUMALLOC_COLD Allocation refill_guarded(ThreadHeap* h, ClassId id, Bytes asked) 
     if (!countdown.begun) guarded::begin(countdown);
     if (countdown.left <= 0) {
         guarded::draw(countdown);
-        if (const Allocation object = guarded::allocate(countdown, h->home->node, asked); object.p != nullptr) return object;
+        if (const Allocation object = guarded::allocate(countdown, h->home->node, asked); object.p != nullptr)
+            return object;
     }
     if (h->head[c] == &end_of_list && s.sealed != nullptr) {
         set_current(h, c, s.sealed, s.sealed_count, s.sealed_count + std::uint32_t{s.capacity});
@@ -374,7 +380,8 @@ NUMALLOC_INLINE void free_at(ThreadHeap* h, Location at, void* p, Freed why, con
     take_back(at, object, call);
     if constexpr (hardened) {
         if (h == &no_heap) return free_small(h, at, object, why);
-        if (Object* const out = h->quarantine.exchange(object, shape_of(at.class_id).size)) free_from_quarantine(h, out);
+        if (Object* const out = h->quarantine.exchange(object, shape_of(at.class_id).size))
+            free_from_quarantine(h, out);
     } else {
         free_small(h, at, object, why);
     }

@@ -21,9 +21,10 @@
 //     and thus fails the same test as a full list.
 // free() adds `bias` (address_space.h has the equation): one unsigned comparison with `bound`, or
 // class 0, sends NULL, foreign pointers, other nodes' objects, and threads without a heap (whose bound is 0) to
-// the slow path. A new heap's first frees take it too, where it is asked whether an object begins there: enough to catch
-// the bug of a small program, nothing to a long-running one. While the heap profile is on all frees take it
-// (heap/profile/profile.h). That the object is not free already, and is when it is handed out, is asked each time: freed.h.
+// the slow path. A new heap's first frees take it too, where it is asked whether an object begins there: enough to
+// catch the bug of a small program, nothing to a long-running one. While the heap profile is on all frees take it
+// (heap/profile/profile.h). That the object is not free already, and is when it is handed out, is asked each time:
+// freed.h.
 #pragma once
 
 #include <atomic>
@@ -53,7 +54,7 @@ struct ThreadHeap {
     // The hot part: what the fast paths read and write.
     Address bias = 0;
     Object* head[class_count];
-    std::uint64_t bound = 0;  // 0: every free is slow. Not in front: gcc 12 would add to each index of head
+    std::uint64_t bound = 0;      // 0: every free is slow. Not in front: gcc 12 would add to each index of head
     std::uint64_t freed_key = 0;  // freed.h
     std::int32_t room[class_count] = {};
     std::uint8_t medium_class[medium_entries] = {};  // by (size + 127) / 128
@@ -61,7 +62,7 @@ struct ThreadHeap {
     // The slow paths' part.
     struct Lists {
         Object* sealed;
-        const Object* seen;      // head at the last look of give_idle_class() or hold_less()
+        const Object* seen;  // head at the last look of give_idle_class() or hold_less()
         std::uint16_t sealed_count;
         std::uint16_t limit;     // of current; see the equation above
         std::uint16_t capacity;  // the limit of the next batch: grows with demand
@@ -70,21 +71,21 @@ struct ThreadHeap {
     Lists lists[class_count] = {};
     NodeHeap* home = nullptr;
     profile::ThreadProfile* profile = nullptr;  // of a thread that the heap profile watches; then no free is fast
-    guarded::Countdown guarded;       // allocations until one is guarded
-    std::uint64_t fast_bound = 0;     // what `bound` is once fast frees are on
-    std::uint32_t checked_frees = 0;  // still to come before that
-    std::uint32_t slow_paths = 0;     // a clock that ticks for housekeeping
-    std::uint32_t trims_seen = 0;     // ask_others_to_flush()
-    std::uint32_t next_to_look_at = 1;  // the class that give_idle_class() looks at next
-    std::uint8_t large_classes[2] = {};  // of one object a batch, that may have one: keep_large()
-    BitSet<128> filled;                  // the classes with lists[c].held != 0, and maybe others: hold_less()
-    Bytes held = 0;                      // bytes: an upper bound of what the lists hold, count_held()
+    guarded::Countdown guarded;                 // allocations until one is guarded
+    std::uint64_t fast_bound = 0;               // what `bound` is once fast frees are on
+    std::uint32_t checked_frees = 0;            // still to come before that
+    std::uint32_t slow_paths = 0;               // a clock that ticks for housekeeping
+    std::uint32_t trims_seen = 0;               // ask_others_to_flush()
+    std::uint32_t next_to_look_at = 1;          // the class that give_idle_class() looks at next
+    std::uint8_t large_classes[2] = {};         // of one object a batch, that may have one: keep_large()
+    BitSet<128> filled;                         // the classes with lists[c].held != 0, and maybe others: hold_less()
+    Bytes held = 0;                             // bytes: an upper bound of what the lists hold, count_held()
     Bytes may_hold = policy::any_may_hold;
-    Bytes granted = 0;                   // of the node's list_budget
+    Bytes granted = 0;  // of the node's list_budget
     os::ThreadLife owner;
-    std::int32_t thread = 0;          // a number of ours, above 0, the same for the whole life of the thread
+    std::int32_t thread = 0;  // a number of ours, above 0, the same for the whole life of the thread
     std::atomic<bool> in_use{false};
-    std::uint8_t shard = 0;           // of each class's bags: class_heap.h
+    std::uint8_t shard = 0;                    // of each class's bags: class_heap.h
     std::atomic<std::uint32_t> generation{0};  // of the process whose thread has it: fork_gate.h
     os::LockMark lock_mark;
     RemoteCache remote_cache;
@@ -130,15 +131,15 @@ NUMALLOC_INLINE bool decrement_below_zero(std::int32_t& room) {
 #endif
 }
 
-// Whether the object may be in the heap's list of the class: a written link leads anywhere, and its mark may be forged. The same
-// question as push() asks; only the hardened library asks it here.
+// Whether the object may be in the heap's list of the class: a written link leads anywhere, and its mark may be forged.
+// The same question as push() asks; only the hardened library asks it here.
 NUMALLOC_INLINE bool is_of_class(const ThreadHeap* heap, std::size_t c, const Object* object) {
     const std::uint64_t j = (address_of(object) + heap->bias) >> bag_shift;
     return j < heap->fast_bound && load_relaxed(*(reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j)) == c;
 }
 
-// The fast path of malloc: nullptr when the slow path is needed, or the list is damaged. `Copy` numbers the calls within one
-// function, so that the compiler does not merge their ends.
+// The fast path of malloc: nullptr when the slow path is needed, or the list is damaged. `Copy` numbers the calls
+// within one function, so that the compiler does not merge their ends.
 template <int Copy = 0>
 NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
     keep_out_of_result(heap, c);
@@ -178,8 +179,8 @@ NUMALLOC_INLINE void leave_quarantine(ThreadHeap* heap, Object* object) {
 // The fast path of free. What it returns says who must go on.
 enum class Freed { done, elsewhere, full, again };
 
-// The hardened library's: all that the slow path asks, as far as it can be asked without a look at the bag. It is said to be
-// elsewhere where anything is not as it should be.
+// The hardened library's: all that the slow path asks, as far as it can be asked without a look at the bag. It is said
+// to be elsewhere where anything is not as it should be.
 NUMALLOC_INLINE Freed push_checked(ThreadHeap* heap, void* p, Origin origin) {
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
     if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Freed::elsewhere;
@@ -187,7 +188,8 @@ NUMALLOC_INLINE Freed push_checked(ThreadHeap* heap, void* p, Origin origin) {
     const Bytes size = shape_of(c).size;
     const Bytes offset = address_of(p) & (bag_bytes - 1);
     auto* const object = static_cast<Object*>(p);
-    if (NUMALLOC_UNLIKELY(shape_of(c).bags != 1 || offset != object_at(c, offset) * size || offset + size > bag_bytes || was_freed(object)))
+    if (NUMALLOC_UNLIKELY(shape_of(c).bags != 1 || offset != object_at(c, offset) * size || offset + size > bag_bytes ||
+                          was_freed(object)))
         return Freed::elsewhere;
     if (NUMALLOC_UNLIKELY(origin_at(object, size) != origin)) return Freed::elsewhere;
     make_freed(object, size);
@@ -208,8 +210,8 @@ NUMALLOC_INLINE Freed push(ThreadHeap* heap, void* p, [[maybe_unused]] Origin or
     return Freed::done;
 }
 
-// push() for a thread that the heap profile watches: the list may not hold more objects than are allocated before the next recorded
-// malloc.
+// push() for a thread that the heap profile watches: the list may not hold more objects than are allocated before the
+// next recorded malloc.
 NUMALLOC_INLINE bool push_counted(ThreadHeap* heap, void* p) {
     profile::ThreadProfile& counts = *heap->profile;
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
@@ -241,8 +243,8 @@ void flush_thread();
 // Every other thread does so with its lists at one of its next slow paths. A thread that waits keeps them until then.
 void ask_others_to_flush();
 
-// An object of the class from any node, for a request of `asked` bytes. Where the node is full as take_small() says; `h` may
-// be &no_heap.
+// An object of the class from any node, for a request of `asked` bytes. Where the node is full as take_small() says;
+// `h` may be &no_heap.
 Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c, Bytes asked);
 
 // An object of the class, when pop() had none.
