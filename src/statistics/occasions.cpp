@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "base/atomic.h"
-#include "heap/thread/thread_heap.h"
+#include "heap/thread/housekeeping.h"
 #include "options/parse.h"
 #include "os/fork_gate.h"
 #include "os/report.h"

@@ -37,9 +37,9 @@ LINES = {
         "std::uint64_t bound_for(Address h) const { return bags_before(h) + end_bag_.value; }",
         "std::uint64_t bags_before(Address h) const { return class_reach - (h - start_); }",
     ),
-    "heap/thread/thread_heap.h": (
-        "const std::uint64_t j = (address_of(object) + heap->bias) >> bag_shift;",
-        "if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Freed::elsewhere;",
+    "heap/thread/hot.h": (
+        "const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;",
+        "if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Pushed::elsewhere;",
         "const auto* const byte = reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j;",
     ),
     "heap/central/free_list.h": (

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "heap/thread/rehome.h"
+#include "heap/thread/attach.h"
 #include "made_up_clock.h"
 #include "made_up_heap.h"
 

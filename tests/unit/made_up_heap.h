@@ -6,7 +6,12 @@
 
 #include <thread>
 
-#include "heap/thread/thread_heap.h"
+#include "heap/thread/attach.h"
+#include "heap/thread/fast_paths.h"
+#include "heap/thread/free.h"
+#include "heap/thread/hand_over.h"
+#include "heap/thread/housekeeping.h"
+#include "heap/thread/refill.h"
 #include "made_up_machine.h"
 
 namespace numalloc::testing {
@@ -39,8 +44,8 @@ inline void* allocate(ClassId c) { return allocate_object(c).p; }
 inline void* allocate(Bytes n) { return allocate(class_of(n)); }
 
 inline void release(void* p) {
-    const Freed freed = push(this_thread_heap, p);
-    if (freed != Freed::done) free_slow(this_thread_heap, p, freed, "free");
+    const Pushed pushed = push(this_thread_heap, p);
+    if (pushed != Pushed::done) free_object(this_thread_heap, p, pushed, "free");
 }
 
 // A thread on a node: runs `body` with a heap there, and gives the heap back.

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "heap/thread/held.h"
 #include "heap/thread/lists.h"
-#include "heap/thread/rehome.h"
+#include "heap/thread/attach.h"
 #include "made_up_heap.h"
 
 namespace numalloc {

@@ -43,10 +43,7 @@ NUMALLOC_EXPORT size_t numalloc_malloc_batch(size_t size, void** blocks, size_t 
 }
 
 NUMALLOC_EXPORT void numalloc_free_batch(void* const* blocks, size_t count) noexcept {
-    for (size_t i = 0; i < count; ++i) {
-        const Freed freed = push(this_thread_heap, blocks[i]);
-        if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(blocks[i], freed, "numalloc_free_batch");
-    }
+    for (size_t i = 0; i < count; ++i) free_any(blocks[i], "numalloc_free_batch");
 }
 
 }  // extern "C"

@@ -68,7 +68,7 @@ NUMALLOC_EXPORT void* numalloc_heap_aligned_alloc(numalloc_heap* h, size_t align
 NUMALLOC_EXPORT void* numalloc_heap_realloc(numalloc_heap* h, void* p, size_t size) noexcept {
     if (p == nullptr) return numalloc_heap_malloc(h, size);
     if (size == 0) {
-        free_slow_path(p, Freed::elsewhere, "numalloc_heap_realloc");
+        free_slow(p, Pushed::elsewhere, "numalloc_heap_realloc");
         return nullptr;
     }
     void* q = reallocate_in(inner(h), p, size, "numalloc_heap_realloc");

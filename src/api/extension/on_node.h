@@ -44,8 +44,7 @@ inline void* aligned_alloc_there(Bytes alignment, Bytes n, NodeId node) {
 inline void* realloc_there(void* p, Bytes n, NodeId node, const char* call) {
     if (p == nullptr) return malloc_there(n, node);
     if (n == 0) {
-        const Freed freed = push(this_thread_heap, p);
-        if (freed != Freed::done) free_slow_path(p, freed, call);
+        free_any(p, call);
         return nullptr;
     }
     void* q = reallocate_on_node(p, n, node, call);

@@ -46,10 +46,7 @@ NUMALLOC_EXPORT void* psm_realloc(void* p, size_t bytes) noexcept {
     return realloc_there(p, bytes, no_node, "psm_realloc");
 }
 
-NUMALLOC_EXPORT void psm_free(void* p) noexcept {
-    const Freed freed = push(this_thread_heap, p);
-    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slow_path(p, freed, "psm_free");
-}
+NUMALLOC_EXPORT void psm_free(void* p) noexcept { free_any(p, "psm_free"); }
 
 NUMALLOC_EXPORT int psm_owner_node(int owner) noexcept {
     const NodeId n = node_of(owner);

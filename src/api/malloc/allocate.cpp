@@ -9,6 +9,9 @@
 #include "heap/process/bound_heap.h"
 #include "heap/space/side.h"
 #include "heap/thread/deferred.h"
+#include "heap/thread/free.h"
+#include "heap/thread/refill.h"
+#include "heap/thread/sampled.h"
 #include "options/options.h"
 #include "os/libc_call.h"
 #include "placement/placement.h"
@@ -36,7 +39,7 @@ bool take_from_side(void*& p, Bytes n, Bytes alignment) {
     p = side::allocate(n, alignment);
     return p != nullptr || os::in_libc_call();
 }
-bool free_without_heap(ThreadHeap* h, void* p, Freed why, const char* call) {
+bool free_without_heap(ThreadHeap* h, void* p, Pushed why, const char* call) {
     return defer_free(h, p, why, call) || os::in_libc_call();
 }
 
@@ -140,7 +143,7 @@ Allocation allocate_in(BoundHeap* heap, Bytes n, Bytes alignment) {
 namespace {
 
 // Frees a located object that push() did not.
-void free_found(Location at, void* p, Freed why, const char* call) {
+void free_found(Location at, void* p, Pushed why, const char* call) {
     const os::Inside inside;
     if (!inside && free_without_heap(this_thread_heap, p, why, call)) return;
     ThreadHeap* const h = any_heap();
@@ -171,9 +174,9 @@ void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_
     if (may_stay && NUMALLOC_UNLIKELY(process_heap.any_moved()))
         if (const os::Inside inside; inside) process_heap.spread_as(at, locate(q));
     memcpy(q, p, min_of(old_bytes, n));
-    const Freed freed = push(this_thread_heap, p);
-    if (freed != Freed::done && !(this_thread_heap->profile != nullptr && push_counted(this_thread_heap, p)))
-        free_found(at, p, freed, call);
+    const Pushed pushed = push(this_thread_heap, p);
+    if (pushed != Pushed::done && !(this_thread_heap->profile != nullptr && push_counted(this_thread_heap, p)))
+        free_found(at, p, pushed, call);
     return q;
 }
 
@@ -224,27 +227,27 @@ void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {
 namespace {
 
 // The same cases as allocate_general().
-__attribute__((noinline)) void free_general(void* p, Freed why, const char* call) {
+__attribute__((noinline)) void free_general(void* p, Pushed why, const char* call) {
     if (!awake()) {
         if (const auto next = NUMALLOC_ASIDE(free)) return next(p);
-        return free_slow(&no_heap, p, why, call);
+        return free_object(&no_heap, p, why, call);
     }
     const os::Inside inside;
     if (!inside && free_without_heap(this_thread_heap, p, why, call)) return;
     ThreadHeap* const h = any_heap();
-    free_slow(h, p, why, call);
+    free_object(h, p, why, call);
     if (any_deferred()) run_deferred(h);
 }
 
 }  // namespace
 
-void free_slow_path(void* p, Freed why, const char* call) {
+void free_slow(void* p, Pushed why, const char* call) {
     if (p == nullptr) return;
     ThreadHeap* const h = this_thread_heap;
     if (NUMALLOC_UNLIKELY(h->profile != nullptr) && push_counted(h, p)) return;
     if (NUMALLOC_UNLIKELY(h == &no_heap || !os::fork_gate.try_enter_with(h->lock_mark)))
         return free_general(p, why, call);
-    free_slow(h, p, why, call);
+    free_object(h, p, why, call);
     os::fork_gate.leave_with(h->lock_mark);
 }
 

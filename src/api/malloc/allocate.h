@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "heap/thread/thread_heap.h"
+#include "heap/thread/fast_paths.h"
 
 namespace numalloc::api {
 
@@ -43,8 +43,13 @@ void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call);
 // The same, but the result lies in a bound heap; `p` may be of another or of none.
 void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call);
 
-// The last resort of free(); see push().
-void free_slow_path(void* p, Freed why, const char* call);
+// Frees an object that push() did not, for the reason `why`; NULL is ignored. `call` is named if `p` is invalid.
+void free_slow(void* p, Pushed why, const char* call);
+// free(), for functions that free objects of any origin.
+NUMALLOC_INLINE void free_any(void* p, const char* call) {
+    const Pushed pushed = push(this_thread_heap, p);
+    if (NUMALLOC_UNLIKELY(pushed != Pushed::done)) free_slow(p, pushed, call);
+}
 
 // The least that, with its canary, is a multiple of the alignment. `n` and `alignment` are far from the largest.
 constexpr Bytes round_up(Bytes n, Bytes alignment) {

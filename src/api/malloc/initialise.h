@@ -1,8 +1,7 @@
 // The first malloc of the process, and of each thread.
 #pragma once
 
-#include "heap/thread/rehome.h"
-#include "heap/thread/thread_heap.h"
+#include "heap/thread/attach.h"
 #include "placement/memory_home.h"
 
 namespace numalloc::api {

@@ -9,6 +9,8 @@
 #include "api/export.h"
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
+#include "heap/thread/hand_over.h"
+#include "heap/thread/housekeeping.h"
 #include "statistics/gathering.h"
 #include "statistics/report.h"
 

@@ -3,7 +3,7 @@
 //   malloc(n)   allocate_fast: pop from the thread's list of n's class
 //     empty       -> allocate_slow -> refill: the sealed half, or a supply from the node
 //   free(p)     push: on the thread's own node, room in the list
-//     else        -> free_slow: hand over a half, or the remote cache, or a big object
+//     else        -> free_slow -> free_object: hand over a half, or the remote cache, or a big object
 #include <malloc.h>
 #include <unistd.h>
 #include <cerrno>
@@ -66,17 +66,19 @@ void* aligned_or_no_memory(Bytes alignment, Bytes n) {
     return next != nullptr ? next(alignment, n) : no_memory();
 }
 
-NUMALLOC_INLINE void free_slowly(void* p, Freed freed, const char* call) {
+// What free() and its kin do. The hardened library ends a program that passes an object of operator new.
+NUMALLOC_INLINE void free_of_malloc(void* p, const char* call) {
+    const Pushed pushed = push(this_thread_heap, p);
+    if (NUMALLOC_LIKELY(pushed == Pushed::done)) return;
     if constexpr (hardened) end_if_not_of_origin(p, origin_of(Form::malloc, 0), call);
-    free_slow_path(p, freed, call);
+    free_slow(p, pushed, call);
 }
 
 // n == 0 frees, as glibc's does.
 void* realloc_as(void* p, Bytes n, const char* call) {
     if (p == nullptr || n == 0) {
         if (p == nullptr) return malloc(n);
-        const Freed freed = push(this_thread_heap, p);
-        if (freed != Freed::done) free_slowly(p, freed, call);
+        free_of_malloc(p, call);
         return nullptr;
     }
     if constexpr (hardened) end_if_not_of_origin(p, origin_of(Form::malloc, 0), call);
@@ -93,10 +95,7 @@ NUMALLOC_EXPORT void* malloc(size_t n) {
     return NUMALLOC_LIKELY(p != nullptr) ? p : malloc_slow(n);
 }
 
-NUMALLOC_EXPORT void free(void* p) {
-    const Freed freed = push(this_thread_heap, p);
-    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slowly(p, freed, "free");
-}
+NUMALLOC_EXPORT void free(void* p) { free_of_malloc(p, "free"); }
 
 NUMALLOC_EXPORT void* calloc(size_t count, size_t size) {
     size_t n;
@@ -155,21 +154,16 @@ NUMALLOC_EXPORT void* pvalloc(size_t n) {
     return aligned_or_no_memory(page, align_up(max_of<Bytes>(n, 1), page));
 }
 
-NUMALLOC_EXPORT void cfree(void* p) {
-    const Freed freed = push(this_thread_heap, p);
-    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slowly(p, freed, "cfree");
-}
+NUMALLOC_EXPORT void cfree(void* p) { free_of_malloc(p, "cfree"); }
 
 // C23. The size is a promise that the hardened library checks.
 NUMALLOC_EXPORT void free_sized(void* p, [[maybe_unused]] size_t n) {
     if constexpr (hardened) end_if_not_resized_to(p, n, "free_sized");
-    const Freed freed = push(this_thread_heap, p);
-    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slowly(p, freed, "free_sized");
+    free_of_malloc(p, "free_sized");
 }
 NUMALLOC_EXPORT void free_aligned_sized(void* p, [[maybe_unused]] size_t alignment, [[maybe_unused]] size_t n) {
     if constexpr (hardened) end_if_not_of_size(p, n, alignment, "free_aligned_sized");
-    const Freed freed = push(this_thread_heap, p);
-    if (NUMALLOC_UNLIKELY(freed != Freed::done)) free_slowly(p, freed, "free_aligned_sized");
+    free_of_malloc(p, "free_aligned_sized");
 }
 
 NUMALLOC_EXPORT size_t malloc_usable_size(void* p) {

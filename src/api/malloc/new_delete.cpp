@@ -56,48 +56,48 @@ __attribute__((noinline)) void* new_slow(Bytes n, Bytes alignment) {
 
 // Of an object that the fast path did not take: whether it goes on to where all of ours ends. A process
 // with functions of its own is sent to the next form instead.
-bool freed_by_us(void* p, Freed freed, const char* call) {
+bool freed_by_us(void* p, Pushed pushed, const char* call) {
     if (NUMALLOC_UNLIKELY(operators_replaced())) return false;
-    free_slow_path(p, freed, call);
+    free_slow(p, pushed, call);
     return true;
 }
 
 #define NUMALLOC_DELETE "operator delete"
 #define NUMALLOC_DELETE_ARRAY "operator delete[]"
 
-__attribute__((noinline)) void delete_slow(void* p, Freed freed) {
-    if (!freed_by_us(p, freed, NUMALLOC_DELETE)) std::free(p);
+__attribute__((noinline)) void delete_slow(void* p, Pushed pushed) {
+    if (!freed_by_us(p, pushed, NUMALLOC_DELETE)) std::free(p);
 }
-__attribute__((noinline)) void derived_delete_slow(void* p, Freed freed) {
-    if (!freed_by_us(p, freed, NUMALLOC_DELETE)) ::operator delete(p);
+__attribute__((noinline)) void derived_delete_slow(void* p, Pushed pushed) {
+    if (!freed_by_us(p, pushed, NUMALLOC_DELETE)) ::operator delete(p);
 }
-__attribute__((noinline)) void delete_array_slow(void* p, Freed freed) {
-    if (!freed_by_us(p, freed, NUMALLOC_DELETE_ARRAY)) ::operator delete(p);
+__attribute__((noinline)) void delete_array_slow(void* p, Pushed pushed) {
+    if (!freed_by_us(p, pushed, NUMALLOC_DELETE_ARRAY)) ::operator delete(p);
 }
-__attribute__((noinline)) void derived_delete_array_slow(void* p, Freed freed) {
-    if (!freed_by_us(p, freed, NUMALLOC_DELETE_ARRAY)) ::operator delete[](p);
+__attribute__((noinline)) void derived_delete_array_slow(void* p, Pushed pushed) {
+    if (!freed_by_us(p, pushed, NUMALLOC_DELETE_ARRAY)) ::operator delete[](p);
 }
-__attribute__((noinline)) void derived_delete_aligned_slow(void* p, std::align_val_t a, Freed freed) {
-    if (!freed_by_us(p, freed, NUMALLOC_DELETE)) ::operator delete(p, a);
+__attribute__((noinline)) void derived_delete_aligned_slow(void* p, std::align_val_t a, Pushed pushed) {
+    if (!freed_by_us(p, pushed, NUMALLOC_DELETE)) ::operator delete(p, a);
 }
-__attribute__((noinline)) void delete_array_aligned_slow(void* p, std::align_val_t a, Freed freed) {
-    if (!freed_by_us(p, freed, NUMALLOC_DELETE_ARRAY)) ::operator delete(p, a);
+__attribute__((noinline)) void delete_array_aligned_slow(void* p, std::align_val_t a, Pushed pushed) {
+    if (!freed_by_us(p, pushed, NUMALLOC_DELETE_ARRAY)) ::operator delete(p, a);
 }
-__attribute__((noinline)) void derived_delete_array_aligned_slow(void* p, std::align_val_t a, Freed freed) {
-    if (!freed_by_us(p, freed, NUMALLOC_DELETE_ARRAY)) ::operator delete[](p, a);
+__attribute__((noinline)) void derived_delete_array_aligned_slow(void* p, std::align_val_t a, Pushed pushed) {
+    if (!freed_by_us(p, pushed, NUMALLOC_DELETE_ARRAY)) ::operator delete[](p, a);
 }
 
 // The rest of each delete: the fast path, or that of the slow ones that knows the next form. `alignment` is 0 for none.
 template <class Slow>
 NUMALLOC_INLINE void delete_by(Slow slow, void* p, [[maybe_unused]] Origin origin, [[maybe_unused]] const char* call) {
-    const Freed freed = push(this_thread_operators, p, origin);
-    if (NUMALLOC_LIKELY(freed == Freed::done)) return;
+    const Pushed pushed = push(this_thread_operators, p, origin);
+    if (NUMALLOC_LIKELY(pushed == Pushed::done)) return;
     if constexpr (hardened)
         if (!operators_replaced()) end_if_not_of_origin(p, origin, call);
-    slow(freed);
+    slow(pushed);
 }
-#define NUMALLOC_DELETE_BY(slow, form, alignment, call, ...)                                                  \
-    delete_by([&](Freed freed) { slow(p, ##__VA_ARGS__, freed); }, p, origin_of(Form::form, alignment), call)
+#define NUMALLOC_DELETE_BY(slow, form, alignment, call, ...)                                                     \
+    delete_by([&](Pushed pushed) { slow(p, ##__VA_ARGS__, pushed); }, p, origin_of(Form::form, alignment), call)
 
 }  // namespace
 

@@ -1,10 +1,12 @@
-// A thread gets its heap, lets go of it, and what becomes of heaps that a fork left behind.
+#include "heap/thread/attach.h"
+
 #include <new>
 
 #include "base/tracepoints.h"
 #include "heap/thread/deferred.h"
+#include "heap/thread/hand_over.h"
+#include "heap/thread/held.h"
 #include "heap/thread/lists.h"
-#include "heap/thread/rehome.h"
 
 namespace numalloc {
 
@@ -30,7 +32,7 @@ void take_over(ThreadHeap* h) {
     h->generation.store(os::fork_gate.generation(), std::memory_order_relaxed);
 }
 
-void give_back(ThreadHeap* h) {
+void return_slot(ThreadHeap* h) {
     profile::end_thread(h->profile);
     h->profile = nullptr;
     h->home->list_budget.take_back(h->granted);
@@ -41,8 +43,8 @@ void give_back(ThreadHeap* h) {
 
 // Of a thread that ended.
 void release(ThreadHeap* h) {
-    give_all(h, To::bags);
-    give_back(h);
+    hand_over_all(h, To::bags);
+    return_slot(h);
 }
 
 void sign(ThreadHeap* h) {
@@ -129,12 +131,12 @@ void detach_thread() {
     if (h == &no_heap) return;
     trace::detach(h->home->node.value);
     const os::Inside inside;
-    if (inside) give_all(h, To::empty_ring);
+    if (inside) hand_over_all(h, To::empty_ring);
     this_thread_heap = this_thread_operators = attached_heap = &no_heap;
     os::use_lock_mark(nullptr);
     if (inside) {
         h->owner.end();
-        give_back(h);
+        return_slot(h);
     } else {
         defer_detach(h);
     }

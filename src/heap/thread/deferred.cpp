@@ -2,6 +2,8 @@
 
 #include "heap/process/bound_heap.h"
 #include "heap/space/side.h"
+#include "heap/thread/attach.h"
+#include "heap/thread/free.h"
 #include "os/lock.h"
 
 namespace numalloc {
@@ -58,7 +60,7 @@ void take_back(Location at, const Deferred& work, BoundHeap::Emptied& emptied) {
 
 void carry_out(ThreadHeap* h, const Deferred& work) {
     if (work.p == nullptr) side::trim();
-    else if (work.call != nullptr) free_slow(h, work.p, Freed::elsewhere, work.call);
+    else if (work.call != nullptr) free_object(h, work.p, Pushed::elsewhere, work.call);
     // Of a parent's thread: it may serve another one by now (left_behind() in attach.cpp).
     else if (work.generation == os::fork_gate.generation()) release_deferred_heap(static_cast<ThreadHeap*>(work.p));
 }
@@ -81,7 +83,7 @@ bool carry_out_first(ThreadHeap* h) NUMALLOC_RELEASES(taking) {
 
 }  // namespace
 
-bool defer_free(ThreadHeap* h, void* p, Freed why, const char* call) {
+bool defer_free(ThreadHeap* h, void* p, Pushed why, const char* call) {
     const Location at = locate(p);
     if (at.found == Found::side) {
         side::free(p, call);
@@ -89,8 +91,8 @@ bool defer_free(ThreadHeap* h, void* p, Freed why, const char* call) {
     }
     if (!record(p, call)) return false;
     // push() decremented the room of a full list, or of class 0.
-    if (why == Freed::full) h->room[0] = 0;
-    if (why == Freed::full && at.owner == h->home) h->room[at.class_id.value] = 0;
+    if (why == Pushed::full) h->room[0] = 0;
+    if (why == Pushed::full && at.owner == h->home) h->room[at.class_id.value] = 0;
     return true;
 }
 

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "heap/thread/thread_heap.h"
+#include "heap/thread/hot.h"
 
 namespace numalloc {
 
@@ -13,8 +13,8 @@ extern std::atomic<Deferred*> deferred;
 
 inline bool any_deferred() { return NUMALLOC_UNLIKELY(deferred.load(std::memory_order_relaxed) != nullptr); }
 
-// Like free_slow(), without a lock. false: no memory to record it, and nothing has changed.
-bool defer_free(ThreadHeap* h, void* p, Freed why, const char* call);
+// Like free_object(), without a lock. false: no memory to record it, and nothing has changed.
+bool defer_free(ThreadHeap* h, void* p, Pushed why, const char* call);
 
 // Records the heap of the calling thread, which has detached from it. Without memory for the record the heap is lost.
 void defer_detach(ThreadHeap* h);

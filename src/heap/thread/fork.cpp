@@ -1,7 +1,8 @@
 #include "heap/thread/fork.h"
 
+#include "heap/thread/attach.h"
 #include "heap/thread/deferred.h"
-#include "heap/thread/lists.h"
+#include "heap/thread/housekeeping.h"
 
 namespace numalloc {
 

@@ -1,0 +1,129 @@
+#include "heap/thread/hand_over.h"
+
+#include "base/tracepoints.h"
+#include "heap/thread/held.h"
+#include "heap/thread/housekeeping.h"
+#include "heap/thread/lists.h"
+#include "heap/thread/refill.h"
+
+namespace numalloc {
+
+std::uint32_t hand_over(const ThreadHeap* h, ClassId c, Batch list, To to) {
+    list = process_heap.mechanisms().own_of(list, c, h->home);
+    ClassHeap node = h->home->of(c);
+    if (list.head == nullptr) return process_heap.batch(c);
+    trace::hand_over(h->home->node.value, static_cast<unsigned>(shape_of(c).size), list.count);
+    if (to == To::ring) return node.put(list);
+    if (to == To::empty_ring) node.give_last(list);
+    else node.give_to_bags(list);
+    return process_heap.batch(c);
+}
+
+void hand_over_class(ThreadHeap* h, unsigned c, To to) {
+    const ClassId id{c};
+    ThreadHeap::Lists& s = h->lists[c];
+    const std::int32_t mallocs = h->profile != nullptr ? before_record(h, c) : 0;
+    // A list longer than any batch was taken over from an ended thread and added to. It is not
+    // passed on: each generation of threads would make it longer, without end.
+    if (h->head[c] != &end_of_list)
+        hand_over(h, id, {h->head[c], length(h, c)}, length(h, c) > 2 * process_heap.batch(id) ? To::bags : to);
+    set_empty(h, c);
+    if (s.sealed != nullptr) hand_over(h, id, {s.sealed, s.sealed_count}, to);
+    s.sealed = nullptr;
+    count_held(h, c);
+    if (h->profile != nullptr) set_before_record(h, c, mallocs);
+}
+
+void hand_over_all(ThreadHeap* h, To to) {
+    h->quarantine.empty([](Object* object) {
+        const Location at = locate(object);
+        if (!rests_alone(object) || !is_as_it_was(object, at.class_id)) die_of_damage(object);
+        object->next = nullptr;
+        at.owner->of(at.class_id).give_to_bags({object, 1});
+    });
+    for (unsigned c = 1; c < class_count; ++c) hand_over_class(h, c, to);
+    h->remote_cache.flush();
+}
+
+namespace {
+
+// The class's bags are mostly empty, and each object that rests here holds a whole one: the
+// sealed list goes, and the next hand-over comes after few frees.
+void keep_fewer(ThreadHeap* h, unsigned c, std::uint32_t keep) {
+    ThreadHeap::Lists& s = h->lists[c];
+    s.capacity = static_cast<std::uint16_t>(max_of<std::uint32_t>(1, keep));
+    if (s.sealed != nullptr) hand_over(h, ClassId{c}, {s.sealed, s.sealed_count}, To::bags);
+    s.sealed = nullptr;
+    const std::uint32_t count = length(h, c);
+    set_current(h, c, h->head[c], count, count + s.capacity);
+}
+
+// Of the classes with one object a batch, those freed last keep theirs: one of each class would
+// be 3.5 MiB a thread.
+void keep_large(ThreadHeap* h, unsigned c) {
+    auto& kept = h->large_classes;
+    if (kept[0] == c) return;
+    if (kept[1] != c && kept[1] != 0) hand_over_class(h, kept[1], To::ring);
+    kept[1] = kept[0];
+    kept[0] = static_cast<std::uint8_t>(c);
+}
+
+}  // namespace
+
+// The current list is full.
+void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
+    const unsigned c = at.class_id.value;
+    ThreadHeap::Lists& s = h->lists[c];
+    h->room[c] = 0;
+    if (shape_of(ClassId{c}).batch == 1) keep_large(h, c);
+    const std::uint32_t count = length(h, c);
+    if (s.capacity == 0) s.capacity = next_capacity(h, ClassId{c});
+    if (count < s.capacity) {
+        p->next = count == 0 ? nullptr : h->head[c];
+        set_current(h, c, p, count + 1, s.capacity);
+        return bound_lists(h, ClassId{c});
+    }
+    // Current is full: its older part is sealed, and what was sealed before goes to the node. Of
+    // the largest classes, of which a batch is one object, nothing is sealed.
+    Object* donated = s.sealed;
+    std::uint32_t donated_count = s.sealed_count;
+    Object* old = h->head[c];
+    std::uint32_t kept = 0;
+    if (count > s.capacity + s.capacity / policy::grown_list_part) {
+        // It had grown beyond a batch: the newest stay. The walk is over objects just freed; a thread that
+        // goes on freeing has less room next time, and then no such list again.
+        kept = min_of<std::uint32_t>(s.capacity, count - s.capacity);
+        Object* last = old;
+        for (std::uint32_t i = 1; i < kept; ++i) last = last->next;
+        p->next = old;
+        old = last->next;
+        last->next = nullptr;
+    } else {
+        p->next = nullptr;
+    }
+    const bool too_much = Bytes{count - kept} * shape_of(ClassId{c}).size > h->may_hold;
+    if (shape_of(ClassId{c}).batch > 1 && !too_much) {
+        s.sealed = old;
+        s.sealed_count = static_cast<std::uint16_t>(count - kept);
+    } else {
+        if (donated != nullptr) hand_over(h, ClassId{c}, {donated, donated_count}, To::bags);
+        s.sealed = nullptr;
+        donated = old;
+        donated_count = count - kept;
+    }
+    set_current(h, c, p, kept + 1,
+                max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / policy::kept_again_part)));
+    if (donated == nullptr) return bound_lists(h, ClassId{c});
+    // A thread that frees more than it allocates: its batches grow as those of one that allocates.
+    s.capacity = next_capacity(h, ClassId{c});
+    const std::uint32_t keep = hand_over(h, ClassId{c}, {donated, donated_count}, too_much ? To::bags : To::ring);
+    if (keep < s.capacity) keep_fewer(h, c, keep);
+    bound_lists(h, ClassId{c});
+    housekeeping(h);
+}
+
+void flush_thread() {
+    if (ThreadHeap* const h = attached_heap; h != &no_heap) hand_over_all(h, To::bags);
+}
+
+}  // namespace numalloc

@@ -1,0 +1,72 @@
+#include "heap/thread/held.h"
+
+#include "heap/thread/hand_over.h"
+#include "heap/thread/lists.h"
+
+namespace numalloc {
+
+namespace {
+
+// Takes grants until they cover what the thread holds.
+void ask_for_more(ThreadHeap* h) {
+    while (h->held > h->may_hold && may_hold_by_work(h) > policy::any_may_hold + h->granted) {
+        const Bytes granted = h->home->list_budget.grant(h->granted, h->home->slots.taken());
+        if (granted == h->granted) return;
+        set_granted(h, granted);
+    }
+}
+
+// A list is made with room for a batch beside the objects that it begins with. Of a thread near its limit it has room
+// for a batch in all, which suffices for a thread that frees what it allocated itself. Of small objects it has room for
+// one more than it has: the object that the program has just then would fill it, and a full list is sealed, which
+// doubles what the class holds.
+void keep_less_room(ThreadHeap* h) {
+    for (unsigned c = class_count; (c = h->filled.previous(c)) < class_count;) {
+        ThreadHeap::Lists& s = h->lists[c];
+        const std::uint32_t objects = length(h, c);
+        const std::uint32_t one_more = shape_of(ClassId{c}).size <= policy::room_for_one_more ? 1 : 0;
+        const std::uint32_t limit = max_of(objects + one_more, std::uint32_t{s.capacity});
+        if (limit >= s.limit) continue;
+        s.limit = static_cast<std::uint16_t>(limit);
+        h->room[c] = static_cast<std::int32_t>(limit - objects);
+        count_held(h, c);
+    }
+}
+
+void flush_class(ThreadHeap* h, unsigned c) {
+    hand_over_class(h, c, To::bags);
+    h->home->of(ClassId{c}).give_carved(h->shard);
+    h->lists[c].capacity = 0;
+    h->filled.remove(c);
+}
+
+}  // namespace
+
+void return_grants(ThreadHeap* h) {
+    Bytes kept = h->home->list_budget.kept(h->granted, h->home->slots.taken());
+    while (kept > 0 && h->held + 2 * policy::granted_to_lists <= policy::any_may_hold + kept)
+        kept -= policy::granted_to_lists;
+    if (kept != h->granted) h->home->list_budget.take_back(h->granted - kept);
+    set_granted(h, kept);
+}
+
+// Lists that were not used since the last look go first, then others, until a little room is left: what a busy thread
+// flushes it soon fetches again. In both turns the largest classes are the first: a thread that uses every size once
+// reuses their pages for its next class.
+void hold_less(ThreadHeap* h, ClassId busy_with) {
+    ask_for_more(h);
+    if (h->held <= h->may_hold) return;
+    keep_less_room(h);
+    if (h->held <= h->may_hold) return;
+    const Bytes without_idle = policy::held_without_idle.part_of(h->may_hold);
+    for (unsigned c = class_count; h->held > without_idle && (c = h->filled.previous(c)) < class_count;) {
+        ThreadHeap::Lists& s = h->lists[c];
+        if (c != busy_with.value && s.seen == h->head[c]) flush_class(h, c);
+        s.seen = h->head[c];
+    }
+    const Bytes busy = policy::held_by_busy.part_of(h->may_hold);
+    for (unsigned c = class_count; h->held > busy && (c = h->filled.previous(c)) < class_count;)
+        if (c != busy_with.value) flush_class(h, c);
+}
+
+}  // namespace numalloc

@@ -1,0 +1,43 @@
+// How much the lists of a thread may hold. The nodes' list_budget (heap/process/list_budget.h) bounds all threads'
+// lists together: a thread may hold policy::any_may_hold, and beyond that what it was granted.
+//
+//   held == sum over the classes of lists[c].held * size
+//   lists[c].held == limit + sealed_count of c when it last had a slow path, which is at least what its lists hold
+//   may_hold == min(may_hold_by_work, any_may_hold + granted)
+#pragma once
+
+#include "heap/thread/thread_heap.h"
+
+namespace numalloc {
+
+// Updates `held` after a change of the class's lists.
+inline void count_held(ThreadHeap* h, unsigned c) {
+    ThreadHeap::Lists& s = h->lists[c];
+    const std::uint32_t now = s.limit + (s.sealed != nullptr ? std::uint32_t{s.sealed_count} : 0U);
+    if (now == s.held) return;
+    h->filled.add(c);
+    h->held += (Bytes{now} - s.held) * shape_of(ClassId{c}).size;
+    s.held = static_cast<std::uint16_t>(now);
+}
+
+// A thread's limit doubles as it works; later its grant decides.
+inline Bytes may_hold_by_work(const ThreadHeap* h) {
+    return policy::any_may_hold << min_of(h->slow_paths / policy::slow_paths_to_double, policy::most_doublings);
+}
+inline void set_granted(ThreadHeap* h, Bytes granted) {
+    h->granted = granted;
+    h->may_hold = min_of(may_hold_by_work(h), policy::any_may_hold + granted);
+}
+
+// Raises the thread's limit if its node grants more; else flushes lists of classes other than `busy_with`.
+void hold_less(ThreadHeap* h, ClassId busy_with);
+// Called after each change of the class's lists.
+inline void bound_lists(ThreadHeap* h, ClassId c) {
+    count_held(h, c.value);
+    if (NUMALLOC_UNLIKELY(h->held > h->may_hold)) hold_less(h, c);
+}
+
+// Returns grants that the thread does not need, and its excess over a share if the budget is short.
+void return_grants(ThreadHeap* h);
+
+}  // namespace numalloc

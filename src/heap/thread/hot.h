@@ -1,0 +1,79 @@
+// The fast paths of malloc and free: pop() and push(). They take no lock, make no system call and touch no other
+// node's metadata. fast_paths.h selects these or, in the hardened library, those of hardened_paths.h.
+//
+// free() adds `bias` (address_space.h has the equation) and compares once with `bound`: NULL, foreign pointers, other
+// nodes' objects, and every pointer of a thread without a heap (whose bound is 0) take the slow path. So do a new
+// heap's first frees, which check that an object begins at the pointer: enough to catch the bug of a small program, and
+// no cost to a long-running one. While the heap profile is on all frees take the slow path (heap/profile/profile.h).
+// Every free checks that the object is allocated, and every malloc that it was free: freed.h.
+#pragma once
+
+#include "base/atomic.h"
+#include "heap/thread/thread_heap.h"
+
+namespace numalloc {
+
+// What push() did with an object. Any value but `done` names the reason why the slow path must free it.
+enum class Pushed { done, elsewhere, full, again };
+
+namespace hot {
+
+// Keeps the heap and the class index out of the register that returns the result, which saves a
+// move in each of malloc's paths; no instruction.
+NUMALLOC_INLINE void keep_out_of_result(ThreadHeap*& heap, std::size_t& c) {
+#if defined(__x86_64__)
+    __asm__("" : "+d"(heap), "+c"(c));
+#else
+    (void)heap;
+    (void)c;
+#endif
+}
+
+// --room < 0, in one instruction and its flag: gcc 12 needs one more for the address.
+NUMALLOC_INLINE bool decrement_below_zero(std::int32_t& room) {
+#if defined(__x86_64__)
+    bool negative;
+    __asm__("subl $1, %0" : "+m"(room), "=@ccs"(negative));
+    return negative;
+#else
+    return --room < 0;
+#endif
+}
+
+// Inserts a freed object at the front of the current list.
+NUMALLOC_INLINE void link(ThreadHeap* heap, std::size_t c, Object* object) {
+    object->mark = mark_of(object, heap->freed_key);
+    object->next = heap->head[c];
+    heap->head[c] = object;
+}
+
+// Returns an object of the class, or nullptr if the slow path must find one or report a damaged list. `Copy` numbers
+// the calls within one function, so that the compiler does not merge their ends.
+template <int Copy = 0>
+NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
+    keep_out_of_result(heap, c);
+    Object* const object = heap->head[c];
+    Object* const next = object->next;
+    if (NUMALLOC_UNLIKELY(next == nullptr)) return nullptr;
+    if (NUMALLOC_UNLIKELY(!take_mark(object, heap->freed_key))) return put_mark_back(object, heap->freed_key);
+    heap->head[c] = next;
+    ++heap->room[c];
+    __asm__ volatile("" : : "i"(Copy));
+    return object;
+}
+
+// Frees an object of the thread's own node into its list.
+NUMALLOC_INLINE Pushed push(ThreadHeap* heap, void* p) {
+    const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
+    if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Pushed::elsewhere;
+    const auto* const byte = reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j;
+    const std::size_t c = load_relaxed(*byte);
+    if (NUMALLOC_UNLIKELY(decrement_below_zero(heap->room[c]))) return Pushed::full;
+    auto* const object = static_cast<Object*>(p);
+    if (NUMALLOC_UNLIKELY(object->mark == mark_of(object, heap->freed_key))) return Pushed::again;
+    link(heap, c, object);
+    return Pushed::done;
+}
+
+}  // namespace hot
+}  // namespace numalloc

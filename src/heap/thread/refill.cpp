@@ -1,0 +1,118 @@
+#include "heap/thread/refill.h"
+
+#include "base/tracepoints.h"
+#include "heap/thread/fast_paths.h"
+#include "heap/thread/held.h"
+#include "heap/thread/housekeeping.h"
+#include "heap/thread/lists.h"
+#include "heap/thread/sampled.h"
+
+namespace numalloc {
+
+// At least two if the class's batch has two: one object at a time would be a slow path for every other call.
+std::uint32_t batch_limit(const ThreadHeap* h, ClassId c) {
+    const std::uint32_t batch = process_heap.batch(c);
+    return max_of(min_of(batch, policy::shortest_list), batch >> h->home->slots.crowding());
+}
+
+std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
+    const std::uint32_t most = batch_limit(h, c);
+    const std::uint32_t capacity = h->lists[c.value].capacity;
+    return static_cast<std::uint16_t>(capacity == 0
+                                          ? max_of(min_of(most, policy::shortest_list), most / policy::first_list_part)
+                                          : min_of(2 * capacity, most));
+}
+
+namespace {
+
+// Takes a batch from the node as the current list, which is empty. `one`: the caller gets the first of its objects.
+Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
+    const unsigned c = id.value;
+    ThreadHeap::Lists& s = h->lists[c];
+    const ClassShape& shape = shape_of(id);
+    s.capacity = next_capacity(h, id);
+    // The largest classes are refilled one object at a time (paper 3.4: above 32 KiB).
+    const std::uint32_t want = shape.batch > 1 ? s.capacity + std::uint32_t{one} : 1;
+    const Supply supply = process_heap.take_small(h->home->node, id, want, h->shard);
+    if (supply.count == 0) return {};
+    trace::refill(h->home->node.value, static_cast<unsigned>(shape.size), supply.count);
+    housekeeping(h);
+    Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
+    std::uint32_t rest = supply.count;
+    Object* list = first;
+    if (one) {
+        list = first->next;
+        hand_out(first, id);
+        --rest;
+    }
+    // An object that another node supplied because this one is full must not enter the list.
+    if (rest > 0 && process_heap.owner(first) == h->home) {
+        set_current(h, c, list, rest, rest + s.capacity);
+        bound_lists(h, id);
+    } else if (rest > 0) {
+        h->remote_cache.add(process_heap.owner(first)->node, id, first);
+    }
+    return {first, supply.zeroed};
+}
+
+// Inline in refill(), the common case.
+NUMALLOC_INLINE Allocation take_last_or_batch(ThreadHeap* h, ClassId id) {
+    const unsigned c = id.value;
+    ThreadHeap::Lists& s = h->lists[c];
+    if (h->head[c] == &end_of_list) return take_batch(h, id, true);
+    // The last object of current is handed out. The sealed list or a new batch becomes current: an empty list would
+    // send the next free, and the malloc after it, to the slow path, too.
+    Object* const last = h->head[c];
+    // pop() returns nullptr for a longer list only if the mark is missing.
+    if (NUMALLOC_UNLIKELY(last->next != nullptr)) die_of_damage(last);
+    if (s.sealed != nullptr) {
+        make_sealed_current(h, c);
+    } else {
+        set_empty(h, c);
+        if (shape_of(id).batch > 1) take_batch(h, id, false);
+    }
+    return {hand_out(last, id)};
+}
+
+}  // namespace
+
+Allocation refill_unsampled(ThreadHeap* h, ClassId id) { return take_last_or_batch(h, id); }
+
+Allocation refill(ThreadHeap* h, ClassId id, Bytes asked) {
+    if (guarded::on()) return refill_guarded(h, id, asked);
+    if (NUMALLOC_UNLIKELY(h->profile != nullptr)) return refill_counted(h, id, asked);
+    return take_last_or_batch(h, id);
+}
+
+Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c, Bytes asked) {
+    if (h == &no_heap || process_heap.mechanisms().keeps_others()) return allocate_without_heap(n, c, asked);
+    if (h->home->node == n) {
+        void* p = pop(h, c.value);
+        return p != nullptr ? Allocation{p} : refill(h, c, asked);
+    }
+    if (profile::on() && profile::chooses(h->profile, shape_of(c).size))
+        if (const Allocation object = profile::allocate(h->profile, n, c, asked); object.p != nullptr) return object;
+    if (void* p = h->remote_cache.take(n, c)) return {p};
+    housekeeping(h);
+    return h->remote_cache.fetch(n, c);
+}
+
+Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked) {
+    if (profile::on() && profile::chooses(nullptr, shape_of(c).size))
+        if (const Allocation object = profile::allocate(nullptr, n, c, asked); object.p != nullptr) return object;
+    const Supply supply = process_heap.take_small(n, c, 1);
+    if (supply.count == 0) return {};
+    if (supply.fresh != nullptr) {
+        // The memory may hold an old object of another class, whose bytes could look like a mark.
+        static_cast<Object*>(supply.fresh)->mark = 0;
+        arm(supply.fresh, c);
+        return {supply.fresh, supply.zeroed};
+    }
+    if (supply.count > 1) {
+        NodeHeap* from = process_heap.owner(supply.list);
+        from->of(c).give_to_bags({supply.list->next, supply.count - 1});
+    }
+    return {hand_out(supply.list, c)};
+}
+
+}  // namespace numalloc

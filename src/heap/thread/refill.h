@@ -1,0 +1,27 @@
+// malloc's slow path on the thread floor.
+#pragma once
+
+#include "heap/thread/thread_heap.h"
+
+namespace numalloc {
+
+// Returns an object of the class after pop() found none. `asked`: the bytes of the request. The caller is inside the
+// fork gate; `h` is not no_heap.
+Allocation refill(ThreadHeap* h, ClassId c, Bytes asked);
+
+// Returns an object of the class from node `n`, for a request of `asked` bytes. If the node is full,
+// ProcessHeap::take_small() decides. `h` may be &no_heap.
+Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c, Bytes asked);
+
+// The same for a thread that has no heap: one object, under the locks of the class's shard.
+Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked);
+
+// The most objects of a batch for this thread: the class's batch, fewer on a node with many threads.
+std::uint32_t batch_limit(const ThreadHeap* h, ClassId c);
+// The length of the class's next batch. Lists begin short and double with every refill, up to batch_limit().
+std::uint16_t next_capacity(const ThreadHeap* h, ClassId c);
+
+// refill() without sampling: returns the last object of the current list, or one of a batch from the node.
+Allocation refill_unsampled(ThreadHeap* h, ClassId c);
+
+}  // namespace numalloc
