@@ -1,4 +1,4 @@
-// numalloc for C++17: containers whose memory lies where you say. Header only, over numalloc.h.
+// numalloc for C++17: containers whose memory lies on the nodes you name. Header only, on top of numalloc.h.
 //
 //     std::vector<double, numalloc::node_allocator<double>> near(n, numalloc::node_allocator<double>(1));
 //
@@ -13,17 +13,16 @@
 //   a heap         heap_allocator<T>        heap_resource          from a numalloc::heap, which must outlive
 //                                                                  every use of the memory
 //
-// How containers treat these allocators: memory never changes its place behind your back.
-//   - Moving and swapping containers takes the memory along, with its allocator: nothing is copied, nothing
-//     throws, and the container then allocates where its memory lies.
-//   - Assigning a copy leaves the target where it is: the values come to its node.
-//   - A copy that is constructed lies where its original lies, unless you give it another allocator.
-//   - Two allocators are equal when they put memory in the same place.
+// Containers with these allocators never change the place of memory on their own:
+//   - Moving and swapping containers moves the memory with its allocator: nothing is copied, nothing throws, and
+//     the container then allocates where its memory lies.
+//   - Assigning a copy leaves the target in its place: the values are copied to its node.
+//   - A copy-constructed container is in the place of its original, unless you pass another allocator.
+//   - Two allocators are equal if they put memory in the same place.
 //
-// No memory, and a node or owner that does not exist, is std::bad_alloc, with the reason in errno; a count
-// too large for any memory std::bad_array_new_length. Compiled without exceptions, either ends the program.
-// Thread safety: allocators and resources are as safe as what they name: all may be used by several threads
-// at once.
+// If there is no memory, or no such node or owner, they throw std::bad_alloc, with the reason in errno; for a count too
+// large for any memory, std::bad_array_new_length. Compiled without exceptions, they end the program. Thread safety:
+// several threads may use one allocator or resource at once.
 #ifndef NUMALLOC_NUMALLOC_HPP
 #define NUMALLOC_NUMALLOC_HPP
 
@@ -44,61 +43,61 @@
 
 namespace numalloc {
 
-// A heap of the program's own on one node (numalloc.h), destroyed with all that is still in it.
+// A heap of the program's own on one node (numalloc.h). Its destructor frees all that is still in it.
 class heap {
 public:
-    // On the node. std::bad_alloc where there is none, or no memory.
+    // A heap on the node. std::bad_alloc if there is no such node or no memory.
     explicit heap(int node);
-    // Over a set of nodes: numalloc_heap_create_on_set.
+    // A heap over a set of nodes: numalloc_heap_create_on_set().
     heap(numalloc_policy policy, const numalloc_node_set& nodes);
-    // Takes the other's memory along; the other may only be destroyed or assigned to.
+    // Takes over the other's memory; the other may then only be destroyed or assigned to.
     heap(heap&& other) noexcept : heap_(std::exchange(other.heap_, nullptr)) {}
-    // Destroys its own memory first.
+    // Destroys its own memory first, then takes over the other's.
     heap& operator=(heap&& other) noexcept {
         numalloc_heap_destroy(std::exchange(heap_, std::exchange(other.heap_, nullptr)));
         return *this;
     }
-    // Frees everything in it.
+    // Frees everything in the heap.
     ~heap() { numalloc_heap_destroy(heap_); }
 
-    // Null with no memory. Freed by std::free, or with the heap.
+    // nullptr without memory. Freed by std::free, or with the heap.
     [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) noexcept {
         return alignment <= alignof(std::max_align_t) ? numalloc_heap_malloc(heap_, bytes)
                                                       : numalloc_heap_aligned_alloc(heap_, alignment, bytes);
     }
-    // Frees everything in it; no destructor runs.
+    // Frees everything in the heap; runs no destructors.
     void reset() noexcept { numalloc_heap_reset(heap_); }
 
-    // An allocation fails if the heap would hold more than `bytes` bytes.
+    // An allocation fails if the heap would then hold more than `bytes` bytes.
     void set_limit(std::size_t bytes) noexcept { numalloc_heap_set_limit(heap_, bytes); }
-    // Whether the memory is its own; any pointer.
+    // Whether `p`, any pointer, points into memory that the heap holds.
     bool contains(const void* p) const noexcept { return numalloc_heap_contains(heap_, p) != 0; }
 
-    // The node that it was created on.
+    // The node that the heap was created on.
     int node() const noexcept { return numalloc_heap_node(heap_); }
     // Bytes of the objects in use, each rounded up to its size class.
     std::size_t used() const noexcept { return numalloc_heap_used(heap_); }
-    // Bytes that it holds for them and for others to come.
+    // Bytes that the heap holds for its objects and for future ones.
     std::size_t held() const noexcept { return numalloc_heap_held(heap_); }
-    // For the functions of numalloc.h. It stays this object's.
+    // For the functions of numalloc.h. This object keeps the ownership.
     numalloc_heap* get() const noexcept { return heap_; }
 
 private:
     numalloc_heap* heap_;
 };
 
-// Frees what any function of numalloc.h returned: std::unique_ptr<char[], numalloc::deleter>. No destructor runs: for
-// objects of trivial types, and for raw memory.
+// Frees what any function of numalloc.h returned: std::unique_ptr<char[], numalloc::deleter>. Runs no destructor, so it
+// is for raw memory and objects of trivial types.
 struct deleter {
-    // Null is ignored.
+    // Ignores nullptr.
     void operator()(void* p) const noexcept { psm_free(p); }
 };
 
-// A block and the bytes that are usable of it, at least as many as were asked for. Null, with no bytes, where there is
-// none. Freed by psm_free or std::free. Any size; 0 is the smallest block.
+// A block and its usable bytes, at least as many as requested; nullptr and 0 if there is no memory. Freed by psm_free
+// or std::free. Size 0 is treated as 1.
 struct sized_block {
-    void* data;         // null where there is no memory
-    std::size_t bytes;  // usable ones
+    void* data;         // nullptr if there is no memory
+    std::size_t bytes;  // usable bytes
 };
 // As malloc(), for at least `bytes` bytes.
 [[nodiscard]] inline sized_block allocate_at_least(std::size_t bytes) noexcept {
@@ -107,19 +106,19 @@ struct sized_block {
     return {p, p == nullptr ? 0 : good};
 }
 
-// The calling thread's malloc is served so while this lives; then again as before. For one scope of one thread: it is
-// neither copied nor moved, and scopes end in the reverse order of their beginning. ok() is false where the placement
-// was refused, with the reason in errno, and nothing has changed then.
+// Sets the placement of the calling thread's malloc while it exists, then restores the previous one. For one scope of
+// one thread: it cannot be copied or moved, and scopes must end in the reverse order of their beginning. If the
+// placement was refused, ok() is false, errno has the reason, and nothing has changed.
 class scoped_placement {
 public:
     // Local, or interleaved over all usable nodes.
     explicit scoped_placement(numalloc_policy policy) noexcept : scoped_placement(policy, nullptr) {}
-    // Over the set: numalloc_set_thread_policy.
+    // Over the set: numalloc_set_thread_policy().
     scoped_placement(numalloc_policy policy, const numalloc_node_set& nodes) noexcept
         : scoped_placement(policy, &nodes) {}
     scoped_placement(const scoped_placement&) = delete;
     scoped_placement& operator=(const scoped_placement&) = delete;
-    // The placement is as before.
+    // Restores the previous placement.
     ~scoped_placement() {
         if (!ok_) return;
         if (!had_own_) {
@@ -129,7 +128,7 @@ public:
             numalloc_set_thread_policy(before_, takes_nodes ? &nodes_before_ : nullptr);
         }
     }
-    // Whether it was accepted; errno says why not.
+    // Whether the placement was accepted; if not, errno has the reason.
     bool ok() const noexcept { return ok_; }
 
 private:
@@ -163,8 +162,8 @@ namespace detail {
 
 inline bool ordinary(std::size_t alignment) noexcept { return alignment <= alignof(std::max_align_t); }
 
-// Where memory comes from: one small value for each row of the table above. All of it is freed by
-// psm_free, which is numalloc's even where the process's free is another's (in a plugin, say).
+// Where memory comes from: one small value for each row of the table above. All of it is freed by psm_free, which is
+// numalloc's even if the process's free is another library's (in a plugin, for example).
 class node_place {
 public:
     static constexpr bool one_for_all = false;
@@ -183,7 +182,7 @@ private:
 class owner_place {
 public:
     static constexpr bool one_for_all = false;
-    // Without a number: the thread that makes the allocator.
+    // Without a number: that of the thread that makes the allocator.
     owner_place() noexcept : owner_(psm_self()) {}
     explicit owner_place(int owner) noexcept : owner_(owner) {}
     void* take(std::size_t bytes, std::size_t alignment) const noexcept {
@@ -209,7 +208,7 @@ public:
 class heap_place {
 public:
     static constexpr bool one_for_all = false;
-    // Implicit, so that a container can be given the heap itself.
+    // Implicit, so that a heap itself can be passed to a container.
     heap_place(heap& from) noexcept : heap_(from.get()) {}
     void* take(std::size_t bytes, std::size_t alignment) const noexcept {
         return ordinary(alignment) ? numalloc_heap_malloc(heap_, bytes)
@@ -224,39 +223,39 @@ private:
 
 }  // namespace detail
 
-// All requirements of the standard's allocators. `Place` has the constructors and says where.
+// Meets all requirements of a standard allocator. `Place` has the constructors and says where memory comes from.
 template <class T, class Place>
 class basic_allocator : public Place {
 public:
-    using value_type = T;                                            // the objects
+    using value_type = T;                                            // the type of the objects
     using propagate_on_container_copy_assignment = std::false_type;  // the target keeps its place
-    using propagate_on_container_move_assignment = std::true_type;   // memory comes along with its place
-    using propagate_on_container_swap = std::true_type;              // the same
-    // Whether any two of them put memory in the same place.
+    using propagate_on_container_move_assignment = std::true_type;   // the memory moves with its place
+    using propagate_on_container_swap = std::true_type;              // as for a move
+    // Whether all allocators of this type put memory in the same place.
     using is_always_equal = std::bool_constant<Place::one_for_all>;
 
     using Place::Place;
-    // Where `Place` has a place without being told: an owner's is the calling thread's.
+    // If `Place` has a default: for an owner, the calling thread's.
     basic_allocator() = default;
-    // The same place.
+    // The same place as the other's.
     basic_allocator(const basic_allocator&) noexcept = default;
-    // The other's place from now on.
+    // Takes over the other's place.
     basic_allocator& operator=(const basic_allocator&) noexcept = default;
     // The same place, for objects of another type.
     template <class U>
     basic_allocator(const basic_allocator<U, Place>& other) noexcept : Place(static_cast<const Place&>(other)) {}
 
-    // Room for `count` objects, aligned for them. std::bad_alloc where there is no memory or no such place,
-    // std::bad_array_new_length for a count that no memory can have. A count of 0 is the smallest block.
+    // Memory for `count` objects, with their alignment. std::bad_alloc if there is no memory or no such place,
+    // std::bad_array_new_length for a count that no memory can hold. A count of 0 gives a valid pointer.
     [[nodiscard]] T* allocate(std::size_t count) {
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) detail::too_many();
         void* const p = Place::take(count * sizeof(T), alignof(T));
         if (p == nullptr) detail::no_memory();
         return static_cast<T*>(p);
     }
-    // C++23's: containers that know it use what the block has beyond `count`.
+    // For C++23: containers that know it use the whole block, which may be longer than `count`.
     struct allocation {
-        T* ptr;             // the room
+        T* ptr;             // the memory
         std::size_t count;  // in objects
     };
     // As allocate(), for at least `count` objects.
@@ -267,9 +266,9 @@ public:
         const std::size_t taken = more > count ? more : count;
         return {allocate(taken), taken};
     }
-    // Any thread may do it; null is ignored.
+    // Any thread may call it; ignores nullptr.
     void deallocate(T* p, std::size_t) noexcept { psm_free(p); }
-    // A copy of a container lies where its original lies.
+    // A copy of a container is in the place of its original.
     basic_allocator select_on_container_copy_construction() const noexcept { return *this; }
 };
 
@@ -278,7 +277,7 @@ template <class T, class U, class Place>
 bool operator==(const basic_allocator<T, Place>& a, const basic_allocator<U, Place>& b) noexcept {
     return a.same_as(b);
 }
-// Whether they put it in different places.
+// Whether they put memory in different places.
 template <class T, class U, class Place>
 bool operator!=(const basic_allocator<T, Place>& a, const basic_allocator<U, Place>& b) noexcept {
     return !(a == b);
@@ -299,8 +298,8 @@ using heap_allocator = basic_allocator<T, detail::heap_place>;
 
 #if defined(__cpp_lib_memory_resource)
 
-// A std::pmr::memory_resource of the same places. Equal resources put memory in the same place; compiled
-// without RTTI, a resource equals itself only.
+// A std::pmr::memory_resource for the same places. Equal resources put memory in the same place; compiled without RTTI,
+// a resource is equal only to itself.
 template <class Place>
 class basic_resource : public std::pmr::memory_resource, public Place {
 public:

@@ -1,6 +1,5 @@
-// What the library shows to the outside. The names are listed in symbols.def and
-// binding_symbols.def, from which the linker's version scripts are made; the tests hold the result against a golden
-// list.
+// Marks exported symbols. symbols.def and binding_symbols.def list their names, and generate the linker's version
+// scripts. The tests compare the result with a golden list.
 #pragma once
 
 #define NUMALLOC_EXPORT __attribute__((visibility("default")))

@@ -1,6 +1,6 @@
-// How threads share a word: as a std::atomic, with the order said at each access. The functions here are for words that
-// cannot be one: in entries that are written as a whole (Bag), in maps of bytes and bits, in what belongs to others. No
-// other way in this library: tests/structure/idioms.py.
+// Threads share a word as a std::atomic, with the memory order at each access. The functions here are for words that
+// cannot be std::atomic: in entries that are written as a whole (Bag), in maps of bytes and bits, in structures of
+// others. tests/structure/idioms.py rejects any other way.
 #pragma once
 
 #include <type_traits>
@@ -27,7 +27,7 @@ NUMALLOC_INLINE void store_release(T& word, std::type_identity_t<T> value) {
     __atomic_store_n(&word, value, __ATOMIC_RELEASE);
 }
 
-// Puts `next` there if `expected` still is. Else that becomes what is there.
+// Stores `next` if the word equals `expected`; otherwise sets `expected` to the word and returns false.
 template <class T>
 NUMALLOC_INLINE bool compare_exchange(T& word, T& expected, std::type_identity_t<T> next) {
     return __atomic_compare_exchange_n(&word, &expected, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);

@@ -1,4 +1,4 @@
-// A set of small numbers (CPUs, nodes) as the kernel takes it: words of 64 bits, lowest first.
+// A set of small numbers (CPUs, nodes) in the kernel's format: words of 64 bits, lowest first.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ public:
     static_assert(Bits % 64 == 0);
 
     constexpr bool test(unsigned i) const { return i < Bits && (word_[i / 64] >> (i % 64) & 1) != 0; }
-    // Numbers beyond the set are ignored: a machine larger than we know loses CPUs, not memory.
+    // Ignores numbers beyond the set: on a larger machine CPUs are missing, but nothing is overwritten.
     constexpr void add(unsigned i) {
         if (i < Bits) word_[i / 64] |= std::uint64_t{1} << (i % 64);
     }
@@ -34,7 +34,7 @@ public:
             if (w != 0) return false;
         return true;
     }
-    // The lowest member not below `from`, or Bits when there is none.
+    // The lowest member not below `from`, or Bits if there is none.
     constexpr unsigned next(unsigned from) const {
         for (unsigned w = from / 64; w < words; ++w) {
             std::uint64_t rest = word_[w];
@@ -43,7 +43,7 @@ public:
         }
         return Bits;
     }
-    // The highest member below `from`, or Bits when there is none.
+    // The highest member below `from`, or Bits if there is none.
     constexpr unsigned previous(unsigned from) const {
         for (unsigned w = words; w-- > 0;) {
             std::uint64_t rest = from > w * 64 ? word_[w] : 0;

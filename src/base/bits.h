@@ -1,4 +1,4 @@
-// Arithmetic on sizes and addresses, and the hints that keep the hot path straight.
+// Arithmetic on sizes and addresses, and hints for the hot path.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ using Address = std::uintptr_t;
 #define NUMALLOC_LIKELY(x) __builtin_expect(!!(x), 1)
 #define NUMALLOC_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define NUMALLOC_INLINE inline __attribute__((always_inline))
-// A variable of each thread: found by one load, made without code.
+// A thread-local variable that one load finds, and that is initialised without code.
 #define NUMALLOC_THREAD_LOCAL constinit thread_local __attribute__((tls_model("initial-exec")))
 #define NUMALLOC_COLD __attribute__((noinline, cold))
 
@@ -23,7 +23,7 @@ constexpr Bytes TiB = 1024 * GiB;
 
 constexpr bool is_power_of_two(Bytes n) { return n != 0 && (n & (n - 1)) == 0; }
 
-// `alignment` is a power of two; the caller knows that the sum does not overflow.
+// `alignment` is a power of two; the sum must not overflow.
 constexpr Bytes align_up(Bytes n, Bytes alignment) { return (n + alignment - 1) & ~(alignment - 1); }
 constexpr Bytes align_down(Bytes n, Bytes alignment) { return n & ~(alignment - 1); }
 

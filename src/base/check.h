@@ -1,10 +1,10 @@
-// Assertions, absent from a release build: cheap enough for every call. What walks structures is a validate() that
-// tests call. `cmake --preset debug` has both.
+// Assertions, absent from release builds and cheap enough for every call. Checks that walk structures are validate()
+// functions, called by tests. `cmake --preset debug` has both.
 #pragma once
 
 namespace numalloc {
 
-// Writes one line on stderr and aborts. Defined on the os floor, which owns the system calls.
+// Prints one line on stderr and aborts. Defined on the os floor, which owns the system calls.
 [[noreturn]] void assertion_failed(const char* what, const char* file, int line);
 
 #if defined(NUMALLOC_CHECKS)

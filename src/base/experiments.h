@@ -1,5 +1,5 @@
-// Whether this library was configured with -DNUMALLOC_EXPERIMENTS=ON: it then reads the options for experiments
-// (options.def), each of which turns off one mechanism or changes it. In any other library nothing asks for them.
+// Whether this library was configured with -DNUMALLOC_EXPERIMENTS=ON. It then reads the options for experiments
+// (options.def), each of which turns off or changes one mechanism. Other libraries contain no code for them.
 #pragma once
 
 namespace numalloc {

@@ -1,5 +1,5 @@
-// Strong names for the small integers that the floors hand to each other, so that a bag is
-// never taken for a node. Each is one integer in a register; construction is explicit.
+// Strong types for the small integers that floors pass to each other, so that a bag is never mistaken for a node. Each
+// is one integer in a register; construction is explicit.
 #pragma once
 
 #include <compare>
@@ -7,8 +7,8 @@
 
 namespace numalloc {
 
-// A node that has memory we may use, numbered densely from 0 in the order of the kernel's
-// numbers. The kernel's own number (which may have gaps) is Topology::os_node(NodeId).
+// A node with memory that we may use, numbered densely from 0 in the order of the kernel's numbers. The kernel's own
+// number (which may have gaps) is Topology::os_node(NodeId).
 struct NodeId {
     std::uint16_t value = 0;
     constexpr NodeId() = default;
@@ -17,8 +17,7 @@ struct NodeId {
 };
 constexpr NodeId no_node{0xFFFF};
 
-// A size class. Class 0 is "not a small object": what the bag map says of big objects, free
-// bags and our own metadata.
+// A size class. Class 0 is "not a small object": the bag map's value for big objects, free bags and our own metadata.
 struct ClassId {
     std::uint8_t value = 0;
     constexpr ClassId() = default;
@@ -38,7 +37,7 @@ struct BagIndex {
     constexpr std::uint32_t operator-(BagIndex from) const { return value - from.value; }
 };
 
-// The same counted from the start of the address space, for what has bags of several nodes.
+// A bag counted from the start of the address space, for structures with bags of several nodes.
 struct BagNumber {
     std::uint32_t value = 0;
     constexpr BagNumber() = default;

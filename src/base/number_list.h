@@ -1,9 +1,9 @@
-// The lists of /sys, of our placement files and of the shell: "0-3,8,10-11".
+// Lists of numbers as in /sys, in our placement files and in the shell: "0-3,8,10-11".
 #pragma once
 
 namespace numalloc {
 
-// A number at `p`, which moves behind it. -1 where no digit stands or the number is absurd.
+// Reads the number at `p` and moves `p` behind it. -1 if there is no digit, or the number exceeds 1,000,000,000.
 constexpr long take_number(const char*& p) {
     if (*p < '0' || *p > '9') return -1;
     long value = 0;
@@ -14,9 +14,8 @@ constexpr long take_number(const char*& p) {
     return value;
 }
 
-// Calls each(first, last) for every range of the list at `p` and stops behind it, at the first
-// character that is no part of a list. False, with `p` at the fault, for what is not a list;
-// the ranges before the fault have been delivered then.
+// Calls each(first, last) for every range of the list at `p` and moves `p` to the first character after the list.
+// false, with `p` at the fault, if there is no valid list; the ranges before the fault have been passed to each().
 template <class Each>
 constexpr bool take_list(const char*& p, Each each) {
     for (;;) {

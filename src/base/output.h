@@ -1,5 +1,4 @@
-// Text of any length, handed on piece by piece: no allocation, and little of the stack, so that a signal handler may
-// write it.
+// Text of any length, passed on piece by piece: no allocation and little stack, so that a signal handler can write it.
 #pragma once
 
 #include "base/text.h"
@@ -25,7 +24,7 @@ public:
         append(s, strlen(s));
         return *this;
     }
-    // Filled up with spaces to `width`; numbers to the right, words to the left.
+    // Pads with spaces to `width`: numbers are aligned right, words left.
     Output& column(std::uint64_t value, std::size_t width) {
         Text<32> piece;
         piece << value;

@@ -1,4 +1,4 @@
-// Numbers by chance (splitmix64): fast, and as good as their seed. A secret is to be seeded by os/seeds.h.
+// Pseudo-random numbers (splitmix64): fast, and as good as their seed. Take the seed of a secret from os/seeds.h.
 #pragma once
 
 #include "base/bits.h"
@@ -8,9 +8,9 @@ namespace numalloc {
 class Random {
 public:
     constexpr explicit Random(std::uint64_t seed) : state_(seed) {}
-    // Any of 2^64, all equally likely.
+    // One of 2^64 values, all equally likely.
     std::uint64_t next() { return mixed(state_ += step); }
-    // Any below the limit, which is below 2^32; the likeliest is so by limit / 2^32 at most.
+    // A number below `limit`, which is below 2^32. The likeliest exceeds a fair share by at most limit / 2^32 of it.
     std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>((next() >> 32) * limit >> 32); }
 
     static constexpr std::uint64_t step = 0x9E3779B97F4A7C15U;

@@ -1,5 +1,5 @@
-// A line of text built on the stack: no stdio, no allocation, safe before libc is ready and in
-// signal handlers. Text beyond the capacity is cut, never an error.
+// A line of text built on the stack: no stdio, no allocation, safe before libc is ready and in signal handlers. Text
+// beyond the capacity is cut, without an error.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ public:
         *this << "0x";
         return number(reinterpret_cast<std::uintptr_t>(p), 16);
     }
-    // A span that need not end in NUL, as options from the environment are cut out.
+    // Appends `n` characters, which need not end in NUL: part of an environment entry, for example.
     Text& append(const char* s, std::size_t n) {
         for (std::size_t i = 0; i < n; ++i) put(s[i]);
         return *this;

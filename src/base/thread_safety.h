@@ -1,12 +1,12 @@
-// What a lock guards, said so that clang checks it: `cmake --preset clang`, and tests/structure/thread_safety.py.
-// Nothing for other compilers.
+// Annotations that say what a lock guards. Clang checks them: `cmake --preset clang`, tests/structure/thread_safety.py.
+// They are empty for other compilers.
 //
-//   NUMALLOC_GUARDED_BY(lock)    a member or global: who reads or writes it holds the lock
+//   NUMALLOC_GUARDED_BY(lock)    a member or global: only a thread that holds the lock reads or writes it
 //   NUMALLOC_REQUIRES(lock)      a function: its caller holds the lock
-//   NUMALLOC_EXCLUDES(lock)      a function: its caller does not hold the lock, because it takes it, or must not wait
-//   under it
+//   NUMALLOC_EXCLUDES(lock)      a function: its caller does not hold the lock, because the function acquires it,
+//                                or must not wait under it
 //
-// What is read without a lock by design has no annotation: it is atomic, or constant once it is made.
+// Data that is read without a lock by design has no annotation: it is atomic, or constant once it is made.
 #pragma once
 
 #if defined(__clang__)
@@ -27,5 +27,5 @@
 #define NUMALLOC_RELEASES(...) NUMALLOC_THREAD_SAFETY(release_capability(__VA_ARGS__))
 #define NUMALLOC_ASSERTS_HELD(lock) NUMALLOC_THREAD_SAFETY(assert_capability(lock))
 
-// For a function whose locks clang cannot follow; each says why.
+// For a function whose locks clang cannot follow; each use has a comment that says why.
 #define NUMALLOC_NO_THREAD_SAFETY_ANALYSIS NUMALLOC_THREAD_SAFETY(no_thread_safety_analysis)

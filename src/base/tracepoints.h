@@ -1,5 +1,5 @@
-// trace::NAME(...) passes a static tracepoint of tracepoints.def. Where <sys/sdt.h> (Debian: systemtap-sdt-dev) was
-// there when the library was built; elsewhere it is nothing.
+// trace::NAME(...) passes a static tracepoint of tracepoints.def if <sys/sdt.h> (Debian: systemtap-sdt-dev) was there
+// when the library was built; otherwise it does nothing.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace numalloc::trace {
 
 #if defined(STAP_PROBEV)
 #define NUMALLOC_WITHOUT_BRACKETS(...) , __VA_ARGS__
-// Once more through a macro: by then each name is an argument of its own.
+// A second macro level, so that each name is an argument of its own.
 #define NUMALLOC_PROBE(...) STAP_PROBEV(__VA_ARGS__)
 #define NUMALLOC_TRACEPOINT(name, parameters, names, when)                                          \
     inline void name parameters { NUMALLOC_PROBE(numalloc, name NUMALLOC_WITHOUT_BRACKETS names); }

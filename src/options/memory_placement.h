@@ -1,5 +1,5 @@
-// Where malloc's memory comes from, as text says it: the option `memory` and
-// numalloc_set_thread_placement() have one grammar.
+// Where malloc's memory comes from, and its text form: the grammar of the option `memory` and of
+// numalloc_set_thread_placement().
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace numalloc {
 
 struct MemoryPlacement {
     enum class Kind : std::uint8_t {
-        local,       // the node where the thread belongs
+        local,       // the thread's home node
         interleave,  // all nodes, page by page
-        preferred,   // the nearest of `nodes`, of which the text can name one
+        preferred,   // the nearest of `nodes`; the text can name only one
         bind,        // the nearest of `nodes`, and no others
     };
     Kind kind = Kind::local;
@@ -21,7 +21,7 @@ struct MemoryPlacement {
     bool operator==(const MemoryPlacement&) const = default;
 };
 
-// Takes the whole text; false leaves `result` alone.
+// Parses the whole text; false leaves `result` unchanged.
 constexpr bool parse_memory_placement(const char* text, MemoryPlacement& result) {
     const auto begins = [&](const char* word) {
         const char* p = text;

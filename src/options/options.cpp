@@ -17,12 +17,12 @@ namespace numalloc {
 namespace {
 
 constexpr const char* prefix = "NUMALLOC_";
-// Names further from every option than this many typing errors belong to somebody else.
+// A variable whose name differs from every option by more than this many typing errors is not ours.
 constexpr unsigned typing_errors = 2;
 
 constexpr char capital(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
-// What stands behind '=' where `entry` is NUMALLOC_<NAME>=value; nullptr otherwise.
+// The text after '=' if `entry` is NUMALLOC_<NAME>=value; otherwise nullptr.
 const char* value_of(const char* entry, const char* name) {
     for (const char* p = prefix; *p != '\0'; ++p, ++entry)
         if (*entry != *p) return nullptr;
@@ -31,7 +31,7 @@ const char* value_of(const char* entry, const char* name) {
     return *entry == '=' ? entry + 1 : nullptr;
 }
 
-// Levenshtein's distance between `name` and the capitals of `option`.
+// Levenshtein distance between `name` and `option` in capitals.
 unsigned typing_distance(const char* name, std::size_t length, const char* option) {
     constexpr std::size_t longest = 40;
     unsigned row[longest + 1];
@@ -67,7 +67,7 @@ void put_capitals(os::Line& line, const char* name) {
     for (; *name != '\0'; ++name) line << capital(*name);
 }
 
-// A misspelt name would silently do nothing: say what it was likely meant to be.
+// A misspelt name would silently do nothing, so the complaint suggests the most likely option.
 void check_name(const char* entry, void (*complain)(const char*)) {
     const char* name = entry;
     for (const char* p = prefix; *p != '\0'; ++p, ++name)
@@ -122,7 +122,7 @@ void parse_options(Options& into, const char* const* environment, void (*complai
 
     if (environment == nullptr) return;
     for (const char* const* entry = environment; *entry != nullptr; ++entry) {
-        // Two compares for each foreign variable: most environments have none of ours.
+        // Two comparisons reject each foreign variable: most environments have none of ours.
         if ((*entry)[0] != 'N' || (*entry)[1] != 'U') continue;
         check_name(*entry, complain);
 #define NUMALLOC_OPTION(name, Kind, default_text, what)                                      \
@@ -140,9 +140,9 @@ namespace {
 
 constexpr char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// The caller's text may go; a reader may still have the one before.
+// Paths are copied, because the caller's text may be freed. Two buffers: a reader may still use the previous path.
 os::Lock<os::LockRank::initialise> setting;
-constexpr std::size_t path_room = 4096;  // the kernel's, with the NUL
+constexpr std::size_t path_room = 4096;  // the kernel's limit, with the NUL
 const char* kept(const char* path) NUMALLOC_REQUIRES(setting) {
     constinit static char texts[2][path_room];
     constinit static unsigned last = 0;

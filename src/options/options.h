@@ -1,5 +1,5 @@
-// The options, read once from the environment: NUMALLOC_<NAME> in capitals. The table is
-// include/numalloc/options.def; this file says what each kind accepts.
+// The options, read once from the environment: NUMALLOC_<NAME> in capitals. include/numalloc/options.def is the table;
+// this file defines what each kind accepts.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class Interleave : std::uint8_t { off, serial, all };
 enum class DeepBind : std::uint8_t { share, drop, keep };
 enum class HugePages : std::uint8_t { system, automatic, on, off };
 
-// What a kind is in the program, and the text it accepts.
+// The type of each kind in the program, and the text it accepts.
 //   kind           type            accepted
 #define NUMALLOC_OPTION_KINDS(KIND)                                                              \
     KIND(Binding, Binding, "interleave, saturate, file, none")                                   \
@@ -47,23 +47,23 @@ struct Options {
 #undef NUMALLOC_OPTION
 };
 
-// Constant after init_options(), but for what set_option() changes; all zero before.
+// Constant after init_options(), except for what set_option() changes; all zero before.
 const Options& options();
 
-// Reads the environment, unless the process runs with raised privileges (AT_SECURE): then its
-// caller does not choose. A bad value is one line on stderr, and the default is used. Called
-// once, before any other thread uses the library; allocates nothing, keeps errno.
+// Reads the environment, unless the process runs with raised privileges (AT_SECURE): its caller must not control it. A
+// bad value prints one line on stderr, and the default is used. Called once, before any other thread uses the library.
+// Allocates nothing; keeps errno.
 void init_options();
 
-// Whether `name` (as in the table, or as in the environment) names the option of the table.
+// Whether `name`, as in the table or as in the environment, names the table's `option`.
 bool is_called(const char* option, const char* name);
 
 enum class OptionSet { done, unknown, not_understood, fixed };
-// Of those that may change while the program runs. Thread-safe. What follows from it is the caller's to see to.
+// Sets an option that may change while the program runs. Thread-safe. The caller must apply the consequences.
 OptionSet set_option(const char* name, const char* text);
 
-// The same for any environment, a list of "NAME=value" that ends in nullptr. Each complaint is
-// one call of `complain`.
+// As init_options(), for any environment: a list of "NAME=value" that ends with nullptr. Calls `complain` for each
+// complaint.
 void parse_options(Options& into, const char* const* environment, void (*complain)(const char* line));
 
 }  // namespace numalloc

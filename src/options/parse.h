@@ -1,5 +1,5 @@
-// The text of each kind of option. A parser takes a whole value, and says false for anything
-// that it does not wholly understand; the result is then untouched.
+// Parsers for the text of each kind of option. A parser takes a whole value. If it does not understand all of it, it
+// returns false and leaves the result unchanged.
 #pragma once
 
 #include <csignal>
@@ -71,21 +71,21 @@ constexpr bool parse_DeepBind(const char* text, DeepBind& result) {
 inline constexpr Word words_of_Flag[] = {{"0", 0}, {"1", 1}, {"off", 0}, {"on", 1}, {"no", 0}, {"yes", 1}};
 constexpr bool parse_Flag(const char* text, bool& result) { return parse_word(text, words_of_Flag, result); }
 
-// nullptr says that there is no such file.
+// nullptr: no file.
 constexpr bool parse_Path(const char* text, const char*& result) {
     if (*text == '\0') return false;
     result = same(text, "none") ? nullptr : text;
     return true;
 }
 
-// Neither those that the kernel or libc keep, nor those of faults: the program would meet the same fault for ever.
+// Not the signals that the kernel or libc reserve, nor those of faults: the program would repeat the fault for ever.
 constexpr bool may_be_handled(long number) {
     for (const long not_this : {SIGKILL, SIGSTOP, 32, 33, SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS})
         if (number == not_this) return false;
     return true;
 }
 
-// By name, with or without SIG, or by number; 0 stands for none.
+// By name, with or without SIG, or by number; 0 means none.
 inline constexpr Word words_of_Signal[] = {{"none", 0},       {"HUP", SIGHUP},     {"USR1", SIGUSR1},
                                            {"USR2", SIGUSR2}, {"WINCH", SIGWINCH}, {"PROF", SIGPROF}};
 constexpr bool parse_Signal(const char* text, int& result) {
@@ -139,7 +139,7 @@ constexpr bool parse_Size(const char* text, Bytes& result) {
     return true;
 }
 
-// Bytes between two samples; 0 for none.
+// Bytes between two samples; 0 means none.
 constexpr Bytes usual_sampling = 512 * KiB;
 constexpr bool parse_Sampling(const char* text, Bytes& result) {
     if (same(text, "off")) return result = 0, true;
@@ -150,7 +150,7 @@ constexpr bool parse_Sampling(const char* text, Bytes& result) {
     return true;
 }
 
-// 1/N is N; 0 for none.
+// 1/N gives N; 0 means none.
 constexpr bool parse_OneIn(const char* text, std::uint32_t& result) {
     if (same(text, "off")) return result = 0, true;
     constexpr long largest = 1000000000;
@@ -162,7 +162,7 @@ constexpr bool parse_OneIn(const char* text, std::uint32_t& result) {
     return true;
 }
 
-// A default that its own kind does not accept does not compile.
+// A default that its own kind rejects does not compile.
 #define NUMALLOC_OPTION(name, Kind, default_text, what) \
     static_assert([] {                                  \
         kind::Kind value{};                             \

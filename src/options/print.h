@@ -1,4 +1,4 @@
-// An option's value as the text that sets it: what parse.h understands, the other way round.
+// Prints an option's value as the text that sets it: the inverse of parse.h.
 #pragma once
 
 #include "base/atomic.h"
@@ -101,7 +101,7 @@ void print_Memory(Out& text, const MemoryPlacement& value) {
     }
 }
 
-// Some may be set meanwhile.
+// set_option() may change some of them at any time.
 inline const char* value_now(const char* const& value) { return load_acquire(value); }
 inline bool value_now(const bool& value) { return load_relaxed(value); }
 inline std::int32_t value_now(const std::int32_t& value) { return load_relaxed(value); }
@@ -110,7 +110,8 @@ const T& value_now(const T& value) {
     return value;
 }
 
-// Each option in the table's order: each(name, whether it has its default, print), where print(text) writes its value.
+// Calls each(name, whether it has its default, print) for each option in the table's order; print(text) writes the
+// value.
 template <class Each>
 void for_each_option(Each each) {
 #define NUMALLOC_OPTION(name, Kind, default_text, what)                               \

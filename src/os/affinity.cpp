@@ -11,7 +11,7 @@
 #include "os/optional_call.h"
 #include "os/refusals.h"
 
-// glibc 2.35 and later register rseq for each thread and say where it lies.
+// glibc 2.35 and later registers rseq for each thread. These symbols say where its area lies.
 extern "C" {
 extern const std::ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
@@ -42,7 +42,7 @@ long get_affinity(int tid, CpuMask& mask) {
 
 long set_affinity(int tid, const CpuMask& mask) {
     const long result = optional_call(SYS_sched_setaffinity, tid, sizeof(CpuMask), mask.data());
-    // A thread that has ended meanwhile is no refusal.
+    // ESRCH: the thread has ended, which is not a refusal.
     if (failed(result) && result != -ESRCH) refused_affinity.note(static_cast<int>(-result));
     return result;
 }
@@ -54,7 +54,7 @@ long set_affinity(int tid, std::size_t bytes, const void* mask) {
 
 int thread_id() { return filtered() ? 0 : static_cast<int>(call(SYS_gettid)); }
 int process_id() {
-    // The generation of forks and the number.
+    // The fork generation in the upper 32 bits, the process ID in the lower 32.
     static constinit std::atomic<std::uint64_t> known{~std::uint64_t{0}};
     const std::uint64_t generation = fork_gate.generation();
     const std::uint64_t last = known.load(std::memory_order_relaxed);
@@ -65,11 +65,11 @@ int process_id() {
 }
 
 int current_cpu() {
-    // struct rseq: cpu_id is the second word; negative while the thread is not registered. Its
-    // node_id is not read: kernels before 6.3 leave it wrong without saying so in __rseq_size.
+    // struct rseq: cpu_id is the second word, negative while the thread is not registered. Its node_id is not used:
+    // kernels before 6.3 leave it wrong, and __rseq_size does not show that.
     if (&__rseq_size != nullptr && __rseq_size >= 8) {
         const auto* rseq = reinterpret_cast<const int*>(thread_pointer() + __rseq_offset);
-        const int cpu = load_relaxed(rseq[1]);  // the kernel writes it
+        const int cpu = load_relaxed(rseq[1]);  // written by the kernel
         if (cpu >= 0) return cpu;
     }
     const int kept = errno;

@@ -1,4 +1,4 @@
-// Which CPUs a thread may use, and on which one it runs.
+// The CPUs that a thread may use, and the CPU that it runs on.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +11,26 @@ namespace numalloc::os {
 constexpr unsigned max_cpus = 8192;
 using CpuMask = BitSet<max_cpus>;
 
-// The affinity of thread `tid` (0: the caller) as the kernel has it; like all that is not a call of the program's own,
-// refused after a filter (filter.h). The size in bytes of the kernel's own mask, or -errno. Thread-safe; errno is kept.
+// The kernel's affinity of thread `tid` (0: the caller). Returns the size in bytes of the kernel's own mask, or -errno;
+// -EPERM, without a system call, after a filter (filter.h). Thread-safe; keeps errno.
 long get_affinity(int tid, CpuMask& mask);
 
-// 0, or -errno: EINVAL where the cpuset allows none of the CPUs. Thread-safe; errno is kept.
+// Returns 0 or -errno: -EINVAL if the cpuset allows none of the CPUs, -EPERM after a filter. Thread-safe; keeps errno.
 long set_affinity(int tid, const CpuMask& mask);
 
-// The system calls as the program makes them, with masks of any length: bytes or 0, or -errno.
+// The system calls as the program makes them, with masks of any length. Return bytes or 0, or -errno.
 long get_affinity(int tid, std::size_t bytes, void* mask);
 long set_affinity(int tid, std::size_t bytes, const void* mask);
 
-// The kernel's number of the calling thread; 0 after a filter (filter.h).
+// The kernel's ID of the calling thread; 0 after a filter (filter.h).
 int thread_id();
-// The process's; after a filter what it was the last time, unless it has forked since.
+// The process ID. After a filter it is cached: the system call is made once per fork generation.
 int process_id();
 
-// The CPU under the caller, by rseq or the vDSO: no system call where glibc has either. -1
-// where nobody tells.
+// The CPU that the caller runs on, from rseq or the vDSO: no system call if glibc has either. -1 if unknown.
 int current_cpu();
 
-// The kernel's number of the node under the caller, or -1: always a system call.
+// The kernel's number of the node that the caller runs on. -1 if unknown or after a filter. A system call each time.
 int ask_os_node();
 
 }  // namespace numalloc::os

@@ -23,7 +23,7 @@ constexpr const char* vdso_name = "__vdso_clock_gettime";
 constexpr const char* vdso_name = "__kernel_clock_gettime";
 #endif
 
-// The kernel's function in the page that it maps into every process. nullptr where there is none (valgrind).
+// The function in the vDSO, the page that the kernel maps into every process. nullptr if there is none (valgrind).
 Clock in_vdso() {
     const int kept = errno;
     const auto base = static_cast<ElfW(Addr)>(getauxval(AT_SYSINFO_EHDR));
@@ -43,7 +43,7 @@ Clock in_vdso() {
         if (dynamic->d_tag == DT_SYMTAB) symbols = shift + dynamic->d_un.d_ptr;
         if (dynamic->d_tag == DT_STRTAB) names = shift + dynamic->d_un.d_ptr;
     }
-    // The linker puts the names behind the symbols.
+    // The linker places the names directly behind the symbols, so the symbol table ends where the names begin.
     if (symbols == 0) return nullptr;
     for (ElfW(Addr) at = symbols; at + sizeof(ElfW(Sym)) <= names; at += sizeof(ElfW(Sym))) {
         const auto* symbol = reinterpret_cast<const ElfW(Sym)*>(at);
@@ -54,7 +54,7 @@ Clock in_vdso() {
     return nullptr;
 }
 
-// Where there is no vDSO (valgrind, vdso=0): a millisecond passes from one look to the next.
+// Used if there is no vDSO (valgrind, vdso=0): each call advances the clock by one millisecond.
 int by_looks(clockid_t, timespec* t) {
     static constinit std::atomic<std::uint32_t> looks{0};
     const std::uint32_t now = looks.fetch_add(1, std::memory_order_relaxed);
@@ -65,7 +65,7 @@ int by_looks(clockid_t, timespec* t) {
 
 int look_first(clockid_t which, timespec* t);
 
-// Threads that look at the same time find the same.
+// Threads that race here find the same function.
 constinit std::atomic<Clock> clock_function{look_first};
 
 int look_first(clockid_t which, timespec* t) {
@@ -84,7 +84,7 @@ std::uint64_t exactly(clockid_t which) {
 
 std::uint32_t milliseconds() {
     timespec t{};
-    // Neither fails for this clock nor falls back to the system call, as exact clocks do on some machines.
+    // For this clock neither function fails or makes a system call. Exact clocks need one on some machines.
     clock_function.load(std::memory_order_relaxed)(CLOCK_MONOTONIC_COARSE, &t);
     return static_cast<std::uint32_t>(static_cast<std::uint64_t>(t.tv_sec) * 1000 +
                                       static_cast<std::uint64_t>(t.tv_nsec) / 1000000);

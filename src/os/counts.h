@@ -1,8 +1,8 @@
-// What threads do to each other, counted in a build of its own: libnumalloc-counted.so, which the tests of
-// contention run. In every other build nothing here is an instruction.
+// Counts how threads interfere with each other, in a build of its own: libnumalloc-counted.so, which the contention
+// tests run. In every other build the functions here generate no instructions.
 //
-// The program reads them by a function that only that library has:
-//     unsigned long long numalloc_counted(const char* name);      a name of counts.def; all ones if it is none
+// The program reads a counter by a function that only that library has. It returns all ones for an unknown name:
+//     unsigned long long numalloc_counted(const char* name);      a name of counts.def
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ enum class Count : unsigned {
 #if defined(NUMALLOC_COUNTING)
 
 extern std::atomic<std::uint64_t> counts[static_cast<unsigned>(Count::count_of_counts)];
-// How many shared locks the calling thread holds.
+// Number of locks that the calling thread holds, without those of rank remote_cache.
 extern NUMALLOC_THREAD_LOCAL unsigned shared_locks_held;
 
 inline void count(Count what, std::uint64_t n = 1) {

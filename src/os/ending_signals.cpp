@@ -11,7 +11,7 @@ namespace numalloc::os {
 namespace {
 
 using Before = bool (*)(int signal);
-// Set before the first handler.
+// Set before the first handler is installed.
 constinit Before before_end = nullptr;
 
 void handle(int signal) {
@@ -36,7 +36,7 @@ void before_ending_signals(bool (*before)(int signal)) {
     }
 }
 
-// In its handler the signal is blocked: it comes as soon as that returns.
+// In the signal's own handler the signal is blocked, so it is delivered when the handler returns.
 void end_by(int signal) {
     struct sigaction system{};
     system.sa_handler = SIG_DFL;

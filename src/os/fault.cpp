@@ -13,20 +13,20 @@ namespace numalloc::os {
 namespace {
 
 using Explain = bool (*)(const Fault& fault);
-// Guarded objects and the hardened library's quarantine.
+// At most two: guarded objects, and the quarantine of the hardened library.
 constinit std::atomic<Explain> explainers[2] = {};
 struct sigaction before_segv{};
 struct sigaction before_bus{};
 
 #if defined(__x86_64__)
 Address instruction_of(const ucontext_t& context) { return static_cast<Address>(context.uc_mcontext.gregs[REG_RIP]); }
-// Bit 1 of the processor's error code.
+// Bit 1 of the processor's error code: the access was a write.
 Access access_of(const ucontext_t& context) {
     return (context.uc_mcontext.gregs[REG_ERR] & 2) != 0 ? Access::write : Access::read;
 }
 #elif defined(__aarch64__)
 Address instruction_of(const ucontext_t& context) { return static_cast<Address>(context.uc_mcontext.pc); }
-// Bit 6 of the exception syndrome, which is one of the kernel's records in the context.
+// Bit 6 of the exception syndrome: the access was a write. The kernel stores the syndrome as a record in the context.
 Access access_of(const ucontext_t& context) {
     constexpr std::uint32_t syndrome = 0x45535201;
     struct Head {
@@ -52,7 +52,8 @@ Address instruction_of(const ucontext_t&) { return 0; }
 Access access_of(const ucontext_t&) { return Access::unknown; }
 #endif
 
-// The access is made again as the handler returns; a signal that somebody sent is not.
+// After a fault the instruction runs again when the handler returns, and the default action then ends the process. A
+// signal that was sent does not repeat, so it is sent again.
 void leave_to_system(int signal, const siginfo_t* info) {
     if (info->si_code <= 0) return end_by(signal);
     struct sigaction system{};
@@ -84,7 +85,7 @@ void handle(int signal, siginfo_t* info, void* context) {
 
 void on_fault(bool (*explain)(const Fault& fault)) {
     Explain none = nullptr;
-    // The second needs no handler of its own; a third would have no place.
+    // The second function shares the first one's handler. There is no slot for a third.
     if (!explainers[0].compare_exchange_strong(none, explain, std::memory_order_acq_rel))
         return explainers[1].store(explain, std::memory_order_release);
     const int kept = errno;

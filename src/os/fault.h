@@ -1,4 +1,4 @@
-// A wrong access to memory: SIGSEGV and SIGBUS.
+// Invalid memory accesses: SIGSEGV and SIGBUS.
 #pragma once
 
 #include "base/bits.h"
@@ -10,12 +10,12 @@ enum class Access { unknown, read, write };
 struct Fault {
     Address address = 0;
     Access access = Access::unknown;
-    Address instruction = 0;  // 0 where it is not known
+    Address instruction = 0;  // 0 if unknown
 };
 
-// From now on `explain(fault)` is called first, on the thread that met the fault. Where it returns true the process
-// ends by the signal. Two may be named, each once. Other faults go to whom the program had named before. Who is named
-// later takes our place.
+// Installs `explain`, which is called at each fault, in the signal handler of the thread that faulted. If it returns
+// true the process ends by the signal; otherwise the handler that the program had installed before is called. At most
+// two functions, each once. A handler that the program installs later replaces ours.
 void on_fault(bool (*explain)(const Fault& fault));
 
 }  // namespace numalloc::os

@@ -55,7 +55,7 @@ void* share_memory(const char* path, Bytes bytes) {
         fd = call(SYS_openat, AT_FDCWD, path, flags, 0600);
     }
     if (failed(fd)) return nullptr;
-    // Of a full file system the first touch would be a SIGBUS: the memory is there before, or not at all.
+    // Allocates the blocks now: on a full file system the first touch would raise SIGBUS.
     const WritesAreHarmless meanwhile;
     long p = 0;
     do p = call(SYS_fallocate, fd, 0, 0, bytes);
@@ -74,7 +74,7 @@ unsigned user_id() { return static_cast<unsigned>(call(SYS_geteuid)); }
 std::uint64_t process_start() {
     char text[512];
     if (read_file("/proc/self/stat", text, sizeof text) <= 0) return 0;
-    // The name may have spaces and brackets of its own: the fields go on behind the last bracket, with the third.
+    // The process name may contain spaces and brackets. The third field follows the last closing bracket.
     const char* p = strrchr(text, ')');
     if (p == nullptr) return 0;
     for (int field = 2; *p != '\0' && field < 22; ++p)

@@ -1,5 +1,4 @@
-// Files that are written, by their names, and memory that other processes may read. Nothing here allocates; errno is
-// kept.
+// Files that the library writes, and memory that other processes may read. Nothing here allocates; all keep errno.
 #pragma once
 
 #include "base/bits.h"
@@ -8,19 +7,20 @@ namespace numalloc::os {
 
 constexpr Bytes longest_path = 4096;
 
-// For appending; made with mode 0666 less the umask where there is none. A descriptor, or -errno.
+// Opens a file for appending; creates it with mode 0666 less the umask. Returns a descriptor, or -errno.
 long open_to_append(const char* path);
-// The same, and what was in it is gone.
+// Creates the file in the same way, or truncates an existing one.
 long create_file(const char* path);
-// Writes all of it. 0 or -errno; no signal comes of it.
+// Writes all `length` bytes. Returns 0 or -errno; raises no SIGPIPE and no SIGXFSZ.
 long write_all(long fd, const char* text, Bytes length);
 void close_file(long fd);
 constexpr long standard_error = 2;
-// Another descriptor of the same file, for who writes after the program has closed it (coreutils do, as they end). A
-// high one, so that the program's own have the numbers that they would have. -errno where there is none left.
+// Duplicates a descriptor, for writing after the program has closed the original (coreutils close stderr when they
+// end). The copy has a high number, so that the program's own descriptors get the numbers that they would have anyway.
+// Returns -errno if no descriptor is left.
 long copy_of(long fd);
 
-// Which file a descriptor leads to: its number may be another file's by now. `found` is false where there is none.
+// The file that a descriptor refers to: the number may refer to another file later. `found` is false if it is closed.
 struct FileIdentity {
     bool found = false;
     std::uint64_t device = 0;
@@ -29,13 +29,13 @@ struct FileIdentity {
 };
 FileIdentity identity_of(long fd);
 
-// A new file of zeros, readable by this user only, in memory that this process shares with its readers. One of the same
-// name that the user left behind goes. nullptr where that cannot be.
+// Creates a file of zeros that only this user may read and maps it shared. Removes an old file of the same name.
+// Returns nullptr on failure.
 void* share_memory(const char* path, Bytes bytes);
 void remove_file(const char* path);
 
 unsigned user_id();
-// When the process began, as /proc/self/stat says (its field 22: clock ticks since boot); 0 where it does not.
+// Start time of the process, field 22 of /proc/self/stat: clock ticks since boot; 0 if it cannot be read.
 std::uint64_t process_start();
 
 }  // namespace numalloc::os

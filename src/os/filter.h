@@ -1,10 +1,11 @@
-// Filters of system calls (seccomp) that this process has installed. One may kill for every call that it does not know,
-// so from then on malloc, free and fork ask nothing optional of the kernel: where pages come from, advice, which node
-// or CPU, files of /sys and /proc. What remains is mmap, munmap, mremap, mprotect, madvise(MADV_DONTNEED) and futex,
-// and what the program itself calls.
+// System call filters (seccomp) that this process has installed. A filter may kill the process at any call that it does
+// not know, so from then on malloc, free and fork make no optional system call: page placement, advice, queries of
+// nodes and CPUs, files of /sys and /proc. They still use mmap, munmap, mremap, mprotect, madvise(MADV_DONTNEED) and
+// futex, and pass on the program's own calls.
 //
-// Not known: a filter that the process began with (the start is made under it), and one that another thread installs
-// for all threads while the caller is on its way into a call. A child between vfork and exec counts as its parent.
+// Not detected: a filter that the process started with (the library initialises under it), and a filter that another
+// thread installs for all threads while the caller is about to make a system call. A child between vfork and exec
+// counts as its parent.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,7 @@
 
 namespace numalloc::os {
 
-// Installed, or about to be.
+// Number of filters that are installed or about to be.
 extern constinit std::atomic<std::uint32_t> filters;
 inline bool filtered() { return filters.load(std::memory_order_relaxed) != 0; }
 

@@ -20,8 +20,8 @@ constexpr int spins_before_sleep = 64;
 constexpr long first_sleep = 50'000;  // nanoseconds
 constexpr long longest_sleep = 1'000'000;
 
-// Waits until `mark` is at most `allowed`. Who is inside comes out soon and wakes nobody, but may have lost its CPU,
-// even to us.
+// Waits until `mark` is at most `allowed`. A thread inside leaves soon but wakes no waiter, and may be preempted, even
+// by this thread. So this spins first and then sleeps.
 void wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t allowed) {
     timespec sleep{0, first_sleep};
     for (int i = 0;; ++i) {
@@ -39,7 +39,7 @@ int process() { return static_cast<int>(optional_call(SYS_getpid)); }
 
 }  // namespace
 
-// One word says that it is closed and by whom: a handler of a signal may fork at any instruction of this.
+// One word holds whether the gate is closed and by whom: a signal handler may fork at any instruction of close().
 void ForkGate::close() {
     if (mine()) {
         ++nested_;
@@ -61,7 +61,8 @@ bool ForkGate::is_process() const {
 
 void ForkGate::wait_for_sharers() { wait_until(shared_.inside, own_part()); }
 
-// The order matters: new mark, counter, old mark. A forker that saw neither mark set sees the counter changed.
+// The order matters: set the new mark, change the counter, clear the old mark. A forking thread that saw neither mark
+// set sees that the counter has changed.
 void ForkGate::change_mark(LockMark* new_mark) {
     LockHolder& self = lock_holder;
     const LockHolder old = self;

@@ -10,9 +10,10 @@ namespace numalloc::os {
 
 namespace {
 
-// Clearing takes .1 to .3 ms, the host's pages 4 to 30. The clock moves on by 1 to 10 ms at a time.
+// Between the time to clear a huge page (.1 to .3 ms) and the time in which a host supplies one (4 to 30 ms). The clock
+// advances by 1 to 10 ms at a time.
 constexpr std::uint32_t dear_from = 2;  // milliseconds
-// In emulation everything is slow: a touch is dear only if it also takes 8 times what clearing as many bytes takes.
+// In emulation everything is slow: an expensive touch also takes more than 8 times as long as clearing as many bytes.
 constexpr std::uint32_t dear_times = 8;
 constexpr Bytes most_cleared = 32 * KiB;
 

@@ -20,7 +20,7 @@ void relax() {
 }
 
 #if defined(NUMALLOC_CHECKS)
-// How many locks of each rank this thread holds. Several of one rank has only who tried for the second.
+// Locks of each rank that this thread holds. The second of one rank must come from try_lock(), which is not checked.
 NUMALLOC_THREAD_LOCAL std::uint16_t held[static_cast<int>(LockRank::count)] = {};
 #endif
 
@@ -53,7 +53,7 @@ void LockWord::acquire_contended() {
     }
 }
 
-// A fork is under way: the lock, which is the only one that the caller has, is given back until it is over.
+// A fork is in progress: releases the lock, the only one that the caller holds, until the fork is over.
 void LockWord::acquire_after_fork() {
     do {
         give_back();

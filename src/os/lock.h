@@ -1,8 +1,8 @@
-// A mutex of one word: an uncontended lock and unlock are one atomic each; a contended one
-// spins briefly and then sleeps in the kernel, so that a preempted holder costs no time slice.
+// A mutex of one word. An uncontended lock or unlock is one atomic operation on it. A contended lock spins briefly and
+// then sleeps in the kernel, so that waiters do not burn a time slice while the holder is preempted.
 //
-// Order: a thread takes locks in ascending rank only; debug builds check it. Forks do not take locks, they wait
-// until none is held: fork_gate.h.
+// Order: a thread takes locks in ascending rank only; debug builds check it. A fork takes no locks, but waits until
+// none is held: fork_gate.h.
 #pragma once
 
 #include <atomic>
@@ -15,19 +15,19 @@
 
 namespace numalloc::os {
 
-// One table of all locks, outermost first. counts.def begins with the same.
+// All locks, outermost first. counts.def begins with the same list.
 enum class LockRank : std::uint8_t {
     initialise,    // once per process
     threads,       // registry of threads and their affinity
-    deferred,      // the list of what forks deferred, while a record is taken from it
-    thread_pool,   // opening nodes, one a process; attaching threads, one a node
-    remote_cache,  // a thread's remote frees
+    deferred,      // the list of deferred work, while a record is taken from it
+    thread_pool,   // opening nodes (one per process), attaching threads (one per node)
+    remote_cache,  // a thread's remote cache
     bound_heap,    // a program's own heap
-    size_class,    // a shard of a node's bags of one class, and its ring
-    growth,        // the end of what a node has mapped
+    size_class,    // a shard's list of bags, of one class on one node
+    growth,        // the end of a node's mapped memory
     pages,         // a node's free bags
-    metadata,      // a node's thread heaps
-    profile,       // what the heap profile has recorded
+    metadata,      // the slots of a node's thread heaps
+    profile,       // the heap profile's records, the slots of guarded objects
     count
 };
 
@@ -37,7 +37,7 @@ public:
     LockWord(const LockWord&) = delete;
     LockWord& operator=(const LockWord&) = delete;
 
-    // The lock was free at some moment of this call; what its last holder wrote is visible.
+    // Whether the lock was free at some moment of this call. If so, its last holder's writes are visible.
     bool is_free() const { return is_free(word_.load(std::memory_order_acquire)); }
 
 protected:
@@ -85,14 +85,14 @@ private:
     void wake();
 
     static constexpr std::uint32_t awaited = 2;
-    // 0 free; else the generation that it is held in << 2 | 1, | 2 if somebody sleeps. Of an earlier one: free.
+    // 0: free. Otherwise generation << 2 | 1, and | 2 if a thread sleeps. A word of an earlier generation is free.
     std::atomic<std::uint32_t> word_{0};
 };
 
 static_assert(static_cast<unsigned>(LockRank::count) == static_cast<unsigned>(Count::failed_try_locks),
               "counts.def begins with the ranks");
 
-// The rank is no part of its memory: a zero page is full of free locks.
+// The rank takes no memory, and zeroed memory is a free lock.
 template <LockRank rank>
 class NUMALLOC_LOCK Lock : public LockWord {
 public:
@@ -115,8 +115,8 @@ public:
         count_unlock(static_cast<unsigned>(rank));
         release();
     }
-    // The caller holds it, where clang cannot see that: in a lambda, or of a lock that is known at run time only. Debug
-    // builds check that it holds one of this rank.
+    // Tells clang that the caller holds the lock where it cannot see that: in a lambda, or if the lock is chosen at run
+    // time. Debug builds check that the thread holds a lock of this rank.
     void assert_held() const NUMALLOC_ASSERTS_HELD(this) { check_held(rank); }
 };
 

@@ -17,16 +17,15 @@ namespace numalloc::os {
 
 namespace {
 
-// Bytes moved at a time. The kernel's overcommit guess may refuse a single larger mapping. A multiple of what a page
-// table spans lets the kernel move whole tables.
+// Bytes moved in one call: the kernel's overcommit heuristic may refuse a larger mapping. It is a multiple of a page
+// table's span, so that the kernel can move whole tables.
 constexpr Bytes longest_move = GiB;
 
 enum class Probe { one_mapping, several, refused };
 
-// Before Linux 6.17 a range of several mappings cannot be moved, which mremap says only after it
-// has unmapped the target. Growing in place asks the same question without harm: a range that cannot be
-// moved is refused first, with another error than one that finds no room. Where there is room, behind the last
-// page that the heap has, what was added goes at once.
+// Before Linux 6.17 mremap cannot move a range of several mappings, and fails only after it has unmapped the target.
+// Growing the range in place is a harmless test: it fails with EFAULT for such a range, and with ENOMEM or EAGAIN for a
+// range without room to grow. If it succeeds, behind the heap's last page, the added page is unmapped at once.
 Probe probe(void* p, Bytes bytes) {
     const Bytes page = page_size();
     const long grown = call(SYS_mremap, p, bytes, bytes + page, 0);
@@ -35,7 +34,7 @@ Probe probe(void* p, Bytes bytes) {
     return grown == -EFAULT ? Probe::several : Probe::refused;
 }
 
-// After a refused call that may have unmapped the range first. false: somebody else may have it.
+// Maps the range again if a refused call has unmapped it. false: that failed, and the range is no longer ours.
 bool fill_hole(void* p, Bytes bytes) { return map_at(p, bytes) != Mapped::refused; }
 
 bool map_over(void* p, Bytes bytes) {
@@ -64,8 +63,7 @@ Bytes mapping_length(void* p, Bytes at_most) {
 }
 
 Replaced move_mapping(void* from, void* to, Bytes bytes) {
-    // DONTUNMAP leaves the source mapped: no moment in which another thread's mmap could land
-    // in our region.
+    // DONTUNMAP leaves the source mapped, so another thread's mmap can never land in our region.
     {
         const LibcCall call;
         if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED)

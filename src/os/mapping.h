@@ -1,6 +1,5 @@
-// The kernel's mappings (VMAs) below a range: asked for, moved and renewed. As in memory.h,
-// every function is thread-safe, keeps errno and says failure by its result; addresses and lengths are
-// multiples of the page size.
+// Queries, moves and renews the kernel's mappings (VMAs) of a range. As in memory.h, every function is thread-safe,
+// keeps errno and reports failure by its result; addresses and lengths are multiples of the page size.
 #pragma once
 
 #include "base/bits.h"
@@ -10,21 +9,20 @@ namespace numalloc::os {
 // What became of a range whose mapping was to be replaced.
 enum class Replaced {
     done,
-    refused,  // the range is as it was, but may read as zero where it was about to be overwritten
-    lost,     // the kernel unmapped it and gave nothing: no longer ours, never to be touched again
+    refused,  // as before, but reads as zero where it was about to be overwritten
+    lost,     // the kernel unmapped it and mapped nothing: no longer ours, must not be touched
 };
 
-// Bytes from `p` on, at most `at_most`, that lie in one mapping and may thus be moved at once; 0
-// where the kernel has no mremap for us.
+// Bytes from `p`, at most `at_most`, that lie in one mapping and can be moved at once. 0 if the kernel refuses mremap.
 Bytes mapping_length(void* p, Bytes at_most);
 
-// Moves pages, with their mapping's flags and policy, to the disjoint range at `to`, which loses
-// its contents; [from, from + bytes), of one mapping, stays mapped and reads as zero. The result
-// is about `to`; unless `done`, nothing has happened to `from`.
+// Moves pages, with the flags and the policy of their mapping, to the disjoint range at `to`, whose contents are lost.
+// [from, from + bytes) lies in one mapping; it stays mapped and reads as zero. The result describes `to`; unless it is
+// `done`, `from` is unchanged.
 Replaced move_mapping(void* from, void* to, Bytes bytes);
 
-// Makes the range what map_at() makes of nothing: zero pages in a mapping that merges with
-// its neighbours, without policy and advice.
+// Replaces the range by fresh zero pages, as map_at() maps them: without policy or advice, in a mapping that merges
+// with its neighbours.
 Replaced renew(void* p, Bytes bytes);
 
 }  // namespace numalloc::os

@@ -19,15 +19,15 @@ namespace numalloc::os {
 
 namespace {
 
-constinit std::atomic<Bytes> known_page_size{0};  // 0: not asked yet; all who ask get the same answer
+constinit std::atomic<Bytes> known_page_size{0};  // 0: not read yet; every thread reads the same value
 
 long map_fixed(void* p, Bytes bytes, int access) {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
     long at = call(SYS_mmap, p, bytes, access, flags | MAP_FIXED_NOREPLACE, -1, 0);
-    // Filters that do not know the flag refuse it.
+    // A seccomp filter that does not know the flag may refuse it.
     if (at == -EINVAL || at == -EPERM) at = call(SYS_mmap, p, bytes, access, flags, -1, 0);
     if (failed(at) || at == as_long(p)) return at;
-    // The address was taken for a wish, as by all kernels before 4.17: the range was not free.
+    // The kernel took the address as a hint, as it does without the flag and before 4.17: the range was not free.
     unmap(reinterpret_cast<void*>(at), bytes);
     return -EEXIST;
 }
@@ -37,7 +37,7 @@ Mapped outcome(long result) {
     return result == -EEXIST ? Mapped::taken : Mapped::refused;
 }
 
-// No core dump, by the kernel or by gcore, is to contain what is not in use.
+// Core dumps, by the kernel or by gcore, must not contain memory that is not in use.
 void* without_dump(Address p, Bytes bytes) {
     optional_call(SYS_madvise, p, bytes, MADV_DONTDUMP);
     return reinterpret_cast<void*>(p);
@@ -107,7 +107,7 @@ bool unmap(void* p, Bytes bytes) {
 
 bool discard(void* p, Bytes bytes) {
     const LibcCall call;
-    // Locked memory (mlockall) refuses: it stays with us, which is what its owner asked for.
+    // The kernel refuses this for locked memory (mlockall), which stays resident as the program wants it.
     return refused_discards.note(madvise(p, bytes, MADV_DONTNEED) == 0 ? 0 : errno) == 0;
 }
 

@@ -10,9 +10,9 @@ namespace numalloc::os {
 
 namespace {
 
-// Lists of up to a thousand nodes in the worst order.
+// Enough for the longest list: every other one of a thousand nodes.
 constexpr Bytes text_bytes = 4096;
-// The kernel numbers tiers by their distance in memory types; it has a few, and DRAM's is 4.
+// The kernel numbers tiers by abstract distance. It has few of them, and DRAM is in tier 4.
 constexpr unsigned most_tiers = 64;
 
 bool read_list(const SysReader& reader, const char* path, NodeMask& nodes) {
@@ -24,7 +24,7 @@ bool read_list(const SysReader& reader, const char* path, NodeMask& nodes) {
     });
 }
 
-// access1 is of CPUs alone; kernels before 5.19 have access0 alone. 0 where neither says anything.
+// Read bandwidth in MB/s; 0 if unknown. access1 covers CPUs only; kernels before 5.19 have access0 alone.
 long bandwidth_of(const SysReader& reader, unsigned os_node) {
     for (const char* access : {"access1", "access0"}) {
         Text<96> path;

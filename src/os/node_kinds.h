@@ -1,18 +1,18 @@
-// Nodes by what the kernel says of them: CPUs, bandwidth, tiers.
+// Kinds of nodes, as the kernel reports them: by CPUs, bandwidth and memory tier.
 #pragma once
 
 #include "os/topology.h"
 
 namespace numalloc::os {
 
-// These add the kernel's numbers of nodes to `nodes`; false where the kernel says nothing of it.
+// Each adds the kernel's node numbers to `nodes`; false if the kernel does not report them.
 bool nodes_with_cpus(const SysReader& reader, NodeMask& nodes);
-// Of `among`, those with the largest read bandwidth from their best initiators.
+// The nodes of `among` with the largest read bandwidth from their best initiators.
 bool nodes_of_most_bandwidth(const SysReader& reader, const NodeMask& among, NodeMask& nodes);
-// All nodes in memory tiers behind the first.
+// All nodes in memory tiers after the first.
 bool nodes_of_slower_tiers(const SysReader& reader, NodeMask& nodes);
 
-// The machine we run on.
+// Reads the machine that this process runs on.
 SysReader real_reader();
 
 }  // namespace numalloc::os

@@ -22,17 +22,17 @@ namespace numalloc::os {
 
 namespace {
 
-// Of Linux 6.9; a number of an enumeration, which the preprocessor cannot ask for.
+// MPOL_WEIGHTED_INTERLEAVE of Linux 6.9: an enumerator, which the preprocessor cannot test for.
 constexpr int weighted_interleave = 6;
 
-// The kernel reads one bit less than it is told.
+// The kernel reads one bit less than the number passed to it.
 constexpr unsigned long kernel_bits = max_os_nodes + 1;
 
 int set_policy(void* p, Bytes bytes, int policy, const NodeMask& nodes, unsigned flags = 0) {
     return static_cast<int>(-optional_call(SYS_mbind, p, bytes, policy, nodes.data(), kernel_bits, flags));
 }
 
-// The "Name:   123 kB" of a meminfo file, in bytes.
+// The value of a line "Name:   123 kB" of a meminfo file, in bytes; 0 if it is missing.
 Bytes field(const char* text, const char* name) {
     const char* p = std::strstr(text, name);
     if (p == nullptr) return 0;
@@ -56,7 +56,7 @@ int bind_within(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes) {
 }
 
 int interleave(void* p, Bytes bytes, const NodeMask& nodes) {
-    // Without weights of its own this policy is the other one, and before Linux 6.9 it is EINVAL.
+    // Without weights this policy equals MPOL_INTERLEAVE; before Linux 6.9 it fails with EINVAL.
     if (set_policy(p, bytes, weighted_interleave, nodes) == 0) return 0;
     return refused_binding.note(set_policy(p, bytes, MPOL_INTERLEAVE, nodes));
 }
@@ -111,7 +111,7 @@ namespace {
 
 constexpr std::uint32_t free_bytes_keep = 100;  // milliseconds
 
-// A cache line each: different nodes' threads write them.
+// One cache line each: threads of different nodes write them.
 struct alignas(64) Reading {
     std::atomic<std::uint32_t> at;
     std::atomic<Bytes> bytes_plus_one;  // 0: never read
@@ -134,8 +134,8 @@ Bytes recent_free_bytes_of_node(unsigned os_node) {
 
 namespace {
 
-// The number behind `name` in a line of /proc/zoneinfo; of several (protection) the largest. A
-// zone's own "high " is not a CPU's "high:".
+// Reads the number after `name` in a line of /proc/zoneinfo; the largest, if there are several (protection). `high ` is
+// a zone's own value, `high:` a CPU's.
 bool value_in(const char* line, const char* name, std::uint64_t& value) {
     while (*line == ' ') ++line;
     const std::size_t length = strlen(name);
@@ -149,7 +149,7 @@ bool value_in(const char* line, const char* name, std::uint64_t& value) {
     return true;
 }
 
-// What /proc/zoneinfo says of one node, line by line.
+// Adds up, from the lines of /proc/zoneinfo, the pages that the zones of one node keep.
 class KeptByZones {
 public:
     explicit KeptByZones(unsigned os_node) { header_ << "Node " << os_node << ','; }

@@ -8,7 +8,7 @@
 
 namespace numalloc::os {
 
-// Its result, or -EPERM after a filter.
+// Returns its result, or -EPERM, without the call, after a filter.
 template <class... A>
 long optional_call(long n, A... a) {
     return filtered() ? -EPERM : call(n, a...);

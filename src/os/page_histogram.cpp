@@ -45,7 +45,7 @@ void count_resident(const void* p, Bytes bytes, unsigned os_node, PageHistogram&
         if (!failed(optional_call(SYS_mincore, pages.at, count * page_size(), present))) {
             for (std::uint64_t i = 0; i < count; ++i) into.add(os_node, present[i] & 1);
         } else {
-            // A part of them is not mapped.
+            // Part of the range is not mapped.
             for (std::uint64_t i = 0; i < count; ++i)
                 into.add(os_node, ask_for_page(reinterpret_cast<const void*>(pages.at + i * page_size())) == 0 ? 1 : 0);
         }

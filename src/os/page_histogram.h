@@ -1,4 +1,4 @@
-// On which nodes the pages of a range are, as the kernel says.
+// Counts the pages of a range by node, as the kernel reports them.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace numalloc::os {
 
-// The caller's counts, one a node by the kernel's number; more are added with each range. Nodes beyond `capacity` count
-// in `found` alone.
+// The caller's page counts, indexed by the kernel's node number; each range adds to them. Pages of nodes beyond
+// `capacity` are counted in `found` only.
 struct PageHistogram {
     std::size_t* on_node = nullptr;
     unsigned capacity = 0;
@@ -20,11 +20,11 @@ struct PageHistogram {
     }
 };
 
-// Adds the pages that the range touches: by move_pages with no nodes named, 512 pages a call, which moves nothing. 0,
-// or the kernel's refusal; what was counted before it stays.
+// Adds the pages that the range touches, by move_pages without target nodes (which moves nothing), 512 pages a call.
+// Returns 0 or the kernel's error; pages counted before an error stay counted.
 int count_pages(const void* p, Bytes bytes, PageHistogram& into);
 
-// The same for a machine of one node, whose number is `os_node`: by mincore, which nobody refuses.
+// The same for a machine of one node, whose number is `os_node`: by mincore, which needs no permission.
 void count_resident(const void* p, Bytes bytes, unsigned os_node, PageHistogram& into);
 
 }  // namespace numalloc::os

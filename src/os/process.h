@@ -1,10 +1,10 @@
-// Becoming another program.
+// Executes another program.
 #pragma once
 
 namespace numalloc::os {
 
-// execve, or execveat where `directory` is not AT_FDCWD or flags are given. -errno; does not
-// return when it works. Async-signal-safe; errno is kept.
+// Calls execve, or execveat if `directory` is not AT_FDCWD or `flags` is not 0. Returns -errno on failure, and not at
+// all on success. Async-signal-safe; keeps errno.
 long execute(int directory, const char* path, char* const argv[], char* const env[], int flags);
 
 }  // namespace numalloc::os

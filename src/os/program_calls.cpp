@@ -15,14 +15,15 @@ namespace numalloc::os {
 
 namespace {
 
-// The kernel takes the lower half of each word.
+// The kernel reads the lower half of each word only.
 bool installs_filter(const ProgramCall& c) {
     const int operation = static_cast<int>(c.argument[0]);
     if (c.number == SYS_prctl) return operation == PR_SET_SECCOMP;
     return operation == SECCOMP_SET_MODE_STRICT || operation == SECCOMP_SET_MODE_FILTER;
 }
 
-// Where all threads were to have the filter and one could not, the result is its number.
+// A positive result is a listener's descriptor, or, if all threads were to get the filter, the ID of a thread that
+// could not: then no thread has it.
 bool was_installed(const ProgramCall& c, long result) {
     const bool may_be_descriptor = (static_cast<unsigned long>(c.argument[1]) & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
     return result == 0 || (result > 0 && c.number == SYS_seccomp && may_be_descriptor);
@@ -45,13 +46,13 @@ long install_filter(const ProgramCall& c) {
 
 using namespace numalloc::os;
 
-// Below numalloc_program_syscall(): what it does not do itself.
+// The part of numalloc_program_syscall() that is not assembly.
 extern "C" {
 __attribute__((used)) long numalloc_syscall_failed(long result) {
     errno = static_cast<int>(-result);
     return -1;
 }
-// `number` is SYS_prctl or SYS_seccomp, but for its upper half.
+// `number` is SYS_prctl or SYS_seccomp in its lower half; its upper half is arbitrary.
 __attribute__((used)) long numalloc_syscall_control(long number, long a, long b, long c, long d, long e) {
     const ProgramCall program_call{static_cast<int>(number), {a, b, c, d, e}};
     const long result = installs_filter(program_call) ? around_filter(program_call) : make(program_call);
@@ -63,7 +64,7 @@ long numalloc_program_prctl(long option, long b, long c, long d, long e) {
 }
 }
 
-// With no frame of its own: a clone by it may return on another stack.
+// Assembly without a stack frame: a child that it clones may return on another stack.
 #define NUMALLOC_TEXT_(x) #x
 #define NUMALLOC_TEXT(x) NUMALLOC_TEXT_(x)
 __asm__(

@@ -1,5 +1,5 @@
-// Calls by which a program may filter its own system calls, passed on: prctl and syscall. For the shared libraries,
-// which interpose them (api/interpose/filters.cpp).
+// Passes on the program's prctl and syscall, by which it may filter its own system calls. For the shared libraries,
+// which interpose both (api/interpose/filters.cpp).
 #pragma once
 
 #include "os/filter.h"
@@ -11,16 +11,16 @@ struct ProgramCall {
     long argument[5];
 };
 
-// Makes a call that installs a filter. Its result, or -errno. Async-signal-safe; errno is kept.
+// Makes a call that installs a filter. Returns its result, or -errno. Async-signal-safe; keeps errno.
 long install_filter(const ProgramCall& filter);
 
-// Of the floor that interposes: calls install_filter(), and does what is due before and after.
+// Defined in api/interpose: calls install_filter() and does the work that must precede and follow it.
 long around_filter(const ProgramCall& filter);
 
 }  // namespace numalloc::os
 
 extern "C" {
-// As libc's, errno included.
+// Behave like libc's, errno included.
 long numalloc_program_prctl(long option, long b, long c, long d, long e);
 long numalloc_program_syscall(long number, ...);
 }

@@ -1,4 +1,5 @@
-// What the kernel refused: a quiet result for who asked, kept for the statistics. How often, and why the last time.
+// Counts system calls that the kernel refused, and keeps the last error, for the statistics. To the caller a refusal is
+// only a result.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,7 @@ struct Refusals {
     std::atomic<std::uint64_t> times{0};
     std::atomic<int> error{0};
 
-    // `error` as the kernel has it, positive; 0 is none. Returns it.
+    // `e` is a positive errno, or 0 for success. Returns `e`.
     int note(int e) {
         if (e == 0) return 0;
         times.fetch_add(1, std::memory_order_relaxed);

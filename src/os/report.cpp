@@ -18,7 +18,7 @@ constinit std::atomic<void*> output_argument{nullptr};
 
 }  // namespace
 
-// Between the two a line may come: it finds nobody, or takes both as they were.
+// say() may run between these stores: it then finds no function, or a function with its own argument.
 void set_output(Output take, void* argument) {
     output.store(nullptr, std::memory_order_release);
     output_argument.store(argument, std::memory_order_release);

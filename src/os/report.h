@@ -1,5 +1,5 @@
-// Words to the outside: whole lines on stderr in one write each, without stdio. Notes are
-// spoken only under the option `verbose`; errors of the program end it.
+// Messages of the library: whole lines on stderr, one write each, without stdio. Notes are printed only with the option
+// `verbose`. A message about an error of the program ends the process.
 #pragma once
 
 #include "base/text.h"
@@ -8,13 +8,13 @@ namespace numalloc::os {
 
 using Line = Text<512>;
 
-// Writes "numalloc: LINE\n" to stderr, or hands the line to whom set_output() named.
+// Writes "numalloc: LINE\n" to stderr, or passes the line to the function of set_output().
 void say(const Line& line);
 
 using Output = void (*)(const char* line, void* argument);
 void set_output(Output take, void* argument);
 
-// The same, then abort().
+// Calls say(), then abort().
 [[noreturn]] void die(const Line& line);
 
 }  // namespace numalloc::os

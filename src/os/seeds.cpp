@@ -35,7 +35,7 @@ void mix(std::uint64_t (&v)[4]) {
     v[2] += v[1], v[1] = std::rotl(v[1], 17) ^ v[2], v[2] = std::rotl(v[2], 32);
 }
 
-// SipHash-2-4 (Aumasson and Bernstein 2012) of one word.
+// SipHash-2-4 (Aumasson and Bernstein 2012) of one 64-bit word.
 std::uint64_t hash(Key key, std::uint64_t message) {
     std::uint64_t v[4] = {key.word[0] ^ 0x736F6D6570736575U, key.word[1] ^ 0x646F72616E646F6DU,
                           key.word[0] ^ 0x6C7967656E657261U, key.word[1] ^ 0x7465646279746573U};

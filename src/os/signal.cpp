@@ -25,7 +25,7 @@ WritesAreHarmless::WritesAreHarmless() {
     pending_before_ = pending();
 }
 
-// What our own writes sent goes; what was waiting before stays.
+// Consumes the signals that our own writes raised. Signals that were pending before stay.
 WritesAreHarmless::~WritesAreHarmless() {
     const timespec at_once{};
     for (std::uint64_t sent; (sent = pending() & ~pending_before_) != 0;)

@@ -1,15 +1,15 @@
-// Signals that the library takes for itself because its user named one.
+// Signals that the library handles: one that the user names in an option, and those of its own writes.
 #pragma once
 
 #include <cstdint>
 
 namespace numalloc::os {
 
-// Unless the program has a handler already. On the thread's alternative stack where it has one.
+// Installs the handler if the signal's action is the default. It runs on the thread's alternative stack if it has one.
 void handle_signal(int number, void (*handler)(int));
 
-// While it lives, a write of the calling thread to a pipe without a reader, or beyond the limit of a file's size, fails
-// with an error: its SIGPIPE or SIGXFSZ is taken away.
+// While it exists, a write of the calling thread to a pipe without a reader, or beyond the limit on file sizes, fails
+// with an error and raises no signal: SIGPIPE and SIGXFSZ are blocked and consumed.
 class WritesAreHarmless {
 public:
     WritesAreHarmless();

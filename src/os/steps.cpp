@@ -13,7 +13,7 @@ namespace {
 std::atomic<std::uint32_t> steps{0};
 }
 
-// One step in eight, at random.
+// Yields at one step in eight, at random.
 void between_steps() {
     const std::uint32_t mixed = steps.fetch_add(1, std::memory_order_relaxed) * 2654435761U;
     if (mixed >> 29 == 0) call(SYS_sched_yield);

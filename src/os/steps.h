@@ -1,5 +1,5 @@
-// Between two steps of what needs no lock other threads may do anything. Debug builds let them, now and then, so
-// that tests of many threads meet what is rare. Elsewhere no instruction.
+// Called between two steps of a lock-free operation, where other threads may do anything. Debug builds yield here now
+// and then, so that tests with many threads meet rare interleavings. Other builds generate no instruction.
 #pragma once
 
 namespace numalloc::os {

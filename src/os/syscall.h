@@ -1,5 +1,5 @@
-// Raw system calls: the result or -errno, and errno itself is never touched, so that free() can
-// keep the caller's errno for nothing. No other floor includes this file.
+// Raw system calls: they return the result or -errno and never touch errno, so that free() keeps the caller's errno at
+// no cost. No other floor includes this file.
 #pragma once
 
 #include <sys/syscall.h>

@@ -1,16 +1,16 @@
-// Small text files of /sys and /proc, read and parsed without stdio or allocation.
+// Reads small text files of /sys and /proc without stdio or allocation.
 #pragma once
 
 #include "base/bits.h"
 
 namespace numalloc::os {
 
-// Reads at most capacity - 1 bytes of the file and ends them with NUL. The number of bytes
-// read, or -errno. errno is kept.
+// Reads at most capacity - 1 bytes of the file and appends a NUL. Returns the number of bytes read, or -errno. Keeps
+// errno.
 long read_file(const char* path, char* buffer, Bytes capacity);
 
-// For files that may be too long for a buffer. Each line without its end, cut where it is too long for us; none
-// where the file cannot be read.
+// For files that may be longer than a buffer: calls take(context, line) for each line, without its newline and cut to
+// 159 characters. Makes no call if the file cannot be read.
 void read_lines(const char* path, void (*take)(void* context, const char* line), void* context);
 template <class Take>
 void for_each_line(const char* path, Take take) {

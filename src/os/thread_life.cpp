@@ -19,7 +19,7 @@ void ThreadLife::begin() {
     pthread_mutexattr_t robust;
     pthread_mutexattr_init(&robust);
     pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
-    // ENOTSUP where the kernel has no robust lists.
+    // ENOTSUP if the kernel has no robust lists.
     if (calls().init(&mutex_, &robust) != 0) calls().init(&mutex_, nullptr);
     pthread_mutexattr_destroy(&robust);
     calls().lock(&mutex_);

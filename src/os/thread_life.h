@@ -1,12 +1,12 @@
-// Whether the thread that has something still lives, told without a system call: by a robust mutex, which the kernel
-// marks when its owner ends in whatever way.
+// Whether the thread that owns something is still alive, known without a system call: by a robust mutex, which the
+// kernel marks however its owner ends.
 #pragma once
 
 #include <pthread.h>
 
 namespace numalloc::os {
 
-// libc's functions. The shared libraries have them by names that nobody replaces (api/interpose/mutexes.cpp).
+// libc's functions. The shared libraries have them by names that no program replaces (api/interpose/mutexes.cpp).
 struct MutexCalls {
     int (*init)(pthread_mutex_t*, const pthread_mutexattr_t*);
     int (*lock)(pthread_mutex_t*);
@@ -16,12 +16,13 @@ struct MutexCalls {
 
 class ThreadLife {
 public:
-    // The calling thread has it, whatever it was before. Nobody else calls anything meanwhile.
+    // Makes the calling thread the owner, whatever the state was. No other thread may call anything here at the same
+    // time.
     void begin();
-    // By that thread: it has let go.
+    // Called by the owner when it no longer needs what it owns.
     void end();
-    // Whether the thread ended without end(). Says so once; then it is as after end(). One caller at a time. false
-    // where the kernel marks no mutexes.
+    // Whether the owner ended without end(). Returns true once; the state is then as after end(). One caller at a time.
+    // Always false if the kernel does not mark mutexes.
     bool has_ended();
 
 private:

@@ -39,7 +39,7 @@ long read_of_node(const SysReader& reader, unsigned n, const char* name, char* t
 
 long read_real(void*, const char* path, char* buffer, Bytes capacity) { return read_file(path, buffer, capacity); }
 
-// Kernels before 2.6.24 and odd containers have no has_memory; each node's meminfo says it too.
+// Reads meminfo instead of has_memory, which kernels before 2.6.24 and some containers do not have.
 bool has_memory(const SysReader& reader, unsigned n, char* text) {
     if (read_of_node(reader, n, "meminfo", text) <= 0) return false;
     const char* p = std::strstr(text, "MemTotal:");
@@ -49,7 +49,7 @@ bool has_memory(const SysReader& reader, unsigned n, char* text) {
     return take_number(p) > 0;
 }
 
-// Leaves `nodes` alone where nothing would remain: better a wrong place than none.
+// Leaves `nodes` unchanged if no node would remain: a wrong placement is better than none.
 void restrict_to(NodeMask& nodes, const NodeMask& allowed) {
     const NodeMask both = nodes & allowed;
     if (!both.empty()) nodes = both;
@@ -68,8 +68,8 @@ void restrict_to_cpuset(const SysReader& reader, NodeMask& nodes, char* text) {
 }  // namespace
 
 void Topology::read(const SysReader& reader, const TaskReader& task) {
-    // On most machines this one file says that there is nothing to know. It lists few ranges:
-    // a short buffer is enough to see whether there is more than one node.
+    // On most machines this one file shows that there is a single node. A short buffer is enough to see whether there
+    // are more, because the file lists few ranges.
     char few[512];
     NodeMask online;
     if (!read_nodes(reader, "online", few, sizeof few, online) || online.empty()) return;
@@ -82,7 +82,7 @@ void Topology::read(const SysReader& reader, const TaskReader& task) {
     online.clear();
     NodeMask memory;
     read_nodes(reader, "online", text, text_bytes, online);
-    if (online.empty()) {  // what could be read a moment ago cannot be now, or says something else
+    if (online.empty()) {  // the file could be read a moment ago
         unmap(text, text_bytes);
         return;
     }
@@ -134,8 +134,8 @@ bool Topology::make_tables() {
     return true;
 }
 
-// A node's file lists its distance to each online node in order of number. Of the nodes that
-// are not ours the nearest of ours becomes the home.
+// A node's distance file lists its distance to each online node in order of number. The home of a node that is not ours
+// is the nearest of ours.
 void Topology::read_distances(const SysReader& reader, const NodeMask& online, char* text) {
     for (unsigned from = online.first(); from < max_os_nodes; from = online.next(from + 1)) {
         const NodeId mine = from_os_node(from);
@@ -169,7 +169,7 @@ void Topology::read_cpus(const SysReader& reader, const NodeMask& online, char* 
     }
 }
 
-// A counting sort of each row: distances are bytes, and a thousand nodes are a million pairs.
+// A counting sort of each row: distances are bytes, and a thousand nodes have a million pairs.
 void Topology::rank_by_distance() {
     for (unsigned from = 0; from < nodes_; ++from) {
         const std::uint8_t* row = distance_ + Bytes{from} * nodes_;
@@ -227,7 +227,7 @@ void init_topology(const SysReader& reader, const TaskReader& task) { machine.re
 int current_os_node() {
     const int cpu = current_cpu();
     const int os_node = cpu < 0 ? -1 : machine.os_node_of_cpu(static_cast<unsigned>(cpu));
-    // Not in the table: a CPU that came online after we looked.
+    // A CPU that is not in the table came online after it was read.
     return os_node >= 0 ? os_node : ask_os_node();
 }
 

@@ -19,22 +19,22 @@ namespace {
 
 using Kind = MemoryPlacement::Kind;
 
-// A placement that was found possible, with our numbers.
+// A placement whose nodes exist and may be used.
 struct Resolved {
-    MemoryPlacement said;  // the kernel's numbers
-    os::NodeMask nodes;    // ours
+    MemoryPlacement said;  // with the kernel's numbers
+    os::NodeMask nodes;    // the same nodes with our numbers
     Resolved* next = nullptr;
 };
 
 constinit Resolved of_process;
 NUMALLOC_THREAD_LOCAL const Resolved* of_thread = nullptr;
 
-// What threads asked for, each different placement once and for ever: a thread's pointer stays good.
+// The placements that threads have set, each different one once. Never freed, so that threads' pointers stay valid.
 Resolved* known NUMALLOC_GUARDED_BY(process.lock) = nullptr;
 Resolved* slab NUMALLOC_GUARDED_BY(process.lock) = nullptr;
 unsigned slab_left NUMALLOC_GUARDED_BY(process.lock) = 0;
 
-// 0, or the error of a node.
+// Returns 0, or the error of the first node that cannot be used.
 int resolve(const MemoryPlacement& said, os::NodeMask& nodes) {
     const os::Topology& topology = os::topology();
     nodes.clear();

@@ -1,7 +1,7 @@
-// From which heap a thread's malloc is served: the node where it belongs, unless the process (options
-// `memory` and `interleave`) or the thread itself wants something else.
+// The heap that serves a thread's malloc: that of its home node, unless the process (options `memory` and `interleave`)
+// or the thread itself has chosen another placement.
 //
-// Thread-safe; errno is kept; no lock and no system call but what home_node() may need.
+// Thread-safe; keeps errno. Only set_thread_memory(), and home_node() where it must, take a lock or make a system call.
 #pragma once
 
 #include "options/memory_placement.h"
@@ -9,24 +9,24 @@
 
 namespace numalloc::placement {
 
-// Once, after init_options() and os::init_topology(). Nodes that cannot be had are one line on stderr,
-// and memory is local.
+// Called once, after init_options() and os::init_topology(). If a node cannot be used, prints one line on stderr, and
+// memory is local.
 void init_memory_home();
 
-// Instead of home_node(): the node, or Topology::interleaved().
+// The node that serves the calling thread's malloc, or Topology::interleaved(). Use it instead of home_node().
 NodeId memory_home();
 
 // The nodes of the option memory=bind:LIST, the kernel's numbers; empty without it.
 const os::NodeMask& bound_nodes();
 
-// The calling thread's own placement from now on; nullptr: the process's. 0, or EINVAL for a node that
-// the machine does not have, ENXIO for one that the process may not use, ENOMEM.
+// Sets the calling thread's own placement; nullptr: the process's. Returns 0, or EINVAL for a node that the machine
+// does not have, ENXIO for one that the process may not use, ENOMEM.
 int set_thread_memory(const MemoryPlacement* wanted);
 
-// What it was set to; nullptr: as the process.
+// The calling thread's own placement; nullptr if it has none.
 const MemoryPlacement* thread_memory();
 
-// The nodes that the thread's memory must come from, our numbers; nullptr for all.
+// The nodes that the calling thread's memory must come from, our numbers; nullptr: all.
 const os::NodeMask* thread_spill_limit();
 
 }  // namespace numalloc::placement

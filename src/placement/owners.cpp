@@ -15,20 +15,20 @@ using detail::current;
 
 namespace {
 
-// What was answered for each number: a place, in follow mode a node, plus one; 0 for none yet.
+// The answer for each number: its place plus one, or in follow mode its node plus one; 0 if there is none yet.
 using Answer = std::uint16_t;
 std::atomic<std::atomic<Answer>*> answers{nullptr};
 
-// Where threads are not bound: numbers by order of asking.
+// Used where threads are not bound: numbers in the order in which threads first need one.
 NUMALLOC_THREAD_LOCAL int own_number = -1;
-std::atomic<int> next_own_number{1};  // 0 is main's
+std::atomic<int> next_own_number{1};  // 0 is main's number
 
-// Some ten microseconds.
+// Numbers promised under one hold of the lock: some ten microseconds.
 constexpr unsigned promises_at_a_time = 256;
 
 bool in_table(int owner) { return owner >= 0 && owner < most_owners; }
 
-// nullptr without memory. A mapping that another thread was faster to make is given back.
+// nullptr without memory. If another thread made the table first, unmaps this one and returns that.
 std::atomic<Answer>* table() {
     std::atomic<Answer>* known = answers.load(std::memory_order_acquire);
     if (known != nullptr) return known;
@@ -61,7 +61,7 @@ void answer(std::atomic<Answer>* t, unsigned owner, PlaceId place) NUMALLOC_REQU
     t[owner].store(static_cast<Answer>(place == no_place ? 0 : place.value + 1U), std::memory_order_relaxed);
 }
 
-// A place of the number's node that the thread may run in; where it is, if that is one.
+// A place on the answered node that the thread may run in: its present place if that is one; no_place without any.
 PlaceId place_on_same_node(const ThreadRecord* record, PlaceId answered) NUMALLOC_REQUIRES(process.lock) {
     const NodeId node = process.places[answered].home;
     if (record->place != no_place && process.places[record->place].home == node) return record->place;
@@ -72,22 +72,22 @@ PlaceId place_on_same_node(const ThreadRecord* record, PlaceId answered) NUMALLO
     return no_place;
 }
 
-// Main runs alone and unbound until somebody wants to rely on where it is.
+// Binds the calling thread if it is not: main runs alone and unbound until an answer depends on its place.
 void settle_caller(bool* moved) NUMALLOC_REQUIRES(process.lock) {
     if (current == nullptr || current->place != no_place) return;
     settle_runner(current);
     *moved = true;
 }
 
-// A part of the way only, so that threads that begin or end meanwhile need not wait for 65,536 numbers: false until
-// the owner has its promise.
+// Promises at most promises_at_a_time numbers, so that threads that begin or end need not wait for 65,536 of them.
+// Returns whether the owner has its promise.
 bool promise_up_to(std::atomic<Answer>* t, unsigned owner) NUMALLOC_REQUIRES(process.lock) {
     process.promised_up_to = max_of(process.promised_up_to, process.numbers());
     const unsigned end = min_of(owner + 1, process.promised_up_to + promises_at_a_time);
     const PlaceSet allowed = current != nullptr ? places_of(current) : all_places();
     for (; process.promised_up_to < end; ++process.promised_up_to) {
         const unsigned number = process.promised_up_to;
-        PlaceId place = place_in(t, number);  // asked for before a fork, or of a number given by itself
+        PlaceId place = place_in(t, number);  // answered before a fork, or for a thread that chose the number
         if (place == no_place) place = choose(number, allowed, no_place);
         count(place, 1);
         t[number].store(static_cast<Answer>(place == no_place ? 0 : place.value + 1U), std::memory_order_relaxed);
@@ -107,7 +107,7 @@ NodeId home_of(const ThreadRecord* record) {
     return home == no_node ? NodeId{0} : home;
 }
 
-// The first question after a number.
+// Finds the first answer for a number.
 NodeId ask(std::atomic<Answer>* t, int owner, bool* moved) {
     const auto number = static_cast<unsigned>(owner);
     for (;;) {
@@ -123,7 +123,7 @@ NodeId ask(std::atomic<Answer>* t, int owner, bool* moved) {
     }
 }
 
-constinit std::atomic<pthread_t> main_thread{0};  // 0: nobody has noted it
+constinit std::atomic<pthread_t> main_thread{0};  // 0: not recorded
 
 bool is_main_thread() {
     if (os::filtered()) return main_thread.load(std::memory_order_relaxed) == pthread_self();
@@ -179,7 +179,7 @@ int owner_of_caller() {
         if (process.mode == Mode::follow) note_unbound(table());
         return owner;
     }
-    if (current == nullptr) (void)home_node();  // takes it in
+    if (current == nullptr) (void)home_node();  // makes the record
     return current == nullptr ? 0 : current->owner;
 }
 
@@ -210,7 +210,7 @@ NodeId node_of_owner(int owner, bool* out_of_memory, bool* moved) {
     *moved = false;
     if (process.mode == Mode::off) return in_table(owner) || (owner > 0 && owner == own_number) ? NodeId{0} : no_node;
     if (!in_table(owner)) {
-        // More threads have lived than the table has numbers: this one's place is looked up.
+        // More threads have lived than the table has numbers: looks up the thread's record.
         if (process.mode == Mode::follow && owner > 0 && owner == own_number) return home_node();
         if (owner < 0 || process.mode != Mode::active) return no_node;
         os::Guard guard(process.lock);

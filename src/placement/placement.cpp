@@ -24,7 +24,7 @@ using detail::current;
 
 namespace {
 
-// The last home of a thread whose record is gone: its very last frees still ask.
+// The last home of a thread whose record is gone: its last frees still need one.
 NUMALLOC_THREAD_LOCAL std::uint16_t ended_on = no_node.value;
 
 constinit RuleFile rules;  // constant after init()
@@ -50,8 +50,7 @@ PlaceSet all_places() {
     return result;
 }
 
-// A thread that has already run somewhere (main) stays there unless a rule names it: its memory lies
-// there.
+// A thread that already runs (main) stays where it is unless a rule names it, because its memory lies there.
 PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on, Vacated vacated) {
     const unsigned count = allowed.count();
     if (count == 0) return no_place;
@@ -151,7 +150,7 @@ void move_to(ThreadRecord* record, PlaceId id) {
 
 namespace {
 
-// A record for a running thread that has none: main, and threads that nobody announced.
+// Makes a record for a running thread that has none: main, and threads that were not announced.
 ThreadRecord* take_in(const os::CpuMask& kernel_mask) NUMALLOC_REQUIRES(process.lock) {
     ThreadRecord* record = process.records.take();
     if (record == nullptr) return nullptr;
@@ -163,8 +162,8 @@ ThreadRecord* take_in(const os::CpuMask& kernel_mask) NUMALLOC_REQUIRES(process.
     return record;
 }
 
-// An unannounced thread has its creator's affinity. If that is what we gave some other thread,
-// then what that thread's user gave is meant.
+// An unannounced thread inherits its creator's affinity. If that is another thread's binding, copies the user's mask of
+// that thread and returns true.
 bool look_through_ours(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     for (const ThreadRecord* other = process.records.first(); other != nullptr; other = other->next) {
         if (other == record || !is_ours(other, record->user_mask(), process.words)) continue;
@@ -186,8 +185,8 @@ void adopt() {
     apply(record, 0, !narrowed);
 }
 
-// The calling thread runs where we did not put it. A child's start widens its mask for a moment
-// (AsTheUserSetIt) and may move it; else somebody has set its mask by a raw system call.
+// Called when the calling thread runs on a node to which it is not bound. It has widened its mask to start a child
+// (AsTheUserSetIt), or its mask was set by a raw system call.
 void was_moved() {
     os::CpuMask mask;
     if (os::get_affinity(0, mask) <= 0) return;
@@ -202,7 +201,7 @@ void complain(const char* text) {
     os::say(line);
 }
 
-// The nodes that have CPUs. False without memory for the tables.
+// Finds the nodes with CPUs. false if there is no memory for the tables.
 bool find_places(unsigned words, const os::CpuMask& mine) {
     const os::Topology& topology = os::topology();
     PlaceSet with_cpus;
@@ -259,7 +258,7 @@ constinit bool has_several_nodes = false;
 
 void init() {
     if (os::topology().nodes() == 1) {
-        // Nothing to bind, but mistakes in the file are reported as on the machine it is for.
+        // Nothing to bind, but mistakes in the file are reported as on the machine that it is for.
         Place only{};
         only.cpus = 1;
         only.os_node = static_cast<std::uint16_t>(os::topology().os_node(NodeId{0}));
@@ -299,7 +298,7 @@ int rehome_thread(pthread_t thread, unsigned os_node) {
         move_to(record, target);
         if (record->starting || record->home.load(std::memory_order_relaxed) != no_node.value) return 0;
     }
-    // We bind nobody, or the kernel has refused: the memory alone.
+    // Threads are not bound, or the kernel has refused: places the memory only.
     if (!pthread_equal(thread, pthread_self())) return ENOTSUP;
     MemoryPlacement there;
     there.kind = MemoryPlacement::Kind::preferred;
@@ -309,14 +308,15 @@ int rehome_thread(pthread_t thread, unsigned os_node) {
 
 namespace {
 
-// The creator of a thread that comes or ends knows how many there are where its next one is to be.
+// Called when a child begins or ends in `place`. If the creator's next child is to go there, notes the largest number
+// of threads there.
 void note_fullness(ThreadRecord* creator, PlaceId place) NUMALLOC_REQUIRES(process.lock) {
     Vacated& vacated = creator->vacated;
     if (place != no_place && place == vacated.place)
         vacated.threads = max_of(vacated.threads, process.places[place].threads);
 }
 
-// A thread of the calling one.
+// Places a thread that the calling one creates.
 void place_child(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     if (current == nullptr) return place(record, no_place);
     const bool alone = current->children++ == 0;
@@ -380,7 +380,7 @@ void enter_thread(ThreadRecord* record) {
     if (record->handle_out != nullptr) *record->handle_out = record->handle;
     record->starting = false;
     if (record->mask_from_attr) {
-        // The kernel has cut it to the cpuset, and libc's own default attributes count as well.
+        // Reads the mask back: the kernel has cut it to the cpuset, and libc may have added default attributes.
         os::CpuMask mask;
         if (os::get_affinity(0, mask) > 0) set_user_mask(record, mask);
     }

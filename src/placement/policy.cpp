@@ -4,12 +4,12 @@ namespace numalloc::placement {
 
 namespace {
 
-// A place whose weight exceeds this beside the lightest's (`least`) is overloaded for good, not only because other
-// places are between two threads.
+// Given the weight `least` of the lightest place, a place of this weight or more is overloaded permanently. Below it,
+// the lightest place may be lighter only because one of its threads has just ended and the next has not begun.
 constexpr std::uint32_t too_heavy(std::uint32_t least) { return 3 * (least + 1) + 1; }
 
-// The allowed place of least weight, of equals the first one from `first` on; the vacated one where that is hardly
-// heavier.
+// Returns the vacated place if it is hardly heavier than the lightest. Otherwise returns the lightest allowed place, of
+// equal ones the first from `first` on.
 template <class Weight>
 PlaceId lightest(const Places& places, const PlaceSet& allowed, PlaceId first, Vacated vacated, Weight weight) {
     PlaceId best = no_place;
@@ -23,7 +23,7 @@ PlaceId lightest(const Places& places, const PlaceSet& allowed, PlaceId first, V
         least = w;
     }
     if (vacated.place == no_place || !allowed.test(vacated.place.value)) return best;
-    // Others that ended meanwhile leave lighter ones. It is no reason to change places with them.
+    // Places where other threads have ended are lighter. That is no reason to move there.
     const std::uint32_t w = weight(places[vacated.place]);
     const bool still_free = places[vacated.place].threads < vacated.threads;
     return w == least || (still_free && w < too_heavy(least)) ? vacated.place : best;

@@ -1,5 +1,5 @@
-// Which node a new thread is bound to. Pure functions of who is where: no system calls, no
-// locks, so that the tests ask them about any machine.
+// Chooses the node that a new thread is bound to. Pure functions of the threads' places: no system calls and no locks,
+// so that tests can call them for any machine.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ constexpr PlaceId no_place{0xFFFF};
 using PlaceSet = BitSet<os::max_os_nodes>;
 
 struct Place {
-    std::uint32_t threads;  // that live there now, the program's own pinned ones included
-    std::uint32_t cpus;     // that the process may use: as its mask was when it began
+    std::uint32_t threads;  // that live there now, including those that the program pinned itself
+    std::uint32_t cpus;     // that the process may use, by its mask when it began
     std::uint16_t os_node;
-    NodeId home;  // whose memory its threads use
+    NodeId home;  // the node whose memory its threads use
 };
 
 struct Places {
@@ -36,24 +36,23 @@ struct Places {
     PlaceId of_os_node(int os_node) const;
 };
 
-// Where threads were that followed one another and have ended, and how many were there at most when one of them came or
-// ended.
+// The place where a creator's earlier threads ran, one after the other, until they ended; and the largest number of
+// threads there when one of them began or ended.
 struct Vacated {
     PlaceId place = no_place;
     std::uint32_t threads = 0;
 };
 
-// The paper's default: each next thread on the next node, from the node of main (`first`) on.
-// Said so that ended threads give their place back: the least populated node takes the thread,
-// of equals the next one after `first`. While no thread ends that is the same; afterwards the
-// threads stay balanced, and a program that starts and joins the same team again and again
-// finds thread i on the same node each time. `allowed` has at least one place.
-// `vacated`: of the thread that this one follows, if there was one. It goes there unless others have moved in since:
-// what the one before it has left in memory is near there.
+// The paper's default: each thread goes to the node after the last thread's, starting from the node of main (`first`).
+// Ended threads free their place: the least populated node gets the thread, of equal ones the first from `first` on. As
+// long as no thread ends, that is the paper's order. Afterwards the threads stay balanced, and a program that starts
+// and joins the same team repeatedly finds thread i on the same node each time. `allowed` has at least one place.
+// `vacated`: where the thread that this one follows ran, if there was one. The new thread goes there unless others have
+// moved in since, because the memory that its predecessor leaves is near.
 PlaceId choose_interleaved(const Places& places, const PlaceSet& allowed, PlaceId first, Vacated vacated = {});
 
-// Fill the node of main with as many threads as it has CPUs, then the next, and so on; when all
-// are full, a second layer. Ended threads give their place back here too.
+// Fills the node of main with as many threads as it has CPUs, then the next node, and so on; when all are full, adds a
+// second layer. Ended threads free their place here too.
 PlaceId choose_saturated(const Places& places, const PlaceSet& allowed, PlaceId first, Vacated vacated = {});
 
 }  // namespace numalloc::placement

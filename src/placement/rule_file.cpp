@@ -35,7 +35,7 @@ void RuleFile::parse(const char* text, const char* name, const Places& places, C
         const char* fault = nullptr;
         long bad_node = -1;
         if (!ends_line(p)) {
-            // Threads first, so that their ranges can be completed when the nodes are known.
+            // Threads first: their ranges are completed when the nodes are known.
             std::uint32_t position = 0;
             bool good = take_list(p, [&](unsigned first, unsigned last) {
                 ranges_[range_count_++] = {first, last, position, old_place_ranges, 0};
@@ -73,7 +73,7 @@ void RuleFile::parse(const char* text, const char* name, const Places& places, C
     }
 }
 
-// A range takes at least a digit and what separates it from the next.
+// A range takes at least a digit and a separator.
 bool RuleFile::make_room(Bytes text_length) {
     const Bytes capacity = text_length / 2 + 1;
     void* memory = os::map(align_up(capacity * (sizeof(Range) + sizeof(PlaceRange)), os::page_size()));

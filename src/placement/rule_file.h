@@ -1,14 +1,13 @@
-// The file of binding=file. One rule a line, THREADS NODES, both lists such as 0-3,8:
+// The file of binding=file. Each line is a rule, THREADS NODES, both lists such as 0-3,8:
 //
 //     # main and the three I/O threads near the network card
 //     0-3    0
 //     4-31   1-7
 //
-// Threads are numbered from 0 (main) in order of creation, nodes as the kernel numbers them.
-// The k-th thread of a rule goes to the rule's k-th node, and round again when there are more
-// threads than nodes. The first rule that names a thread counts; threads without a rule are
-// interleaved. Words behind # are not read. A line that cannot be understood, or names a node
-// that the process cannot use, is reported with its number and left out.
+// Threads are numbered from 0 (main) in order of creation, nodes by the kernel. The k-th thread of a rule goes to the
+// rule's k-th node; if there are more threads than nodes, they begin again with the first node. The first rule that
+// names a thread applies; threads without a rule are interleaved. Text after # is ignored. A line that is malformed, or
+// names a node that the process cannot use, is reported with its number and ignored.
 #pragma once
 
 #include "base/bits.h"
@@ -22,14 +21,14 @@ public:
 
     using Complain = void (*)(const char* line);
 
-    // Reads the rules from `text`; nodes without CPUs of the process are not usable. `name` is
-    // for the complaints. The memory is the kernel's, not the heap's. Called once.
+    // Reads the rules from `text`; a node without CPUs of the process is not usable. `name` is for the complaints. Maps
+    // its memory from the kernel. Called once.
     void parse(const char* text, const char* name, const Places& places, Complain complain);
 
-    // Opens, reads and parses; a file that cannot be read is one complaint and no rules.
+    // Opens, reads and parses the file; if it cannot be read, complains once and has no rules.
     void load(const char* path, const Places& places, Complain complain);
 
-    // The place of a thread by its number; no_place where no rule names it.
+    // The place of the thread with this number; no_place if no rule names it.
     PlaceId place_of(unsigned thread) const;
 
 private:
@@ -37,10 +36,10 @@ private:
         std::uint32_t first;
         std::uint32_t last;
         std::uint32_t position;      // of `first` among the rule's threads
-        std::uint32_t place_ranges;  // the rule's first in place_ranges_
-        std::uint32_t places;        // of the rule, all ranges together
+        std::uint32_t place_ranges;  // index of the rule's first entry in place_ranges_
+        std::uint32_t places;        // of the rule, in all its ranges
     };
-    // All nodes of a range are usable, so their places follow each other.
+    // All nodes of a range are usable, so their places are consecutive.
     struct PlaceRange {
         std::uint32_t first;
         std::uint32_t count;

@@ -9,7 +9,7 @@ namespace numalloc::placement {
 
 namespace {
 
-// Room for hundreds of threads; pages that no thread needs are never touched.
+// Room for hundreds of threads. Pages that no record uses are never touched.
 constexpr Bytes slab_bytes = 64 * KiB;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Affinity as the user sees it: what sched_getaffinity and its family answer, what
-// sched_setaffinity does to a thread's node, and what children inherit.
+// Affinity as the user sees it: the results of sched_getaffinity and its family, the effect of sched_setaffinity on a
+// thread's node, and what children inherit.
 #include <cerrno>
 #include <cstring>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr Bytes word_bytes = sizeof(std::uint64_t);
 
-// Replaces our mask in the kernel's answer of `got` bytes by the user's.
+// If the kernel's answer of `got` bytes is our mask, replaces it by the user's.
 void hide(const ThreadRecord* record, void* mask, long got) {
     std::uint64_t seen[os::CpuMask::words];
     const Bytes bytes = static_cast<Bytes>(got);
@@ -25,13 +25,13 @@ void hide(const ThreadRecord* record, void* mask, long got) {
     std::memcpy(mask, record->user_mask(), min_of(bytes, process.words * word_bytes));
 }
 
-// The record of a thread that is the caller itself, without the lock. Between vfork and exec
-// the caller is another task on its parent's record: the kernel's mask tells, see hide().
+// The record of the thread if it is the caller itself, without the lock. Between vfork and exec the caller is another
+// task that uses its parent's record: hide() therefore compares with the kernel's mask.
 ThreadRecord* own_record(int tid) {
     return current != nullptr && (tid == 0 || tid == current->tid) ? current : nullptr;
 }
 
-// The kernel's. A thread that starts after a filter (os/filter.h) has none.
+// Whether it has a kernel ID or will get one. A thread that starts after a filter (os/filter.h) has none.
 bool has_number(const ThreadRecord* record) { return record->starting || record->tid != 0; }
 
 NodeId home_of_caller(const ThreadRecord* record) {
@@ -46,7 +46,7 @@ void follow_user(ThreadRecord* record) {
     if (os::get_affinity(record->tid, mask) <= 0) return;
     set_user_mask(record, mask);
     record->bound = false;
-    // A thread that runs alone stays unbound, and its memory follows it to the new CPUs anyway.
+    // A thread that runs alone stays unbound; its memory follows it to the new CPUs anyway.
     if (record->place == no_place) return;
     place(record, no_place);
     apply(record, record->tid, true);
@@ -89,7 +89,7 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
     const ThreadRecord* record = process.records.find(thread);
     if (record == nullptr || !has_number(record)) return unknown_thread;
     if (record->starting) {
-        // Its id is not known yet; its mask will be this one.
+        // Its ID is not known yet, but it will have this mask.
         const Bytes whole = process.words * word_bytes;
         if (bytes < whole) return -EINVAL;
         std::memcpy(mask, record->user_mask(), whole);
@@ -112,7 +112,7 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
                                          : os::set_affinity(record->tid, bytes, mask);
     if (result < 0) return result;
     if (record->starting) {
-        // It binds itself by this mask when it runs, and reads back what a cpuset left of it.
+        // It binds itself by this mask when it runs, and reads back what a cpuset left of the mask.
         os::CpuMask wanted;
         std::memcpy(wanted.data(), mask, min_of(bytes, sizeof wanted));
         set_user_mask(record, wanted);

@@ -12,12 +12,12 @@ namespace numalloc {
 
 namespace {
 
-// Between two readings something may have wandered from one place to the other: never less than nothing.
+// The difference, at least 0: between two readings objects may have moved from one place to the other.
 std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole - min_of(whole, part); }
 
 Bytes mapping_of(unsigned heaps) { return align_up(heaps * sizeof(Gathering::OfNode), os::page_size()); }
 
-// /proc/self/smaps, line by line: a mapping's line, then what is to be said of it.
+// Parses /proc/self/smaps line by line: a line for each mapping, then its properties.
 class Mappings {
 public:
     explicit Mappings(Gathering::OfNode* of) : of_(of) {}
@@ -28,7 +28,7 @@ public:
     }
 
 private:
-    // The names of what is said begin with a capital, an address does not.
+    // The names of properties begin with a capital letter, addresses do not.
     static bool is_range(const char* text) { return (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'f'); }
     static const char* after(const char* text, const char* name) {
         for (; *name != '\0'; ++text, ++name)
@@ -51,7 +51,7 @@ private:
     }
 
     Gathering::OfNode* of_;
-    Gathering::OfNode* mine_ = nullptr;  // the heap that the mapping belongs to
+    Gathering::OfNode* mine_ = nullptr;  // the heap that the current mapping belongs to
 };
 
 PageHeapUse pages_of(NodeHeap& node) {
@@ -91,7 +91,7 @@ void take_node(NodeHeap& node, Gathering::OfNode& into) {
     s.moved_bytes = node.moved_here.load(std::memory_order_relaxed);
 }
 
-// Another thread's list, as it is in passing: the thread writes it meanwhile, and neither waits for the other.
+// Approximate: reads another thread's list without synchronisation, while that thread may change it.
 __attribute__((no_sanitize("thread"))) std::uint32_t objects_in_lists(const ThreadHeap* h, unsigned c) {
     const std::int32_t current = h->lists[c].limit - h->room[c];
     const std::uint32_t sealed = h->lists[c].sealed != nullptr ? h->lists[c].sealed_count : 0;
@@ -102,7 +102,7 @@ __attribute__((no_sanitize("thread"))) std::uint32_t objects_in_lists(const Thre
 
 Gathering::Gathering(Depth depth) {
     if (!process_heap.started()) return;
-    (void)try_catch_up();  // during a fork what it deferred counts as in use
+    (void)try_catch_up();  // does nothing during a fork: deferred frees then count as in use
     of_ = static_cast<OfNode*>(os::map(mapping_of(process_heap.heaps())));
     if (of_ == nullptr) return;
     heaps_ = process_heap.heaps();

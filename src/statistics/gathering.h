@@ -1,6 +1,6 @@
-// What the heaps hold, gathered node by node and class by class: exact for a process at rest, otherwise a picture of
-// slightly different moments. Takes locks one at a time, and waits for no fork: a caller may hold a stream that fork()
-// waits for.
+// Collects what the heaps hold, by node and class: exact for a process at rest, otherwise a picture of slightly
+// different moments. Takes locks one at a time and waits for no fork: the caller may hold a stream that fork() waits
+// for.
 #pragma once
 
 #include "heap/space/size_class.h"
@@ -18,20 +18,20 @@ public:
         NodeStatistics node;
         ClassStatistics of_class[class_count];
     };
-    // How much is asked; each includes those before it.
-    //   heaps      what nodes hold: a walk over the shards of all classes. Objects in threads' lists count as live
-    //   threads    what threads hold: a walk over all thread heaps, .6 us for each that ever ran at a time
+    // How much to collect; each level includes those before it.
+    //   heaps      what nodes hold: walks the shards of all classes. Objects in threads' lists count as live
+    //   threads    what threads hold: walks all thread heaps, as many as threads ever ran at a time
     //   resident   what is in memory: the kernel walks its page tables for /proc/self/smaps
     enum class Depth { heaps, threads, resident };
 
-    // Memory of its own, mapped meanwhile: safe in a signal handler of a thread that holds no lock.
+    // Maps its own memory until it is destroyed: safe in a signal handler of a thread that holds no lock.
     explicit Gathering(Depth depth);
     ~Gathering();
     Gathering(const Gathering&) = delete;
     Gathering& operator=(const Gathering&) = delete;
 
-    // 0 before the heap works, and where no memory was to be had. The nodes' own, by our numbers, and behind them the
-    // interleaved one.
+    // The nodes' heaps, by our numbers, and then the interleaved one. 0 before the heap works, or if there was no
+    // memory.
     unsigned heaps() const { return heaps_; }
     bool in_use(unsigned n) const;
     const OfNode& of(unsigned n) const { return of_[n]; }
@@ -49,7 +49,7 @@ private:
 
 ProcessStatistics process_statistics();
 
-// How the outside names heap `n`: the kernel's number, or NUMALLOC_INTERLEAVED.
+// The public number of heap `n`: the kernel's, or NUMALLOC_INTERLEAVED.
 int outer_number(unsigned n);
 
 }  // namespace numalloc

@@ -16,7 +16,7 @@ namespace numalloc {
 
 namespace {
 
-// A signal came while its thread held a lock: the next housekeeping sees to it, or the program's end.
+// A signal came while its thread held a lock, or during a fork: the next housekeeping or the program's end writes.
 std::atomic<bool> asked_for{false};
 
 const char* destination() { return load_acquire(options().statistics); }
@@ -24,7 +24,7 @@ const char* destination() { return load_acquire(options().statistics); }
 void write(const char* file) {
     const os::WritesAreHarmless also_the_line_below;
     const int error = write_statistics(file);
-    // Without a stderr there is nobody to complain to.
+    // EBADF: there is no stderr to complain on.
     if (error == 0 || error == EBADF) return;
     os::Line line;
     line << "statistics cannot be written to " << file << ": error " << error;
@@ -40,7 +40,7 @@ void write_asked_for() {
 void on_signal(int) {
     asked_for.store(true, std::memory_order_relaxed);
     if (os::lock_holder.depth > 0) return;
-    // During a fork housekeeping writes them later.
+    // During a fork, housekeeping writes them later.
     if (const os::Inside inside; inside) write_asked_for();
 }
 
@@ -62,8 +62,7 @@ void start_statistics() {
 void end_statistics() {
     if (!process_heap.started()) return;
     remove_statistics_page();
-    // The handler of a signal may end the program in the middle of malloc or free: nobody will ever give that lock
-    // back.
+    // A signal handler may end the program in the middle of malloc or free: nobody will ever release that lock.
     if (os::lock_holder.depth > 0) return;
     write_asked_for();
     if (destination() != nullptr) write(destination());

@@ -1,11 +1,11 @@
-// When statistics are written without being asked for: at the end of the program, and on a signal.
+// Writes statistics as options demand: at the end of the program, on a signal, and into the page (page.h).
 #pragma once
 
 namespace numalloc {
 
-// As the options say; once, when the heap works.
+// Applies the options. Called once, when the heap works.
 void start_statistics();
-// The program ends, by exit() or by returning from main().
+// Called when the program ends by exit() or by returning from main().
 void end_statistics();
 void fork_child_statistics();
 

@@ -64,18 +64,18 @@ constexpr std::uint64_t part_of_time = 100;
 
 std::atomic<bool> writing{false};
 std::atomic<int> owner{0};  // the process that has made the page, or tried to
-// These are its who writes.
+// Used only by the thread that has set `writing`.
 Header* page = nullptr;
 std::uint64_t not_before = 0;  // nanoseconds
 
-// As it was made: the user may be another by now.
+// As created: the user ID may have changed since.
 char path[64] = {};
 
-// false where it cannot be had: that is tried once.
+// false if it cannot be created; a process tries only once.
 bool make_page(int process) {
     owner.store(process, std::memory_order_relaxed);
     const unsigned heaps = process_heap.heaps();
-    // The parent's, or one that went for an exec that failed.
+    // The parent's page, or one that was removed for an exec that failed.
     if (page != nullptr) os::unmap(page, page_bytes(heaps));
     Text<sizeof path> name;
     name << "/dev/shm/numalloc-" << os::user_id() << '-' << process;
@@ -105,7 +105,7 @@ void fill(const Gathering& gathered) {
     auto* of_class = reinterpret_cast<ClassRecord*>(start + classes_at(gathered.heaps()));
     page->sequence.fetch_add(1, std::memory_order_acq_rel);
 #if !defined(__x86_64__)
-    // Elsewhere the atomic keeps later reads behind it, but not later writes.
+    // Elsewhere the atomic operation orders later reads after it, but not later writes.
     std::atomic_thread_fence(std::memory_order_release);
 #endif
     *process = process_statistics();

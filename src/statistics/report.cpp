@@ -29,7 +29,7 @@ constexpr Field process_fields[] = {
 #include "numalloc/statistics.def"
 };
 
-// A struct of the tables, as the row of numbers that it is.
+// A struct of the tables as an array of its numbers.
 template <class Struct>
 const unsigned long long* numbers(const Struct& s) {
     return reinterpret_cast<const unsigned long long*>(&s);
@@ -41,7 +41,7 @@ bool any(const ClassStatistics& c) {
     return false;
 }
 
-// Of the character that begins here, in bytes; 0 where it is none: paths are any bytes, JSON is UTF-8.
+// Bytes of the UTF-8 character at `s`; 0 if it is invalid: paths are any bytes, but JSON is UTF-8.
 unsigned utf8_length(const char* s) {
     const auto byte = [&](unsigned i) { return static_cast<unsigned char>(s[i]); };
     const unsigned first = byte(0);
@@ -77,7 +77,7 @@ public:
         this->name(name);
         out_ << value;
     }
-    // Whatever `print` writes, as a string.
+    // Writes what `print` prints, as a string.
     template <class Print>
     void string(const char* name, Print print) {
         this->name(name);
@@ -225,7 +225,7 @@ void report(Output& out, numalloc_format format, const Gathering& gathered) {
     else report_text(out, gathered);
 }
 
-// Memory for a while, also on a small stack.
+// Memory for a limited time that does not use the stack, which may be small.
 class Pages {
 public:
     explicit Pages(Bytes bytes)
@@ -243,7 +243,7 @@ private:
     char* start_;
 };
 
-// "%p" is the process. false where it is too long.
+// Replaces "%p" by the process ID. false if the path gets too long.
 bool expand_path(const char* pattern, const Pages& path) {
     std::size_t length = 0;
     for (; *pattern != '\0'; ++pattern) {
@@ -264,7 +264,7 @@ bool expand_path(const char* pattern, const Pages& path) {
 
 struct Room {
     const Pages& pages;
-    Bytes length = 0;  // of the whole text, also where that is more than the room
+    Bytes length = 0;  // of the whole text, even if it does not fit
 };
 void put_in(void* context, const char* piece, std::size_t n) {
     Room& room = *static_cast<Room*>(context);
@@ -272,8 +272,8 @@ void put_in(void* context, const char* piece, std::size_t n) {
     room.length += n;
 }
 
-// In one write, so that the lines of several processes do not mix. Options and counts may change meanwhile, so the
-// length is known only when the text is there: where the room was too little, it is made once more.
+// Writes the text at once, so that the lines of several processes do not mix. Options and counts may change at any
+// time, so the length is known only afterwards: if the text did not fit, it is made again with more room.
 long write_report(long fd, numalloc_format format) {
     const Gathering gathered(Gathering::Depth::resident);
     for (Bytes bytes = 64 * KiB;;) {
@@ -289,13 +289,13 @@ long write_report(long fd, numalloc_format format) {
     }
 }
 
-// What "exit" writes to.
+// Where "exit" is written.
 long kept_error = -1;
 os::FileIdentity error_at_start;
 bool error_is_kept = false;
 
-// The copy of the first stderr; where the program has closed that, what stderr is by now. -EBADF where the program
-// began without one: what has its number by now is another file.
+// The copy of the first stderr; if the program has closed the copy, the present stderr. -EBADF if the program began
+// without stderr: its number may belong to another file now.
 long standard_error() {
     if (!error_is_kept) return os::standard_error;
     if (!error_at_start.found) return -EBADF;

@@ -1,4 +1,4 @@
-// All statistics as text to be read, or as one line of JSON.
+// All statistics as readable text, or as one line of JSON.
 #pragma once
 
 #include "base/output.h"
@@ -6,13 +6,13 @@
 
 namespace numalloc {
 
-// Gathers them, and writes. Safe in a signal handler of a thread that holds no lock.
+// Gathers and writes them. Safe in a signal handler of a thread that holds no lock.
 void report_statistics(Output& out, numalloc_format format);
 
-// "exit": to stderr. Else appended to the file, "%p" in its name being the process; JSON where it ends in .json. 0 or
-// an errno.
+// "exit" writes to stderr, any other name appends to that file. In it "%p" is the process ID; a name that ends in .json
+// selects JSON. Returns 0 or an errno.
 int write_statistics(const char* file);
-// For "exit": stderr as it is now, whatever the program does with it.
+// For "exit": keeps the present stderr, whatever the program does with it later.
 void keep_standard_error();
 
 }  // namespace numalloc

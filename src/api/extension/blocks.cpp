@@ -1,4 +1,4 @@
-// Sizes before the call, blocks that are resized where they are, and many at once.
+// Usable sizes before the call, resizing in place, and many blocks in one call.
 #include <malloc.h>
 
 #include "api/export.h"
@@ -21,7 +21,8 @@ NUMALLOC_EXPORT size_t numalloc_good_size(size_t size) noexcept {
 NUMALLOC_EXPORT size_t numalloc_resize_in_place(void* p, size_t size) noexcept {
     if (const auto next = NUMALLOC_ASIDE(malloc_usable_size)) return next(p);
     const Location at = locate_object(p, "numalloc_resize_in_place");
-    // Nowhere else: no_node is no heap's. The heap profile wants a free and a malloc for each resizing.
+    // With no_node, resize() moves nothing. The heap profile records each resizing as a free and a malloc, so blocks
+    // keep their size while it is on.
     const bool may_change = (at.found == Found::big || at.found == Found::bound) && !profile::on();
     if (may_change)
         if (const os::Inside inside; inside) process_heap.resize(at, size, true, no_node);

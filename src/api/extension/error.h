@@ -1,4 +1,4 @@
-// How the interface says what went wrong: -1, and errno.
+// How the interface reports an error: -1, and errno.
 #pragma once
 
 #include <cerrno>

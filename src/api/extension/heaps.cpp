@@ -1,4 +1,4 @@
-// Heaps that a program makes for itself on one node.
+// Heaps that a program creates for itself on one node.
 #include "api/export.h"
 #include "api/extension/nodes.h"
 #include "api/extension/on_node.h"

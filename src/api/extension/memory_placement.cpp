@@ -1,4 +1,4 @@
-// The levers of the placement study on what malloc serves, and moving what exists.
+// Where malloc's memory comes from, and moving existing blocks and threads.
 #include <cerrno>
 
 #include "api/export.h"

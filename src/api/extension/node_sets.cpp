@@ -1,4 +1,4 @@
-// Sets of nodes: libnuma's syntax, and nodes by what the kernel says of them.
+// Sets of nodes: in libnuma's syntax, and by the kind of node that the kernel reports.
 #include "api/extension/node_sets.h"
 
 #include "api/export.h"
@@ -46,7 +46,7 @@ NodeId ChosenNodes::at(unsigned k) const {
 
 namespace {
 
-// What numalloc_node_set_print() writes: cut where it is too long.
+// The output of numalloc_node_set_print(): truncated to `bytes`; `length` is the full length.
 struct Cut {
     char* text;
     size_t bytes;
@@ -70,7 +70,7 @@ struct Cut {
 
 bool same_text(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
-// The list at `text`, the whole of it; `relative`: numbers count the nodes of `usable`.
+// Parses all of `text` as a list. `relative`: its numbers count the nodes of `usable`.
 bool take_all(const char* text, bool relative, const os::NodeMask& usable, os::NodeMask& nodes) {
     bool in_range = true;
     const unsigned count = usable.count();

@@ -1,4 +1,4 @@
-// Sets of nodes, between the outside's and ours.
+// Converts sets of nodes between the interface's type and numalloc's.
 #pragma once
 
 #include <cstring>
@@ -21,7 +21,7 @@ inline numalloc_node_set set_of(const os::NodeMask& mask) {
     return set;
 }
 
-// The kernel's numbers of the nodes that this process may use. Wakes the library.
+// The kernel's numbers of the nodes that this process may use. Starts the library if needed.
 os::NodeMask usable_nodes();
 
 // A set whose nodes are all usable.
@@ -29,12 +29,13 @@ struct ChosenNodes {
     os::NodeMask of_kernel;  // the kernel's numbers
     os::NodeMask ours;
 
-    // false sets errno: EINVAL, ENXIO. Wakes the library.
+    // Returns false with errno EINVAL (an empty set, or a node that does not exist) or ENXIO (a node that is not
+    // usable). Starts the library if needed.
     bool choose(const numalloc_node_set& set);
     bool all_usable() const { return ours.count() == os::topology().nodes(); }
-    // To the calling thread.
+    // The node of the set that is nearest to the calling thread.
     NodeId nearest() const;
-    // The k-th by number.
+    // The k-th node of the set by number, from 0.
     NodeId at(unsigned k) const;
 };
 

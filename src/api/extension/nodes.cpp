@@ -1,5 +1,5 @@
-// What a program may ask about the machine: nodes, distances, CPUs, free memory, and whose memory a
-// pointer is. All thread-safe; numalloc.h has the contract of each.
+// Questions about the machine: nodes, distances, CPUs, free memory, and the node of a pointer. All functions are
+// thread-safe; numalloc.h has the contract of each.
 #include "api/extension/nodes.h"
 
 #include <climits>
@@ -30,14 +30,14 @@ namespace {
 
 int os_number(NodeId n) { return static_cast<int>(os::topology().os_node(n)); }
 
-// Where the kernel has the page.
+// The kernel's number of the node of p's page; -1 with errno if there is none.
 int ask_kernel(const void* p) {
     wake();
     if (!os::topology().machine_has_one_node()) {
         const int node = os::node_of_page(p);
         return node >= 0 ? node : fail(-node);
     }
-    // There is only one answer; a page that was never written has none.
+    // The machine has one node; a page that was never written is on none.
     const int error = os::ask_for_page(p);
     return error == -ENOENT || error == -EFAULT ? fail(-error) : os_number(NodeId{0});
 }
@@ -74,7 +74,7 @@ NUMALLOC_EXPORT int numalloc_node_cpus(int node, size_t bytes, void* cpu_set) no
     if (node < 0 || !os::topology().exists(static_cast<unsigned>(node))) return fail(EINVAL);
     os::CpuMask mask;
     if (!os::cpus_of_os_node(static_cast<unsigned>(node), mask)) {
-        // No /sys: one node, with the CPUs that we have.
+        // Without /sys there is one node, with the CPUs that the process may use.
         if (os::get_affinity(0, mask) <= 0) return fail(EINVAL);
     }
     for (unsigned cpu = mask.first(); cpu < os::max_cpus; cpu = mask.next(cpu + 1))
@@ -104,7 +104,7 @@ NUMALLOC_EXPORT int numalloc_current_node(void) noexcept {
     wake();
     const os::Topology& topology = os::topology();
     if (topology.machine_has_one_node()) return os_number(NodeId{0});
-    // With one usable node the table does not tell the others apart.
+    // With one usable node, the table of CPUs does not tell the other nodes apart.
     const int node = topology.nodes() > 1 ? os::current_os_node() : os::ask_os_node();
     return node >= 0 ? node : os_number(NodeId{0});
 }

@@ -1,12 +1,12 @@
-// From the kernel's numbers, which the outside uses, to ours.
+// Converts the kernel's node numbers, which the interface uses, to numalloc's.
 #pragma once
 
 #include "base/ids.h"
 
 namespace numalloc::api {
 
-// The usable node with this kernel number. no_node sets errno: EINVAL for a node that the machine does
-// not have, ENXIO for one that this process may not use or that has no memory. Wakes the library.
+// The usable node with this kernel number. Returns no_node with errno EINVAL if the machine has no such node, or ENXIO
+// if this process may not use it or it has no memory. Starts the library if needed.
 NodeId usable_node(int os_node);
 
 }  // namespace numalloc::api

@@ -1,4 +1,4 @@
-// Memory on a node of the caller's choice, and memory interleaved over all of them.
+// Memory on a node that the caller chooses, and memory interleaved over all nodes.
 #include "api/extension/on_node.h"
 
 #include "api/export.h"

@@ -1,4 +1,4 @@
-// What the calls with a place in common do: check, allocate there, set errno.
+// The common part of the calls that name a place: check, allocate there, set errno.
 #pragma once
 
 #include <cerrno>
@@ -40,7 +40,7 @@ inline void* aligned_alloc_there(Bytes alignment, Bytes n, NodeId node) {
     return next != nullptr ? next(alignment, n) : no_memory();
 }
 
-// `no_node`, of what is not null: where it is meant to be already.
+// `node` may be no_node if `p` is not null: the block then stays on the node where it is meant to be.
 inline void* realloc_there(void* p, Bytes n, NodeId node, const char* call) {
     if (p == nullptr) return malloc_there(n, node);
     if (n == 0) {

@@ -12,7 +12,7 @@ using namespace numalloc::api;
 
 namespace {
 
-// Whose turn it is among small blocks.
+// Small blocks take the nodes in turn, by this counter.
 constinit std::atomic<unsigned> turn{0};
 unsigned next_turn(unsigned of) { return turn.fetch_add(1, std::memory_order_relaxed) % of; }
 
@@ -21,9 +21,9 @@ void* invalid() {
     return nullptr;
 }
 
-// From `first`, or the nearest other of the set that has room.
+// Allocates on `first`, or on the nearest other node of the set that has room.
 Allocation allocate_within(Bytes n, const ChosenNodes& nodes, NodeId first) {
-    // A thread's first call sets its limit, too.
+    // A thread's first call sets the limit as well, so its heap is made first.
     if (attached_heap == &no_heap) (void)thread_heap_slow();
     const os::NodeMask* const of_thread = thread_spill_limit;
     thread_spill_limit = &nodes.ours;
@@ -38,7 +38,7 @@ void* or_no_memory(void* p, Bytes n) {
     return next != nullptr ? next(n) : no_memory();
 }
 
-// Spread pages can be moved, which those of small blocks cannot.
+// Allocates a large block and spreads its pages. Small blocks share pages, which cannot be spread.
 void* spread(Bytes n, const ChosenNodes& nodes, const Spread& how) {
     void* const p = allocate_within(n, nodes, nodes.nearest()).p;
     if (p != nullptr) process_heap.spread(locate(p), how);

@@ -1,4 +1,4 @@
-// The library itself: its version, its options while the program runs, where its lines go.
+// The library itself: its version, its options at run time, the destination of its messages.
 #include <cstring>
 
 #include "api/export.h"
@@ -15,7 +15,7 @@ using namespace numalloc::api;
 
 namespace {
 
-// Cut where it is too long; `length` says how long it would be.
+// Truncates to `bytes`; `length` is the full length.
 struct Cut {
     char* text;
     size_t bytes;

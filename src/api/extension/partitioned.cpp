@@ -1,4 +1,4 @@
-// Partitioned shared memory: blocks on the node of a thread, whoever asks (JArena).
+// Partitioned shared memory: blocks on the node of a thread, whichever thread allocates (JArena).
 #include "api/export.h"
 #include "api/extension/on_node.h"
 #include "api/malloc/initialise.h"
@@ -11,7 +11,7 @@ using namespace numalloc::api;
 
 namespace {
 
-// no_node sets errno.
+// The owner's node. Returns no_node with errno ENOMEM or EINVAL.
 NodeId node_of(int owner) {
     wake();
     bool out_of_memory;

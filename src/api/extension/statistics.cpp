@@ -1,4 +1,4 @@
-// What the program may ask about the heaps.
+// Statistics of the heaps, for the program.
 #include <cstring>
 
 #include "api/export.h"
@@ -15,14 +15,14 @@ using namespace numalloc::api;
 
 namespace {
 
-// The caller's struct may be of another version: shorter, or longer.
+// The caller's struct may be of another version, shorter or longer.
 template <class Struct>
 void give(const Struct& s, Struct* into, size_t bytes) {
     memset(into, 0, bytes);
     memcpy(into, &s, min_of(bytes, sizeof s));
 }
 
-// Of which heaps: one, or all of them.
+// The heaps that a call covers: one, or all of them.
 struct Heaps {
     unsigned first = 0;
     unsigned end = 0;

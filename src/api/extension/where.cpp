@@ -1,4 +1,4 @@
-// Where a range, a block or a heap lies: its pages by node.
+// The pages of a range, a block or a heap, counted by node.
 #include "api/export.h"
 #include "api/extension/error.h"
 #include "api/malloc/initialise.h"

@@ -1,8 +1,8 @@
-// Interposed: dlopen and dlmopen, for RTLD_DEEPBIND. A library that is opened so looks into itself and what it
-// is linked with before it looks at the program: it would find libc's malloc and free beside ours.
+// Interposed: dlopen and dlmopen, because of RTLD_DEEPBIND. A library opened with it searches itself and its
+// dependencies before the program, so it would find libc's malloc and free beside numalloc's.
 //
-// libc asks who called it: $ORIGIN, RUNPATH and the namespace are the caller's. So nothing here calls the next
-// function. A helper says where it is and which mode it gets, and then comes a jump: the return address stays.
+// libc takes $ORIGIN, RUNPATH and the namespace from its caller. So this code does not call the next function: a helper
+// returns its address and the mode, and the code jumps there with the caller's return address.
 #include <cstdlib>
 
 #include <dlfcn.h>
@@ -18,7 +18,8 @@ namespace numalloc::api {
 
 namespace {
 
-// Of another allocator before us (the program's own, say) the library may see as much or little as it would without us.
+// Whether malloc is numalloc's. If another allocator precedes it (the program's own, say), the mode stays as it is
+// without numalloc.
 bool malloc_is_ours() {
     void* p = std::malloc(1);
     __asm__ volatile("" : "+r"(p) : : "memory");
@@ -35,7 +36,7 @@ long mode_to_use(int mode) {
 
 }  // namespace
 
-// Returned in two registers, which the jumps below rely on.
+// Returned in two registers, on which the jumps below rely.
 struct Jump {
     void* to;
     long mode;
@@ -51,7 +52,7 @@ __attribute__((used)) Jump numalloc_before_dlopen(const char*, int mode) {
     return {reinterpret_cast<void*>(NUMALLOC_NEXT(dlopen)), mode_to_use(mode)};
 }
 
-// Another namespace has a libc, and so a malloc, of its own: nothing of ours is to be seen there.
+// Another namespace has a libc and a malloc of its own, without numalloc.
 __attribute__((used)) Jump numalloc_before_dlmopen(Lmid_t name_space, const char*, int mode) {
     return {reinterpret_cast<void*>(NUMALLOC_NEXT(dlmopen)), name_space == LM_ID_BASE ? mode_to_use(mode) : mode};
 }

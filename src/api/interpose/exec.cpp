@@ -1,6 +1,6 @@
-// Interposed: the exec family. The new program inherits the mask that the user gave, not our
-// binding. Written on the system calls alone, without a look-up in libc: between fork or vfork
-// and exec only what is safe in a signal handler may be called.
+// Interposed: the exec family. The new program inherits the user's affinity mask, not numalloc's binding. This file
+// makes system calls and looks nothing up in libc: between fork or vfork and exec only async-signal-safe functions may
+// be called.
 #include <alloca.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ long exec_at(int directory, const char* path, char* const argv[], char* const en
 
 long exec(const char* path, char* const argv[], char* const env[]) { return exec_at(AT_FDCWD, path, argv, env, 0); }
 
-// A file that is no program is a shell's, says POSIX of execvp.
+// execvp() runs a file that is not an executable with a shell (POSIX).
 long exec_or_shell(const char* path, char* const argv[], char* const env[]) {
     const long result = exec(path, argv, env);
     if (result != -ENOEXEC) return result;
@@ -111,7 +111,7 @@ extern "C" NUMALLOC_EXPORT int fexecve(int fd, char* const argv[], char* const e
     return execveat(fd, "", argv, env, AT_EMPTY_PATH);
 }
 
-// How many pointers stand before the nullptr that ends an execl function's arguments.
+// Number of pointers before the nullptr that ends an execl function's arguments.
 static std::size_t count_arguments(const char* first, va_list rest) {
     if (first == nullptr) return 0;
     std::size_t n = 1;
@@ -119,8 +119,8 @@ static std::size_t count_arguments(const char* first, va_list rest) {
     return n;
 }
 
-// These arguments as an array on the stack of the function itself; `rest` then stands behind
-// the nullptr, where execle has its environment.
+// Copies these arguments to an array on the function's own stack. `rest` is then behind the nullptr, where execle has
+// its environment.
 #define NUMALLOC_COLLECT(first, argv, rest)                                \
     va_list rest;                                                          \
     va_start(rest, first);                                                 \

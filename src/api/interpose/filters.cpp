@@ -1,5 +1,5 @@
-// Interposed: prctl and syscall, by which a program installs a filter of its system calls. The library's start is
-// complete before the first one, and nothing optional is asked of the kernel after it: os/filter.h.
+// Interposed: prctl and syscall, by which a program installs a filter of its system calls. The library completes its
+// start before the first filter, and makes no optional system call after it: os/filter.h.
 #include <cstdarg>
 
 #include "api/export.h"
@@ -11,10 +11,10 @@
 namespace numalloc::os {
 
 long around_filter(const ProgramCall& filter) {
-    // A signal handler that interrupted the heap.
+    // A signal handler interrupted the heap.
     if (!ForkGate::waits()) return install_filter(filter);
     api::complete_start();
-    // A child between vfork and exec, or of a raw clone.
+    // The caller is a child between vfork and exec, or of a raw clone.
     if (!fork_gate.is_process()) return install_filter(filter);
     placement::AsTheUserSetIt widened;
     placement::note_main_thread();

@@ -1,10 +1,9 @@
-// Interposed: what pthread_atfork() comes down to. Handlers are called in the reverse order of their registration
-// before a fork, and in that order after it. Registered first of all, ours are called last before the fork and first
-// after it, which is where libc locks its own malloc: everybody else's handlers find a malloc that works for every
-// thread.
+// Interposed: __register_atfork(), which pthread_atfork() calls. Before a fork libc calls the handlers in the reverse
+// order of their registration, and after it in that order. Numalloc's are registered first, so they run last before the
+// fork and first after it, where libc locks its own malloc. For all other handlers malloc works in every thread.
 //
-// Where somebody else was first after all (the static library, which can interpose nothing; a library opened by
-// dlopen), a handler of theirs that allocates works all the same: os/fork_gate.h.
+// Handlers may be registered before numalloc's with the static library, which interposes nothing, and if numalloc is
+// opened by dlopen. They may allocate, too: os/fork_gate.h.
 #include "api/interpose/fork_handlers.h"
 
 #include <atomic>
@@ -32,7 +31,8 @@ constinit std::atomic<bool> registered{false};
 
 void register_fork_handlers() {
     if (registered.load(std::memory_order_relaxed) || registered.exchange(true, std::memory_order_acq_rel)) return;
-    // Of no object, for an object's go when it is finalised: destructors that run later may fork, too.
+    // Registered for no object: libc drops an object's handlers when it finalises the object, and destructors that run
+    // later may fork, too.
     libc_function()(fork_prepare, fork_parent, fork_child, nullptr);
 }
 

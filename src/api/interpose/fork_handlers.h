@@ -1,13 +1,13 @@
-// What the library does when the process forks, and that libc knows of it.
+// The library's fork handlers, and their registration with libc.
 #pragma once
 
 namespace numalloc::api {
 
-// Tells libc of the three functions below, once. Thread-safe.
+// Registers the three functions below with libc, once. Thread-safe.
 void register_fork_handlers();
 
-// Of the library that is linked: initialise.cpp, or without_heap.cpp. They may be called before anything is
-// initialised; between prepare and the others the forking thread may allocate.
+// Defined by the library that is linked: in initialise.cpp, or without_heap.cpp. They may be called before the start of
+// the library. Between prepare and the others the forking thread may allocate.
 void fork_prepare();
 void fork_parent();
 void fork_child();

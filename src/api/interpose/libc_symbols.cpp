@@ -52,7 +52,7 @@ struct Symbols {
     const char* names = nullptr;
     const std::uint32_t* hash = nullptr;
 
-    // Those of the name, of all versions.
+    // Visits the symbols with this name, of all versions, until `visit` returns false. Returns whether it never did.
     template <class Visit>
     bool for_each(const char* name, Visit visit) const {
         std::uint32_t wanted = 5381;
@@ -79,7 +79,7 @@ bool find_libc(Symbols& libc) {
     if (handle == nullptr) return false;
     link_map* map = nullptr;
     const bool found = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
-    dlclose(handle);  // the process keeps it
+    dlclose(handle);  // the process keeps libc
     if (!found) return false;
     libc.base = map->l_addr;
     for (const ElfW(Dyn)* d = map->l_ld; d->d_tag != DT_NULL; ++d) switch (d->d_tag) {
@@ -91,7 +91,7 @@ bool find_libc(Symbols& libc) {
     return libc.symbols != nullptr && libc.names != nullptr && libc.hash != nullptr;
 }
 
-// Pages with code are left alone: written once, some systems let nobody execute them again.
+// Pages with code are left alone: some systems do not let a page be executed that was written before.
 bool lies_beside_code(const Symbols& libc) {
     struct Question {
         Address base;
@@ -117,7 +117,8 @@ void* page_of(const ElfW(Sym) & symbol) {
     return reinterpret_cast<void*>(align_down(address_of(&symbol.st_value), os::page_size()));
 }
 
-// visit(symbol, our function) for every entry that is to lead to us. A name that only we have is in no table of libc's.
+// Calls visit(symbol, our function) for every entry to change. Names that only numalloc has are not in the table of
+// libc.
 template <class Visit>
 bool for_each_of_family(const Symbols& libc, Visit visit) {
     for (const char* name : family) {
@@ -128,7 +129,7 @@ bool for_each_of_family(const Symbols& libc, Visit visit) {
     return true;
 }
 
-// All or none: where one page may not be written, nothing is.
+// Changes all entries or none: if one page cannot be made writable, nothing is written.
 bool lead_all() {
     Symbols libc;
     if (!find_libc(libc) || lies_beside_code(libc)) return false;
@@ -136,7 +137,7 @@ bool lead_all() {
         libc, [](ElfW(Sym) & symbol, void*) { return os::allow_writes(page_of(symbol), os::page_size()); });
     if (writable)
         for_each_of_family(libc, [&](ElfW(Sym) & symbol, void* target) {
-            // One aligned word: whoever looks the name up meanwhile finds the one or the other.
+            // One aligned word: a concurrent look-up finds the old function or the new one.
             store_relaxed(symbol.st_value, address_of(target) - libc.base);
             return true;
         });

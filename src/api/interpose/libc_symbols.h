@@ -1,11 +1,11 @@
-// What libc's symbol table says of malloc.
+// Changes the entries for malloc in libc's symbol table.
 #pragma once
 
 namespace numalloc::api {
 
-// From now on whoever finds malloc and its family in libc finds what the program itself has: the entries of libc's
-// table of dynamic symbols lead there. false where that cannot be had (the table lies in one segment with code, or
-// the kernel refuses), or another thread is at it. Done once. Thread-safe.
+// Makes the entries for malloc and its family in libc's table of dynamic symbols lead to the program's functions. From
+// then on a look-up in libc finds these. Returns false if that is impossible (the table lies in one segment with code,
+// or the kernel refuses), or while another thread is doing it. Done once. Thread-safe.
 bool libc_symbols_lead_to_ours();
 
 }  // namespace numalloc::api

@@ -1,5 +1,6 @@
-// libc's mutexes by the names that other libraries do not replace. Lock profilers and checkers replace
-// pthread_mutex_lock and its like; some call malloc under a lock of their own, which the heap must not wait for.
+// libc's mutex functions by the names that other libraries do not replace. Lock profilers and checkers replace
+// pthread_mutex_lock and its relatives. Some of them call malloc under a lock of their own, for which the heap must not
+// wait.
 #include "os/thread_life.h"
 
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
-// The functions behind those that we interpose: libc's, or the next preloaded library's. The first call looks all of
-// them up. It comes from the start of the library (fork_handlers.cpp), because dlsym() clears the message that a
+// The functions behind those that numalloc interposes: libc's, or the next preloaded library's. The first call looks
+// all of them up. The start of the library makes it (fork_handlers.cpp), because dlsym() clears the message that a
 // program may still read by dlerror().
 #pragma once
 
@@ -15,10 +15,10 @@ namespace numalloc::api {
 enum class Next : int { NUMALLOC_NEXT_FUNCTIONS(NUMALLOC_NUMBER) count };
 #undef NUMALLOC_NUMBER
 
-// nullptr where this libc has no such function.
+// Returns nullptr if this libc has no such function.
 void* next_function(Next which);
 
-// NUMALLOC_NEXT(pthread_create)(thread, attr, start, argument)
+// Usage: NUMALLOC_NEXT(pthread_create)(thread, attr, start, argument)
 #define NUMALLOC_NEXT(name)                                                                          \
     reinterpret_cast<decltype(&::name)>(::numalloc::api::next_function(::numalloc::api::Next::name))
 

@@ -1,5 +1,5 @@
-// Interposed: whatever starts a child inside libc, where fork's handlers do not run. The child
-// sees the mask that the user gave. fork is covered by its handlers, exec by exec.cpp.
+// Interposed: the functions that start a child inside libc, where fork's handlers do not run. The child gets the user's
+// affinity mask. fork is covered by its handlers, exec by exec.cpp.
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-// Interposed: the creation of threads and their affinity. Only in the shared libraries; see
-// numalloc_interposes_threads in placement.cpp.
+// Interposed: the creation of threads and their affinity. Only in the shared libraries; see numalloc_interposes_threads
+// in placement.cpp.
 //
 //   pthread_create -> begin_thread -> libc's -> created_thread
 //                                       new thread: run_thread -> enter_thread -> the user's function
 //                                                   thread_is_over (key destructor) -> thread_ended
 //
-// Where nothing is bound (one node, binding=none) every call goes straight on to libc.
+// If nothing is bound (one node, binding=none), every call goes straight on to libc.
 #include <pthread.h>
 #include <sched.h>
 #include <threads.h>
@@ -33,7 +33,7 @@ using placement::ThreadRecord;
 
 constinit std::atomic<bool> default_attr_has_affinity{false};
 
-// The affinity in a thread's attributes. libc answers all ones for "none".
+// The affinity in a thread's attributes. libc returns all ones for "none".
 bool affinity_in(const pthread_attr_t* attr, os::CpuMask& mask) {
     const int error = pthread_attr_getaffinity_np(attr, sizeof mask, reinterpret_cast<cpu_set_t*>(mask.data()));
     return error == 0 && mask.count() < os::max_cpus;
@@ -49,8 +49,8 @@ bool affinity_of_new_thread(const pthread_attr_t* attr, os::CpuMask& mask) {
     return found;
 }
 
-// ---- The end of a thread, however it comes: a key whose destructor puts itself off to the
-// last round, so that the program's own destructors still run at home.
+// ---- The end of a thread, whatever ends it: a key's destructor, which postpones itself to the last round, so that the
+// program's own destructors still run on the thread's node.
 
 constinit std::atomic<std::uint64_t> key_plus_one{0};
 NUMALLOC_THREAD_LOCAL int rounds = 0;
@@ -93,7 +93,7 @@ int run_c11_thread(void* argument) {
     return start(user_argument);
 }
 
-// `create(handle, record)` starts the thread, 0 for success, with one of the functions above.
+// `create(handle, record)` starts the thread with one of the functions above. It returns 0 for success.
 template <class Create>
 int create_thread(pthread_t* thread, const pthread_attr_t* attr, void (*start)(), void* argument, bool* ours,
                   Create create) {
@@ -112,7 +112,7 @@ int create_thread(pthread_t* thread, const pthread_attr_t* attr, void (*start)()
     const int error = create(&handle, record);
     if (error != 0) placement::abandon_thread(record);
     else placement::created_thread(record, generation, handle);
-    // What was interleaved while the process had one thread is no longer.
+    // New memory may have been interleaved while the process had one thread. That ends with the second thread.
     if (error == 0 && moved != no_node) thread_moved();
     return error;
 }
@@ -195,7 +195,7 @@ extern "C" NUMALLOC_EXPORT int pthread_setaffinity_np(pthread_t thread, std::siz
     return static_cast<int>(-result);
 }
 
-// The attributes of a running thread, its affinity among them.
+// The attributes of a running thread, with the user's affinity.
 extern "C" NUMALLOC_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t* attr) noexcept {
     const int error = NUMALLOC_NEXT(pthread_getattr_np)(thread, attr);
     if (error != 0 || !placement::active()) return error;

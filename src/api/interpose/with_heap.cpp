@@ -7,7 +7,7 @@
 
 namespace numalloc::api {
 
-// The first malloc wakes everything.
+// The first malloc starts everything.
 void wake_library() {
     if (stepped_aside()) return wake();
     void* p = std::malloc(1);

@@ -1,5 +1,5 @@
-// Threads are bound, memory is somebody else's: the library of libnumalloc-binding.so. Sleeps until
-// the first pthread_create; a process with one thread is left as it is.
+// The library of libnumalloc-binding.so: it binds threads, and another allocator serves memory. It does nothing before
+// the first pthread_create, so a process with one thread is left alone.
 #include <atomic>
 
 #include "api/interpose/fork_handlers.h"
@@ -33,7 +33,7 @@ bool wake_once() {
 
 }  // namespace
 
-// All threads share a mark: they have nowhere to keep one.
+// All threads share one lock mark: without a heap they have no place for their own.
 void fork_prepare() {
     os::fork_gate.close();
     placement::fork_prepare();
@@ -49,16 +49,16 @@ void fork_child() {
 
 void wake_library() {
     if (awake.load(std::memory_order_acquire)) return;
-    // Outside of the lock: libc may call malloc, which is any allocator's, and that may start a thread.
+    // Outside the lock: libc may call the malloc of any allocator, which may start a thread.
     if (wake_once()) register_fork_handlers();
 }
 
 void complete_start() { wake_library(); }
 
-// The allocator beside us takes memory where the thread runs, or where it likes.
+// The other allocator takes memory where the thread runs, or where it chooses to.
 void thread_moved() {}
 
-// It says nothing of itself.
+// This library has no statistics page.
 void before_exec() {}
 void after_exec() {}
 

@@ -33,8 +33,8 @@ void* take_big(const ThreadHeap* h, NodeId node, Bytes n, Bytes alignment) {
 }
 void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return take_big(h, node_of(h), n, alignment); }
 
-// For callers that Inside refused. false: the side heap has no memory, and the caller waits for the end of the fork.
-// Within a LibcCall the caller would wait for itself: true, with p == nullptr.
+// For callers that os::Inside refused. Returns false if the side heap has no memory: the caller waits for the end of
+// the fork. Within a LibcCall it would wait for itself, so the result is true, with p == nullptr.
 bool take_from_side(void*& p, Bytes n, Bytes alignment) {
     p = side::allocate(n, alignment);
     return p != nullptr || os::in_libc_call();
@@ -43,15 +43,15 @@ bool free_without_heap(ThreadHeap* h, void* p, Pushed why, const char* call) {
     return defer_free(h, p, why, call) || os::in_libc_call();
 }
 
-// The thread's heap, created if needed: a thread that only frees needs one for its remote frees. Does not move a heap
-// to another node. The caller is inside.
+// Returns the thread's heap, created if needed: a thread that only frees needs one for its remote frees. Does not move
+// a heap to another node. The caller is inside the fork gate.
 ThreadHeap* any_heap() { return attached_heap != &no_heap ? attached_heap : thread_heap_slow(); }
 
 }  // namespace
 
 namespace {
 
-// The caller is inside.
+// The caller is inside the fork gate.
 NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) {
     if (any_deferred()) run_deferred(h);
     if (n > largest_small) return n <= largest_request ? Allocation{take_big(h, n, 1)} : Allocation{};
@@ -100,7 +100,7 @@ void clear(Allocation object, Bytes n) {
     } else if (object.zeroed && n > sizeof(Object)) {
         static_cast<Object*>(object.p)->next = nullptr;
     } else {
-        // By whole objects it is quicker, but a canary may lie in the smallest.
+        // Clears at least a whole Object, which is faster, unless a canary may lie in it.
         memset(object.p, 0, hardened ? n : max_of<Bytes>(n, sizeof(Object)));
     }
 }
@@ -108,7 +108,7 @@ void clear(Allocation object, Bytes n) {
 void* allocate_aligned(Bytes n, Bytes alignment) {
     if (n > largest_request || alignment > largest_request) return nullptr;
     n = max_of<Bytes>(n, 1);
-    // See size_class.h: such a class is aligned by itself.
+    // The class of the rounded size has this alignment: see size_class.h.
     if (alignment <= bag_bytes && round_up(n, alignment) <= largest_small) {
         const Bytes rounded = round_up(n, alignment);
         void* p = allocate_fast(rounded);
@@ -127,7 +127,7 @@ Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     void* p;
     if (!inside && take_from_side(p, n, alignment)) return {p, true};
     ThreadHeap* const h = any_heap();
-    // See size_class.h: the class of the rounded size is aligned by itself.
+    // The class of the rounded size has this alignment: see size_class.h.
     n = max_of<Bytes>(n, 1);
     const Bytes rounded = alignment <= bag_bytes ? round_up(n, alignment) : ~Bytes{0};
     if (rounded <= largest_small) return allocate_on(h, node, class_for(rounded), guarded_bytes(n, alignment));
@@ -142,7 +142,7 @@ Allocation allocate_in(BoundHeap* heap, Bytes n, Bytes alignment) {
 
 namespace {
 
-// Frees a located object that push() did not.
+// Frees a located object that push() did not free.
 void free_found(Location at, void* p, Pushed why, const char* call) {
     const os::Inside inside;
     if (!inside && free_without_heap(this_thread_heap, p, why, call)) return;
@@ -151,8 +151,8 @@ void free_found(Location at, void* p, Pushed why, const char* call) {
     if (any_deferred()) run_deferred(h);
 }
 
-// An object in use, so the library is awake. `take(bytes)` finds a new place, in the heap `there` or anywhere for
-// no_node.
+// `at` is an object in use, so the library is awake. `take(bytes)` allocates the new block, on the node `there`, or
+// anywhere for no_node.
 template <class Take>
 void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_stay, NodeId there, Take take) {
     if (may_stay && fits(at, n)) {
@@ -180,14 +180,14 @@ void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_
     return q;
 }
 
-// `at` may be of another bound heap, or of none.
+// `at` may be in another bound heap, or in none.
 void* reallocate_bound(BoundHeap* into, Location at, void* p, Bytes n, const char* call) {
     const bool may_stay = at.found == Found::bound && BoundHeap::of(at) == into;
     return reallocate_with(at, p, n, call, may_stay, no_node,
                            [=](Bytes bytes) { return allocate_in(into, bytes, 1).p; });
 }
 
-// Of a heap that the program made for itself.
+// Whether the object is in a heap that the program created.
 bool is_in_bound_heap(Location at) {
     return at.found == Found::bound && !(profile::on() && profile::owns(BoundHeap::of(at)));
 }
@@ -198,7 +198,7 @@ void* reallocate(void* p, Bytes n, const char* call) {
     if (const auto next = NUMALLOC_ASIDE(realloc)) return next(p, n);
     const Location at = locate_object(p, call);
     if (is_in_bound_heap(at)) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
-    // A block that must move stays on its node, where somebody put it, unless it is the thread's own.
+    // A block that must move stays on its node, because the program placed it there, unless that is the thread's own.
     const NodeId own = node_of(attached_heap);
     const NodeId to = load_relaxed(options().realloc_keeps_node) ? process_heap.node_of(at) : own;
     if (to != own && to != no_node)

@@ -37,9 +37,9 @@ bool is_ours(void* f) {
     return dladdr(f, &other) != 0 && dladdr(names, &own) != 0 && other.dli_fbase == own.dli_fbase;
 }
 
-// A shared run-time comes behind us, unless it was preloaded first; a static one is in the program itself. Then there
-// is only libc behind us, whose malloc has another name that no sanitizer's has. What the run-time does not define is
-// libc's.
+// A sanitizer's shared run-time follows numalloc in the search order, unless it was preloaded first. A static one is in
+// the program itself, and then only libc follows: its malloc is also __libc_malloc, which no sanitizer defines.
+// Functions that the run-time does not define are libc's.
 void* look_up(const char* name) {
     void* const next = dlsym(RTLD_NEXT, name);
     if (dlsym(RTLD_NEXT, "malloc") != dlsym(RTLD_NEXT, "__libc_malloc")) return next;
@@ -54,7 +54,8 @@ void* function_aside(HandedOn which) {
     static constinit std::atomic<void*> found[sizeof names / sizeof *names];
     const std::atomic<void*>& wanted = found[static_cast<int>(which)];
     if (wanted.load(std::memory_order_relaxed) == nullptr) {
-        // All at once: the first call is a malloc, when no error of a look-up can be waiting to be freed.
+        // Looks all up at the first call, a malloc: then no error message of an earlier look-up is pending, which
+        // dlsym() would free.
         for (std::size_t i = 0; i < sizeof names / sizeof *names; ++i)
             found[i].store(look_up(names[i]), std::memory_order_relaxed);
     }

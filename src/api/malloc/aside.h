@@ -1,11 +1,11 @@
-// A program under a sanitizer has a malloc that knows of every block, and interceptors around libc that must not be
-// called before they are ready. The library then steps aside: it has no heap, binds no thread, and what is asked of
-// it goes on to the sanitizer's functions. No thread ever gets a heap, so all of this is on slow paths.
+// In a program under a sanitizer, the sanitizer's malloc must know of every block, and its interceptors around libc
+// must not be called before they are ready. So the library steps aside: it has no heap, binds no thread, and passes its
+// calls on to the sanitizer's functions. No thread ever gets a heap, so all of this is on slow paths.
 #pragma once
 
 namespace numalloc::api {
 
-// What is handed on. free is the first to be looked up: a look-up may call it.
+// The functions that are passed on. free is looked up first, because a look-up may call it.
 // clang-format off
 #define NUMALLOC_HANDED_ON(F) \
     F(free) F(malloc) F(calloc) F(realloc) F(memalign) F(aligned_alloc) F(posix_memalign) F(malloc_usable_size) \
@@ -15,7 +15,7 @@ namespace numalloc::api {
 enum class HandedOn : int { NUMALLOC_HANDED_ON(NUMALLOC_NUMBER) };
 #undef NUMALLOC_NUMBER
 
-// The sanitizer's name; nullptr in a program without one. Known to the dynamic linker: a few loads, no call.
+// The sanitizer's name, or nullptr in a program without one. The dynamic linker knows it: a few loads, no call.
 #if defined(NUMALLOC_STATIC)
 inline const char* sanitizer() { return nullptr; }
 inline bool stepped_aside() { return false; }
@@ -23,11 +23,11 @@ inline void* function_aside(HandedOn) { return nullptr; }
 #else
 const char* sanitizer();
 inline bool stepped_aside() { return __builtin_expect(sanitizer() != nullptr, 0); }
-// nullptr unless the library has stepped aside.
+// Returns nullptr unless the library has stepped aside.
 void* function_aside(HandedOn which);
 #endif
 
-// if (const auto next = NUMALLOC_ASIDE(malloc)) return next(n);
+// Usage: if (const auto next = NUMALLOC_ASIDE(malloc)) return next(n);
 #define NUMALLOC_ASIDE(name)                                                                              \
     reinterpret_cast<decltype(&::name)>(::numalloc::api::function_aside(::numalloc::api::HandedOn::name))
 

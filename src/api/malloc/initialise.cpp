@@ -23,24 +23,24 @@ namespace numalloc::api {
 
 namespace {
 
-// Set once, by whichever thread calls malloc first. Between `heap_works` and `complete` libc is
-// told of us (keys, fork handlers) and may itself allocate: that already succeeds.
+// Set once, by the thread that calls malloc first. Between `heap_works` and `complete` the library registers keys and
+// fork handlers with libc, which may allocate: that already succeeds.
 enum class Stage : int { nothing, stepped_aside, heap_works, complete };
 std::atomic<Stage> stage{Stage::nothing};
 constinit os::Lock<os::LockRank::initialise> initialise_lock;
-pthread_key_t exit_key;  // these two: by the thread that initialises
+pthread_key_t exit_key;  // these two: written by the thread that initialises
 bool exit_key_made = false;
 void* const first_round = reinterpret_cast<void*>(1);
 void* const second_round = reinterpret_cast<void*>(2);
 
-// Set for good when the thread has let go of its heap: what its last destructors and libc still
-// allocate and free for it goes straight to the node.
+// Set for good when the thread has returned its heap. Later mallocs and frees of its last destructors and of libc go
+// straight to the node.
 NUMALLOC_THREAD_LOCAL bool thread_ended = false;
 
-// Other keys' destructors use malloc too: ours comes back once, and lets go in the second of
-// libc's four rounds. A thread whose first malloc of all is in a destructor of the first or
-// second round is still in time; one in the third or fourth keeps its heap, until another thread
-// needs one and finds that its owner is no more (attach.cpp).
+// Other keys' destructors use malloc too. So ours returns once without an effect, and detaches the thread in the second
+// of libc's four rounds. A thread whose first malloc is in a destructor of the first or second round is still detached.
+// One in the third or fourth round keeps its heap, until another thread needs one and finds that its owner has died
+// (attach.cpp).
 void on_thread_exit(void* round) {
     if (round == first_round && pthread_setspecific(exit_key, second_round) == 0) return;
     thread_ended = true;
@@ -58,7 +58,7 @@ void say_options() {
     });
 }
 
-// What the option `verbose` is for: what was found, and what could be had.
+// The output of the option `verbose`: the nodes found, the address space, and the options.
 void say_what_was_found() {
     os::Line line;
     line << os::topology().nodes() << (os::topology().nodes() == 1 ? " node with memory, " : " nodes with memory, ")
@@ -96,7 +96,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     return true;
 }
 
-// What the program asks about the machine is answered; nothing else is ours to do.
+// The library still answers questions about the machine, and does nothing else.
 void step_aside() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::init_topology();
@@ -126,12 +126,12 @@ bool initialise() {
     return true;
 }
 
-// Here, in a file that every program has, also one that is linked with the archive.
+// In this file, because every program has it, also one that is linked with the static library.
 __attribute__((destructor)) void at_end() { end_statistics(); }
 
 }  // namespace
 
-// The initialise lock, and all that are taken under it, are the heap's to wait for: os/fork_gate.h.
+// heap_fork_prepare() also waits for the initialise lock and all locks that are taken under it: os/fork_gate.h.
 void fork_prepare() {
     heap_fork_prepare();
     placement::fork_prepare();
@@ -148,7 +148,7 @@ void fork_child() {
 
 void wake() { (void)initialise(); }
 bool awake_slow() {
-    // The library may be in the middle of its start.
+    // The library may still be starting.
     return os::in_libc_call() ? !stepped_aside() : initialise();
 }
 
@@ -162,7 +162,7 @@ ThreadHeap* thread_heap_slow() {
     if (!initialise()) return nullptr;
     if (thread_ended || !attach_thread(placement::memory_home())) return &no_heap;
     thread_spill_limit = placement::thread_spill_limit();
-    // May allocate, which works already. A thread that is not told of its end keeps its heap.
+    // pthread_setspecific() may allocate, which works by now. Without the key a thread that ends keeps its heap.
     if (exit_key_made) pthread_setspecific(exit_key, first_round);
     return attached_heap;
 }

@@ -1,4 +1,4 @@
-// The first malloc of the process, and of each thread.
+// The start of the library at the first malloc of the process, and of each thread.
 #pragma once
 
 #include "heap/thread/attach.h"
@@ -6,26 +6,25 @@
 
 namespace numalloc::api {
 
-// Starts the library if needed; call it before Inside, because libc takes locks of its own for it. false if the process
-// has no heap (no address space, or a sanitizer's).
+// Starts the library if needed. Must be called before os::Inside, because the start takes locks of libc. Returns false
+// if the process has no heap (no address space, or a sanitizer).
 bool awake_slow();
 inline bool awake() { return NUMALLOC_LIKELY(attached_heap != &no_heap) || awake_slow(); }
 
-// The calling thread's heap, made if it has none yet and moved if its thread follows the CPU.
-// &no_heap where there is none to have: a thread that has ended, or no memory for one. nullptr
-// where it is not awake().
+// The calling thread's heap, created if it has none, and moved if the thread follows its CPU. &no_heap if the thread
+// has ended or there is no memory. nullptr if the library is not awake().
 ThreadHeap* thread_heap_slow();
 
-// Before whatever is no allocation: the library knows the machine afterwards.
+// Starts the library for a call that does not allocate. Afterwards the topology is known.
 void wake();
 
-// The calling thread's heap moves to where its memory has to come from now.
+// Moves the calling thread's heap to the node from which its memory must come now.
 inline void settle_heap() {
     if (attached_heap != &no_heap) rehome_current_thread(placement::memory_home());
     thread_spill_limit = placement::thread_spill_limit();
 }
 
-// The node for a thread without a heap.
+// The node that serves a thread without a heap.
 NodeId node_without_heap();
 
 }  // namespace numalloc::api

@@ -1,6 +1,6 @@
-// What glibc's callers may ask of a heap: mallinfo2 and friends, malloc_info's XML, trimming.
-// All are thread-safe. Where glibc counts arenas and chunks we count nodes and bags; the fields
-// keep their meaning (in use, free, held).
+// glibc's functions to inspect and trim the heap: mallinfo2 and its relatives, malloc_info's XML, malloc_trim. All are
+// thread-safe. Where glibc counts arenas and chunks, numalloc counts nodes and bags. The fields keep their meaning (in
+// use, free, held).
 #include <malloc.h>
 
 #include <cerrno>
@@ -18,7 +18,7 @@ using namespace numalloc;
 
 namespace {
 
-// Of small objects.
+// Bytes of small objects in use.
 Bytes in_use_of(const NodeStatistics& s) { return s.small_live + s.small_homeward; }
 
 struct mallinfo2 information() {
@@ -36,7 +36,7 @@ struct mallinfo2 information() {
     return info;
 }
 
-// The elements that glibc's readers look for, per heap and in total.
+// The elements that readers of glibc's output look for, for each heap and in total.
 void write_totals(FILE* stream, const NodeStatistics& s) {
     using Ull = unsigned long long;
     const Ull held = s.small_bags + s.big_bytes + s.heap_bytes + s.free_bytes;
@@ -60,7 +60,7 @@ extern "C" {
 
 NUMALLOC_EXPORT struct mallinfo2 mallinfo2(void) { return information(); }
 
-// The old form, whose counters are ints and wrap as glibc's do.
+// The old form. Its counters are ints and wrap like glibc's.
 NUMALLOC_EXPORT struct mallinfo mallinfo(void) {
     const struct mallinfo2 wide = information();
     struct mallinfo info{};
@@ -80,8 +80,8 @@ NUMALLOC_EXPORT void malloc_stats(void) {
     write_statistics("exit");
 }
 
-// 0, or EINVAL for options other than 0, as glibc; one <heap> a node, numbered as the kernel does, and
-// the interleaved one behind them where it is in use.
+// Returns 0, or EINVAL for options other than 0, like glibc. Writes a <heap> for each node, with the kernel's number,
+// and then the interleaved one if it is in use.
 NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
     if (const auto next = NUMALLOC_ASIDE(malloc_info)) return next(options, stream);
     if (options != 0) return EINVAL;
@@ -108,12 +108,13 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
     return 0;
 }
 
-// Gives back all that can be: the caller's lists, all remote caches and rings, every free bag.
-// `pad` is what glibc keeps at the top of its heap; we keep none. 1 if anything went back.
+// Returns all free memory to the system: the caller's lists, all remote caches and rings, every free bag. Other threads
+// flush their lists at one of their next slow paths. `pad` has no effect (glibc keeps that much at the top of its
+// heap). Returns 1 if anything went back.
 NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     if (const auto next = NUMALLOC_ASIDE(malloc_trim)) return next(pad);
     if (!process_heap.started()) return 0;
-    // Not for the whole call, which may take long: a fork would wait for it.
+    // Inside ends at once: the call may take long, and a fork would wait for it.
     if (const os::Inside inside; !inside) return 0;
     flush_thread();
     ask_others_to_flush();
@@ -121,9 +122,8 @@ NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     return process_heap.purge_all() > 0 ? 1 : 0;
 }
 
-// 1 where the program has what it asked for, else 0. Most of glibc's parameters tune structures that we do not have:
-// they change no result, and nothing is lost without them. The two others promise something that a
-// program can see.
+// Returns 1 if the program gets the requested behaviour, else 0. Most of glibc's parameters tune structures that
+// numalloc does not have, so they change no result. M_CHECK_ACTION and M_PERTURB have effects that a program can see.
 NUMALLOC_EXPORT int mallopt(int parameter, int value) {
     if (const auto next = NUMALLOC_ASIDE(mallopt)) return next(parameter, value);
     switch (parameter) {
@@ -135,8 +135,8 @@ NUMALLOC_EXPORT int mallopt(int parameter, int value) {
         case M_MMAP_MAX:
         case M_ARENA_TEST:
         case M_ARENA_MAX: return 1;
-        case M_CHECK_ACTION: return (value & 3) == 3 ? 1 : 0;  // a line and abort(): what we do; there is no going on
-        case M_PERTURB: return value == 0 ? 1 : 0;             // blocks are not filled: the fast paths do not ask
+        case M_CHECK_ACTION: return (value & 3) == 3 ? 1 : 0;  // 3: a line and abort(), which is what numalloc does
+        case M_PERTURB: return value == 0 ? 1 : 0;             // blocks are never filled
         default: return 0;
     }
 }

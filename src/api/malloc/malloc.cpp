@@ -1,9 +1,9 @@
 // The malloc family. Every function here is thread-safe; none throws; free keeps errno.
 //
 //   malloc(n)   allocate_fast: pop from the thread's list of n's class
-//     empty       -> allocate_slow -> refill: the sealed half, or a supply from the node
-//   free(p)     push: on the thread's own node, room in the list
-//     else        -> free_slow -> free_object: hand over a half, or the remote cache, or a big object
+//     empty       -> allocate_slow -> refill: the sealed list, or a batch from the node
+//   free(p)     push: an object of the thread's own node, with room in the list
+//     else        -> free_slow -> free_object: a full list, another node's object, or a big one
 #include <malloc.h>
 #include <unistd.h>
 #include <cerrno>
@@ -31,7 +31,7 @@ __attribute__((noinline)) void* malloc_slow(Bytes n) {
     return NUMALLOC_LIKELY(p != nullptr) ? p : malloc_failed(n);
 }
 
-// Clears an object of at most 128 bytes by whole granules, from both ends: no loop, no call.
+// Clears an object of at most 128 bytes by whole granules, from both ends, without a loop or a call.
 constexpr Bytes largest_tiny_clear = 128;
 NUMALLOC_INLINE void clear_tiny(void* p, Bytes n) {
     using Granule = char __attribute__((vector_size(16), aligned(16), may_alias));
@@ -66,7 +66,7 @@ void* aligned_or_no_memory(Bytes alignment, Bytes n) {
     return next != nullptr ? next(alignment, n) : no_memory();
 }
 
-// What free() and its kin do. The hardened library ends a program that passes an object of operator new.
+// Frees for free() and its relatives. The hardened library ends a program that passes an object of operator new.
 NUMALLOC_INLINE void free_of_malloc(void* p, const char* call) {
     const Pushed pushed = push(this_thread_heap, p);
     if (NUMALLOC_LIKELY(pushed == Pushed::done)) return;
@@ -74,7 +74,7 @@ NUMALLOC_INLINE void free_of_malloc(void* p, const char* call) {
     free_slow(p, pushed, call);
 }
 
-// n == 0 frees, as glibc's does.
+// n == 0 frees `p`, as in glibc.
 void* realloc_as(void* p, Bytes n, const char* call) {
     if (p == nullptr || n == 0) {
         if (p == nullptr) return malloc(n);
@@ -136,7 +136,7 @@ NUMALLOC_EXPORT void* aligned_alloc(size_t alignment, size_t n) {
     return aligned_or_no_memory(alignment, n);
 }
 
-// As glibc's: an alignment that is no power of two is rounded up to one.
+// Like glibc, rounds an alignment that is no power of two up to one.
 NUMALLOC_EXPORT void* memalign(size_t alignment, size_t n) {
     if (alignment > largest_request / 2 + 1) {
         errno = EINVAL;
@@ -156,7 +156,7 @@ NUMALLOC_EXPORT void* pvalloc(size_t n) {
 
 NUMALLOC_EXPORT void cfree(void* p) { free_of_malloc(p, "cfree"); }
 
-// C23. The size is a promise that the hardened library checks.
+// C23. The hardened library checks the size and alignment.
 NUMALLOC_EXPORT void free_sized(void* p, [[maybe_unused]] size_t n) {
     if constexpr (hardened) end_if_not_resized_to(p, n, "free_sized");
     free_of_malloc(p, "free_sized");
@@ -172,7 +172,7 @@ NUMALLOC_EXPORT size_t malloc_usable_size(void* p) {
     return next != nullptr ? next(p) : usable_size(p, "malloc_usable_size");
 }
 
-// Programs that know glibc's inner names and free the results with free().
+// For programs that call glibc's internal names and free the results with free().
 #if __has_attribute(copy)
 #define NUMALLOC_ALIAS(name) __attribute__((alias(#name), visibility("default"), copy(name)))
 #else

@@ -1,12 +1,11 @@
-// C++ new and delete, every form of the standard. Each derived form goes through the one below it by its public
-// name, as in libstdc++, so that a program may replace any of them; new and delete themselves through
-// malloc and free:
+// C++ new and delete, every form of the standard. Each derived form calls the one below it by its public name, as in
+// libstdc++, so that a program may replace any of them. new and delete themselves call malloc and free:
 //
 //   new[]                   -> new -> malloc      sized and nothrow delete[] -> delete[] -> delete
 //   sized, nothrow delete   -> delete -> free     nothrow new and new[]: see nothrow_new.cpp
 //
-// and likewise the aligned ones, down to aligned_alloc and free. Where all of these are ours, which is nearly
-// always, they work on the thread's heap at once; elsewhere this_thread_operators is no_heap.
+// The aligned forms do the same, down to aligned_alloc and free. As long as none of these names is replaced, the usual
+// case, all forms work on the thread's heap directly. Otherwise this_thread_operators is no_heap.
 #include <cstdlib>
 #include <new>
 
@@ -22,7 +21,8 @@ using namespace numalloc::api;
 
 namespace {
 
-// Memory by the way that libstdc++'s operators take, or by the short one to the same place. ENOMEM without any.
+// Allocates by malloc or aligned_alloc, as libstdc++'s operators do, or directly if no operator is replaced. errno is
+// ENOMEM without memory.
 void* try_new(Bytes n, Bytes alignment) {
     n = max_of<Bytes>(n, 1);
     if (NUMALLOC_LIKELY(!operators_replaced())) {
@@ -33,8 +33,8 @@ void* try_new(Bytes n, Bytes alignment) {
     return n <= largest_request ? std::aligned_alloc(alignment, align_up(n, alignment)) : no_memory();
 }
 
-// The loop of [new.delete.single]: the handler makes room, throws, or ends the program; without
-// one, std::bad_alloc is thrown.
+// The loop of [new.delete.single]: the handler makes room, throws, or ends the program. Without a handler, throws
+// std::bad_alloc.
 NUMALLOC_COLD void* new_failed(Bytes n, Bytes alignment) {
     for (;;) {
         const NewHandler handler = current_new_handler();
@@ -54,8 +54,8 @@ __attribute__((noinline)) void* new_slow(Bytes n, Bytes alignment) {
     return NUMALLOC_LIKELY(p != nullptr) ? p : new_failed(n, alignment);
 }
 
-// Of an object that the fast path did not take: whether it goes on to where all of ours ends. A process
-// with functions of its own is sent to the next form instead.
+// Frees an object that the fast path did not. Returns false if operators are replaced: the caller then calls the next
+// form.
 bool freed_by_us(void* p, Pushed pushed, const char* call) {
     if (NUMALLOC_UNLIKELY(operators_replaced())) return false;
     free_slow(p, pushed, call);
@@ -87,7 +87,7 @@ __attribute__((noinline)) void derived_delete_array_aligned_slow(void* p, std::a
     if (!freed_by_us(p, pushed, NUMALLOC_DELETE_ARRAY)) ::operator delete[](p, a);
 }
 
-// The rest of each delete: the fast path, or that of the slow ones that knows the next form. `alignment` is 0 for none.
+// The common part of each delete: the fast path, or `slow`, which knows the next form.
 template <class Slow>
 NUMALLOC_INLINE void delete_by(Slow slow, void* p, [[maybe_unused]] Origin origin, [[maybe_unused]] const char* call) {
     const Pushed pushed = push(this_thread_operators, p, origin);
@@ -101,7 +101,7 @@ NUMALLOC_INLINE void delete_by(Slow slow, void* p, [[maybe_unused]] Origin origi
 
 }  // namespace
 
-// A program that brings its own to a static library's link wins.
+// In a static link, a program's own operators replace these.
 #if defined(NUMALLOC_STATIC)
 #define NUMALLOC_OPERATOR NUMALLOC_EXPORT __attribute__((weak))
 #else
@@ -171,7 +171,7 @@ NUMALLOC_OPERATOR void operator delete[](void* p, std::align_val_t a, const std:
 }
 
 #if defined(NUMALLOC_STATIC)
-// These stay ours when the program's linker takes another: replaced.cpp compares.
+// These names stay numalloc's if the program's linker takes another operator. replaced.cpp compares the two.
 #define NUMALLOC_OWN(symbol) __asm__(".globl numalloc_own" #symbol "\n.set numalloc_own" #symbol ", " #symbol)
 NUMALLOC_OWN(_Znwm);
 NUMALLOC_OWN(_Znam);

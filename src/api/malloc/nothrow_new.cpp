@@ -1,6 +1,6 @@
-// The nothrow forms of new: each calls its throwing form, and what that throws becomes nullptr. To catch takes what
-// this library is built without; but the run-time's own nothrow forms do just that, around a call of
-// whatever throwing form the process has. The static library leaves all of it to them.
+// The nothrow forms of new: each calls its throwing form and turns an exception into nullptr. This library is built
+// without exceptions, but the run-time library's own nothrow forms do just that, around a call of the process's
+// throwing form. The static library leaves all forms to them.
 #include <atomic>
 #include <new>
 
@@ -18,7 +18,7 @@ namespace {
 using New = void* (*)(std::size_t, const std::nothrow_t&);
 using NewAligned = void* (*)(std::size_t, std::align_val_t, const std::nothrow_t&);
 
-// One of the run-time's forms, looked up once it is known to be there.
+// One of the run-time library's forms, looked up at its first use.
 struct RuntimeForm {
     const char* name;
     std::atomic<void*> address{nullptr};
@@ -37,14 +37,15 @@ constinit RuntimeForm runtime_new_array{"_ZnamRKSt9nothrow_t"};
 constinit RuntimeForm runtime_new_aligned{"_ZnwmSt11align_val_tRKSt9nothrow_t"};
 constinit RuntimeForm runtime_new_array_aligned{"_ZnamSt11align_val_tRKSt9nothrow_t"};
 
-// Where all forms are ours, nothing throws but a new_handler: without one there is no need of the run-time.
+// Whether `p` is the result. If no form is replaced, only a new_handler throws: without one the run-time library is not
+// needed.
 bool served(void* p) {
     if (p != nullptr) return true;
     no_memory();
     return current_new_handler() == nullptr;
 }
 
-// `throwing` is for a process without a run-time of its own, in which nothing can throw.
+// `throwing` is for a process without a run-time library, in which nothing can throw.
 __attribute__((noinline)) void* nothrow_slow(Bytes n, RuntimeForm& form, void* (*throwing)(std::size_t)) {
     if (NUMALLOC_LIKELY(!operators_replaced()))
         if (void* p = allocate_slow(n).p; served(p)) return p;

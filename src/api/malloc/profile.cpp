@@ -27,7 +27,8 @@ void complain(const char* path, long error) {
     os::say(line);
 }
 
-// A child of fork() has a profile of its own, which begins with what its parent had.
+// A child of fork() has a profile of its own, which begins with its parent's. It writes a file only if the pattern has
+// a %p.
 void write_as_the_option_says(const char* why) {
     if (!profile::on() || options().profile_file == nullptr) return;
     const char* const pattern = options().profile_file;
@@ -37,7 +38,7 @@ void write_as_the_option_says(const char* why) {
     if (const long error = profile::write(path.text, why); error != 0) complain(path.text, error);
 }
 
-// Not after _exit(), exec or another signal than those below.
+// Nothing is written after _exit(), exec, or a signal other than those of profile_signals.
 __attribute__((destructor)) void write_at_exit() { write_as_the_option_says("at exit"); }
 
 #if defined(NUMALLOC_STATIC)
@@ -54,7 +55,7 @@ void write_and_end() {
     os::end_by(signal);
 }
 
-// A thread that is just at work on the profile ends the process when it is done.
+// A thread that is working on the profile ends the process when it is done.
 bool write_before_end(int signal) {
     ending_by.store(signal, std::memory_order_relaxed);
     if (profile::put_off(write_and_end)) return false;

@@ -1,11 +1,11 @@
-// The heap profile of the process: begun with the heap, written when the process ends.
+// Starts the heap profile together with the heap, and writes it when the process ends.
 #pragma once
 
 namespace numalloc::api {
 
-// As the options say; before the first thread has its heap.
+// Starts the profile as the options say. Called before the first thread has its heap.
 void start_profile();
-// The option `guarded`, which needs stacks as well.
+// The same for the option `guarded`, which needs stacks as well.
 void start_guarded();
 
 }  // namespace numalloc::api

@@ -6,7 +6,7 @@ namespace numalloc::api {
 
 namespace {
 
-// All bytes of an object that is allocated with the size and alignment; 0 where none can be.
+// All bytes of an object that is allocated with this size and alignment; 0 if there can be none.
 Bytes bytes_for(Bytes n, Bytes alignment) {
     if (n > largest_request || alignment > largest_request) return 0;
     n = max_of<Bytes>(n, 1);
@@ -15,7 +15,7 @@ Bytes bytes_for(Bytes n, Bytes alignment) {
     return Bytes{PageHeap::whole_pages(bags_for_big(n))} << bag_shift;
 }
 
-// The objects that have a tail. Else nothing is found.
+// Locates an object in use that has a tail. Returns an empty Location for everything else.
 Location locate_in_use(const void* p) {
     const Location at = locate(p);
     const bool in_use = has_tail(at) && (at.found == Found::big || begins_in_use(at, p));
@@ -36,7 +36,7 @@ void end_if_not_of_size(const void* p, Bytes n, Bytes alignment, const char* cal
 void end_if_not_resized_to(const void* p, Bytes n, const char* call) {
     const Location at = locate_in_use(p);
     if (at.found == Found::foreign || bytes_for(n, 1) == bytes_of(at)) return;
-    // A realloc to a small size leaves a big object as it is where there is no memory.
+    // Without memory, a realloc to a small size leaves a big object unchanged.
     const bool left = at.found == Found::small ? fits(at, n) : n <= largest_small;
     if (!left) die_of_other_size(call, p);
 }
@@ -45,7 +45,7 @@ void end_if_not_of_origin(const void* p, Origin wanted, const char* call) {
     const Location at = locate_in_use(p);
     if (at.found == Found::foreign) return;
     const Origin origin = origin_at(p, bytes_of(at));
-    // Written beyond its end: free() says so.
+    // The tail was overwritten, which free() reports.
     if (origin >= origins || origin == wanted) return;
     if (form_of(origin) == form_of(wanted)) die_of_invalid_pointer(call, p, "was allocated with another alignment");
     switch (form_of(origin)) {

@@ -1,6 +1,6 @@
-// What a program says of an object as it frees it, which the hardened library compares with what it was told when it
-// allocated the object. Each ends the program where the two differ, and leaves alone what is no object in use: the free
-// says what is wrong.
+// Checks of the hardened library. A program that frees an object states its size, alignment or family. These functions
+// compare that with the allocation, and end the program if they differ. They ignore pointers that are not objects in
+// use: the free reports those.
 #pragma once
 
 #include "api/malloc/allocate.h"
@@ -8,17 +8,18 @@
 
 namespace numalloc::api {
 
-// It was allocated with the size and alignment.
+// Ends the program unless `p` was allocated with this size and alignment.
 void end_if_not_of_size(const void* p, Bytes n, Bytes alignment, const char* call);
-// It was allocated with the size, or realloc left it where it was when it got that size.
+// Ends the program unless `p` was allocated with this size, or realloc to this size left it in place.
 void end_if_not_resized_to(const void* p, Bytes n, const char* call);
-// It was allocated by the family of functions that `call` belongs to.
+// Ends the program unless `p` was allocated by the family of functions that `call` belongs to.
 void end_if_not_of_origin(const void* p, Origin origin, const char* call);
 
-// What malloc's family gave comes from new.
+// Records that operator new returns an object that malloc's family allocated.
 void set_origin(void* p, Origin origin);
 
-// `alignment` is 0 for the forms without one. Where operators are replaced, new and malloc may be one.
+// `alignment` is 0 for the forms without one. If operators are replaced, new and malloc may be the same, so nothing is
+// recorded.
 NUMALLOC_INLINE void* made_by_new(void* p, Form form, Bytes alignment = 0) {
     if constexpr (hardened)
         if (p != nullptr && !operators_replaced()) set_origin(p, origin_of(form, alignment));
@@ -29,7 +30,7 @@ NUMALLOC_INLINE void* made_fast(void* p, Bytes n, Form form, Bytes alignment = 0
     if constexpr (hardened) set_tail(p, shape_of(class_for(n)).size, origin_of(form, alignment));
     return p;
 }
-// Of most objects, the thread's own small ones, the class is known at once. Any pointer of that class passes here.
+// Most objects are the thread's own small ones, whose class is known at once. Any pointer of that class passes here.
 NUMALLOC_INLINE void end_if_not_new_of_size(const void* p, Bytes n, Bytes alignment, const char* call) {
     if constexpr (hardened) {
         const bool small = n <= small_limit && alignment <= bag_bytes && round_up(n, alignment) <= largest_small;

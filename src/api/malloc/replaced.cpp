@@ -18,8 +18,8 @@ namespace numalloc::api {
 namespace {
 
 #if defined(NUMALLOC_STATIC)
-// The program's linker has decided, for each name between two symbols. Weak, so that a C program does not get the
-// operators.
+// For each name the program's linker has chosen one of two symbols. They are weak, so that a C program is not linked
+// with the operators.
 #define NUMALLOC_PAIR(symbol) extern "C" __attribute__((weak)) const char symbol, numalloc_own##symbol
 NUMALLOC_PAIR(_Znwm);
 NUMALLOC_PAIR(_Znam);
@@ -29,7 +29,7 @@ NUMALLOC_PAIR(_ZdlPv);
 NUMALLOC_PAIR(_ZdaPv);
 NUMALLOC_PAIR(_ZdlPvSt11align_val_t);
 NUMALLOC_PAIR(_ZdaPvSt11align_val_t);
-extern "C" __attribute__((weak)) void* __libc_malloc(std::size_t);  // ours beside our malloc, else libc's or nobody's
+extern "C" __attribute__((weak)) void* __libc_malloc(std::size_t);  // ours if malloc is ours, else libc's or undefined
 extern "C" __attribute__((weak)) void __libc_free(void*);
 
 bool find_replaced() {
@@ -40,9 +40,8 @@ bool find_replaced() {
            &std::malloc != &__libc_malloc || &std::free != &__libc_free;
 }
 #else
-// The dynamic linker's answer lies where our calls of our own names go through. An address in the
-// program's sources would not do: where a program at a fixed place takes the address of free, that is a
-// stub of its own for everybody.
+// The relocations by which the library calls its own names hold the dynamic linker's choice. Comparing addresses in C++
+// would fail: if a program at a fixed address takes the address of free, all code sees the program's own stub.
 extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
 
 bool leaned_on(const char* name) {
@@ -58,7 +57,7 @@ struct Tables {
 };
 
 Tables own_tables(const char* base) {
-    // glibc has added the base already, other dynamic linkers have not.
+    // glibc has already added the base; other dynamic linkers have not.
     const auto at = [base](const ElfW(Dyn) * d) {
         const auto address = static_cast<ElfW(Addr)>(d->d_un.d_ptr);
         return address < reinterpret_cast<ElfW(Addr)>(base) ? base + address : reinterpret_cast<const char*>(address);

@@ -1,12 +1,11 @@
-// Which of our names the process has given to functions of its own.
+// Whether the process has functions of its own under numalloc's names.
 #pragma once
 
 namespace numalloc::api {
 
-// libstdc++'s operators go through each other and through malloc and free by name (new[] calls new, which calls
-// malloc), so that a program that replaces one has replaced what leans on it. Ours do the same, where
-// this says that there is something to find: one of the names that they call is not bound to us, or we have stepped
-// aside. The answer is the same from the first call to the last.
+// libstdc++'s operators call each other, malloc and free by name (new[] calls new, which calls malloc), so a program
+// that replaces one changes those that call it. Ours do so too if this returns true: one of the names that they call is
+// not bound to numalloc, or the library has stepped aside. The answer is the same from the first call to the last.
 bool operators_replaced();
 
 }  // namespace numalloc::api

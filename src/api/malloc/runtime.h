@@ -1,4 +1,4 @@
-// The program's own C++ run-time library, which ours does without: looked up when it is needed.
+// The program's own C++ run-time library, looked up when it is needed: numalloc is built without one.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@ namespace numalloc::api {
 using NewHandler = void (*)();
 
 #if defined(NUMALLOC_STATIC)
-// The program's linker finds them, or leaves them null.
+// The program's linker resolves these, or leaves them null.
 extern "C" __attribute__((weak)) NewHandler _ZSt15get_new_handlerv();
 extern "C" __attribute__((weak)) void _ZSt17__throw_bad_allocv();
 inline NewHandler current_new_handler() {
@@ -21,9 +21,9 @@ inline void throw_bad_alloc() {
     if (_ZSt17__throw_bad_allocv != nullptr) _ZSt17__throw_bad_allocv();
 }
 #else
-// In the run-time itself, wherever it is. Nearly always it is the next with the name, and that is found without
-// a malloc. It may have been loaded with dlopen and RTLD_LOCAL, as a plugin's: then its names are not
-// in the global scope, but the library can be found by its own. It stays from now on.
+// Finds a function in the run-time library. Usually it is the next function with the name, which dlsym() finds without
+// a malloc. A library that was loaded with dlopen and RTLD_LOCAL (by a plugin) has no names in the global scope, but is
+// found by its own name. It stays loaded from now on.
 inline void* find_in_libraries(const char* name) {
     Dl_info info;
     if (void* next = dlsym(RTLD_NEXT, name);

@@ -25,16 +25,16 @@ Object* link_fresh(void* fresh, std::uint32_t count, Bytes size) {
     return static_cast<Object*>(fresh);
 }
 
-// The bag of the first object, which says whose the list is: asked of it here, before it may be anything.
+// The bag of the list's first object, which decides the list's shard. Checks the address, which may be anything.
 const Bag& ClassHeap::home_of(Batch list) const {
     const std::uint64_t b = (address_of(list.head) - region().start()) >> bag_shift;
     if (NUMALLOC_UNLIKELY(b >= region().committed())) die_of_damage(list.head);
-    // All objects of the bag are free already, and this one was once more.
+    // The bag was empty and returned already: this object was freed once more.
     if (NUMALLOC_UNLIKELY(region().class_at(BagIndex{b}) != class_)) die_of_second_free(list.head);
     return region().bag(region().head_of(BagIndex{b}));
 }
 
-// Less than the part of what the shard's bags hold is in use, beyond a bag of slack.
+// Whether less than `part` of the objects in the shard's bags is in use, not counting one bag of slack.
 bool ClassHeap::has_in_use_below(policy::Fraction part, const Shard& shard) const {
     const std::uint64_t objects = shape().objects;
     return bags_of(shard) * objects * part.of > part.parts * taken_of(shard) + part.of * objects;
@@ -47,8 +47,8 @@ bool ClassHeap::can_spare(const Shard& shard) const { return has_in_use_below(po
 void ClassHeap::note_spare(unsigned number) { set_bit(common().spare, number, can_spare(shard(number))); }
 
 // The number of lists that each shard's ring may hold. Up to three shards (a main thread and two workers) have a whole
-// ring each; more share the room of two, but each has room for some lists. Large objects (a batch is one object) rest
-// in the ring that all shards share. Lists shorter than a batch, which a node with many threads has, get proportionally
+// ring each; more share the room of two, but each has room for some lists. Large objects (a batch is one object) go to
+// the ring that all shards share. Lists shorter than a batch, which a node with many threads has, get proportionally
 // more room.
 std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
     if (shape().batch == 1) return 0;
@@ -57,23 +57,22 @@ std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
     return min_of(room * max_of(shape().batch / max_of(objects, 1U), 1U), policy::ring_slots);
 }
 
-// Large objects that rest for all shards: a part of what the class's bags are, so nothing in a small program. What many
-// threads give back and want again evens out here, and that takes the less, compared with what they use, the more they
-// are. (With smaller objects too, shards would mix their objects in each other's bags, which no phase of the program
-// empties then: `phases` with 4 threads had a peak of 104 to 120 MiB instead of 81.)
+// The number of large objects that the common ring may hold: a part of the class's bags, so none in a small program.
+// The ring evens out what some threads free and others allocate. Smaller objects have none: shards would mix their
+// objects in each other's bags, which no phase of the program would then empty.
 std::uint32_t ClassHeap::common_room() const {
     if (shape().batch > 1) return 0;
     const Bytes bytes = Bytes{common().bags.load(std::memory_order_relaxed)} * shape().bags << bag_shift;
     return static_cast<std::uint32_t>(min_of<Bytes>(bytes / policy::resting_part / shape().size, policy::ring_slots));
 }
 
-// Walks the first list of a shard, and one in policy::lists_per_walk, to find an object that was freed twice.
+// Walks a shard's first list, and then one in policy::lists_per_walk, to find an object that was freed twice.
 void ClassHeap::check_some(Shard& shard, Batch list) {
     const std::uint32_t before = shard.lists_put.fetch_add(1, std::memory_order_relaxed);
     if (before % policy::lists_per_walk == 0) check_list(region(), class_, list);
 }
 
-// A list that somebody handed over.
+// Takes a list from the shard's ring; for large objects, also from the ring that all shards share.
 Batch ClassHeap::take_list(Shard& shard) {
     if (const Batch list = shard.ring.pop_newest(); list.head != nullptr) return list;
     if (shape().batch > 1) return {};
@@ -82,15 +81,15 @@ Batch ClassHeap::take_list(Shard& shard) {
     return list;
 }
 
-// An object of one of the next classes that rests: better than bags that have to be found, and maybe faulted in, while
-// it goes on resting. It must lie as evenly as one of this class would.
+// An unused object of one of the next larger classes. That is cheaper than finding bags, and maybe faulting them in,
+// while the object stays unused. It must be aligned like an object of this class.
 Batch ClassHeap::take_larger() {
     const auto evenness = [](Bytes size) { return min_of(size & (0 - size), bag_bytes); };
     for (unsigned c = class_.value + 1U; c <= class_.value + policy::classes_above && c < class_count; ++c) {
         if (evenness(size_of_class(c)) < evenness(shape().size)) continue;
         const Batch list = shards_.common(ClassId{c}).ring.pop_newest();
         if (list.head == nullptr) continue;
-        // Only one: the rest must not come into a list of this class.
+        // Only one: the others must not enter a list of this class.
         if (list.head->next != nullptr)
             ClassHeap{shards_, pages_, ClassId{c}}.give_to_bags({list.head->next, list.count - 1});
         list.head->next = nullptr;
@@ -112,11 +111,11 @@ Supply ClassHeap::take_any(std::uint32_t want, unsigned number) {
     Shard& own = shard(number);
     own.activity.note_use();
     Batch list = take_list(own);
-    // A hardened object has its canary at its own class's end, so it must be of the class that was asked for.
+    // A hardened object has its canary at the end of its own class, so it must be of the requested class.
     if (list.head == nullptr && shape().batch == 1 && !hardened) list = take_larger();
     if (list.head != nullptr) return {list.head, nullptr, list.count, false};
     if (const Supply supply = take_from_bags(want, number, true); supply.count != 0) return supply;
-    // No memory: whatever is left to the others.
+    // No memory: take what other shards have left.
     for (unsigned i = 0; i < shards_.end(); ++i) {
         if (!shards_.is_open(i)) continue;
         if (list = take_list(shard(i)); list.head != nullptr) return {list.head, nullptr, list.count, false};
@@ -125,8 +124,8 @@ Supply ClassHeap::take_any(std::uint32_t want, unsigned number) {
     return {};
 }
 
-// Where the kernel has to be asked for a new bag, that happens without the lock. If others brought something meanwhile
-// it goes back.
+// Takes a new bag without the lock, because that may call the kernel. If other threads have freed objects by then, the
+// new bag is returned.
 Supply ClassHeap::take_from_bags(std::uint32_t want, unsigned number, bool or_add) {
     BagIndex fresh = PageHeap::none;
     Supply supply = try_bags(want, number, or_add, fresh);
@@ -161,8 +160,7 @@ Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, B
     return supply_of(taken, want);
 }
 
-// A large object into the ring that all shards have in common, as far as it has room; that becomes less as the class
-// does.
+// Puts a large object into the common ring. The ring's room shrinks with the class; objects beyond it are sorted.
 void ClassHeap::put_in_common(Batch list, Emptied& emptied) {
     const std::uint32_t room = common_room();
     if (room > 0) {
@@ -247,7 +245,7 @@ void ClassHeap::validate() const {
             BagIndex previous;
             for (BagIndex b = shard.partial; b != no_bag; b = bag(b).small.next) {
                 const Bag& listed = bag(b);
-                // Who cuts a bag's list does so after the lock.
+                // The list of such a bag changes without the lock.
                 const bool being_cut = load_acquire(listed.small.being_cut);
                 const FreeList freed = FreeList::of(listed);
                 NUMALLOC_ASSERT(listed.state == BagState::small && listed.class_id == class_.value &&

@@ -1,25 +1,24 @@
-// The objects of one class on one node that no thread holds: in rings, in bags that have free objects,
-// and in the never-used rest of the bags being carved.
+// The free objects of one class on one node that no thread holds: in rings, in bags, and in the never-used rest of the
+// bags being carved.
 //
-//   take:  newest batch of the ring
+//   take:  newest batch of the ring               (of a large class also the next two classes' common rings)
 //          else freed objects of bags            (first the bag that was full last: the fullest)
 //          else a piece of the bag being carved  (linked by the caller, outside of the lock)
 //          else a bag that another shard can spare, unless each has huge pages of its own
 //          else a bag from the page heap
-//          and with no memory left what the rings and bags of other shards have
-//   put:   into the ring; what the ring has no room for is sorted back into its bags, and a bag
-//          that has all its objects again goes back to the page heap, for any class to use.
+//          and, if memory runs out, from the rings and bags of other shards
+//   put:   into the ring. Lists that it has no room for, and lists of sparse shards, are sorted into their bags. A bag
+//          that has all its objects again returns to the page heap, for any class to use.
 //
-// The bags are divided into shards, and a thread takes from its own: objects of threads that
-// are in different phases would otherwise lie side by side, and what one frees would be holes beside what
-// another keeps. A list goes to the shard of its first object's bag.
+// The bags are divided into shards, and a thread takes from its own shard. Otherwise objects of threads in different
+// phases would lie side by side, and one thread's freed objects would be holes between another's. A list goes to the
+// shard of its first object's bag.
 //
-// Lists are handed over and taken without a lock (ring.h), large objects by a ring that the class's
-// shards have in common, others by the shard's, and objects go back to their bags without one (free_list.h, sort.cpp).
-// The lock of a shard (rank size_class) is for what changes its list of bags: a bag that has its first freed object, or
-// all of them; the next bag to take from; one that another shard spares. No list is walked while it is held, and the
-// kernel is not asked. A bag changes its shard under the locks of both: who holds the lock of the shard that a bag says
-// may rely on it.
+// Threads put and take lists without a lock (ring.h): large objects in a ring that the class's shards share, others in
+// the shard's ring. Objects go back to their bags without a lock, too (free_list.h, sort.cpp). A shard's lock (rank
+// size_class) guards its list of bags: a bag gets its first freed object, or all of them; a refill chooses a bag;
+// another shard adopts one. No system call is made under it, and a refill walks no list under it. A bag changes its
+// shard under the locks of both, so the holder of the lock of a bag's shard can rely on the shard.
 //
 // Thread-safe.
 #pragma once
@@ -38,58 +37,57 @@ struct Supply {
     bool zeroed = false;  // fresh objects that read as zero
 };
 
-// Links objects that were never used, in the order of their addresses: successive mallocs then
-// return successive addresses.
+// Links never-used objects in address order, so that successive mallocs return successive addresses.
 Object* link_fresh(void* fresh, std::uint32_t count, Bytes size);
-// The same of the hardened library: in an order by chance, each as likely as any other.
+// The hardened library's version: in a random order, each order equally likely.
 Object* link_shuffled(void* fresh, std::uint32_t count, Bytes size);
 
 struct ClassUse {
-    std::uint64_t taken = 0;  // objects outside of bags: with programs, threads and in the ring
+    std::uint64_t taken = 0;  // objects outside of bags: in the program, in threads and in rings
     std::uint64_t ring = 0;
     std::uint64_t bags = 0;
-    std::uint64_t fetched = 0;    // since the start
-    std::uint64_t came_home = 0;  // from other nodes' threads, since the start
+    std::uint64_t fetched = 0;    // objects that threads took, since the start
+    std::uint64_t came_home = 0;  // objects freed by other nodes' threads, since the start
 };
 
-// By value: it says only where the class's things are.
+// Passed by value: it only refers to the class's data.
 class ClassHeap {
 public:
     ClassHeap(Shards& shards, PageHeap& pages, ClassId c) : shards_(shards), pages_(pages), class_(c) {}
 
-    // Who may have huge pages of its own: each shard of a class.
+    // The owners of huge pages with incremental_sharing=0: each shard of a class.
     static constexpr std::uint32_t page_owners = class_count * policy::most_shards;
 
-    // At least one object, if there is any memory: about `want`, or a whole batch.
+    // Takes about `want` objects, or a whole batch; at least one if there is any memory.
     Supply take(std::uint32_t want, unsigned shard = 0);
 
-    // Takes over a list. The number of objects that a thread should keep to itself from now on:
-    // few where the class's bags are mostly empty, because a kept object holds a whole bag.
-    // A remote cache's lists may be short: they are made whole batches here.
+    // Takes over a list. Returns the number of objects that the thread should keep from now on: few if the class's bags
+    // are mostly empty, because a kept object holds a whole bag. A remote cache's lists may be short: they are joined
+    // to whole batches.
     enum class From { this_node, remote_cache };
     std::uint32_t put(Batch list, From from = From::this_node);
 
-    // The list of a thread that ends: into the ring for the next one, unless there is one already. Each
-    // generation of threads would else leave more there.
+    // Takes the list of a thread that ends: into the ring for the next thread, unless the ring has one already.
+    // Otherwise each generation of threads would leave more there.
     void give_last(Batch list);
 
-    // Sorts a list into its bags, past the ring.
+    // Sorts a list into its bags and bypasses the ring.
     void give_to_bags(Batch list);
 
-    // The shard's bag that is being carved goes back to the page heap if none of its objects is in use.
+    // Frees the shard's bag that is being carved, if none of its objects is in use.
     void give_carved(unsigned shard);
 
-    // The rings' objects into their bags, and empty bags that were kept for carving into the page
-    // heap. `idle_only`: of the shards that nobody used since the last call.
+    // Sorts the rings' objects into their bags, and returns empty bags that were kept for carving. `idle_only`: only of
+    // shards that no thread has used since the last call.
     void drain(bool idle_only);
 
-    // Returns pages of bags in use to the system if every object on them is free (free_pages.cpp). It looks at bags in
+    // Returns pages of bags in use to the system if every object on them is free (free_pages.cpp). Looks at bags in
     // which objects were freed since the last call; within policy::look_again_after of it, only if much has changed in
-    // their shard. The number of bytes returned. `now`: milliseconds.
+    // their shard. Returns the number of bytes. `now`: milliseconds.
     Bytes return_free_pages(std::uint32_t now);
 
-    // Why `p`, which lies in bag `b` of the class, cannot be an object in use, or nullptr.
-    // Reads without the lock: exact for a pointer that no other thread frees.
+    // Why `p`, which lies in bag `b` of the class, cannot be an object in use, or nullptr. Takes no lock: exact for a
+    // pointer that no other thread frees.
     static const char* why_invalid(const Region& region, BagIndex b, ClassId c, const void* p);
 
     ClassUse use() const;
@@ -100,13 +98,13 @@ private:
     class Sorter;
     class FreePages;
 
-    // Bags that became wholly free under a lock, given to the page heap after it.
+    // Bags that became empty under a lock, to be returned to the page heap after it.
     struct Emptied {
         BagIndex first;
     };
 
-    // What a refill has of bags, taken under the lock without a look at the objects: whole lists, and a
-    // bag of which it will take the newest objects.
+    // What a refill takes from bags under the lock, without touching the objects: whole lists, and a bag from which it
+    // will cut the newest objects.
     struct Taken {
         static constexpr unsigned most = 16;
         Batch list[most];
@@ -114,11 +112,11 @@ private:
         std::uint32_t count = 0;
         BagIndex cut;
         std::uint32_t cut_count = 0;
-        Supply fresh;  // objects that were away may be more than a refill wants
+        Supply fresh;  // may be more than the refill wants if the objects were away
         bool nothing() const { return lists == 0 && cut == no_bag && fresh.count == 0; }
     };
 
-    // The shard whose lock is held, one at a time.
+    // Holds the lock of one shard at a time.
     class Held {
     public:
         explicit Held(ClassHeap& heap) : heap_(heap) {}
@@ -129,7 +127,7 @@ private:
         Shard& shard() const { return *shard_; }
         unsigned number() const { return number_; }
         bool is_of(const Bag& bag) const { return shard_ != nullptr && shard_of(bag) == number_; }
-        // Which lock these are about is known at run time only; who uses the shard says lock.assert_held().
+        // Which lock is held is known only at run time. The user of the shard calls lock.assert_held().
         void hold(unsigned shard) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;
         void hold_shard_of(const Bag& bag);
         void release() NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;
@@ -163,7 +161,7 @@ private:
     Supply take_from_bags(std::uint32_t want, unsigned shard, bool or_add);
     Supply try_bags(std::uint32_t want, unsigned shard, bool or_adopt, BagIndex& fresh);
 
-    // What small.next, previous, listed of the shard's bags say is under its lock too.
+    // The shard's lock also guards small.next, previous and listed of its bags.
     void take_from(Shard& shard, std::uint32_t want, Taken& taken) NUMALLOC_REQUIRES(shard.lock);
     void take_freed(Shard& shard, std::uint32_t want, Taken& taken) NUMALLOC_REQUIRES(shard.lock);
     Supply carve(Shard& shard, std::uint32_t want) NUMALLOC_REQUIRES(shard.lock);
@@ -176,7 +174,7 @@ private:
     Supply take_back(Shard& shard, BagIndex b, std::uint32_t want) NUMALLOC_REQUIRES(shard.lock);
     BagIndex spared_by(Shard& other) NUMALLOC_REQUIRES(other.lock);
 
-    // After it.
+    // Called without the lock.
     Supply supply_of(const Taken& taken, std::uint32_t want);
     Supply shortened(Supply fresh, std::uint32_t want);
     Object* cut(BagIndex b, std::uint32_t count, Object* before);

@@ -1,11 +1,11 @@
-// The freed objects of a bag, in one word: the newest, how many there are, and the shard whose bag it is.
+// The freed objects of a bag, in one word: the newest, their number, and the bag's shard.
 //
 //   | shard: 8 | count: 12 | address of the newest / 16: 44 |
 //
-// So a thread gives objects back without a lock: it links them in front and exchanges the word. Objects are
-// taken by one at a time only: by who holds the shard's lock, or has marked the bag as being cut under it. Hence a word
-// that looks as before leads to the same objects (no ABA), for what is given lies in front of them. A bag changes
-// its shard in the same word: whoever gives knows whose the bag was at that moment, and counts it there.
+// So a thread frees objects into a bag without a lock: it links them in front and exchanges the word. Only one thread
+// at a time takes objects: the one that holds the shard's lock, or has marked the bag as being cut under that lock.
+// Hence an unchanged word leads to the same objects (no ABA), because freed objects only come in front of them. A bag
+// changes its shard in the same word: a thread that frees counts the objects for the shard at that moment.
 #pragma once
 
 #include "base/atomic.h"
@@ -21,7 +21,7 @@ public:
                 std::uint64_t{shard} << shard_shift) {}
     static FreeList of(const Bag& bag) { return FreeList(load_acquire(bag.small.freed)); }
 
-    // `more` objects in front of these, of which `newest` is the first.
+    // The list with `more` objects in front, of which `newest` is the first.
     FreeList with(Object* newest, std::uint32_t more) const {
         FreeList longer(*this);
         longer.word_ =
@@ -34,9 +34,9 @@ public:
     }
     unsigned shard() const { return static_cast<unsigned>(word_ >> shard_shift); }
 
-    // Puts `next` into the bag if this is still there. Else this becomes what is there.
+    // Stores `next` in the bag if the bag still holds this list. Otherwise this becomes the bag's current list.
     bool exchange(Bag& bag, FreeList next) { return compare_exchange(bag.small.freed, word_, next.word_); }
-    // Of a bag that nobody else has.
+    // For a bag that no other thread uses.
     void put_into(Bag& bag) const { store_release(bag.small.freed, word_); }
 
 private:
@@ -50,7 +50,7 @@ private:
     std::uint64_t word_;
 };
 
-// The shard of a small bag. It may be another's as soon as it is read, unless its lock is held.
+// The shard of a small bag. It may change at any time unless the shard's lock is held.
 inline unsigned shard_of(const Bag& bag) { return FreeList::of(bag).shard(); }
 
 }  // namespace numalloc

@@ -13,8 +13,8 @@
 //   return_pages    ... returns the pages
 //   finish          under the lock: notes the objects away and puts the others back
 //
-// take_back() reverses it: a refill that finds no freed object gets the objects of 4 KiB that are away. If a fork
-// happens between pick and finish, the child never uses that bag again.
+// take_back() reverses it: a refill that finds no freed object gets objects that are away, those of 4 KiB at least. If
+// a fork happens between pick and finish, the child never uses that bag again.
 #include "base/bit_set.h"
 #include "base/check.h"
 #include "heap/central/class_heap.h"
@@ -25,7 +25,7 @@ namespace numalloc {
 
 namespace {
 
-// What an away bit stands for. The system's pages may be larger.
+// The memory that an away bit stands for. The system's pages may be larger.
 constexpr Bytes unit_bytes = Bytes{1} << away_shift;
 constexpr unsigned units_of_bag = bag_bytes >> away_shift;
 
@@ -39,14 +39,14 @@ using Objects = BitSet<bag_bytes / granule>;
 
 }  // namespace
 
-// One bag of the class after the other.
+// Works on one bag of the class after the other.
 class ClassHeap::FreePages {
 public:
     explicit FreePages(ClassHeap& heap) : heap_(heap), shape_(heap.shape()) {}
     FreePages(const FreePages&) = delete;
     FreePages& operator=(const FreePages&) = delete;
 
-    // Looks at each bag that the shard has now once. It may miss some if other threads take from them at the same time.
+    // Looks once at each bag that the shard has now. It may miss some if other threads take from them at the same time.
     void look_at(unsigned shard, std::uint32_t now) {
         BagIndex first_back = no_bag;
         std::uint32_t left = begin(shard, now);
@@ -62,7 +62,7 @@ public:
         if (!all_gone) forget(shard);
     }
     Bytes returned() const { return returned_; }
-    // The system takes no pages: all memory is locked.
+    // Whether the system takes no pages, because all memory is locked.
     bool refused() const { return refusals_ >= most_refusals; }
 
 private:
@@ -86,7 +86,7 @@ private:
         shard.looked_at_fetched = fetched;
         return bags;
     }
-    // The next call begins anew.
+    // The next call looks at the shard in any case.
     void forget(unsigned number) {
         Held held(heap_);
         held.hold(number);
@@ -95,8 +95,8 @@ private:
         shard.looked_at_fetched = ~std::uint64_t{0};
     }
 
-    // Finds the next bag with newly freed objects and takes them all. Bags that it looked at become the last of the
-    // list.
+    // Finds the next bag with newly freed objects and takes them all. Moves the bags that it looked at to the end of
+    // the list.
     bool pick(unsigned number, BagIndex& first_back, std::uint32_t& left) {
         while (left > 0) {
             Held held(heap_);
@@ -110,7 +110,7 @@ private:
                 FreeList freed = FreeList::of(bag);
                 const bool nothing_new =
                     load_acquire(bag.small.being_cut) || freed.count() == 0 || freed.count() == bag.small.looked_at;
-                // A free may have brought it to the front again.
+                // A free may have moved it to the front again.
                 if (b == first_back && nothing_new) return false;
                 if (first_back == no_bag) first_back = b;
                 --left;
@@ -140,7 +140,7 @@ private:
     unsigned unit_of(unsigned object) const { return static_cast<unsigned>(Bytes{object} * shape_.size >> away_shift); }
     unsigned unit_at(Address at) const { return static_cast<unsigned>((at - start_) >> away_shift); }
 
-    // Which objects are free: those of the list, and those away.
+    // Finds which objects are free: those of the list, and those away.
     void find_free() {
         free_.clear();
         were_away_.clear();
@@ -159,7 +159,7 @@ private:
         }
     }
 
-    // Whole pages with free objects only. Not the page that is carved next: another thread may carve it now.
+    // Chooses whole pages with free objects only. Not the page that is carved next: another thread may carve it now.
     void choose_pages() {
         gone_.clear();
         const Bytes page = max_of(os::page_size(), unit_bytes);
@@ -179,7 +179,7 @@ private:
         return true;
     }
 
-    // Leaves the objects that stay in the list, in its order.
+    // Leaves only the objects that stay in the list, in its order.
     void split_list() {
         Batch kept;
         Object* last = nullptr;
@@ -199,13 +199,13 @@ private:
         last_ = last;
     }
 
-    // Not if all objects that have bytes on it were away before.
+    // Whether the unit may be resident: not if all objects that have bytes on it were away before.
     bool may_be_there(unsigned unit) const {
         const auto first = static_cast<unsigned>(unit * unit_bytes / shape_.size);
         return !were_away_.test(unit) || (first < carved_ && !were_away_.test(unit_of(first)));
     }
 
-    // One call for each row of pages.
+    // Makes one call for each row of pages.
     void return_pages() {
         all_gone_ = true;
         for (unsigned u = 0; u < units();) {
@@ -227,7 +227,7 @@ private:
             else stay(u);
         }
     }
-    // Objects on pages that the system refused to take. It may have taken some of them, so they are marked anew.
+    // Puts back the objects on pages that the system refused. It may have taken some of them, so they are marked anew.
     void stay(unsigned unit) {
         gone_.remove(unit);
         for (unsigned i = object_from(unit), end = object_from(unit + 1); i < end; ++i) {
@@ -278,12 +278,12 @@ private:
     Bytes returned_ = 0;
     unsigned refusals_ = 0;
 
-    // Of the bag at work.
+    // The bag at work.
     BagIndex bag_;
     Address start_ = 0;
     std::uint32_t carved_ = 0;
-    Batch list_;              // its freed objects; after split_list() those that stay
-    Object* last_ = nullptr;  // of the list
+    Batch list_;              // its freed objects; after split_list(), those that stay
+    Object* last_ = nullptr;  // the list's last object
     std::uint32_t newly_away_ = 0;
     bool all_gone_ = true;  // no page was refused
     Objects free_;          // in the list, or away
@@ -299,8 +299,8 @@ Bytes ClassHeap::return_free_pages(std::uint32_t now) {
     return pages.returned();
 }
 
-// Objects away that lie in a row: those of the bag's first 4 KiB that are away, and as many more as are wanted. Whoever
-// uses them faults the pages in.
+// Takes objects in a row that are away: those of the bag's first 4 KiB with such objects, and as many more as are
+// wanted. Their first use faults the pages in.
 Supply ClassHeap::take_back(Shard& shard, BagIndex b, std::uint32_t want) {
     const Bytes size = shape().size;
     const std::uint32_t carved = bag(b).small.carved;

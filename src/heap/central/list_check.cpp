@@ -8,8 +8,7 @@ void die_of_second_free(const void* p) { die_of_invalid_pointer("free", p, "was 
 
 namespace {
 
-// The list goes on after its last object. If it runs in a ring, the first object met twice is the one
-// that was freed twice.
+// The list continues after its last object. If it is circular, the first object met twice was freed twice.
 void look_for_ring(const Batch& list) {
     const Object* o = list.head;
     for (std::uint32_t i = 0; i < list.count; ++i, o = o->next) {

@@ -1,6 +1,5 @@
-// What free() has no instructions left to ask, asked of its lists when they go back to their bags or
-// to another thread: that each object is the start of one of its class, and that no list is a ring,
-// which an object freed twice into it makes of it.
+// Checks that would be too expensive for free(), made when lists return to their bags or pass to another thread: each
+// link leads to the start of an object of the class, and no list is circular, as a second free would make it.
 #pragma once
 
 #include "heap/central/ring.h"
@@ -9,11 +8,10 @@
 
 namespace numalloc {
 
-// The questions asked of one object, for lists of one class. Some ten instructions.
+// Checks single objects, for lists of one class.
 //
-// With the size 2^k * odd, and the inverse of odd modulo 2^32, offset * inverse turned right by k is
-// the quotient of a multiple of the size, and larger than any quotient for all else (Granlund,
-// Montgomery 1994).
+// With the size 2^k * odd, and the inverse of odd modulo 2^32, offset * inverse rotated right by k is the quotient if
+// the offset is a multiple of the size, and larger than any quotient otherwise (Granlund, Montgomery 1994).
 class ObjectCheck {
 public:
     ObjectCheck(const Region& region, ClassId c)
@@ -22,16 +20,16 @@ public:
           objects_(shape_of(c).objects),
           k_(static_cast<unsigned>(__builtin_ctz(shape_of(c).size))) {
         const std::uint32_t odd = shape_of(c).size >> k_;
-        inverse_ = odd;  // right in three bits; each step doubles them
+        inverse_ = odd;  // correct in three bits; each step doubles them
         for (int i = 0; i < 4; ++i) inverse_ *= 2 - odd * inverse_;
         end_ = region.committed();
     }
-    // Safe for any pointer: whether it lies in a bag of the class.
+    // Whether the object lies in a bag of the class. Safe for any pointer.
     bool in_class(const Object* o) const {
         const std::uint64_t b = (address_of(o) - region_.start()) >> bag_shift;
         return b < end_ && region_.class_at(BagIndex{b}) == class_;
     }
-    // Whether it is where an object of the bag that begins at `bag` does.
+    // Whether an object starts at `o`, in the bag that begins at `bag`.
     bool starts_object(const Object* o, Address bag) const {
         const std::uint32_t offset = static_cast<std::uint32_t>(address_of(o) - bag);
         const std::uint32_t product = offset * inverse_;
@@ -47,12 +45,11 @@ private:
     std::uint32_t inverse_;
 };
 
-// Ends the program with one line when the list is not sound. Takes no lock; the list is the caller's
-// alone. A count that is not quite right is let pass: a signal handler that frees, which it must not,
-// may have lost an object of ours.
+// Ends the program with one line if the list is damaged. Takes no lock; the caller owns the list. A wrong count is
+// accepted: a signal handler that frees, which it must not, may have lost an object of ours.
 void check_list(const Region& region, ClassId c, Batch list);
 
-// The ends of a program of which one object of a list is wrong.
+// End the program because of an object in a list.
 [[noreturn]] void die_of_interior(const void* p);
 [[noreturn]] void die_of_second_free(const void* p);
 

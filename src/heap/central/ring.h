@@ -1,12 +1,12 @@
-// The circular array of batches of a class (paper 3.5; one for each shard of it here, and one for all: shard.h):
-// threads hand over whole linked lists and take whole ones.
+// The circular array of batches of a class (paper 3.5; here one for each shard, and one for all: shard.h). Threads put
+// whole linked lists into it and take whole lists.
 //
 //   slots   [ . . | oldest ... newest | . ]
 //
 // A slot is one word, a batch or nothing, and each list comes and goes by one exchange of it. So there is no lock and
-// nothing to be tried twice, and a list is one thread's at any time. `newest_` is a hint that threads write over one
-// another: the order is exact for one thread at a time and good enough for more. The newest list is taken first (its
-// objects may still be in a cache), the oldest leaves first when the ring is full. Zero pages are an empty ring.
+// no retry, and a list belongs to one thread at any time. `newest_` is a hint that threads overwrite: the order is
+// exact for one thread at a time and good enough for more. The newest list is taken first (its objects may still be in
+// a cache), and the oldest is displaced when the ring is full. Zeroed pages are an empty ring.
 #pragma once
 
 #include <atomic>
@@ -24,17 +24,16 @@ struct Batch {
 
 class Ring {
 public:
-    // `room`: how many slots may be in use, at least 1. Returns the oldest list if it has to make room, else an empty
-    // one.
+    // `room`: how many slots may be in use, at least 1. Returns the oldest list if it was displaced, else an empty one.
     Batch push(Batch list, unsigned room) {
         unsigned i = newest_.load(std::memory_order_relaxed) + 1U;
         if (i >= room) i = 0;
         newest_.store(static_cast<std::uint8_t>(i), std::memory_order_relaxed);
         return unpack(slots_[i].exchange(pack(list), std::memory_order_acq_rel));
     }
-    // Makes one list of it and the newest, if that has `most` objects at most. False: nothing was done. Costs a walk
-    // over `list`. Somebody may take the newest and put it back meanwhile: what counts is that its head is the slot's
-    // again.
+    // Merges the newest list with this one if both together have at most `most` objects. false: nothing has changed.
+    // Walks over `list`. Another thread may take the newest list and put it back in between; the merge is right as long
+    // as the slot has the same head again.
     bool join(Batch list, std::uint32_t most) {
         std::atomic<std::uint64_t>& slot = slots_[newest_.load(std::memory_order_relaxed)];
         std::uint64_t word = slot.load(std::memory_order_relaxed);
@@ -74,7 +73,7 @@ public:
     }
 
 private:
-    // Objects lie at multiples of 16, below 2^48.
+    // Objects' addresses are multiples of 16, below 2^48.
     static constexpr unsigned count_bits = 20;
     static std::uint64_t pack(Batch list) { return address_of(list.head) >> granule_shift << count_bits | list.count; }
     static Batch unpack(std::uint64_t word) {

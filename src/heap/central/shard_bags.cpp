@@ -1,5 +1,5 @@
-// A shard's bags: which have objects to give, how they are taken from, and where new ones come from. All but the
-// end of this file happens under the shard's lock, in steps that depend on no list's length.
+// A shard's bags: which have free objects, how a refill takes from them, and where new ones come from. All but the end
+// of this file runs under the shard's lock, in steps that depend on no list's length.
 #include "base/check.h"
 #include "heap/central/class_heap.h"
 #include "os/steps.h"
@@ -51,15 +51,15 @@ void ClassHeap::unlist(Shard& shard, BagIndex b) {
     s.listed = false;
 }
 
-// Written under the lock of the shard, read without.
+// Written under the shard's lock, read without it.
 void ClassHeap::count_bags(Shard& shard, std::int32_t more) {
     shard.bags.store(shard.bags.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(more),
                      std::memory_order_relaxed);
 }
 
-// Freed objects of as many bags as it takes. Of the last the newest are cut off when the lock is no longer held: until
-// then nobody else takes from it, and it is not given back, for then it has objects in use. If there are no freed
-// objects, takes those that are away. Bags that have no others become the last of the list when they are met.
+// Takes the freed objects of as many bags as needed. cut() takes the newest ones of the last bag once the lock is
+// released: until then no other thread takes from that bag or returns it. If there are no freed objects, takes objects
+// that are away. Moves bags that have only objects away to the end of the list when it meets them.
 void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
     BagIndex only_away = no_bag;
     unsigned passed_over = 0;
@@ -118,7 +118,7 @@ void ClassHeap::add_bag(Shard& own, unsigned number, BagIndex fresh) {
     region().set_class(fresh, shape().bags, class_);
 }
 
-// The last of its bags, which malloc_trim() may be looking at, or one of those before it.
+// The last of the shard's bags, or one of those before it if a refill or malloc_trim() takes from the last.
 BagIndex ClassHeap::spared_by(Shard& other) {
     BagIndex b = other.last_partial;
     if (b == no_bag) return other.carving;
@@ -129,8 +129,8 @@ BagIndex ClassHeap::spared_by(Shard& other) {
     return no_bag;
 }
 
-// A bag of another shard, its emptiest if they were freed in order, becomes one of `number`, which has none
-// to take from. Only of one that is known to have some, and that is not in use just now: nobody waits for two locks.
+// Moves a bag of another shard (its emptiest, if bags were freed in order) to shard `number`, which has no objects
+// left. Tries only shards that have a bag to spare and whose lock is free: no thread waits for two locks.
 bool ClassHeap::adopt(Shard& own, unsigned number) {
     if (!pages_.shares_huge_pages()) return false;
     const unsigned shards = shards_.end();
@@ -172,7 +172,7 @@ void ClassHeap::take_from(Shard& shard, std::uint32_t want, Taken& taken) {
 
 void ClassHeap::give_if_empty(Shard& shard, BagIndex b, Emptied& emptied) {
     Bag& empty = bag(b);
-    // In this order: a cut may end between the two, and no other begins while the lock is held.
+    // In this order: a cut may end between the two loads, but none begins while the lock is held.
     if (load_acquire(empty.small.being_cut)) return;
     os::between_steps();
     if (FreeList::of(empty).count() != here_of(empty)) return;
@@ -214,7 +214,7 @@ void ClassHeap::drain(bool idle_only) {
         drained.add(i);
         for (Batch list; (list = shard(i).ring.pop_newest()).head != nullptr;) sort(list, emptied);
     }
-    // Only now: a list may have had objects of any shard's bag, of one that was passed over as well.
+    // Only now: a list may have had objects of any shard's bag, even of a shard that was passed over.
     Held held(*this);
     for (unsigned i = 0; i < shards_.end(); ++i) {
         if (!shards_.is_open(i)) continue;
@@ -229,7 +229,7 @@ void ClassHeap::drain(bool idle_only) {
     give(emptied);
 }
 
-// The newest `count` objects of a bag that is marked as being cut, with `before` behind them.
+// Cuts the newest `count` objects off a bag that is marked as being cut, and links `before` behind them.
 Object* ClassHeap::cut(BagIndex b, std::uint32_t count, Object* before) {
     Bag& from = bag(b);
     FreeList freed = FreeList::of(from);
@@ -239,11 +239,11 @@ Object* ClassHeap::cut(BagIndex b, std::uint32_t count, Object* before) {
         os::count_walked(count);
         Object* const first = freed.newest();
         os::between_steps();
-        // Counted before anybody can free them.
+        // Count them before any thread can free them.
         const unsigned number = freed.shard();
         shard(number).taken.fetch_add(count, std::memory_order_relaxed);
         if (!freed.exchange(from, {last->next, freed.count() - count, number})) {
-            // Others give objects back meanwhile: the walk begins with those then.
+            // Other threads have freed objects: the walk begins with those.
             shard(number).taken.fetch_sub(count, std::memory_order_relaxed);
             continue;
         }
@@ -254,7 +254,7 @@ Object* ClassHeap::cut(BagIndex b, std::uint32_t count, Object* before) {
     }
 }
 
-// Objects that were away: those that the refill does not want are freed into their bag.
+// Of objects that were away, frees those that the refill does not want into their bag.
 Supply ClassHeap::shortened(Supply fresh, std::uint32_t want) {
     void* const rest = static_cast<char*>(fresh.fresh) + Bytes{want} * shape().size;
     give_to_bags({link_fresh(rest, fresh.count - want, shape().size), fresh.count - want});
@@ -262,7 +262,7 @@ Supply ClassHeap::shortened(Supply fresh, std::uint32_t want) {
     return fresh;
 }
 
-// One list of it all. The objects that it walks over are about to be handed out.
+// Joins all into one list. The objects that it walks over are about to be handed out.
 Supply ClassHeap::supply_of(const Taken& taken, std::uint32_t want) {
     if (taken.fresh.count != 0) return taken.fresh.count > want ? shortened(taken.fresh, want) : taken.fresh;
     Supply supply;

@@ -1,9 +1,9 @@
-// Objects go back to their bags, without a lock but where a bag gets its first freed object or its last.
+// Returns objects to their bags. Takes a lock only where a bag gets its first freed object, or all its objects.
 //
 //   a batch  -> a chain for each bag  -> linked in front of the bag's freed objects, by one exchange of its word
 //
-// The walk over the objects, and the questions that are asked of each, need no lock: the list is the caller's. What may
-// have changed until the exchange is which object of the bag was freed last; then the chain is asked once more.
+// The walk over the objects, and the check of each, need no lock: the caller owns the list. Before the exchange only
+// the bag's newest freed object may have changed. If it has, the chain is checked again.
 #include "base/check.h"
 #include "heap/central/class_heap.h"
 #include "heap/central/list_check.h"
@@ -13,9 +13,9 @@ namespace numalloc {
 
 namespace {
 
-// The last of the objects that are linked at a distance of `step` from `first` on, before `stop`; `run`
-// counts them, less the first. The address of the next is computed, and what the object says is only
-// compared with it: so no load waits for the one before.
+// Walks from `first` on, as long as each object links to the address `step` bytes further, which is not `stop`. Returns
+// the last object, and adds the number of steps to `run`. Computes the next address and only compares the link with it,
+// so that no load waits for the one before.
 Object* last_in_row(Object* first, Bytes step, Address stop, std::uint32_t& run) {
     Address last = address_of(first);
     for (Address next = last + step; next != stop && address_of(reinterpret_cast<Object*>(last)->next) == next;
@@ -33,24 +33,24 @@ bool lies_between(const Object* o, const Object* a, const Object* b) {
 
 }  // namespace
 
-// Objects of one bag, linked; where the last leads is nobody's matter.
+// Linked objects of one bag. The link of the last one is undefined.
 struct ClassHeap::Chain {
     Object* first;
     Object* last;
-    const Object* newest;  // of the bag's freed objects, when each of the chain was compared with it
+    const Object* newest;  // of the bag's freed objects, when the chain was compared with it
     BagIndex bag;
     std::uint32_t count;
 };
 
-// The chains of a batch, one a bag. A bag's place is known by its number; who comes to a place that is taken sends the
-// chain there home.
+// The chains of a batch, one for each bag. The bag's number decides its place. If another bag's chain is there, that
+// chain is sent home first.
 class ClassHeap::Sorter {
 public:
     Sorter(ClassHeap& heap, Emptied& emptied) : heap_(heap), emptied_(emptied) {}
     Sorter(const Sorter&) = delete;
     Sorter& operator=(const Sorter&) = delete;
 
-    // The chain of the bag, to be added to. A new one has a count of 0, and neither first nor last.
+    // Returns the bag's chain, for adding objects. A new chain has the count 0, and no first or last object.
     Chain& chain_of(BagIndex b) {
         const unsigned place = b.value % places;
         Chain& chain = chains_[place];
@@ -76,8 +76,8 @@ private:
 
     Bag& bag_of(const Chain& chain) const { return heap_.bag(chain.bag); }
 
-    // What is wrong with the chain, if the bag's freed objects are these. Without the lock it is a suspicion:
-    // malloc_trim() may have taken them, and lowered the count of objects that are here.
+    // Returns an object of the chain that was freed twice, if the bag's freed objects are `freed`. Without the lock
+    // this is only a suspicion: malloc_trim() may have taken them, and lowered the count of objects that are here.
     const Object* freed_twice(Chain& chain, FreeList freed) const {
         if (freed.count() + chain.count > here_of(bag_of(chain))) return chain.first;
         const bool may_be_away = has_away(bag_of(chain));
@@ -92,7 +92,7 @@ private:
         return nullptr;
     }
 
-    // What a shard has less is told it once, not for each chain.
+    // Adds up what to subtract from a shard's `taken`, so that it is written once, not for each chain.
     void count(unsigned shard, std::uint32_t objects) {
         if (NUMALLOC_UNLIKELY(shard != counted_for_)) {
             tell_count();
@@ -109,7 +109,7 @@ private:
         counted_ = 0;
     }
 
-    // Most bags have some objects free and some in use, and are as they were when the chain began.
+    // The usual case: the bag has some objects free and some in use, and has not changed since the chain began.
     NUMALLOC_INLINE void send(Chain& chain) {
         Bag& home = bag_of(chain);
         FreeList freed = FreeList::of(home);
@@ -128,7 +128,7 @@ private:
     __attribute__((noinline)) void send_in_any_case(Chain& chain, Bag& home, FreeList freed) {
         for (;;) {
             if (freed_twice(chain, freed) != nullptr) break;
-            // The bag has to be listed, or to be given back: with the lock.
+            // Listing or returning the bag needs the lock.
             if (freed.count() == 0 || freed.count() + chain.count == here_of(home)) break;
             chain.last->next = freed.newest();
             os::between_steps();
@@ -138,7 +138,7 @@ private:
         if (waiting_count_ == places) send_waiting();
     }
 
-    // Those of one shard together.
+    // Sends the chains of one shard together.
     void send_waiting() {
         if (waiting_count_ == 0) return;
         os::count(os::Count::locked_batches);
@@ -167,18 +167,17 @@ private:
         shard.lock.assert_held();
         if (freed.count() == 0) {
             home.small.looked_at = Bag::Small::never;
-            heap_.unlist(shard, chain.bag);  // as one with only objects away it was among the last
+            heap_.unlist(shard, chain.bag);  // with only objects away it was at the end of the list
         }
         if (!home.small.listed) heap_.enlist(shard, chain.bag);
-        // The bag being carved is kept while it is short: the next allocation would ask for it
-        // again. drain() lets go of it.
+        // Keep the bag being carved if it is short: the next allocation would request it again. drain() returns it.
         if (shard.carving != chain.bag || heap_.shape().bags > 1) heap_.give_if_empty(shard, chain.bag, emptied_);
         chain.bag = no_bag;
     }
 
     ClassHeap& heap_;
     Emptied& emptied_;
-    // Not initialised: there is nothing in a place that is not taken.
+    // Not initialised: a place that is not taken holds nothing.
     union {
         Chain chains_[places];
     };
@@ -191,8 +190,8 @@ private:
     std::uint32_t counted_ = 0;
 };
 
-// Objects in a row that lie in one bag are checked in a loop that only reads, and stay linked as they are: programs
-// mostly free in the order in which they allocated, or in its reverse.
+// Checks objects in a row that lie in one bag in a loop that only reads, and leaves them linked: programs mostly free
+// in the order in which they allocated, or in reverse.
 void ClassHeap::sort(Batch list, Emptied& emptied) {
     const bool long_bags = shape().bags > 1;
     const Bytes size = shape().size;
@@ -220,7 +219,7 @@ void ClassHeap::sort(Batch list, Emptied& emptied) {
             ++run;
             before = object;
             object = object->next;
-            // Objects in a row of addresses as well, up or down, begin where objects do.
+            // Objects whose addresses are in a row as well, up or down, need no check of their start.
             const Bytes step = address_of(object) - address_of(before);
             if (step == size || step == 0 - size) {
                 Object* const last = last_in_row(before, step, step == size ? start + bytes : start - size, run);

@@ -20,8 +20,8 @@ namespace {
 
 constinit std::atomic<std::uint64_t> seeds{0};
 
-// Behind an object there may be bytes up to the next 16: they, and 16 on the side without a guard page, must stay as
-// they are.
+// The value of the bytes behind an object up to the next multiple of 16, and of 16 bytes on the side without a guard
+// page. A free checks that they are unchanged.
 constexpr unsigned char canary = 0xC5;
 constexpr Bytes canary_bytes = 16;
 
@@ -40,7 +40,7 @@ struct Stretch {
 struct Canaries {
     Stretch before, behind;
 };
-// calloc clears at least a granule.
+// The bytes of the first granule are never canaries: calloc clears at least a granule.
 Canaries canaries_of(const Slot& slot, Address page) {
     const auto at = [](Address a) { return reinterpret_cast<unsigned char*>(a); };
     const Address end = slot.object + max_of<Bytes>(slot.bytes, granule);
@@ -90,7 +90,7 @@ Allocation allocate(Countdown& countdown, NodeId node, Bytes asked) {
         slots->give(n);
         return {};
     }
-    // Refused, the page comes by first touch.
+    // If the kernel refuses, the page comes by first touch.
     if (os::topology().nodes() > 1 && node.value < os::topology().nodes())
         os::bind(place, page, os::topology().os_node(node), os::BindMode::preferred);
     Slot& slot = slots->slot[n];
@@ -115,12 +115,12 @@ void free(const void* p, const char* call) {
     if (!is_whole(canaries.before)) die_of(call, p, "was written to in front of its first byte");
     if (!is_whole(canaries.behind)) die_of(call, p, "was written to behind its last byte");
     const profile::Busy self;
-    // Two threads may free it at once.
+    // Another thread may free the object at the same time.
     State used = State::used;
     if (!slot.state.compare_exchange_strong(used, State::freed, std::memory_order_acq_rel))
         die_of(call, p, "was freed already");
     note(slot.freed);
-    // Refused, the slot is lost: it must not be used without a fault in between.
+    // If the kernel refuses, the slot is lost: a freed slot must be inaccessible before it is used again.
     if (os::hold_again(reinterpret_cast<void*>(begin), slots->page)) slots->give(n);
 }
 

@@ -1,10 +1,9 @@
-// Guarded objects (heap/space/guarded_slots.h): one allocation in N, by chance, of up to a page lies at an edge of a
-// page of its own, so that an access beyond it, before it or after its free is a fault at that very instruction, which
-// is then explained.
+// Guarded objects (heap/space/guarded_slots.h): one in N allocations of up to a page, chosen at random, lies at an edge
+// of a page of its own. An access beyond that edge, or after the free, faults at that instruction, and the report
+// explains it.
 //
-// What is asked is asked on the slow path of malloc only, when a list of the thread has run dry: each list that takes
-// its place is as long as the distance to the next guarded object at most. What a thread frees joins its list and is
-// not counted.
+// Only malloc's slow path decides, when a list of the thread has run dry: the list that replaces it is at most as long
+// as the distance to the next guarded object. Objects that the thread frees join its list and are not counted.
 #pragma once
 
 #include "heap/process/locate.h"
@@ -16,10 +15,9 @@ extern std::uint32_t one_in;
 // Constant once the process has its heap.
 inline bool on() { return NUMALLOC_UNLIKELY(one_in != 0); }
 
-// Before the first thread is attached. false with no memory.
+// Called before the first thread is attached. Returns false without memory.
 bool start(std::uint32_t one_in_so_many);
 
-// What a thread counts.
 struct Countdown {
     Random random{0};
     std::int32_t left = 0;  // mallocs before the next guarded one
@@ -28,9 +26,9 @@ struct Countdown {
 void begin(Countdown& countdown);
 void draw(Countdown& countdown);
 
-// nullptr for larger ones, where all slots are in use, and with no memory.
+// Returns no object for more than a page, if all slots are in use, or without memory.
 Allocation allocate(Countdown& countdown, NodeId node, Bytes asked);
-// Ends the program with a report if `p` is no object in use.
+// Ends the program with a report if `p` is not an object in use.
 void free(const void* p, const char* call);
 
 }  // namespace numalloc::guarded

@@ -11,7 +11,7 @@ namespace numalloc::guarded {
 
 namespace {
 
-// #N ADDRESS FILE+OFFSET, the offset in the file.
+// Writes #N ADDRESS FILE+OFFSET, with the offset in the file.
 void say_frame(profile::CodeMappings& code, unsigned n, Address frame) {
     os::Line line;
     line << "    #" << n << ' ' << reinterpret_cast<const void*>(frame);
@@ -33,7 +33,7 @@ void say_stack(profile::CodeMappings& code, const char* what, int thread, const 
     for (unsigned n = 0; n < depth; ++n) say_frame(code, n, frame[n]);
 }
 
-// `from`: the instruction that met a fault; what lies further in is the signal's.
+// `from`: the instruction that faulted. Frames further in belong to the signal and are skipped.
 void say_stacks(const Slot& slot, const char* what, Address from) {
     profile::CodeMappings code;
     profile::Stack here;
@@ -52,7 +52,8 @@ void name_object(os::Line& line, const Slot& slot) {
     line << " the " << std::uint64_t{slot.bytes} << "-byte object at " << reinterpret_cast<const void*>(slot.object);
 }
 
-// A guard page lies between two slots: whose object is near, and, of both, in use.
+// The slot that a fault belongs to. On a guard page between two slots, a slot in use comes first, then one that was
+// used, then the one whose object is nearer.
 const Slot& slot_of_fault(Address a) {
     const unsigned n = slots->near(a);
     const Slot& behind = slots->slot[n];

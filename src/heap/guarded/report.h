@@ -1,5 +1,4 @@
-// What is said of a wrong use of a guarded object, on stderr: a line that says what, and the stacks, which `numalloc
-// symbolize` reads.
+// Reports the wrong use of a guarded object on stderr: a line for the error, and stacks for `numalloc symbolize`.
 #pragma once
 
 #include "heap/space/guarded_slots.h"
@@ -7,10 +6,10 @@
 
 namespace numalloc::guarded {
 
-// false where the address is none of ours.
+// Returns false if the address is not in the guarded region.
 bool explain(const os::Fault& fault);
 
-// Of a call with a pointer that it must not get, or of one that finds the bytes beside its object overwritten.
+// For a call with an invalid pointer, and for one that finds the bytes beside its object overwritten.
 [[noreturn]] void die_of(const char* call, const void* p, const char* why);
 
 }  // namespace numalloc::guarded

@@ -1,5 +1,5 @@
-// calloc of a big object. What the kernel gave, or was given back to it, is zero already: a mark a bag
-// says where. The caller owns the run, so that nothing here takes the heap's lock.
+// calloc of a big object: clears the bags that are marked dirty. Memory fresh from the kernel, or returned to it,
+// already reads as zero. The caller owns the run, so nothing here takes the heap's lock.
 #include <cstring>
 
 #include "heap/pages/page_heap.h"
@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint32_t long_stretch = bags_in(policy::long_stretch);
 constexpr std::uint64_t zero_word = 0;
 
-// A huge page that was only read counts as resident, and is nobody's memory until it is written to. Where data begins
-// with zeros the look costs half as much as the writing; where it does not, nothing.
+// Writes only to bags that do not read as zero: a huge page that was only read counts as resident, but uses no memory
+// until it is written to. The comparison stops at the first byte that is not zero.
 void clear_what_is_not_zero(char* p, Bytes bytes) {
     for (Bytes done = 0; done < bytes; done += bag_bytes) {
         const Bytes n = min_of(bag_bytes, bytes - done);
@@ -24,8 +24,8 @@ void clear_what_is_not_zero(char* p, Bytes bytes) {
     }
 }
 
-// A huge page costs as much to clear as the kernel takes to give a new one, so it goes only where it may never have
-// been there.
+// Whether to discard the range instead of clearing it. Clearing a huge page costs as much as faulting a new one in, so
+// huge pages are discarded only if no sample holds data: they may never have been touched.
 bool better_discarded(const char* p, Bytes bytes, bool huge) {
     return huge ? count_written(p, bytes) == 0 : !mostly_written(p, bytes);
 }
@@ -47,7 +47,7 @@ void PageHeap::clear(BagIndex run, Bytes bytes) {
     };
     for_each_stretch(region_, run, to, [&](BagIndex b, BagIndex end, bool dirty) {
         if (!dirty) return true;
-        // Under strict binding the pages are promised, and stay.
+        // Strict binding has promised these pages, so it does not discard them.
         const bool is_long = end - b >= long_stretch && !options_.populate;
         const bool may_discard = is_long && end - b >= bags_in(policy::discarded_by_calloc);
         for (BagIndex piece; b < end; b = piece) {

@@ -1,39 +1,40 @@
 // How much free but still resident memory a node may keep for quick reuse.
 //
-// There is no background thread: a program that frees everything and then sleeps never calls us
-// again. So what is freed and not replaced goes back at once, beyond a share of what is in use. What is freed
-// and replaced in turn only waits for purge_delay:
+// There is no background thread: a program that frees everything and then sleeps never calls the allocator again.
+// Memory that is freed and not replaced is therefore purged at once, beyond a share of the memory in use. Memory that a
+// program frees and replaces only waits for purge_delay.
 //
-//   due = max(min(dirty - allowed, fall - short),     bags to give back early, 0 where negative
+//   due = max(min(dirty - allowed, fall - short),     bags to purge early, 0 if negative
 //             dirty - max(allowed, 2 * in_use))
-//     fall    bags freed, less twice those taken since, less those that went back
-//     short   in_use / 2; all of in_use for purge_delay after pages were needed again that had gone early
+//     fall    bags freed, minus twice the bags taken since, minus the bags purged
+//     short   in_use / 2; in_use for purge_delay after a request faulted pages in soon after an early purge
 //
-// A program that replaces blocks at random has no fall, however much in_use swings. One that frees all has
-// one as soon as a third is freed, and by the end all of it went. One that frees two blocks for each that it takes (a
-// reduction by pairs) has none: it keeps twice what it uses.
+// A program that replaces blocks at random has no fall, however much in_use swings. A program that frees everything has
+// one as soon as it has freed a third, and in the end everything beyond `allowed` is purged. A program that frees two
+// blocks for each block that it takes (a reduction by pairs) has no fall: it keeps twice what it uses.
 //
-// A program that frees all and allocates the same again must not pay page faults in every round, though. Memory
-// that went back early is *regretted* when requests of the kind that was freed need pages again within purge_delay;
-// from then on as much more may stay:
+// A program that frees everything and allocates the same again must not pay page faults in every round. Memory that was
+// purged early is *regretted* if requests of the kind that was freed need pages again within purge_delay. From then on
+// as much more may stay:
 //
 //   allowed = max(floor + in_use / 4, min(kept, most + slack - in_use, enough))
-//     kept    bags regretted, less those that then rested unused for purge_delay
-//     most    bags in use at most: what is kept does not make the resident set larger than it was
-//     slack   what of kept was for big objects, at most most / 2: holes too small for the next one
-//             would cost twice the faults
+//     kept    bags regretted, minus the bags that then stayed unused for purge_delay
+//     most    peak of the bags in use, less those unused for purge_delay: up to it kept memory does not raise the peak
+//             of the resident set
+//     slack   part of kept that was for big objects, at most most / 2: some holes are too small for the next
+//             big object, which would have to be faulted in
 //     enough  max(proven, 16 MiB, threads * largest, (most - in_use) / 4)
-//     proven  of kept, since most last grew by a sixteenth
-//     largest run freed within purge_delay
+//     proven  part of kept that was added since most last grew by 1/16
+//     largest longest run freed within purge_delay
 //
-// The numbers: heap/space/policy.h.
+// heap/space/policy.h has the numbers.
 //
-// A program in phases, each larger than the one before, thus keeps a quarter of what it frees: any of them may
-// be its last, after which nobody calls us. Rounds of the same size keep all.
+// A program whose phases grow keeps a quarter of what it frees, because any phase may be the last one before it stops
+// calling the allocator. Rounds of the same size keep everything.
 //
-// The kind of a run is its size class, or for big objects its length in steps of a quarter of a
-// doubling. A program that moves on to other sizes thus regrets nothing, and a slow loop (each round
-// writes all that it allocated, or the machine is busy) is a loop like a fast one.
+// The kind of a run is its size class or, for a big object, its length in steps of a quarter of a doubling. A program
+// that moves on to other sizes therefore regrets nothing. A slow loop (each round writes all its memory, or the machine
+// is busy) counts like a fast one.
 //
 // Not thread-safe: the page heap's lock guards it. Counts are bags, times milliseconds.
 #pragma once
@@ -51,7 +52,7 @@ public:
 
     void start(std::int32_t purge_delay) { period_ = static_cast<std::uint32_t>(max_of(purge_delay, 0)); }
 
-    // Of a run of `bags` bags for objects of class `c`, or no_class for a big object.
+    // The kind of a run of `bags` bags: its class `c`, or its length if `c` is no_class (a big object).
     static unsigned kind_of(ClassId c, std::uint32_t bags) {
         if (c != no_class) return c.value;
         const unsigned e = log2_floor(bags);
@@ -59,7 +60,7 @@ public:
         return class_count + 4 * e + quarter;
     }
 
-    // How many of `dirty` free bags to purge, whatever their age. `threads`: how many the heap serves.
+    // Returns how many of `dirty` free bags to purge, whatever their age. `threads`: how many the heap serves.
     std::uint32_t due(std::uint32_t dirty, std::uint64_t in_use, std::uint32_t threads, std::uint32_t now) const {
         const std::uint64_t allowed = now_allowed(in_use, threads);
         const bool comes_back = needed_again_ && now - needed_again_at_ <= period_;
@@ -84,7 +85,7 @@ public:
         freed.at = now;
     }
 
-    // Memory went back because it was due.
+    // Memory was purged before purge_delay, because it was due.
     void on_early_purge(std::uint32_t bags, std::uint32_t now) {
         if (now - purged_at_ > period_) purged_ = 0;
         purged_ += bags;
@@ -92,7 +93,7 @@ public:
         lower_fall(bags);
     }
 
-    // Memory went back because nobody had wanted it for purge_delay.
+    // Memory was purged after it had stayed unused for purge_delay.
     void on_late_purge(std::uint32_t bags) {
         kept_ -= min_of<std::uint64_t>(kept_, bags);
         kept_big_ -= min_of<std::uint64_t>(kept_big_, bags);
@@ -101,7 +102,7 @@ public:
         lower_fall(bags);
     }
 
-    // A run was taken, of which `clean` bags will fault. How many of them are regretted.
+    // A run was taken, and `clean` of its bags will fault. Returns how many of them are regretted.
     std::uint32_t on_take(unsigned kind, std::uint32_t bags, std::uint32_t clean, std::uint64_t in_use,
                           std::uint32_t now) {
         lower_fall(policy::replaced_for_taken * std::uint64_t{bags});
@@ -142,20 +143,20 @@ private:
     void lower_fall(std::uint64_t bags) { fall_ -= min_of(fall_, bags); }
 
     struct Freed {
-        std::uint32_t bags;  // freed of this kind and not yet wanted again
+        std::uint32_t bags;  // freed of this kind and not taken again
         std::uint32_t at;
     };
 
     std::uint32_t period_ = 0;
     std::uint64_t fall_ = 0;
-    std::uint32_t largest_ = 0;  // run freed lately
+    std::uint32_t largest_ = 0;  // longest run freed within purge_delay
     std::uint32_t largest_at_ = 0;
     std::uint64_t kept_ = 0;
     std::uint64_t kept_big_ = 0;
     std::uint64_t proven_ = 0;
     std::uint64_t most_ = 0;
-    std::uint64_t level_ = 0;   // of most_, when proven_ was nothing
-    std::uint32_t purged_ = 0;  // early, and not regretted
+    std::uint64_t level_ = 0;   // of most_, when proven_ was last reset
+    std::uint32_t purged_ = 0;  // purged early and not regretted
     std::uint32_t purged_at_ = 0;
     std::uint32_t needed_again_at_ = 0;
     bool needed_again_ = false;

@@ -31,7 +31,7 @@ BagIndex FreeRuns::run_before(BagIndex b) const {
     return entry(run).state == BagState::free ? run : no_bag;
 }
 
-// A piece's last bag tells where it begins, unless the piece is one bag and the first of its run.
+// A piece's last bag stores the distance to the first, unless the piece is one bag that begins its run.
 BagIndex FreeRuns::piece_before(BagIndex end) const {
     const Bag& last = entry(end - 1);
     return last.state == BagState::free ? end - 1 : end - 1 - last.free.left.value;
@@ -51,7 +51,7 @@ void FreeRuns::mark_last(BagIndex piece) {
     if (last.state != BagState::free) last.free.left = BagIndex{length - 1};
 }
 
-// Into the tree: its pieces are written. The first bag's entry held no link of a run until now.
+// Marks the run's first and last bag and inserts it into the tree. Its pieces must be written already.
 void FreeRuns::write_run(BagIndex first, std::uint32_t bags) {
     Bag& head = entry(first);
     head.run = bags;
@@ -65,7 +65,7 @@ void FreeRuns::write_run(BagIndex first, std::uint32_t bags) {
     bags_ += bags;
 }
 
-// Queue.
+// The queue of dirty pieces.
 
 void FreeRuns::enqueue(BagIndex piece) {
     Bag::Free& p = entry(piece).free;
@@ -83,14 +83,14 @@ void FreeRuns::dequeue(BagIndex piece) {
     (p.newer != no_bag ? entry(p.newer).free.older : newest_) = p.older;
 }
 
-// The neighbours in the queue lead to the piece.
+// Makes the neighbours in the queue link to the piece.
 void FreeRuns::join_links(BagIndex piece) {
     const Bag::Free& p = entry(piece).free;
     (p.older != no_bag ? entry(p.older).free.newer : oldest_) = piece;
     (p.newer != no_bag ? entry(p.newer).free.older : newest_) = piece;
 }
 
-// Takes the place of another in the queue, and its age. Their lengths are the caller's.
+// Gives the piece another piece's age and place in the queue. The caller updates lengths and counts.
 void FreeRuns::stand_in(BagIndex piece, BagIndex for_piece) {
     Bag::Free& p = entry(piece).free;
     const Bag::Free& other = entry(for_piece).free;
@@ -108,7 +108,7 @@ void FreeRuns::keep(BagIndex piece) {
 
 // Pieces.
 
-// What the kernel would not have is asked for again together with what was freed beside it.
+// Pieces that the kernel refused merge with dirty neighbours and are purged together with them.
 bool FreeRuns::are_one(const Bag::Free& a, const Bag::Free& b) const {
     if (a.kind != b.kind) return a.kind != Piece::clean && b.kind != Piece::clean;
     if (a.kind != Piece::dirty) return true;
@@ -116,7 +116,7 @@ bool FreeRuns::are_one(const Bag::Free& a, const Bag::Free& b) const {
     return static_cast<std::uint32_t>(apart < 0 ? -apart : apart) <= together_;
 }
 
-// Two pieces that lie side by side and are one become it; the older age is kept, and its place in the queue.
+// Merges two adjacent pieces if they count as one. The result has the older age and its place in the queue.
 void FreeRuns::join(BagIndex left, BagIndex right) {
     Bag::Free& a = entry(left).free;
     const Bag::Free& b = entry(right).free;
@@ -144,7 +144,7 @@ void FreeRuns::join(BagIndex left, BagIndex right) {
     mark_last(left);
 }
 
-// The rest from `at` on becomes a piece of its own, next in the queue.
+// Makes the part from `at` on a piece of its own, the next one in the queue.
 void FreeRuns::split(BagIndex piece, BagIndex at) {
     Bag::Free& p = entry(piece).free;
     Bag::Free& rest = entry(at).free;
@@ -181,7 +181,7 @@ void FreeRuns::add(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t
     write_run(run, length);
 }
 
-// Of the tree, whole; its pieces stand. How long it is.
+// Removes a whole run from the tree and leaves its pieces. Returns its length in bags.
 std::uint32_t FreeRuns::take_out(BagIndex run) {
     tree_.remove(run);
     Bag& head = entry(run);

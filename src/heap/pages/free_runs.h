@@ -1,16 +1,16 @@
-// The free bags of one node: runs, found by length, and in them pieces, found by age (bag.h has the drawing).
+// The free bags of one node: runs, found by length, and the pieces of each run, found by age (drawing: bag.h).
 //
-//   add      a range becomes free, and coalesces with its free neighbours          O(log n) of n runs
+//   add      a range becomes free and merges with its free neighbours              O(log n) of n runs
 //   find     the lowest run that holds N bags at an alignment                      O(log n)
 //   cut      a range of a run is no longer free                                    O(log n), and the pieces in it
-//   oldest   the dirty piece to be purged first                                    O(1)
+//   oldest   the dirty piece to purge first                                        O(1)
 //
-// Nothing here counts the bags of a run, nor walks a run that is not cut: a request costs as much beside a free run of
-// a terabyte as beside one of a bag.
+// No operation counts the bags of a run, or walks a run that it does not cut, so the length of a free run does not
+// affect the cost of a request.
 //
 // Invariants:
-//   two free runs are never neighbours; the pieces of a run follow each other without a gap
-//   the queue holds the dirty pieces and no others, the oldest first
+//   two free runs are never adjacent; the pieces of a run follow each other without a gap
+//   the queue holds exactly the dirty pieces, the oldest first
 //   dirty(), kept() == the sum of the lengths of the pieces of that kind;  dirty() + kept() <= bags()
 //
 // Not thread-safe: the page heap's lock guards it.
@@ -29,46 +29,46 @@ public:
     void start(Region& region, std::uint32_t together);
     void set_together(std::uint32_t together) { together_ = together; }
 
-    // The range lies below `top` and is of no run: its first bag's entry says `inside`.
+    // Frees a range below `top` that is in no run: its first bag has the state `inside`. `since`: milliseconds.
     void add(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t since, BagIndex top);
     // The lowest free run in which `bags` bags begin at a multiple of `alignment` bags (a power of two) from address 0,
-    // and where; no_bag.
+    // and that beginning; no_bag if there is none. policy::aligned_tries bounds the search, which may pass over a run.
     struct Place {
         BagIndex run, first;
     };
     Place find(std::uint32_t bags, std::uint32_t alignment) const;
-    // The range, of the run, is no longer free. BagMark::dirty of its bags says from now on which may hold other than
-    // zeros. How many may. `near`: a piece of the run at or before `first`; what lies between them is walked.
+    // Cuts the range out of the run: it is no longer free. From now on BagMark::dirty says which of its bags may hold
+    // other than zeros. Returns their number. `near`: a piece of the run at or before `first`, where the walk begins.
     std::uint32_t cut(BagIndex run, BagIndex first, std::uint32_t bags, BagIndex near);
     std::uint32_t cut(Place at, std::uint32_t bags) { return cut(at.run, at.first, bags, at.run); }
 
-    // The first bag from `b` on whose address is a multiple of `alignment` bags.
+    // The first bag at or after `b` whose address is a multiple of `alignment` bags.
     BagIndex aligned(BagIndex b, std::uint32_t alignment) const;
 
-    // The first bag of the run that ends before `b`, or begins at it; no_bag if that one is not free.
+    // The first bag of the free run that ends right before `b`; no_bag if the bag before `b` is not free.
     BagIndex run_before(BagIndex b) const;
     bool begins_at(BagIndex b, BagIndex top) const { return b < top && entry(b).state == BagState::free; }
-    // The first run that begins at the bag or behind it, or no_bag.
+    // The first run that begins at or after the bag, or no_bag.
     BagIndex next_run(BagIndex b) const { return tree_.find(1, b); }
-    // The run that the free bag lies in.
+    // The run that the free bag belongs to.
     BagIndex run_of(BagIndex b) const { return tree_.at_or_below(b); }
     std::uint32_t length(BagIndex run) const { return entry(run).run; }
-    // The piece whose last bag is the one before `end`, in a free run; and the last of a run.
+    // The piece that ends right before `end`, in a free run; and the last piece of a run.
     BagIndex piece_before(BagIndex end) const;
     BagIndex last_piece(BagIndex run) const { return piece_before(run + length(run)); }
 
     const Bag::Free& piece(BagIndex first) const { return entry(first).free; }
-    // The dirty pieces that have been free for longest and for shortest, or no_bag.
+    // The dirty pieces that have been free for the longest and the shortest time, or no_bag.
     BagIndex oldest() const { return oldest_; }
     BagIndex newest() const { return newest_; }
-    // The piece is not asked for again by age: the kernel would not have it.
+    // Takes a dirty piece out of the queue, because the kernel cannot take its pages.
     void keep(BagIndex piece);
 
     std::uint64_t bags() const { return bags_; }
     std::uint32_t dirty() const { return dirty_; }
     std::uint32_t kept() const { return kept_; }
 
-    // Debug builds: all of the above, for the bags of [first, top).
+    // Debug builds: checks all of the above for the bags of [first, top).
     void validate(BagIndex first, BagIndex top) const;
 
 private:

@@ -1,17 +1,18 @@
 // Which parts of a node may have huge pages.
 //
-// The kernel gives a whole huge page to who touches a bag of it, and khugepaged fills one again of which a part went
-// back, as long as the mapping is advised to have them. So what went back would come back by itself, and rest for ever:
-// 16 MiB of objects, one in each of 128 huge pages, would hold 256.
+// The kernel maps a whole huge page at the first touch of any of its bags. If a part of a huge page is returned,
+// khugepaged fills it again as long as the mapping is advised to have huge pages. Returned memory would become resident
+// by itself and stay so: 16 MiB of objects, one in each of 128 huge pages, would hold 256 MiB.
 //
-//   a huge page of which a part went back while others use the rest is broken: its stretch is advised against
-//   huge pages. Whole ones stay what they are, until they go back.
-//   a stretch that is free whole may have huge pages again, when a part of it is taken; the last one of the heap, when
-//   it is mapped anew.
-//   a stretch is left normal where huge pages have just been dear: they are timed as they are touched.
+//   A huge page of which a part was returned while others use the rest is broken: its stretch is advised against
+//   huge pages. Whole huge pages of the stretch stay huge until they are returned.
+//   A stretch that is wholly free may have huge pages again when a part of it is taken, or, at the end of the heap,
+//   when it is mapped again.
+//   A stretch stays on normal pages if the first touches of huge pages, which are timed, were slow (dear) just now.
 //
-// By stretches, because each change of advice may cost one more of the 65,530 mappings that a process may have.
-// BagMark::normal says which are advised against; the advice follows outside of the lock, and may be late.
+// Advice covers whole stretches, because each change of advice may cost one of the 65,530 mappings that a process may
+// have. BagMark::normal marks the bags that are advised against huge pages. madvise() is called without the lock, so
+// the advice may lag behind the mark.
 #include "heap/pages/page_heap.h"
 #include "os/clock.h"
 
@@ -28,7 +29,7 @@ BagIndex PageHeap::aligned_down(BagIndex b, std::uint32_t alignment) const {
     return next == b ? b : next - alignment;
 }
 
-// Of what is mapped and may be huge at all. Not of others' mappings, as far as they are known: their advice is theirs.
+// The mapped part of the bag's stretch that may be huge, without the known mappings of others, whose advice is theirs.
 PageHeap::Range PageHeap::stretch_of(BagIndex b) const {
     const std::uint64_t end = min_of<std::uint64_t>(free_.aligned(b + 1, stretch_bags).value, region_.committed());
     Range stretch{max_of(aligned_down(b, stretch_bags), region_.huge_from()), BagIndex{end}};
@@ -39,7 +40,7 @@ PageHeap::Range PageHeap::stretch_of(BagIndex b) const {
     return stretch;
 }
 
-// The range begins or ends in huge pages that others have parts of.
+// Breaks the huge pages at the ends of the range if others use parts of them.
 void PageHeap::break_huge_pages(const Purging& range) {
     if (range.breaks_first) no_more_huge(range.first);
     if (range.breaks_last) no_more_huge(range.first + (range.bags - 1));
@@ -56,8 +57,8 @@ void PageHeap::no_more_huge(BagIndex b) {
     region_.advise(stretch.first, stretch.end - stretch.first, os::HugePages::off);
 }
 
-// Stretches within the free run that bags of it are in which are about to be taken; empty where there is nothing to
-// advise.
+// The stretches within the free run that are about to be taken in part; clears their BagMark::normal. Empty if there is
+// nothing to advise.
 PageHeap::Range PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) {
     const BagIndex end = first + bags;
     if (!may_be_huge(end - 1)) return {};
@@ -83,7 +84,8 @@ bool PageHeap::were_dear() const {
     return until != 0 && until - os::milliseconds() <= policy::dear_for;
 }
 
-// Of what is newly mapped. The rest of a stretch follows its beginning: the advice stays one.
+// Whether newly mapped bags stay on normal pages; advises so. The rest of a stretch follows its beginning, so that a
+// stretch has one advice.
 bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
     if (!may_be_huge(to - 1)) return false;
     const bool begins = from <= region_.huge_from() || address_of(region_.address(from)) % policy::huge_stretch == 0;
@@ -94,7 +96,8 @@ bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
     return normal;
 }
 
-// Counts the huge pages of a run that nobody has touched yet. Returns them; empty if the run does not touch one first.
+// Counts the run's huge pages, from the first whole one on, and returns them. Empty if that one may have been touched,
+// or is advised against huge pages.
 PageHeap::Range PageHeap::count_untouched(BagIndex run, std::uint32_t bags) {
     if (options_.touch_is_dear == nullptr) return {};
     const Address start = address_of(region_.address(run));
@@ -113,8 +116,8 @@ bool PageHeap::takes_sample() {
     return true;
 }
 
-// Returns whether the next huge page is to be timed as well: a few dear touches may be chance. After four in a row the
-// huge pages to come are normal for a while. The first one after that is timed, and decides alone if it is dear again.
+// Returns whether to time the next huge page as well, because a few slow touches may be coincidence. After four in a
+// row the next huge pages are normal for policy::dear_for. The first one timed after that decides alone.
 bool PageHeap::note_sample(BagIndex b, bool dear) {
     if (!dear) return dear_in_row_.store(0, std::memory_order_relaxed), false;
     sampled_at_.store(untouched_.load(std::memory_order_relaxed) - policy::huge_pages_a_sample,
@@ -126,9 +129,9 @@ bool PageHeap::note_sample(BagIndex b, bool dear) {
     return false;
 }
 
-// Of what is about to be handed out. Only the first touch itself says what it costs: another huge page would be one
-// that this CPU gave back a moment ago. A caller that takes much and touches none of it has one to four huge pages of
-// each sample.
+// Times the first touch of a run that is about to be handed out. Only that touch shows the cost: another huge page
+// would be one that this CPU freed a moment ago. A caller that never touches its run gets one to four resident huge
+// pages for each sample.
 void PageHeap::sample_cost(BagIndex run, std::uint32_t bags) {
     const auto [first, end] = count_untouched(run, bags);
     if (first == BagIndex{} || !takes_sample()) return;
@@ -148,19 +151,19 @@ void PageHeap::settle(BagIndex first, std::uint32_t bags) {
     set(BagMark::normal, first, bags, false);
 }
 
-// Of the run's first or last huge page what is free, if others use the rest; empty if not.
+// The free part of the run's first or last huge page if others use the rest of it, else empty.
 PageHeap::Range PageHeap::shared_huge_page(BagIndex run, bool at_end) const {
     const BagIndex end = run + free_.length(run);
     const BagIndex from = max_of(run, region_.huge_from());
     if (from >= end || (at_end && end == top_)) return {};
-    // Where pages are longer than bags, others may have a part of the page, too.
+    // If pages are longer than bags, others may use a part of the page, too.
     const Range part = at_end ? Range{max_of(page_end(from), aligned_down(end, huge_bags)), page_start(end)}
                               : Range{page_end(from), min_of(free_.aligned(from, huge_bags), page_start(end))};
     return part.first < part.end ? part : Range{};
 }
 
-// The clean bags at the ends of free runs may be resident with the bags beside them that others use. Two short system
-// calls a free run: for who gives back everything.
+// Purges the clean bags at the ends of free runs, which may be resident because others use the rest of their huge page.
+// Makes up to two short system calls a free run, so only purge(true) calls it.
 void PageHeap::purge_beside_used() {
     for (BagIndex run = region_.first_bag();;) {
         BagIndex next;
@@ -170,7 +173,7 @@ void PageHeap::purge_beside_used() {
                 os::Guard guard(lock_);
                 if (!at_end) run = free_.next_run(run);
                 if (run == none) return;
-                // Somebody may have taken it between the two ends.
+                // Another thread may have taken the run between the two ends.
                 if (at_end && !free_.begins_at(run, top_)) break;
                 next = run + free_.length(run);
                 const Range part = shared_huge_page(run, at_end);

@@ -1,11 +1,10 @@
-// A big object's pages move to a new place instead of being copied. The kernel moves one mapping at
-// a time, and what it moved lies in a mapping of its own afterwards: its page offsets, by which
-// mappings merge, tell of its old place. So
-//   - a block is moved piece by piece, as its mappings go, and short pieces are copied;
-//   - where a block left, and where one is purged, the region's natural mapping is put back, which
-//     merges with its neighbours; BagMark::moved says where that is due.
-// Between two steps every byte is in exactly one of the two places, so that a refusal at any of
-// them leaves something to copy.
+// Moves a big object's pages to a new place instead of copying them. The kernel moves one mapping at a time, and a
+// moved range is a mapping of its own afterwards: mappings merge by their page offsets, and these still belong to the
+// old place. So
+//   - a block is moved piece by piece, one mapping at a time, and short pieces are copied;
+//   - where a block left, and where moved pages are purged, the region's natural mapping is put back, which
+//     merges with its neighbours. BagMark::moved marks the bags that need this.
+// Between two steps every byte is in exactly one of the two places, so a refusal at any step leaves the rest to copy.
 #include <cstring>
 
 #include "heap/pages/page_heap.h"
@@ -13,8 +12,8 @@
 
 namespace numalloc {
 
-// The bags lie in one mapping that was moved there, or in the natural one again. A moved mapping that
-// had begun before or among them and reaches beyond begins behind them now.
+// Notes that the bags lie in one moved mapping, or in the natural one again. A moved mapping that began before or among
+// them and reaches beyond their end begins behind them now.
 void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
     os::Guard guard(lock_);
     std::uint32_t count = moved_mappings() - region_.count(BagMark::moved_first, first, bags) + (moved ? 1 : 0);
@@ -31,13 +30,13 @@ void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
     moved_mappings_.store(count, std::memory_order_relaxed);
 }
 
-// Moves pieces from the front on, as long as that works. The bytes that are at `to` now.
+// Moves pieces from the front while that works. Returns the number of bytes that are at `to` now.
 Bytes PageHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last) {
     char* const source = static_cast<char*>(region_.address(from));
     char* const target = static_cast<char*>(region_.address(to));
     Bytes done = 0;
     while (done < bytes) {
-        // A program may have split its block's mapping at any page; ours end where bags do.
+        // The program may have split its block's mapping at any page; only whole bags move.
         const Bytes piece =
             align_down(os::mapping_length(source + done, bytes - done), Bytes{page_bags()} << bag_shift);
         last = piece == 0 ? os::Replaced::refused : os::Replaced::done;
@@ -54,13 +53,13 @@ Bytes PageHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replace
     return done;
 }
 
-// What was not moved. Under strict binding nobody counted pages for it: what is copied gives its own back,
-// piece by piece; true if all of it did.
+// Copies what was not moved. Strict binding counted no pages for that, so each copied piece discards its source.
+// Returns whether the whole source was discarded.
 bool PageHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
     char* const source = static_cast<char*>(region_.address(from));
     char* const target = static_cast<char*>(region_.address(to));
     const Bytes step = options_.populate ? policy::copied_at_once : bytes;
-    // Short pieces of what was moved were copied, and are there still.
+    // If a part was moved, its short pieces were copied, and their source still holds data.
     bool given_back = options_.populate && done == 0;
     for (; done < bytes; done += step) {
         const Bytes piece = min_of(step, bytes - done);
@@ -73,15 +72,15 @@ bool PageHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
 bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     bags = whole_pages(bags);
     const Bytes bytes = Bytes{bags} << bag_shift;
-    // To move pages to where others are would throw these away, and the next user of the place that is left would
-    // fault: a copy is cheaper. Under strict binding no pages were put there. The marks say what may be resident: what
-    // never was, a copy would make so.
+    // Moving pages onto resident ones would throw these away, and the next user of the place left behind would fault,
+    // so a copy is cheaper. Strict binding put no pages at `to`. The dirty marks only say what may be resident, so both
+    // places are sampled: copying memory that was never touched would make it resident.
     const auto mostly_used = [&](BagIndex b) {
         return mostly_written(static_cast<const char*>(region_.address(b)), bytes);
     };
     const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::used_part &&
                         mostly_used(to) && mostly_used(from);
-    // Locked memory (mlockall) refuses to be discarded. To move it would unlock what it leaves. The discard also tells
+    // Locked memory (mlockall) refuses the discard: moving it would leave the source unlocked. The discard also tells
     // libraries with registered memory about the pages that the move replaces (os/libc_call.h).
     const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), bytes);
     os::Replaced last = os::Replaced::refused;
@@ -95,7 +94,7 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
 
     os::Replaced renewed = os::Replaced::refused;
     if (done > 0) renewed = region_.renew(from, bags);
-    if (renewed == os::Replaced::lost) return true;  // `from` stays allocated for ever
+    if (renewed == os::Replaced::lost) return true;  // `from` stays allocated forever
     if (renewed == os::Replaced::done) note_mapping(from, bags, false);
     give(from, renewed == os::Replaced::done || given_back ? Contents::zero : Contents::any);
     return true;

@@ -1,6 +1,6 @@
-// incremental_sharing=0, to measure what sharing is worth: each owner, a shard of a class, cuts its bags from huge
-// pages that nobody else has. What is left of one is a run in use; whoever takes it out of its owner's place has it
-// alone.
+// incremental_sharing=0, to measure the gain of sharing: each owner (a shard of a class) cuts its bags from huge pages
+// that no other owner uses. The rest of such a huge page is a run in use, kept in rests_. A thread that removes it from
+// there owns it alone.
 #include "heap/pages/page_heap.h"
 
 namespace numalloc {
@@ -21,12 +21,12 @@ BagIndex PageHeap::take_owned(std::uint32_t bags, ClassId c, std::uint32_t owner
     if (length == bags) return run;
     const BagIndex rest = run + bags;
     {
-        os::Guard guard(lock_);  // neighbours that become free look at both runs
+        os::Guard guard(lock_);  // freeing a neighbour reads both runs' entries
         bag(rest).class_id = c.value;
         mark(rest, length - bags, BagState::small);
         mark(run, bags, BagState::small);
     }
-    // Another thread of the owner may have brought one meanwhile.
+    // Another thread of the owner may have stored a rest since.
     BagIndex nothing = none;
     if (!rests_[owner].compare_exchange_strong(nothing, rest, std::memory_order_acq_rel)) give(rest);
     return run;

@@ -25,7 +25,7 @@ void PageHeap::set_purge_delay(std::int32_t delay) {
     free_.set_together(together());
 }
 
-// Writes the two entries by which a run in use is known: see bag.h.
+// Writes the first and the last entry of a run in use: see bag.h.
 void PageHeap::mark(BagIndex run, std::uint32_t length, BagState state) {
     bag(run).run = length;
     bag(run).state = state;
@@ -36,8 +36,8 @@ void PageHeap::mark(BagIndex run, std::uint32_t length, BagState state) {
     }
 }
 
-// Strict binding: no page may be promised that the node does not have, because the kernel would
-// answer its first touch with the OOM killer. So the pages are put there now or not at all.
+// Strict binding must not promise pages that the node does not have, because the kernel would answer their first touch
+// with the OOM killer. So the pages are populated now, or the request fails.
 bool PageHeap::back(BagIndex run, std::uint32_t bags) {
     if (!options_.populate) return true;
     const Bytes wanted = Bytes{bags - region_.count_dirty(run, bags)} << bag_shift;
@@ -51,9 +51,9 @@ bool PageHeap::back(BagIndex run, std::uint32_t bags) {
         return populated == end;
     });
     if (populated == to) return true;
-    // What was put there before the memory ran out: nobody would know of it.
+    // Discard the pages populated before the memory ran out: no mark records them.
     for_each_stretch(region_, run, to, [&](BagIndex b, BagIndex end, bool dirty) {
-        // A page that a neighbour has a part of stays.
+        // A page that a neighbour uses in part stays.
         const BagIndex first = page_end(b);
         const BagIndex last = page_start(end);
         if (!dirty && first < last) os::discard(region_.address(first), Bytes{last - first} << bag_shift);
@@ -76,11 +76,11 @@ bool PageHeap::node_has(Bytes bytes) {
     return true;
 }
 
-// Of what is mapped. `huge`: what the caller is to advise then; nullptr if it may not.
+// Takes mapped bags. `huge`: receives the stretches that the caller must advise; nullptr if it cannot.
 BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, Range* huge) {
     const FreeRuns::Place place = free_.find(bags, alignment);
-    // Where the first fit would have to be faulted in, memory that was freed last and is still resident
-    // serves a big object as well: the resident set does not grow. A small bag would break it up.
+    // If the first fit would have to be faulted in, take the memory that was freed last, which is still resident: the
+    // resident set does not grow. A small bag would break it up.
     const BagIndex newest = free_.newest();
     const bool resident = place.run != none && free_.piece(place.run).kind != Bag::Piece::clean;
     if (!resident && newest != none && state != BagState::small) {
@@ -140,7 +140,7 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
     }
 }
 
-// Bags that were cut are in use from now on.
+// Accounts for bags that were cut out to be used.
 void PageHeap::use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) {
     const std::uint32_t clean = bags - region_.count_dirty(first, bags);
     const std::uint32_t regretted = limit_.on_take(kind, bags, clean, bags_in_use() + bags, os::milliseconds());
@@ -149,7 +149,7 @@ void PageHeap::use_new(BagIndex first, std::uint32_t bags, BagState state, unsig
     bags_of(state) += bags;
 }
 
-// Bags that were taken and cannot be handed out are free again, as clean or dirty as they were.
+// Frees bags that were taken but cannot be handed out; each stays as clean or dirty as it was.
 void PageHeap::not_used(BagIndex first, std::uint32_t bags, BagState state) {
     const std::uint32_t now = os::milliseconds();
     bags_of(state) -= bags;
@@ -162,7 +162,7 @@ void PageHeap::not_used(BagIndex first, std::uint32_t bags, BagState state) {
     });
 }
 
-// `kind`: as what it was in use, dirty_limit.h.
+// `kind`: the kind of the run that the bags belonged to (dirty_limit.h).
 void PageHeap::make_free(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now) {
     limit_.on_give(kind, bags, now);
     bag(first).state = BagState::inside;
@@ -213,7 +213,7 @@ bool PageHeap::resize(BagIndex run, std::uint32_t bags) {
     return true;
 }
 
-// By free bags behind it, or never-used ones where it is the last.
+// Grows a run into the free bags behind it or, at the end of the heap, into never-used ones.
 bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
     const std::uint32_t length = bag(run).run;
     const BagState state = bag(run).state;
@@ -228,9 +228,9 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
             if (available >= more || (right + more).value <= region_.committed()) {
                 if (available > 0) free_.cut({right, right}, min_of(available, more));
                 if (available < more) move_top(right + more);
-                // The kind is what it will be freed as.
+                // The kind that the run will be freed as.
                 use_new(right, more, state, DirtyLimit::kind_of(no_class, bags));
-                // Before others look at what lies beside them: the entries still say that it is free.
+                // Before the lock is released: the entries still say that the bags are free.
                 mark(run, bags, state);
                 break;
             }

@@ -1,24 +1,24 @@
-// The bags of one node: runs of them for small bags and for big objects (above 512 KiB), out of
-// one set of free runs, so that memory freed by either serves both.
+// The bags of one node: runs of bags for small objects and for big objects (above 512 KiB), from one set of free runs,
+// so that memory freed by either serves both.
 //
-//   free_runs.h   which bags are free: found by length and by age
-//   page_heap.cpp taking, giving, resizing
-//   top.cpp       the end of what is mapped: growing, stepping over what others mapped, trimming
-//   purge.cpp     pages go back to the system, dirty_limit.h says how many
-//   move.cpp, clear.cpp   big objects that grow, and calloc's
-//   huge_pages.cpp   which parts may have huge pages
-//   own_pages.cpp what incremental_sharing=0 does instead of sharing huge pages
+//   free_runs.h           which bags are free: found by length and by age
+//   page_heap.cpp         allocating, freeing and resizing runs
+//   top.cpp               the end of the mapped memory: growing, stepping over mappings of others, trimming
+//   purge.cpp             returns pages to the system; dirty_limit.h has the rule
+//   move.cpp, clear.cpp   realloc and calloc of big objects
+//   huge_pages.cpp        which parts may have huge pages
+//   own_pages.cpp         the alternative to shared huge pages, for incremental_sharing=0
 //
-// Taking and giving cost O(log n) of n free runs, whatever their length and age; a freed run coalesces with its free
-// neighbours at once. What was never used lies above `top_` (the paper's bump pointers); it and what went back to the
-// OS is known to be zero, bag by bag, so that calloc need not clear it again.
+// Finding or freeing a run costs O(log n) of n free runs, and cutting it one step more for each piece that the cut
+// passes. A freed run merges with its free neighbours at once. The memory above `top_` was never used (the paper's bump
+// pointers). It, and memory returned to the OS, reads as zero. Each bag's mark records that, for calloc.
 //
-// Where a page holds several bags (64 KiB on some aarch64 kernels), the runs of big objects are whole pages, so that
-// they can be bound, moved and given back by themselves; of small bags' runs go back the pages that are free whole.
+// Where a page holds several bags (64 KiB pages on some aarch64 kernels), runs of big objects are whole pages, so that
+// each can be bound, moved and returned by itself. Of the runs of small bags only wholly free pages are returned.
 //
-// Thread-safe. lock_ guards the free runs; no system call is made under it. growth_lock_ guards the end of what is
-// mapped: only who needs more than that waits for it, as it would in the kernel; and, under strict binding, the pages
-// that a node has left, which are promised to one at a time. It is taken before lock_.
+// Thread-safe. lock_ guards the free runs; no system call is made under it. growth_lock_ guards the end of the mapped
+// memory and, under strict binding, the node's remaining pages, which are promised to one request at a time. Only a
+// thread that needs more than is mapped waits for it, as it would in the kernel. Order: growth_lock_, then lock_.
 #pragma once
 
 #include <atomic>
@@ -32,14 +32,14 @@
 namespace numalloc {
 
 struct PageHeapOptions {
-    std::int32_t purge_delay = 1000;  // milliseconds; 0 at once, -1 never
-    bool huge_pages = false;          // bags may be huge pages: as few as can be are broken up
-    bool (*touch_is_dear)(void* huge_page,
-                          Bytes own) = nullptr;  // os/huge_page_cost.h; nullptr: huge pages are never dear
-    bool populate = false;                       // put pages behind bags before they are handed out
-    std::uint16_t os_node = 0;                   // whose memory must suffice for that
-    std::uint32_t page_owners = 0;               // who has huge pages of its own (an experiment): see take_small()
-    std::uint32_t most_moved = policy::most_moved_mappings;  // mappings that moved blocks may lie in
+    std::int32_t purge_delay = 1000;  // milliseconds; 0: at once, -1: never
+    bool huge_pages = false;          // bags may lie on huge pages: break up as few as possible
+    // os/huge_page_cost.h; nullptr: huge pages are never dear.
+    bool (*touch_is_dear)(void* huge_page, Bytes own) = nullptr;
+    bool populate = false;          // put pages behind bags before handing them out
+    std::uint16_t os_node = 0;      // the node whose memory must suffice for that
+    std::uint32_t page_owners = 0;  // owners with huge pages of their own (an experiment): see take_small()
+    std::uint32_t most_moved = policy::most_moved_mappings;  // most mappings that moved blocks may lie in
 };
 
 struct PageHeapUse {
@@ -47,11 +47,11 @@ struct PageHeapUse {
     std::uint64_t small_bags;  // in small bags
     std::uint64_t bound_bags;  // in bound heaps
     std::uint64_t free_bags;   // free below the top
-    std::uint64_t dirty_bags;  // of these, resident
+    std::uint64_t dirty_bags;  // of these, may be resident
     std::uint64_t big_objects;
-    std::uint64_t purged_bags;     // given back to the OS since start
-    Bytes returned_bytes;          // the same of pages of bags in use
-    std::uint64_t regretted_bags;  // of these, what made more be kept
+    std::uint64_t purged_bags;     // returned to the OS since start
+    Bytes returned_bytes;          // pages of bags in use that were returned since start
+    std::uint64_t regretted_bags;  // since start: purged, and missed soon after (dirty_limit.h)
     std::uint64_t big_taken;       // big objects since start
 };
 
@@ -60,94 +60,93 @@ public:
     Region& region() { return region_; }
     const Region& region() const { return region_; }
 
-    // After region().open(). Called once, before any other.
+    // Call it once, after region().open() and before any other function.
     void start(const PageHeapOptions& options) NUMALLOC_EXCLUDES(lock_);
 
-    // A run of `bags` bags whose first is a multiple of `alignment` bags (a power of two) from
-    // address 0. `none` when the node has no room. What of it the region does not mark as dirty is zero;
-    // the marks stand until it is given. `c`: the class of the objects that it is for.
+    // Allocates a run of `bags` bags whose first bag is a multiple of `alignment` bags (a power of two) from address 0.
+    // `none` when the node has no room. Bags whose dirty bit is clear read as zero. The bits stay valid until the run
+    // is freed. `c`: the class of the objects that the run is for.
     BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c = no_class)
         NUMALLOC_EXCLUDES(growth_lock_, lock_) {
         return take(bags, alignment, state, c, 0);
     }
-    // A place for move(): the first `moved` bags will have the pages of another run.
+    // Takes a target for move(): its first `moved` bags will get the pages of another run.
     BagIndex take_to_move(std::uint32_t bags, std::uint32_t alignment, std::uint32_t moved)
         NUMALLOC_EXCLUDES(growth_lock_, lock_) {
         return take(bags, alignment, BagState::big, no_class, moved);
     }
     static constexpr BagIndex none = no_bag;
 
-    // The same for bags of objects. With page_owners they are cut from a huge page that only `owner` has.
+    // Takes a run for objects of class `c`. With page_owners it is cut from a huge page that only `owner` uses.
     BagIndex take_small(std::uint32_t bags, ClassId c, std::uint32_t owner) NUMALLOC_EXCLUDES(growth_lock_, lock_) {
         if constexpr (experiments)
             if (!shares_huge_pages()) return take_owned(bags, c, owner);
         return take(bags, 1, BagState::small, c);
     }
-    // The same, of what all share, if it takes no call of the kernel; for callers that hold a lock. `none` says little.
+    // The same from shared memory and without a system call, for callers that hold a lock. `none`: try take_small().
     BagIndex take_small_at_once(std::uint32_t bags, ClassId c) NUMALLOC_EXCLUDES(lock_);
-    // For such bags, once no lock is held: times the first touch of a huge page. The first `own` bytes are the
+    // Times the first touch of a huge page of such a run. Call it once no lock is held. The first `own` bytes are the
     // caller's.
     void sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) NUMALLOC_EXCLUDES(lock_);
     bool shares_huge_pages() const { return !experiments || rests_ == nullptr; }
-    // What is left of owners' huge pages becomes free. With experiments only, as are the two that own_pages.cpp has
-    // beside it.
+    // Frees the rests of owners' huge pages. For experiments only, as is the rest of own_pages.cpp.
     void give_rests() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
-    // Bags of a big object's run: `bags` rounded up to whole pages.
+    // The length of a big object's run: `bags` rounded up to whole pages.
     static std::uint32_t whole_pages(std::uint32_t bags) { return (bags + page_bags() - 1) & ~(page_bags() - 1); }
 
-    // A run that take() returned. Gives back to the OS what is due, in proportion to what is given.
+    // Frees a run that take() returned. Then purges part of what is due, in proportion to the length of the run.
     void give(BagIndex run) NUMALLOC_EXCLUDES(growth_lock_, lock_) { give(run, Contents::any); }
 
-    // Makes the first bytes of a run zero that was just taken: writes only where it may not be.
+    // Zeroes the first bytes of a run that was just taken; writes only where they may not be zero.
     void clear(BagIndex run, Bytes bytes);
 
-    // The first `bags` bags of big object `from` become those of big object `to`, and `from` is
-    // given: by moving pages where the kernel can, else by copying. false: both are allocated
-    // still, and `from` is as it was, but what was `to` no longer exists.
+    // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`: moves pages where the
+    // kernel can, else copies. false: both are still allocated and `from` is unchanged, but `to` is no longer fully
+    // mapped and must not be used.
     bool move(BagIndex from, BagIndex to, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
-    // Mappings that moved blocks lie in.
+    // The number of mappings that moved blocks lie in.
     std::uint32_t moved_mappings() const { return moved_mappings_.load(std::memory_order_relaxed); }
 
-    // Whether the bag lies in a mapping of others that was stepped over. Of the first few such places; without a lock.
+    // Whether the bag lies in a mapping of others that was stepped over. Knows the first 16 of these; takes no lock.
     bool is_of_others(BagIndex b) const {
         for (std::uint32_t i = 0, n = gaps_.load(std::memory_order_acquire); i < n; ++i)
             if (b >= gap_[i].first && b < gap_[i].end) return true;
         return false;
     }
 
-    // Binds and advises bags in use as the region's are: their mapping was changed.
+    // Binds and advises bags in use like the rest of the region, after their mapping was changed.
     void settle(BagIndex first, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
 
-    // Returns pages of a bag in use to the OS; they read as zero afterwards. false if the OS refuses: then some may
-    // have gone. Not under strict binding, which keeps a page behind every address that it handed out.
+    // Returns pages of a bag in use to the OS; they read as zero afterwards. false if the OS refuses: some may be gone
+    // then. Not for strict binding, which keeps a page behind every address that it handed out.
     bool return_pages(void* p, Bytes bytes) NUMALLOC_EXCLUDES(lock_);
 
     bool returns_pages() const { return !options_.populate; }
-    // Whether the bag may lie on a huge page, which is no longer one then.
+    // Whether returning pages of the bag may break up a huge page.
     bool breaks_huge_page(BagIndex b) const { return may_be_huge(b) && region_.count(BagMark::normal, b, 1) == 0; }
 
-    // How long free memory may rest from now on: PageHeapOptions::purge_delay.
+    // How long memory stays free before it is purged, from now on: PageHeapOptions::purge_delay.
     void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_);
 
-    // How many threads it serves now, which says how much is kept for them.
+    // The number of threads that the heap serves now, which decides how much it keeps for them.
     void set_threads(std::uint32_t threads) { threads_.store(threads, std::memory_order_relaxed); }
 
-    // How long the big object is that begins at the bag; 0 when none does. Without a lock: exact for an object that
-    // nobody else frees, safe for any bag of the region.
+    // The length in bags of the big object that begins at the bag; 0 if none does. Takes no lock: exact for an object
+    // that no other thread frees, safe for any bag of the region.
     std::uint32_t big_run(BagIndex b) const;
 
-    // Where the pages of a big object were moved, if not to its own node. For its owner.
+    // The node that a big object's pages were moved to; no_node if they were not moved. Only for the object's owner.
     NodeId moved_to(BagIndex run) const { return NodeId{bag(run).taken - 1U}; }
     void set_moved(BagIndex run, NodeId node) { bag(run).taken = static_cast<std::uint16_t>(node.value + 1U); }
 
-    // Stands for several nodes in the two above: the kernel knows which.
+    // For the two above: the pages are spread over several nodes, and the kernel knows which.
     static constexpr NodeId spread_over{0xFFFD};
 
-    // Makes a big object's run shorter or, where its neighbour is free, longer. false leaves it alone.
+    // Makes a run shorter or, if the bags behind it are free, longer. false: the run is unchanged.
     bool resize(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
-    // Gives back to the OS what is due, a bounded part of it; everything that is free when `all`. The bytes.
+    // Returns a bounded part of what is due to the OS; with `all`, everything that is free. Returns the bytes.
     Bytes purge(bool all) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     PageHeapUse use() NUMALLOC_EXCLUDES(lock_);
@@ -159,26 +158,26 @@ public:
 
 private:
     enum class Contents { any, zero };
-    // A range on its way to the OS: marked as allocated, so that nobody takes it or coalesces with it.
+    // A range that is being purged: marked as allocated, so that no thread takes it or merges it with a free run.
     struct Purging {
         BagIndex first;
         std::uint32_t bags = 0;
-        std::uint32_t dirty = 0;  // of these, what counts
-        bool rested = false;      // for purge_delay; otherwise beyond the limit
-        // Of the huge page that it begins or ends in, others use the rest.
+        std::uint32_t dirty = 0;  // of these, may hold other than zeros
+        bool rested = false;      // free for purge_delay; else purged because of the limit
+        // Others use the rest of the huge page that the range begins or ends in.
         bool breaks_first = false, breaks_last = false;
     };
     struct Range {
         BagIndex first{}, end{};
     };
-    // What the kernel was asked of a range.
+    // The result of discard().
     enum class Discarded { done, refused, lost };
 
     static constexpr std::uint32_t huge_bags = static_cast<std::uint32_t>(os::huge_page / bag_bytes);
     static std::uint32_t page_bags() {
         return static_cast<std::uint32_t>(max_of(os::page_size(), bag_bytes) / bag_bytes);
     }
-    // The bag that the page of bag b begins with, and the next one that begins a page: regions begin with a page.
+    // The first bag of the page that holds b, and the first bag from b on that begins a page (as regions do).
     static BagIndex page_start(BagIndex b) { return BagIndex{b.value & ~(page_bags() - 1)}; }
     static BagIndex page_end(BagIndex b) { return BagIndex{whole_pages(b.value)}; }
     static bool has_whole_pages(BagState state) { return state == BagState::big || state == BagState::bound_big; }
@@ -214,7 +213,7 @@ private:
     bool back(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     bool node_has(Bytes bytes) NUMALLOC_REQUIRES(growth_lock_);
 
-    // Milliseconds within which two pieces count as freed together.
+    // Pieces that became free within this many milliseconds of each other become one.
     std::uint32_t together() const {
         return static_cast<std::uint32_t>(max_of(options_.purge_delay, 0) / policy::together_part);
     }
@@ -254,17 +253,17 @@ private:
     }
     Bag& bag(BagIndex b) const { return region_.bag(b); }
 
-    // Read without a lock: constant, or written under lock_. What the region has of bags is under lock_ too, while they
-    // are free; of bags in use it is their owner's.
+    // Read without a lock: constant, or written under lock_. lock_ guards the region's entries and marks of free bags;
+    // those of bags in use belong to the bags' owner.
     Region region_;
     PageHeapOptions options_;
-    std::atomic<BagIndex>* rests_ = nullptr;  // of each owner's huge page, a run, or none. nullptr: all share
+    std::atomic<BagIndex>* rests_ = nullptr;  // of each owner: the rest of its huge page, or none. nullptr: all share
     std::atomic<std::uint32_t> moved_mappings_{0};
-    std::atomic<std::uint32_t> untouched_{policy::huge_pages_a_sample};  // huge pages that were taken untouched
-    std::atomic<std::uint32_t> sampled_at_{
-        0};  // its value at the last sample; 16 less where the next one is to be a sample, too
-    std::atomic<std::uint32_t> dear_in_row_{0};  // dear samples since the last one that was not
-    std::atomic<std::uint32_t> dear_until_{0};   // milliseconds, or 0: there were never policy::dear_in_a_row of them
+    std::atomic<std::uint32_t> untouched_{policy::huge_pages_a_sample};  // huge pages handed out before any touch
+    // The value of untouched_ at the last sample; 16 less if the next huge page is to be a sample, too.
+    std::atomic<std::uint32_t> sampled_at_{0};
+    std::atomic<std::uint32_t> dear_in_row_{0};  // dear samples since the last cheap one
+    std::atomic<std::uint32_t> dear_until_{0};   // milliseconds; 0: there were never policy::dear_in_a_row in a row
     static constexpr std::uint32_t most_gaps = 16;
     struct Gap {
         BagIndex first, end;
@@ -273,14 +272,13 @@ private:
     std::atomic<std::uint32_t> gaps_{0};
 
     alignas(64) os::Lock<os::LockRank::growth> growth_lock_;
-    Bytes kept_by_kernel_ = 0;                             // of the node's free memory, for strict binding; constant
-    Bytes granted_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;  // of it, still ours to populate by the last reading
-    std::uint32_t granted_at_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;  // milliseconds
+    Bytes kept_by_kernel_ = 0;                             // bytes of free memory that the kernel reserves; constant
+    Bytes granted_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;  // bytes that may still be populated by the last reading
+    std::uint32_t granted_at_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;  // milliseconds: when that was
 
     alignas(64) os::Lock<os::LockRank::pages> lock_;
-    std::atomic<std::uint32_t> threads_{1};  // read and written without it
-    std::uint32_t refused_at_ NUMALLOC_GUARDED_BY(lock_) =
-        0;  // milliseconds: when the kernel would not take pages back
+    std::atomic<std::uint32_t> threads_{1};                    // accessed without the lock
+    std::uint32_t refused_at_ NUMALLOC_GUARDED_BY(lock_) = 0;  // milliseconds: when the kernel refused to take pages
     bool refused_ NUMALLOC_GUARDED_BY(lock_) = false;
     BagIndex top_ NUMALLOC_GUARDED_BY(lock_);
     FreeRuns free_ NUMALLOC_GUARDED_BY(lock_);

@@ -1,11 +1,10 @@
-// Free memory goes back to the system: what has rested for purge_delay, and what exceeds the limit
-// (dirty_limit.h says how much that is, and why).
+// Returns free memory to the system: what was free for purge_delay, and the excess over dirty_limit.h's limit.
 //
-//   pick      a piece, or the end of one, is cut out: nobody takes it, nor coalesces with it
-//   discard   the kernel works, without a lock
-//   finish    it is free again, and clean
+//   pick      cuts out a piece, or the end of one: no thread takes it or merges with it
+//   discard   calls the kernel, without a lock
+//   finish    makes the range free again, and clean
 //
-// Each call does a bounded part of what is due, in proportion to what it frees; the next calls do the rest.
+// Each call does a bounded part of what is due, in proportion to what it frees. The next calls do the rest.
 #include "base/tracepoints.h"
 #include "heap/pages/page_heap.h"
 #include "os/clock.h"
@@ -26,9 +25,9 @@ bool PageHeap::has_rested(BagIndex piece, std::uint32_t now) const {
     return now - free_.piece(piece).since >= static_cast<std::uint32_t>(options_.purge_delay);
 }
 
-// Cuts `bags` bags or more off the end of a dirty piece, which would be allocated last; all of a shorter piece. Takes
-// whole huge pages, except at the beginning of the piece. Where a page is longer than a bag, takes whole pages whose
-// other bags are free too. Returns no bags if there is no whole page.
+// Cuts at least `bags` bags off the end of a dirty piece, which would be allocated last, or all of a shorter piece.
+// Takes whole huge pages, except at the beginning of the piece. Where a page is longer than a bag, takes whole pages
+// whose other bags are free too. Returns no bags if there is no whole page.
 PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
     const std::uint32_t length = free_.piece(piece).length;
     const BagIndex end = piece + length;
@@ -40,7 +39,7 @@ PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
     BagIndex near = piece;
     if (may_be_huge(end - 1)) {
         if (first > piece) first = max_of(aligned_down(first, huge_bags), piece);
-        // Who touched a bag of a huge page got all of it: the clean bags beside it, of which nobody knows, go too.
+        // The first touch of a bag made its whole huge page resident, so the clean bags beside the piece go, too.
         if (first == piece && piece > run && free_.piece(free_.piece_before(piece)).kind == Bag::Piece::clean) {
             near = free_.piece_before(piece);
             first = max_of(aligned_down(piece, huge_bags), near);
@@ -51,14 +50,14 @@ PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
     if (page_bags() > 1) {
         first = page_start(first) >= run ? page_start(first) : page_end(first);
         to = page_end(to) <= run_end ? page_end(to) : page_start(to);
-        // Nothing of the piece, then: what is clean beside it need not go by itself.
+        // The piece has no whole page, and clean bags alone need not be purged.
         if (max_of(first, piece) >= min_of(to, end)) return {};
         while (near > first) near = free_.piece_before(near);
     }
     return cut_range(run, {first, to}, near);
 }
 
-// `near`: a piece at or before it.
+// `near`: a piece of the run at or before `part`.
 PageHeap::Purging PageHeap::cut_range(BagIndex run, Range part, BagIndex near) {
     const BagIndex run_end = run + free_.length(run);
     Purging range{part.first, part.end - part.first};
@@ -71,7 +70,7 @@ PageHeap::Purging PageHeap::cut_range(BagIndex run, Range part, BagIndex near) {
     return range;
 }
 
-// What is due first, at most `most` bags of it.
+// Cuts out the range that is due first, of about `most` bags at most.
 PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
     if (options_.purge_delay < 0 || (refused_ && now - refused_at_ < policy::refusal_lasts)) return {};
     for (BagIndex oldest; (oldest = free_.oldest()) != none;) {
@@ -111,7 +110,7 @@ bool PageHeap::return_pages(void* p, Bytes bytes) {
     return true;
 }
 
-// What was lost stays allocated for ever.
+// A lost range stays allocated forever.
 void PageHeap::finish(const Purging& range, Discarded how, std::uint32_t now) {
     refused_ = how == Discarded::refused;
     if (refused_) refused_at_ = now;
@@ -124,7 +123,7 @@ void PageHeap::finish(const Purging& range, Discarded how, std::uint32_t now) {
     else limit_.on_early_purge(range.dirty, now);
 }
 
-// Works off what is due, beginning with `range`. How many dirty bags went.
+// Purges what is due, `range` first, up to `most` dirty bags. Returns the number of dirty bags that were returned.
 std::uint32_t PageHeap::purge_due(Purging range, std::uint32_t most) {
     std::uint32_t went = 0;
     bool trim = false;
@@ -152,7 +151,7 @@ Bytes PageHeap::purge(bool all) {
     }
     if (!all) return Bytes{purge_due(range, purged_a_call)} << bag_shift;
     std::uint64_t went = 0;
-    // Others may free meanwhile; what they add has its own turn.
+    // Bounded by `left`: what other threads free from now on waits for a later call.
     while (left > 0) {
         {
             os::Guard guard(lock_);

@@ -6,9 +6,9 @@
 
 namespace numalloc {
 
-// From the end of the way that leads from `from` towards `run` up to `from`. Nothing recurses, because a
-// malloc may run on a signal stack of a few KiB: where the way is longer than what is remembered of it, which
-// chance alone does not bring about, it is gone again for what is above.
+// Updates longest() along the path from `from` towards `run`, from its end upwards. Does not recurse, because malloc
+// may run on a signal stack of a few KiB. A path longer than `remembered`, which only a hostile program can cause, is
+// walked down again for its upper part.
 void RunTree::look_again(BagIndex from, BagIndex run) {
     constexpr unsigned remembered = 64;
     BagIndex way[remembered];
@@ -24,7 +24,7 @@ void RunTree::look_again(BagIndex from, BagIndex run) {
     }
 }
 
-// Both walks go down with a pointer to the link to change.
+// insert() and remove() walk down with a pointer to the link to change.
 
 void RunTree::insert(BagIndex run) {
     BagIndex* link = &root_;
@@ -35,7 +35,7 @@ void RunTree::insert(BagIndex run) {
         link = run < *link ? &bag(*link).free.left : &bag(*link).free.right;
     }
 
-    // Split what hangs here into the runs before and after the new one.
+    // Split the subtree at this link into the runs before and after the new one.
     BagIndex rest = *link;
     *link = run;
     BagIndex* left = &bag(run).free.left;
@@ -64,8 +64,8 @@ void RunTree::remove(BagIndex run) {
         NUMALLOC_ASSERT(*link != no_bag);
         link = run < *link ? &bag(*link).free.left : &bag(*link).free.right;
     }
-    // Merge the two subtrees in its place, the higher priority on top. Where they were merged is the way towards
-    // the run that is gone.
+    // Merge the two subtrees in its place, the higher priority on top. The merged nodes lie on the path towards the
+    // removed run, which look_again() takes.
     BagIndex left = bag(run).free.left;
     BagIndex right = bag(run).free.right;
     while (left != no_bag && right != no_bag) {
@@ -85,8 +85,8 @@ void RunTree::remove(BagIndex run) {
 
 BagIndex RunTree::find(std::uint32_t bags, BagIndex from) const {
     const std::uint32_t wanted = told(bags < told_exactly ? bags : bags + step - 1);
-    // Down towards `from`. What is right of this way lies above it; of what there would do, the last seen is the
-    // lowest.
+    // Down towards `from`. A node at or above it qualifies if it, or its right subtree, has a run that is long enough.
+    // The last one that qualifies is the lowest.
     BagIndex lowest = no_bag;
     for (BagIndex node = root_; node != no_bag && longest(node) >= wanted;) {
         const bool above = node >= from;

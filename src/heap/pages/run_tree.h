@@ -1,14 +1,12 @@
-// The free runs of one node by address, each with the longest run below it: first fit, lowest address
-// first. A treap whose nodes are the runs' own entries in the bag table; the priority of
-// a run is a hash of its index, so nothing is stored for it. Every call goes down one path, whose expected length is
-// O(log n) of n runs.
+// The free runs of one node by address, each with the length of the longest run in its subtree: first fit, lowest
+// address first. A treap whose nodes are the runs' own entries in the bag table. The priority of a run is a hash of its
+// index, so the tree needs no memory of its own. Every call takes O(log n) expected steps for n runs.
 //
 //   longest(r) == max(told(length)) over the subtree of r       in three spare bytes of the entry
 //   told(n)    == n below 2^23; from 2^23 on (256 GiB), 2^23 + (n - 2^23) / 16 < 2^24
 //
-// So find() may overlook a run of 256 GiB that is less than 512 KiB longer than what is wanted.
-// First fit keeps what is in use at the low end, and large holes whole: against the shortest run that is
-// long enough, amd-numa had less than half of the page faults and 0.9 of the peak.
+// So find() may overlook a run of 256 GiB or more that is less than 512 KiB longer than requested. First fit keeps the
+// memory in use at the low end, and large holes whole.
 //
 // Not thread-safe: the page heap's lock guards it.
 #pragma once
@@ -24,21 +22,20 @@ public:
 
     void insert(BagIndex run);
     void remove(BagIndex run);
-    // The run of at least `bags` bags with the lowest address that is not below `from`, or no_bag. It stays in the
-    // tree.
+    // The lowest run of at least `bags` bags that begins at or after `from`, or no_bag. It stays in the tree.
     BagIndex find(std::uint32_t bags, BagIndex from = no_bag) const;
-    // The run that contains `b`, if it is free: the last one that begins at or below it.
+    // The run that contains `b`, if `b` is free: the last run that begins at or below it.
     BagIndex at_or_below(BagIndex b) const;
 
-    // Two rounds: after one, runs at distances that divide the constant well would line up as a list. A program
-    // can still choose what it frees so that they do; it makes its own mallocs slow, no more.
+    // Two rounds: after one, runs at some regular distances would get sorted priorities, and the tree would be a list.
+    // A program can still choose what it frees so that this happens, but it slows down only its own process.
     static std::uint32_t priority(BagIndex run) {
         std::uint64_t x = (std::uint64_t{run.value} + 1) * 0x9E3779B97F4A7C15U;
         x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93U;
         return static_cast<std::uint32_t>(x >> 32);
     }
 
-    // Debug builds: order, priorities and lengths of the whole tree. The number of runs.
+    // Debug builds: checks order, priorities and lengths of the whole tree. Returns the number of runs.
     std::uint32_t validate() const { return validate(root_); }
 
 private:

@@ -1,5 +1,5 @@
-// How many entries of the bag table the page heap has looked at: by this a test holds a request in a heap with a past
-// against one in a young heap, where time would tell little. Debug builds only.
+// Counts the entries of the bag table that the page heap looks at. A test compares the count of a request in a
+// long-used heap with that in a young heap, because times vary too much. Debug builds only.
 #pragma once
 
 #include <atomic>

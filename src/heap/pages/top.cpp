@@ -1,5 +1,5 @@
-// The end of a node's bags: where the heap grows, and where its address space goes back. The kernel works without
-// lock_; growth_lock_ keeps the end of what is mapped where it is meanwhile.
+// The end of a node's bags: growing the heap and returning its address space. System calls are made without lock_;
+// growth_lock_ keeps the end of the mapped memory where it is.
 //
 //   first_bag ... free and used ...   top_        ...        committed            nothing, or others' mappings
 //                                     never used, or unused since it was trimmed: mapped, zero
@@ -8,14 +8,14 @@
 
 namespace numalloc {
 
-// Never-used bags up to there are cut.
+// Moves the top over never-used bags, which are clean.
 void PageHeap::move_top(BagIndex to) {
     set(BagMark::dirty, top_, to - top_, false);
     top_ = to;
 }
 
-// What of the top's page was never used becomes free, where a page holds several bags: else the page could not go back,
-// nor the address space before it. Of a huge page too, which is there as a whole.
+// Frees the never-used bags of the top's page if a page holds several bags: otherwise neither the page nor the address
+// space before it could be returned. Does the same for a huge page, which is resident as a whole.
 void PageHeap::free_top_page() {
     const BagIndex from = top_;
     BagIndex to = page_end(from);
@@ -27,19 +27,19 @@ void PageHeap::free_top_page() {
     free_.add(from, to - from, Bag::Piece::clean, 0, top_);
 }
 
-// Where a request would begin that reaches beyond the top: in the free run that ends there, if there is one.
+// Where a request that reaches beyond the top would begin: in the free run that ends at the top, if there is one.
 BagIndex PageHeap::at_top(std::uint32_t alignment) const {
     const BagIndex tail = free_.run_before(top_);
     return free_.aligned(tail != none ? tail : top_, alignment);
 }
 
-// Takes never-used bags that are mapped, together with what of a free run ends where they begin.
+// Takes mapped never-used bags, together with the end of a free run right before them.
 BagIndex PageHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
     const BagIndex old_top = top_;
     const BagIndex run = at_top(alignment);
     const BagIndex end = run + bags;
     if (end.value > region_.committed()) return none;
-    // Of 256 GiB and more the tree may overlook one that is long enough.
+    // The free run may suffice: the tree can overlook a long enough run of 256 GiB or more.
     if (run < old_top) free_.cut({free_.run_before(old_top), run}, min_of(end, old_top) - run);
     if (end > old_top) move_top(end);
     if (run > old_top) {
@@ -49,8 +49,8 @@ BagIndex PageHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
     return run;
 }
 
-// Maps what a request needs that take_free(), or lengthen() of the bags from `at` on, did not find. true if it is worth
-// another try: others may be faster.
+// Maps memory for a request that take_free() could not serve or, from `at` on, for lengthen(). true if a retry may
+// succeed (another thread may have taken the memory by then).
 bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) {
     os::Guard growing(growth_lock_);
     std::uint64_t up_to;
@@ -74,7 +74,7 @@ bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) {
     return at == none && grow_over(std::uint64_t{bags} + alignment - 1);
 }
 
-// The same where another mapping lies in the way: that stays allocated for ever, to nobody.
+// Grows behind a mapping of others that is in the way. The bags that it covers stay allocated forever.
 bool PageHeap::grow_over(std::uint64_t bags) {
     const Region::Stretch beyond = region_.map_beyond(bags);
     if (beyond.first == beyond.end) return false;
@@ -103,10 +103,9 @@ bool PageHeap::top_is_clean() const {
     return last.kind == Bag::Piece::clean && last.length >= bags_in(policy::trimmed_from);
 }
 
-// The clean end leaves the address space: limits on it, core dumps and locked memory count what is mapped. One system
-// call where a purge has made many.
+// Unmaps the clean end of the heap, because limits on address space, core dumps and locked memory count what is mapped.
 void PageHeap::trim_top() {
-    if (!growth_lock_.try_lock()) return;  // whoever has it wants more
+    if (!growth_lock_.try_lock()) return;  // its holder needs more memory
     std::uint64_t from = 0;
     std::uint64_t to = 0;
     {

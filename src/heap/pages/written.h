@@ -1,4 +1,4 @@
-// Whether memory that somebody had was used, told without a system call.
+// Whether memory was written to, found out without a system call.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace numalloc {
 
-// How many of written_samples pieces of 4 KiB hold a byte that is not zero. One piece of each 1/32 of the memory is
-// read, at a pseudo-random place, so that data at regular distances is neither always found nor always missed. The
-// caller owns the memory, at least 128 KiB. The read maps the kernel's zero page where nobody has touched the memory.
+// How many of written_samples pieces of 4 KiB hold a byte that is not zero. Reads one piece in each 1/32 of the memory,
+// at a pseudo-random offset, so that data at regular distances is neither always hit nor always missed. The caller owns
+// the memory, at least 128 KiB. Reading memory that nobody has touched maps the kernel's zero page.
 constexpr unsigned written_samples = 32;
 inline unsigned count_written(const char* p, Bytes bytes) {
     constexpr Bytes sample = 4 * KiB;
@@ -26,7 +26,7 @@ inline unsigned count_written(const char* p, Bytes bytes) {
     return written;
 }
 
-// Whether at least 1/policy::used_part of the samples are written.
+// Whether at least 1/policy::used_part of the samples hold data.
 inline bool mostly_written(const char* p, Bytes bytes) {
     return count_written(p, bytes) * policy::used_part >= written_samples;
 }

@@ -1,5 +1,4 @@
-// Big objects that live: they become longer or shorter where they are, take their pages to a longer place, or
-// have them moved to another node.
+// Big objects in use: resizing in place, moving the pages to a longer run, moving the pages to another node.
 #include <cerrno>
 
 #include "base/tracepoints.h"
@@ -10,8 +9,7 @@
 
 namespace numalloc {
 
-// The pages of a moved object, from bag `from_bag` of it on, are given up, and their place is the
-// node's own again.
+// Discards the pages of a moved object from its bag `from_bag` on and restores their node's own policy.
 void ProcessHeap::bring_back(Location at, std::uint32_t from_bag) {
     PageHeap& pages = at.owner->pages;
     bring_back(pages, at.bag + from_bag, pages.region().bag(at.bag).run - from_bag);
@@ -41,7 +39,7 @@ void ProcessHeap::give_big(Location at) {
 bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
     bags = PageHeap::whole_pages(bags);
     if (was_moved(at)) {
-        // What comes after it is the node's own.
+        // The memory behind the object has its node's policy, so the object cannot grow into it.
         const std::uint32_t length = at.owner->pages.region().bag(at.bag).run;
         if (bags > length) return false;
         if (bags < length) bring_back(at, bags);
@@ -49,12 +47,12 @@ bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
     return at.owner->pages.resize(at.bag, bags);
 }
 
-// nullptr, and nothing has changed, where there is no such place or its pages do not move.
+// Returns nullptr, with nothing changed, if no such run is free or the pages do not move.
 void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
     PageHeap& pages = at.owner->pages;
     const std::uint32_t old_bags = pages.region().bag(at.bag).run;
     if (old_bags < bags_for(policy::move_pages_from) || bags < old_bags || was_moved(at)) return nullptr;
-    // At a huge page's start: then the kernel moves whole page tables, and huge pages unbroken.
+    // Aligned to a huge page, so that the kernel moves whole page tables and splits no huge page.
     const BagIndex to = pages.take_to_move(bags, static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags);
     if (to == PageHeap::none) return nullptr;
     pages.region().bag(to).big = pages.region().bag(at.bag).big;
@@ -83,8 +81,8 @@ int ProcessHeap::move_big(Location at, NodeId to) {
     const Bytes bytes = bytes_of(at);
     const bool was_elsewhere = was_moved(at);
     const bool was_there = node_of(at) == to;
-    // Not before the pages are there is it only a preference: a move into a full node fails, it does
-    // not wake the OOM killer.
+    // The binding is strict during the move: if the node is full, the move fails and the OOM killer does not run.
+    // Afterwards the binding is only a preference.
     const int error = os::move_to_node(p, bytes, os::topology().os_node(to));
     trace::move(p, bytes, to.value, error);
     const bool nothing_happened = error != 0 && error != ENOMEM;

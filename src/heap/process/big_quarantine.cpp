@@ -21,7 +21,7 @@ Location location_of(Address object) {
     return {owner, owner->pages.region().bag_of(p), no_class, Found::big};
 }
 
-// Where the system does not give access again, the addresses are lost.
+// If the system refuses to restore access, the addresses are lost.
 void let_go(Address object) {
     const Location at = location_of(object);
     if (!os::allow_writes(reinterpret_cast<void*>(object), bytes_of(at))) return;
@@ -56,7 +56,7 @@ bool put(Location at) {
     void* const p = region.address(at.bag);
     if (bag.run > (region.end_bag() - region.first_bag()) / policy::quarantined_big_part) return false;
     store_relaxed(bag.big.thread, Bag::Big::in_quarantine);
-    // Without access first: what another thread writes meanwhile is lost either way.
+    // Access is removed before the pages: a write by another thread in between is lost either way.
     if (!os::withdraw(p, bytes_of(at))) {
         store_relaxed(bag.big.thread, 0);
         return false;

@@ -1,26 +1,28 @@
-// Where the hardened library keeps big objects that were freed: their memory is the system's again, and whoever touches
-// their addresses meets a fault, until chance has chosen one of them to make room for another.
+// The hardened library's quarantine for freed big objects. free() returns their pages to the system and removes access
+// to their addresses, so that a later access faults. An object stays until another one takes its place at random.
 //
-//   free -> no access, a place by chance -> who was there -> its node's page heap
+//   free -> no access, a random place -> the object that was there -> its node's page heap
 //
-// A place holds the object's address, or 0. Costs two system calls a free, and a page fault for each page that is used
-// again.
+// A place holds an object's address, or 0. A free makes two system calls, and a third if it replaces an object. Memory
+// that is used again faults in page by page.
 #pragma once
 
 #include "heap/process/heap.h"
 
 namespace numalloc::big_quarantine {
 
-// Whether the object is kept. One that is large for its node is not, nor is any where the system refuses.
+// Puts a freed big object into the quarantine. Returns false, with nothing changed, if the object is large for its node
+// (policy::quarantined_big_part) or the system refuses.
 bool put(Location at);
 
-// What rests here of the node, whose page heap counts it as in use. In passing: neither waits for the other.
+// The node's objects in the quarantine, which its page heap counts as in use. Takes no lock: approximate while other
+// threads free.
 struct Resting {
     std::uint64_t objects = 0, bags = 0;
 };
 Resting of(const NodeHeap& node);
 
-// All go to their page heaps. false: there was none.
+// Returns all objects in the quarantine to their page heaps. false if there were none.
 bool empty();
 
 }  // namespace numalloc::big_quarantine

@@ -31,7 +31,7 @@ BoundHeap::BoundHeap(NodeId node, const Spread& spread, const os::NodeMask* with
       within_(within != nullptr ? *within : os::NodeMask{}),
       spread_(spread) {}
 
-// Memory of the heap, which lies as it is to lie.
+// Takes a run for the heap and sets the policy of its pages.
 void* BoundHeap::take(Bytes bytes, Bytes alignment, BagState state, ClassId c) {
     const os::NodeMask* const of_thread = thread_spill_limit;
     if (limited_) thread_spill_limit = &within_;
@@ -114,7 +114,7 @@ void BoundHeap::set_limit(Bytes bytes) {
     limit_ = bytes;
 }
 
-// Memory is taken without the lock: until it is here, or is not, it counts already.
+// Counts bytes towards the limit before take(), which runs without the lock, until that succeeds or fails.
 bool BoundHeap::promise(Bytes bytes) {
     const Bytes all = held_ + promised_;
     if (all > limit_ || bytes > limit_ - all) return false;
@@ -127,14 +127,14 @@ Allocation BoundHeap::allocate_small(ClassId c) {
     lock_.lock();
     if (available_[c.value] == no_number) {
         const bool allowed = promise(shape.bags * bag_bytes);
-        // Without the lock: the nearest node that has room may have to be opened first.
+        // The lock is released because take() may have to open another node's heap.
         lock_.unlock();
         if (!allowed) return {};
         void* const block = take(shape.bags * bag_bytes, 1, BagState::bound_small, c);
         lock_.lock();
         promised_ -= shape.bags * bag_bytes;
         if (block != nullptr) add_bag(c, block);
-        // Another thread may have brought one meanwhile, or freed an object.
+        // Whether or not take() succeeded, another thread may have added a bag or freed an object.
         if (available_[c.value] == no_number) {
             lock_.unlock();
             return {};
@@ -164,7 +164,7 @@ Allocation BoundHeap::allocate_small(ClassId c) {
 }
 
 void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
-    // As much as the run will have, or no request at all.
+    // The length of the run; 0 if no region can hold it, and then take() fails.
     const Bytes promised = Bytes{PageHeap::whole_pages(bags_for(n))} << bag_shift;
     {
         os::Guard guard(lock_);
@@ -179,7 +179,8 @@ void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
     const BagNumber number = number_at(block);
     Bag& bag = entry_of(number);
     bag.bound = {this, no_number, no_number, no_object, 0};
-    // For contains(): 32 bytes of metadata for each bag, where other big objects need two entries in all.
+    // For pointers into the middle of the object (numalloc_heap_contains()). Writes the 32-byte entry of each bag;
+    // other big objects write two entries.
     Region& region = process_heap.owner(block)->pages.region();
     region.mark_inside(region.bag_of(block), bag.run);
     const Bytes bytes = Bytes{bag.run} << bag_shift;
@@ -192,7 +193,7 @@ void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
 }
 
 Allocation BoundHeap::allocate(Bytes n, Bytes alignment) {
-    // See size_class.h: such a class is aligned by itself.
+    // The class of the rounded size has this alignment: see size_class.h.
     if (alignment <= bag_bytes && n <= small_limit && align_up(n, alignment) <= small_limit)
         return allocate_small(class_of(align_up(n, alignment)));
     return {allocate_big(n, alignment)};
@@ -230,7 +231,7 @@ const char* BoundHeap::take_back_small(Location at, Bag& bag, void* p, Emptied& 
         unlist(rest_, number);
         enlist(available, number);
     }
-    // The next object would ask for a short one again.
+    // One empty bag of 32 KiB stays, because the next object of the class would take one again.
     const bool kept = bag.run == 1 && available == number && bag.bound.next == no_number;
     if (bag.taken > 0 || kept) return nullptr;
     unlist(available, number);
@@ -264,7 +265,7 @@ bool BoundHeap::resize_big(Location at, std::uint32_t bags) {
     const Bytes before = size_of(at);
     if (at.class_id != no_class) return false;
     BoundHeap* const heap = of(at);
-    // What lies behind it, and what it would leave, is its node's own.
+    // A spread run keeps its length: the memory behind it, and any part that it would leave, has its node's policy.
     if (heap->spread_.how != Spread::How::not_at_all) return (Bytes{bags} << bag_shift) == before;
     const Bytes more = (Bytes{bags} << bag_shift) > before ? (Bytes{bags} << bag_shift) - before : 0;
     {

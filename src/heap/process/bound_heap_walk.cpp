@@ -1,4 +1,4 @@
-// Walks over a bound heap that nobody changes meanwhile.
+// Walks over a bound heap that no thread changes during the walk.
 #include "base/bit_set.h"
 #include "base/check.h"
 #include "heap/process/bound_heap.h"
@@ -7,7 +7,7 @@ namespace numalloc {
 
 namespace {
 
-constexpr unsigned most_objects = bag_bytes / granule;  // of a bag; longer bags have larger objects
+constexpr unsigned most_objects = bag_bytes / granule;  // of a bag: longer bags have larger objects
 
 char* start_of(BagNumber number) {
     return reinterpret_cast<char*>(process_heap.space().region(0) + (Address{number.value} << bag_shift));

@@ -24,7 +24,8 @@ bool says(const char* path, const char* word) {
     return os::read_file(path, text, sizeof text) > 0 && strstr(text, word) != nullptr;
 }
 
-// Whether the system's word on huge pages is this one: of all sizes, or (since Linux 6.8) of this one.
+// Whether `word` is the system's setting for huge pages of this size. Since Linux 6.8 each size has a setting, which
+// may inherit the global one; before, only the global one exists.
 bool system_says(const char* word, Bytes huge_page) {
     constexpr const char* all = "/sys/kernel/mm/transparent_hugepage/enabled";
     Text<96> path;
@@ -33,9 +34,9 @@ bool system_says(const char* word, Bytes huge_page) {
     return says(this_size, word) || (says(all, word) && (says(this_size, "[inherit]") || !says(this_size, "[")));
 }
 
-// With `always` untouched memory becomes huge pages by itself. With `madvise`, as most distributions have
-// it, only where a program asks: `automatic` asks for what a small program's heap never reaches, which is
-// the more the larger the system's huge pages are.
+// With `always`, untouched memory becomes huge pages without a request. With `madvise`, the default of most
+// distributions, a program must request them: `automatic` does so beyond the first part of the heap, which small
+// programs do not leave. The part is longer if the system's huge pages are larger.
 RegionPages huge_pages_of(HugePages option) {
     if (option == HugePages::on) return {.huge_pages = os::HugePages::on, .huge_by_itself = true, .huge = true};
     if (option == HugePages::off) return {.huge_pages = os::HugePages::off};
@@ -55,7 +56,7 @@ bool ProcessHeap::start(const HeapOptions& options) {
 #if defined(NUMALLOC_EXPERIMENTS)
     mechanisms_.start(options.ablations, nodes_);
 #endif
-    // One region more, interleaved over the nodes, where there are several.
+    // One more region, interleaved over the nodes, if there are several.
     const unsigned regions = nodes_ > 1 ? nodes_ + 1 : 1;
     open_ = static_cast<std::atomic<NodeHeap*>*>(os::map(align_up(regions * sizeof *open_, os::page_size())));
     if (open_ == nullptr) return false;
@@ -70,7 +71,7 @@ RegionPages ProcessHeap::pages_of(NodeId n) const {
     pages.nodes = &options_.bound_nodes;
     if (n == interleaved()) {
         pages.place = RegionPages::Place::interleaved;
-        // Interleaved by huge pages, most objects would lie on one node: only where they are asked for.
+        // With huge pages most objects would lie on one node, so the interleaved heap has them only if thp=on.
         if (options_.huge_pages != HugePages::on) pages.huge_pages = os::HugePages::off;
     } else {
         pages.os_node = os::topology().os_node(n);
@@ -113,8 +114,8 @@ NodeHeap* ProcessHeap::make(NodeId n) {
     return node;
 }
 
-// As many as the node has CPUs. On a machine of one node that would take a system call more at the start of each
-// program: there threads tell by where they are.
+// One shard for each CPU of the node. With one node the number of CPUs is estimated by the highest one on which a
+// thread got its heap, which saves a system call at the start of each program.
 unsigned ProcessHeap::shards_of(NodeHeap* node) const {
     unsigned cpus = 0;
     if (nodes_ > 1) {
@@ -131,14 +132,14 @@ unsigned ProcessHeap::shards_of(NodeHeap* node) const {
 
 unsigned ProcessHeap::open_shard(NodeHeap* node, std::uint32_t n) {
     unsigned shard = n < policy::least_shards ? n : n % shards_of(node);
-    // With no memory for it the first serves this thread too.
+    // Without memory for its own shard the thread shares the first.
     if (!node->mapped.map_up_to(node->shards().end_of(shard), space_, pages_of(node->node))) shard = 0;
     node->shards().open(shard);
     return shard;
 }
 
-// Where the k-th try goes: the heap itself, then from the nearest node to the farthest. nullptr for a
-// node that may not be spilled to, or that has no memory at all.
+// The heap for the k-th try: `n` itself, then the other nodes, nearest first. nullptr if spilling to that node is not
+// allowed, or if its heap cannot be opened.
 NodeHeap* ProcessHeap::candidate(NodeId n, unsigned k) {
     if (k == 0) return node(n);
     const os::Topology& topology = os::topology();
@@ -162,12 +163,13 @@ Supply ProcessHeap::take_small(NodeId n, ClassId c, std::uint32_t want, unsigned
     for (unsigned k = 0; k < tries; ++k) {
         NodeHeap* from = candidate(n, k);
         if (from == nullptr) continue;
-        // A spilled object is taken alone: what a thread keeps in its lists is its own node's, and so is its shard.
+        // A spilled object is taken alone: a thread's lists hold objects of its own node only, and its shard number is
+        // valid only there.
         const Supply supply = k == 0 ? from->of(c).take(want, shard) : from->of(c).take(1);
         if (supply.count == 0) continue;
         if (k > 0) note_spill(n, from->node, shape_of(c).size);
         if (k > 0 && supply.count > 1) {
-            // The ring gives whole lists; all but the first go back.
+            // The ring returns whole lists. All objects but the first go back.
             from->of(c).give_to_bags({supply.list->next, supply.count - 1});
             return {supply.list, nullptr, 1, false};
         }

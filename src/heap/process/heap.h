@@ -1,8 +1,8 @@
-// The heap of the process: its address space and the heaps of its nodes, opened when they are
-// first needed. Spilling lives here: what a full node cannot give comes from the nearest other.
+// The heap of the process: its address space and the heaps of its nodes, each opened at its first use. Spilling is
+// here: if a node is full, the nearest other node serves the request.
 //
-// The interleaved heap is one more, with a NodeId behind the nodes' own: to threads' lists, rings and
-// remote caches it is a node like any other.
+// The interleaved heap is one more heap, and its NodeId follows those of the nodes. Threads' lists, rings and remote
+// caches treat it like any other node.
 //
 // Thread-safe after start().
 #pragma once
@@ -16,15 +16,15 @@
 
 namespace numalloc {
 
-// An object for a program; nullptr with no memory. Two registers.
+// An object for a program; `p` is nullptr without memory. Fits two registers.
 struct Allocation {
     void* p = nullptr;
-    bool zeroed = false;  // a small one: every byte but its first word, which may have held a list, is 0
+    bool zeroed = false;  // all bytes are 0, except the first word of a small object, which may hold a list link
 };
 
 struct HeapOptions {
     MemoryBinding memory_binding = MemoryBinding::preferred;
-    os::NodeMask bound_nodes;  // all memory comes from these, the kernel's numbers; empty: from any
+    os::NodeMask bound_nodes;  // all memory comes from these nodes (the kernel's numbers); empty: from any
     HugePages huge_pages = HugePages::system;
     std::int32_t purge_delay = 1000;  // milliseconds
 #if defined(NUMALLOC_EXPERIMENTS)
@@ -36,89 +36,90 @@ struct HeapOptions {
 
 struct Location;
 
-// Over which nodes memory lies, if not on one. Nodes are the kernel's numbers.
+// How memory is spread over several nodes. Nodes are the kernel's numbers.
 struct Spread {
     enum class How : std::uint8_t { not_at_all, interleaved, bound, weighted };
     How how = How::not_at_all;
-    const std::uint8_t* weights = nullptr;  // weighted: one for each of `nodes`, ascending, none of them 0
+    const std::uint8_t* weights = nullptr;  // weighted: for each of `nodes`, ascending, a weight > 0
     os::NodeMask nodes;
 };
 
 class ProcessHeap {
 public:
-    // Chooses the address space; before any other call, by one thread. false: no memory at all.
+    // Chooses the address space. Called once, before any other function. Returns false without memory.
     bool start(const HeapOptions& options);
     bool started() const { return space_.regions() != 0; }
 
     const AddressSpace& space() const { return space_; }
     const HeapOptions& options() const { return options_; }
     const Mechanisms& mechanisms() const { return mechanisms_; }
-    // Most objects of a batch, the unit of hand-over.
+    // Most objects of a batch.
     std::uint32_t batch(ClassId c) const { return mechanisms_.batch(c); }
     unsigned nodes() const { return nodes_; }
-    // All heaps: one a node, and after them the interleaved one where there are several nodes.
+    // Number of heaps: one for each node, and the interleaved one if there are several nodes.
     unsigned heaps() const { return space_.regions(); }
-    // The heap whose pages lie on all nodes in turn; the only node's where there is one.
+    // The heap whose pages are interleaved over all nodes; with one node, that node's heap.
     NodeId interleaved() const { return os::topology().interleaved(); }
 
-    // The node's heap, or nullptr where its metadata found no memory.
+    // The node's heap, opened if needed. nullptr without memory for its metadata.
     NodeHeap* node(NodeId n) NUMALLOC_EXCLUDES(lock_) {
         NodeHeap* heap = opened(n);
         return heap != nullptr ? heap : open(n);
     }
-    // The same, but only if it is in use already.
+    // The node's heap if it is open, else nullptr.
     NodeHeap* opened(NodeId n) const { return open_[n.value].load(std::memory_order_acquire); }
-    // The node whose region contains `p`, which is ours; its heap is open.
+    // The heap whose region contains `p`; nullptr if it is not open. contains(p) must hold.
     NodeHeap* owner(const void* p) const { return opened(NodeId{space_.region_of(p)}); }
     bool contains(const void* p) const { return space_.contains(p); }
 
-    // Objects of a class from the node, or one object from the nearest node that has any.
+    // Takes about `want` objects of a class, or a whole batch, from the node. If the node is full, takes one object
+    // from the nearest node that has one.
     Supply take_small(NodeId n, ClassId c, std::uint32_t want, unsigned shard = 0);
-    // An object for the heap itself, past the threads' lists. nullptr with no memory left.
+    // An object for the heap's own data, without the threads' lists. nullptr without memory.
     void* take_alone(NodeId n, ClassId c);
     void give_alone(void* p, ClassId c);
-    // A big object, or bags for a bound heap's objects of class `c`; from the nearest node that has them.
+    // A big object, or a run for a bound heap's objects of class `c`, from the nearest node that has the memory.
     void* take_big(NodeId n, Bytes bytes, Bytes alignment, BagState state = BagState::big, ClassId c = no_class);
 
-    // These take what locate() found (locate.h).
+    // The functions below take what locate() found (locate.h).
 
     // Frees a big object.
     void give_big(Location at);
-    // A big object becomes `n` bytes long without being copied: where it is, if it may stay there, or else with its
-    // pages at a longer place of the heap `there`. nullptr where that cannot be.
+    // Makes a big object `n` bytes long: in place if `may_stay`, else by moving its pages to a longer run if `there` is
+    // the node of its region. Returns the new address, or nullptr if neither is possible.
     void* resize(Location at, Bytes n, bool may_stay, NodeId there);
-    // Moves the pages of a big object, which keeps its address: 0, EINVAL for what is none, ENOMEM
-    // where not all of it could be moved, or what the kernel says against binding.
+    // Moves the pages of a big object, which keeps its address. Returns 0, EINVAL if it is not a big object, ENOMEM if
+    // some pages could not be moved, or the kernel's error if it refuses to bind.
     int move_big(Location at, NodeId to);
-    // The pages of a big object that was just taken will lie so: what it holds is lost. Refused, they come by first
-    // touch.
+    // Spreads the pages of a newly taken big object and discards its contents. If the kernel refuses the policy, pages
+    // come by first touch.
     void spread(Location at, const Spread& how);
-    // The same for a run of a bound heap; nothing for Spread::not_at_all.
+    // The same for a run of a bound heap. Does nothing for Spread::not_at_all.
     void spread_run(void* start, const Spread& how);
-    // The same as another big object's, where that is spread.
+    // Spreads `at` like the big object `other`, if that one is spread.
     void spread_as(Location other, Location at);
-    // Gives up the pages of a range that was spread, which becomes its node's own again.
+    // Discards the pages of a spread range and restores its node's own policy.
     static void bring_back(PageHeap& pages, BagIndex first, std::uint32_t bags);
-    // Moves all big objects that a thread allocated: the bytes of those that are on the node then.
+    // Moves all big objects that the thread allocated. Returns the bytes of those that are on the node afterwards.
     Bytes move_blocks_of(std::int32_t thread, NodeId to);
-    // Where the pages of an object are meant to be: its owner's node, or where it was moved. no_node for the side heap.
+    // The node of an object's region, or the node that its pages were moved to. no_node for the side heap.
     NodeId node_of(Location at) const;
-    // Whether any block is elsewhere than its address says.
+    // Whether any block is moved or spread, so that its address does not tell where its pages are.
     bool any_moved() const { return moved_.load(std::memory_order_relaxed) != 0; }
 
-    // The shard of its node's bags that the n-th thread heap has.
+    // Opens the shard of the node's bags that the n-th thread heap uses, and returns its number.
     unsigned open_shard(NodeHeap* node, std::uint32_t n) NUMALLOC_REQUIRES(node->attaching);
 
-    // Thread heaps of ended threads go back, where there are many.
+    // Returns the memory of ended threads' heaps to the system if there are many.
     void give_back_thread_heaps();
 
-    // The rings' objects go back to their bags: of shards that nobody uses, or of `all`.
+    // Returns the objects in rings to their bags: of all shards, or only of those unused since the last call.
     void drain(bool all);
-    // Gives back to the OS what is due, a bounded part of it. The bytes; 0: nothing is due any more.
+    // Purges a bounded part of the memory that is due. Returns its bytes; 0 if nothing more is due.
     Bytes purge_due();
-    // Everything that is free.
+    // Purges all free memory. Returns its bytes.
     Bytes purge_all();
-    // How long free memory may rest from now on: HeapOptions::purge_delay.
+    // Sets HeapOptions::purge_delay (milliseconds) for all nodes.
     void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_);
 
 private:
@@ -140,18 +141,18 @@ private:
     HeapOptions options_;
     Mechanisms mechanisms_;
     unsigned nodes_ = 0;
-    RegionPages pages_;  // of all nodes, but for their place
+    RegionPages pages_;  // the same for all nodes, except the place
     std::atomic<NodeHeap*>* open_ = nullptr;
-    std::atomic<std::uint32_t> moved_{0};       // blocks that move_big() moved and that live
-    os::Lock<os::LockRank::thread_pool> lock_;  // one node is opened at a time; what open_ points to is read without
+    std::atomic<std::uint32_t> moved_{0};       // blocks in use that are moved or spread
+    os::Lock<os::LockRank::thread_pool> lock_;  // held to open a node; the entries of open_ are read without it
 };
 
 extern ProcessHeap process_heap;
 
-// The nodes, by our numbers, that the calling thread's requests may spill to; nullptr for all.
+// The nodes (numalloc's numbers) to which the calling thread's requests may spill; nullptr for all.
 extern NUMALLOC_THREAD_LOCAL const os::NodeMask* thread_spill_limit;
 
-// Bags for a size; 0 for sizes that no region can hold.
+// Number of bags for a size; 0 if no region can hold it.
 constexpr std::uint32_t bags_for(Bytes bytes) {
     return bytes > longest_region ? 0 : static_cast<std::uint32_t>(divide_up(bytes, bag_bytes));
 }

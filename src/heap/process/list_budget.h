@@ -1,5 +1,5 @@
-// The bytes of a node's budget that its threads' lists share, first come, first served. Each thread may hold
-// policy::any_may_hold beside it.
+// The bytes of a node's budget that its threads' lists share, first come, first served. In addition each thread may
+// hold policy::any_may_hold bytes.
 //
 //   sum of all threads' grants <= limit   when a grant is made; the limit may fall later
 //   share == limit / threads              rounded down to whole grants
@@ -33,7 +33,7 @@ public:
             is_short_.store(true, std::memory_order_relaxed);
         return granted;
     }
-    // How many of its `granted` bytes a thread may keep. Clears the mark if that is fewer.
+    // Returns how many of its `granted` bytes a thread may keep. Clears the mark if they are fewer.
     Bytes kept(Bytes granted, std::uint32_t threads) {
         if (!is_short_.load(std::memory_order_relaxed) || granted <= share(threads)) return granted;
         is_short_.store(false, std::memory_order_relaxed);
@@ -42,7 +42,7 @@ public:
     void take_back(Bytes bytes) { granted_.fetch_sub(bytes, std::memory_order_relaxed); }
 
     void set_in_use(Bytes bytes) { limit_.store(policy::lists_may_hold(bytes), std::memory_order_relaxed); }
-    // In the child of a fork: `kept` is the grant of its only thread.
+    // In the child of a fork: `kept` bytes are the grant of its only thread.
     void leave_behind(Bytes kept) { granted_.store(kept, std::memory_order_relaxed); }
 
 private:

@@ -15,7 +15,7 @@ Location locate_outside(const void* p, Location other) {
     return {process_heap.opened(guarded::slots->slot[n].node), BagIndex{n}, no_class, Found::guarded};
 }
 
-// For a wild pointer the entry of its bag may be stale, but a state that says big or bound never is.
+// The entry of a wild pointer's bag may be stale, but only runs in use have the states big and bound.
 Location locate_without_class(NodeHeap* owner, BagIndex b, const void* p) {
     const Region& region = owner->pages.region();
     if (guarded::contains(p)) return locate_outside(p, {});
@@ -54,7 +54,7 @@ const char* why_invalid(Location at, const void* p) {
     return nullptr;
 }
 
-// A bound heap's object comes here as well, which is right.
+// Valid objects of bound heaps, the guarded region and the side heap are checked here too, and pass.
 void end_if_invalid(Location at, const void* p, const char* call) {
     if (const char* why = why_invalid(at, p)) die_of_invalid_pointer(call, p, why);
 }

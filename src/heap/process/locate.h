@@ -1,9 +1,9 @@
-// What a pointer is, asked once: the slow way of free, realloc, the usable size and moving hand the answer on.
+// Classifies a pointer once. The slow paths of free and realloc, the usable size and moving pass the Location on.
 //
-//   address -> heap of the node -> bag -> class     a small object's
+//   address -> heap of the node -> bag -> class     a small object
 //                                      -> class 0   the bag's run: a big object, a bound heap's, or nothing
 //
-// A class costs two comparisons and two loads, no look at the bag itself.
+// Locating a small object does not read its bag's entry.
 #pragma once
 
 #include "heap/process/heap.h"
@@ -14,33 +14,33 @@
 namespace numalloc {
 
 enum class Found : std::uint8_t {
-    foreign,  // not in a region that is in use
-    unused,   // in one, but not in a bag that was ever mapped
-    nothing,  // in a bag that is free, or in the middle of a big object
-    small,    // in a bag of a class
+    foreign,  // not in an open region
+    unused,   // in an open region, but not in a bag that was ever mapped
+    nothing,  // in a free bag, inside a big object, or in a big object in quarantine
+    small,    // in a bag of a size class
     big,      // the start of a big object
     bound,    // in a run of a bound heap
     guarded,  // in the region of guarded objects
     side,     // in the side heap
 };
 
-// Two registers.
+// Fits two registers.
 struct Location {
-    NodeHeap* owner = nullptr;  // of the region, or of the guarded object; nullptr if foreign or of the side heap
-    BagIndex
-        bag;  // big and bound: the first of the run; guarded: its slot; side: its granules; else that of the pointer
-    ClassId class_id;  // small, and a bound heap's small objects
+    NodeHeap* owner = nullptr;  // of the region, or of the guarded object's node; else nullptr
+    // big and bound: the first bag of the run; guarded: the slot; side: the size in granules; else the pointer's bag.
+    BagIndex bag;
+    ClassId class_id;  // small objects, also those of a bound heap; else no_class
     Found found = Found::foreign;
 };
 static_assert(sizeof(Location) == 16);
 
-// Of a bag of class 0 that is mapped.
+// For a pointer into a mapped bag of class 0.
 Location locate_without_class(NodeHeap* owner, BagIndex bag, const void* p);
 
-// For a pointer outside of all mapped bags: `other`, unless it is in the guarded region or the side heap.
+// For a pointer outside all mapped bags: returns `other`, unless the pointer is in the guarded region or the side heap.
 Location locate_outside(const void* p, Location other);
 
-// Any pointer. Reads without a lock: exact for what no other thread frees.
+// Locates any pointer. Takes no lock: exact unless another thread frees the object at the same time.
 inline Location locate(const void* p) {
     NodeHeap* const owner = process_heap.contains(p) ? process_heap.owner(p) : nullptr;
     if (owner == nullptr) return locate_outside(p, {});
@@ -51,13 +51,13 @@ inline Location locate(const void* p) {
     return locate_without_class(owner, bag, p);
 }
 
-// Why `p`, which lies there, cannot be an object in use, or nullptr. As exact as locate().
+// Returns why `p`, located as `at`, cannot be an object in use, or nullptr. As exact as locate().
 const char* why_invalid(Location at, const void* p);
 
-// Ends the program that calls `call` with such a pointer.
+// Ends the program if why_invalid() finds a reason. The message names `call`.
 void end_if_invalid(Location at, const void* p, const char* call);
 
-// Of a small one: an object begins there, and it is not free. Some forty instructions.
+// For a small object: whether an object begins at `p` and is not free.
 inline bool begins_in_use(Location at, const void* p) {
     const Region& region = at.owner->pages.region();
     const Bytes offset = address_of(p) - address_of(region.address(region.head_of(at.bag)));
@@ -65,7 +65,7 @@ inline bool begins_in_use(Location at, const void* p) {
            !was_freed(static_cast<const Object*>(p));
 }
 
-// Where an object in use is.
+// Locates an object in use. Ends the program if `p` is not one.
 inline Location locate_object(const void* p, const char* call) {
     const Location at = locate(p);
     const bool right = at.found == Found::small ? begins_in_use(at, p) : at.found == Found::big;
@@ -73,24 +73,25 @@ inline Location locate_object(const void* p, const char* call) {
     return at;
 }
 
-// Of an object in use all its bytes.
+// All bytes of an object in use, its tail included.
 inline Bytes bytes_of(Location at) {
     if (at.class_id != no_class) return shape_of(at.class_id).size;
     if (at.found == Found::guarded) return guarded::slots->slot[at.bag.value].bytes;
     if (at.found == Found::side) return Bytes{at.bag.value} << granule_shift;
     return Bytes{at.owner->pages.region().bag(at.bag).run} << bag_shift;
 }
-// And those that the program may use.
+// Whether the object has a tail: in the hardened library, small and big objects.
 inline bool has_tail(Location at) { return hardened && (at.found == Found::small || at.found == Found::big); }
-// Of a big object whose pages were discarded, once they lie where they are to lie.
+// Writes the tail again after the pages of a big object were discarded and have their final policy.
 inline void renew_tail(Location at) {
     if (has_tail(at)) set_tail(at.owner->pages.region().address(at.bag), bytes_of(at), origin_of(Form::malloc, 0));
 }
+// The bytes that the program may use.
 inline Bytes size_of(Location at) { return bytes_of(at) - (has_tail(at) ? tail_bytes : 0); }
 inline Bytes usable_size(const void* p, const char* call) { return size_of(locate_object(p, call)); }
 
-// An object stays where it is while at least half of it is used. Guarded objects and those of the side heap always
-// move.
+// Whether realloc to `n` bytes leaves an object of up to 512 KiB in place: it fits and uses at least half of it.
+// Guarded objects and the side heap's always move.
 inline bool fits(Location at, Bytes n) {
     if (at.found == Found::guarded || at.found == Found::side) return false;
     const Bytes bytes = size_of(at);

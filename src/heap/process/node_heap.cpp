@@ -17,7 +17,7 @@ void SlotPool::leave_behind(std::uint32_t kept) {
     ask_below_ = made();
 }
 
-// made() or more when there is none.
+// Returns made() or more if no slot is free.
 std::uint32_t SlotPool::lowest_free() const {
     const std::uint32_t made = this->made();
     for (std::uint32_t word = 0; word * 64 < made; ++word)
@@ -56,7 +56,7 @@ void SlotPool::give(const Region& region, void* slot, std::atomic<bool>& in_use)
     count(taken() - 1);
 }
 
-// Nobody takes a slot meanwhile, so the kernel can be asked without the lock that ending threads want.
+// Ending threads need the lock, so the system call runs without it. That is safe: no thread takes a slot during it.
 void SlotPool::give_back_unused(const Region& region) {
     std::uint32_t end;
     std::uint32_t kept;
@@ -69,7 +69,7 @@ void SlotPool::give_back_unused(const Region& region) {
         for (std::uint32_t i = kept; i < end; ++i) free_[i / 64] &= ~bit(i);
         made_.store(kept, std::memory_order_release);
     }
-    // New slots read as zero.
+    // take() hands these slots out as new ones, which read as zero.
     char* const from = static_cast<char*>(at(region, kept));
     char* const to = static_cast<char*>(at(region, end));
     char* const first_page = reinterpret_cast<char*>(align_up(address_of(from), os::page_size()));

@@ -1,4 +1,4 @@
-// Everything that the threads of one node share. It lies in its node's own region, on normal pages.
+// The data that the threads of one node share. It lies in the node's own region, on normal pages.
 #pragma once
 
 #include "heap/central/class_heap.h"
@@ -6,38 +6,38 @@
 
 namespace numalloc {
 
-// Fixed-size pieces of the region's metadata for the thread heaps, the lowest first. When many are free above those
-// that are in use, their pages go back.
+// Slots of fixed size in the region's metadata, one for each thread heap. take() prefers the lowest. The pages of many
+// free slots above all slots in use return to the system.
 class SlotPool {
 public:
-    SlotPool() {}  // leaves free_ as it is: writing to it would touch its page
+    SlotPool() {}  // does not write to free_: that would touch its page
     void start(Bytes slot_bytes) { slot_bytes_ = slot_bytes; }
-    // nullptr with no memory left, or when there are `most` already. New slots read as zero, reused ones as they were
-    // given back, or as the fork found them: `left_behind` says whether one is of a thread that a child does not have.
+    // Returns nullptr without memory, or if `most` slots exist. New slots read as zero. Reused ones are as their
+    // thread, or the fork, left them. `left_behind`: whether a slot belongs to a thread of the parent only.
     void* take(Region& region, bool (*left_behind)(const void* slot)) NUMALLOC_EXCLUDES(lock_);
-    // One step for a fork: the slot is in use, or here.
+    // Clears `in_use` and frees the slot in one step: a fork sees both or neither.
     void give(const Region& region, void* slot, std::atomic<bool>& in_use) NUMALLOC_EXCLUDES(lock_);
-    // Whether take() would make a new one.
+    // Whether take() would make a new slot.
     bool used_up() NUMALLOC_EXCLUDES(lock_) {
         os::Guard guard(lock_);
         return lowest_free() >= made() && next_to_ask_ >= ask_below_;
     }
-    // Gives back the pages of slots of threads that have ended, where many are free above all that are in use. Nobody
-    // takes or shows one meanwhile.
+    // Returns the pages of free slots to the system if many lie above all slots in use. No thread may take or show a
+    // slot during the call.
     void give_back_unused(const Region& region) NUMALLOC_EXCLUDES(lock_);
-    // Whether there may be such.
+    // Whether give_back_unused() may find such slots.
     bool has_unused() const { return made() - taken() >= policy::most_unused; }
-    // A new slot shows in made() only now that its taker has made something of it. One thread at
-    // a time takes and shows.
+    // Counts a new slot in made(), after its thread has initialised it. One thread at a time takes and shows.
     void show(const Region& region, const void* slot) NUMALLOC_EXCLUDES(lock_);
-    // In the child of a fork: of all slots only `kept` belong to threads that it has. Others are found when they
-    // are wanted: a walk now would copy their pages.
+    // In the child of a fork: only `kept` slots belong to its threads. take() looks for the others later: a walk here
+    // would copy their pages.
     void leave_behind(std::uint32_t kept) NUMALLOC_EXCLUDES(lock_);
-    // All slots that were taken and shown, and not given back since: for walks over them.
+    // Number of slots that were shown, in use or free, less those that give_back_unused() returned: for walks.
     std::uint32_t made() const { return made_.load(std::memory_order_acquire); }
-    // How often the threads' batches are halved: not for the first policy::uncrowded threads, once up to
-    // twice as many, and so on.
+    // The number of slots in use.
     std::uint32_t taken() const { return taken_.load(std::memory_order_relaxed); }
+    // How often the threads' batches are halved: not up to policy::uncrowded threads, once up to twice as many, and so
+    // on.
     unsigned crowding() const { return crowding_.load(std::memory_order_relaxed); }
     void* at(const Region& region, std::uint32_t i) const {
         return reinterpret_cast<void*>(region.thread_heaps() + Bytes{i} * slot_bytes_);
@@ -56,41 +56,41 @@ private:
 
     os::Lock<os::LockRank::metadata> lock_;
     Bytes slot_bytes_ = 0;                // constant
-    std::atomic<std::uint32_t> made_{0};  // written under the lock, read without, and the next one too
+    std::atomic<std::uint32_t> made_{0};  // these two: written under the lock, read without it
     std::atomic<std::uint32_t> taken_{0};
-    std::uint32_t next_to_ask_ NUMALLOC_GUARDED_BY(lock_) = 0;  // the slots from here to ask_below_ may be left behind
+    std::uint32_t next_to_ask_ NUMALLOC_GUARDED_BY(lock_) = 0;  // slots from here to ask_below_ may be left behind
     std::uint32_t ask_below_ NUMALLOC_GUARDED_BY(lock_) = 0;
-    std::atomic<std::uint8_t> crowding_{0};                     // as made_
-    std::uint64_t free_[most / 64] NUMALLOC_GUARDED_BY(lock_);  // a bit each; zero pages say none, and are not touched
+    std::atomic<std::uint8_t> crowding_{0};                     // likewise
+    std::uint64_t free_[most / 64] NUMALLOC_GUARDED_BY(lock_);  // a bit each, 1 if free; zero pages stay untouched
 };
 
 struct alignas(64) NodeHeap {
     NodeId node = {};
     PageHeap pages = {};
     SlotPool slots = {};
-    // Threads get their heaps one at a time; they let go of them without it.
+    // Held while a thread gets its heap. A thread returns its heap without it.
     os::Lock<os::LockRank::thread_pool> attaching = {};
-    std::uint32_t next_to_ask NUMALLOC_GUARDED_BY(attaching) = 0;  // of the slots: whether its thread still lives
-    MetadataPages mapped NUMALLOC_GUARDED_BY(attaching) = {};      // of what it needs
-    std::uint32_t cpus_seen NUMALLOC_GUARDED_BY(attaching) = 0;    // where nobody says which CPUs are the node's
+    std::uint32_t next_to_ask NUMALLOC_GUARDED_BY(attaching) = 0;  // the next slot to check for a dead thread
+    MetadataPages mapped NUMALLOC_GUARDED_BY(attaching) = {};      // the pages of this NodeHeap and its shards
+    std::uint32_t cpus_seen NUMALLOC_GUARDED_BY(attaching) = 0;    // 1 + the highest CPU seen, on machines of one node
 
     ListBudget list_budget = {};
-    std::atomic<std::uint32_t> next_drain = {};  // when its rings are next looked at, in milliseconds
+    std::atomic<std::uint32_t> next_drain = {};  // milliseconds: when its idle rings are next drained
 
-    // For the statistics, since the start.
-    std::atomic<std::uint64_t> spills = {};  // requests that a farther node served
-    std::atomic<Bytes> moved_here = {};      // by move_big()
+    // For the statistics, counted since the start.
+    std::atomic<std::uint64_t> spills = {};  // requests that another node served
+    std::atomic<Bytes> moved_here = {};      // moved to this node by move_big()
 
-    // What it may need in all: the shards come behind it, in pages that are zero until they are used. Those of a shard
-    // are mapped when a thread has it.
+    // The NodeHeap and all shards behind it, on pages that are zero until used. A thread that gets a shard maps its
+    // pages.
     static const Bytes bytes;
     Shards& shards() { return *reinterpret_cast<Shards*>(this + 1); }
     ClassHeap of(ClassId c) { return {shards(), pages, c}; }
-    // The rings' objects go back to their bags: all, or those of shards that nobody uses.
+    // Returns the objects in rings to their bags: of all shards, or only of those unused since the last call.
     void drain(bool idle_only) {
         for (unsigned c = 1; c < class_count; ++c) of(ClassId{c}).drain(idle_only);
     }
-    // Returns free pages of bags in use to the system. The number of bytes.
+    // Purges free pages of bags in use. Returns the number of bytes. `now`: milliseconds.
     Bytes return_free_pages(std::uint32_t now) {
         Bytes bytes = 0;
         for (unsigned c = 1; c < class_count; ++c) bytes += of(ClassId{c}).return_free_pages(now);

@@ -1,5 +1,5 @@
-// Big objects over several nodes: their pages have a policy of their own, by the kernel, as those of moved ones have.
-// What is freed or cut off becomes its node's own again (bring_back).
+// Big objects over several nodes. Their pages have a policy of their own, like those of moved objects. bring_back()
+// restores the node's policy where they are freed or cut off.
 #include "base/tracepoints.h"
 #include "heap/process/locate.h"
 #include "os/numa_policy.h"
@@ -8,7 +8,7 @@ namespace numalloc {
 
 namespace {
 
-// Each stripe is a mapping of its own, of which a process has 65,530.
+// Each stripe is a mapping of its own, and Linux allows a process 65,530 mappings.
 constexpr Bytes most_stripes = 512;
 
 struct Run {
@@ -17,7 +17,7 @@ struct Run {
 };
 Run run_of(Location at) { return {static_cast<char*>(at.owner->pages.region().address(at.bag)), bytes_of(at)}; }
 
-// Nodes in turn, each for its weight of units.
+// Binds the run in stripes: the nodes take turns, each for as many units as its weight.
 void stripe(Run run, Bag::Big& big, const Spread& how) {
     std::uint32_t cycle = 0;
     const unsigned nodes = how.nodes.count();
@@ -44,7 +44,7 @@ void ProcessHeap::note_spread(Location at) {
     if (!was_moved(at)) moved_.fetch_add(1, std::memory_order_relaxed);
     pages.set_moved(at.bag, PageHeap::spread_over);
     const Run run = run_of(at);
-    // What it had before lies on one node; and huge pages would be dealt out whole.
+    // The old pages lie on one node, and each huge page would lie on one node as a whole.
     os::discard(run.start, run.bytes);
     if (options_.huge_pages != HugePages::on) os::advise_huge(run.start, run.bytes, os::HugePages::off);
 }
@@ -62,7 +62,7 @@ void ProcessHeap::spread(Location at, const Spread& how) {
     renew_tail(at);
 }
 
-// Bags shorter than a page cannot be placed by themselves.
+// A run that does not consist of whole pages cannot have a policy of its own.
 void ProcessHeap::spread_run(void* start, const Spread& how) {
     if (nodes_ == 1 || how.how == Spread::How::not_at_all) return;
     const Region& region = owner(start)->pages.region();
@@ -89,7 +89,7 @@ void ProcessHeap::spread_as(Location other, Location at) {
     if (unit == 0) {
         os::bind_as(source.start, run.start, run.bytes);
     } else {
-        // One that became shorter than the pattern goes on with what it has.
+        // A block that has become shorter than the pattern repeats the units that it still has.
         const Bytes known = max_of<Bytes>(1, min_of<Bytes>(pattern.cycle, source.bytes / unit));
         for (Bytes i = 0; i * unit < run.bytes; ++i)
             os::bind_as(source.start + i % known * unit, run.start + i * unit, min_of(unit, run.bytes - i * unit));
@@ -107,8 +107,8 @@ Bytes ProcessHeap::move_blocks_of(std::int32_t thread, NodeId to) {
             const std::uint32_t length = heap->pages.is_of_others(b) ? 0 : heap->pages.big_run(b);
             if (length != 0 && region.bag(b).big.thread == thread) {
                 const Location at{heap, b, no_class, Found::big};
-                // Once more where something stayed. Why a first try may leave pages is a guess: a huge page that
-                // reaches beyond the block would have to be split first.
+                // A second try if pages stayed, perhaps because a huge page that reaches beyond the block must be split
+                // first.
                 if (move_big(at, to) == 0 || move_big(at, to) == 0) moved += bytes_of(at);
             }
             b = b + max_of<std::uint32_t>(length, 1);

@@ -1,5 +1,6 @@
-// Whether the calling thread is at work on the profile: then what it allocates meanwhile (an unwinder might) is not
-// recorded, and what a signal's handler wants of the profile has to wait, because the thread may hold its lock.
+// Whether the calling thread is working on the profile. Its allocations during that time (an unwinder may make some)
+// are not recorded, and a signal handler must wait with its use of the profile, because the thread may hold the
+// profile's lock.
 #pragma once
 
 #include "base/bits.h"
@@ -17,7 +18,7 @@ public:
     Busy(const Busy&) = delete;
     Busy& operator=(const Busy&) = delete;
 
-    // The thread was not busy before.
+    // Whether the thread was not busy before.
     bool first() const { return first_; }
 
 private:
@@ -29,8 +30,8 @@ private:
     bool first_;
 };
 
-// In a signal's handler: false, and nothing happens, unless the thread is busy; else `call` is called as soon as it is
-// no longer.
+// For signal handlers. If the thread is busy, returns true, and `call` runs as soon as the thread is no longer busy.
+// Otherwise returns false and does nothing.
 bool put_off(Call call);
 
 }  // namespace numalloc::profile

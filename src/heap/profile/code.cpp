@@ -35,7 +35,7 @@ CodeMappings::CodeMappings() {
         capacity_ = bytes;
         const long n = os::read_file("/proc/self/maps", text_, bytes);
         at_ = n > 0 ? text_ : "";
-        // Shorter than the room for it: it is whole.
+        // A text that is shorter than the buffer is complete.
         if (n < 0 || static_cast<Bytes>(n) + 1 < bytes) return;
         os::unmap(text_, bytes);
         text_ = nullptr;
@@ -46,8 +46,8 @@ CodeMappings::~CodeMappings() {
     if (text_ != nullptr) os::unmap(text_, capacity_);
 }
 
-// Of the image's first mapping, which holds header and notes with every linker; whatever says otherwise has no build
-// id.
+// Reads the build ID from the image's first mapping, where all linkers put the header and the notes. Without them
+// there, the image has no build ID.
 void CodeMappings::take_build_id(CodeMapping& mapping) const {
     mapping.build_id_length = 0;
     const Bytes bytes = image_.end - image_.begin;

@@ -1,4 +1,4 @@
-// The code that the process has in its address space: programs and libraries, as /proc/self/maps lists them now.
+// The code in the process's address space: programs and libraries, as /proc/self/maps lists them.
 #pragma once
 
 #include "base/bits.h"
@@ -7,16 +7,16 @@ namespace numalloc::profile {
 
 struct CodeMapping {
     Address begin = 0, end = 0;
-    Bytes offset = 0;            // in the file
-    const char* path = nullptr;  // not ended by NUL
+    Bytes offset = 0;            // bytes from the start of the file
+    const char* path = nullptr;  // not terminated by NUL
     Bytes path_length = 0;
-    // What the linker wrote into the file to know it by, as hexadecimal digits; empty where there is none.
+    // The build ID that the linker wrote into the file, in hexadecimal digits; empty if it has none.
     static constexpr unsigned longest_id = 64;
     char build_id[longest_id];
     unsigned build_id_length = 0;
 };
 
-// The text of the list; it maps memory of its own.
+// Reads the list when it is constructed, onto pages that it maps for itself.
 class CodeMappings {
 public:
     CodeMappings();
@@ -24,7 +24,7 @@ public:
     CodeMappings(const CodeMappings&) = delete;
     CodeMappings& operator=(const CodeMappings&) = delete;
 
-    // The next mapping with code; false after the last one.
+    // The next mapping with code. Returns false after the last one.
     bool next(CodeMapping& mapping);
     void again() {
         at_ = text_;
@@ -32,7 +32,7 @@ public:
     }
 
 private:
-    // What one file's mappings begin with: its header, which says where its build id is.
+    // The first mapping of a file. It holds the ELF header, which says where the build ID is.
     struct Image {
         Address begin = 0, end = 0;
         const char* path = nullptr;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned most_pages = 16;
 
-// What the heap knows. Of interleaved memory it does not.
+// The node that the heap meant the pages for. It knows none for interleaved memory.
 OsNode meant_for(const void* p) {
     const Location at = locate(p);
     if (at.owner == nullptr || at.owner->node.value >= process_heap.nodes()) return unknown_node;

@@ -1,13 +1,13 @@
-// On which nodes the pages of blocks are.
+// The nodes on which the pages of blocks are.
 #pragma once
 
 #include "heap/profile/store.h"
 
 namespace numalloc::profile {
 
-// The node that has most of the block's pages, as far as they exist: the kernel is asked for some of them, spread
-// evenly. Where it does not tell (a container), the node that the heap meant them to be on. On a machine of one node
-// nobody is asked.
+// The node that has most of the block's existing pages, of a sample spread evenly over the block; unknown_node if none
+// exists. If the kernel does not answer (in a container), the node that the heap meant them for. With one node, makes
+// no system call.
 OsNode pages_of(const Block& block);
 
 }  // namespace numalloc::profile

@@ -16,7 +16,7 @@ constinit Recorded* recorded = nullptr;
 
 namespace {
 
-// A recorded small object's bags: one heap for each heap of the process, made when it is needed.
+// The heaps for recorded small objects: one for each heap of the process, created when needed.
 constinit std::atomic<BoundHeap*>* own_heaps = nullptr;
 
 OsNode here() {
@@ -35,7 +35,7 @@ BoundHeap* heap_of(NodeId node) {
     return heap;
 }
 
-// `size` decided that it is recorded.
+// `size`: the bytes by which the sampling chose the object.
 bool record(ThreadProfile* thread, const void* p, Bytes size, Bytes asked, const BoundHeap* heap) {
     Stack stack;
     capture(stack, thread != nullptr ? &thread->trail : nullptr);
@@ -121,7 +121,7 @@ void* resize(ThreadProfile* thread, Location at, Bytes n, bool may_stay, NodeId 
     void* const p = at.owner->pages.region().address(at.bag);
     Block block;
     OsNode pages = unknown_node;
-    // Its place may be another object's as soon as it has been left.
+    // The record is taken out first: once the block has left its address, another object may get it.
     if (at.class_id == no_class) {
         const Busy self;
         block = recorded->store.take_out(p);

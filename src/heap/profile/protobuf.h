@@ -1,4 +1,4 @@
-// Protocol buffers' wire format, as far as a profile needs it: numbers, texts, messages in messages.
+// Protocol Buffers' wire format, as far as a profile needs it: numbers, texts, nested messages.
 #pragma once
 
 #include <cstring>
@@ -8,11 +8,11 @@
 
 namespace numalloc::profile {
 
-// A message that is built in memory; what does not fit is cut, so its maker knows how long it can be.
+// A message that is built in memory. Bytes beyond `Capacity` are cut off, so the caller must know how long it can be.
 template <Bytes Capacity>
 class Message {
 public:
-    // Zero is what a reader takes for a number that is not there.
+    // Writes no 0: that is the value of an absent number.
     void number(unsigned field, std::uint64_t value) {
         if (value == 0) return;
         varint(field << 3U);
@@ -50,8 +50,8 @@ private:
     char buffer_[Capacity];
 };
 
-// The bytes of the character that begins at `p`, or 0 where that is no UTF-8. Neither is a longer form than a character
-// needs, a surrogate, or what is beyond the last character.
+// The length in bytes of the UTF-8 character that begins at `p`, or 0 if there is none. Overlong forms, surrogates and
+// values beyond the last character count as none.
 inline Bytes utf8_length(const char* p, Bytes bytes) {
     const auto first = static_cast<unsigned char>(p[0]);
     if (first < 0x80) return 1;
@@ -66,7 +66,7 @@ inline Bytes utf8_length(const char* p, Bytes bytes) {
     return too_long || no_character ? 0 : length;
 }
 
-// The outermost message, on its way into a file.
+// The outermost message, written to a file.
 class MessageFile {
 public:
     explicit MessageFile(const char* path) : file_(os::create_file(path)), error_(min_of(file_, 0L)) {}
@@ -85,7 +85,7 @@ public:
         begin_text(field, bytes);
         append(p, bytes);
     }
-    // A text of somebody else's: readers refuse a whole file with one that is no UTF-8.
+    // A text that numalloc did not make. Readers refuse a file with invalid UTF-8, so '?' replaces each invalid byte.
     void foreign_text(unsigned field, const char* p, Bytes bytes) {
         begin_text(field, bytes);
         for (Bytes at = 0; at < bytes;) {
@@ -99,7 +99,7 @@ public:
         text(field, inner.data(), inner.size());
     }
 
-    // 0, or -errno of the first that failed.
+    // Returns 0, or -errno of the first call that failed.
     long finish() {
         flush();
         return error_;

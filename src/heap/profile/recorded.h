@@ -1,4 +1,4 @@
-// All that the profile of a process is: for the files of this folder.
+// The state of the process's profile, for the files of this folder.
 #pragma once
 
 #include "heap/profile/sampling.h"
@@ -12,7 +12,7 @@ struct ThreadProfile;
 struct Recorded {
     Sampling sampling;
     Store store;
-    std::atomic<std::uint64_t> random{0};  // for threads without a heap, and to begin others with
+    std::atomic<std::uint64_t> random{0};  // for threads without a heap, and the seed for the other threads
     std::uint64_t began = 0;               // nanoseconds since 1970
 
     os::Lock<os::LockRank::profile> threads_lock;

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-// Logarithm and exponential: nothing but libc is linked, and libc has neither.
+// This file has its own logarithm and exponential: the library links libc only, which has neither.
 namespace numalloc::profile {
 
 namespace {
@@ -11,7 +11,7 @@ constexpr double ln2 = 0.693147180559945309417;
 constexpr double root2 = 1.41421356237309504880;
 constexpr unsigned mantissa_bits = 52;
 
-// Of a normal x > 0. With x = m * 2^e, m near 1: ln m = 2 artanh((m - 1) / (m + 1)).
+// The natural logarithm of a normal x > 0. With x = m * 2^e, m near 1: ln m = 2 artanh((m - 1) / (m + 1)).
 double ln(double x) {
     const auto bits = std::bit_cast<std::uint64_t>(x);
     int e = static_cast<int>(bits >> mantissa_bits) - 1023;
@@ -56,7 +56,8 @@ double one_minus_exp(double x) {
 }
 
 std::int32_t Sampling::distance(Bytes size, std::uint64_t random) const {
-    // P(at least k) = exp(-k * size / period). The period is small enough that nearly nothing is beyond the limit.
+    // P(at least k) = exp(-k * size / period). With a period of at most largest_period, results beyond the limit are
+    // very rare.
     const double objects = exponential(random) * static_cast<double>(period) / static_cast<double>(size);
     constexpr double most = 1 << 30;
     return static_cast<std::int32_t>(min_of(objects, most));

@@ -1,20 +1,20 @@
-// Which allocations are recorded: each byte that a program asks for with the same small probability, one in `period`,
-// and an object if one of its bytes is (a Poisson process over all bytes). So an object of n bytes is recorded with
-// probability 1 - exp(-n / period), and a recorded one stands for as many as the inverse of that: no size is over- or
-// underestimated.
+// Which allocations are recorded. Each byte that a program requests is chosen with the same small probability, one in
+// `period`, and an object is recorded if one of its bytes is chosen (a Poisson process over all bytes). So an object of
+// n bytes is recorded with probability p = 1 - exp(-n / period), and a recorded one stands for 1 / p objects: no size
+// is over- or underestimated.
 //
-// The process has no memory. So each class of each thread can draw for itself how many objects come before the next
-// recorded one, and may draw anew at any time; and what is allocated one by one is asked one by one.
+// The process is memoryless. So each class of each thread can draw for itself how many objects come before the next
+// recorded one, and may draw again at any time. Objects that do not come from a list are decided one by one.
 #pragma once
 
 #include "base/random.h"
 
 namespace numalloc::profile {
 
-// The exponential distribution with mean 1, from a number that is any of 2^64.
+// A sample of the exponential distribution with mean 1. `random` is uniform over all 64-bit numbers.
 double exponential(std::uint64_t random);
 
-// 1 - exp(-x), x >= 0: exact for small x, too.
+// 1 - exp(-x) for x >= 0, accurate for small x too.
 double one_minus_exp(double x);
 
 struct Sampling {
@@ -25,9 +25,9 @@ struct Sampling {
     double chance(Bytes size) const { return one_minus_exp(static_cast<double>(size) / static_cast<double>(period)); }
     double weight(Bytes size) const { return 1.0 / chance(size); }
 
-    // Objects of that size before the next that is recorded.
+    // The number of objects of that size before the next recorded one.
     std::int32_t distance(Bytes size, std::uint64_t random) const;
-    // Whether one object is recorded.
+    // Whether to record one object of that size.
     bool chooses(Bytes size, std::uint64_t random) const;
 };
 

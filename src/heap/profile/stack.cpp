@@ -11,7 +11,7 @@
 #pragma weak _Unwind_GetIPInfo
 #pragma weak _Unwind_GetCFA
 
-// Where the unwinder looks itself up before all else; and ends the program if it finds nothing.
+// For _Unwind_Find_FDE, by which the unwinder first looks itself up. It ends the program if it finds nothing.
 struct dwarf_eh_bases {
     void* tbase;
     void* dbase;
@@ -30,7 +30,7 @@ struct Range {
     bool contains(Address a) const { return a - begin < end - begin; }
 };
 
-// Our own code. In a program that the library is linked into (libnumalloc.a) it cannot be told from the rest: nothing.
+// The library's own code. Empty in a program that is linked with libnumalloc.a: there it cannot be told apart.
 Range own_code() {
     const auto base = reinterpret_cast<Address>(&__ehdr_start);
     const auto* const header = reinterpret_cast<const ElfW(Phdr)*>(base + __ehdr_start.e_phoff);
@@ -51,16 +51,16 @@ struct Walk {
     Walk(Stack& s, Range code, const Trail* t) : stack(s), own(code), last(t) {}
     Stack& stack;
     Range own;
-    const Trail* last;       // nullptr: there is none
-    std::uint32_t seen = 0;  // of it, that lie further in
+    const Trail* last;       // nullptr if there is none
+    std::uint32_t seen = 0;  // calls of `last` that lie further in
     Trail now;
 };
 
 #if defined(__x86_64__)
 Address word_below(Address stack) { return reinterpret_cast<const Address*>(stack)[-1]; }
 
-// The rest of the last stack, if this call is in it and nothing has changed outside of it: what lies there is in use,
-// as it was then. Whatever else it may say, it is memory of this stack.
+// Copies the rest of the last stack if this call is in it and all return addresses further out are unchanged. It reads
+// only words that lie further out on this stack than the call, which are in use.
 bool take_rest(Walk& walk, Trail::Call here) {
     const Trail& last = *walk.last;
     while (walk.seen < last.length && last.call[walk.seen].stack < here.stack) ++walk.seen;
@@ -76,11 +76,11 @@ bool take_rest(Walk& walk, Trail::Call here) {
     return true;
 }
 #else
-// Elsewhere return addresses do not lie at one place of each frame.
+// On other machines a return address has no fixed place in its frame.
 bool take_rest(Walk&, Trail::Call) { return false; }
 #endif
 
-// Only what goes outwards by ordinary calls can be known again.
+// Only a stack on which each call lies further out than the one before can be recognised again.
 void remember(Walk& walk, Trail::Call call) {
     Trail& now = walk.now;
     if (now.length > 0 && call.stack <= now.call[now.length - 1].stack) walk.last = nullptr;
@@ -93,7 +93,7 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
     Address address = static_cast<Address>(_Unwind_GetIPInfo(context, &at_the_instruction));
     if (address == 0) return _URC_END_OF_STACK;
     const Trail::Call call{address, static_cast<Address>(_Unwind_GetCFA(context))};
-    // A return address is behind the call, maybe in another line or function.
+    // A return address lies behind the call, perhaps in another line or function.
     if (at_the_instruction == 0) --address;
     if (walk.stack.depth == 0 && walk.own.contains(address)) return _URC_NO_REASON;
     if (walk.last != nullptr) {
@@ -126,7 +126,7 @@ void capture(Stack& stack, Trail* trail) {
     Walk walk{stack, own_code(), trail};
     _Unwind_Backtrace(take_frame, &walk);
     if (trail == nullptr) return;
-    // A stack that was cut says nothing of what is further out than its end.
+    // A stack that was cut off lacks its outer calls.
     const bool whole = walk.last != nullptr && stack.depth < deepest_stack;
     trail->length = whole ? walk.now.length : 0;
     std::memcpy(trail->call, walk.now.call, trail->length * sizeof *trail->call);

@@ -1,6 +1,6 @@
-// Who allocates: the return addresses of the calling thread, by the program's own unwinder (libgcc_s), which reads the
-// tables that compilers write beside the code; frame pointers are not needed. It is there in every C++ program, and in
-// others when it is preloaded. It takes no lock (glibc 2.35, gcc 12) and allocates nothing.
+// Return addresses of the calling thread, by the program's own unwinder (libgcc_s). It reads the tables that compilers
+// write beside the code, and needs no frame pointers. Every C++ program has it; other programs have it if it is
+// preloaded. It takes no lock (glibc 2.35, gcc 12) and allocates nothing.
 #pragma once
 
 #include "base/bits.h"
@@ -9,32 +9,31 @@ namespace numalloc::profile {
 
 constexpr unsigned deepest_stack = 128;
 
-// Addresses inside the calls, innermost first, from the first that is not the library's own on.
+// Addresses inside the calls, innermost first, beginning with the first call that is not in the library.
 struct Stack {
     std::uint32_t depth = 0;
     Address frame[deepest_stack];
 };
 
-// Where the calls of a thread's last stack were on it, innermost first. Unwinding takes some 1,000 instructions a call;
-// but most outer calls are the same again: where the return addresses still lie where they lay, they are taken from
-// here.
+// Where the calls of a thread's last stack lay on it, innermost first. Unwinding a call is slow, and most outer calls
+// are the same each time: where the return addresses are still in place, capture() copies the calls from here.
 struct Trail {
     std::uint32_t length = 0;
     struct Call {
         Address returns_to;
-        Address stack;  // the return address is right below
+        Address stack;  // the return address is in the word below
     } call[deepest_stack];
 };
 
-// Whether stacks can be had at all.
+// Whether the process has an unwinder.
 bool has_unwinder();
 
-// From now on the unwinder may be called: in a static program its tables are made shortly before main, by code that
-// allocates.
+// Allows capture() to call the unwinder. In a static program, code that allocates builds its tables shortly before
+// main.
 void allow_stacks();
 
-// Without an unwinder, or before it may be called, it stays empty.
-// `trail`: the calling thread's, or nullptr.
+// Captures the calling thread's stack: an empty one without an unwinder, or before allow_stacks(). `trail`: the calling
+// thread's, or nullptr.
 void capture(Stack& stack, Trail* trail);
 
 }  // namespace numalloc::profile

@@ -43,7 +43,7 @@ KeptStack* StackTable::make(const Key& key) {
 const KeptStack* StackTable::keep(const Stack& stack) {
     const Key key{hash_of(stack), stack.frame, stack.depth};
     if (const Entry* const found = table_.find(key)) return found->stack;
-    // First the stack: a place in the table must not stay without one.
+    // The stack comes first: an entry must be filled in at once.
     const KeptStack* const kept = make(key);
     if (kept == nullptr) return nullptr;
     Entry* const entry = table_.find_or_add(key);

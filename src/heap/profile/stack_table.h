@@ -1,4 +1,4 @@
-// Every stack once. What is in the table stays where it is, and does not change: it may be read without a lock.
+// Stores each stack once. A stored stack neither moves nor changes, so it may be read without a lock.
 #pragma once
 
 #include "heap/profile/stack.h"
@@ -6,7 +6,7 @@
 
 namespace numalloc::profile {
 
-// As Stack, but no longer than it is.
+// A Stack that has room for its own frames only.
 struct KeptStack {
     std::uint64_t hash;
     std::uint32_t depth;
@@ -16,7 +16,7 @@ struct KeptStack {
 // Not thread-safe.
 class StackTable {
 public:
-    // nullptr with no memory.
+    // Returns nullptr without memory.
     const KeptStack* keep(const Stack& stack);
     std::size_t size() const { return table_.size(); }
 
@@ -36,7 +36,7 @@ private:
     KeptStack* make(const Key& key);
 
     Table<Entry> table_;
-    char* rest_ = nullptr;  // of the pages that new stacks come to lie in
+    char* rest_ = nullptr;  // the unused part of the newest pages
     Bytes rest_bytes_ = 0;
 };
 

@@ -1,6 +1,5 @@
-// What was recorded: the blocks that live, each for itself, and those that were freed, summed up by stack and nodes.
-//
-// Nothing is left out in silence: what found no memory for its record is counted.
+// The records: each live block by itself, and freed blocks summed up by stack and nodes. Records for which there was no
+// memory are counted.
 #pragma once
 
 #include <atomic>
@@ -12,16 +11,16 @@ namespace numalloc::profile {
 
 // The kernel's number of a node.
 using OsNode = std::int16_t;
-constexpr OsNode unknown_node = -1;  // nobody told; of pages: there are none yet
+constexpr OsNode unknown_node = -1;  // not known; for pages also: none exists yet
 constexpr OsNode not_freed = -2;
 
 // A recorded block.
 struct Block {
     const void* address = nullptr;
-    const void* heap = nullptr;  // the program's own heap that it is of
+    const void* heap = nullptr;  // the bound heap that it belongs to, or nullptr
     const KeptStack* stack = nullptr;
-    Bytes size = 0;      // as it was asked for
-    double objects = 0;  // how many objects it stands for
+    Bytes size = 0;      // bytes that the program requested
+    double objects = 0;  // number of objects that it stands for
     OsNode allocated_on = unknown_node;
 
     const void* key() const { return address; }
@@ -29,12 +28,12 @@ struct Block {
     static std::uint64_t hash(const void* p);
 };
 
-// Where blocks of one stack were.
+// The nodes of blocks of one stack.
 struct Site {
     const KeptStack* stack = nullptr;
-    OsNode allocated_on = unknown_node;  // the thread
+    OsNode allocated_on = unknown_node;  // the thread's node
     OsNode pages_on = unknown_node;
-    OsNode freed_on = not_freed;  // the thread
+    OsNode freed_on = not_freed;  // the freeing thread's node
 
     bool operator==(const Site&) const = default;
 };
@@ -61,23 +60,24 @@ struct SiteUse {
 // Thread-safe.
 class Store {
 public:
-    // Fills in block.stack. false with no memory, which is counted.
+    // Adds a block and its stack. Returns false without memory, which is counted.
     bool add(Block block, const Stack& stack) NUMALLOC_EXCLUDES(lock_);
-    // As it was taken out.
+    // Puts back a block that was taken out.
     void put_back(const Block& block) NUMALLOC_EXCLUDES(lock_);
-    // An unused block if there is none at `p`.
+    // Removes and returns the block at `p`. Returns an unused block if there is none.
     Block take_out(const void* p) NUMALLOC_EXCLUDES(lock_);
-    // Some block of the heap; an unused one if there are no more.
+    // Removes and returns some block of the heap. Returns an unused one if there are no more.
     Block take_out_of(const void* heap) NUMALLOC_EXCLUDES(lock_);
     void set_size(const void* p, Bytes size) NUMALLOC_EXCLUDES(lock_);
-    // A block that was taken out is freed.
+    // Counts a block that was taken out as freed.
     void add_freed(const Block& block, OsNode pages_on, OsNode freed_on) NUMALLOC_EXCLUDES(lock_);
 
     void count_lost() { lost_.fetch_add(1, std::memory_order_relaxed); }
     std::uint64_t lost() const { return lost_.load(std::memory_order_relaxed); }
     std::size_t live() NUMALLOC_EXCLUDES(lock_);
 
-    // Adds up everything by site. `pages_of(block)` says where a living block's pages are. false with no memory.
+    // Adds up all records by site. `pages_of(block)` returns the node of a live block's pages. Returns false without
+    // memory.
     using PagesOf = OsNode (*)(const Block& block);
     bool sum_up(Table<SiteUse>& into, PagesOf pages_of) NUMALLOC_EXCLUDES(lock_);
 

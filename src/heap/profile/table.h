@@ -1,7 +1,7 @@
 // A hash table on pages of its own: the profile must not allocate from the heap that it watches.
 //
-// Open addressing, linear probing; at most half of it is full, and then it doubles. Entry has: Key key() const, bool
-// used() const, and static std::uint64_t hash(Key). An entry of zeros is unused.
+// Open addressing, linear probing. A table that is half full doubles. Entry has: Key key() const, bool used() const,
+// and static std::uint64_t hash(Key). An entry of zeros is unused.
 #pragma once
 
 #include "base/bits.h"
@@ -16,7 +16,7 @@ public:
     Table(const Table&) = delete;
     Table& operator=(const Table&) = delete;
 
-    // nullptr if there is none.
+    // Returns nullptr if there is no such entry.
     template <class Key>
     Entry* find(const Key& key) const {
         if (capacity_ == 0) return nullptr;
@@ -24,7 +24,7 @@ public:
         return entry.used() ? &entry : nullptr;
     }
 
-    // The entry of the key, or an unused one for the caller to fill in at once. nullptr with no memory.
+    // Returns the entry of the key, or an unused one that the caller must fill in at once. nullptr without memory.
     template <class Key>
     Entry* find_or_add(const Key& key) {
         if (Entry* const found = find(key)) return found;
@@ -33,7 +33,7 @@ public:
         return &slots_[place_of(key)];
     }
 
-    // The entries behind it that would no longer be found move up.
+    // Entries behind it that would become unreachable move up.
     void remove(Entry* entry) {
         std::size_t hole = static_cast<std::size_t>(entry - slots_);
         for (std::size_t i = next(hole); slots_[i].used(); i = next(i)) {
@@ -54,7 +54,7 @@ public:
 
     std::size_t size() const { return size_; }
 
-    // As if it had never been used.
+    // Unmaps the pages. The table is then empty.
     void release() {
         if (capacity_ > 0) os::unmap(slots_, bytes_for(capacity_));
         slots_ = nullptr;

@@ -1,4 +1,5 @@
-// What a recorded thread counts, beside its lists (heap/thread/lists.h). nullptr in its ThreadHeap: nobody counts.
+// A recorded thread's counts, beside its lists (heap/thread/lists.h). The pointer in ThreadHeap is nullptr if there are
+// none.
 #pragma once
 
 #include "heap/profile/sampling.h"
@@ -8,8 +9,8 @@
 namespace numalloc::profile {
 
 struct ThreadProfile {
-    std::uint64_t bound = 0;  // as ThreadHeap::bound, which stays 0: this thread's frees are all slow
-    // Objects that may still come into the current list before the next malloc of the class is recorded:
+    std::uint64_t bound = 0;  // as ThreadHeap::bound, which stays 0 so that all frees take the slow path
+    // Objects that may still enter the current list before a malloc of the class is recorded:
     //   left[c] + length(current) == mallocs before that one
     std::int32_t left[class_count] = {};
     Random random{0};
@@ -17,8 +18,8 @@ struct ThreadProfile {
     ThreadProfile* next_free = nullptr;
 };
 
-// For a thread that begins with empty lists; `old`: what its heap had in a life before, or nullptr. nullptr with no
-// memory, which is counted.
+// For a thread that begins with empty lists. `old`: the counts that its heap had for an earlier thread, or nullptr.
+// Returns nullptr while the profile is off, or without memory, which is counted.
 ThreadProfile* begin_thread(ThreadProfile* old);
 void end_thread(ThreadProfile* thread);
 

@@ -16,7 +16,7 @@ namespace numalloc::profile {
 namespace {
 
 // clang-format off
-// Numbers of profile.proto.
+// Field numbers of profile.proto.
 namespace field {
 enum Profile : unsigned {
     sample_type = 1, sample = 2, mapping = 3, location = 4, string_table = 6, time_nanos = 9, duration_nanos = 10,
@@ -29,7 +29,7 @@ namespace of_mapping { enum : unsigned { id = 1, begin = 2, end = 3, offset = 4,
 namespace of_location { enum : unsigned { id = 1, mapping_id = 2, address = 3 }; }
 }  // namespace field
 
-// The strings that every profile has, by their numbers.
+// The strings of every profile, in the order of their numbers.
 #define NUMALLOC_STRINGS(S) \
     S(none, "") S(alloc_objects, "alloc_objects") S(count, "count") S(alloc_space, "alloc_space") S(bytes, "bytes") \
     S(inuse_objects, "inuse_objects") S(inuse_space, "inuse_space") S(space, "space") S(node_alloc, "node_alloc") \
@@ -50,7 +50,7 @@ constexpr const char* strings[] = {
 #undef NUMALLOC_TEXT
 };
 
-// The code addresses of the profile, each with its number.
+// A code address of the profile, with its number.
 struct Place {
     Address address = 0;
     std::uint64_t id = 0;
@@ -113,7 +113,7 @@ private:
         file_.number(field::default_sample_type, string_inuse_space);
     }
 
-    // Behind the fixed strings come those of the nodes.
+    // The nodes' strings follow the fixed ones.
     std::uint64_t node_string(OsNode node) const {
         return node < 0 ? std::uint64_t{string_unknown} : first_other_string + static_cast<std::uint64_t>(node);
     }
@@ -243,7 +243,7 @@ bool make_path(const char* pattern, Path& path) {
             if (*p == '%' && p[1] == '%') ++p;
             text << *p;
         }
-        // What is cut is the end: a whole text is longer with each step.
+        // A text that is full stays as long as it was.
         if (text.size() == length) return false;
         length = text.size();
     }

@@ -8,8 +8,8 @@ namespace numalloc {
 
 namespace {
 
-// Above the places that run-time systems ask for by number (Go's heap at 0.75 TiB, Java's ZGC at 4 to 20 TiB),
-// below libraries and stacks even where the kernel lays out upwards (42 TiB).
+// Above the addresses that run-time systems request (Go's heap at 0.75 TiB, Java's ZGC at 4 to 20 TiB), and below
+// libraries and stacks even where the kernel lays these out upwards (42 TiB).
 constexpr Address favourite = 20 * TiB;
 // Used instead if the heaps of all nodes would reach the program itself (85 TiB).
 constexpr Address low = 9 * TiB;
@@ -33,7 +33,7 @@ bool AddressSpace::lay_out(unsigned stride_shift, const SpaceOptions& options) {
     return data_offset_ + os::huge_page <= length;
 }
 
-// Whether the parts of region r can begin where they are to.
+// Whether the first page of each part of region r is free.
 bool AddressSpace::parts_are_free(unsigned r) const {
     for (const Bytes offset :
          {Bytes{0}, thread_heaps_offset(), bag_marks_offset(), bag_table_offset_, node_heap_offset_, data_offset_})
@@ -41,11 +41,11 @@ bool AddressSpace::parts_are_free(unsigned r) const {
     return true;
 }
 
-// The end says whether the machine has such addresses. What lies between is not looked at: to map it, if only for a
-// moment, would cost an emulator gigabytes of page tables. Who meets another mapping there steps over it.
+// A free end shows that the machine has such addresses. The space between the parts is not tested: mapping it, if only
+// for a moment, would cost an emulator gigabytes of page tables. A heap that meets another mapping there steps over it.
 bool AddressSpace::find_place() {
     const Bytes room = stride() / 4;
-    // The more room, the less the place is known from outside.
+    // The more room, the harder it is to guess the place from outside.
     const Bytes shift = align_down(os::layout_seed(os::SeedFor::layout) % room, os::huge_page);
     for (const Address lowest : {favourite, low, total_}) {
         if (lowest + room + total_ > programs) continue;
@@ -62,7 +62,7 @@ bool AddressSpace::choose(unsigned regions, Bytes node_heap_bytes, const SpaceOp
     node_heap_bytes_ = node_heap_bytes;
     const unsigned largest = log2_floor(min_of(options.stride, largest_stride));
     for (const bool hold : {options.held, true}) {
-        // Processors with fewer address bits, emulators and the like: shorter regions.
+        // Retry with shorter regions, for processors with fewer address bits and for emulators.
         for (unsigned shift = largest; (Bytes{1} << shift) >= smallest_stride; --shift) {
             if (!lay_out(shift, options)) break;
             held_ = hold;

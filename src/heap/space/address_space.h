@@ -1,33 +1,33 @@
-// Where everything lies: a stretch of addresses for each node and, on machines with several, one more
-// that is interleaved over all (paper 3.1).
+// The layout of the address space: a region for each node and, on machines with several, one interleaved over all
+// (paper 3.1).
 //
 //   base                base + stride          base + 2 * stride
 //   | region of node 0  | region of node 1     | ...            | interleaved |
 //
-// A place is chosen where nothing is mapped, and then mapped bit by bit as it is needed. So what the
-// kernel counts for the process (RLIMIT_AS, RLIMIT_MEMLOCK, a core dump, an emulator's page tables) is what is in use.
-// The rest of the stretch belongs to nobody: where another mapping came to lie in it, the heap steps over that.
+// The place is chosen where nothing is mapped, and mapped step by step as it is needed. So the kernel's accounts of the
+// process (RLIMIT_AS, RLIMIT_MEMLOCK, a core dump, an emulator's page tables) count only memory in use. The other
+// addresses are not reserved: if another mapping comes to lie there, the heap steps over it.
 //
 // A region, from its start R:
 //   | class map |     | thread heaps | bag marks | Bag table | NodeHeap | bags .... |           nothing          |
 //   R             R + reach - T      R + reach                          R + data_offset  R + end_offset    R + stride
 //     1 B/bag             T bytes      4 bits/bag  32 B/bag
 //
-// All before the bags is metadata: on the region's own node, never on huge pages.
+// Everything before the bags is metadata: on the region's own node, never on huge pages.
 //
 //   stride = 2^stride_shift,  node of p = (p - base) >> stride_shift
 //   end_offset <= stride / 2,  T <= (stride - end_offset) / 32 KiB
 //   bag of p = (p - R) / 32 KiB,  class of p = byte R + bag
 //
-// free() finds that byte from the address H of the thread's heap alone, by one addition: with
+// free() finds that byte by one addition, from the address H of the thread's heap alone: with
 //   before = reach - (H - R),  bias = before * 32 KiB - R,  bound = before + end_bag
 //   j = (p + bias) / 32 KiB = before + bag
 //   R + bag = H + j - reach
 //   j < bound  <=>  -before <= bag < end_bag
-// The thread heaps end at R + reach, hence 0 < before <= T: what passes the comparison is a bag of this
-// region, or lies less than stride - end_offset below it. There are no bags there: it is the part of the
-// region before that we never map, or no address of ours. Only a pointer that is not malloc's can point there; its
-// free() may end in a fault instead of a message.
+// The thread heaps end at R + reach, hence 0 < before <= T: an address that passes the comparison is in a bag of this
+// region, or less than stride - end_offset below the region. No bags lie there: it is the part of the region before
+// that is never mapped, or no address of ours. Only a pointer that malloc did not return can point there; free() may
+// fault on it instead of printing a message.
 #pragma once
 
 #include "base/bits.h"
@@ -42,24 +42,24 @@ constexpr unsigned largest_stride_shift = 43;
 constexpr Bytes largest_stride = Bytes{1} << largest_stride_shift;
 constexpr Bytes smallest_stride = 4 * GiB;
 
-// The longest region there is, and its bags.
+// The longest possible region, and its number of bags.
 constexpr Bytes longest_region = largest_stride / 2;
 constexpr std::uint64_t most_bags = longest_region >> bag_shift;
 
-// A constant in the code of free(): see above. Room for the largest class map, and behind it the
-// largest T: some 23,000 threads a node.
+// A constant in the code of free(): see above. Room for the largest class map and, behind it, the largest T: some
+// 23,000 threads a node.
 constexpr Bytes class_reach = 2 * most_bags;
 
 struct SpaceOptions {
-    Bytes stride = largest_stride;  // at most, a power of two
+    Bytes stride = largest_stride;  // at most; a power of two
     Bytes bags = longest_region;    // bytes of bags a region, at most
-    Bytes reserve = 0;              // of these, held from the start: nobody else's mapping comes to lie there
-    bool held = false;              // all of it is held, wherever the kernel has room
+    Bytes reserve = 0;              // of these, bytes held from the start: no other mapping can come to lie there
+    bool held = false;              // hold all address space, wherever the kernel has room for it
 };
 
 class AddressSpace {
 public:
-    // Chooses a place for `regions` regions. Called once. false where there is none.
+    // Chooses a place for `regions` regions. Call it once. false if there is no place.
     bool choose(unsigned regions, Bytes node_heap_bytes, const SpaceOptions& options = {});
 
     bool contains(const void* p) const { return address_of(p) - base_ < total_; }
@@ -74,13 +74,13 @@ public:
     Bytes thread_heaps_offset() const { return class_reach - thread_heaps_bytes(); }
     Bytes thread_heaps_bytes() const { return thread_heaps_bytes_; }
     Bytes data_offset() const { return data_offset_; }
-    // Behind the last bag.
+    // The end of the last bag.
     Bytes end_offset() const { return end_offset_; }
     Bytes reserve() const { return reserve_; }
 
-    // Makes pages of it usable; they are zero.
+    // Makes the pages usable; they read as zero.
     os::Mapped map(Address from, Bytes bytes) const;
-    // They are as before map(). false, and nothing has changed, where the kernel refuses.
+    // Undoes map(). false, with nothing changed, if the kernel refuses.
     bool unmap(Address from, Bytes bytes) const;
 
 private:

@@ -1,13 +1,12 @@
-// What libnumalloc-hardened.so does beyond the others. The compiler decides: in the other libraries nothing of it is
-// left.
+// What libnumalloc-hardened.so does in addition. The other libraries are compiled without it.
 //
 //   in use   |  the program's             | canary | origin |   canary == canary_of(p), and origin is valid: no write
 //                                                               beyond the end
 //   free     | next | mark |  0  ...  0   | 0      | 0      |   the cleared bytes are 0: no write after the free
 //   usable == size of the class, or of a big object's bags, - tail_bytes
 //
-// The origin says which function made the object, so that the one that frees it can be asked whether it fits.
-// And no free is fast: each asks its bag whether an object begins there (thread_heap.cpp).
+// The origin tells which function allocated the object, so that a free can check that it matches. Every free, also on
+// the fast path, checks that an object begins at its address (heap/thread/hardened_paths.h).
 #pragma once
 
 #include <cstring>
@@ -24,7 +23,7 @@ struct Tail {
 
 inline constexpr Bytes tail_bytes = hardened ? sizeof(Tail) : 0;
 
-// Malloc and its family, new, or new[]; and the alignment that new was told, none or its logarithm and 1.
+// An origin: the family of malloc, new, or new[]; and the alignment passed to new: 0, or its logarithm plus 1.
 enum class Form : std::uint8_t { malloc, single, array };
 using Origin = std::uint64_t;
 constexpr Origin origins = 512;
@@ -33,8 +32,8 @@ constexpr Origin origin_of(Form form, Bytes alignment) {
 }
 constexpr Form form_of(Origin origin) { return static_cast<Form>(origin & 3); }
 
-// The first byte and the last of each word are no text and no 0, so that one such byte too many, or one before the next
-// object, is always seen.
+// The first and the last byte of each word are neither text nor 0. So a write of one such byte beyond the end, or in
+// front of the next object, is always found.
 inline constexpr std::uint64_t no_text = 0x8000'0000'0000'0080U;
 inline std::uint64_t canary_of(const void* p) { return secret_at(address_of(p) + 1) | no_text; }
 inline std::uint64_t origin_word(std::uint64_t canary, Origin origin) { return (~canary | no_text) ^ origin; }
@@ -47,14 +46,14 @@ inline void set_tail(void* p, Bytes size, Origin origin) {
     const std::uint64_t canary = canary_of(p);
     tail_of(p, size) = {canary, origin_word(canary, origin)};
 }
-// No origin, `origins` or more, where the tail was written to.
+// `origins` or more, which is no origin, if the tail was written to.
 inline Origin origin_at(const void* p, Bytes size) {
     const std::uint64_t canary = canary_of(p);
     const Tail& tail = tail_of(p, size);
     return tail.canary == canary ? origin_word(canary, 0) ^ tail.origin : origins;
 }
 
-// Of an object that was freed all, or its beginning and its tail.
+// Clears a freed object behind its link and mark; of one longer than policy::most_cleared the beginning and the tail.
 inline void clear_freed(Object* object, Bytes size) {
     std::memset(static_cast<void*>(object + 1), 0, min_of(size, policy::most_cleared) - sizeof(Object));
     if (size > policy::most_cleared) tail_of(object, size) = {};

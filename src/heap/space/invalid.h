@@ -1,5 +1,4 @@
-// The end of a program that freed what it must not: one line, then abort. The clean place where
-// a hardened mode will say more.
+// Ends a program that freed a wrong pointer or wrote to a free object: prints one line, then aborts.
 #pragma once
 
 #include "base/bits.h"
@@ -8,7 +7,7 @@ namespace numalloc {
 
 // "numalloc: CALL(0x...): WHY"
 [[noreturn]] void die_of_invalid_pointer(const char* call, const void* p, const char* why);
-// Of a free object that is not as it was left, or leads to what is no object.
+// For a free object that was written to, or whose link leads to no object.
 [[noreturn]] NUMALLOC_COLD void die_of_damage(const void* object);
 
 }  // namespace numalloc

@@ -1,8 +1,8 @@
-// The link of a free object to the next one of its list. In the hardened library no address is to be learnt from it,
-// and none that somebody writes there is followed:
+// The link from a free object to the next one of its list. In the hardened library an attacker can
+// neither read an address from it nor redirect it by writing an address to it:
 //
-//   word == 0                              it leads to none
-//   word == next ^ secret_at(its place)    else; a secret's highest bit is 1, so the word is not 0
+//   word == 0                              there is no next object
+//   word == next ^ secret_at(its place)    otherwise; a secret's highest bit is 1, so the word is not 0
 //
 // In the other libraries the link is the address itself.
 #pragma once
@@ -21,14 +21,14 @@ inline constexpr bool hardened = false;
 
 struct Object;
 
-// By chance, once for the process, before there is any list; 0 but in the hardened library.
+// Random, chosen once for the process before any list exists; 0 except in the hardened library.
 struct Secrets {
     std::uint64_t place, factor;
 };
 extern Secrets secrets;
 
-// What the hardened library hides words of memory behind, another one at each place. A product of 128 bits is folded:
-// who reads one word learns neither of the keys, nor what belongs elsewhere.
+// Hides a word of memory in the hardened library; differs from place to place. Folds a product of 128 bits, so that one
+// known word reveals neither of the keys, and no secret of another place.
 inline std::uint64_t secret_at(Address place) {
     const auto product = static_cast<unsigned __int128>(place ^ secrets.place) * secrets.factor;
     return (static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64)) | std::uint64_t{1} << 63;

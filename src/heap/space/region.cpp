@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t metadata_step = policy::metadata_step >> bag_shift;
 
-// Where pages are longer than a bag, bags are mapped by the page.
+// Where pages are longer than a bag, bags are mapped in whole pages.
 std::uint64_t whole_pages(std::uint64_t bags) {
     return align_up(bags, max_of(os::page_size(), bag_bytes) >> bag_shift);
 }
@@ -40,15 +40,14 @@ void RegionPages::bind(void* p, Bytes bytes) const {
         for (unsigned i = 0; i < topology.nodes(); ++i) all.add(topology.os_node(NodeId{i}));
         os::interleave(p, bytes, all);
     } else if (place != Place::first_touch) {
-        // Where the kernel is too old for a home among several, they hold for our own spilling alone.
+        // On a kernel without a home among several nodes, only our own spilling keeps to `nodes`.
         if (place == Place::within && os::bind_within(p, bytes, os_node, *nodes) == 0) return;
         os::bind(p, bytes, os_node, place == Place::strict ? os::BindMode::strict : os::BindMode::preferred);
     }
 }
 
-// Huge pages as asked for above the normal pages. Where the system would not give huge pages by itself,
-// the normal pages need no advice: a small heap's bags then lie in one mapping, within which a block
-// can be moved as a whole.
+// Advises huge pages as configured, above the normal pages. If the system does not use huge pages by itself, the normal
+// pages need no advice: a small heap's bags then lie in one mapping, within which a block can move as a whole.
 void Region::advise(Address from, Address to) {
     const Address normal_end = start_ + (Address{huge_from_.value} << bag_shift);
     const bool by_itself = pages_.huge_by_itself || pages_.huge_pages == os::HugePages::off;
@@ -82,12 +81,12 @@ bool Region::open(const AddressSpace& space, unsigned region, const RegionPages&
     set_committed(first_bag_.value);
     class_map_pages_ = MetadataPages{start_};
     thread_heaps_pages_ = MetadataPages{thread_heaps()};
-    // What is before the first bag has no entries.
+    // Bags before the first one have no entries.
     const Bytes page = os::page_size();
     marks_pages_ = MetadataPages{align_down(address_of(word_of(BagMark{}, first_bag_.value)), page)};
     table_pages_ = MetadataPages{align_down(address_of(bags_ + first_bag_.value), page)};
     if (!map_metadata(first_bag_.value + 1)) {
-        // Another try will find the addresses free.
+        // Leave the addresses free for another try.
         for (MetadataPages* part : {&class_map_pages_, &marks_pages_, &table_pages_}) part->give_back(space);
         return false;
     }
@@ -105,7 +104,7 @@ bool Region::map_metadata(std::uint64_t up_to) {
            table_pages_.map_up_to(address_of(bags_ + target), *space_, pages_);
 }
 
-// The bags' pages, placed and advised. What is held already is a mapping of its own.
+// Maps, binds and advises bags. Held space is a mapping of its own and is committed instead.
 os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
     const std::uint64_t held_to = min_of(max_of(from, reserve_end_), to);
     void* const p = address(BagIndex{from});
@@ -127,7 +126,7 @@ std::uint64_t Region::map_up_to(std::uint64_t up_to) {
     const Bytes used = (committed() - first_bag_.value) << bag_shift;
     const std::uint64_t wished =
         align_up(max_of(up_to, committed() + (policy::step_after(used) >> bag_shift)), unit_at(up_to));
-    // Second, without the slack: it may be what was too much, or what was in the way.
+    // The second target has no slack, which may exceed a limit or meet another mapping.
     for (const std::uint64_t target :
          {min_of<std::uint64_t>(wished, align_up(up_to, metadata_step)), whole_pages(up_to)}) {
         if (target > end_bag_.value) continue;
@@ -143,10 +142,10 @@ std::uint64_t Region::map_up_to(std::uint64_t up_to) {
 Region::Stretch Region::map_beyond(std::uint64_t bags) {
     if (!in_the_way_) return {};
     bags = whole_pages(bags);
-    // Twice as far each time: some forty tries at most.
+    // The distance doubles with each try.
     for (std::uint64_t skip = os::huge_page >> bag_shift; committed() + skip + bags <= end_bag_.value; skip *= 2) {
         const std::uint64_t first = committed() + skip;
-        // Before there are entries for all that lies between.
+        // Before metadata for all bags in between is mapped.
         if (os::try_range(address(BagIndex{first}), bags << bag_shift) == os::Mapped::taken) continue;
         if (!map_metadata(first + bags)) return {};
         const os::Mapped result = map_bags(first, first + bags);
@@ -159,7 +158,7 @@ Region::Stretch Region::map_beyond(std::uint64_t bags) {
 }
 
 std::uint64_t Region::unmap(std::uint64_t from, std::uint64_t to) {
-    // What is beyond the reserve first; what belongs to it is held again.
+    // Unmaps what is beyond the reserve, then holds the part of the reserve again.
     for (const std::uint64_t part : {max_of(from, reserve_end_), from}) {
         if (part >= to) continue;
         void* const p = address(BagIndex{part});

@@ -23,8 +23,8 @@ constexpr unsigned used_shift = 32;
 struct Chunk {
     std::atomic<std::uint64_t> state{0};
     std::atomic<Address> begin{0};
-    std::atomic<Bytes> bytes{
-        0};  // stored after `begin` and cleared before it, so a reader of `bytes` sees the right `begin`
+    // Stored after `begin` and cleared before it, so a reader of `bytes` sees the right `begin`.
+    std::atomic<Bytes> bytes{0};
 };
 
 constinit Chunk chunks[most_chunks];

@@ -1,8 +1,7 @@
 // A small lock-free heap for calls that cannot use the main one:
 //
 //   - while a fork is in progress (os/fork_gate.h): the caller may hold a lock of libc or of another library that
-//   fork() still takes,
-//     so malloc must not wait for its end;
+//     fork() still takes, so malloc must not wait for the end of the fork;
 //   - inside a function that replaces one of libc's (os/libc_call.h): the calling thread may hold the heap's own locks.
 //
 // A program that never forks and has no such function allocates nothing here.
@@ -12,8 +11,7 @@
 //
 //   live == number of allocated objects
 //   used > 0 from the claim of the entry until its chunk is unmapped; granules below `used` are never reused
-//   open: new objects may be added. The thread that makes (open == 0 && live == 0) true unmaps the chunk; that happens
-//   once.
+//   open: new objects may be added. Exactly one thread makes (open == 0 && live == 0) true; it unmaps the chunk.
 //
 // An object larger than a quarter of a chunk has a chunk of its own, which is never open.
 #pragma once
@@ -35,8 +33,8 @@ Bytes bytes_of(const void* p);
 // Ends the program if `p` is not an allocated object; `call` is named in the message.
 void free(void* p, const char* call);
 
-// Unmaps the current chunk if it has no objects. Else it goes on: a long-lived object then does not hold a chunk for
-// each fork.
+// Unmaps the current chunk if it has no objects. Otherwise the chunk stays current, so that a long-lived object does
+// not hold a chunk for each fork.
 void trim();
 
 }  // namespace numalloc::side

@@ -1,4 +1,4 @@
-// Size classes: which sizes small objects are rounded to, and how long a bag of each is.
+// Size classes: the sizes that small objects are rounded up to, and the length of a bag of each class.
 //
 //   1 ... 64     16, 32, 48 ... 1024        16-byte steps: the class is the size in granules,
 //                                           so malloc needs no table (as rpmalloc noticed)
@@ -54,14 +54,14 @@ constexpr Bytes size_of_class(unsigned c) {
     return (Bytes{5} + i % 4) << (15 + i / 4 - 2);
 }
 
-// What the slow paths need to know of a class; one row each, computed by the compiler.
+// What the slow paths need to know of a class; computed by the compiler.
 struct ClassShape {
     std::uint32_t size;     // bytes of an object
     std::uint32_t inverse;  // ceil(2^31 / granules of an object), for object_at
     std::uint16_t bags;     // length of a bag of this class, in bags of 32 KiB
     std::uint16_t objects;  // objects in such a bag
-    std::uint16_t batch;    // most objects of a batch, the unit of hand-over
-    std::uint16_t ring;     // batches that the node's ring keeps
+    std::uint16_t batch;    // most objects of a batch, the unit of transfer
+    std::uint16_t ring;     // batches that a whole ring keeps
 };
 
 constexpr ClassShape shape_of_class(unsigned c) {
@@ -72,7 +72,7 @@ constexpr ClassShape shape_of_class(unsigned c) {
     const Bytes tails = size > medium_limit ? policy::lost_part_of_large : policy::lost_part;
     while ((bags * bag_bytes) % size * tails > bags * bag_bytes) ++bags;
     Bytes batch = min_of(policy::batch_target(size) / size, policy::most_in_batch);
-    // A multiple of four keeps what two threads carve from one bag on different cache lines.
+    // A multiple of four keeps objects that two threads carve from one bag on different cache lines.
     if (batch > 4) batch &= ~Bytes{3};
     if (batch < 2) batch = size <= medium_limit ? 2 : 1;
     const Bytes ring = min_of<Bytes>(policy::ring_target / (batch * size), policy::ring_slots);
@@ -97,7 +97,7 @@ inline constexpr ClassShapes class_shapes = make_class_shapes();
 
 inline const ClassShape& shape_of(ClassId c) { return class_shapes.row[c.value]; }
 
-// Which object of a bag the offset lies in. Exact for offset < 2^19, the longest bag: counted in
+// The index of the object in its bag that contains the offset. Exact for offset < 2^19, the longest bag: counted in
 // granules both offset and size are below 2^15, so the error offset * r / (size * 2^31), with
 // r < size, is below 2^-16 < 1 / size.
 inline unsigned object_at(ClassId c, Bytes offset) {

@@ -12,14 +12,15 @@ namespace numalloc {
 
 namespace {
 
-// A slot whose thread is the parent's, or the parent's parent's.
+// Whether the slot's thread belongs to a parent process.
 bool left_behind(const void* slot) {
     const auto* h = static_cast<const ThreadHeap*>(slot);
     return h->in_use.load(std::memory_order_relaxed) &&
            h->generation.load(std::memory_order_relaxed) != os::fork_gate.generation();
 }
 
-// Its lists may have been in the middle of a change; its remote cache was not, that takes a lock.
+// Resets a heap left behind. Drops its lists, because the fork may have interrupted a change of them; not its remote
+// cache, which only changes under a lock.
 void take_over(ThreadHeap* h) {
     for (unsigned c = 1; c < class_count; ++c) {
         h->lists[c].sealed = nullptr;
@@ -41,7 +42,7 @@ void return_slot(ThreadHeap* h) {
     h->home->pages.set_threads(h->home->slots.taken());
 }
 
-// Of a thread that ended.
+// For a heap whose thread has ended.
 void release(ThreadHeap* h) {
     hand_over_all(h, To::bags);
     return_slot(h);
@@ -56,9 +57,9 @@ void sign(ThreadHeap* h) {
     h->owner.begin();
 }
 
-// A thread can end without a call of ours: its first malloc was in the last rounds of key destructors, or it ended by a
-// raw system call. Its heap is found when one more is needed: of those in use a few are looked at each time, so that no
-// more are lost than are made.
+// A thread can end without detach_thread(): its first malloc was in the last rounds of key destructors, or it ended by
+// a raw system call. Before the node makes a new heap this checks policy::dead_looked_for heaps, so that lost heaps are
+// found as fast as new ones are made.
 void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
     const std::uint32_t made = home->slots.made();
     for (unsigned i = 0; i < min_of(policy::dead_looked_for, made); ++i) {
@@ -66,7 +67,7 @@ void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
         if (!h->in_use.load(std::memory_order_acquire) || left_behind(h) || !h->owner.has_ended()) continue;
         for (unsigned c = 1; c < class_count; ++c) {
             if (h->head[c] == &end_of_list) continue;
-            // It may have ended anywhere: what its list holds is counted.
+            // The thread may have ended at any instruction, so `room` may be wrong: counts the objects.
             std::int32_t held = 0;
             for (const Object* o = h->head[c]; o != nullptr; o = o->next) ++held;
             h->room[c] = h->lists[c].limit - held;
@@ -75,7 +76,7 @@ void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
     }
 }
 
-// Empty, or left behind.
+// Returns a heap that is empty, or was left behind; nullptr without memory.
 ThreadHeap* take_heap(NodeHeap* home) {
     os::Guard guard(home->attaching);
     if (home->slots.used_up()) find_heaps_of_the_dead(home);
@@ -87,8 +88,8 @@ ThreadHeap* take_heap(NodeHeap* home) {
         sign(h);
         return h;
     }
-    // A reused heap is empty and keeps what it learned: capacities, most of the trust. Its remote cache's
-    // lock may even be held, by a thread that still believes it in use.
+    // A reused heap is empty and keeps what it learned (capacities, checked_frees). It is not constructed again: a
+    // thread that has just seen it in use may hold its remote cache's lock.
     if (h->home == nullptr) {
         new (slot) ThreadHeap{};
         h->home = home;
@@ -116,7 +117,7 @@ bool attach_thread(NodeId n) {
     if (left_behind(h)) take_over(h);
     h->profile = profile::begin_thread(h->profile);
     h->checked_frees = max_of(h->checked_frees, policy::frees_to_check_again);
-    h->bias = home->pages.region().bias_for(address_of(h));  // the pool's list went through this word
+    h->bias = home->pages.region().bias_for(address_of(h));
     h->freed_key = freed_key;
     h->bound = 0;
     this_thread_heap = attached_heap = h;
@@ -153,7 +154,7 @@ void rehome_current_thread(NodeId node) {
     ThreadHeap* const h = attached_heap;
     if (h == &no_heap || h->home->node == node) return;
     detach_thread();
-    // Without memory on the new node the next malloc tries again.
+    // If this fails for lack of memory, the next malloc tries again.
     (void)attach_thread(node);
 }
 

@@ -1,5 +1,5 @@
-// A thread's heap from its first allocation to the thread's end, and what becomes of the heaps of threads that a fork's
-// child does not have.
+// Creates, moves and returns the heap of a thread. Reclaims the heaps of threads that ended unnoticed, or that a fork's
+// child does not have. All functions but at_libc_call() take locks; the caller holds none.
 #pragma once
 
 #include "heap/thread/thread_heap.h"
@@ -9,13 +9,13 @@ namespace numalloc {
 // Creates the calling thread's heap on the node. Returns false if there is no memory for it.
 bool attach_thread(NodeId n);
 
-// Hands over everything that the calling thread holds. Until attach_thread() its later calls work without a heap.
+// Hands over everything that the calling thread holds, and returns its heap. During a fork deferred.h does this later.
 void detach_thread();
 
-// Detaches the calling thread from its heap while a call of libc runs, and attaches it again: for os::at_libc_call.
+// Hides the calling thread's heap while a call of libc runs, and shows it again: for os::at_libc_call.
 void at_libc_call(bool begins);
 
-// What detach_thread() does, by another thread, to a heap that defer_detach() recorded.
+// Flushes to the bags and returns a heap that defer_detach() recorded. Any thread may call it.
 void release_deferred_heap(ThreadHeap* h);
 
 // Moves the calling thread to another node: it allocates there from now on, and what it holds returns to its old node.

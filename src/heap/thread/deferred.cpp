@@ -22,9 +22,9 @@ constinit std::atomic<Deferred*> deferred{nullptr};
 
 namespace {
 
-// Held while one record is taken from the list, and until the object is taken back if it is of a program's own heap.
-// All other work is done without it: another library's function in place of munmap() or madvise() may wait for a thread
-// in catch_up().
+// Held while one record is removed from the list and, if it is a bound heap's object, until the object is taken back.
+// All other work is done without it: another library's replacement of munmap() or madvise() may wait for a thread in
+// catch_up().
 constinit os::Lock<os::LockRank::deferred> taking;
 constinit Deferred trim_side{};
 constinit std::atomic<bool> trims_side{false};
@@ -42,16 +42,16 @@ bool record(void* p, const char* call) {
     return true;
 }
 
-// Others only add records in front.
+// Removes the first record. Other threads only prepend records, so the link is valid (no ABA).
 Deferred* take_first() NUMALLOC_REQUIRES(taking) {
     Deferred* first = deferred.load(std::memory_order_acquire);
-    // Released for catch_up(): a thread that sees the list without the record sees the lock held.
+    // The exchange releases for catch_up(): a thread that sees the list without the record sees the lock held.
     while (first != nullptr &&
            !deferred.compare_exchange_weak(first, first->next, std::memory_order_acq_rel, std::memory_order_acquire)) {}
     return first;
 }
 
-// The first step of the free of an object of a program's own heap.
+// The first step of a free of a bound heap's object.
 void take_back(Location at, const Deferred& work, BoundHeap::Emptied& emptied) {
     const char* why = profile::on() ? profile::freeing(at, work.p) : nullptr;
     if (why == nullptr) why = BoundHeap::take_back(at, work.p, emptied);
@@ -61,11 +61,11 @@ void take_back(Location at, const Deferred& work, BoundHeap::Emptied& emptied) {
 void carry_out(ThreadHeap* h, const Deferred& work) {
     if (work.p == nullptr) side::trim();
     else if (work.call != nullptr) free_object(h, work.p, Pushed::elsewhere, work.call);
-    // Of a parent's thread: it may serve another one by now (left_behind() in attach.cpp).
+    // A heap that the parent recorded may serve another thread by now (left_behind() in attach.cpp).
     else if (work.generation == os::fork_gate.generation()) release_deferred_heap(static_cast<ThreadHeap*>(work.p));
 }
 
-// The caller holds `taking`. Returns whether there may be more.
+// Does the first recorded work. Returns whether there may be more.
 bool carry_out_first(ThreadHeap* h) NUMALLOC_RELEASES(taking) {
     Deferred* const one = take_first();
     if (one == nullptr) return taking.unlock(), false;
@@ -97,7 +97,7 @@ bool defer_free(ThreadHeap* h, void* p, Pushed why, const char* call) {
 }
 
 void defer_detach(ThreadHeap* h) {
-    // First, or another thread might find it dead and release it, too.
+    // Before the record: otherwise another thread might find the owner dead and release the heap, too.
     h->owner.end();
     (void)record(h, nullptr);
 }

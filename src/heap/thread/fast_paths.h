@@ -1,4 +1,4 @@
-// pop() and push() of the library that is compiled: hot.h, or hardened_paths.h.
+// pop() and push() of this build: from hot.h, or from hardened_paths.h in the hardened library.
 #pragma once
 
 #include "heap/thread/hardened_paths.h"
@@ -12,7 +12,7 @@ NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
     else return hot::pop<Copy>(heap, c);
 }
 
-// `origin`: of the function that frees; only the hardened library looks at it.
+// `origin`: the object's, as the freeing function implies. Only the hardened library checks it.
 NUMALLOC_INLINE Pushed push(ThreadHeap* heap, void* p, [[maybe_unused]] Origin origin = origin_of(Form::malloc, 0)) {
     if constexpr (hardened) return hardened_paths::push(heap, p, origin);
     else return hot::push(heap, p);

@@ -6,7 +6,7 @@
 
 namespace numalloc {
 
-// No page of the heap is written, so none is copied for it; each thread's mark is read.
+// Only reads each thread's mark. Locks taken here would be released after the fork, which would copy their pages.
 void heap_fork_prepare() {
     os::fork_gate.close();
     if (!os::ForkGate::waits()) return;
@@ -31,7 +31,7 @@ void heap_fork_child() {
     os::fork_gate.become_child();
     defer_side_trim();
     forget_other_threads();
-    // It would copy pages of every thread's heap; most children are short.
+    // Housekeeping would copy pages of every thread's heap, and most children end soon.
     put_off_housekeeping();
 }
 

@@ -1,5 +1,5 @@
-// fork() in a threaded program: the child gets one thread and a copy of everything. So no other thread may hold a
-// lock at that moment: os/fork_gate.h. Between prepare and the other two the calling thread may allocate.
+// The heap's fork handlers, called by those of api/. The child gets one thread and a copy of everything, so no other
+// thread may hold a lock during the fork: os/fork_gate.h. Between prepare and the others the caller may allocate.
 #pragma once
 
 namespace numalloc {

@@ -32,7 +32,7 @@ bool return_to_its_shard(const ThreadHeap* h, Location at, Object* p) {
 }
 
 // Frees an object that the thread may keep in its lists. push() did not free it because fast frees are not on yet, or
-// because the object belongs to another node whose objects this thread keeps (an experiment).
+// because of origin_free=0 (an experiment), with which threads keep other nodes' objects.
 void free_into_list(ThreadHeap* h, Location at, Object* p) {
     const unsigned c = at.class_id.value;
     if (h->checked_frees > 0) {
@@ -48,7 +48,7 @@ void free_into_list(ThreadHeap* h, Location at, Object* p) {
 // Decides where a small object goes that is marked as free: into this thread's lists, into its remote cache, or, for a
 // thread without a heap, into the object's bag. Inline, so that the location stays in registers.
 NUMALLOC_INLINE void free_small(ThreadHeap* h, Location at, Object* object, Pushed why) {
-    // push() also says `full` for class 0 and for a pointer below the thread's region.
+    // push() also returns `full` for class 0 and for a pointer below the thread's region.
     if (why == Pushed::full && at.owner == h->home) return free_into_full_list(h, at, object);
     if (h != &no_heap && process_heap.mechanisms().keeps(at.owner, h->home)) return free_into_list(h, at, object);
     if (h != &no_heap) {
@@ -60,7 +60,7 @@ NUMALLOC_INLINE void free_small(ThreadHeap* h, Location at, Object* object, Push
     }
 }
 
-// Frees an object of the side heap, of a program's own heap, a guarded or a big one, or ends the program.
+// Frees an object of the side heap or of a bound heap, a guarded or a big one, or ends the program.
 NUMALLOC_INLINE void free_without_class(Location at, void* p, const char* call) {
     if (at.found == Found::side) return side::free(p, call);
     if (profile::on())

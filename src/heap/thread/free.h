@@ -1,4 +1,4 @@
-// free's slow path on the thread floor.
+// free's slow path, from locating the pointer on.
 #pragma once
 
 #include "heap/thread/hot.h"

@@ -23,8 +23,8 @@ void hand_over_class(ThreadHeap* h, unsigned c, To to) {
     const ClassId id{c};
     ThreadHeap::Lists& s = h->lists[c];
     const std::int32_t mallocs = h->profile != nullptr ? before_record(h, c) : 0;
-    // A list longer than any batch was taken over from an ended thread and added to. It is not
-    // passed on: each generation of threads would make it longer, without end.
+    // A list longer than two batches came from an ended thread and has grown since. It goes to the bags, because as a
+    // batch it would grow with each generation of threads.
     if (h->head[c] != &end_of_list)
         hand_over(h, id, {h->head[c], length(h, c)}, length(h, c) > 2 * process_heap.batch(id) ? To::bags : to);
     set_empty(h, c);
@@ -47,8 +47,8 @@ void hand_over_all(ThreadHeap* h, To to) {
 
 namespace {
 
-// The class's bags are mostly empty, and each object that rests here holds a whole one: the
-// sealed list goes, and the next hand-over comes after few frees.
+// The class's bags are mostly empty, and each object kept here holds a whole bag. Hands over the sealed list and lowers
+// the capacity to `keep`, so that the next hand-over follows after few frees.
 void keep_fewer(ThreadHeap* h, unsigned c, std::uint32_t keep) {
     ThreadHeap::Lists& s = h->lists[c];
     s.capacity = static_cast<std::uint16_t>(max_of<std::uint32_t>(1, keep));
@@ -58,8 +58,7 @@ void keep_fewer(ThreadHeap* h, unsigned c, std::uint32_t keep) {
     set_current(h, c, h->head[c], count, count + s.capacity);
 }
 
-// Of the classes with one object a batch, those freed last keep theirs: one of each class would
-// be 3.5 MiB a thread.
+// Of the classes whose batch is one object, the two freed last keep one: one of each class would be 3 MiB a thread.
 void keep_large(ThreadHeap* h, unsigned c) {
     auto& kept = h->large_classes;
     if (kept[0] == c) return;
@@ -70,7 +69,6 @@ void keep_large(ThreadHeap* h, unsigned c) {
 
 }  // namespace
 
-// The current list is full.
 void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
     const unsigned c = at.class_id.value;
     ThreadHeap::Lists& s = h->lists[c];
@@ -83,15 +81,15 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
         set_current(h, c, p, count + 1, s.capacity);
         return bound_lists(h, ClassId{c});
     }
-    // Current is full: its older part is sealed, and what was sealed before goes to the node. Of
-    // the largest classes, of which a batch is one object, nothing is sealed.
+    // Seals the full list, or the older part of a list that has grown; the list sealed before goes to the node. In the
+    // largest classes, whose batch is one object, no list is sealed.
     Object* donated = s.sealed;
     std::uint32_t donated_count = s.sealed_count;
     Object* old = h->head[c];
     std::uint32_t kept = 0;
     if (count > s.capacity + s.capacity / policy::grown_list_part) {
-        // It had grown beyond a batch: the newest stay. The walk is over objects just freed; a thread that
-        // goes on freeing has less room next time, and then no such list again.
+        // The list had grown beyond a batch: its newest objects stay. The walk visits objects just freed. A thread that
+        // goes on freeing gets less room, and so no such list again.
         kept = min_of<std::uint32_t>(s.capacity, count - s.capacity);
         Object* last = old;
         for (std::uint32_t i = 1; i < kept; ++i) last = last->next;
@@ -114,7 +112,7 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
     set_current(h, c, p, kept + 1,
                 max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / policy::kept_again_part)));
     if (donated == nullptr) return bound_lists(h, ClassId{c});
-    // A thread that frees more than it allocates: its batches grow as those of one that allocates.
+    // The thread frees more than it allocates. Its batches grow like those of a thread that allocates.
     s.capacity = next_capacity(h, ClassId{c});
     const std::uint32_t keep = hand_over(h, ClassId{c}, {donated, donated_count}, too_much ? To::bags : To::ring);
     if (keep < s.capacity) keep_fewer(h, c, keep);

@@ -1,5 +1,5 @@
-// The hardened library's pop() and push(): every step checks what it is about to trust, and an object that was freed
-// waits in the thread's quarantine before it is allocated again.
+// The hardened library's pop() and push(), called like those of hot.h. They check every value that they rely on, and a
+// freed object waits in the thread's quarantine before it can be allocated again.
 #pragma once
 
 #include "base/atomic.h"
@@ -7,14 +7,13 @@
 
 namespace numalloc {
 
-// Returns whether the object may be in the heap's list of the class: an overwritten link leads anywhere, and its mark
-// may be forged.
+// Whether the object may be in the heap's list of the class: an overwritten link may lead to a forged mark.
 NUMALLOC_INLINE bool is_of_class(const ThreadHeap* heap, std::size_t c, const Object* object) {
     const std::uint64_t j = (address_of(object) + heap->bias) >> bag_shift;
     return j < heap->fast_bound && load_relaxed(*(reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j)) == c;
 }
 
-// Frees an object that leaves the quarantine. It may belong to any thread, node or program heap.
+// Frees an object that leaves the quarantine: a small object of any node. Defined in free.cpp.
 void free_from_quarantine(ThreadHeap* heap, Object* object);
 
 namespace hardened_paths {
@@ -42,7 +41,7 @@ NUMALLOC_INLINE void leave_quarantine(ThreadHeap* heap, Object* object) {
     hot::link(heap, c, object);
 }
 
-// Makes every check of the slow path that needs no look at the bag. Returns Pushed::elsewhere if any of them fails.
+// Makes every check of the slow path that does not read the bag's entry. Returns Pushed::elsewhere if one fails.
 NUMALLOC_INLINE Pushed push(ThreadHeap* heap, void* p, Origin origin) {
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
     if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Pushed::elsewhere;

@@ -7,7 +7,7 @@ namespace numalloc {
 
 namespace {
 
-// Takes grants until they cover what the thread holds.
+// Requests grants until they cover what the thread holds, or the node refuses.
 void ask_for_more(ThreadHeap* h) {
     while (h->held > h->may_hold && may_hold_by_work(h) > policy::any_may_hold + h->granted) {
         const Bytes granted = h->home->list_budget.grant(h->granted, h->home->slots.taken());
@@ -16,10 +16,9 @@ void ask_for_more(ThreadHeap* h) {
     }
 }
 
-// A list is made with room for a batch beside the objects that it begins with. Of a thread near its limit it has room
-// for a batch in all, which suffices for a thread that frees what it allocated itself. Of small objects it has room for
-// one more than it has: the object that the program has just then would fill it, and a full list is sealed, which
-// doubles what the class holds.
+// A new list has room for a batch besides its objects. For a thread near its limit this lowers the room to a batch in
+// all, which suffices if the thread frees only what it allocated itself. A list of small objects keeps room for one
+// more object: without it the next free would seal the list, which doubles what the class holds.
 void keep_less_room(ThreadHeap* h) {
     for (unsigned c = class_count; (c = h->filled.previous(c)) < class_count;) {
         ThreadHeap::Lists& s = h->lists[c];
@@ -50,9 +49,9 @@ void return_grants(ThreadHeap* h) {
     set_granted(h, kept);
 }
 
-// Lists that were not used since the last look go first, then others, until a little room is left: what a busy thread
-// flushes it soon fetches again. In both turns the largest classes are the first: a thread that uses every size once
-// reuses their pages for its next class.
+// Flushes lists unused since the last inspection first, then others, but only until a little room is left: a busy
+// thread soon fetches again what it flushes. Both passes begin with the largest classes: a thread that uses every size
+// once reuses their pages for its next class.
 void hold_less(ThreadHeap* h, ClassId busy_with) {
     ask_for_more(h);
     if (h->held <= h->may_hold) return;

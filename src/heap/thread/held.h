@@ -1,8 +1,8 @@
-// How much the lists of a thread may hold. The nodes' list_budget (heap/process/list_budget.h) bounds all threads'
-// lists together: a thread may hold policy::any_may_hold, and beyond that what it was granted.
+// How much the lists of a thread may hold. Each thread may hold policy::any_may_hold bytes, and beyond that its grant
+// from the node's list_budget (heap/process/list_budget.h). Called on slow paths of the heap's thread.
 //
 //   held == sum over the classes of lists[c].held * size
-//   lists[c].held == limit + sealed_count of c when it last had a slow path, which is at least what its lists hold
+//   lists[c].held == limit + sealed_count at the last slow path of class c: at least what its lists hold
 //   may_hold == min(may_hold_by_work, any_may_hold + granted)
 #pragma once
 

@@ -1,11 +1,11 @@
 // The fast paths of malloc and free: pop() and push(). They take no lock, make no system call and touch no other
 // node's metadata. fast_paths.h selects these or, in the hardened library, those of hardened_paths.h.
 //
-// free() adds `bias` (address_space.h has the equation) and compares once with `bound`: NULL, foreign pointers, other
+// push() adds `bias` (address_space.h has the equation) and compares once with `bound`: NULL, foreign pointers, other
 // nodes' objects, and every pointer of a thread without a heap (whose bound is 0) take the slow path. So do a new
-// heap's first frees, which check that an object begins at the pointer: enough to catch the bug of a small program, and
-// no cost to a long-running one. While the heap profile is on all frees take the slow path (heap/profile/profile.h).
-// Every free checks that the object is allocated, and every malloc that it was free: freed.h.
+// heap's first frees, which check that an object begins at the pointer: this catches the bugs of small programs at no
+// cost to long-running ones. While the heap profile is on all frees take the slow path (heap/profile/profile.h). Every
+// free checks that the object is allocated, and every malloc that it was free: freed.h.
 #pragma once
 
 #include "base/atomic.h"
@@ -18,8 +18,8 @@ enum class Pushed { done, elsewhere, full, again };
 
 namespace hot {
 
-// Keeps the heap and the class index out of the register that returns the result, which saves a
-// move in each of malloc's paths; no instruction.
+// Keeps the heap and the class index out of the register that returns the result, which saves a move in each of
+// malloc's paths. Generates no instruction itself.
 NUMALLOC_INLINE void keep_out_of_result(ThreadHeap*& heap, std::size_t& c) {
 #if defined(__x86_64__)
     __asm__("" : "+d"(heap), "+c"(c));
@@ -29,7 +29,7 @@ NUMALLOC_INLINE void keep_out_of_result(ThreadHeap*& heap, std::size_t& c) {
 #endif
 }
 
-// --room < 0, in one instruction and its flag: gcc 12 needs one more for the address.
+// Returns --room < 0, by one instruction and its flag: gcc 12 uses a second instruction for the address.
 NUMALLOC_INLINE bool decrement_below_zero(std::int32_t& room) {
 #if defined(__x86_64__)
     bool negative;
@@ -62,7 +62,7 @@ NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
     return object;
 }
 
-// Frees an object of the thread's own node into its list.
+// Frees an object of the thread's own node into the current list. On `full`, `room` has been decremented already.
 NUMALLOC_INLINE Pushed push(ThreadHeap* heap, void* p) {
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
     if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Pushed::elsewhere;

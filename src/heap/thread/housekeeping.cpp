@@ -10,22 +10,22 @@ constinit std::atomic<void (*)()> at_housekeeping{nullptr};
 
 namespace {
 
-std::atomic<std::uint32_t> trims{0};  // how often all threads were asked to flush their lists
+std::atomic<std::uint32_t> trims{0};  // calls of ask_others_to_flush()
 std::atomic<std::uint32_t> next_housekeeping{0};
 std::atomic<std::uint32_t> next_purge{0};
 std::atomic<bool> more_to_purge{false};
 
-// Whether the time has come, for one thread, and was there `after` milliseconds ago. `next` is at most a period ahead,
-// or it is old.
+// Whether the time `next` was reached at least `after` milliseconds ago. Returns true to one thread, and sets `next` to
+// a period from now. A time more than a period ahead is an old one, which has wrapped.
 bool is_due(std::atomic<std::uint32_t>& next, std::uint32_t now, std::uint32_t period, std::uint32_t after = 0) {
     std::uint32_t at = next.load(std::memory_order_relaxed);
     return at + after - now - 1 >= period + after &&
            next.compare_exchange_strong(at, now + period, std::memory_order_relaxed);
 }
 
-// A program that has moved on to other sizes leaves lists behind, and each object in them holds
-// its whole bag. One class at a time, in turn: a list whose head is where it was at the last look (a round ago, or in
-// hold_less()) is idle, or, harmlessly, was used in pairs, and goes back to its bags.
+// A program that has moved on to other sizes leaves lists behind, and each object in them holds its whole bag. Inspects
+// the next class: a list with the same head as at the last inspection (a round ago, or in hold_less()) is idle and goes
+// back to its bags. So does, without harm, one that was used in pairs of malloc and free.
 void hand_over_idle_class(ThreadHeap* h) {
     const unsigned c = h->next_to_look_at;
     h->next_to_look_at = c + 1 < class_count ? c + 1 : 1;
@@ -38,7 +38,7 @@ void hand_over_idle_class(ThreadHeap* h) {
     s.seen = h->head[c];
 }
 
-// malloc_trim() was called by another thread.
+// Another thread has called malloc_trim().
 void flush_lists(ThreadHeap* h, std::uint32_t trims) {
     h->trims_seen = trims;
     for (unsigned c = 1; c < class_count; ++c) {
@@ -47,7 +47,7 @@ void flush_lists(ThreadHeap* h, std::uint32_t trims) {
     }
 }
 
-// The nodes that none of their own threads has come by for.
+// Drains the nodes that none of their own threads has drained in time.
 void drain_for_others(std::uint32_t now) {
     for (unsigned n = 0; n < process_heap.heaps(); ++n) {
         NodeHeap* const node = process_heap.opened(NodeId{n});

@@ -1,4 +1,4 @@
-// The lists of one class of a thread heap; thread_heap.h has their picture.
+// Operations on the two lists of a class in a thread's heap; thread_heap.h has a picture. For the heap's thread only.
 #pragma once
 
 #include "heap/thread/thread_heap.h"
@@ -13,7 +13,7 @@ inline void set_current(ThreadHeap* h, unsigned c, Object* list, std::uint32_t c
 
 inline void set_empty(ThreadHeap* h, unsigned c) { set_current(h, c, &end_of_list, 0, 0); }
 
-// The sealed list, which exists, becomes current.
+// Makes the sealed list, which must exist, current.
 inline void make_sealed_current(ThreadHeap* h, unsigned c) {
     ThreadHeap::Lists& s = h->lists[c];
     set_current(h, c, s.sealed, s.sealed_count, s.sealed_count + std::uint32_t{s.capacity});
@@ -24,8 +24,8 @@ inline std::uint32_t length(const ThreadHeap* h, unsigned c) {
     return static_cast<std::uint32_t>(h->lists[c].limit - h->room[c]);
 }
 
-// Of a thread that the heap profile watches: the mallocs of the class before the next one that is recorded. Whatever
-// changes the lists keeps this number.
+// For a thread that the heap profile watches: the number of mallocs of the class before the next recorded one. Code
+// that changes the lists preserves it.
 inline std::int32_t before_record(const ThreadHeap* h, unsigned c) {
     return h->profile->left[c] + static_cast<std::int32_t>(length(h, c));
 }

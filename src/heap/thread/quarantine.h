@@ -1,11 +1,10 @@
-// Where a thread of the hardened library keeps what it freed: an object serves again only after chance has chosen it to
-// make room for another one. So who frees an object twice, or writes to it after its free, rarely meets another one
-// there.
+// The hardened library's quarantine of a thread. A freed object can be allocated again only after a later free has
+// displaced it at random. So a second free, or a write after the free, rarely hits a new object at the same address.
 //
-//   free -> a place by chance -> what was there -> the thread's lists
+//   free -> a random place -> the object that was there -> the thread's lists
 //
-// Objects here carry their marks, and are as clear as any free one; their links lead nowhere. All that is looked at as
-// they leave.
+// Objects here have their marks, are cleared like any free object, and link to none. Marks and links are checked when
+// objects leave, the cleared bytes when they are allocated. For the heap's thread only.
 #pragma once
 
 #include "base/random.h"
@@ -15,7 +14,7 @@ namespace numalloc {
 
 class Quarantine {
 public:
-    // The object that makes room, or nullptr.
+    // Puts `freed` into a random place. Returns the object that was there, or nullptr.
     Object* exchange(Object* freed, Bytes size) {
         const bool large = size > policy::quarantined_large;
         Object*& place =
@@ -38,7 +37,7 @@ public:
     }
 
 private:
-    // A random place below `places`. The process's key is the seed.
+    // A random number below `places`. The process's key is the seed.
     std::uint32_t any_of(std::uint32_t places) {
         if (!begun_) random_ = Random(mark_of(this, freed_key));
         begun_ = true;
@@ -51,7 +50,7 @@ private:
     bool begun_ = false;
 };
 
-// Of the other libraries: every object makes room for itself.
+// For the other libraries: keeps no object.
 class NoQuarantine {
 public:
     Object* exchange(Object* freed, Bytes) { return freed; }

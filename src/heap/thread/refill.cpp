@@ -9,7 +9,7 @@
 
 namespace numalloc {
 
-// At least two if the class's batch has two: one object at a time would be a slow path for every other call.
+// At least two if the class's batch has two: with lists of one object every other call would be slow.
 std::uint32_t batch_limit(const ThreadHeap* h, ClassId c) {
     const std::uint32_t batch = process_heap.batch(c);
     return max_of(min_of(batch, policy::shortest_list), batch >> h->home->slots.crowding());
@@ -25,7 +25,7 @@ std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
 
 namespace {
 
-// Takes a batch from the node as the current list, which is empty. `one`: the caller gets the first of its objects.
+// Fills the current list, which is empty, with a batch from the node. `one`: returns the first object to the caller.
 Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     const unsigned c = id.value;
     ThreadHeap::Lists& s = h->lists[c];
@@ -55,13 +55,13 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     return {first, supply.zeroed};
 }
 
-// Inline in refill(), the common case.
+// Inlined into refill(), because it is the common case.
 NUMALLOC_INLINE Allocation take_last_or_batch(ThreadHeap* h, ClassId id) {
     const unsigned c = id.value;
     ThreadHeap::Lists& s = h->lists[c];
     if (h->head[c] == &end_of_list) return take_batch(h, id, true);
-    // The last object of current is handed out. The sealed list or a new batch becomes current: an empty list would
-    // send the next free, and the malloc after it, to the slow path, too.
+    // Returns the last object of the current list and makes the sealed list or a new batch current: with an empty list
+    // the next free, and the malloc after it, would be slow, too.
     Object* const last = h->head[c];
     // pop() returns nullptr for a longer list only if the mark is missing.
     if (NUMALLOC_UNLIKELY(last->next != nullptr)) die_of_damage(last);

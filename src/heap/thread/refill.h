@@ -1,19 +1,18 @@
-// malloc's slow path on the thread floor.
+// malloc's slow path: refills a thread's current list. The caller is inside the fork gate and holds no lock.
 #pragma once
 
 #include "heap/thread/thread_heap.h"
 
 namespace numalloc {
 
-// Returns an object of the class after pop() found none. `asked`: the bytes of the request. The caller is inside the
-// fork gate; `h` is not no_heap.
+// Returns an object of the class after pop() found none. `asked`: the bytes of the request. `h` is not &no_heap.
 Allocation refill(ThreadHeap* h, ClassId c, Bytes asked);
 
-// Returns an object of the class from node `n`, for a request of `asked` bytes. If the node is full,
-// ProcessHeap::take_small() decides. `h` may be &no_heap.
+// Returns an object of the class from node `n`, for a request of `asked` bytes; spills like ProcessHeap::take_small()
+// if the node is full. `h` may be &no_heap.
 Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c, Bytes asked);
 
-// The same for a thread that has no heap: one object, under the locks of the class's shard.
+// The same for a thread that has no heap, from the class's shard 0.
 Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked);
 
 // The most objects of a batch for this thread: the class's batch, fewer on a node with many threads.

@@ -67,7 +67,7 @@ void RemoteCache::send_all_and_table() {
 }
 
 RemoteCache::List& RemoteCache::place_of(NodeId n, ClassId c) {
-    // The golden ratio's bits spread neighbouring classes and nodes.
+    // Multiplication by the golden ratio spreads neighbouring classes and nodes.
     unsigned i = (n.value * class_count + c.value) * 0x9E37'79B1U >> (32 - log2_floor(places));
     for (List* const lists = table();; i = (i + 1) % places)
         if (lists[i].class_id == no_class || (lists[i].class_id == c && lists[i].node == n)) return lists[i];
@@ -86,7 +86,7 @@ RemoteCache::List& RemoteCache::list_of(NodeId n, ClassId c) {
     return *list;
 }
 
-// Puts `count` objects in front.
+// Prepends `count` linked objects.
 void RemoteCache::keep(List& list, Object* objects, std::uint32_t count) {
     if (bytes() == 0) since_ = os::milliseconds();
     if (list.head == nullptr) filled_.add(static_cast<unsigned>(&list - table()));
@@ -123,7 +123,7 @@ void* RemoteCache::take(NodeId n, ClassId c) {
 }
 
 Allocation RemoteCache::fetch(NodeId n, ClassId c) {
-    // Without the lock: a node that is opened now takes an outer one.
+    // Before the lock is taken: if this opens the node, it takes a lock of lower rank.
     const ClassShape& shape = shape_of(c);
     const Bytes want = min_of<Bytes>(process_heap.batch(c), max_of<Bytes>(1, policy::remote_fetched / shape.size));
     const Supply supply = process_heap.take_small(n, c, static_cast<std::uint32_t>(want));

@@ -1,21 +1,20 @@
-// Objects of other nodes that a thread holds. What it has freed is on its way home: collected by
-// node and class, and sent a whole list at a time to the ring of the origin node (paper 3.3, with the
-// batching that the paper lacked where larson hurt it). What it allocates on another node than its
-// own (psm_alloc and the like) is taken from the same lists, fetched from the node a few at a time.
+// Objects of other nodes that a thread holds. Objects that it freed wait in a list for each node and class, and return
+// home a whole list at a time, to a ring of their node (paper 3.3, with batches, which the paper lacked and larson
+// needs). Allocations on another node (psm_alloc and the like) are served from the same lists, which fetch() fills.
 //
-// At most policy::remote_budget bytes rest here, and one list that was just fetched. The owner works under the lock,
-// which is its own cache line and free: others take it only to empty the remote cache of a thread that has
-// gone quiet.
+// Holds at most policy::remote_budget bytes, and one list that was just fetched. The owner works under the lock, which
+// is almost always free and in its own cache: other threads take it only to send home a cache that has waited for long,
+// for malloc_trim() and for statistics.
 //
 // Each node and class has a list of its own, found by hashing:
 //
 //   table_ -> | head | count | node | class |   ...   open addressing; count == 0: the list is empty
 //
-// A list keeps its place until all are sent, so that a search ends at the first place that none has. The table is an
-// object of the thread's own node, which it has while something rests here; on a machine of one node none is made.
+// A list keeps its place until all lists are sent, so a search ends at the first unused place. The table is an object
+// of the thread's own node, from the first object here to the next flush(). With one node there is never a table.
 //
-// When too much rests here, the lists are sent in turn. So a list has had a whole turn to grow, and is twice as long as
-// the mean: what goes home costs the other node some cache lines a list, not an object.
+// Beyond the budget lists are sent round robin. So each has had a whole round to grow, and is twice as long as the
+// mean: the other node pays for some cache lines a list, not an object.
 #pragma once
 
 #include "base/bit_set.h"
@@ -26,25 +25,25 @@ namespace numalloc {
 
 class RemoteCache {
 public:
-    // Said once, before all else: where the lists are to be.
+    // Call it once, before any other function. `home`: the node of the table.
     void start(NodeId home) { home_ = home; }
 
     // Thread-safe. `p` is an object of class `c` of node `n`.
     void add(NodeId n, ClassId c, Object* p) NUMALLOC_EXCLUDES(lock_);
 
-    // An object of class `c` of node `n`, if there is one here. Thread-safe.
+    // Returns an object of class `c` of node `n`; nullptr if the cache has none. Thread-safe.
     void* take(NodeId n, ClassId c) NUMALLOC_EXCLUDES(lock_);
-    // The same from the node, with some more to rest here; as ProcessHeap::take_small() says when the node is
-    // full.
+    // Fetches such objects from the node: returns one and keeps the rest. Spills like ProcessHeap::take_small() if the
+    // node is full.
     Allocation fetch(NodeId n, ClassId c) NUMALLOC_EXCLUDES(lock_);
 
-    // Sends everything. Thread-safe.
+    // Sends all objects home and frees the table. Thread-safe.
     void flush() NUMALLOC_EXCLUDES(lock_);
-    // The same, if it has rested since before `now - age` milliseconds.
+    // The same if the oldest object has waited for `age` milliseconds at the time `now`.
     void flush_if_older(std::uint32_t now, std::uint32_t age) NUMALLOC_EXCLUDES(lock_);
     bool empty() const { return bytes() == 0; }
 
-    // For each list that rests here, and for the table: take(node, class, objects). Thread-safe.
+    // Calls take(node, class, objects) for each list with objects, and for the table. Thread-safe.
     template <class Take>
     void for_each_list(Take take) NUMALLOC_EXCLUDES(lock_) {
         if (table() == nullptr) return;
@@ -61,36 +60,36 @@ private:
         Object* head;
         std::uint32_t count;
         NodeId node;
-        ClassId class_id;  // 0: no list has this place
+        ClassId class_id;  // no_class: the place is unused
 
         Bytes bytes() const { return Bytes{count} * shape_of(class_id).size; }
     };
     static constexpr unsigned places = 512;
     static_assert(is_power_of_two(places));
-    // When more lists have a place all are sent: searches stay short.
+    // Most lists that have a place. One more list sends all home, so that searches stay short.
     static constexpr unsigned most_placed = places / 4 * 3;
     static constexpr ClassId table_class = class_of(places * sizeof(List));
 
     Bytes bytes() const { return bytes_.load(std::memory_order_relaxed); }
     List* table() const { return table_.load(std::memory_order_relaxed); }
-    // Makes the table outside of the lock, where there is none: nullptr if there is one, or with no memory left.
+    // Allocates a table, outside of the lock; nullptr if there is one already, or without memory.
     List* new_table() const;
-    // With `fresh` as the table, if it is none of nullptr. False: there is no table.
+    // Makes `fresh` the table unless it is nullptr. Returns false if there is no table.
     bool use_table(List* fresh) NUMALLOC_REQUIRES(lock_);
-    // The list's place, or the one that it would have.
+    // Returns the list's place, or the place that it would get.
     List& place_of(NodeId n, ClassId c) NUMALLOC_REQUIRES(lock_);
-    // With a place in any case.
+    // The same, and assigns the place if the list has none.
     List& list_of(NodeId n, ClassId c) NUMALLOC_REQUIRES(lock_);
     void keep(List& list, Object* objects, std::uint32_t count) NUMALLOC_REQUIRES(lock_);
     void send(List& list) NUMALLOC_REQUIRES(lock_);
-    // Sends lists, one after the other, until at most `most` bytes rest here.
+    // Sends lists, in the order of the table, until at most `most` bytes remain.
     void send_in_turn(Bytes most) NUMALLOC_REQUIRES(lock_);
-    // No list has a place afterwards.
+    // Sends all lists; none has a place afterwards.
     void send_all() NUMALLOC_REQUIRES(lock_);
     void send_all_and_table() NUMALLOC_REQUIRES(lock_);
 
     os::Lock<os::LockRank::remote_cache> lock_;
-    std::uint32_t since_ NUMALLOC_GUARDED_BY(lock_) = 0;  // milliseconds: the oldest object came then, or a turn before
+    std::uint32_t since_ NUMALLOC_GUARDED_BY(lock_) = 0;  // milliseconds: when the oldest came, or up to a turn later
     NodeId home_;                                         // constant
     std::uint16_t placed_ NUMALLOC_GUARDED_BY(lock_) = 0;
     std::uint16_t turn_ NUMALLOC_GUARDED_BY(lock_) = 0;  // where send_in_turn() goes on

@@ -12,7 +12,7 @@ namespace numalloc {
 
 namespace {
 
-// Shortens the current list to `count` objects; the rest becomes the sealed list, which is empty.
+// Shortens the current list to `count` objects. The rest becomes the sealed list, which must be empty.
 void keep_at_most(ThreadHeap* h, unsigned c, std::uint32_t count) {
     ThreadHeap::Lists& s = h->lists[c];
     const std::uint32_t held = length(h, c);
@@ -60,7 +60,7 @@ void free_beside_list(ThreadHeap* h, Location at, Object* p) {
 
 }  // namespace
 
-// A recorded object comes from a heap of the profile's own.
+// profile::allocate() takes a recorded object from a heap that the profile owns.
 NUMALLOC_COLD Allocation refill_counted(ThreadHeap* h, ClassId id, Bytes asked) {
     const unsigned c = id.value;
     std::int32_t mallocs = before_record(h, c);
@@ -78,7 +78,7 @@ NUMALLOC_COLD Allocation refill_counted(ThreadHeap* h, ClassId id, Bytes asked) 
     return object;
 }
 
-// Objects that the thread frees join its list uncounted, so the next guarded object may come late.
+// Frees lengthen the list without being counted, so the next guarded object may come late.
 NUMALLOC_COLD Allocation refill_guarded(ThreadHeap* h, ClassId id, Bytes asked) {
     const unsigned c = id.value;
     guarded::Countdown& countdown = h->guarded;

@@ -1,6 +1,6 @@
-// The slow paths of a thread whose allocations are sampled: one in so many bytes is recorded (heap/profile), or one in
-// so many objects is guarded (heap/guarded). The thread's lists are kept so short that they run dry right before the
-// malloc that is sampled.
+// The slow paths of a thread whose allocations are sampled: the heap profile records them at random distances in bytes
+// (heap/profile), or guarded sampling guards them at random distances in objects (heap/guarded). The lists are cut so
+// that they are empty right before a malloc to be sampled. Callers but push_counted()'s are inside the fork gate.
 #pragma once
 
 #include "heap/thread/hot.h"
@@ -14,8 +14,8 @@ Allocation refill_guarded(ThreadHeap* h, ClassId c, Bytes asked);
 // Frees into a list of a thread that the heap profile watches.
 void free_counted(ThreadHeap* h, Location at, Object* p);
 
-// hot::push() for a thread that the heap profile watches: the list may not hold more objects than are allocated before
-// the next recorded malloc. Returns false if free_object() must free it.
+// hot::push() for a thread that the heap profile watches: the list may not hold more objects than there are mallocs
+// before the next recorded one. Returns false if free_object() must free the object.
 NUMALLOC_INLINE bool push_counted(ThreadHeap* heap, void* p) {
     profile::ThreadProfile& counts = *heap->profile;
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;

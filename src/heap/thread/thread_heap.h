@@ -1,5 +1,5 @@
-// A thread's heap: its lists of free objects, by size class. hot.h has what malloc and free do with them almost every
-// time; refill.h and free.h have the slow paths.
+// A thread's heap: its lists of free objects, by size class. hot.h has the fast paths of malloc and free, refill.h and
+// free.h the slow ones. No lock guards the lists: only the heap's thread changes them, or one that found it dead.
 //
 // Each class has two linked lists, so that the less recently used half can be handed over in O(1) without a comparison
 // in free() (paper 3.5; see docs/design.md):
@@ -47,7 +47,7 @@ struct ThreadHeap {
     // The hot part: what the fast paths read and write.
     Address bias = 0;
     Object* head[class_count];
-    std::uint64_t bound = 0;      // 0: every free is slow. Not in front: gcc 12 would add to each index of head
+    std::uint64_t bound = 0;      // 0: every free is slow. Not before head: gcc 12 would add to each index
     std::uint64_t freed_key = 0;  // freed.h
     std::int32_t room[class_count] = {};
     std::uint8_t medium_class[medium_entries] = {};  // by (size + 127) / 128
@@ -55,7 +55,7 @@ struct ThreadHeap {
     // The slow paths' part.
     struct Lists {
         Object* sealed;
-        const Object* seen;  // head at the last look of hand_over_idle_class() or hold_less()
+        const Object* seen;  // head when hand_over_idle_class() or hold_less() last inspected the class
         std::uint16_t sealed_count;
         std::uint16_t limit;     // of current; see the equation above
         std::uint16_t capacity;  // the limit of the next batch: grows with demand
@@ -63,20 +63,20 @@ struct ThreadHeap {
     };
     Lists lists[class_count] = {};
     NodeHeap* home = nullptr;
-    profile::ThreadProfile* profile = nullptr;  // of a thread that the heap profile watches; then no free is fast
+    profile::ThreadProfile* profile = nullptr;  // set if the heap profile watches the thread: no push() succeeds
     guarded::Countdown guarded;                 // allocations until one is guarded
     std::uint64_t fast_bound = 0;               // what `bound` is once fast frees are on
-    std::uint32_t checked_frees = 0;            // still to come before that
+    std::uint32_t checked_frees = 0;            // how many frees are checked before that
     std::uint32_t slow_paths = 0;               // a clock that ticks for housekeeping
     std::uint32_t trims_seen = 0;               // ask_others_to_flush()
-    std::uint32_t next_to_look_at = 1;          // the class that hand_over_idle_class() looks at next
-    std::uint8_t large_classes[2] = {};         // of one object a batch, that may have one: keep_large()
+    std::uint32_t next_to_look_at = 1;          // the class that hand_over_idle_class() inspects next
+    std::uint8_t large_classes[2] = {};         // with an object that is a whole batch: keep_large()
     BitSet<128> filled;                         // the classes with lists[c].held != 0, and maybe others: hold_less()
     Bytes held = 0;                             // bytes: an upper bound of what the lists hold, count_held()
     Bytes may_hold = policy::any_may_hold;
     Bytes granted = 0;  // of the node's list_budget
     os::ThreadLife owner;
-    std::int32_t thread = 0;  // a number of ours, above 0, the same for the whole life of the thread
+    std::int32_t thread = 0;  // numalloc's number of the thread, above 0, which it keeps for life
     std::atomic<bool> in_use{false};
     std::uint8_t shard = 0;                    // of each class's bags: class_heap.h
     std::atomic<std::uint32_t> generation{0};  // of the process whose thread has it: fork_gate.h
@@ -87,22 +87,22 @@ struct ThreadHeap {
 
 static_assert(class_count <= 128);
 
-// Stands for the heap of a thread that has none: all lists empty, all frees slow.
+// The heap of threads that have none: all lists empty, all frees slow.
 extern ThreadHeap no_heap;
 
 extern NUMALLOC_THREAD_LOCAL ThreadHeap* this_thread_heap;
 
-// What operator new and delete look at: the same heap, or no_heap for good where the process has functions of
-// its own that they must go through. So their fast paths need not ask.
+// The heap that operator new and delete use: the same, or always no_heap if the process replaces functions that they
+// must call. So their fast paths need no test.
 extern NUMALLOC_THREAD_LOCAL ThreadHeap* this_thread_operators;
 
 // The calling thread's heap, or no_heap: this_thread_heap is no_heap as well within a LibcCall (os/libc_call.h).
 extern NUMALLOC_THREAD_LOCAL ThreadHeap* attached_heap;
 
-// Said before the first thread is attached.
+// Set before the first thread is attached.
 extern bool operators_have_heap;
 
-// All thread heaps in use, those left behind by a fork too, for the fork handlers and housekeeping.
+// Visits all thread heaps in use, also those left behind by a fork: for the fork handlers and housekeeping.
 template <class Visit>
 void for_each_thread_heap(Visit visit) {
     for (unsigned n = 0; n < process_heap.heaps(); ++n) {
