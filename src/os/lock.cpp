@@ -20,15 +20,17 @@ void relax() {
 }
 
 #if defined(NUMALLOC_CHECKS)
-// Locks of each rank that this thread holds. The second of one rank must come from try_lock(), which is not checked.
+// Locks of each rank that this thread holds.
 NUMALLOC_THREAD_LOCAL std::uint16_t held[static_cast<int>(LockRank::count)] = {};
 #endif
 
 }  // namespace
 
 #if defined(NUMALLOC_CHECKS)
-void LockWord::before_lock(LockRank rank) {
-    for (int r = static_cast<int>(rank) + 1; r < static_cast<int>(LockRank::count); ++r) NUMALLOC_ASSERT(held[r] == 0);
+// Only a try_lock() may take the second lock of a rank.
+void LockWord::check_order(LockRank rank, bool waits) {
+    for (int r = static_cast<int>(rank) + (waits ? 0 : 1); r < static_cast<int>(LockRank::count); ++r)
+        NUMALLOC_ASSERT(held[r] == 0);
     ++held[static_cast<int>(rank)];
 }
 void LockWord::after_unlock(LockRank rank) {

@@ -66,11 +66,11 @@ protected:
     }
 
 #if defined(NUMALLOC_CHECKS)
-    static void before_lock(LockRank rank);
+    static void check_order(LockRank rank, bool waits);
     static void after_unlock(LockRank rank);
     static void check_held(LockRank rank);
 #else
-    static void before_lock(LockRank) {}
+    static void check_order(LockRank, bool) {}
     static void after_unlock(LockRank) {}
     static void check_held(LockRank) {}
 #endif
@@ -97,7 +97,7 @@ template <LockRank rank>
 class NUMALLOC_LOCK Lock : public LockWord {
 public:
     void lock() NUMALLOC_ACQUIRES() {
-        before_lock(rank);
+        check_order(rank, true);
         acquire();
         count_lock(static_cast<unsigned>(rank));
     }
@@ -106,7 +106,7 @@ public:
             count(Count::failed_try_locks);
             return false;
         }
-        before_lock(rank);
+        check_order(rank, false);
         count_lock(static_cast<unsigned>(rank));
         return true;
     }

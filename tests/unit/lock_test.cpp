@@ -63,7 +63,8 @@ TEST(Lock, AscendingRanksAndSeveralOfOne) {
     Lock<LockRank::pages> inner, other;
     Guard a(outer);
     Guard b(inner);
-    Guard c(other);
+    ASSERT_TRUE(other.try_lock());
+    other.unlock();
 }
 
 #if defined(NUMALLOC_CHECKS)
@@ -74,6 +75,16 @@ TEST(LockDeathTest, ADescendingRankIsSeen) {
         {
             Guard b(inner);
             Guard a(outer);
+        },
+        "assertion failed: held");
+}
+
+TEST(LockDeathTest, WaitingForASecondLockOfOneRankIsSeen) {
+    Lock<LockRank::pages> one, other;
+    EXPECT_DEATH(
+        {
+            Guard a(one);
+            Guard b(other);
         },
         "assertion failed: held");
 }
