@@ -4,6 +4,7 @@
 #include "api/export.h"
 #include "api/extension/error.h"
 #include "api/extension/nodes.h"
+#include "api/malloc/allocate.h"
 #include "api/malloc/initialise.h"
 #include "heap/process/heap.h"
 #include "numalloc/numalloc.h"
@@ -66,9 +67,9 @@ NUMALLOC_EXPORT int numalloc_statistics(int node, struct numalloc_node_statistic
 NUMALLOC_EXPORT long long numalloc_statistics_of_class(int node, size_t size, struct numalloc_class_statistics* into,
                                                        size_t bytes) noexcept {
     Heaps heaps;
-    if (size > small_limit) return fail(EINVAL);
+    if (size > largest_small) return fail(EINVAL);
     if (!heaps_of(node, heaps)) return -1;
-    const ClassId c = class_of(max_of<Bytes>(size, 1));
+    const ClassId c = class_for(size);
     const Gathering gathered(Gathering::Depth::threads);
     ClassStatistics sum{};
     for (unsigned n = heaps.first; n < min_of(heaps.end, gathered.heaps()); ++n)

@@ -39,6 +39,7 @@ CodeMappings::CodeMappings() {
         if (n < 0 || static_cast<Bytes>(n) + 1 < bytes) return;
         os::unmap(text_, bytes);
         text_ = nullptr;
+        at_ = "";
     }
 }
 
