@@ -53,7 +53,7 @@ NUMALLOC_EXPORT void* numalloc_malloc_on_set(size_t size, enum numalloc_policy p
                                              const numalloc_node_set* set) noexcept {
     ChosenNodes nodes;
     if (!nodes.choose(*set)) return nullptr;
-    const bool large = size > small_limit;
+    const bool large = size > largest_small;
     switch (policy) {
         case NUMALLOC_INTERLEAVE:
             if (large && nodes.all_usable()) return malloc_there(size, process_heap.interleaved());
@@ -78,7 +78,7 @@ NUMALLOC_EXPORT void* numalloc_malloc_weighted(size_t size, const numalloc_node_
         if (weights[i] == 0) return invalid();
         sum += weights[i];
     }
-    if (size > small_limit) return spread(size, nodes, {Spread::How::weighted, weights, nodes.of_kernel});
+    if (size > largest_small) return spread(size, nodes, {Spread::How::weighted, weights, nodes.of_kernel});
     unsigned mine = next_turn(sum);
     unsigned k = 0;
     for (; mine >= weights[k]; ++k) mine -= weights[k];
