@@ -1,0 +1,137 @@
+# The library's sources, by what links them: one file a line, sorted.
+
+# What binds threads; it knows of no heap.
+set(NUMALLOC_BINDING_SOURCES
+    src/options/options.cpp
+    src/os/affinity.cpp
+    src/os/clock.cpp
+    src/os/filter.cpp
+    src/os/fork_gate.cpp
+    src/os/huge_page_cost.cpp
+    src/os/lock.cpp
+    src/os/mapping.cpp
+    src/os/memory.cpp
+    src/os/numa_policy.cpp
+    src/os/process.cpp
+    src/os/refusals.cpp
+    src/os/report.cpp
+    src/os/seeds.cpp
+    src/os/steps.cpp
+    src/os/sysfs.cpp
+    src/os/topology.cpp
+    src/placement/memory_home.cpp
+    src/placement/owners.cpp
+    src/placement/placement.cpp
+    src/placement/policy.cpp
+    src/placement/rule_file.cpp
+    src/placement/thread_record.cpp
+    src/placement/user_affinity.cpp)
+# The heap; the unit tests link it and the above.
+set(NUMALLOC_CORE_SOURCES
+    src/heap/central/class_heap.cpp
+    src/heap/central/free_pages.cpp
+    src/heap/central/list_check.cpp
+    src/heap/central/shard_bags.cpp
+    src/heap/central/sort.cpp
+    src/heap/guarded/guarded.cpp
+    src/heap/guarded/report.cpp
+    src/heap/pages/clear.cpp
+    src/heap/pages/free_runs.cpp
+    src/heap/pages/huge_pages.cpp
+    src/heap/pages/move.cpp
+    src/heap/pages/page_heap.cpp
+    src/heap/pages/purge.cpp
+    src/heap/pages/run_tree.cpp
+    src/heap/pages/top.cpp
+    src/heap/process/big_objects.cpp
+    src/heap/process/bound_heap.cpp
+    src/heap/process/bound_heap_walk.cpp
+    src/heap/process/heap.cpp
+    src/heap/process/locate.cpp
+    src/heap/process/node_heap.cpp
+    src/heap/process/spread.cpp
+    src/heap/profile/busy.cpp
+    src/heap/profile/code.cpp
+    src/heap/profile/places.cpp
+    src/heap/profile/profile.cpp
+    src/heap/profile/sampling.cpp
+    src/heap/profile/stack.cpp
+    src/heap/profile/stack_table.cpp
+    src/heap/profile/store.cpp
+    src/heap/profile/thread_profile.cpp
+    src/heap/profile/write.cpp
+    src/heap/space/address_space.cpp
+    src/heap/space/freed.cpp
+    src/heap/space/guarded_slots.cpp
+    src/heap/space/invalid.cpp
+    src/heap/space/region.cpp
+    src/heap/space/side.cpp
+    src/heap/thread/attach.cpp
+    src/heap/thread/deferred.cpp
+    src/heap/thread/fork.cpp
+    src/heap/thread/free.cpp
+    src/heap/thread/hand_over.cpp
+    src/heap/thread/held.cpp
+    src/heap/thread/housekeeping.cpp
+    src/heap/thread/refill.cpp
+    src/heap/thread/remote_cache.cpp
+    src/heap/thread/sampled.cpp
+    src/heap/thread/thread_heap.cpp
+    src/os/ending_signals.cpp
+    src/os/fault.cpp
+    src/os/file.cpp
+    src/os/node_kinds.cpp
+    src/os/page_histogram.cpp
+    src/os/signal.cpp
+    src/os/thread_life.cpp
+    src/statistics/gathering.cpp
+    src/statistics/occasions.cpp
+    src/statistics/page.cpp
+    src/statistics/report.cpp)
+if(NUMALLOC_EXPERIMENTS)
+  list(APPEND NUMALLOC_CORE_SOURCES src/heap/pages/own_pages.cpp src/heap/process/ablation.cpp)
+endif()
+# What programs call.
+set(NUMALLOC_API_SOURCES
+    src/api/extension/blocks.cpp
+    src/api/extension/heaps.cpp
+    src/api/extension/memory_placement.cpp
+    src/api/extension/node_sets.cpp
+    src/api/extension/nodes.cpp
+    src/api/extension/on_node.cpp
+    src/api/extension/on_set.cpp
+    src/api/extension/options.cpp
+    src/api/extension/partitioned.cpp
+    src/api/extension/statistics.cpp
+    src/api/extension/where.cpp
+    src/api/interpose/fork_handlers.cpp
+    src/api/malloc/allocate.cpp
+    src/api/malloc/initialise.cpp
+    src/api/malloc/introspection.cpp
+    src/api/malloc/malloc.cpp
+    src/api/malloc/new_delete.cpp
+    src/api/malloc/profile.cpp
+    src/api/malloc/replaced.cpp)
+# Its functions call each other by the names that a program may replace.
+set_source_files_properties(src/api/malloc/new_delete.cpp PROPERTIES COMPILE_OPTIONS -fsemantic-interposition)
+# Of the hardened library only.
+set(NUMALLOC_HARDENED_SOURCES
+    src/api/malloc/promises.cpp
+    src/heap/central/link_shuffled.cpp
+    src/heap/process/big_quarantine.cpp)
+# Interposing pthread_create, fork and friends needs the dynamic linker.
+set(NUMALLOC_INTERPOSED_SOURCES
+    src/api/interpose/exec.cpp
+    src/api/interpose/filters.cpp
+    src/api/interpose/next.cpp
+    src/api/interpose/process.cpp
+    src/api/interpose/threads.cpp
+    src/os/program_calls.cpp)
+# Of shared libraries with a heap.
+set(NUMALLOC_SHARED_SOURCES
+    src/api/interpose/dlopen.cpp
+    src/api/interpose/libc_symbols.cpp
+    src/api/interpose/mutexes.cpp
+    src/api/interpose/with_heap.cpp
+    src/api/malloc/aside.cpp
+    src/api/malloc/nothrow_new.cpp)
