@@ -13,8 +13,8 @@ from pathlib import Path
 import guest_tests
 import pytest
 from aarch64_choice import BUILD, CHOICE
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.lab import batch, kernel
-from numalloc_tools.lab.allocators import Allocator
 from numalloc_tools.lab.architecture import AARCH64
 from numalloc_tools.lab.prove_command import measure
 from numalloc_tools.lab.run_command import build_machine
@@ -78,7 +78,7 @@ def test_passes_there(group, name):
 @cache
 def cells_of(group: str):
     machine = build_machine(NODES, "2", "512M", "twogroups", arch="aarch64")
-    ours = Allocator("numalloc", str(BUILD / "libnumalloc.so"))
+    ours = Allocator("numalloc", (BUILD / "libnumalloc.so",))
     cells = []
     wanted = [(one, ours) for one in (WHOLE_PROOF if LONG else PROOF)]
     findings = measure(

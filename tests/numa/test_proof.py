@@ -2,9 +2,10 @@
 frees, who places threads, huge pages and AutoNUMA; on two and on 32 nodes a smaller choice."""
 
 from functools import cache
+from pathlib import Path
 
 import pytest
-from numalloc_tools.lab.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.lab.prove_command import measure
 from numalloc_tools.lab.run_command import build_machine
 from numalloc_tools.lab.scenarios import BLOCKS, FREED_BY, ROUNDS, THREADS_ARE, Switches, generations, listing1
@@ -32,7 +33,7 @@ def cells_of(group: str, library: str):
     nodes, memory, switches, matrix = GROUPS[group]
     machine = build_machine(nodes, "2", memory, "full")
     cells = []
-    findings = measure(machine, [(one, Allocator("numalloc", library)) for one in matrix], switches, cells.append)
+    findings = measure(machine, [(one, Allocator("numalloc", (Path(library),))) for one in matrix], switches, cells.append)
     return {cell.scenario.name: cell for cell in cells}, findings
 
 

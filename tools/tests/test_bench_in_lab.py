@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench import in_lab, lab_run, real
-from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.lab import batch
 
 PROGRAM = """

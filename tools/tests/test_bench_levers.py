@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench import launch, levers
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.machine.calls import HugePagesDisabled
 from numalloc_tools.problem import Problem
-from numalloc_tools.run.calls import HugePagesDisabled
 
 GLIBC = Allocator("glibc")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench import manifest
-from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.manifest.keys import TABLE, markdown
 from numalloc_tools.bench.programs import BROUGHT, Work
 from numalloc_tools.problem import Problem

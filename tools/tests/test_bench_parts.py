@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT
-from numalloc_tools.bench import ablations, allocators, crates, lab_run, programs, schedule
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools import allocators
+from numalloc_tools.allocators import Allocator, ablations, crates
+from numalloc_tools.bench import lab_run, programs, schedule
 from numalloc_tools.bench.launch import Ended
 from numalloc_tools.bench.programs import OWN, Case, Program, judged
 from numalloc_tools.bench.report.markdown import markdown

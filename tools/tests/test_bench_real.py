@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench import real
-from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.programs import Program, Work
 from numalloc_tools.bench.real import gcc, server
 

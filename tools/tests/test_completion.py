@@ -7,8 +7,8 @@ import sys
 
 import pytest
 from limits import LIMIT
+from numalloc_tools.allocators.found import NAMES
 from numalloc_tools.options_table import options
-from numalloc_tools.run.allocators import NAMES
 from numalloc_tools.run.flags import generated
 
 

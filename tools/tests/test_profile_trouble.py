@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT
+from numalloc_tools.allocators.found import our_library
 from numalloc_tools.profile import files, flame, symbols
 from numalloc_tools.profile.samples import Sample
-from numalloc_tools.run.allocators import our_library
 
 COMMAND = [sys.executable, "-c", "from numalloc_tools.cli import main; main()", "profile"]
 LOSES = """

@@ -1,7 +1,7 @@
 """Cells of a proof outlive its interruption; what does not count is measured again."""
 
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.lab import batch
-from numalloc_tools.lab.allocators import Allocator
 from numalloc_tools.lab.proof_store import Store
 from numalloc_tools.lab.prove_command import measure
 from numalloc_tools.lab.run_command import build_machine

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from limits import LIMIT
 from numalloc_tools import preload
+from numalloc_tools.allocators.found import our_library
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import allocators
-from numalloc_tools.run.allocators import our_library
 from numalloc_tools.run.flags import generated
 from numalloc_tools.run.setting import Setting
 
@@ -109,7 +108,7 @@ def test_library_that_is_nowhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(preload, "_folders", lambda: [tmp_path])
     with pytest.raises(Problem, match="neither built here nor installed") as told:
-        allocators.our_library()
+        our_library()
     flags = set(re.findall(r"--[a-z]+", str(told.value))) - {"--preset", "--build"}  # CMake's
     assert flags == {"--allocator"} and run("--allocator", LIBRARY, "--show", "--", "true").returncode == 0
 

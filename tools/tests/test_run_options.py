@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from limits import LIMIT
 from numalloc_tools import options_table
-from numalloc_tools.run.allocators import our_library
+from numalloc_tools.allocators.found import our_library
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = str(our_library())

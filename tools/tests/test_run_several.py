@@ -9,9 +9,9 @@ import sys
 
 import pytest
 from limits import LIMIT
+from numalloc_tools.machine.calls import Affinity, MemoryPolicy
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import instances, ranks
-from numalloc_tools.run.calls import Affinity, MemoryPolicy
 from numalloc_tools.run.nodes import Nodes
 
 COMMAND = [sys.executable, "-c", "from numalloc_tools.cli import main; main()", "run"]
@@ -123,7 +123,7 @@ def test_policies_are_tried_without_staying():
     assert MemoryPolicy("MPOL_BIND", ()).refusal() != 0
     assert MemoryPolicy("MPOL_LOCAL").refusal() == 0
     script = (
-        "from numalloc_tools.run.calls import MemoryPolicy, inherited_policy as now; p = MemoryPolicy('MPOL_LOCAL');"
+        "from numalloc_tools.machine.calls import MemoryPolicy, inherited_policy as now; p = MemoryPolicy('MPOL_LOCAL');"
         "p.refusal(); print(now()); p.make(); print(now())"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LIMIT)

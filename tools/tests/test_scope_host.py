@@ -4,7 +4,7 @@ import io
 import subprocess
 
 import pytest
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench.launch import Ended
 from numalloc_tools.problem import Problem
 from numalloc_tools.scope import hardware, host, model

@@ -7,7 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from numalloc_tools.bench import allocators, crates
+from numalloc_tools import allocators
+from numalloc_tools.allocators import crates
 from numalloc_tools.problem import Problem
 from runs import HEATS, SIZES, VERDICTS, Run, letters, row_of_sizes, run_all
 

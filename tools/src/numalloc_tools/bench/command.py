@@ -8,7 +8,9 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from numalloc_tools.bench import ablations, allocators, bundle, crates, lab_run, levers, machine, manifest, programs, real, report
+from numalloc_tools import allocators
+from numalloc_tools.allocators import ablations, crates
+from numalloc_tools.bench import bundle, lab_run, levers, machine, manifest, programs, real, report
 from numalloc_tools.bench import paper as papers
 from numalloc_tools.bench.progress import run_plan
 from numalloc_tools.bench.results import Results

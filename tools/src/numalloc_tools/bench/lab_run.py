@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench import in_lab
-from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.bench.programs import OWN, Case
 from numalloc_tools.bench.results import FULLEST, LAB, REMOTE, Results, Run
 from numalloc_tools.lab import batch, vm
@@ -80,10 +80,7 @@ def run(
 
 def _job(name: str, case: Case, allocator: Allocator, settings: dict) -> batch.Job:
     words = ["--threads", case.threads, "--scale", f"{settings['scale']:g}", "--seed", settings["seed"], "--report-pages"]
-    environment = allocator.variables()
-    if allocator.libraries:
-        environment["LD_PRELOAD"] = allocator.preload
-    return batch.Job(name, [*case.program.command, *map(str, words)], environment, timeout=LIMIT)
+    return batch.Job(name, [*case.program.command, *map(str, words)], allocator.preloading(), timeout=LIMIT)
 
 
 def _row(case: Case, allocator: Allocator, number: int, status: str, reason: str, figures: dict | None = None) -> Run:

@@ -8,10 +8,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from numalloc_tools import processes
-from numalloc_tools.bench.allocators import Allocator
-from numalloc_tools.bench.compiler import compiler
-from numalloc_tools.lab import cache
+from numalloc_tools import cache, processes
+from numalloc_tools.allocators import Allocator
+from numalloc_tools.compiler import compiler
 from numalloc_tools.problem import Problem
 
 _SOURCE = Path(__file__).with_name("launcher.c")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from numalloc_tools.bench.allocators import BOUND, OURS, Allocator
+from numalloc_tools.allocators import BOUND, OURS, Allocator
 from numalloc_tools.problem import Problem
 from numalloc_tools.run.prepare import prepared
 from numalloc_tools.run.setting import AUTONUMA, DEFAULT, HUGE_PAGES, MEMORY_ACCEPTED, THREADS, Setting, check_memory

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench.in_lab import InLab
 from numalloc_tools.bench.launch import Ended, run
 from numalloc_tools.problem import Problem

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench.programs import LIMIT, PAPER_LIMIT, Case, Work
 from numalloc_tools.bench.results import OK, Run
 

@@ -4,7 +4,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from numalloc_tools.bench.allocators import shown
+from numalloc_tools.allocators import shown
 from numalloc_tools.bench.results import CPU, FULLEST, MEMORY, REMOTE, TIME, Cell, Results, Summary
 
 _FIRST_COLUMN, _CELL, _GAP = 24, 9, 2  # characters

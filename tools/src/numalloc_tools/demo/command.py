@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from numalloc_tools.allocators.beside import chosen
 from numalloc_tools.completion import one_of
 from numalloc_tools.demo import lab, memory, python, redis, report, sqlite
-from numalloc_tools.demo.allocators import chosen
 from numalloc_tools.demo.measurement import Run
 from numalloc_tools.problem import Problem
 

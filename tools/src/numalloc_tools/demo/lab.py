@@ -7,8 +7,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from numalloc_tools.allocators import BASELINE, OURS
+from numalloc_tools.allocators.unpacked import named
 from numalloc_tools.demo import report
-from numalloc_tools.lab import allocators, vm
+from numalloc_tools.lab import vm
 from numalloc_tools.lab.prove_command import measure
 from numalloc_tools.lab.run_command import build_machine
 from numalloc_tools.lab.scenarios import Cell, Scenario, Switches, generations, listing1
@@ -32,7 +34,7 @@ def scenarios() -> list[Scenario]:
 def run(nodes: int, library: Path | None, json_file: Path | None, terminal: Console) -> int:
     """The exit status: 1 where numalloc has a remote page or a program fails."""
     machine = build_machine(nodes, "2", "512M", "full")
-    chosen = [allocators.named("glibc", None, machine.architecture), allocators.named(allocators.OURS, library, machine.architecture)]
+    chosen = [named(BASELINE, None, machine.architecture), named(OURS, library, machine.architecture)]
     wanted = [(scenario, allocator) for scenario in scenarios() for allocator in chosen]
     vm.end_in_order_on_signals()
     terminal.print(
@@ -57,7 +59,7 @@ def run(nodes: int, library: Path | None, json_file: Path | None, terminal: Cons
     _print(terminal, cells, nodes)
     if json_file:
         report.write_lab_json(json_file, cells, nodes)
-    ours = [cell for cell in cells if cell.allocator == allocators.OURS]
+    ours = [cell for cell in cells if cell.allocator == OURS]
     return 0 if len(cells) == len(wanted) and all(cell.passed(nodes) for cell in ours) else 1
 
 
@@ -74,7 +76,7 @@ def _print(terminal: Console, cells: list[Cell], nodes: int) -> None:
     table.add_column(f"pages on each node, 0 to {nodes - 1}", no_wrap=True)
     for scenario in dict.fromkeys(cell.scenario for cell in cells):
         for number, cell in enumerate(one for one in cells if one.scenario == scenario):
-            name = f"[bold]{cell.allocator}[/bold]" if cell.allocator == allocators.OURS else cell.allocator
+            name = f"[bold]{cell.allocator}[/bold]" if cell.allocator == OURS else cell.allocator
             shown = cell.failure or bar(cell.remote_percent)
             table.add_row("" if number else title(scenario), name, shown, spread(cell.spread), end_section=bool(number))
     terminal.print(table)

@@ -1,5 +1,6 @@
 """A program that runs under an allocator, is known to do so, and is gone afterwards."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from numalloc_tools import processes
-from numalloc_tools.demo.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.problem import Problem
 
 FAILED = 1  # exit status: a program went wrong under an allocator
@@ -21,12 +22,17 @@ def find(program: str, package: str) -> str:
     return path
 
 
+def plain() -> dict[str, str]:
+    """The environment of a program on the system's malloc."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
 @contextmanager
 def started(command: list[str], allocator: Allocator, log: Path, **streams) -> Iterator[subprocess.Popen]:
     """The running program; `log` takes what it says and nobody reads."""
     with open(log, "wb") as output:
         streams = {"stdin": subprocess.DEVNULL, "stdout": output, **streams, "stderr": output}
-        environment = allocator.environment() | streams.pop("env", {})
+        environment = plain() | allocator.preloading() | streams.pop("env", {})
         process = subprocess.Popen(command, env=environment, **streams)
     try:
         yield process

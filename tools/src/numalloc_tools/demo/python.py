@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.demo import process
-from numalloc_tools.demo.allocators import Allocator
 from numalloc_tools.demo.measurement import THROUGHPUT, Figure, Run, after_work, settled_memory
 
 NAME = "python"

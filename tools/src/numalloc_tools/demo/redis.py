@@ -1,13 +1,12 @@
 """redis-server under redis-benchmark. The load comes from a process of its own, on the system's malloc."""
 
 import csv
-import os
 import subprocess
 import time
 from pathlib import Path
 
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.demo import process
-from numalloc_tools.demo.allocators import Allocator
 from numalloc_tools.demo.measurement import THROUGHPUT, Figure, Run, after_work, settled_memory
 from numalloc_tools.problem import Problem
 
@@ -56,11 +55,7 @@ def run(allocator: Allocator, number: int, requests: int, folder: Path) -> Run:
 
 def _ask(socket: Path, *words: str) -> str:
     command = [process.find("redis-cli", "redis-tools"), "-s", str(socket), *words]
-    return subprocess.run(command, env=_plain(), capture_output=True, text=True).stdout.strip()
-
-
-def _plain() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    return subprocess.run(command, env=process.plain(), capture_output=True, text=True).stdout.strip()
 
 
 def _wait_until_up(server: subprocess.Popen, allocator: Allocator, socket: Path, log: Path) -> None:
@@ -90,7 +85,7 @@ def _benchmark(server, allocator: Allocator, socket: Path, log: Path, requests: 
         _COMMANDS,
         "--csv",
     ]
-    done = subprocess.run(command, env=_plain(), capture_output=True, text=True)
+    done = subprocess.run(command, env=process.plain(), capture_output=True, text=True)
     if done.returncode or server.poll() is not None:
         if server.poll() is not None:
             raise process.failure(server, allocator, log)

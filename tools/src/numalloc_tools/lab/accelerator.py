@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from numalloc_tools.lab import cache
+from numalloc_tools import cache
 from numalloc_tools.lab.architecture import Architecture
 from numalloc_tools.problem import Problem
 

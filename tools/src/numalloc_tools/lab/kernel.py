@@ -3,7 +3,8 @@
 import shutil
 from pathlib import Path
 
-from numalloc_tools.lab import cache, packages
+from numalloc_tools import cache
+from numalloc_tools.lab import packages
 from numalloc_tools.lab.architecture import Architecture, named
 from numalloc_tools.problem import Problem
 

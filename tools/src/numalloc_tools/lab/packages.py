@@ -10,7 +10,8 @@ import tempfile
 from functools import cache as cache_result
 from pathlib import Path
 
-from numalloc_tools.lab import apt, cache
+from numalloc_tools import cache
+from numalloc_tools.lab import apt
 from numalloc_tools.lab.architecture import Architecture, named
 from numalloc_tools.problem import Problem
 

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from numalloc_tools.lab import cache
+from numalloc_tools import cache
 from numalloc_tools.lab.architecture import Architecture
 from numalloc_tools.problem import Problem
 

@@ -11,7 +11,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from numalloc_tools.lab import allocators, architecture, batch, kernel, programs, proof_report, values, versions, vm
+from numalloc_tools.allocators import OURS, PACKAGED, Allocator
+from numalloc_tools.allocators.unpacked import named
+from numalloc_tools.lab import architecture, batch, kernel, programs, proof_report, values, versions, vm
 from numalloc_tools.lab.machine import Machine
 from numalloc_tools.lab.proof_store import Store
 from numalloc_tools.lab.run_command import build_machine
@@ -51,7 +53,7 @@ def prove(
     ] = "",
     page_size: Annotated[str, typer.Option(help="Of Debian's kernel: 4K, or 16K with aarch64.")] = "4K",
     kernel_file: Annotated[Path | None, typer.Option("--kernel", help="Boot this kernel instead of Debian's.", metavar="FILE")] = None,
-    names: Annotated[str, typer.Option("--allocators", help=f"Which of {', '.join(allocators.NAMES)}.")] = ",".join(allocators.NAMES),
+    names: Annotated[str, typer.Option("--allocators", help=f"Which of {', '.join(PACKAGED)}.")] = ",".join(PACKAGED),
     library: Annotated[Path | None, typer.Option(help="The libnumalloc.so to prove; else build/release's.")] = None,
     sizes: Annotated[str, typer.Option(help=f"Block sizes of listing 1: some of {', '.join(BLOCKS)}.")] = ",".join(BLOCKS),
     freed_by: Annotated[str, typer.Option(help="Who frees: some of own, left, other.")] = ",".join(FREED_BY),
@@ -76,7 +78,7 @@ def prove(
     kept at once: interrupt it when you like, and the same command goes on.
     """
     machine = build_machine(nodes, cpus_per_node, memory_per_node, distance, arch=arch)
-    chosen = [allocators.named(name, library, machine.architecture) for name in _some(names, allocators.NAMES, "--allocators")]
+    chosen = [named(name, library, machine.architecture) for name in _some(names, PACKAGED, "--allocators")]
     if rounds < 1:
         raise Problem(f"--rounds: {rounds} is too few; accepted: 1 or more")
     if timeout < 1:
@@ -119,7 +121,7 @@ def prove(
     proof_report.draw(output / "proof.svg", cells, ordered, nodes)
     proof_report.print_tables(terminal, cells, ordered, nodes)
     terminal.print(f"{output}/proof.json, proof.md and proof.svg are written")
-    ours = [one for one in cells if one.allocator == allocators.OURS]
+    ours = [one for one in cells if one.allocator == OURS]
     sys.exit(0 if all(one.passed(nodes) for one in ours) else 1)
 
 
@@ -144,7 +146,7 @@ def _measure_missing(machine: Machine, plan: list, store: Store, timeout: int, t
 
 def measure(
     machine: Machine,
-    wanted: list[tuple[Scenario, allocators.Allocator]],
+    wanted: list[tuple[Scenario, Allocator]],
     switches: Switches,
     note: Callable[[Cell], None],
     timeout: int = 900,
@@ -164,12 +166,12 @@ def measure(
             batch.Job(
                 name,
                 scenario.command(str(programs.built(scenario.program, architecture=machine.architecture)), machine.cpus),
-                allocator.variables(),
+                allocator.preloading(),
                 timeout=timeout,
             )
             for name, (scenario, allocator) in left.items()
         ]
-        libraries = {allocator.library for _, allocator in left.values() if allocator.library}
+        libraries = {str(library) for _, allocator in left.values() for library in allocator.libraries}
         report = batch.run(
             machine, jobs, sorted(libraries), thp=switches.thp, autonuma=switches.autonuma, on_end=end, kernel_image=kernel_image
         )

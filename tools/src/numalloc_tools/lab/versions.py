@@ -6,21 +6,21 @@ import re
 import subprocess
 from pathlib import Path
 
+from numalloc_tools.allocators import DEBIAN, Allocator
 from numalloc_tools.lab import accelerator, packages
-from numalloc_tools.lab.allocators import Allocator
 from numalloc_tools.lab.architecture import Architecture
 
 
 def of_allocator(allocator: Allocator, architecture: Architecture) -> str:
-    if allocator.package:
-        return _of_package(allocator.package, architecture)
+    if allocator.name in DEBIAN:
+        return _of_package(DEBIAN[allocator.name][0], architecture)
     if not allocator.library:
         if architecture.foreign:
             libc = Path(architecture.cross_folder, "libc.so.6").read_bytes()
             told = re.search(rb"GNU C Library [ -~]*", libc)
             return told[0].decode() if told else "unknown"
         return subprocess.run(["ldd", "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-    return "sha256 " + hashlib.sha256(Path(allocator.library).read_bytes()).hexdigest()[:16]
+    return "sha256 " + hashlib.sha256(allocator.library.read_bytes()).hexdigest()[:16]
 
 
 def of_qemu(architecture: Architecture) -> str:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from numalloc_tools.allocators.found import NAMES
 from numalloc_tools.completion import one_of
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import instances, nodes, profile, program, ranks, start
-from numalloc_tools.run.allocators import NAMES
 from numalloc_tools.run.flags import with_library_options
 from numalloc_tools.run.prepare import Launch, prepared
 from numalloc_tools.run.setting import HUGE_PAGES, MEMORY_WORDS, THREADS, Setting

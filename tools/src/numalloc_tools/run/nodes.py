@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from numalloc_tools.machine.calls import node_text
 from numalloc_tools.problem import Problem
-from numalloc_tools.run.calls import node_text
 
 _FOLDER = Path("/sys/devices/system/node")
 

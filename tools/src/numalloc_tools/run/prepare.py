@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from numalloc_tools.allocators import BASELINE, Allocator
+from numalloc_tools.allocators.found import binding_for, find, joined, without_allocators
+from numalloc_tools.machine.calls import Call, HugePagesDisabled, MemoryPolicy, inherited_policy
 from numalloc_tools.options_table import option, options
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import allocators, nodes
-from numalloc_tools.run.allocators import Allocator
-from numalloc_tools.run.calls import Call, HugePagesDisabled, MemoryPolicy, inherited_policy
+from numalloc_tools.run import nodes
 from numalloc_tools.run.setting import DEFAULT, Setting
 
 _BINDING = {"none": "none", "sparse": "interleave", "dense": "saturate"}  # --threads, as the library's option says it
@@ -45,7 +46,7 @@ class Launch:
 
 def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verbose: bool = False) -> Launch:
     """Raises Problem where this machine cannot do what the setting says; then nothing has been changed."""
-    allocator = allocators.find(setting.allocator)
+    allocator = find(setting.allocator)
     ours = allocator.ours and not setting.binding_only
     said = dict(setting.options)
     binding = None if ours else _binding_library(setting, allocator, said)
@@ -62,11 +63,11 @@ def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verb
         if verbose:
             variables["NUMALLOC_VERBOSE"] = "1"
         _check_environment(environment, variables)
-    changes: dict[str, str | None] = {name: allocators.joined(name, value, environment.get(name)) for name, value in variables.items()}
+    changes: dict[str, str | None] = {name: joined(name, value, environment.get(name)) for name, value in variables.items()}
     library = None if setting.binding_only and allocator.ours else allocator.library
     present = environment.get("LD_PRELOAD", "")
     # The user's own come first: a sanitizer has to, and operators are asked for only before ours.
-    preload = [*allocators.without_allocators(present), *(str(path) for path in (binding, library) if path)]
+    preload = [*without_allocators(present), *(str(path) for path in (binding, library) if path)]
     if ":".join(preload) != present:
         changes["LD_PRELOAD"] = ":".join(preload) or None
     return Launch(changes, tuple(calls), tuple(notes))
@@ -74,7 +75,7 @@ def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verb
 
 def _binding_library(setting: Setting, allocator: Allocator, said: dict[str, str]) -> Path | None:
     wanted = setting.binding_only or setting.threads in ("sparse", "dense") or any(name in said for name in _BINDING_OPTIONS)
-    return allocators.binding_library(allocator) if wanted else None
+    return binding_for(allocator) if wanted else None
 
 
 def _check_options(said: dict[str, str], setting: Setting, allocator: Allocator, ours: bool, bound: bool) -> None:
@@ -185,7 +186,7 @@ def _huge_pages(setting: Setting, allocator: Allocator, calls: list[Call], said:
         raise Problem(f"--huge-pages: this system has none to give; accepted: on, once {_HUGE_PAGES_FILE} says madvise or always")
     if HugePagesDisabled.now():
         calls.append(HugePagesDisabled(False))
-    switch = allocators.find(allocators.GLIBC).huge_pages if setting.binding_only and allocator.ours else allocator.huge_pages
+    switch = Allocator(BASELINE).huge_pages if setting.binding_only and allocator.ours else allocator.huge_pages
     if not switch and state != "always":
         raise Problem(
             f"--huge-pages: {allocator.name} has no switch that asks for them, and this system gives them only to those "

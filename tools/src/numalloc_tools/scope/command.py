@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from numalloc_tools.bench import allocators
+from numalloc_tools import allocators
 from numalloc_tools.lab import values, vm
 from numalloc_tools.lab.run_command import environment_of
 from numalloc_tools.preload import our_library

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from textwrap import TextWrapper
 
-from numalloc_tools.bench.allocators import BASELINE, BOUND, shown
-from numalloc_tools.lab.allocators import OURS
+from numalloc_tools.allocators import BASELINE, BOUND, OURS, shown
 from numalloc_tools.scope import host, tables
 from numalloc_tools.scope.host import Beside
 from numalloc_tools.scope.results import Results, Run

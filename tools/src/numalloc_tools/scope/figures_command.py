@@ -12,8 +12,9 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from numalloc_tools.bench import ablations, allocators, programs
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools import allocators
+from numalloc_tools.allocators import Allocator, ablations
+from numalloc_tools.bench import programs
 from numalloc_tools.lab import vm
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem

@@ -16,8 +16,8 @@ from statistics import median
 from rich.console import Console
 from scipy.stats import kendalltau
 
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench import launch
-from numalloc_tools.bench.allocators import Allocator
 from numalloc_tools.problem import Problem
 from numalloc_tools.scope import model, tables
 from numalloc_tools.scope.hardware import Hardware
@@ -92,7 +92,7 @@ def _callgrind(command: list[str], allocator: Allocator) -> float:
     valgrind = shutil.which("valgrind")
     if not valgrind:
         return 0.0
-    environment = allocator.environment() | ({"LD_PRELOAD": allocator.preload} if allocator.libraries else {})
+    environment = allocator.environment() | allocator.preloading()
     words = [valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null", *command]
     try:
         done = subprocess.run(

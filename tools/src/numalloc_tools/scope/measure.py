@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.lab import batch
 from numalloc_tools.scope import launch, plugin
 from numalloc_tools.scope.plugin import Caches, Geometry

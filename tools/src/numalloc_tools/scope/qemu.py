@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache as cache_result
 from pathlib import Path
 
-from numalloc_tools.lab import cache, packages
+from numalloc_tools import cache
+from numalloc_tools.lab import packages
 from numalloc_tools.lab.architecture import X86_64
 from numalloc_tools.problem import Problem
 

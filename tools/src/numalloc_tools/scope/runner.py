@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from numalloc_tools.bench.allocators import BASELINE, Allocator
+from numalloc_tools.allocators import BASELINE, Allocator
 from numalloc_tools.bench.report.style import save
 from numalloc_tools.scope import drawing, figures, host, measure, plugin, scenarios
 from numalloc_tools.scope.host import Beside

@@ -5,11 +5,11 @@ from typing import Annotated, Optional
 
 import typer
 
+from numalloc_tools.allocators import BASELINE
+from numalloc_tools.allocators.found import NAMES
 from numalloc_tools.completion import some_of
-from numalloc_tools.run.allocators import NAMES
 
 HERE = "{}"  # in the program's words: where the setting takes hold, such as behind mpirun and its options
-GLIBC = "glibc"
 RUNS = 100
 WHAT, SEARCHED, ENDS, OUTPUT = "What is better", "What is searched", "When it ends", "What it leaves"
 
@@ -51,7 +51,7 @@ def tune(
             help="What the rest is compared with: glibc, as the program would run without numalloc, or numalloc with its defaults. Both take part.",
             rich_help_panel=WHAT,
         ),
-    ] = GLIBC,
+    ] = BASELINE,
     names: Annotated[
         Optional[str],
         typer.Option(

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from numalloc_tools.lab.allocators import DEBIAN, OURS
+from numalloc_tools.allocators import PACKAGED
+from numalloc_tools.machine.calls import inherited_policy
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import Setting, allocators, nodes, prepared
-from numalloc_tools.run.calls import inherited_policy
+from numalloc_tools.run import Setting, nodes, prepared
 
-SYSTEMS_OWN = (OURS, allocators.GLIBC, *DEBIAN)
 _AUTONUMA = Path("/proc/sys/kernel/numa_balancing")
 
 
@@ -34,7 +33,7 @@ def policy_is_inherited() -> bool:
 def present_allocators() -> tuple[list[str], dict[str, str]]:
     """Those of this system, and why others do not run. What `numalloc bench` has built takes part when it is named."""
     present, missing = [], {}
-    for name in SYSTEMS_OWN:
+    for name in PACKAGED:
         try:
             prepared(Setting(name))
             present.append(name)

@@ -4,10 +4,9 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from numalloc_tools.lab.allocators import OURS
+from numalloc_tools.allocators import BASELINE, OURS
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import Setting
-from numalloc_tools.run.allocators import GLIBC
 from numalloc_tools.tune import machine, space
 from numalloc_tools.tune.aims import Aim
 from numalloc_tools.tune.budget import Budget
@@ -117,7 +116,7 @@ def _budget(options: Options) -> Budget:
 
 
 def _baselines(first: str, present: list[str]) -> list[Setting]:
-    both = {GLIBC: Setting(GLIBC), OURS: Setting()}
+    both = {BASELINE: Setting(BASELINE), OURS: Setting()}
     if first not in both:
         raise Problem(f"--baseline: '{first}' is unknown; accepted: {', '.join(both)}")
     if first not in present:

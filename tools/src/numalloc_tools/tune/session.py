@@ -8,10 +8,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from numalloc_tools.allocators.found import our_library
 from numalloc_tools.bench import machine as facts
 from numalloc_tools.bench.progress import interruptible
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import Setting, allocators, profile, program
+from numalloc_tools.run import Setting, profile, program
 from numalloc_tools.tune import machine, plot, report, space, why
 from numalloc_tools.tune.drive import Launches, Tuning
 from numalloc_tools.tune.journal import Journal
@@ -70,7 +71,7 @@ def _say_what_takes_no_part(terminal: Console, asked: Asked, path: str | None) -
     if not asked.options.allocators and not asked.options.space:
         for name, reason in asked.missing.items():
             report.line(terminal, f"{name} does not take part: {reason}", style="dim")
-    if path and "numalloc" not in asked.missing and (found := program.obstacle(path, allocators.our_library())):
+    if path and "numalloc" not in asked.missing and (found := program.obstacle(path, our_library())):
         report.line(terminal, f"{found.reason}: no allocator gets into it", style="yellow")
 
 

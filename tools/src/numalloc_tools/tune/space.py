@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from numalloc_tools.lab.allocators import OURS
+from numalloc_tools.allocators import OURS
 from numalloc_tools.machine.words import printable
 from numalloc_tools.options_table import option, options
 from numalloc_tools.problem import Problem

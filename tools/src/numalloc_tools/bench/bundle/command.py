@@ -9,13 +9,13 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
+from numalloc_tools.allocators import DEBIAN
+from numalloc_tools.allocators.compared import BUNDLE, bundled_commit
 from numalloc_tools.bench import manifest
-from numalloc_tools.bench.allocators import BUNDLE, bundled_commit
 from numalloc_tools.bench.paper import runs, table
 from numalloc_tools.bench.programs import own
 from numalloc_tools.bench.results import read
 from numalloc_tools.json_file import object_in
-from numalloc_tools.lab.allocators import DEBIAN
 from numalloc_tools.machine.words import printable
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem

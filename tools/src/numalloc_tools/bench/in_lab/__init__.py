@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from numalloc_tools.bench.allocators import BASELINE, BOUND, Allocator
+from numalloc_tools.allocators import BASELINE, BOUND, Allocator
 from numalloc_tools.lab import batch, programs
 
 _FOLDER = Path(__file__).parent

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from statistics import median
 
-from numalloc_tools.bench.allocators import BASELINE, BOUND
+from numalloc_tools.allocators import BASELINE, BOUND
 from numalloc_tools.bench.levers import AT
 from numalloc_tools.bench.paper.table import Experiment
 from numalloc_tools.bench.results import Results, Summary, merged

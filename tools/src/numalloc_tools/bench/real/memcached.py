@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench.in_lab import InLab
 from numalloc_tools.bench.launch import Ended
 from numalloc_tools.bench.programs import Work

@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench.launch import Ended
 from numalloc_tools.bench.programs import Work
 from numalloc_tools.bench.real.command import measured

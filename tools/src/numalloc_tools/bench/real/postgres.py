@@ -5,7 +5,7 @@ import shutil
 import signal
 from pathlib import Path
 
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench.launch import Ended
 from numalloc_tools.bench.programs import Work
 from numalloc_tools.bench.real.server import LoadFailed, answer, served, temporary_folder

@@ -1,15 +1,13 @@
 """A server under the allocator, its load from processes that are not: started, awaited, loaded, looked at, stopped."""
 
 import os
-import re
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
-from numalloc_tools.bench.allocators import BOUND, Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench.launch import Ended, Running
 from numalloc_tools.bench.programs import Work
 
@@ -83,16 +81,6 @@ def answer(command: list[str], seconds: float = 60) -> str:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise LoadFailed(f"{Path(command[0]).name} ended with status {done.returncode}: {lines[-1] if lines else ''}")
     return done.stdout
-
-
-def on_the_systems_malloc(allocator: Allocator, program: str) -> Allocator:
-    """A program that is linked with another malloc runs on the C library's only if that is preloaded."""
-    if allocator.name.removesuffix(BOUND) != "glibc":
-        return allocator
-    environment = {"PATH": os.environ.get("PATH", ""), "LD_TRACE_LOADED_OBJECTS": "1"}
-    listing = subprocess.run([program], env=environment, capture_output=True, text=True).stdout
-    libc = re.search(r"=> (/\S+/libc\.so\S*)", listing)
-    return replace(allocator, libraries=(*allocator.libraries, Path(libc[1]).resolve())) if libc else allocator
 
 
 def _resident(pid: int) -> float:

@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench.in_lab import InLab
 from numalloc_tools.bench.launch import Ended, Running
 from numalloc_tools.bench.programs import Work, judged

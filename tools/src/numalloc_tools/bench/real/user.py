@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 
 
 def as_user(words: list[str], user: str) -> list[str]:

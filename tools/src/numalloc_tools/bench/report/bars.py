@@ -6,7 +6,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from numalloc_tools.bench.allocators import shown
+from numalloc_tools.allocators import shown
 from numalloc_tools.bench.report.style import TEXT, colours
 from numalloc_tools.bench.results import CPU, NOT_RUN, TIME, Summary
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib import pyplot as plt
 
-from numalloc_tools.bench.allocators import BOUND, OURS
+from numalloc_tools.allocators import BOUND, OURS
 from numalloc_tools.bench.report import bars, speedup
 from numalloc_tools.bench.report.drawn import Drawn
 from numalloc_tools.bench.report.style import as_svg, save

@@ -3,7 +3,7 @@
 import math
 from textwrap import fill
 
-from numalloc_tools.bench.allocators import OURS, shown
+from numalloc_tools.allocators import OURS, shown
 from numalloc_tools.bench.report.drawn import Drawn
 from numalloc_tools.bench.results import CPU, LAB, MEMORY, NOT_RUN, REMOTE, TIME, Cell, Results, Summary
 

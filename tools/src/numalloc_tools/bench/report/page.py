@@ -4,7 +4,7 @@ import html
 from pathlib import Path
 from string import Template
 
-from numalloc_tools.bench.allocators import OURS, shown
+from numalloc_tools.allocators import OURS, shown
 from numalloc_tools.bench.report.drawn import Drawn
 from numalloc_tools.bench.results import CPU, MEMORY, NOT_RUN, TIME, Cell, Summary
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matplotlib
 
-from numalloc_tools.bench.allocators import BOUND
+from numalloc_tools.allocators import BOUND
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

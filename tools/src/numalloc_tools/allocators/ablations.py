@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from numalloc_tools.bench.allocators import Allocator
+from numalloc_tools.allocators import Allocator
 from numalloc_tools.problem import Problem
 
 _OPTION = re.compile(r'^NUMALLOC_(LIVE_|EXPERIMENT_|)OPTION\((\w+),\s*(\w+),\s*([^,]+?),\s*"((?:[^"\\]|\\.)*)"\)', re.M)

@@ -1,35 +1,23 @@
-"""What is preloaded for each column of the comparison."""
+"""numalloc beside what a program would use without it, which may be an allocator that the program brings."""
 
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
-from numalloc_tools.lab.allocators import OURS
+from numalloc_tools.allocators.allocator import BASELINE, BOUND, OURS, Allocator
+from numalloc_tools.allocators.compared import named_paths
 from numalloc_tools.preload import existing, our_library
 from numalloc_tools.problem import Problem
 
-BASELINE = "glibc"
 _BUNDLED = re.compile(r"lib(jemalloc|tcmalloc\w*|mimalloc|tbbmalloc\w*|snmalloc\w*)[-\w.]*\.so")
-
-
-@dataclass(frozen=True)
-class Allocator:
-    name: str
-    library: Path | None = None  # nothing to preload: what the program would use anyway
-
-    def environment(self) -> dict[str, str]:
-        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-        if self.library:
-            environment["LD_PRELOAD"] = str(self.library)
-        return environment
 
 
 def chosen(program: str, library: Path | None, others: list[str]) -> list[Allocator]:
     """glibc's first, as what the rest is compared with; then the program's own, if it brings one;
     then numalloc, and those that the user names."""
-    libraries = _libraries_of(program)
+    libraries = libraries_of([program, "--version"])
     bundled = next((match[1] for path in libraries if (match := _BUNDLED.search(path))), None)
     allocators = [Allocator(BASELINE)]
     if bundled:
@@ -37,20 +25,25 @@ def chosen(program: str, library: Path | None, others: list[str]) -> list[Alloca
         libc = next((path for path in libraries if Path(path).name.startswith("libc.so")), None)
         if libc is None:
             raise Problem(f"{program} does not load a C library, so nothing can be preloaded into it")
-        allocators = [Allocator(BASELINE, Path(libc)), Allocator(f"own {bundled}")]
-    allocators.append(Allocator(OURS, our_library(library)))
-    for text in others:
-        name, equals, path = text.partition("=")
-        if not name or not path:
-            raise Problem(f"--allocator: '{text}' is not understood; accepted: NAME=PATH of a library to preload")
+        allocators = [Allocator(BASELINE, (Path(libc),)), Allocator(f"own {bundled}")]
+    allocators.append(Allocator(OURS, (our_library(library),)))
+    for name, path in named_paths(others):
         if name in (allocator.name for allocator in allocators):
             raise Problem(f"--allocator: '{name}' is there already; accepted: a name of its own")
-        allocators.append(Allocator(name, existing(Path(path), "--allocator")))
+        allocators.append(Allocator(name, (existing(path, "--allocator"),)))
     return allocators
 
 
-def _libraries_of(program: str) -> list[str]:
+def on_the_systems_malloc(allocator: Allocator, program: str) -> Allocator:
+    """A program that is linked with another malloc runs on the C library's only if that is preloaded."""
+    if allocator.name.removesuffix(BOUND) != BASELINE:
+        return allocator
+    libc = next((Path(path) for path in libraries_of([program]) if Path(path).name.startswith("libc.so")), None)
+    return replace(allocator, libraries=(*allocator.libraries, libc.resolve())) if libc else allocator
+
+
+def libraries_of(command: list[str]) -> list[str]:
     """The shared libraries that the dynamic loader would load, as ldd lists them."""
     environment = {"PATH": os.environ.get("PATH", ""), "LD_TRACE_LOADED_OBJECTS": "1"}
-    listing = subprocess.run([program, "--version"], env=environment, capture_output=True, text=True).stdout
+    listing = subprocess.run(command, env=environment, capture_output=True, text=True).stdout
     return re.findall(r"=> (/\S+)", listing)

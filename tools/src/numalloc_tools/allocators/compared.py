@@ -4,76 +4,35 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from numalloc_tools.bench import crates
-from numalloc_tools.lab.allocators import DEBIAN, OURS
+from numalloc_tools.allocators import crates
+from numalloc_tools.allocators.allocator import BASELINE, BOUND, DEBIAN, NAMES, OURS, Allocator
+from numalloc_tools.allocators.found import binding_library, installed
 from numalloc_tools.preload import existing
 from numalloc_tools.problem import Problem
 
-if TYPE_CHECKING:  # run knows this module
-    from numalloc_tools.run.calls import Call
-
-BASELINE = "glibc"
 BUNDLE = "bundle.json"  # at the top of what numalloc bench bundle has packed
-BOUND = "+binding"  # behind a name: threads bound by libnumalloc-binding.so
-FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
-NAMES = (OURS, BASELINE, *crates.RECIPES, *DEBIAN)
-
-
-@dataclass(frozen=True)
-class Allocator:
-    name: str
-    libraries: tuple[Path, ...] = ()  # in the order of preloading; none: the C library's
-    version: str = ""
-    options: dict[str, str] = field(default_factory=dict)  # of numalloc or of its binding
-    missing: str = ""  # why it cannot run, and what to do about it
-    also: dict[str, str] = field(default_factory=dict)  # variables that a lever sets
-    calls: "tuple[Call, ...]" = ()  # what a lever asks of the kernel before the program is started
-
-    @property
-    def preload(self) -> str:
-        return ":".join(map(str, self.libraries))
-
-    def environment(self) -> dict[str, str]:
-        """The user's, less what would change what is measured. The launcher adds the preload."""
-        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("NUMALLOC_")}
-        return environment | self.variables() | self.also
-
-    def enter(self) -> None:
-        """In the process that becomes the launcher: policies go on to what it starts."""
-        for call in self.calls:
-            call.make()
-
-    def variables(self) -> dict[str, str]:
-        return {f"NUMALLOC_{name.upper()}": value for name, value in self.options.items()}
-
-
-def shown(name: str) -> str:
-    """In headings: a variant of numalloc is told by what it changes."""
-    return name.removeprefix(f"{OURS}:")
-
-
-def binding_library(library: Path) -> Path | None:
-    """It lies beside numalloc's own."""
-    path = library.with_name("libnumalloc-binding.so")
-    return path if path.is_file() else None
 
 
 def given(texts: list[str]) -> dict[str, Path]:
     """What --allocator NAME=PATH names."""
     found: dict[str, Path] = {}
-    for text in texts:
-        name, equals, path = text.partition("=")
-        if not name or not path:
-            raise Problem(f"--allocator: '{text}' is not understood; accepted: NAME=PATH of a library to preload")
+    for name, path in named_paths(texts):
         if name in NAMES or name in found or any(sign in name for sign in "+,@"):
             raise Problem(f"--allocator: '{name}' is not free; accepted: a name of its own, without +, @ and comma")
-        found[name] = existing(Path(path), "--allocator")
+        found[name] = existing(path, "--allocator")
     return found
+
+
+def named_paths(texts: list[str]) -> Iterator[tuple[str, Path]]:
+    for text in texts:
+        name, _, path = text.partition("=")
+        if not name or not path:
+            raise Problem(f"--allocator: '{text}' is not understood; accepted: NAME=PATH of a library to preload")
+        yield name, Path(path)
 
 
 def chosen(
@@ -102,7 +61,12 @@ def _made(name: str, library: Path, others: dict[str, Path], say: Callable[[str]
     if name in others:
         return Allocator(name, (others[name],))
     if name in DEBIAN:
-        return _installed(name)
+        path, (package, _) = installed(name), DEBIAN[name]
+        return (
+            Allocator(name, (path,), _package_version(package))
+            if path
+            else Allocator(name, missing=f"not installed: apt install {package}")
+        )
     recipe = crates.RECIPES[name]
     if not (path := crates.built(name)):
         if recipe.seconds > build_seconds:
@@ -115,15 +79,6 @@ def _made(name: str, library: Path, others: dict[str, Path], say: Callable[[str]
         except crates.CannotBuild as reason:
             return Allocator(name, version=recipe.allocator_version, missing=f"cannot be built: {reason}")
     return Allocator(name, (path,), recipe.allocator_version)
-
-
-def _installed(name: str) -> Allocator:
-    package, library = DEBIAN[name]
-    for folder in FOLDERS:
-        path = Path(folder, library)
-        if path.is_file():
-            return Allocator(name, (path.resolve(),), _package_version(package))
-    return Allocator(name, missing=f"not installed: apt install {package}")
 
 
 def _bound(allocator: Allocator, library: Path) -> Allocator:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from numalloc_tools.bench.compiler import compiler
-from numalloc_tools.lab import cache
+from numalloc_tools import cache
+from numalloc_tools.compiler import compiler
 
 _SHARED = ["-O3", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-ftls-model=initial-exec", "-fno-builtin-malloc"]
 _DOWNLOAD_SECONDS = 60

@@ -1,0 +1,76 @@
+"""An allocator of this machine by its name or path, and what is preloaded beside it."""
+
+import os
+from pathlib import Path
+
+from numalloc_tools.allocators import crates
+from numalloc_tools.allocators.allocator import BASELINE, DEBIAN, OURS, PACKAGED, Allocator, family
+from numalloc_tools.preload import existing, found
+from numalloc_tools.problem import Problem
+
+NAMES = (*PACKAGED, *crates.RECIPES)
+_BINDING = "libnumalloc-binding.so"
+_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
+_LISTS = {"GLIBC_TUNABLES": ":", "MALLOC_CONF": ","}  # variables that say several things: what stands between them
+
+
+def find(name: str) -> Allocator:
+    if name == BASELINE:
+        return Allocator(name)
+    if name == OURS:
+        return _of(name, our_library())
+    if name in DEBIAN:
+        if (path := installed(name)) is None:
+            package, file = DEBIAN[name]
+            raise Problem(f"--allocator: {name} is not installed ({file}); install the Debian package {package}")
+        return _of(name, path)
+    if name in crates.RECIPES:
+        library = crates.built(name)
+        if library is None:
+            raise Problem(f"--allocator: {name} is not built yet; build it with numalloc bench --build, which takes minutes")
+        return _of(name, library)
+    if "/" in name or os.path.isfile(name):
+        return _of(name, Path(name))
+    raise Problem(f"--allocator: '{name}' is unknown; accepted: {', '.join(NAMES)}, or the path of a library")
+
+
+def our_library() -> Path:
+    return found("--allocator")
+
+
+def installed(name: str) -> Path | None:
+    """The library of Debian's package."""
+    paths = (Path(folder, DEBIAN[name][1]) for folder in _FOLDERS)
+    return next((path.resolve() for path in paths if path.is_file()), None)
+
+
+def binding_library(library: Path) -> Path | None:
+    """It lies beside numalloc's own."""
+    path = library.with_name(_BINDING)
+    return path if path.is_file() else None
+
+
+def binding_for(allocator: Allocator) -> Path:
+    beside = allocator.library if allocator.ours and allocator.library else our_library()
+    if (path := binding_library(beside)) is None:
+        raise Problem(f"--threads: {_BINDING} is not beside {beside}; it is built and installed with it")
+    return existing(path, "--threads")
+
+
+def joined(variable: str, value: str, present: str | None) -> str:
+    """The user's own words stay where the variable has room for several."""
+    between = _LISTS.get(variable)
+    return f"{present}{between}{value}" if between and present else value
+
+
+def without_allocators(preload: str) -> list[str]:
+    """What the user preloads already, but for allocators: the first malloc would win."""
+    paths = preload.replace(":", " ").split()
+    return [path for path in paths if not family(Path(path))]
+
+
+def _of(name: str, library: Path) -> Allocator:
+    library = existing(library, "--allocator")
+    if library.name.startswith(_BINDING):
+        raise Problem(f"--allocator: {library} binds threads and allocates nothing; accepted: --binding-only")
+    return Allocator(name, (library,))

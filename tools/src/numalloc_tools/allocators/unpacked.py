@@ -1,0 +1,21 @@
+"""Allocators for a machine of any architecture: numalloc as built for it, its C library's, and Debian's packages."""
+
+from pathlib import Path
+
+from numalloc_tools.allocators.allocator import BASELINE, DEBIAN, OURS, PACKAGED, Allocator
+from numalloc_tools.lab import packages
+from numalloc_tools.lab.architecture import Architecture
+from numalloc_tools.preload import built_here, found
+from numalloc_tools.problem import Problem
+
+
+def named(name: str, our_library: Path | None, architecture: Architecture) -> Allocator:
+    if name == BASELINE:
+        return Allocator(name)
+    if name == OURS:
+        return Allocator(name, (our_library or (built_here(architecture.name) if architecture.foreign else found()),))
+    if name not in DEBIAN:
+        raise Problem(f"--allocators: '{name}' is unknown; accepted: {', '.join(PACKAGED)}")
+    package, library = DEBIAN[name]
+    folder = packages.unpacked(package, architecture) / "usr/lib" / architecture.triplet
+    return Allocator(name, (folder / library,), also={"LD_LIBRARY_PATH": str(folder)})
