@@ -20,7 +20,6 @@ KNOWN = {
     *(("run", other) for other in ("bench", "demo", "lab")),
     *(("scope", other) for other in ("bench", "lab", "profile")),
     ("symbolize", "profile"),
-    ("topology", "bench"),
     *(("tune", other) for other in ("bench", "demo", "lab", "run")),
     ("tune", "tune"),  # a circle
 }

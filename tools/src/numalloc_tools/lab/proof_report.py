@@ -113,7 +113,7 @@ def _print_summary(console: Console, cells: list[Cell], allocators: list[str], n
 def draw(path: Path, cells: list[Cell], allocators: list[str], nodes: int) -> None:
     """A panel for each program, way to free and way to place threads; for each size a bar an
     allocator: its worst value under the kernel's switches that were tried."""
-    from numalloc_tools.bench.report.style import plt, save  # half a second: only when something is drawn
+    from numalloc_tools.style import plt, save  # half a second: only when something is drawn
 
     panels: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:

@@ -9,9 +9,9 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from numalloc_tools.bench.report.style import TEXT, colours
 from numalloc_tools.scope.model import PARTS
 from numalloc_tools.scope.results import Results, Run
+from numalloc_tools.style import TEXT, colours
 
 _COLUMNS = 4
 _SIDE = 3.0  # inches, of a matrix

@@ -1,21 +1,20 @@
-"""One page of HTML with everything in it: nothing is fetched when it is opened."""
+"""Results as one page of HTML: figures, tables, what is hottest, and the machine."""
 
-import html
 import shlex
 from collections.abc import Iterable
-from pathlib import Path
-from string import Template
 
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from numalloc_tools.bench.report.page import STYLE
-from numalloc_tools.bench.report.style import as_svg
+from numalloc_tools import html_page
+from numalloc_tools.html_page import escaped
 from numalloc_tools.scope import drawing, tables
 from numalloc_tools.scope.model import WAIT
 from numalloc_tools.scope.results import Results, Run
+from numalloc_tools.style import as_svg
 
-_PAGE = Path(__file__).with_name("page.html")
+_WARNING = """<p class="warning">Counted in an emulator; every time on this page is <b>modelled</b>. A small share of remote lines
+  proves nothing alone: read it with the total, the balance over nodes and the time.</p>"""
 _MOST = 25  # rows of a table of symbols or lines
 _MODEL = (
     "Each CPU and each thread takes its instructions times cycles an instruction, and every miss the latency of where it "
@@ -54,14 +53,13 @@ def page(results: Results, baseline: str) -> str:
     if failed := [run for run in results.runs if run.reason]:
         sections.append(("failures", "What did not complete", "", _table(("run", "reason"), ((run.name, run.reason) for run in failed))))
     sections.append(("machine", "The machine", results.hardware.title, _machine(results)))
-    return Template(_PAGE.read_text()).substitute(
-        style=STYLE.read_text(),
-        subtitle=_escape(f"{shlex.join(results.command)}, on the model of {results.hardware.title}"),
-        contents="".join(f'<a href="#{name}">{_escape(heading)}</a>' for name, heading, _, _ in sections),
-        sections="\n".join(
-            f'<section id="{name}"><h2>{_escape(heading)}</h2><p class="words">{_escape(words)}</p>{body}</section>'
-            for name, heading, words, body in sections
-        ),
+    return html_page.page(
+        "lab scope",
+        "lab scope",
+        f"{shlex.join(results.command)}, on the model of {results.hardware.title}",
+        _WARNING,
+        (one[:2] for one in sections),
+        (html_page.section(*one) for one in sections),
     )
 
 
@@ -114,14 +112,10 @@ def _svg(figure: Figure) -> str:
 
 
 def _table(headings: Iterable[str], rows: Iterable[Iterable], kind: str = "") -> str:
-    head = "".join(f"<th>{_escape(one)}</th>" for one in headings)
-    body = "".join("<tr>" + "".join(f"<{tag}>{_escape(one)}</{tag}>" for tag, one in _tagged(row)) + "</tr>" for row in rows)
+    head = "".join(f"<th>{escaped(one)}</th>" for one in headings)
+    body = "".join("<tr>" + "".join(f"<{tag}>{escaped(one)}</{tag}>" for tag, one in _tagged(row)) + "</tr>" for row in rows)
     return f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _tagged(row: Iterable) -> Iterable[tuple[str, object]]:
     return (("td" if place else "th", one) for place, one in enumerate(row))
-
-
-def _escape(value: object) -> str:
-    return html.escape(str(value))

@@ -6,7 +6,6 @@ from pathlib import Path
 from rich.console import Console
 
 from numalloc_tools.allocators import BASELINE, Allocator
-from numalloc_tools.bench.report.style import save
 from numalloc_tools.scope import drawing, figures, host, measure, plugin, scenarios
 from numalloc_tools.scope.host import Beside
 from numalloc_tools.scope.page import page
@@ -14,6 +13,7 @@ from numalloc_tools.scope.results import Results, Run
 from numalloc_tools.scope.scenarios import Scenario
 from numalloc_tools.scope.settings import Settings, Target
 from numalloc_tools.scope.store import Store
+from numalloc_tools.style import save
 
 
 class Runner:

@@ -8,12 +8,12 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from numalloc_tools.bench.report.style import FAINT, TEXT
 from numalloc_tools.machine.facts import Machine
 from numalloc_tools.machine.kinds import DRAM, HBM
 from numalloc_tools.machine.lists import ranges
 from numalloc_tools.machine.nodes import Node
 from numalloc_tools.machine.words import count, size
+from numalloc_tools.style import FAINT, TEXT
 from numalloc_tools.topology.heat import shades
 
 _WIDTH, _HEIGHT, _GAP = 2.6, 1.35, 0.22  # inches of a box

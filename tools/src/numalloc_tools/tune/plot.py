@@ -43,7 +43,7 @@ def front(some: list[Point], aim: Aim) -> list[Point]:
 
 
 def draw(result: Result, path: Path) -> None:
-    from numalloc_tools.bench.report.style import FAINT, TEXT, colours, plt  # half a second: only when something is drawn
+    from numalloc_tools.style import FAINT, TEXT, colours, plt  # half a second: only when something is drawn
 
     search = result.search
     aim = search.records.aims[0]

@@ -5,7 +5,7 @@ from pathlib import Path
 from matplotlib import pyplot as plt
 
 from numalloc_tools.bench.paper.view import Shown
-from numalloc_tools.bench.report.style import TEXT, colours
+from numalloc_tools.style import TEXT, colours
 
 _INCHES_A_BAR, _NARROWEST, _WIDEST, _HEIGHT = 0.16, 6.0, 28.0, 3.6
 

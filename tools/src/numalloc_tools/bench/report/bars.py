@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from numalloc_tools.allocators import shown
-from numalloc_tools.bench.report.style import TEXT, colours
 from numalloc_tools.bench.results import CPU, NOT_RUN, TIME, Summary
+from numalloc_tools.style import TEXT, colours
 
 _BARS_IN_A_ROW = 60
 _WIDTH, _ROW_HEIGHT = 12.0, 2.9  # inches

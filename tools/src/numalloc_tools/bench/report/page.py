@@ -1,25 +1,18 @@
-"""One page of HTML with everything in it: nothing is fetched when it is opened."""
+"""The results as one page: figures, tables, what did not complete, and the facts of the run."""
 
-import html
 from pathlib import Path
-from string import Template
 
+from numalloc_tools import html_page
 from numalloc_tools.allocators import OURS, shown
 from numalloc_tools.bench.report.drawn import Drawn
 from numalloc_tools.bench.results import CPU, MEMORY, NOT_RUN, TIME, Cell, Summary
+from numalloc_tools.html_page import escaped, section
 
-_PAGE = Path(__file__).with_name("page.html")
-STYLE = Path(__file__).with_name("page.css")
 _STRONGEST = 0.5  # a ratio this far from 1 has the full colour
 
 
 def page(summary: Summary, drawn: list[Drawn]) -> str:
     results = summary.results
-    sections = [
-        f'<section id="{figure.name}"><h2>{_escape(figure.heading)}</h2><p class="words">{_escape(figure.words)}</p>'
-        f'<div class="figure">{figure.svg}</div></section>'
-        for figure in drawn
-    ]
     tables = (
         []
         if not results.cases_with(TIME)
@@ -33,21 +26,16 @@ def page(summary: Summary, drawn: list[Drawn]) -> str:
         contents += [("time-table", "Time in numbers"), ("memory-table", "Memory in numbers")]
     if any(run.reason for run in results.runs):
         contents.append(("failures", "What did not complete"))
-    return Template(_PAGE.read_text()).substitute(
-        style=STYLE.read_text(),
-        cards="".join(_cards(summary)),
-        contents="".join(f'<a href="#{name}">{_escape(heading)}</a>' for name, heading in contents),
-        sections="\n".join(sections),
-        tables="\n".join(tables),
-        failures=_failures(summary),
-        facts=_facts(summary),
-        incomplete="" if results.complete else '<p class="warning">The run was interrupted: some rounds are missing.</p>',
-        subtitle=_escape(_subtitle(summary)),
+    sections = [section(figure.name, figure.heading, figure.words, f'<div class="figure">{figure.svg}</div>') for figure in drawn]
+    incomplete = "" if results.complete else '<p class="warning">The run was interrupted: some rounds are missing.</p>'
+    return html_page.page(
+        "bench",
+        "beside its peers",
+        _subtitle(summary),
+        f'{incomplete}\n  <div class="cards">{"".join(_cards(summary))}</div>',
+        contents,
+        ("\n".join(sections), "\n".join(tables), _failures(summary), _facts(summary)),
     )
-
-
-def _escape(value: object) -> str:
-    return html.escape(str(value))
 
 
 def _subtitle(summary: Summary) -> str:
@@ -74,21 +62,21 @@ def _cards(summary: Summary) -> list[str]:
         others = {name: mean for name, mean in means.items() if name != OURS}
         best = min(others, key=others.__getitem__)
         cards.append(
-            f'<div class="card"><div class="number">{means[OURS]:.3f}</div><div>{what} of {OURS} relative to {_escape(summary.baseline)}, '
+            f'<div class="card"><div class="number">{means[OURS]:.3f}</div><div>{what} of {OURS} relative to {escaped(summary.baseline)}, '
             f"geometric mean of {len(complete)}</div></div>"
             f'<div class="card"><div class="number">{place} <small>of {len(means)}</small></div><div>in {what}; '
-            f"best other: {_escape(best)} at {others[best]:.3f}</div></div>"
+            f"best other: {escaped(best)} at {others[best]:.3f}</div></div>"
         )
     return cards
 
 
 def _table(summary: Summary, figure: str, heading: str, name: str, show, totals: bool = False) -> str:
     names = summary.allocators_with(figure, summary.results.names)
-    head = "".join(f"<th>{_escape(shown(one))}</th>" for one in names)
+    head = "".join(f"<th>{escaped(shown(one))}</th>" for one in names)
     rows = []
     for case in summary.results.cases_with(figure):
         cells = "".join(_cell(summary.cell(case, one, figure), show, _more(summary, case, one) if totals else "") for one in names)
-        rows.append(f"<tr><th>{_escape(case)}</th>{cells}</tr>")
+        rows.append(f"<tr><th>{escaped(case)}</th>{cells}</tr>")
     complete = summary.completed_by_all(figure)
     means = [summary.geometric_mean(one, complete, figure) for one in names]
     cells = "".join(f"<td{_shade(mean)}>{mean:.3f}</td>" if mean else "<td>-</td>" for mean in means)
@@ -99,7 +87,7 @@ def _table(summary: Summary, figure: str, heading: str, name: str, show, totals:
             values = [summary.cell(case, one, figure) for case in complete]
             sums.append(f"<td>{show(sum(cell.value for cell in values))}</td>" if values and all(c.ok for c in values) else "<td>-</td>")
         rows.append(f'<tr class="sum"><th>total of {len(complete)}</th>{"".join(sums)}</tr>')
-    words = f"Median, and below it the ratio to {_escape(summary.baseline)} and half the range over the rounds. Green is better."
+    words = f"Median, and below it the ratio to {escaped(summary.baseline)} and half the range over the rounds. Green is better."
     if totals:
         words += " Settled: resident when the program had freed what it frees; huge pages: the most there were; both in MiB."
     return (
@@ -122,7 +110,7 @@ def _cell(cell: Cell, show, more: str) -> str:
     if not cell.ok:
         if cell.status == NOT_RUN:
             return "<td></td>"
-        return f'<td class="failed" title="{_escape(cell.reason)}">{_escape(cell.status)}</td>'
+        return f'<td class="failed" title="{escaped(cell.reason)}">{escaped(cell.status)}</td>'
     ratio = f"{cell.ratio:.2f} " if cell.ratio else ""
     return f"<td{_shade(cell.ratio)}>{show(cell.value)}<br><small>{ratio}±{100 * cell.spread:.0f}%</small>{more}</td>"
 
@@ -145,7 +133,7 @@ def _failures(summary: Summary) -> str:
     if not reasons:
         return ""
     rows = "".join(
-        f"<tr><td class='failed'>{_escape(status)}</td><td>{_escape(reason)}</td><td>{_escape(', '.join(where))}</td></tr>"
+        f"<tr><td class='failed'>{escaped(status)}</td><td>{escaped(reason)}</td><td>{escaped(', '.join(where))}</td></tr>"
         for (status, reason), where in reasons.items()
     )
     return f'<section id="failures"><h2>What did not complete</h2><div class="scroll"><table class="text">{rows}</table></div></section>'
@@ -154,13 +142,13 @@ def _failures(summary: Summary) -> str:
 def _facts(summary: Summary) -> str:
     results = summary.results
     facts = {**results.machine, **results.settings, "seconds": f"{results.seconds:.0f}"}
-    rows = "".join(f"<tr><th>{_escape(name.replace('_', ' '))}</th><td>{_escape(_plain(value))}</td></tr>" for name, value in facts.items())
+    rows = "".join(f"<tr><th>{escaped(name.replace('_', ' '))}</th><td>{escaped(_plain(value))}</td></tr>" for name, value in facts.items())
     versions = "".join(
-        f"<tr><th>{_escape(one['name'])}</th><td>{_escape(one['version'])}</td><td>{_escape(', '.join(Path(p).name for p in one['libraries']))}</td></tr>"
+        f"<tr><th>{escaped(one['name'])}</th><td>{escaped(one['version'])}</td><td>{escaped(', '.join(Path(p).name for p in one['libraries']))}</td></tr>"
         for one in results.allocators
     )
     described = "".join(
-        f"<tr><th>{_escape(one['name'])}</th><td>{_escape(one['description'])}</td><td>{_escape(one['source'])}</td></tr>"
+        f"<tr><th>{escaped(one['name'])}</th><td>{escaped(one['description'])}</td><td>{escaped(one['source'])}</td></tr>"
         for one in results.programs
     )
     return (

@@ -5,8 +5,8 @@ import math
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from numalloc_tools.bench.report.style import TEXT, colours
 from numalloc_tools.bench.results import TIME, Summary
+from numalloc_tools.style import TEXT, colours
 
 _COLUMNS = 4
 _WIDTH, _HEIGHT = 3.0, 2.5  # inches, of a panel
