@@ -52,7 +52,7 @@ say "== tools"
 quietly venv make_venv '[test]' || machine_failed "the tools could not be installed in .venv"
 say "== the virtual machine's kernel"
 # shellcheck disable=SC2086  # a list of words
-quietly kernel $LIMITED env XDG_CACHE_HOME="${XDG_CACHE_HOME:-${HOME:-$root/build}/.cache}" .venv/bin/python -m numalloc_tools.lab.fetch ||
+quietly kernel $LIMITED env XDG_CACHE_HOME="${XDG_CACHE_HOME:-${HOME:-$root/build}/.cache}" .venv/bin/python -m numalloc_tools.guest.fetch ||
     machine_failed "the virtual machine's kernel could not be fetched"
 if [ $mode = full ]; then
     # The servers among them are not to start by themselves; tests/world sees to that.

@@ -14,8 +14,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# A machine that did not boot is the emulator's or the host's fault: numalloc_tools.lab.batch says so.
-NOT_BOOTED = re.compile(r"^(failed on setup with \")?(numalloc_tools\.lab\.batch\.)?NotBooted: the machine did not boot")
+# A machine that did not boot is the emulator's or the host's fault: numalloc_tools.guest.batch says so.
+NOT_BOOTED = re.compile(r"^(failed on setup with \")?(numalloc_tools\.guest\.batch\.)?NotBooted: the machine did not boot")
 TIME_LIMIT = "Failed: Timeout"
 WITH_SEED = "NUMALLOC_TEST_SEED=${NUMALLOC_TEST_SEED:-1}"
 _SKIPPED_CASE = re.compile(r"^\[  SKIPPED \] ([\w/.]+)(?: \(|$)", re.MULTILINE)

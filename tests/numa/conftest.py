@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from jobs import ROOT
-from numalloc_tools.lab import batch
+from numalloc_tools.guest import batch
 
 HERE = Path(__file__).parent
 IN_THE_GATE = "test_gate.py"

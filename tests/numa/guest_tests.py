@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
-from numalloc_tools.lab import batch
+from numalloc_tools.guest import batch
 
 PYTHON = "Python drives it from this machine"
 STATIC_SHELL = "its children are preloaded, and the guest's shell, busybox, is linked statically"

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from numalloc_tools.lab import batch, programs
-from numalloc_tools.lab.run_command import build_machine
-from numalloc_tools.lab.scenarios import Scenario
+from numalloc_tools.guest import batch, programs
+from numalloc_tools.guest.machine import build_machine
+from numalloc_tools.guest.scenarios import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).with_name("programs")

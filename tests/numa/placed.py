@@ -4,7 +4,7 @@ import json
 from itertools import groupby
 
 from jobs import passed
-from numalloc_tools.lab import batch
+from numalloc_tools.guest import batch
 
 
 def threads(report: batch.Report, name: str) -> list[dict]:

@@ -1,6 +1,6 @@
 """Zero remote pages: the smallest choice of scenarios, and when a cell has passed."""
 
-from numalloc_tools.lab.scenarios import THREADS_ARE, Cell, generations, listing1
+from numalloc_tools.guest.scenarios import THREADS_ARE, Cell, generations, listing1
 
 SOME_BYTES = 8 << 20  # that each thread has at a time
 SMOKE = listing1(["64K", "64"], ["left", "other"], list(THREADS_ARE), 1, SOME_BYTES // 4) + generations(list(THREADS_ARE))

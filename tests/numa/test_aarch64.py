@@ -14,11 +14,10 @@ import guest_tests
 import pytest
 from aarch64_choice import BUILD, CHOICE
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.lab import batch, kernel
-from numalloc_tools.lab.architecture import AARCH64
-from numalloc_tools.lab.prove_command import measure
-from numalloc_tools.lab.run_command import build_machine
-from numalloc_tools.lab.scenarios import THREADS_ARE, Switches, generations, listing1
+from numalloc_tools.guest import batch, kernel
+from numalloc_tools.guest.architecture import AARCH64
+from numalloc_tools.guest.machine import build_machine
+from numalloc_tools.guest.scenarios import THREADS_ARE, Switches, generations, listing1, measure
 
 LONG = os.environ.get("NUMALLOC_TEST_LONG") == "1"
 OWN_KERNEL = os.environ.get("NUMALLOC_TEST_KERNEL")

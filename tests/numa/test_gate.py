@@ -3,13 +3,13 @@ says, and no page is remote. It is all of tests/numa that every change has to pa
 
 Nothing here depends on time: the emulator may be slow. It needs a kernel in the cache:
 
-    python -m numalloc_tools.lab.fetch
+    python -m numalloc_tools.guest.fetch
 """
 
 import pytest
 from jobs import ROOT, Jobs, passed
-from numalloc_tools.lab import batch, kernel
-from numalloc_tools.lab.scenarios import Switches, cell
+from numalloc_tools.guest import batch, kernel
+from numalloc_tools.guest.scenarios import Switches, cell
 from placed import Nodes, threads
 from places import EVERYWHERE
 from proof import SMOKE, check
@@ -39,7 +39,7 @@ for scenario in SMOKE:
 def report(library) -> batch.Report:
     booted = kernel.kept()
     if booted is None:
-        pytest.fail("no kernel is in the cache; fetch it with python -m numalloc_tools.lab.fetch (XDG_CACHE_HOME names the cache)")
+        pytest.fail("no kernel is in the cache; fetch it with python -m numalloc_tools.guest.fetch (XDG_CACHE_HOME names the cache)")
     return JOBS.run(library, thp=KERNEL.thp, autonuma=KERNEL.autonuma, kernel_image=booted)
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 from jobs import ROOT, passed
-from numalloc_tools.lab import batch
-from numalloc_tools.lab.run_command import build_machine
+from numalloc_tools.guest import batch
+from numalloc_tools.guest.machine import build_machine
 
 PROGRAMS = ("advection2d", "advection3d", "fdtd3d")
 FOLDER = ROOT / "build/release/bench/jarena"

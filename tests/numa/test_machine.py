@@ -11,8 +11,8 @@ from pathlib import Path
 import guest_python
 import pytest
 from jobs import passed
-from numalloc_tools.lab import batch
-from numalloc_tools.lab.run_command import build_machine
+from numalloc_tools.guest import batch
+from numalloc_tools.guest.machine import build_machine
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.path.realpath(sys.executable)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.lab.prove_command import measure
-from numalloc_tools.lab.run_command import build_machine
-from numalloc_tools.lab.scenarios import BLOCKS, FREED_BY, ROUNDS, THREADS_ARE, Switches, generations, listing1
+from numalloc_tools.guest.machine import build_machine
+from numalloc_tools.guest.scenarios import BLOCKS, FREED_BY, ROUNDS, THREADS_ARE, Switches, generations, listing1, measure
 from proof import SMOKE, SOME_BYTES, check
 
 # The listing as published, five rounds of 64 MiB a thread, under one setting of the kernel; one shorter

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import guest_python
 import pytest
-from numalloc_tools.lab import batch, programs
-from numalloc_tools.lab.run_command import build_machine
+from numalloc_tools.guest import batch, programs
+from numalloc_tools.guest.machine import build_machine
 
 PROGRAMS = Path(__file__).with_name("programs")
 NODES, CPUS, THREADS = 8, 16, 8

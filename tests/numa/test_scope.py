@@ -3,9 +3,9 @@ and one machine more to see that the numbers come again."""
 
 import pytest
 from jobs import PROGRAMS
-from numalloc_tools.lab import batch, programs
-from numalloc_tools.lab.run_command import build_machine
-from numalloc_tools.scope import code, launch, plugin
+from numalloc_tools.guest import batch, plugin, programs
+from numalloc_tools.guest.machine import build_machine
+from numalloc_tools.lab.scope import code, launch
 
 NODES = 8
 LINES = (64 << 20) // 64

@@ -8,8 +8,8 @@ from pathlib import Path
 import guest_python
 import pytest
 from jobs import PROGRAMS, passed
-from numalloc_tools.lab import batch, programs
-from numalloc_tools.lab.run_command import build_machine
+from numalloc_tools.guest import batch, programs
+from numalloc_tools.guest.machine import build_machine
 
 NODES = 8
 SCORE = ["--metric", "score: ([0-9.]+)", "--higher"]

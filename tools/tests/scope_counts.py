@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from numalloc_tools.lab import batch
-from numalloc_tools.scope import launch
-from numalloc_tools.scope.counts import CAUSES
+from numalloc_tools.guest import batch
+from numalloc_tools.lab.scope import launch
+from numalloc_tools.lab.scope.counts import CAUSES
 
 TLB = ("l1_misses", "l2_misses", "walk_lines_local", "walk_lines_remote")
 

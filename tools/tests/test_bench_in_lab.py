@@ -9,7 +9,7 @@ import pytest
 from limits import LIMIT
 from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench import in_lab, lab_run, real
-from numalloc_tools.lab import batch
+from numalloc_tools.guest import batch
 
 PROGRAM = """
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 
 import pytest
 from numalloc_tools.doctor import lab_checks
+from numalloc_tools.guest import plugin, qemu
 from numalloc_tools.problem import Problem
-from numalloc_tools.scope import plugin, qemu
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from limits import LIMIT, wait_until
 from numalloc_tools import statistics_table
-from numalloc_tools.lab import packages
+from numalloc_tools.guest import packages
 from numalloc_tools.problem import Problem
 from observed import COMMAND, MIB, WrittenPage, numalloc, program, start_of
 from prometheus_client.openmetrics.parser import text_string_to_metric_families

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from limits import LIMIT
-from numalloc_tools.lab import apt, packages
+from numalloc_tools.guest import apt, packages
 from numalloc_tools.problem import Problem
 
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 from limits import LIMIT
-from numalloc_tools.lab import kernel, vm
-from numalloc_tools.lab.architecture import AARCH64
-from numalloc_tools.lab.image import Image
-from numalloc_tools.lab.run_command import build_machine
+from numalloc_tools.guest import kernel, vm
+from numalloc_tools.guest.architecture import AARCH64
+from numalloc_tools.guest.image import Image
+from numalloc_tools.guest.machine import build_machine
 from numalloc_tools.problem import Problem
 
 

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT
-from numalloc_tools.lab import console, distances, values
-from numalloc_tools.lab import fetch as fetch_command
-from numalloc_tools.lab.batch import Job, _script, _Split
-from numalloc_tools.lab.machine import Machine, Node
-from numalloc_tools.lab.run_command import build_machine
-from numalloc_tools.lab.vm import _Marked
+from numalloc_tools.guest import console, distances, values
+from numalloc_tools.guest import fetch as fetch_command
+from numalloc_tools.guest.batch import Job, _script, _Split
+from numalloc_tools.guest.machine import Machine, Node, build_machine
+from numalloc_tools.guest.vm import _Marked
 from numalloc_tools.problem import Problem
 
 

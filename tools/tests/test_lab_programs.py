@@ -1,7 +1,7 @@
 """The programs of the lab: built once for each text."""
 
 import pytest
-from numalloc_tools.lab import programs
+from numalloc_tools.guest import programs
 from numalloc_tools.problem import Problem
 
 

@@ -1,11 +1,10 @@
 """Cells of a proof outlive its interruption; what does not count is measured again."""
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.lab import batch
+from numalloc_tools.guest import batch
+from numalloc_tools.guest.machine import build_machine
+from numalloc_tools.guest.scenarios import Cell, Scenario, Switches, listing1, measure
 from numalloc_tools.lab.proof_store import Store
-from numalloc_tools.lab.prove_command import measure
-from numalloc_tools.lab.run_command import build_machine
-from numalloc_tools.lab.scenarios import Cell, Scenario, Switches, listing1
 
 SCENARIO = Scenario("listing1", "1M", "free", "left", 5)
 SWITCHES = Switches("always", True)

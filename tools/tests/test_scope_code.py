@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from numalloc_tools.lab import batch
-from numalloc_tools.scope import calls, code, elf, launch
+from numalloc_tools.guest import batch
+from numalloc_tools.lab.scope import calls, code, elf, launch
 from scope_counts import party, run
 
 BASES = (0x7F0000000000, 0x7F1000000000)

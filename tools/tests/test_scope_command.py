@@ -7,8 +7,8 @@ import sys
 import pytest
 from in_process import status_of
 from limits import LIMIT
-from numalloc_tools.lab import batch
-from numalloc_tools.scope import hardware, measure, settings, tables
+from numalloc_tools.guest import batch
+from numalloc_tools.lab.scope import hardware, measure, settings, tables
 from scope_counts import made_up_machine, recorded, run
 
 

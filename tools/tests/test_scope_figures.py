@@ -10,12 +10,12 @@ import pytest
 from in_process import status_of
 from limits import LIMIT
 from numalloc_tools.bench.launch import Ended
+from numalloc_tools.lab.scope import drawing, figures, figures_command, hardware, host, measure, scenarios
+from numalloc_tools.lab.scope.figures import Around
+from numalloc_tools.lab.scope.host import Beside
+from numalloc_tools.lab.scope.results import Results, Run
+from numalloc_tools.lab.scope.store import Store
 from numalloc_tools.problem import Problem
-from numalloc_tools.scope import drawing, figures, figures_command, hardware, host, measure, scenarios
-from numalloc_tools.scope.figures import Around
-from numalloc_tools.scope.host import Beside
-from numalloc_tools.scope.results import Results, Run
-from numalloc_tools.scope.store import Store
 from scope_counts import made_up_machine, run
 
 MACHINE = hardware.named("xeon-2x20")

@@ -1,8 +1,8 @@
 """The machines that are modelled: distances and routes by hand, presets that are whole, bad files in one line."""
 
 import pytest
+from numalloc_tools.lab.scope import hardware
 from numalloc_tools.problem import Problem
-from numalloc_tools.scope import hardware
 
 
 def machine(tmp_path, *changes: tuple[str, str]) -> hardware.Hardware:

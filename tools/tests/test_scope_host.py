@@ -6,10 +6,10 @@ import subprocess
 import pytest
 from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench.launch import Ended
+from numalloc_tools.lab.scope import hardware, host, model
+from numalloc_tools.lab.scope.host import Beside
+from numalloc_tools.lab.scope.results import Run
 from numalloc_tools.problem import Problem
-from numalloc_tools.scope import hardware, host, model
-from numalloc_tools.scope.host import Beside
-from numalloc_tools.scope.results import Run
 from rich.console import Console
 from scope_counts import run
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from numalloc_tools.scope import counts, hardware, model
+from numalloc_tools.lab.scope import counts, hardware, model
 from scope_counts import run
 
 PAPER = hardware.named("xeon-8x16")

@@ -6,9 +6,9 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from numalloc_tools.scope import counts, drawing, hardware, tables
-from numalloc_tools.scope.page import page
-from numalloc_tools.scope.results import Results, Run
+from numalloc_tools.lab.scope import counts, drawing, hardware, tables
+from numalloc_tools.lab.scope.page import page
+from numalloc_tools.lab.scope.results import Results, Run
 from rich.console import Console
 from scope_counts import party, recorded, run
 

@@ -4,7 +4,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from numalloc_tools.scope import elf, stacks
+from numalloc_tools.lab.scope import elf, stacks
 
 BASE = 0x7F0000000000
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from jobs import passed
-from numalloc_tools.lab import batch, programs
-from numalloc_tools.lab.run_command import build_machine
+from numalloc_tools.guest import batch, programs
+from numalloc_tools.guest.machine import build_machine
 
 HERE = Path(__file__).parent
 MACHINE = build_machine(nodes=8, cpus_per_node="2", memory_per_node="512M", distance="ladder")

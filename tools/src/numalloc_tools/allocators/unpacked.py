@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from numalloc_tools.allocators.allocator import BASELINE, DEBIAN, OURS, PACKAGED, Allocator
-from numalloc_tools.lab import packages
-from numalloc_tools.lab.architecture import Architecture
+from numalloc_tools.guest import packages
+from numalloc_tools.guest.architecture import Architecture
 from numalloc_tools.preload import built_here, found
 from numalloc_tools.problem import Problem
 

@@ -17,7 +17,7 @@ from numalloc_tools.bench.results import Results
 from numalloc_tools.bench.schedule import Plan
 from numalloc_tools.bench.table import print_tables
 from numalloc_tools.completion import some_of
-from numalloc_tools.lab.run_command import build_machine
+from numalloc_tools.guest.machine import build_machine
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 

@@ -11,8 +11,8 @@ from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench import in_lab
 from numalloc_tools.bench.programs import OWN, Case
 from numalloc_tools.bench.results import FULLEST, LAB, REMOTE, Results, Run
-from numalloc_tools.lab import batch, vm
-from numalloc_tools.lab.machine import Machine
+from numalloc_tools.guest import batch, vm
+from numalloc_tools.guest.machine import Machine
 
 SCALE = 0.02  # the translator is some thirty times slower
 LIMIT = 300

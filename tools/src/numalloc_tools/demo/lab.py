@@ -10,10 +10,9 @@ from rich.table import Table
 from numalloc_tools.allocators import BASELINE, OURS
 from numalloc_tools.allocators.unpacked import named
 from numalloc_tools.demo import report
-from numalloc_tools.lab import vm
-from numalloc_tools.lab.prove_command import measure
-from numalloc_tools.lab.run_command import build_machine
-from numalloc_tools.lab.scenarios import Cell, Scenario, Switches, generations, listing1
+from numalloc_tools.guest import vm
+from numalloc_tools.guest.machine import build_machine
+from numalloc_tools.guest.scenarios import Cell, Scenario, Switches, generations, listing1, measure
 
 SWITCHES = Switches("madvise", autonuma=False)  # as most distributions have it, and without a balancer that moves pages later
 BAR = 20  # characters

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from numalloc_tools.demo.measurement import CPU, MEMORY, NODES, THROUGHPUT, Figure, Run, Summary, summary
-from numalloc_tools.lab.scenarios import Cell
+from numalloc_tools.guest.scenarios import Cell
 
 _TELLING = 0.02  # a ratio nearer to 1 than this is not coloured
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from numalloc_tools.doctor.finding import NOTE, OK, Finding
-from numalloc_tools.lab.architecture import X86_64
+from numalloc_tools.guest import plugin, qemu
+from numalloc_tools.guest.architecture import X86_64
 from numalloc_tools.problem import Problem
-from numalloc_tools.scope import plugin, qemu
 
 _NAME = "lab-scope"
 _WHY = "numalloc lab scope counts what a program does to a machine of many nodes; everything else works without."

@@ -5,8 +5,7 @@ import typer
 
 def register(app: typer.Typer) -> None:
     # Here, since other commands use parts of the lab, and to load all of it takes long.
-    from numalloc_tools import scope
-    from numalloc_tools.lab import prove_command, run_command
+    from numalloc_tools.lab import prove_command, run_command, scope
 
     lab = typer.Typer(help="Boot a virtual NUMA machine and run programs in it.", no_args_is_help=True)
     run_command.register(lab)

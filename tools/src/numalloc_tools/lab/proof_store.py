@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from numalloc_tools.lab.scenarios import Cell, Scenario, Switches
+from numalloc_tools.guest.scenarios import Cell, Scenario, Switches
 from numalloc_tools.problem import Problem
 
 Key = tuple[Scenario, Switches, str]

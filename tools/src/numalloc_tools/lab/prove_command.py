@@ -1,7 +1,6 @@
 """`numalloc lab prove`: the share of remote pages, of numalloc and of its peers, as a report."""
 
 import sys
-from collections.abc import Callable
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,24 +10,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from numalloc_tools.allocators import OURS, PACKAGED, Allocator
+from numalloc_tools.allocators import OURS, PACKAGED
 from numalloc_tools.allocators.unpacked import named
-from numalloc_tools.lab import architecture, batch, kernel, programs, proof_report, values, versions, vm
-from numalloc_tools.lab.machine import Machine
+from numalloc_tools.guest import architecture, kernel, values, versions, vm
+from numalloc_tools.guest.machine import Machine, build_machine
+from numalloc_tools.guest.scenarios import BLOCKS, FREED_BY, ROUNDS, THREADS_ARE, Cell, Switches, generations, listing1, measure
+from numalloc_tools.lab import proof_report
 from numalloc_tools.lab.proof_store import Store
-from numalloc_tools.lab.run_command import build_machine
-from numalloc_tools.lab.scenarios import (
-    BLOCKS,
-    FREED_BY,
-    ROUNDS,
-    THREADS_ARE,
-    Cell,
-    Scenario,
-    Switches,
-    cell,
-    generations,
-    listing1,
-)
 from numalloc_tools.problem import Problem
 
 THP = ("always", "madvise", "never")
@@ -142,44 +130,6 @@ def _measure_missing(machine: Machine, plan: list, store: Store, timeout: int, t
             progress.update(task, advance=len(group) - len(missing), description="booting")
             for finding in measure(machine, missing, switches, note, timeout, booted):
                 progress.console.print(f"{switches}: {finding}", markup=False)
-
-
-def measure(
-    machine: Machine,
-    wanted: list[tuple[Scenario, Allocator]],
-    switches: Switches,
-    note: Callable[[Cell], None],
-    timeout: int = 900,
-    kernel_image: Path | None = None,
-) -> list[str]:
-    """Measures all that is wanted in one machine, and in another one what is left if that stops early.
-    Returns what the kernels had to report."""
-    findings = []
-    left = {f"{allocator.name}-{scenario.name}": (scenario, allocator) for scenario, allocator in wanted}
-    while left:
-
-        def end(name: str, result: batch.Result) -> None:
-            scenario, allocator = left.pop(name)
-            note(cell(scenario, switches, allocator.name, result))
-
-        jobs = [
-            batch.Job(
-                name,
-                scenario.command(str(programs.built(scenario.program, architecture=machine.architecture)), machine.cpus),
-                allocator.preloading(),
-                timeout=timeout,
-            )
-            for name, (scenario, allocator) in left.items()
-        ]
-        libraries = {str(library) for _, allocator in left.values() for library in allocator.libraries}
-        report = batch.run(
-            machine, jobs, sorted(libraries), thp=switches.thp, autonuma=switches.autonuma, on_end=end, kernel_image=kernel_image
-        )
-        findings += report.findings
-        if left:  # the machine has stopped while the first of these ran
-            scenario, allocator = left.pop(next(iter(left)))
-            note(cell(scenario, switches, allocator.name, None))
-    return findings
 
 
 def _some(text: str, accepted: tuple[str, ...], what: str) -> list[str]:

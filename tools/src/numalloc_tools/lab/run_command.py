@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from numalloc_tools.lab import accelerator, architecture, console, distances, kernel, values, vm
-from numalloc_tools.lab.architecture import Architecture
-from numalloc_tools.lab.image import Image
-from numalloc_tools.lab.machine import Machine, Node
-from numalloc_tools.lab.pack import add_needs, command_script
+from numalloc_tools.guest import accelerator, architecture, console, kernel, values, vm
+from numalloc_tools.guest.architecture import Architecture
+from numalloc_tools.guest.image import Image
+from numalloc_tools.guest.machine import build_machine
+from numalloc_tools.guest.pack import add_needs, command_script, environment_of
 from numalloc_tools.problem import Problem
 
 MACHINE = "The machine"
@@ -166,23 +166,6 @@ def run(
     sys.exit(report(outcome, verbose))
 
 
-def build_machine(nodes, cpus_per_node, memory_per_node, distance, memory_only="", cpu_only="", absent="", arch="") -> Machine:
-    if not 2 <= nodes <= 32:
-        raise Problem(f"--nodes: {nodes} is out of range; accepted: 2 to 32")
-    cpus = values.per_node(cpus_per_node, nodes, "--cpus-per-node", values.count)
-    memory = values.per_node(memory_per_node, nodes, "--memory-per-node", values.size)
-    for text, what, lists in (
-        (memory_only, "--memory-only", (cpus,)),
-        (cpu_only, "--cpu-only", (memory,)),
-        (absent, "--absent", (cpus, memory)),
-    ):
-        for number in values.number_list(text, what, nodes) if text else []:
-            for per_node in lists:
-                per_node[number] = 0
-    rows = tuple(tuple(row) for row in distances.matrix(distance, nodes))
-    return Machine(tuple(Node(c, m) for c, m in zip(cpus, memory)), rows, architecture.named(arch))
-
-
 def pack(command: list[str], environment: dict[str, str], files: list[str], architecture: Architecture) -> tuple[Image, str]:
     """The guest's files and the shell script that runs the command there."""
     image = Image(environment.get("LD_LIBRARY_PATH", ""), architecture)
@@ -204,19 +187,6 @@ def report(outcome: vm.Outcome, console_shown: bool = False) -> int:
         if outcome.console and not console_shown:
             print(f"numalloc lab: the console's end:\n{console.end(outcome.console)}", file=sys.stderr)
     return outcome.status
-
-
-def environment_of(assignments: list[str], preload: list[str]) -> dict[str, str]:
-    environment = {}
-    for text in assignments:
-        name, equals, value = text.partition("=")
-        if not name or (not equals and name not in os.environ):
-            raise Problem(f"--env: '{text}' is neither NAME=VALUE nor a variable that is set here")
-        environment[name] = value if equals else os.environ[name]
-    if preload:
-        given = environment.get("LD_PRELOAD", "").split()
-        environment["LD_PRELOAD"] = " ".join([*(os.path.abspath(library) for library in preload), *given])
-    return environment
 
 
 def _assignment(text: str, what: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from numalloc_tools.allocators import BASELINE, BOUND, Allocator
-from numalloc_tools.lab import batch, programs
+from numalloc_tools.guest import batch, programs
 
 _FOLDER = Path(__file__).parent
 

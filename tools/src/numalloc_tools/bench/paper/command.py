@@ -12,7 +12,7 @@ from rich.console import Console
 from numalloc_tools.bench import machine
 from numalloc_tools.bench.paper import runs, table
 from numalloc_tools.bench.paper.table import Call, Experiment
-from numalloc_tools.lab import vm
+from numalloc_tools.guest import vm
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 

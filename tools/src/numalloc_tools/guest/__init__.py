@@ -1,0 +1,1 @@
+"""The virtual NUMA machine: its kernel, its files, and how programs run in it."""

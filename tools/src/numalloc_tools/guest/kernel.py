@@ -1,0 +1,78 @@
+"""The guest's kernel: Debian's, for clouds where it has such; serial lines and NUMA code are built in."""
+
+import shutil
+from pathlib import Path
+
+from numalloc_tools import cache
+from numalloc_tools.guest import packages
+from numalloc_tools.guest.architecture import Architecture, named
+from numalloc_tools.problem import Problem
+
+
+def image(own: Path | None = None, architecture: Architecture | None = None, page_size: str = "4K") -> Path:
+    """The kernel to boot: `own`, else the one in the cache, else fetched with apt."""
+    architecture = architecture or named("")
+    if own is not None:
+        if not is_whole(own):
+            raise Problem(f"--kernel: {own} is not a whole kernel; accepted: a bzImage or an arm64 Image such as /boot/vmlinuz-*")
+        return own
+    if page_size not in architecture.kernels:
+        raise Problem(
+            f"--page-size: Debian has no kernel of {architecture.name} with pages of {page_size}; "
+            f"accepted: {', '.join(architecture.kernels)}, or a kernel of your own with --kernel"
+        )
+    if found := kept(architecture, page_size):
+        return found
+    metapackage = architecture.kernels[page_size]
+    package = packages.real_package(metapackage, "linux-image-", architecture)
+    if fetched := _in_folder(packages.unpacked(package, architecture)):
+        return fetched
+    raise Problem(f"{package} holds no whole kernel; give your own with --kernel", 125)
+
+
+def kept(architecture: Architecture | None = None, page_size: str = "4K") -> Path | None:
+    """The kernel in the cache, if there is one; fetches nothing."""
+    architecture = architecture or named("")
+    flavour = architecture.kernels[page_size].removeprefix("linux-image-")
+    suffix = f":{architecture.debian}" if architecture.foreign else ""
+    for folder in sorted(cache.directory("packages").glob(f"linux-image-*-{flavour}{suffix}"), reverse=True):
+        if found := _in_folder(folder):
+            return found
+        shutil.rmtree(folder, ignore_errors=True)  # damaged
+    return None
+
+
+def _in_folder(folder: Path) -> Path | None:
+    return next((path for path in (folder / "boot").glob("vmlinuz-*") if is_whole(path)), None)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether the file is a kernel as long as its header says (the boot protocols of x86 and of arm64)."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(1024)
+            length = file.seek(0, 2)
+    except OSError:
+        return False
+    if head[0x38:0x3C] == b"ARMd":
+        return length >= _arm64_bytes(head)
+    if head[0x202:0x206] != b"HdrS":
+        return False
+    setup_sectors = head[0x1F1] or 4
+    paragraphs = int.from_bytes(head[0x1F4:0x1F8], "little")
+    return length >= (setup_sectors + 1) * 512 + paragraphs * 16
+
+
+def _arm64_bytes(head: bytes) -> int:
+    """Of the file, where it is a program of the firmware's too, as Debian's are: its sections say so. Else the
+    header has the length in memory alone, of which what is zero is not in the file."""
+
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(head[at : at + size], "little")
+
+    program = number(0x3C, 4)
+    if program == 0 or head[program : program + 4] != b"PE\0\0":
+        return number(0x10, 8) * 3 // 4
+    first = program + 24 + number(program + 20, 2)
+    sections = range(first, first + 40 * number(program + 6, 2), 40)
+    return max(number(section + 16, 4) + number(section + 20, 4) for section in sections)
