@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from jobs import Jobs, passed
 from numalloc_tools.profile import files, totals
+from numalloc_tools.profile.names import add_names
 from numalloc_tools.profile.samples import VIEWS, samples
-from numalloc_tools.profile.symbols import add_names
 
 JOBS = Jobs(nodes=4, memory_per_node="256M")
 PROFILE = "/tmp/profile.pb"

@@ -19,6 +19,7 @@ from numalloc_tools.bench.bundle.command import read_bundle
 from numalloc_tools.guest import distances
 from numalloc_tools.lab.scope import hardware
 from numalloc_tools.lab.scope.hardware import PRESETS
+from numalloc_tools.launch import profile as levers
 from numalloc_tools.machine import facts
 from numalloc_tools.machine.files import Files
 from numalloc_tools.observe import page
@@ -26,7 +27,6 @@ from numalloc_tools.problem import Problem
 from numalloc_tools.profile import files as profiles
 from numalloc_tools.profile.proto import Profile
 from numalloc_tools.profile.samples import VIEWS, lost_records, samples, without_stacks, written_at_exit
-from numalloc_tools.run import profile as levers
 from numalloc_tools.symbolize.command import named
 from numalloc_tools.toml_file import content_of
 from numalloc_tools.topology import text

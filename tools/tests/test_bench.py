@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT, alive, children_named, wait_until
-from numalloc_tools.bench import machine
 from numalloc_tools.bench.results import read
+from numalloc_tools.machine.brief import facts
 
 ROOT = Path(__file__).resolve().parents[2]
 # A library that counts as numalloc here, so that this holds before anything is built: it changes nothing.
@@ -142,7 +142,7 @@ def test_each_round_begins_with_another(results):
 
 
 def test_machine_and_settings_are_told(results):
-    assert results.machine.keys() == machine.facts().keys()
+    assert results.machine.keys() == facts().keys()
     assert results.machine["kernel"] == os.uname().release
     assert results.settings["baseline"] == "glibc" and results.settings["rounds"] == 2
     assert results.allocators[0]["libraries"][0].endswith("libnumalloc.so")

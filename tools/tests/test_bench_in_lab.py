@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from limits import LIMIT
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench import in_lab, lab_run, real
+from numalloc_tools.bench import lab_run
 from numalloc_tools.guest import batch
+from numalloc_tools.programs import in_lab, real
 
 PROGRAM = """
 #include <stdlib.h>

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from limits import LIMIT
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench import launch, levers
+from numalloc_tools.bench import levers
+from numalloc_tools.launch import launcher
 from numalloc_tools.machine.calls import HugePagesDisabled
 from numalloc_tools.problem import Problem
 
@@ -25,7 +26,7 @@ def test_all_combinations_are_variants():
 def test_huge_pages_are_off_in_the_program_alone():
     [plain, off], _ = levers.variants([GLIBC], levers.parsed(["huge_pages=default,off"]))
     for allocator, wanted in ((plain, "1"), (off, "0")):
-        ended = launch.run(["grep", "^THP_enabled", "/proc/self/status"], allocator, LIMIT)
+        ended = launcher.run(["grep", "^THP_enabled", "/proc/self/status"], allocator, LIMIT)
         if not ended.stdout:
             pytest.skip("this kernel does not tell")
         assert ended.stdout.split()[1] == wanted

@@ -10,8 +10,8 @@ from limits import LIMIT
 from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench import manifest
 from numalloc_tools.bench.manifest.keys import TABLE, markdown
-from numalloc_tools.bench.programs import BROUGHT, Work
 from numalloc_tools.problem import Problem
+from numalloc_tools.programs import BROUGHT, Work
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = Allocator("glibc")

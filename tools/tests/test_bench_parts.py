@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT
-from numalloc_tools import allocators
+from numalloc_tools import allocators, programs
 from numalloc_tools.allocators import Allocator, ablations, crates
-from numalloc_tools.bench import lab_run, programs, schedule
-from numalloc_tools.bench.launch import Ended
-from numalloc_tools.bench.programs import OWN, Case, Program, judged
+from numalloc_tools.bench import lab_run, schedule
 from numalloc_tools.bench.report.markdown import markdown
 from numalloc_tools.bench.results import MEMORY, Results, Run, Summary, merged, read
+from numalloc_tools.launch.launcher import Ended
 from numalloc_tools.problem import Problem
+from numalloc_tools.programs import OWN, Case, Program, judged
 
 
 def results(*rows, names=("glibc", "numalloc")) -> Results:

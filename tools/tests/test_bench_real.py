@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from limits import LIMIT
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench import real
-from numalloc_tools.bench.programs import Program, Work
-from numalloc_tools.bench.real import gcc, server
+from numalloc_tools.programs import Program, Work, real
+from numalloc_tools.programs.real import gcc, server
 
 pytestmark = pytest.mark.full("runs this machine's own programs and servers")
 
@@ -65,7 +64,7 @@ def test_program_that_cannot_start_says_so(name, libraries):
 
 def test_other_output_is_a_wrong_answer(libraries, monkeypatch):
     ready("gcc")
-    monkeypatch.setattr("numalloc_tools.bench.real.command._digest", lambda ended, output, seen=[]: seen.append(1) or str(len(seen)))
+    monkeypatch.setattr("numalloc_tools.programs.real.command._digest", lambda ended, output, seen=[]: seen.append(1) or str(len(seen)))
     ended = gcc.run(Allocator("other", (libraries["nothing"],)), Work(1, TINY, limit=60))
     assert (ended.status, ended.reason) == ("wrong", "gcc: other output than without the allocator")
 

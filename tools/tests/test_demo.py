@@ -8,8 +8,9 @@ import sys
 
 import pytest
 from limits import LIMIT
-from numalloc_tools.demo import command, memory
+from numalloc_tools.demo import command
 from numalloc_tools.demo.measurement import Figure, Run, summary
+from numalloc_tools.machine import memory
 
 
 def numalloc(*arguments: str, **environment: str) -> subprocess.CompletedProcess:

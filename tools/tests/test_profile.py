@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT
-from numalloc_tools.profile import files, report, symbols
+from numalloc_tools.profile import files, names, report
 from numalloc_tools.profile.samples import VIEWS, samples
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -172,7 +172,7 @@ def test_names_come_without_the_tools_too(recorded, monkeypatch):
     profile = files.read(recorded)
     for location in profile.location:
         del location.line[:]
-    symbols.add_names(profile)
+    names.add_names(profile)
     found = samples(profile, VIEWS["leaked"])
     assert any("Basket" in name for sample in found for name in sample.stack)
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT
+from numalloc_tools import symbols
 from numalloc_tools.allocators.found import our_library
-from numalloc_tools.profile import files, flame, symbols
+from numalloc_tools.profile import files, flame, names
 from numalloc_tools.profile.samples import Sample
 
 COMMAND = [sys.executable, "-c", "from numalloc_tools.cli import main; main()", "profile"]
@@ -75,7 +76,7 @@ def test_a_file_that_many_processes_have_is_read_once(tmp_path, monkeypatch):
     file = recorded(built(tmp_path))
     asked = []
     monkeypatch.setattr(symbols, "names_in", lambda path, offsets, build_id: asked.append(path) or {})
-    symbols.add_names(files.merged([files.read(file) for _ in range(3)]))
+    names.add_names(files.merged([files.read(file) for _ in range(3)]))
     assert len(asked) == len(set(asked)) >= 2
 
 

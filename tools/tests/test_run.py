@@ -13,9 +13,9 @@ import pytest
 from limits import LIMIT
 from numalloc_tools import preload
 from numalloc_tools.allocators.found import our_library
+from numalloc_tools.launch.setting import Setting
 from numalloc_tools.problem import Problem
 from numalloc_tools.run.flags import generated
-from numalloc_tools.run.setting import Setting
 
 LIBRARY = str(our_library())
 NAME = Path(LIBRARY).name  # with its version, where the name without it is a link

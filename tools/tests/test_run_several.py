@@ -9,10 +9,10 @@ import sys
 
 import pytest
 from limits import LIMIT
+from numalloc_tools.launch.nodes import Nodes
 from numalloc_tools.machine.calls import Affinity, MemoryPolicy
 from numalloc_tools.problem import Problem
 from numalloc_tools.run import instances, ranks
-from numalloc_tools.run.nodes import Nodes
 
 COMMAND = [sys.executable, "-c", "from numalloc_tools.cli import main; main()", "run"]
 FOUR = Nodes((0, 1, 2, 5), {0: (0, 1), 1: (2, 3), 5: (6, 7)}, (0, 1, 2))

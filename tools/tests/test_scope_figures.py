@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from in_process import status_of
 from limits import LIMIT
-from numalloc_tools.bench.launch import Ended
 from numalloc_tools.lab.scope import drawing, figures, figures_command, hardware, host, measure, scenarios
 from numalloc_tools.lab.scope.figures import Around
 from numalloc_tools.lab.scope.host import Beside
 from numalloc_tools.lab.scope.results import Results, Run
 from numalloc_tools.lab.scope.store import Store
+from numalloc_tools.launch.launcher import Ended
 from numalloc_tools.problem import Problem
 from scope_counts import made_up_machine, run
 
@@ -249,7 +249,7 @@ def test_this_machine_s_times_are_kept_and_stand_in_the_document(tree, monkeypat
         return Ended({"user": 1.0 + len(timed), "system": 0.0})
 
     monkeypatch.setattr(measure.launch, "run", made_up_machine(counts_of))
-    monkeypatch.setattr(host.launch, "run", ran)
+    monkeypatch.setattr(host.launcher, "run", ran)
     monkeypatch.setattr(host, "_callgrind", lambda *_: pytest.fail("callgrind takes too long here"))
     monkeypatch.chdir(tree)
     (tree / "build/release/bench/hash-maps").chmod(0o755)

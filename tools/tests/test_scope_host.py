@@ -5,10 +5,10 @@ import subprocess
 
 import pytest
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench.launch import Ended
 from numalloc_tools.lab.scope import hardware, host, model
 from numalloc_tools.lab.scope.host import Beside
 from numalloc_tools.lab.scope.results import Run
+from numalloc_tools.launch.launcher import Ended
 from numalloc_tools.problem import Problem
 from rich.console import Console
 from scope_counts import run
@@ -55,7 +55,7 @@ def test_rounds_are_interleaved_and_summed_up(monkeypatch, tmp_path):
         order.append(allocator.name)
         return Ended({"user": next(user), "system": 0.5})
 
-    monkeypatch.setattr(host.launch, "run", ran)
+    monkeypatch.setattr(host.launcher, "run", ran)
     ends = iter([0, 1])
     done = lambda: subprocess.CompletedProcess([], next(ends), "", "==1== Collected : 1000\n")  # noqa: E731
     monkeypatch.setattr(host.subprocess, "run", lambda *_, **__: done())

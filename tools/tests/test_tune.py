@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from limits import LIMIT, alive, children_named, running_in, wait_until
 from numalloc_tools import processes
-from numalloc_tools.run import Setting, profile
+from numalloc_tools.launch import Setting, profile
 from numalloc_tools.tune import measure
 
 NUMALLOC = [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from numalloc_tools.run import Setting
+from numalloc_tools.launch import Setting
 from numalloc_tools.tune import intervals, race, space
 from numalloc_tools.tune.aims import Aim, scale_of
 from numalloc_tools.tune.budget import Budget

@@ -8,9 +8,9 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from numalloc_tools import allocators
+from numalloc_tools import allocators, programs
 from numalloc_tools.allocators import ablations, crates
-from numalloc_tools.bench import bundle, lab_run, levers, machine, manifest, programs, real, report
+from numalloc_tools.bench import bundle, lab_run, levers, manifest, report
 from numalloc_tools.bench import paper as papers
 from numalloc_tools.bench.progress import run_plan
 from numalloc_tools.bench.results import Results
@@ -18,8 +18,10 @@ from numalloc_tools.bench.schedule import Plan
 from numalloc_tools.bench.table import print_tables
 from numalloc_tools.completion import some_of
 from numalloc_tools.guest.machine import build_machine
+from numalloc_tools.machine.brief import facts
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
+from numalloc_tools.programs import real
 
 QUICK_SECONDS, QUICK_SCALE, QUICK_BUILD_SECONDS = 285.0, 0.1, 60.0
 QUICK_LIMIT = 15.0  # seconds: no run may take longer
@@ -134,7 +136,7 @@ def bench(
     deadline = None if seconds is None else begun + seconds
     plan = Plan(cases, compared, rounds, scale, seed, deadline, min(limit or QUICK_LIMIT, QUICK_LIMIT) if quick else limit, paper)
     results = Results(
-        machine.facts(),
+        facts(),
         {
             "scale": scale,
             "paper": paper,
@@ -230,7 +232,7 @@ def _wanted(names: str | None, others: dict[str, Path], quick: bool, ablation: b
         wanted = [*_words(names), *others]
     else:
         wanted = [*(QUICK_ALLOCATORS if quick else allocators.NAMES), *others]
-    if binding or (binding is None and not names and not quick and machine.facts()["nodes"] > 1):
+    if binding or (binding is None and not names and not quick and facts()["nodes"] > 1):
         wanted += [name + allocators.BOUND for name in wanted if name != allocators.OURS and not name.endswith(allocators.BOUND)]
     return wanted
 

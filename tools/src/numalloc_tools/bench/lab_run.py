@@ -5,14 +5,13 @@ import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench import in_lab
-from numalloc_tools.bench.programs import OWN, Case
 from numalloc_tools.bench.results import FULLEST, LAB, REMOTE, Results, Run
 from numalloc_tools.guest import batch, vm
 from numalloc_tools.guest.machine import Machine
+from numalloc_tools.programs import OWN, Case, in_lab
+from numalloc_tools.progress import bar_on
 
 SCALE = 0.02  # the translator is some thirty times slower
 LIMIT = 300
@@ -54,9 +53,7 @@ def run(
                     jobs.append(_job(name, case, allocator, settings))
     begun = time.monotonic()
     vm.end_in_order_on_signals()
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal, transient=True
-    ) as progress:
+    with bar_on(terminal) as progress:
         task = progress.add_task("booting", total=len(jobs))
 
         def ended(name: str, result: batch.Result) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from numalloc_tools.allocators import BOUND, OURS, Allocator
+from numalloc_tools.launch.prepare import prepared
+from numalloc_tools.launch.setting import AUTONUMA, DEFAULT, HUGE_PAGES, MEMORY_ACCEPTED, THREADS, Setting, check_memory
 from numalloc_tools.problem import Problem
-from numalloc_tools.run.prepare import prepared
-from numalloc_tools.run.setting import AUTONUMA, DEFAULT, HUGE_PAGES, MEMORY_ACCEPTED, THREADS, Setting, check_memory
 
 LEVERS = {"threads": ", ".join(THREADS), "memory": MEMORY_ACCEPTED, "huge_pages": ", ".join(HUGE_PAGES), "autonuma": ", ".join(AUTONUMA)}
 AT = "@"  # behind an allocator's name: what was set for it

@@ -1,9 +1,6 @@
 """Runs a plan with a bar on the terminal, and keeps what is done whatever happens."""
 
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -11,23 +8,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from numalloc_tools.bench.results import Results
 from numalloc_tools.bench.schedule import Plan, Schedule
+from numalloc_tools.progress import interruptible
 
 _WRITE_EVERY = 5.0  # seconds
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Whatever asks the process to end does so as Ctrl-C does, also where a shell has it ignore that."""
-
-    def end(number: int, _frame) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def run_plan(plan: Plan, results: Results, path: Path, terminal: Console) -> bool:

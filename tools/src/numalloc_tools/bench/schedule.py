@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench.programs import LIMIT, PAPER_LIMIT, Case, Work
 from numalloc_tools.bench.results import OK, Run
+from numalloc_tools.programs import LIMIT, PAPER_LIMIT, Case, Work
 
 _FIRST_GUESS = 2.0  # seconds, for a run that nothing is known of
 _OVERHEAD = 0.05  # seconds a run for starting and looking

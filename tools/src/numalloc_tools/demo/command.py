@@ -8,13 +8,14 @@ from typing import Annotated, Optional
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from numalloc_tools.allocators.beside import chosen
 from numalloc_tools.completion import one_of
-from numalloc_tools.demo import lab, memory, python, redis, report, sqlite
+from numalloc_tools.demo import lab, python, redis, report, sqlite
 from numalloc_tools.demo.measurement import Run
+from numalloc_tools.machine import memory
 from numalloc_tools.problem import Problem
+from numalloc_tools.progress import bar_on
 
 PROGRAMS = {module.NAME: module for module in (redis, python, sqlite)}
 ROUNDS = 5
@@ -62,14 +63,7 @@ def demo(
         raise Problem(f"--requests: {requests} is too few; accepted: 100 or more")
     allocators = chosen(module.program(), library, allocator or [])
     runs: list[Run] = []
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=terminal,
-        transient=True,
-    ) as progress:
+    with bar_on(terminal) as progress:
         task = progress.add_task(program, total=rounds * len(allocators))
         for number in range(1, rounds + 1):
             # Each round begins with another one, so that none always follows the same neighbour.

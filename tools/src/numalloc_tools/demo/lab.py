@@ -4,7 +4,6 @@ from pathlib import Path
 
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from numalloc_tools.allocators import BASELINE, OURS
@@ -13,6 +12,7 @@ from numalloc_tools.demo import report
 from numalloc_tools.guest import vm
 from numalloc_tools.guest.machine import build_machine
 from numalloc_tools.guest.scenarios import Cell, Scenario, Switches, generations, listing1, measure
+from numalloc_tools.progress import bar_on
 
 SWITCHES = Switches("madvise", autonuma=False)  # as most distributions have it, and without a balancer that moves pages later
 BAR = 20  # characters
@@ -41,9 +41,7 @@ def run(nodes: int, library: Path | None, json_file: Path | None, terminal: Cons
     )
     terminal.print("The emulator is slow and has no near or far memory, so pages are counted, and nothing is timed.\n")
     cells: list[Cell] = []
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal, transient=True
-    ) as progress:
+    with bar_on(terminal) as progress:
         task = progress.add_task("booting", total=len(wanted))
 
         def note(cell: Cell) -> None:

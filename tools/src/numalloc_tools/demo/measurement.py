@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from statistics import mean, median
 
-from numalloc_tools.demo import memory
+from numalloc_tools.machine import memory
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from numalloc_tools.allocators import OURS, PACKAGED
 from numalloc_tools.allocators.unpacked import named
@@ -18,6 +17,7 @@ from numalloc_tools.guest.scenarios import BLOCKS, FREED_BY, ROUNDS, THREADS_ARE
 from numalloc_tools.lab import proof_report
 from numalloc_tools.lab.proof_store import Store
 from numalloc_tools.problem import Problem
+from numalloc_tools.progress import bar_on
 
 THP = ("always", "madvise", "never")
 AUTONUMA = ("off", "on")
@@ -114,7 +114,7 @@ def prove(
 
 
 def _measure_missing(machine: Machine, plan: list, store: Store, timeout: int, terminal: Console, booted: Path) -> None:
-    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal) as progress:
+    with bar_on(terminal, transient=False) as progress:
         task = progress.add_task("booting", total=len(plan))
 
         def note(cell: Cell) -> None:

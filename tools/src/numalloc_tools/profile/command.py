@@ -12,13 +12,13 @@ import typer
 from rich.console import Console
 
 from numalloc_tools.completion import one_of
+from numalloc_tools.launch import program
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 from numalloc_tools.profile import files, flame, report
+from numalloc_tools.profile.names import add_names
 from numalloc_tools.profile.recording import record
 from numalloc_tools.profile.samples import VIEWS, View, lost_records, samples, without_stacks
-from numalloc_tools.profile.symbols import add_names
-from numalloc_tools.run import program
 
 TABLE_WIDTH = 110  # where the output is no terminal
 BY = ("function", "stack", "place")

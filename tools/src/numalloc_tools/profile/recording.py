@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from numalloc_tools.run import Launch, program
-from numalloc_tools.run.supervise import Family, Start, worst
+from numalloc_tools.launch import Launch, program
+from numalloc_tools.launch.supervise import Family, Start, worst
 
 # Reads the tables by which stacks are unwound; C++ programs have it, others get it by this.
 UNWINDER = "libgcc_s.so.1"

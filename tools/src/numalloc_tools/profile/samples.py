@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from numalloc_tools.problem import Problem
 from numalloc_tools.profile.proto import Profile
-from numalloc_tools.profile.symbols import file_name
+from numalloc_tools.symbols import file_name
 
 # The allocator's own functions: what stands above them asked for the memory.
 ALLOCATOR = re.compile(

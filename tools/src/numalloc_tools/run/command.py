@@ -10,11 +10,12 @@ import typer
 
 from numalloc_tools.allocators.found import NAMES
 from numalloc_tools.completion import one_of
+from numalloc_tools.launch import nodes, profile, program
+from numalloc_tools.launch.prepare import Launch, prepared
+from numalloc_tools.launch.setting import HUGE_PAGES, MEMORY_WORDS, THREADS, Setting
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import instances, nodes, profile, program, ranks, start
+from numalloc_tools.run import instances, ranks, start
 from numalloc_tools.run.flags import with_library_options
-from numalloc_tools.run.prepare import Launch, prepared
-from numalloc_tools.run.setting import HUGE_PAGES, MEMORY_WORDS, THREADS, Setting
 
 LEVERS = "Levers, for any program under any allocator"
 SEVERAL = "Several processes"

@@ -9,8 +9,8 @@ import typer
 from rich.markup import escape
 
 from numalloc_tools.completion import of_option
+from numalloc_tools.launch.setting import OWN_FLAGS
 from numalloc_tools.options_table import Option, options
-from numalloc_tools.run.setting import OWN_FLAGS
 
 PANEL = "Options of numalloc"
 

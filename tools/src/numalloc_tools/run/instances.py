@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from numalloc_tools.launch.nodes import Nodes
 from numalloc_tools.machine.calls import Affinity, Call, MemoryPolicy
 from numalloc_tools.problem import Problem
-from numalloc_tools.run.nodes import Nodes
 
 PER_NODE = "per-node"
 _MOST = 4096

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from numalloc_tools.launch.nodes import Nodes
 from numalloc_tools.machine.calls import Affinity, node_text
 from numalloc_tools.problem import Problem
-from numalloc_tools.run.nodes import Nodes
 
 # What launchers tell each rank: its number among those of its machine, and how many these are.
 _LAUNCHERS = (

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from numalloc_tools import processes
-from numalloc_tools.demo import memory
+from numalloc_tools.launch import nodes
+from numalloc_tools.machine import memory
 from numalloc_tools.machine.calls import node_text
-from numalloc_tools.run import nodes
 
 _FIRST, _LONGEST = 0.02, 0.5  # seconds between two looks: short programs are to be seen too
 _SHARE = 20  # looks may take a twentieth of the time; the first few more

@@ -11,9 +11,10 @@ from pathlib import Path
 from rich.console import Console
 
 from numalloc_tools import processes
+from numalloc_tools.launch import program, supervise
+from numalloc_tools.launch.prepare import Launch
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import instances, program, report, supervise
-from numalloc_tools.run.prepare import Launch
+from numalloc_tools.run import instances, report
 
 _WIDTH = 120  # of a report that goes to a file
 

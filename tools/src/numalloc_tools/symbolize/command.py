@@ -11,7 +11,7 @@ import typer
 
 from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
-from numalloc_tools.profile.symbols import Name, names_in
+from numalloc_tools.symbols import Name, names_in
 
 # As src/heap/guarded/report.cpp writes it.
 _FRAME = re.compile(r"(?P<start>numalloc:     #\d+ )0x[0-9a-f]+ (?P<path>/.*)\+0x(?P<offset>[0-9a-f]+)$")

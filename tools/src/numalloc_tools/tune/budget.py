@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+RUNS = 100  # at most, if nothing else is said
+
 
 @dataclass
 class Budget:

@@ -1,6 +1,6 @@
 """What a setting changes of what would be anyway."""
 
-from numalloc_tools.run import Setting
+from numalloc_tools.launch import Setting
 
 LEVERS = ("threads", "memory", "huge_pages", "autonuma", "binding_only")
 

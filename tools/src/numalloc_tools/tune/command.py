@@ -8,9 +8,9 @@ import typer
 from numalloc_tools.allocators import BASELINE
 from numalloc_tools.allocators.found import NAMES
 from numalloc_tools.completion import some_of
+from numalloc_tools.tune.budget import RUNS
+from numalloc_tools.tune.placed import HERE
 
-HERE = "{}"  # in the program's words: where the setting takes hold, such as behind mpirun and its options
-RUNS = 100
 WHAT, SEARCHED, ENDS, OUTPUT = "What is better", "What is searched", "When it ends", "What it leaves"
 
 

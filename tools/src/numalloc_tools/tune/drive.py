@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from numalloc_tools.launch import Launch, Setting, prepared
 from numalloc_tools.problem import Problem
 from numalloc_tools.processes import own_command
-from numalloc_tools.run import Launch, Setting, prepared
 from numalloc_tools.tune import tree
-from numalloc_tools.tune.command import HERE
 from numalloc_tools.tune.journal import Journal
 from numalloc_tools.tune.measure import Program, Run
+from numalloc_tools.tune.placed import HERE, placed
 from numalloc_tools.tune.progress import Shown
 from numalloc_tools.tune.records import WARM_UP, Answer, Request
 from numalloc_tools.tune.search import BaselineFailed, Search
-from numalloc_tools.tune.wording import clock, named, placed
+from numalloc_tools.tune.wording import clock, named
 
 FAILED = 1  # exit status
 _LIMIT, _LEAST_LIMIT = 10, 10.0  # a run may take 10 times as long as the first, and 10 seconds in any case

@@ -5,8 +5,8 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
+from numalloc_tools.launch import Setting
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import Setting
 from numalloc_tools.tune.measure import Run
 from numalloc_tools.tune.records import Request
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from numalloc_tools.allocators import PACKAGED
+from numalloc_tools.launch import Setting, nodes, prepared
 from numalloc_tools.machine.calls import inherited_policy
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import Setting, nodes, prepared
 
 _AUTONUMA = Path("/proc/sys/kernel/numa_balancing")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO
 
 from numalloc_tools import processes
+from numalloc_tools.launch import Launch
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import Launch
 from numalloc_tools.tune import tree
 from numalloc_tools.tune.metric import Metric, NoMetric
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from numalloc_tools.allocators import BASELINE, OURS
+from numalloc_tools.launch import Setting
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import Setting
 from numalloc_tools.tune import machine, space
 from numalloc_tools.tune.aims import Aim
-from numalloc_tools.tune.budget import Budget
-from numalloc_tools.tune.command import HERE, RUNS
+from numalloc_tools.tune.budget import RUNS, Budget
 from numalloc_tools.tune.metric import Metric
+from numalloc_tools.tune.placed import HERE
 from numalloc_tools.tune.wording import duration
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from numalloc_tools.launch import Setting
 from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import Setting
 from numalloc_tools.tune.aims import Aim
 from numalloc_tools.tune.result import Result
 from numalloc_tools.tune.wording import named

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from numalloc_tools.run import Setting
+from numalloc_tools.launch import Setting
 from numalloc_tools.tune.aims import Aim, Scale, scale_of
 from numalloc_tools.tune.intervals import LEVEL, centre, interval
 

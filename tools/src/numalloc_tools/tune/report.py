@@ -4,7 +4,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from numalloc_tools.run import Setting
+from numalloc_tools.launch import Setting
 from numalloc_tools.tune.result import Result, Row, pairs
 from numalloc_tools.tune.why import Finding
 from numalloc_tools.tune.wording import command_line, difference, named, peak, percent, value

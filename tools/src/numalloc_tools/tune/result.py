@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from statistics import median
 
-from numalloc_tools.run import Setting
+from numalloc_tools.launch import Setting
 from numalloc_tools.tune.drive import Tuning
 from numalloc_tools.tune.journal import as_data
 from numalloc_tools.tune.records import CONFIRMATION, RACE, Comparison

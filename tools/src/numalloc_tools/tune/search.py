@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
-from numalloc_tools.run import Setting
+from numalloc_tools.launch import Setting
 from numalloc_tools.tune import intervals, race
 from numalloc_tools.tune.budget import Budget
 from numalloc_tools.tune.changes import levers, part_of

@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from numalloc_tools.allocators.found import our_library
-from numalloc_tools.bench import machine as facts
-from numalloc_tools.bench.progress import interruptible
+from numalloc_tools.launch import Setting, profile, program
+from numalloc_tools.machine.brief import facts
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import Setting, profile, program
+from numalloc_tools.progress import interruptible
 from numalloc_tools.tune import machine, plot, report, space, why
 from numalloc_tools.tune.drive import Launches, Tuning
 from numalloc_tools.tune.journal import Journal
@@ -84,7 +84,7 @@ def _journal(options: Options, asked: dict) -> Journal:
     if (folder / _RUNS).exists():
         raise Problem(f"--output: {folder} has the runs of a search; accepted: another folder, or --resume {folder / _RUNS}")
     seed = random.randrange(10**6) if options.seed is None else options.seed
-    return Journal.begin(folder / _RUNS, asked, {"seed": seed, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **facts.facts()})
+    return Journal.begin(folder / _RUNS, asked, {"seed": seed, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **facts()})
 
 
 def _free_folder() -> Path:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from numalloc_tools.allocators import OURS
+from numalloc_tools.launch import Setting
+from numalloc_tools.launch.setting import AUTONUMA, DEFAULT, HUGE_PAGES, OWN_FLAGS, THREADS
 from numalloc_tools.machine.words import printable
 from numalloc_tools.options_table import option, options
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import Setting
-from numalloc_tools.run.setting import AUTONUMA, DEFAULT, HUGE_PAGES, OWN_FLAGS, THREADS
 from numalloc_tools.toml_file import content_of
 from numalloc_tools.tune.search import Stage
 

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from numalloc_tools import processes
-from numalloc_tools.demo.memory import from_numa_maps
+from numalloc_tools.machine.memory import from_numa_maps
 
 _LAST_CPU = 36  # field of /proc/PID/stat, counted behind the name
 

@@ -4,11 +4,11 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from numalloc_tools.launch import Setting
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import Setting
 from numalloc_tools.tune.aims import Aim
 from numalloc_tools.tune.changes import LEVERS
-from numalloc_tools.tune.command import HERE
+from numalloc_tools.tune.placed import placed
 from numalloc_tools.tune.records import Comparison
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -22,13 +22,6 @@ def named(setting: Setting) -> str:
 
 def command_line(setting: Setting, command: Sequence[str]) -> str:
     return shlex.join(placed(["numalloc", "run", *setting.flags(), "--"], command))
-
-
-def placed(start: Sequence[str], command: Sequence[str]) -> list[str]:
-    """`start` before the program, or where the program's words have a place for it."""
-    if HERE not in command:
-        return [*start, *command]
-    return [word for one in command for word in (start if one == HERE else [one])]
 
 
 def value(number: float, aim: Aim) -> str:

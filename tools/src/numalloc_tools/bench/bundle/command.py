@@ -13,12 +13,12 @@ from numalloc_tools.allocators import DEBIAN
 from numalloc_tools.allocators.compared import BUNDLE, bundled_commit
 from numalloc_tools.bench import manifest
 from numalloc_tools.bench.paper import runs, table
-from numalloc_tools.bench.programs import own
 from numalloc_tools.bench.results import read
 from numalloc_tools.json_file import object_in
 from numalloc_tools.machine.words import printable
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
+from numalloc_tools.programs import own
 from numalloc_tools.version import commit
 
 FORMAT, VERSION = "numalloc-bundle", 1

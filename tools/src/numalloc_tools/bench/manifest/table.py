@@ -6,9 +6,9 @@ from pathlib import Path
 
 from numalloc_tools.bench.manifest.keys import TABLE
 from numalloc_tools.bench.manifest.run import Recipe
-from numalloc_tools.bench.programs import BROUGHT, Program
 from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
+from numalloc_tools.programs import BROUGHT, Program
 from numalloc_tools.toml_file import content_of
 
 _FLAG = "--programs"

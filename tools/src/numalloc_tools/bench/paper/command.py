@@ -9,10 +9,10 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from numalloc_tools.bench import machine
 from numalloc_tools.bench.paper import runs, table
 from numalloc_tools.bench.paper.table import Call, Experiment
 from numalloc_tools.guest import vm
+from numalloc_tools.machine.brief import facts
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 
@@ -55,10 +55,10 @@ def paper(
     """
     calls, experiments = table.load()
     chosen = table.selected(experiments, wanted or ["all"])
-    facts = machine.facts()
+    machine = facts()
     terminal = Console()
     if show_list:
-        _show(terminal, chosen, calls, facts["nodes"])
+        _show(terminal, chosen, calls, machine["nodes"])
         return
     if not wanted:
         raise Problem("no experiment is named; accepted: all, or some of those that numalloc bench paper --list shows")
@@ -91,7 +91,7 @@ def paper(
         status = _INTERRUPTED
     from numalloc_tools.bench.paper import page  # here: matplotlib takes longer to load than most commands run
 
-    page.write(chosen, calls, how, facts, troubles)
+    page.write(chosen, calls, how, machine, troubles)
     terminal.print(f"{how.output}/papers.md and papers.json are written", highlight=False, markup=False)
     if status:
         sys.exit(status)

@@ -12,9 +12,8 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from numalloc_tools import allocators
+from numalloc_tools import allocators, programs
 from numalloc_tools.allocators import Allocator, ablations
-from numalloc_tools.bench import programs
 from numalloc_tools.guest import vm
 from numalloc_tools.lab.scope import hardware, scenarios, settings
 from numalloc_tools.lab.scope.scenarios import Scenario

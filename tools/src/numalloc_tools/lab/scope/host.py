@@ -17,10 +17,10 @@ from rich.console import Console
 from scipy.stats import kendalltau
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench import launch
 from numalloc_tools.lab.scope import model, tables
 from numalloc_tools.lab.scope.hardware import Hardware
 from numalloc_tools.lab.scope.results import Run
+from numalloc_tools.launch import launcher
 from numalloc_tools.problem import Problem
 
 _COLLECTED = re.compile(r"Collected : (\d+)")
@@ -72,7 +72,7 @@ def beside(
     for number in range(rounds):
         for place in range(len(compared)):
             allocator = compared[(place + number) % len(compared)]
-            ended = launch.run(words, allocator, _LIMIT)
+            ended = launcher.run(words, allocator, _LIMIT)
             if ended.status != "ok":
                 raise Problem(f"--host: {allocator.name}: {ended.reason}; accepted: a program that runs here", 1)
             times[allocator.name].append((ended.figures["user"], ended.figures["system"]))

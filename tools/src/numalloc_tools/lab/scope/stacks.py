@@ -10,7 +10,7 @@ from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
 from numalloc_tools.lab.scope import elf
-from numalloc_tools.profile.symbols import names_in
+from numalloc_tools.symbols import names_in
 
 DEEPEST = 64
 CUT = "[deeper]"  # the sample's part of the stack ended before its frames did

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from numalloc_tools.lab.scope.model import PARTS
 from numalloc_tools.lab.scope.results import Results, Run, summary
-from numalloc_tools.profile.symbols import demangled
+from numalloc_tools.symbols import demangled
 
 HOTTEST = 8  # symbols and lines that a terminal shows
 WIDTH = 110

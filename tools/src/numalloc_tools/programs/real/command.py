@@ -5,8 +5,8 @@ import tempfile
 from pathlib import Path
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench.launch import Ended, Running
-from numalloc_tools.bench.programs import Work
+from numalloc_tools.launch.launcher import Ended, Running
+from numalloc_tools.programs import Work
 
 _expected: dict[tuple, str] = {}
 

@@ -6,10 +6,10 @@ import signal
 from pathlib import Path
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench.launch import Ended
-from numalloc_tools.bench.programs import Work
-from numalloc_tools.bench.real.server import LoadFailed, answer, served, temporary_folder
-from numalloc_tools.bench.real.user import as_user, for_user
+from numalloc_tools.launch.launcher import Ended
+from numalloc_tools.programs import Work
+from numalloc_tools.programs.real.server import LoadFailed, answer, served, temporary_folder
+from numalloc_tools.programs.real.user import as_user, for_user
 
 NAME, FAMILY, THREADS, QUICK = "postgres", "databases", (1, 4, 8), False
 DESCRIPTION = "PostgreSQL under pgbench with that many clients; the sums of accounts, tellers and branches must agree. Peak: of the largest of its processes"

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench.in_lab import InLab
-from numalloc_tools.bench.launch import Ended
-from numalloc_tools.bench.programs import Work
-from numalloc_tools.bench.real.server import LoadFailed, served, temporary_folder
+from numalloc_tools.launch.launcher import Ended
+from numalloc_tools.programs import Work
+from numalloc_tools.programs.in_lab import InLab
+from numalloc_tools.programs.real.server import LoadFailed, served, temporary_folder
 
 NAME, FAMILY, THREADS, QUICK = "memcached", "servers", (1, 2, 4), False
 DESCRIPTION = "memcached with that many threads; four connections set and get values of 10 to 2,000 bytes and compare them"

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench.launch import Ended, Running
-from numalloc_tools.bench.programs import Work
+from numalloc_tools.launch.launcher import Ended, Running
+from numalloc_tools.programs import Work
 
 _PATIENCE = 20.0  # seconds until it answers
 _SETTLE = 2.0  # seconds after it has let go of its data

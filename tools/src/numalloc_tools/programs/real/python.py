@@ -4,9 +4,9 @@ import tempfile
 from pathlib import Path
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench.launch import Ended
-from numalloc_tools.bench.programs import Work
-from numalloc_tools.bench.real.command import measured
+from numalloc_tools.launch.launcher import Ended
+from numalloc_tools.programs import Work
+from numalloc_tools.programs.real.command import measured
 
 NAME, FAMILY, THREADS, QUICK = "python", "languages", (1,), True
 DESCRIPTION = "JSON, dictionaries, trees of objects and strings under PYTHONMALLOC=malloc; prints a sum that must not change"

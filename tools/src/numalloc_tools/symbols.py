@@ -1,10 +1,9 @@
-"""Names for the addresses of a profile: by llvm-symbolizer or addr2line where there is one, else by the file's own symbols."""
+"""Names for addresses in files: by llvm-symbolizer or addr2line where there is one, else by the file's own symbols."""
 
 import os
 import shutil
 import subprocess
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,6 @@ from pathlib import Path
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
-
-from numalloc_tools.profile.proto import Profile
 
 UNKNOWN = "??"
 
@@ -30,47 +27,6 @@ class Name:
 # For each address the functions that it is in, the innermost inlined one first.
 Names = dict[int, list[Name]]
 Symbolizer = Callable[[str, list[int]], Names]
-
-
-def add_names(profile: Profile) -> list[str]:
-    """Every location gets its functions, as far as the files are still there and say so. Gives the files that are others
-    by now: what lies at a place in them says nothing of the program that ran."""
-    texts = {text: number for number, text in enumerate(profile.string_table)}
-    functions: dict[tuple[str, str], int] = {}
-    mappings = {mapping.id: mapping for mapping in profile.mapping}
-    wanted = defaultdict(list)  # of each file, once for all processes that have it: locations with their places in it
-    for location in profile.location:
-        if not location.line and (mapping := mappings.get(location.mapping_id)):
-            file = profile.string_table[mapping.filename], profile.string_table[mapping.build_id]
-            wanted[file].append((location, location.address - mapping.memory_start + mapping.file_offset, mapping))
-
-    def text(value: str) -> int:
-        if value not in texts:
-            texts[value] = len(profile.string_table)
-            profile.string_table.append(value)
-        return texts[value]
-
-    def function(name: Name) -> int:
-        key = name.function, name.file
-        if key not in functions:
-            functions[key] = max((f.id for f in profile.function[-1:]), default=0) + 1
-            profile.function.add(id=functions[key], name=text(name.function), system_name=text(name.function), filename=text(name.file))
-        return functions[key]
-
-    profile.function.sort(key=lambda f: f.id)
-    functions.update({(profile.string_table[f.name], profile.string_table[f.filename]): f.id for f in profile.function})
-    changed = []
-    for (path, build_id), places in wanted.items():
-        try:
-            names = names_in(path, [offset for _, offset, _ in places], build_id)
-        except AnotherFile:
-            changed.append(path)
-            continue
-        for location, offset, mapping in places:
-            for name in names.get(offset, []):
-                location.line.add(function_id=function(name), line=name.line)
-            mapping.has_functions = mapping.has_functions or bool(names)
-    return sorted(changed)
 
 
 class AnotherFile(Exception):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import IO
 
 from numalloc_tools import processes
+from numalloc_tools.launch import program
+from numalloc_tools.launch.prepare import Launch
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import program
-from numalloc_tools.run.prepare import Launch
 
 # What goes wrong in this process itself, what nobody can catch, and job control, which reaches the whole group by itself.
 _OWN = {

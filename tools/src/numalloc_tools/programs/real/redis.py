@@ -6,10 +6,10 @@ from pathlib import Path
 
 from numalloc_tools.allocators import Allocator
 from numalloc_tools.allocators.beside import on_the_systems_malloc
-from numalloc_tools.bench.in_lab import InLab
-from numalloc_tools.bench.launch import Ended, Running
-from numalloc_tools.bench.programs import Work
-from numalloc_tools.bench.real.server import LoadFailed, answer, served, temporary_folder
+from numalloc_tools.launch.launcher import Ended, Running
+from numalloc_tools.programs import Work
+from numalloc_tools.programs.in_lab import InLab
+from numalloc_tools.programs.real.server import LoadFailed, answer, served, temporary_folder
 
 NAME, FAMILY, THREADS, QUICK = "redis", "servers", (1, 2, 4), False
 DESCRIPTION = "redis-server with that many I/O threads under redis-benchmark: strings, lists, sets, hashes; settled after flushall"

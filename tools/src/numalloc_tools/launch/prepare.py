@@ -10,11 +10,11 @@ from pathlib import Path
 
 from numalloc_tools.allocators import BASELINE, Allocator
 from numalloc_tools.allocators.found import binding_for, find, joined, without_allocators
+from numalloc_tools.launch import nodes
+from numalloc_tools.launch.setting import DEFAULT, Setting
 from numalloc_tools.machine.calls import Call, HugePagesDisabled, MemoryPolicy, inherited_policy
 from numalloc_tools.options_table import option, options
 from numalloc_tools.problem import Problem
-from numalloc_tools.run import nodes
-from numalloc_tools.run.setting import DEFAULT, Setting
 
 _BINDING = {"none": "none", "sparse": "interleave", "dense": "saturate"}  # --threads, as the library's option says it
 _BINDING_OPTIONS = ("binding", "binding_file")  # libnumalloc-binding.so reads these

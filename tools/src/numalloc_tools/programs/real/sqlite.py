@@ -4,9 +4,9 @@ import tempfile
 from pathlib import Path
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench.in_lab import InLab
-from numalloc_tools.bench.launch import Ended, Running
-from numalloc_tools.bench.programs import Work, judged
+from numalloc_tools.launch.launcher import Ended, Running
+from numalloc_tools.programs import Work, judged
+from numalloc_tools.programs.in_lab import InLab
 
 NAME, FAMILY, THREADS, QUICK = "sqlite", "databases", (2, 4, 8), True
 DESCRIPTION = "threads of one process write and read a database in WAL mode by Python's own module; rows are counted and checked at the end"

@@ -3,8 +3,8 @@
 import shutil
 from types import ModuleType
 
-from numalloc_tools.bench.programs import REAL, Program
-from numalloc_tools.bench.real import gcc, memcached, pbzip2, perl, postgres, python, redis, sqlite
+from numalloc_tools.programs import REAL, Program
+from numalloc_tools.programs.real import gcc, memcached, pbzip2, perl, postgres, python, redis, sqlite
 
 _MODULES = (gcc, python, perl, pbzip2, sqlite, redis, memcached, postgres)
 

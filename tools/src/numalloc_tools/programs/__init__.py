@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench.in_lab import InLab
-from numalloc_tools.bench.launch import Ended, run
+from numalloc_tools.launch.launcher import Ended, run
 from numalloc_tools.problem import Problem
+from numalloc_tools.programs.in_lab import InLab
 
 OWN, REAL, BROUGHT = "own", "real", "brought"
 LIMIT = 120.0  # seconds for one run at scale 1, many times what it takes

@@ -5,9 +5,9 @@ import tempfile
 from pathlib import Path
 
 from numalloc_tools.allocators import Allocator
-from numalloc_tools.bench.launch import Ended
-from numalloc_tools.bench.programs import Work
-from numalloc_tools.bench.real.command import measured
+from numalloc_tools.launch.launcher import Ended
+from numalloc_tools.programs import Work
+from numalloc_tools.programs.real.command import measured
 
 NAME, FAMILY, THREADS, QUICK = "pbzip2", "pipelines", (1, 2, 4, 8), True
 DESCRIPTION = "compresses made-up text with that many threads; the file is the same as without the allocator"

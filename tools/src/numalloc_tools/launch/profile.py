@@ -4,9 +4,9 @@ from pathlib import Path
 
 import tomli_w
 
+from numalloc_tools.launch.setting import Setting
 from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
-from numalloc_tools.run.setting import Setting
 from numalloc_tools.toml_file import content_of
 
 _HEAD = "# Levers of a program: numalloc run --profile THIS_FILE -- PROGRAM\n"

@@ -1,0 +1,28 @@
+"""What the long commands have in common: a bar on the terminal, and an end by Ctrl-C that keeps what is done."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+def bar_on(terminal: Console, transient: bool = True) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=terminal, transient=transient)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Whatever asks the process to end does so as Ctrl-C does, also where a shell has it ignore that."""
+
+    def end(number: int, _frame) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
