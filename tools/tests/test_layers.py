@@ -1,5 +1,5 @@
 """The layers of the tools: commands above shared modules. No command imports another's package, no shared module
-imports a command, and no module imports itself through others."""
+imports a command, and no module or package imports itself through others."""
 
 import ast
 from collections.abc import Iterator
@@ -32,10 +32,21 @@ def graph() -> dict[str, set[str]]:
     return {name: {*imported(path, modules)} - {name} for name, path in modules.items()}
 
 
+def part_of(module: str) -> str:
+    """The package below numalloc_tools, or the module that lies there."""
+    return module.split(".")[1] if "." in module else module
+
+
 def command_of(module: str) -> str:
     """Empty for a shared module."""
-    part = module.split(".")[1] if "." in module else ""
-    return part if part in COMMANDS.values() else ""
+    return part if (part := part_of(module)) in COMMANDS.values() else ""
+
+
+def parts(imports: dict[str, set[str]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {part_of(name): set() for name in imports}
+    for name, others in imports.items():
+        found[part_of(name)] |= {part_of(other) for other in others} - {part_of(name)}
+    return found
 
 
 def crossings(imports: dict[str, set[str]]) -> list[tuple[str, str]]:
@@ -45,7 +56,7 @@ def crossings(imports: dict[str, set[str]]) -> list[tuple[str, str]]:
 
 
 def circles(imports: dict[str, set[str]]) -> list[str]:
-    """The modules that are left when those are taken away, again and again, that import none of the rest."""
+    """What is left when all that import none of the rest are taken away, again and again, and so those that none imports."""
     left = dict(imports)
     while free := [name for name, others in left.items() if not others & left.keys()]:
         for name in free:
@@ -61,8 +72,9 @@ def test_commands_import_shared_modules_only():
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_module_imports_itself_through_others():
+def test_no_module_or_package_imports_itself_through_others():
     assert not circles(graph())
+    assert not circles(parts(graph()))
 
 
 def test_the_rules_find_what_breaks_them():
@@ -71,3 +83,5 @@ def test_the_rules_find_what_breaks_them():
     across = known | {f"{PACKAGE}.run.command": {f"{PACKAGE}.bench.command"}, f"{PACKAGE}.style": {f"{PACKAGE}.bench.command"}}
     assert [one for one, _ in crossings(across)] == [f"{PACKAGE}.run.command", f"{PACKAGE}.style"]
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b", "c"]
+    apart = {f"{PACKAGE}.{one}": {f"{PACKAGE}.{other}"} for one, other in (("a.one", "b.one"), ("b.two", "a.two"))}
+    assert circles(parts(apart)) == ["a", "b"]

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 
 from numalloc_tools.allocators import BASELINE, OURS
-from numalloc_tools.allocators.unpacked import named
 from numalloc_tools.demo import report
 from numalloc_tools.guest import vm
+from numalloc_tools.guest.allocators import named
 from numalloc_tools.guest.machine import build_machine
 from numalloc_tools.guest.scenarios import Cell, Scenario, Switches, generations, listing1, measure
 from numalloc_tools.progress import bar_on

@@ -1,6 +1,5 @@
 """redis-server under redis-benchmark. The load comes from a process of its own, on the system's malloc."""
 
-import csv
 import subprocess
 import time
 from pathlib import Path
@@ -9,11 +8,11 @@ from numalloc_tools.allocators import Allocator
 from numalloc_tools.demo import process
 from numalloc_tools.demo.measurement import THROUGHPUT, Figure, Run, after_work, settled_memory
 from numalloc_tools.problem import Problem
+from numalloc_tools.programs.real import redis
 
 NAME = "redis"
 REQUESTS = 200_000
 ABOUT = "{requests:,} requests of each kind over a socket, 50 clients, 16 requests in flight each, values of 128 bytes"
-_COMMANDS = "set,get,incr,lpush,lpop,sadd,hset,zadd,mset"
 _SETTLE = 3.0  # seconds
 _PATIENCE = 30.0
 
@@ -26,21 +25,7 @@ def program() -> str:
 
 def run(allocator: Allocator, number: int, requests: int, folder: Path) -> Run:
     socket, log = folder / "socket", folder / "log"
-    command = [
-        program(),
-        "--port",
-        "0",
-        "--unixsocket",
-        str(socket),
-        "--dir",
-        str(folder),
-        "--save",
-        "",
-        "--appendonly",
-        "no",
-        "--daemonize",
-        "no",
-    ]
+    command = [program(), *redis.server(str(socket), "--dir", str(folder), "--daemonize", "no")[1:]]
     with process.started(command, allocator, log) as server:
         _wait_until_up(server, allocator, socket, log)
         process.require_library(server, allocator)
@@ -67,34 +52,13 @@ def _wait_until_up(server: subprocess.Popen, allocator: Allocator, socket: Path,
 
 
 def _benchmark(server, allocator: Allocator, socket: Path, log: Path, requests: int) -> list[Figure]:
-    command = [
-        process.find("redis-benchmark", "redis-tools"),
-        "-s",
-        str(socket),
-        "-n",
-        str(requests),
-        "-c",
-        "50",
-        "-P",
-        "16",
-        "-d",
-        "128",
-        "-r",
-        str(max(1, requests // 2)),
-        "-t",
-        _COMMANDS,
-        "--csv",
-    ]
-    done = subprocess.run(command, env=process.plain(), capture_output=True, text=True)
+    done = subprocess.run(redis.benchmark(str(socket), requests), env=process.plain(), capture_output=True, text=True)
     if done.returncode or server.poll() is not None:
         if server.poll() is not None:
             raise process.failure(server, allocator, log)
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise Problem(f"redis-benchmark under {allocator.name}: {lines[-1] if lines else 'failed'}", process.FAILED)
-    figures = []
-    for row in csv.reader(done.stdout.splitlines()):
-        if len(row) > 1 and row[0] != "test":
-            figures.append(Figure(row[0], float(row[1]), "requests/s", THROUGHPUT))
+    figures = [Figure(name, rate, "requests/s", THROUGHPUT) for name, rate in redis.rates(done.stdout)]
     if not figures:
         raise Problem(f"redis-benchmark under {allocator.name} measured nothing", process.FAILED)
     return figures

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 
 from numalloc_tools.allocators import OURS, PACKAGED
-from numalloc_tools.allocators.unpacked import named
 from numalloc_tools.guest import architecture, kernel, values, versions, vm
+from numalloc_tools.guest.allocators import named
 from numalloc_tools.guest.machine import Machine, build_machine
 from numalloc_tools.guest.scenarios import BLOCKS, FREED_BY, ROUNDS, THREADS_ARE, Cell, Switches, generations, listing1, measure
 from numalloc_tools.lab import proof_report

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from numalloc_tools.machine.calls import node_text
+from numalloc_tools.machine.lists import numbers, ranges
 from numalloc_tools.problem import Problem
 
 _FOLDER = Path("/sys/devices/system/node")
@@ -24,9 +24,11 @@ class Nodes:
 
     def with_memory(self, node: int, flag: str) -> int:
         if node not in self.online:
-            raise Problem(f"{flag}: this machine has no node {node}; accepted: {node_text(self.memory)}")
+            raise Problem(f"{flag}: this machine has no node {node}; accepted: {ranges(sorted(self.memory), steps=False)}")
         if node not in self.memory:
-            raise Problem(f"{flag}: node {node} has no memory that this process may use; accepted: {node_text(self.memory)}")
+            raise Problem(
+                f"{flag}: node {node} has no memory that this process may use; accepted: {ranges(sorted(self.memory), steps=False)}"
+            )
         return node
 
     def nearest_memory(self, node: int) -> int:
@@ -34,16 +36,6 @@ class Nodes:
         distances = _words(_FOLDER / f"node{node}" / "distance")
         far = dict(zip(self.online, map(int, distances), strict=False))
         return min(self.memory, key=lambda other: (other != node, far.get(other, 0), other))
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """'0-2,8' -> (0, 1, 2, 8), as the kernel writes it."""
-    found: list[int] = []
-    for part in text.strip().split(","):
-        if part:
-            first, _, last = part.partition("-")
-            found += range(int(first), int(last or first) + 1)
-    return tuple(found)
 
 
 def _words(path: Path) -> list[str]:
@@ -54,13 +46,13 @@ def _words(path: Path) -> list[str]:
 
 
 def _list(path: Path) -> tuple[int, ...]:
-    return numbers("".join(_words(path)))
+    return tuple(numbers("".join(_words(path))))
 
 
 def _allowed_memory() -> tuple[int, ...]:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("Mems_allowed_list:"):
-            return numbers(line.partition(":")[2])
+            return tuple(numbers(line.partition(":")[2]))
     return (0,)
 
 

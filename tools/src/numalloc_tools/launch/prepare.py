@@ -13,6 +13,7 @@ from numalloc_tools.allocators.found import binding_for, find, joined, without_a
 from numalloc_tools.launch import nodes
 from numalloc_tools.launch.setting import DEFAULT, Setting
 from numalloc_tools.machine.calls import Call, HugePagesDisabled, MemoryPolicy, inherited_policy
+from numalloc_tools.machine.lists import numbers
 from numalloc_tools.options_table import option, options
 from numalloc_tools.problem import Problem
 
@@ -114,7 +115,7 @@ def _policy(setting: Setting, ours: bool, said: dict[str, str], notes: list[str]
     """The policy for the whole process. Under numalloc its option says it, where it has one, for what malloc gives."""
     machine = nodes.read()
     word, _, list_text = setting.memory.partition(":")
-    named = tuple(sorted({machine.with_memory(node, "--memory") for node in nodes.numbers(list_text)}))
+    named = tuple(sorted({machine.with_memory(node, "--memory") for node in numbers(list_text)}))
     if ours and word in ("local", "interleave", "preferred", "bind"):
         said["memory"] = setting.memory
         policy = _default_policy()

@@ -5,8 +5,9 @@ import errno
 import os
 import platform
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
+
+from numalloc_tools.machine.lists import ranges
 
 _GENERIC = (237, 236)  # of the architectures that share a table, such as aarch64 and riscv64
 _MEMPOLICY = {"x86_64": (238, 239), "ppc64le": (261, 260), "s390x": (270, 269)}  # set_, get_: libc has no functions for them
@@ -24,17 +25,6 @@ _MASK_BITS = 1024
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def node_text(numbers: Iterable[int]) -> str:
-    """[0, 1, 2, 8] -> '0-2,8'."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
-
-
 def _checked(result: int, what: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
@@ -50,7 +40,7 @@ class MemoryPolicy:
     nodes: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        return f"set_mempolicy({self.mode}{', nodes ' if self.nodes else ''}{node_text(self.nodes)})"
+        return f"set_mempolicy({self.mode}{', nodes ' if self.nodes else ''}{ranges(sorted(self.nodes), steps=False)})"
 
     def make(self) -> None:
         mask = (ctypes.c_ulong * (_MASK_BITS // (8 * ctypes.sizeof(ctypes.c_ulong))))()
@@ -112,7 +102,7 @@ class Affinity:
     cpus: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"sched_setaffinity(CPUs {node_text(self.cpus)})"
+        return f"sched_setaffinity(CPUs {ranges(sorted(self.cpus), steps=False)})"
 
     def make(self) -> None:
         os.sched_setaffinity(0, self.cpus)

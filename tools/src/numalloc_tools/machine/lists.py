@@ -18,7 +18,7 @@ def numbers(text: str) -> list[int]:
     return sorted(found)
 
 
-def ranges(found: list[int]) -> str:
+def ranges(found: list[int], steps: bool = True) -> str:
     parts = []
     at = 0
     while at < len(found):
@@ -28,7 +28,7 @@ def ranges(found: list[int]) -> str:
             end = at + 1
             while end + 1 < len(found) and found[end + 1] - found[end] == step:
                 end += 1
-        if step > 1 and end - at + 1 < _LEAST_IN_STEPS:
+        if step > 1 and (not steps or end - at + 1 < _LEAST_IN_STEPS):
             end = at
         if end == at:
             parts.append(f"{found[at]}")

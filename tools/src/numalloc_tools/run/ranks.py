@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from numalloc_tools.launch.nodes import Nodes
-from numalloc_tools.machine.calls import Affinity, node_text
+from numalloc_tools.machine.calls import Affinity
+from numalloc_tools.machine.lists import ranges
 from numalloc_tools.problem import Problem
 
 # What launchers tell each rank: its number among those of its machine, and how many these are.
@@ -60,7 +61,7 @@ def place(environment: Mapping[str, str], machine: Nodes, asked: bool) -> tuple[
         return None, ""
     here = f"local rank {found.local} of {found.of or 'several'} under {found.launcher}"
     if len(machine.cpus) <= 1:
-        where = "one node" if machine.one else f"node {node_text(machine.cpus)}"
+        where = "one node" if machine.one else f"node {ranges(sorted(machine.cpus), steps=False)}"
         return None, f"{here}: it has the CPUs of {where} only, and stays there"
     if found.of == 1 and not asked:
         return None, f"{here}: it has the machine for itself"

@@ -12,7 +12,7 @@ from rich.table import Table
 from numalloc_tools import processes
 from numalloc_tools.launch import nodes
 from numalloc_tools.machine import memory
-from numalloc_tools.machine.calls import node_text
+from numalloc_tools.machine.lists import numbers, ranges
 
 _FIRST, _LONGEST = 0.02, 0.5  # seconds between two looks: short programs are to be seen too
 _SHARE = 20  # looks may take a twentieth of the time; the first few more
@@ -96,7 +96,7 @@ class Watch:
             "nodes": [
                 {
                     "node": node,
-                    "cpus": node_text(cpu for cpu, on in _node_of_cpu().items() if on == node),
+                    "cpus": ranges(sorted(cpu for cpu, on in _node_of_cpu().items() if on == node), steps=False),
                     "threads": self.threads.get(node, 0),
                     "cpu_seconds": self.seconds.get(node, 0),
                     "peak_bytes": self.peak.get(node, 0),
@@ -159,7 +159,7 @@ def _node_of_cpu() -> dict[int, int]:
     """Of all CPUs, also those that this process may not use."""
     if not _nodes_of_cpus:
         for folder in Path("/sys/devices/system/node").glob("node[0-9]*"):
-            for cpu in nodes.numbers((folder / "cpulist").read_text()):
+            for cpu in numbers((folder / "cpulist").read_text()):
                 _nodes_of_cpus[cpu] = int(folder.name[4:])
         if not _nodes_of_cpus:
             _nodes_of_cpus.update(dict.fromkeys(os.sched_getaffinity(0), 0))

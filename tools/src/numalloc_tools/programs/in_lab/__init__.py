@@ -2,6 +2,7 @@
 what it answers and ends it; a library that is preloaded as well counts where its pages lie."""
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ class InLab:
     link: tuple[str, ...] = ()
     needs: dict[str, str] = field(default_factory=dict)  # files, each with its Debian package
     adapt: Callable[[Allocator], Allocator] = lambda allocator: allocator
+    # Commands for a number of threads and an amount of work; the script has them by these names.
+    words: Callable[[int, int], dict[str, list[str]]] = lambda threads, amount: {}
 
     @property
     def missing(self) -> str:
@@ -33,11 +36,13 @@ class InLab:
         """`sources`: bench/real of the working tree."""
         allocator = self.adapt(allocator)
         preload = ":".join(map(str, (watcher(), *allocator.libraries)))
-        environment = {"PRELOAD": preload, "THREADS": str(threads), "AMOUNT": str(max(self.least, round(self.amount * scale)))}
+        amount = max(self.least, round(self.amount * scale))
+        environment = {"PRELOAD": preload, "THREADS": str(threads), "AMOUNT": str(amount)}
         if self.source:
             environment[self.source.upper().replace("-", "_")] = str(self._built(sources))
-        text = "".join((_FOLDER / f"{part}.sh").read_text() for part in ("begin", self.script))
-        return batch.Job(name, ["/bin/sh", "-c", text], allocator.variables() | environment, timeout=timeout)
+        begin, script = ((_FOLDER / f"{part}.sh").read_text() for part in ("begin", self.script))
+        named = "".join(f"{one}() {{ {shlex.join(words)}; }}\n" for one, words in self.words(threads, amount).items())
+        return batch.Job(name, ["/bin/sh", "-c", begin + named + script], allocator.variables() | environment, timeout=timeout)
 
     def files(self, allocator: Allocator, sources: Path) -> list[str]:
         """What its job needs in the guest, besides the commands."""

@@ -1,8 +1,7 @@
 answers() { [ "$(redis-cli -s socket ping)" = PONG ]; }
-measured redis-server --port 0 --unixsocket $folder/socket --save "" --appendonly no --io-threads "$THREADS" --logfile log
+serve
 await answers
-redis-benchmark -s socket -n "$AMOUNT" -c 50 -P 16 -d 128 -r $((AMOUNT / 2)) \
-    -t set,get,incr,lpush,lpop,sadd,hset,zadd,mset --csv >rates
+benchmark >rates
 [ "$(grep -c '^"' rates)" -ge 10 ] || fail "redis-benchmark measured nothing"
 value=$(seq 100 | tr '\n' ' ')
 redis-cli -s socket set check "$value" >set

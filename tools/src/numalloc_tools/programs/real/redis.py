@@ -18,11 +18,30 @@ _REQUESTS = 40_000  # of each kind
 _COMMANDS = "set,get,incr,lpush,lpop,sadd,hset,zadd,mset"
 
 
+def server(socket: str, *more: str) -> list[str]:
+    return ["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", *more]
+
+
+def benchmark(socket: str, requests: int) -> list[str]:
+    words = ["-n", requests, "-c", 50, "-P", 16, "-d", 128, "-r", max(1, requests // 2), "-t", _COMMANDS, "--csv"]
+    return ["redis-benchmark", "-s", socket, *map(str, words)]
+
+
+def rates(text: str) -> list[tuple[str, float]]:
+    """What redis-benchmark says of each kind of request: its name, and how many a second."""
+    return [(row[0], float(row[1])) for row in csv.reader(text.splitlines()) if len(row) > 1 and row[0] != "test"]
+
+
 def _adapted(allocator: Allocator) -> Allocator:
     return on_the_systems_malloc(allocator, shutil.which("redis-server") or "")
 
 
-LAB = InLab("redis", _REQUESTS, 1000, tuple(NEEDS), adapt=_adapted)
+def _in_lab(threads: int, requests: int) -> dict[str, list[str]]:
+    serve = ["measured", *server("socket", "--io-threads", str(threads), "--logfile", "log")]
+    return {"serve": serve, "benchmark": benchmark("socket", requests)}
+
+
+LAB = InLab("redis", _REQUESTS, 1000, tuple(NEEDS), adapt=_adapted, words=_in_lab)
 
 
 def run(allocator: Allocator, work: Work) -> Ended:
@@ -38,20 +57,17 @@ def run(allocator: Allocator, work: Work) -> Ended:
                 return False
 
         def load() -> tuple[int, float]:
-            words = ["-n", requests, "-c", 50, "-P", 16, "-d", 128, "-r", requests // 2, "-t", _COMMANDS, "--csv"]
-            text = answer(["redis-benchmark", "-s", socket, *map(str, words)], work.limit)
-            rates = [float(row[1]) for row in csv.reader(text.splitlines()) if len(row) > 1 and row[0] != "test"]
-            if not rates or not all(rates):
+            found = [rate for _, rate in rates(answer(benchmark(socket, requests), work.limit))]
+            if not found or not all(found):
                 raise LoadFailed("redis-benchmark measured nothing")
             _check(cli)
-            return requests * len(rates), sum(requests / rate for rate in rates)
+            return requests * len(found), sum(requests / rate for rate in found)
 
         def stop(running: Running) -> None:
             answer([*cli, "shutdown", "nosave"])
 
-        words = ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--io-threads", str(work.threads)]
         return served(
-            ["redis-server", *words],
+            server(socket, "--io-threads", str(work.threads)),
             _adapted(allocator),
             work,
             Path(name),
