@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from doctor_command import LIBRARY, build
 from limits import LIMIT, wait_until
-from numalloc_tools.observe.machine import machine
+from numalloc_tools.machine.online import machine
 from numalloc_tools.observe.selection import Selection
 from observed import COMMAND, MIB, numalloc, program, stat
 

@@ -9,8 +9,8 @@ import psutil
 import pytest
 from limits import LIMIT, wait_until
 from numalloc_tools.machine.lists import numbers
+from numalloc_tools.machine.online import Machine, machine
 from numalloc_tools.observe import numa_maps
-from numalloc_tools.observe.machine import Machine, machine
 from numalloc_tools.observe.model import NodeMemory
 from numalloc_tools.observe.process import Gone, moment
 from numalloc_tools.observe.rates import rates

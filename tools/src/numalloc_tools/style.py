@@ -28,23 +28,8 @@ _COLOURS = {
     "hoard": "#c2255c",
 }
 _MORE = (
-    "#5c7cfa",
-    "#f783ac",
-    "#94d82d",
-    "#495057",
-    "#ff922b",
-    "#20c997",
-    "#845ef7",
-    "#c92a2a",
-    "#364fc7",
-    "#a61e4d",
-    "#5c940d",
-    "#adb5bd",
-    "#ffd43b",
-    "#099268",
-    "#d0bfff",
-    "#ffa8a8",
-)
+    "#5c7cfa #f783ac #94d82d #495057 #ff922b #20c997 #845ef7 #c92a2a #364fc7 #a61e4d #5c940d #adb5bd #ffd43b #099268 #d0bfff #ffa8a8"
+).split()
 TEXT, FAINT = "#212529", "#dee2e6"
 
 plt.rcParams.update(

@@ -60,8 +60,7 @@ class Allocator:
 
     def environment(self) -> dict[str, str]:
         """The user's, less what would change what is measured. The launcher adds the preload."""
-        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("NUMALLOC_")}
-        return environment | self.variables()
+        return plain_environment() | self.variables()
 
     def enter(self) -> None:
         """In the process that becomes the launcher: policies go on to what it starts."""
@@ -73,6 +72,11 @@ class Allocator:
 
     def preloading(self) -> dict[str, str]:
         return self.variables() | ({"LD_PRELOAD": self.preload} if self.libraries else {})
+
+
+def plain_environment() -> dict[str, str]:
+    """For whoever brings the load."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("NUMALLOC_")}
 
 
 def shown(name: str) -> str:

@@ -16,6 +16,7 @@ from numalloc_tools.bench.progress import run_plan
 from numalloc_tools.bench.results import Results
 from numalloc_tools.bench.schedule import Plan
 from numalloc_tools.bench.table import print_tables
+from numalloc_tools.checks import require_folder, require_least
 from numalloc_tools.completion import some_of
 from numalloc_tools.guest.machine import build_machine
 from numalloc_tools.machine.brief import facts
@@ -202,16 +203,14 @@ def _of_papers_size(chosen: list[programs.Program], named: bool, small: bool) ->
 
 
 def _check(rounds: int, scale: float | None, limit: float | None, minutes: float | None, json_file: Path) -> None:
-    if rounds < 1:
-        raise Problem(f"--rounds: {rounds} is too few; accepted: 1 or more")
+    require_least(rounds, "--rounds")
     if scale is not None and not scale > 0:
         raise Problem(f"--scale: {scale:g} is too little; accepted: more than 0, such as 0.5")
     if limit is not None and not limit > 0:
         raise Problem(f"--limit: {limit:g} is too little; accepted: seconds, more than 0")
     if minutes is not None and not minutes > 0:
         raise Problem(f"--minutes: {minutes:g} is too little; accepted: more than 0")
-    if not json_file.absolute().parent.is_dir():
-        raise Problem(f"--json: the folder of {json_file} does not exist; accepted: a file in a folder that does")
+    require_folder(json_file, "--json")
 
 
 def _thread_numbers(text: str | None) -> list[int]:

@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from numalloc_tools.bench.results import Results
 from numalloc_tools.bench.schedule import Plan, Schedule
-from numalloc_tools.progress import interruptible
+from numalloc_tools.progress import clock, interruptible
 
 _WRITE_EVERY = 5.0  # seconds
 
@@ -35,7 +35,7 @@ def run_plan(plan: Plan, results: Results, path: Path, terminal: Console) -> boo
                 task,
                 completed=schedule.done,
                 total=schedule.total,
-                left=_duration(schedule.left()) + " left",
+                left=clock(schedule.left()) + " left",
                 description=f"{place}: {case.name} under {allocator.name}",
             )
 
@@ -56,9 +56,3 @@ def run_plan(plan: Plan, results: Results, path: Path, terminal: Console) -> boo
         rounds = max(run.round for run in results.runs)
         terminal.print(f"time for {rounds} of {plan.rounds} rounds", highlight=False)
     return results.complete
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

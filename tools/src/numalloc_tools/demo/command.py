@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from numalloc_tools.allocators.beside import chosen
+from numalloc_tools.checks import require_folder, require_least
 from numalloc_tools.completion import one_of
 from numalloc_tools.demo import lab, python, redis, report, sqlite
 from numalloc_tools.demo.measurement import Run
@@ -47,8 +48,7 @@ def demo(
     machine of eight nodes, which of a program's pages are on the node of the thread that uses them. Exits with 1 if
     the program fails under one of the allocators, with 2 if something is missing or misspelt.
     """
-    if json_file and not json_file.absolute().parent.is_dir():
-        raise Problem(f"--json: the folder of {json_file} does not exist; accepted: a file in a folder that does")
+    require_folder(json_file, "--json")
     terminal = Console()
     terminal.width = max(terminal.width, TABLE_WIDTH)
     if in_lab:
@@ -56,11 +56,9 @@ def demo(
     if program not in PROGRAMS:
         raise Problem(f"--program: '{program}' is unknown; accepted: {', '.join(PROGRAMS)}")
     module = PROGRAMS[program]
-    if rounds < 1:
-        raise Problem(f"--rounds: {rounds} is too few; accepted: 1 or more")
+    require_least(rounds, "--rounds")
     requests = module.REQUESTS if requests is None else requests
-    if requests < 100:
-        raise Problem(f"--requests: {requests} is too few; accepted: 100 or more")
+    require_least(requests, "--requests", 100)
     allocators = chosen(module.program(), library, allocator or [])
     runs: list[Run] = []
     with bar_on(terminal) as progress:

@@ -10,6 +10,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from numalloc_tools.checks import require_least
 from numalloc_tools.doctor import (
     invocation,
     lab_checks,
@@ -59,8 +60,7 @@ def doctor(
     Nothing of the program runs. Exits with 1 if a finding is bad, and with 2 if something is misspelt.
     """
     files = rooted(root)
-    if threads is not None and threads < 1:
-        raise Problem(f"--threads: {threads} is too few; accepted: 1 or more")
+    require_least(threads, "--threads")
     if target and root:
         raise Problem("--root: another machine's files tell nothing of a program here; accepted: --root alone")
     number = int(target[0]) if target and len(target) == 1 and re.fullmatch("[0-9]+", target[0]) else None

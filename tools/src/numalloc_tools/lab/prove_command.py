@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from numalloc_tools.allocators import OURS, PACKAGED
+from numalloc_tools.checks import require_least
 from numalloc_tools.guest import architecture, kernel, values, versions, vm
 from numalloc_tools.guest.allocators import named
 from numalloc_tools.guest.machine import Machine, build_machine
@@ -67,8 +68,7 @@ def prove(
     """
     machine = build_machine(nodes, cpus_per_node, memory_per_node, distance, arch=arch)
     chosen = [named(name, library, machine.architecture) for name in _some(names, PACKAGED, "--allocators")]
-    if rounds < 1:
-        raise Problem(f"--rounds: {rounds} is too few; accepted: 1 or more")
+    require_least(rounds, "--rounds")
     if timeout < 1:
         raise Problem(f"--timeout: {timeout} is not a time; accepted: whole seconds, 1 or more")
     placed = _some(threads, THREADS_ARE, "--threads")

@@ -13,11 +13,11 @@ from numalloc_tools.guest.architecture import Architecture
 from numalloc_tools.guest.image import Image
 from numalloc_tools.guest.machine import build_machine
 from numalloc_tools.guest.pack import add_needs, command_script, environment_of
+from numalloc_tools.lab.options import PROGRAM, Environment
 from numalloc_tools.problem import Problem
 
 MACHINE = "The machine"
 KERNEL = "Switches of the guest's kernel"
-PROGRAM = "The program"
 LAB = "The lab"
 
 
@@ -73,16 +73,7 @@ def run(
     kernel_argument: Annotated[
         list[str] | None, typer.Option(help="A word for the kernel's command line. Repeatable.", metavar="WORD", rich_help_panel=KERNEL)
     ] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--env",
-            "-e",
-            help="A variable of the program's environment; NAME alone takes this machine's value. Repeatable.",
-            metavar="NAME[=VALUE]",
-            rich_help_panel=PROGRAM,
-        ),
-    ] = None,
+    env: Environment = None,
     preload: Annotated[
         list[str] | None,
         typer.Option(help="A library to preload into the program. Repeatable.", metavar="LIBRARY", rich_help_panel=PROGRAM),

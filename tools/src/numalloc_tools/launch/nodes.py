@@ -66,3 +66,8 @@ def read() -> Nodes:
     allowed = _allowed_memory()
     memory = tuple(node for node in _list(_FOLDER / "has_memory") if node in allowed)
     return Nodes(online, {node: some for node, some in cpus.items() if some}, memory)
+
+
+def autonuma_is_on() -> bool:
+    words = _words(Path("/proc/sys/kernel/numa_balancing"))
+    return bool(words) and words[0] != "0"

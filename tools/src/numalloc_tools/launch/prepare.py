@@ -20,7 +20,6 @@ from numalloc_tools.problem import Problem
 _BINDING = {"none": "none", "sparse": "interleave", "dense": "saturate"}  # --threads, as the library's option says it
 _BINDING_OPTIONS = ("binding", "binding_file")  # libnumalloc-binding.so reads these
 _HUGE_PAGES_FILE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-_AUTONUMA_FILE = Path("/proc/sys/kernel/numa_balancing")
 
 
 @dataclass(frozen=True)
@@ -151,11 +150,7 @@ def _default_policy() -> MemoryPolicy | None:
 
 def _without_balancing(policy: MemoryPolicy | None, machine: nodes.Nodes, notes: list[str]) -> MemoryPolicy | None:
     """AutoNUMA leaves alone what any policy but the default covers; local places as the default does."""
-    try:
-        on = _AUTONUMA_FILE.read_text().strip() != "0"
-    except OSError:
-        on = False
-    if machine.one or not on:
+    if machine.one or not nodes.autonuma_is_on():
         notes.append("AutoNUMA is off in this kernel")
         return policy
     if policy and policy.mode != "MPOL_DEFAULT":

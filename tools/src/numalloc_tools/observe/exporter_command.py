@@ -6,8 +6,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from numalloc_tools.machine.online import machine
 from numalloc_tools.observe import keys, page
-from numalloc_tools.observe.machine import machine
 from numalloc_tools.observe.selection import Selection, pid_of
 from numalloc_tools.problem import Problem
 

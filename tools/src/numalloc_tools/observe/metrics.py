@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from numalloc_tools import statistics_table as table_of
-from numalloc_tools.observe.machine import Machine
+from numalloc_tools.machine.online import Machine
 from numalloc_tools.observe.model import INTERLEAVED, Moment
 from numalloc_tools.observe.process import TICKS
 from numalloc_tools.observe.remote import remote_share

@@ -35,9 +35,3 @@ def seconds_of(value: float, option: str) -> float:
     if not 0.05 <= value <= 86400:
         raise Problem(f"{option}: {value:g} is no such time; accepted: seconds, 0.05 to 86400")
     return value
-
-
-def times_of(value: int | None, option: str) -> int | None:
-    if value is not None and value < 1:
-        raise Problem(f"{option}: {value} is too few; accepted: 1 or more")
-    return value

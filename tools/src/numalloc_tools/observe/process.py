@@ -6,8 +6,8 @@ import re
 import time
 from pathlib import Path
 
+from numalloc_tools.machine.online import Machine
 from numalloc_tools.observe import numa_maps, page
-from numalloc_tools.observe.machine import Machine
 from numalloc_tools.observe.model import Memory, Moment, NodeMemory, Thread
 
 PROC = Path("/proc")

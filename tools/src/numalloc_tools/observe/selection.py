@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from numalloc_tools.machine.online import Machine
 from numalloc_tools.observe import process
-from numalloc_tools.observe.machine import Machine
 from numalloc_tools.observe.model import Moment
 from numalloc_tools.observe.process import PROC, Unseen
 from numalloc_tools.problem import Problem

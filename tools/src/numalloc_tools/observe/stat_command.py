@@ -6,10 +6,11 @@ from typing import Annotated, Optional
 
 import typer
 
+from numalloc_tools.checks import require_least
+from numalloc_tools.machine.online import machine
 from numalloc_tools.observe import output, page, process
 from numalloc_tools.observe.as_json import as_json
 from numalloc_tools.observe.detail import detail
-from numalloc_tools.observe.machine import machine
 from numalloc_tools.observe.model import Moment
 from numalloc_tools.observe.process import Gone, Unseen
 from numalloc_tools.observe.rates import rates
@@ -36,7 +37,7 @@ def stat(
         output.seconds_of(watch, "--watch")
     elif times is not None:
         raise Problem("--count: there is nothing to count; accepted: together with --watch SECONDS")
-    output.times_of(times, "--count")
+    require_least(times, "--count")
     here = machine()
     page.remove_stale()
     console = output.console()

@@ -10,10 +10,11 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
+from numalloc_tools.checks import require_least
 from numalloc_tools.completion import one_of
+from numalloc_tools.machine.online import Machine, machine
 from numalloc_tools.observe import keys, output, page
 from numalloc_tools.observe.as_json import as_json
-from numalloc_tools.observe.machine import Machine, machine
 from numalloc_tools.observe.model import Moment
 from numalloc_tools.observe.rates import rates
 from numalloc_tools.observe.selection import MOST, Selection, pid_of
@@ -44,7 +45,7 @@ def top(
     were named by number have ended.
     """
     output.seconds_of(interval, "--interval")
-    output.times_of(times, "--count")
+    require_least(times, "--count")
     if sort not in ORDERS:
         raise Problem(f"--sort: '{sort}' is unknown; accepted: {', '.join(ORDERS)}")
     selection = Selection(tuple(pid_of(pid) for pid in pids or []), tuple(name or []))

@@ -11,6 +11,7 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
+from numalloc_tools.checks import require_folder, require_least
 from numalloc_tools.completion import one_of
 from numalloc_tools.launch import program
 from numalloc_tools.preload import our_library
@@ -94,8 +95,7 @@ def _check(command: list[str] | None, sample: str, by: str, rows: int, show: Pat
         raise Problem(f"--sample: '{sample}' is not understood; accepted: 1 to 1G bytes, such as 64K, 512K or 4M")
     if by not in BY:
         raise Problem(f"--by: '{by}' is unknown; accepted: {', '.join(BY)}")
-    if rows < 1:
-        raise Problem(f"--rows: {rows} is too few; accepted: 1 or more")
+    require_least(rows, "--rows")
     return command or []
 
 
@@ -103,10 +103,8 @@ def _require_room(option: str, path: Path | None) -> None:
     """Before the program runs."""
     if path is None:
         return
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise Problem(f"{option}: the folder of {path} does not exist; accepted: a file in a folder that does")
-    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+    require_folder(path, option)
+    if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
         raise Problem(f"{option}: {path} cannot be written; accepted: a file that can")
 
 

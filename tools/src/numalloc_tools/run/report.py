@@ -4,7 +4,7 @@ import os
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cache
 
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +12,8 @@ from rich.table import Table
 from numalloc_tools import processes
 from numalloc_tools.launch import nodes
 from numalloc_tools.machine import memory
-from numalloc_tools.machine.lists import numbers, ranges
+from numalloc_tools.machine.lists import ranges
+from numalloc_tools.machine.online import node_of_cpu
 
 _FIRST, _LONGEST = 0.02, 0.5  # seconds between two looks: short programs are to be seen too
 _SHARE = 20  # looks may take a twentieth of the time; the first few more
@@ -152,18 +153,9 @@ def _size(value: float) -> str:
     return f"{value:.1f} TiB"
 
 
-_nodes_of_cpus: dict[int, int] = {}
-
-
+@cache
 def _node_of_cpu() -> dict[int, int]:
-    """Of all CPUs, also those that this process may not use."""
-    if not _nodes_of_cpus:
-        for folder in Path("/sys/devices/system/node").glob("node[0-9]*"):
-            for cpu in numbers((folder / "cpulist").read_text()):
-                _nodes_of_cpus[cpu] = int(folder.name[4:])
-        if not _nodes_of_cpus:
-            _nodes_of_cpus.update(dict.fromkeys(os.sched_getaffinity(0), 0))
-    return _nodes_of_cpus
+    return node_of_cpu() or dict.fromkeys(os.sched_getaffinity(0), 0)
 
 
 def _threads(pid: int) -> list[tuple[tuple[int, str], int, int]]:

@@ -6,6 +6,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from numalloc_tools.checks import require_folder
 from numalloc_tools.machine import facts
 from numalloc_tools.machine.files import rooted
 from numalloc_tools.machine.terminal import console
@@ -28,8 +29,7 @@ def topology(
 ) -> None:
     """Show memory nodes, CPUs, distances, huge pages, limits, and what is forbidden here."""
     files = rooted(root)
-    if svg and not svg.absolute().parent.is_dir():
-        raise Problem(f"--svg: the folder of {svg} does not exist; accepted: a file in a folder that does")
+    require_folder(svg, "--svg")
     if svg and svg.is_dir():
         raise Problem(f"--svg: {svg} is a folder; accepted: a file")
     machine = facts.read(files)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from numalloc_tools.launch import Launch, Setting, prepared
 from numalloc_tools.problem import Problem
 from numalloc_tools.processes import own_command
+from numalloc_tools.progress import clock
 from numalloc_tools.tune import tree
 from numalloc_tools.tune.journal import Journal
 from numalloc_tools.tune.measure import Program, Run
@@ -13,7 +14,7 @@ from numalloc_tools.tune.placed import HERE, placed
 from numalloc_tools.tune.progress import Shown
 from numalloc_tools.tune.records import WARM_UP, Answer, Request
 from numalloc_tools.tune.search import BaselineFailed, Search
-from numalloc_tools.tune.wording import clock, named
+from numalloc_tools.tune.wording import named
 
 FAILED = 1  # exit status
 _LIMIT, _LEAST_LIMIT = 10, 10.0  # a run may take 10 times as long as the first, and 10 seconds in any case

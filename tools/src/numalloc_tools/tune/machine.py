@@ -1,13 +1,9 @@
 """What this machine can do, and which allocators it has."""
 
-from pathlib import Path
-
 from numalloc_tools.allocators import PACKAGED
 from numalloc_tools.launch import Setting, nodes, prepared
 from numalloc_tools.machine.calls import inherited_policy
 from numalloc_tools.problem import Problem
-
-_AUTONUMA = Path("/proc/sys/kernel/numa_balancing")
 
 
 def node_count() -> int:
@@ -16,13 +12,6 @@ def node_count() -> int:
 
 def node_of_cpu() -> dict[int, int]:
     return {cpu: node for node, cpus in nodes.read().cpus.items() for cpu in cpus}
-
-
-def autonuma_is_on() -> bool:
-    try:
-        return _AUTONUMA.read_text().strip() != "0"
-    except OSError:
-        return False
 
 
 def policy_is_inherited() -> bool:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from numalloc_tools.allocators import BASELINE, OURS
+from numalloc_tools.checks import require_least
 from numalloc_tools.launch import Setting
+from numalloc_tools.launch.nodes import autonuma_is_on
 from numalloc_tools.problem import Problem
 from numalloc_tools.tune import machine, space
 from numalloc_tools.tune.aims import Aim
@@ -63,7 +65,7 @@ class Asked:
     def _space(self, present: list[str]) -> space.Space:
         options, here = self.options, not self.elsewhere
         nodes = options.nodes or machine.node_count()
-        found = space.usual(present, nodes, here and machine.autonuma_is_on(), here and machine.policy_is_inherited())
+        found = space.usual(present, nodes, here and autonuma_is_on(), here and machine.policy_is_inherited())
         if options.space:
             found = space.from_file(options.space, found)
         if options.allocators is not None:
@@ -110,8 +112,7 @@ def _aim(options: Options) -> Aim:
 
 def _budget(options: Options) -> Budget:
     seconds = duration(options.budget, "--budget") if options.budget else None
-    if options.runs is not None and options.runs < 1:
-        raise Problem(f"--runs: {options.runs} is too few; accepted: 1 or more")
+    require_least(options.runs, "--runs")
     return Budget(RUNS if options.runs is None and seconds is None else options.runs, seconds)
 
 

@@ -5,9 +5,10 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from numalloc_tools.progress import clock
 from numalloc_tools.tune.records import CONFIRMATION, WARM_UP, Request
 from numalloc_tools.tune.search import Search
-from numalloc_tools.tune.wording import clock, named
+from numalloc_tools.tune.wording import named
 
 
 class Shown:

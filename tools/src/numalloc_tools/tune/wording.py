@@ -54,9 +54,3 @@ def duration(text: str, flag: str) -> float:
     if not match or not float(match[1]):
         raise Problem(f"{flag}: '{text}' is not a time; accepted: seconds, or a number with s, m or h such as 10m")
     return float(match[1]) * _SECONDS[match[2]]
-
-
-def clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -7,6 +7,7 @@ import tarfile
 import zlib
 from pathlib import Path
 
+from numalloc_tools.checks import require_folder
 from numalloc_tools.problem import Problem
 
 ACCEPTED = "a name that ends in .tar.gz or .tar.zst"
@@ -15,8 +16,7 @@ ACCEPTED = "a name that ends in .tar.gz or .tar.zst"
 def check_name(path: Path, flag: str) -> None:
     if not path.name.endswith((".tar.gz", ".tar.zst")):
         raise Problem(f"{flag}: {path} has an unknown ending; accepted: {ACCEPTED}")
-    if not path.absolute().parent.is_dir():
-        raise Problem(f"{flag}: the folder of {path} does not exist; accepted: a file in a folder that does")
+    require_folder(path, flag)
 
 
 def write(path: Path, top: str, texts: dict[str, bytes], files: dict[str, Path]) -> None:

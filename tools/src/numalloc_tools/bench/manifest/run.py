@@ -13,10 +13,11 @@ from pathlib import Path
 
 from numalloc_tools import cache
 from numalloc_tools.allocators import Allocator
+from numalloc_tools.allocators.allocator import plain_environment
 from numalloc_tools.allocators.beside import on_the_systems_malloc
 from numalloc_tools.launch.launcher import Ended, Running
 from numalloc_tools.programs import Work, judged
-from numalloc_tools.programs.real.server import LoadFailed, plain_environment, served, temporary_folder
+from numalloc_tools.programs.real.server import LoadFailed, served, temporary_folder
 from numalloc_tools.programs.real.user import as_user, for_user
 
 _PATIENCE = 600.0  # seconds for what is not measured: building, preparing, verifying

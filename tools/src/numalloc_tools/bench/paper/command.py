@@ -11,6 +11,7 @@ from rich.console import Console
 
 from numalloc_tools.bench.paper import runs, table
 from numalloc_tools.bench.paper.table import Call, Experiment
+from numalloc_tools.checks import require_least
 from numalloc_tools.guest import vm
 from numalloc_tools.machine.brief import facts
 from numalloc_tools.preload import our_library
@@ -65,8 +66,7 @@ def paper(
     if scale is not None and not scale > 0:
         raise Problem(f"--scale: {scale:g} is too little; accepted: more than 0, such as 0.5")
     for flag, number in (("--rounds", rounds), ("--cpus", cpus)):
-        if number is not None and number < 1:
-            raise Problem(f"{flag}: {number} is too few; accepted: 1 or more")
+        require_least(number, flag)
     ours = our_library(library).absolute()
     how = runs.How(ours, output.absolute(), cpus or len(os.sched_getaffinity(0)), scale, rounds, names, sizes)
     needed = [calls[name] for name in dict.fromkeys(name for one in chosen for name in one.runs)]

@@ -9,6 +9,7 @@ import typer
 from numalloc_tools.bench.report.markdown import markdown
 from numalloc_tools.bench.report.page import page
 from numalloc_tools.bench.results import Summary, check_described, merged, read
+from numalloc_tools.checks import require_folder
 from numalloc_tools.problem import Problem
 
 
@@ -45,8 +46,7 @@ def report(
     except OSError as error:
         raise Problem(f"--output: {output} cannot be made ({error.strerror}); accepted: a folder") from None
     text = text or output / "results.md"
-    if not text.absolute().parent.is_dir():
-        raise Problem(f"--markdown: the folder of {text} does not exist; accepted: a file in a folder that does")
+    require_folder(text, "--markdown")
     try:
         remarks = notes.read_text() if notes else ""
     except (OSError, UnicodeDecodeError) as error:

@@ -9,8 +9,10 @@ import typer
 from rich.console import Console
 
 from numalloc_tools import allocators
+from numalloc_tools.checks import require_folder
 from numalloc_tools.guest import values, vm
 from numalloc_tools.guest.pack import environment_of
+from numalloc_tools.lab.options import PROGRAM, Environment
 from numalloc_tools.lab.scope import hardware, settings
 from numalloc_tools.lab.scope.settings import WINDOWS, Settings
 from numalloc_tools.preload import our_library
@@ -19,7 +21,6 @@ from numalloc_tools.problem import Problem
 MACHINE = "The machine"
 COUNTED = "What is counted"
 COMPARED = "What is compared"
-PROGRAM = "The program"
 TOLD = "What is told"
 THREADS = "{threads}"
 
@@ -142,16 +143,7 @@ def scope(
             rich_help_panel=COMPARED,
         ),
     ] = "",
-    env: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--env",
-            "-e",
-            help="A variable of the program's environment; NAME alone takes this machine's value. Repeatable.",
-            metavar="NAME[=VALUE]",
-            rich_help_panel=PROGRAM,
-        ),
-    ] = None,
+    env: Environment = None,
     file: Annotated[
         Optional[list[str]], typer.Option(help="A file or folder to take along. Repeatable.", metavar="PATH", rich_help_panel=PROGRAM)
     ] = None,
@@ -210,8 +202,7 @@ def scope(
     if folded and not stacks:
         raise Problem("--folded: no stacks are sampled; accepted: --stacks with it")
     for path, flag in ((json_file, "--json"), (html, "--html"), (folded, "--folded")):
-        if path and not path.absolute().parent.is_dir():
-            raise Problem(f"{flag}: the folder of {path} does not exist; accepted: a file in a folder that does")
+        require_folder(path, flag)
     terminal = Console()
     terminal.width = max(terminal.width, tables.WIDTH)
     names = [word.strip() for word in compare.split(",") if word.strip()]

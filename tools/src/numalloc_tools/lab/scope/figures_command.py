@@ -14,6 +14,7 @@ from rich.console import Console
 
 from numalloc_tools import allocators, programs
 from numalloc_tools.allocators import Allocator, ablations
+from numalloc_tools.checks import require_folder
 from numalloc_tools.guest import vm
 from numalloc_tools.lab.scope import hardware, scenarios, settings
 from numalloc_tools.lab.scope.scenarios import Scenario
@@ -83,8 +84,7 @@ def run(
         raise Problem(f"--only: '{only}' fits no program; accepted: {', '.join(one.name for one in scenarios.ALL)}")
     if not scale > 0:
         raise Problem(f"--scale: {scale:g} is too little; accepted: more than 0, such as 0.5")
-    if document and not document.absolute().parent.is_dir():
-        raise Problem(f"--document: the folder of {document} does not exist; accepted: a file in a folder that does")
+    require_folder(document, "--document")
     remarks = _text_of(notes)
     if timeout < 1:
         raise Problem(f"--timeout: {timeout} is not a time; accepted: whole seconds, 1 or more")

@@ -1,6 +1,5 @@
 """A server under the allocator, its load from processes that are not: started, awaited, loaded, looked at, stopped."""
 
-import os
 import subprocess
 import tempfile
 import time
@@ -8,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from numalloc_tools.allocators import Allocator
+from numalloc_tools.allocators.allocator import plain_environment
 from numalloc_tools.launch.launcher import Ended, Running
+from numalloc_tools.machine import memory
 from numalloc_tools.programs import Work
 
 _PATIENCE = 20.0  # seconds until it answers
@@ -48,7 +49,7 @@ def served(
                 if empty:
                     empty()
                     time.sleep(_SETTLE)
-                    figures["settled_bytes"] = _resident(running.pid)
+                    figures["settled_bytes"] = memory.status(running.pid, "VmRSS")
             except (LoadFailed, OSError) as reason:
                 trouble = str(reason)
         lives = running.alive()
@@ -66,11 +67,6 @@ def served(
     return ended
 
 
-def plain_environment() -> dict[str, str]:
-    """For whoever brings the load."""
-    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("NUMALLOC_")}
-
-
 def answer(command: list[str], seconds: float = 60) -> str:
     """What a client says; it runs on the system's malloc."""
     try:
@@ -81,13 +77,6 @@ def answer(command: list[str], seconds: float = 60) -> str:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise LoadFailed(f"{Path(command[0]).name} ended with status {done.returncode}: {lines[-1] if lines else ''}")
     return done.stdout
-
-
-def _resident(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return float(line.split()[1]) * 1024
-    return 0.0
 
 
 def temporary_folder() -> tempfile.TemporaryDirectory:

@@ -21,10 +21,11 @@ class Machine:
 def machine(folder: Path = _FOLDER) -> Machine:
     if not Path("/proc/self").exists():
         raise Problem("/proc is not to be seen here, and says what processes do; accepted: a place where it is mounted")
-    nodes: list[int] = []
-    cpus: dict[int, int] = {}
-    for path in folder.glob("node[0-9]*"):
-        node = int(path.name.removeprefix("node"))
-        nodes.append(node)
-        cpus |= dict.fromkeys(numbers((path / "cpulist").read_text()), node)
-    return Machine(tuple(sorted(nodes)) or (0,), cpus)
+    nodes = sorted(int(path.name.removeprefix("node")) for path in folder.glob("node[0-9]*"))
+    return Machine(tuple(nodes) or (0,), node_of_cpu(folder))
+
+
+def node_of_cpu(folder: Path = _FOLDER) -> dict[int, int]:
+    """Of all CPUs, also those that this process may not use."""
+    lists = {int(path.name.removeprefix("node")): path / "cpulist" for path in folder.glob("node[0-9]*")}
+    return {cpu: node for node, path in lists.items() for cpu in numbers(path.read_text())}
