@@ -61,12 +61,10 @@ def _made(name: str, library: Path, others: dict[str, Path], say: Callable[[str]
     if name in others:
         return Allocator(name, (others[name],))
     if name in DEBIAN:
-        path, (package, _) = installed(name), DEBIAN[name]
-        return (
-            Allocator(name, (path,), _package_version(package))
-            if path
-            else Allocator(name, missing=f"not installed: apt install {package}")
-        )
+        package, _ = DEBIAN[name]
+        if path := installed(name):
+            return Allocator(name, (path,), _package_version(package))
+        return Allocator(name, missing=f"not installed: apt install {package}")
     recipe = crates.RECIPES[name]
     if not (path := crates.built(name)):
         if recipe.seconds > build_seconds:
