@@ -13,3 +13,11 @@ def require_folder(path: Path | None, flag: str) -> None:
 def require_least(number: int | None, flag: str, least: int = 1) -> None:
     if number is not None and number < least:
         raise Problem(f"{flag}: {number} is too few; accepted: {least} or more")
+
+
+def text_of(path: Path | None, flag: str) -> str:
+    try:
+        return path.read_text() if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise Problem(f"{flag}: {path} cannot be read ({reason}); accepted: a text file") from None

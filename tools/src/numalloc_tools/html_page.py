@@ -2,10 +2,21 @@
 
 import html
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
 _PAGE, _STYLE = (Path(__file__).with_suffix(suffix) for suffix in (".html", ".css"))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as the page takes it."""
+
+    name: str
+    heading: str
+    words: str
+    svg: str
 
 
 def page(title: str, heading: str, subtitle: str, top: str, contents: Iterable[tuple[str, str]], body: Iterable[str]) -> str:

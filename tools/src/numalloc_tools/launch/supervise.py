@@ -17,24 +17,7 @@ from numalloc_tools.launch.prepare import Launch
 from numalloc_tools.problem import Problem
 
 # What goes wrong in this process itself, what nobody can catch, and job control, which reaches the whole group by itself.
-_OWN = {
-    signal.SIGSEGV,
-    signal.SIGBUS,
-    signal.SIGFPE,
-    signal.SIGILL,
-    signal.SIGTRAP,
-    signal.SIGSYS,
-    signal.SIGPIPE,
-    signal.SIGXFSZ,
-    signal.SIGXCPU,
-    signal.SIGKILL,
-    signal.SIGSTOP,
-    signal.SIGCHLD,
-    signal.SIGCONT,
-    signal.SIGTSTP,
-    signal.SIGTTIN,
-    signal.SIGTTOU,
-}
+_OWN = {signal.Signals[f"SIG{name}"] for name in "SEGV BUS FPE ILL TRAP SYS PIPE XFSZ XCPU KILL STOP CHLD CONT TSTP TTIN TTOU".split()}
 _PASSED = signal.valid_signals() - _OWN
 _FROM_KERNEL = 0x80  # si_code: the terminal has sent it to the whole group
 _SET_PDEATHSIG = 1

@@ -10,10 +10,6 @@ def node_count() -> int:
     return len(nodes.read().memory)
 
 
-def node_of_cpu() -> dict[int, int]:
-    return {cpu: node for node, cpus in nodes.read().cpus.items() for cpu in cpus}
-
-
 def policy_is_inherited() -> bool:
     """Whoever started this, such as numactl, has said already where memory comes from."""
     return inherited_policy() != "MPOL_DEFAULT"
@@ -29,8 +25,3 @@ def present_allocators() -> tuple[list[str], dict[str, str]]:
         except Problem as reason:
             missing[name] = str(reason).removeprefix("--allocator: ")
     return present, missing
-
-
-def require(name: str) -> None:
-    """Raises Problem where this machine does not have the allocator."""
-    prepared(Setting(name))

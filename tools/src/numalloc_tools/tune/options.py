@@ -6,7 +6,7 @@ from pathlib import Path
 
 from numalloc_tools.allocators import BASELINE, OURS
 from numalloc_tools.checks import require_least
-from numalloc_tools.launch import Setting
+from numalloc_tools.launch import Setting, prepared
 from numalloc_tools.launch.nodes import autonuma_is_on
 from numalloc_tools.problem import Problem
 from numalloc_tools.tune import machine, space
@@ -77,7 +77,7 @@ class Asked:
             found = space.with_fixed(found, text)
         for name in found.allocators:
             if here and name not in present:
-                machine.require(name)
+                prepared(Setting(name))  # raises Problem where this machine does not have it
         return found
 
     def as_data(self, command: list[str]) -> dict:
@@ -121,5 +121,5 @@ def _baselines(first: str, present: list[str]) -> list[Setting]:
     if first not in both:
         raise Problem(f"--baseline: '{first}' is unknown; accepted: {', '.join(both)}")
     if first not in present:
-        machine.require(first)
+        prepared(Setting(first))  # as above
     return [both[first], *(setting for name, setting in both.items() if name != first and name in present)]

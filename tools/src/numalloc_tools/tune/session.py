@@ -11,9 +11,10 @@ from rich.console import Console
 from numalloc_tools.allocators.found import our_library
 from numalloc_tools.launch import Setting, profile, program
 from numalloc_tools.machine.brief import facts
+from numalloc_tools.machine.online import node_of_cpu
 from numalloc_tools.problem import Problem
 from numalloc_tools.progress import interruptible
-from numalloc_tools.tune import machine, plot, report, space, why
+from numalloc_tools.tune import plot, report, space, why
 from numalloc_tools.tune.drive import Launches, Tuning
 from numalloc_tools.tune.journal import Journal
 from numalloc_tools.tune.measure import Program
@@ -116,7 +117,7 @@ def _explain(result: Result, chosen: Setting, elsewhere: bool) -> None:
     try:
         with interruptible():
             for setting in (chosen, reference):
-                if one := why.seen(tuning.looked_at(setting, machine.node_of_cpu())):
+                if one := why.seen(tuning.looked_at(setting, node_of_cpu())):
                     result.seen[setting] = one
     except KeyboardInterrupt:  # the search has ended, and its result is not lost
         pass

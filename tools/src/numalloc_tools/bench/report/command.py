@@ -9,7 +9,7 @@ import typer
 from numalloc_tools.bench.report.markdown import markdown
 from numalloc_tools.bench.report.page import page
 from numalloc_tools.bench.results import Summary, check_described, merged, read
-from numalloc_tools.checks import require_folder
+from numalloc_tools.checks import require_folder, text_of
 from numalloc_tools.problem import Problem
 
 
@@ -47,12 +47,7 @@ def report(
         raise Problem(f"--output: {output} cannot be made ({error.strerror}); accepted: a folder") from None
     text = text or output / "results.md"
     require_folder(text, "--markdown")
-    try:
-        remarks = notes.read_text() if notes else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise Problem(
-            f"--notes: {notes} cannot be read ({error.strerror if isinstance(error, OSError) else 'not UTF-8'}); accepted: a text file"
-        ) from None
+    remarks = text_of(notes, "--notes")
     summary = Summary(results, baseline)
     drawn = figures.draw_all(summary, output)
     (output / "index.html").write_text(page(summary, drawn))

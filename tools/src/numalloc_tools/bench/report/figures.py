@@ -7,8 +7,8 @@ from matplotlib import pyplot as plt
 
 from numalloc_tools.allocators import BOUND, OURS
 from numalloc_tools.bench.report import bars, speedup
-from numalloc_tools.bench.report.drawn import Drawn
 from numalloc_tools.bench.results import CPU, FULLEST, MEMORY, REMOTE, TIME, Summary
+from numalloc_tools.html_page import Drawn
 from numalloc_tools.style import as_svg, save
 
 

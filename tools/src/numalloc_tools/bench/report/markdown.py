@@ -4,8 +4,8 @@ import math
 from textwrap import fill
 
 from numalloc_tools.allocators import OURS, shown
-from numalloc_tools.bench.report.drawn import Drawn
 from numalloc_tools.bench.results import CPU, LAB, MEMORY, NOT_RUN, REMOTE, TIME, Cell, Results, Summary
+from numalloc_tools.html_page import Drawn
 
 BEHIND = 1.05  # times the best peer's: what is further behind is told by name
 HEAVY = 1.3  # times the smallest of these peers' peaks

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from numalloc_tools import html_page
 from numalloc_tools.allocators import OURS, shown
-from numalloc_tools.bench.report.drawn import Drawn
 from numalloc_tools.bench.results import CPU, MEMORY, NOT_RUN, TIME, Cell, Summary
-from numalloc_tools.html_page import escaped, section
+from numalloc_tools.html_page import Drawn, escaped, section
 
 _STRONGEST = 0.5  # a ratio this far from 1 has the full colour
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from numalloc_tools import allocators, programs
 from numalloc_tools.allocators import Allocator, ablations
-from numalloc_tools.checks import require_folder
+from numalloc_tools.checks import require_folder, text_of
 from numalloc_tools.guest import vm
 from numalloc_tools.lab.scope import hardware, scenarios, settings
 from numalloc_tools.lab.scope.scenarios import Scenario
@@ -85,7 +85,7 @@ def run(
     if not scale > 0:
         raise Problem(f"--scale: {scale:g} is too little; accepted: more than 0, such as 0.5")
     require_folder(document, "--document")
-    remarks = _text_of(notes)
+    remarks = text_of(notes, "--notes")
     if timeout < 1:
         raise Problem(f"--timeout: {timeout} is not a time; accepted: whole seconds, 1 or more")
     terminal = Console()
@@ -208,14 +208,6 @@ def _made(compared: list[Allocator], scale: float) -> str:
         f"{compared[0].version or 'an unknown commit'}, at scale {scale:g} (for the speedup {parts}), one run each. Beside "
         f"it: {peers}."
     )
-
-
-def _text_of(notes: Path | None) -> str:
-    try:
-        return notes.read_text() if notes else ""
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise Problem(f"--notes: {notes} cannot be read ({reason}); accepted: a text file") from None
 
 
 def _together(sets: dict[str, list[Allocator]], groups: Iterable[str]) -> list[Allocator]:
