@@ -16,6 +16,7 @@ import idioms
 import layers
 import symbols
 import thread_safety
+import walks
 from check import SOURCE, differences, finish, run
 
 FAULTY_SOURCES = [
@@ -63,6 +64,37 @@ RIGHT_IDIOMS = [
     "call(SYS_mmap, p, bytes, 0, MAP_PRIVATE | MAP_FIXED_NOREPLACE, -1, 0);",
     "call(SYS_madvise, p, bytes, MADV_DONTDUMP);",
 ]
+
+# A page's walk, and sources for it.
+WALKED = {
+    "heap/run.cpp": "namespace {\n\n// take() is not here.\nvoid begin(int n) { return finish(n); }\n\n}  // namespace\n"
+    "void Heap::give(Run* run) {\n    begin(1);\n    if (n) return;\n    else begin(2);\n    const int n = count(3);\n}\n",
+    "heap/run.h": "class Heap {\n    [[nodiscard]] static constexpr const Run* find(\n        int n);\n    void give(Run* run) EXCLUDES(lock_);\n};\n",
+}
+FAULTY_WALKS = [
+    ("1. `give()` in `heap/runs.cpp`: merges.", "no file src/heap/runs.cpp"),
+    ("1. `give()` in `src/heap/run.cpp`: merges.", "no file src/src/heap/run.cpp"),
+    ("1. `give_back()` in `heap/run.cpp`: merges.", "has no function give_back()"),
+    ("1. `take()` in `heap/run.cpp`: only a comment has it.", "has no function take()"),
+    ("1. `finish()` in `heap/run.cpp`: is only called.", "has no function finish()"),
+    ("1. `count()` in `heap/run.cpp`: is only called.", "has no function count()"),
+    ("1. `Heap::begin()` in `heap/run.h`: is in the other file.", "has no function Heap::begin()"),
+    ("1. `Pages::give()` in `heap/run.cpp`: is another class's.", "has no function Pages::give()"),
+    ("1. `give()` in `heap/run.h`: merges, then calls\n   `gives()` in\n   `heap/run.h`.", "has no function gives()"),
+    ("The rest is in `gives()` in `heap/run.h`.", "has no function gives()"),
+    ("1. Merges the run.", "does not begin with"),
+    ("1. `give()` in `heap/run.h` merges.", "does not begin with"),
+    ("1. `give()` in `heap/run.h`: merges.\n3. `find()` in `heap/run.h`: finds.", "step 3 follows step 1"),
+]
+RIGHT_WALK = """### A free
+1. `Heap::give()` in `heap/run.cpp`: merges the run, and calls
+   `begin()` in `heap/run.cpp`.
+2. `find()` in `heap/run.h`: one of
+   - these.
+### Another
+1. `give()` in
+   `heap/run.h`: 1. and 2. are no steps here.
+"""
 
 # What clang is to see of locks, each in a function of this.
 LOCKED = """
@@ -153,6 +185,17 @@ def idiom_faults() -> list[str]:
     for code in RIGHT_IDIOMS:
         if got := idioms.faults_of_file("os/x.cpp", code):
             faults.append(f"idioms.py: {code!r} is right, but: {got}")
+    return faults
+
+
+def walk_faults() -> list[str]:
+    faults = []
+    for page, expected in FAULTY_WALKS:
+        got = walks.faults_of_page(page, WALKED)
+        if len(got) != 1 or expected not in got[0]:
+            faults.append(f"walks.py: {page!r} gave {got}")
+    if got := walks.faults_of_page(RIGHT_WALK, WALKED):
+        faults.append(f"walks.py: the walk is right, but: {got}")
     return faults
 
 
@@ -264,7 +307,7 @@ def python_faults(folder: Path) -> list[str]:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="numalloc-structure-") as name:
         folder = Path(name)
-        faults = layer_faults() + idiom_faults() + lock_faults() + symbol_faults(folder)
+        faults = layer_faults() + idiom_faults() + walk_faults() + lock_faults() + symbol_faults(folder)
         (folder / "clone").mkdir()
         faults += fresh_faults(folder / "clone") + python_faults(folder / "project")
         if fast_path.run("uname", "-m").strip() == "x86_64":
