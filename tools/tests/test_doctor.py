@@ -290,3 +290,15 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=LIMIT)
     assert (process.returncode, stdout, stderr) == (130, "", "")
+
+
+def test_the_number_of_a_process_is_followed_by_json_alone():
+    before, after = numalloc("doctor", "--json", os.getpid()), numalloc("doctor", os.getpid(), "--json")
+    assert json.loads(after.stdout)["target"]["process"] == os.getpid()
+    assert (after.returncode, [one["name"] for one in json.loads(after.stdout)["findings"]]) == (
+        before.returncode,
+        [one["name"] for one in json.loads(before.stdout)["findings"]],
+    )
+    wrong = numalloc("doctor", os.getpid(), "--threads", 4)
+    assert wrong.returncode == 2
+    assert wrong.stderr == "numalloc: --threads: stands behind the number of a process; accepted there: --json\n"

@@ -182,6 +182,12 @@ def test_errors_are_one_line_and_status_2(words, said):
     assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
 
 
+def test_no_program_is_one_line():
+    done = run()
+    assert done.stderr == "numalloc: no program is named; accepted: numalloc run [OPTIONS] -- PROGRAM [ARGS]...\n"
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 def test_bad_variable_of_the_user_is_refused_before_the_library_sees_it():
     done = run("--", "echo", "started", env={"NUMALLOC_PURGE_DELAY": "soon"})
     assert done.stderr.startswith("numalloc: NUMALLOC_PURGE_DELAY: 'soon' is not understood")

@@ -63,7 +63,12 @@ def doctor(
     require_least(threads, "--threads")
     if target and root:
         raise Problem("--root: another machine's files tell nothing of a program here; accepted: --root alone")
-    number = int(target[0]) if target and len(target) == 1 and re.fullmatch("[0-9]+", target[0]) else None
+    number = None
+    if target and re.fullmatch("[0-9]+", target[0]):
+        number = int(target[0])
+        as_json = as_json or "--json" in target[1:]
+        if others := [word for word in target[1:] if word != "--json"]:
+            raise Problem(f"{others[0]}: stands behind the number of a process; accepted there: --json")
     if number is not None:
         findings, subject, about = _of_process(number, files, threads)
     else:

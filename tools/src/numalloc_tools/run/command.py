@@ -24,7 +24,7 @@ _NO_PROGRAM = "accepted: numalloc run [OPTIONS] -- PROGRAM [ARGS]..."
 
 
 def register(app: typer.Typer) -> None:
-    app.command("run", context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(with_library_options(run))
+    app.command("run", context_settings={"allow_interspersed_args": False})(with_library_options(run))
 
 
 def run(
