@@ -68,7 +68,7 @@ quietly() {
 # install_packages NAME...: those of them that are not there yet, and nothing if all are.
 install_packages() {
     command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
-        fail "installs packages with apt-get, which is not here; accepted: Debian 12, Ubuntu 22.04 or later"
+        fail "installs packages with apt-get, which is not here; accepted: Debian 12 or later, Ubuntu 24.04 or later"
     missing=
     for package; do installed "$package" || missing="$missing $package"; done
     [ -n "$missing" ] || { say "all packages are installed"; return 0; }

@@ -18,8 +18,11 @@ _WORDS = {
 }
 _HEAD = """# Compatibility
 
-Real programs under glibc's malloc and under numalloc, as `tests/world` runs them: what each writes, how it ends,
-the signals that end any process it starts, and its memory. Made by `tests/world`; how, and what the words mean: [world.md](world.md).
+Real programs under glibc's malloc and under numalloc, compared by output, exit status, signals of
+all processes, and memory. Made by `tests/world`; [world.md](world.md) explains how, and the words.
+Some programs "as under glibc" are not served by numalloc, because they are static, setuid, under a
+sanitizer or have a malloc of their own: preloading does no harm there
+([particulars](#particulars)).
 
 """
 
