@@ -24,6 +24,8 @@ using detail::current;
 
 namespace {
 
+NUMALLOC_THREAD_LOCAL bool keeps_record = false;  // keep_record_to_the_end()
+
 // The last home of a thread whose record is gone: its last frees still need one.
 NUMALLOC_THREAD_LOCAL std::uint16_t ended_on = no_node.value;
 
@@ -385,6 +387,12 @@ void enter_thread(ThreadRecord* record) {
         if (os::get_affinity(0, mask) > 0) set_user_mask(record, mask);
     }
     apply(record, 0, !record->inherits_ours);
+}
+
+void keep_record_to_the_end() { keeps_record = true; }
+
+void heap_ended() {
+    if (!keeps_record) thread_ended();
 }
 
 void thread_ended() {

@@ -56,6 +56,11 @@ void abandon_thread(ThreadRecord* record);
 void created_thread(ThreadRecord* record, std::uint64_t generation, pthread_t handle);
 // Called first by the new thread: binds it.
 void enter_thread(ThreadRecord* record);
+// Called by the new thread if its end calls thread_ended() in the last round of key destructors.
+void keep_record_to_the_end();
+// Called when the thread's heap has been returned. Ends the record, unless the thread keeps it to the end: so that its
+// last destructors, and children that they start, still see the user's mask.
+void heap_ended();
 // Called last; also by threads without a record, and possibly twice.
 void thread_ended();
 

@@ -208,6 +208,25 @@ TEST_F(Threads, AnUnannouncedThreadIsTakenIn) {
     EXPECT_EQ(user, all);
 }
 
+// The heap is returned in the second round of key destructors.
+TEST_F(Threads, DestructorsAfterTheHeapsEndSeeTheUsersMask) {
+    static pthread_key_t key;
+    static int round;
+    static std::vector<int> kernel, user;
+    round = 0;
+    ASSERT_EQ(pthread_key_create(&key, [](void* value) {
+        if (++round == 2) placement::heap_ended();
+        if (round < 3) return (void)pthread_setspecific(key, value);
+        kernel = in_kernel();
+        user = seen();
+    }), 0);
+    std::thread([] { pthread_setspecific(key, &key); }).join();
+    pthread_key_delete(key);
+    EXPECT_EQ(round, 3);
+    EXPECT_EQ(kernel.size(), 1u);
+    EXPECT_EQ(user, all);
+}
+
 TEST_F(Threads, AMaskSetBehindOurBackCounts) {
     std::thread([] {
         const unsigned other = (home() + 1) % static_cast<unsigned>(all.size());

@@ -74,7 +74,8 @@ void make_key() {
 void enter(ThreadRecord* record) {
     placement::enter_thread(record);
     const std::uint64_t key = key_plus_one.load(std::memory_order_acquire);
-    if (key != 0) pthread_setspecific(static_cast<pthread_key_t>(key - 1), record);
+    if (key != 0 && pthread_setspecific(static_cast<pthread_key_t>(key - 1), record) == 0)
+        placement::keep_record_to_the_end();
 }
 
 void* run_thread(void* argument) {

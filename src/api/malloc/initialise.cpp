@@ -45,7 +45,7 @@ void on_thread_exit(void* round) {
     if (round == first_round && pthread_setspecific(exit_key, second_round) == 0) return;
     thread_ended = true;
     detach_thread();
-    placement::thread_ended();
+    placement::heap_ended();
 }
 
 void say_options() {
