@@ -1,8 +1,8 @@
 // A mutex of one word. An uncontended lock or unlock is one atomic operation on it. A contended lock spins briefly and
 // then sleeps in the kernel, so that waiters do not burn a time slice while the holder is preempted.
 //
-// Order: a thread takes locks in ascending rank only; debug builds check it. A fork takes no locks, but waits until
-// none is held: fork_gate.h.
+// Order: a thread takes locks in ascending rank only, and a second one of a rank by try_lock(); debug builds check it.
+// A fork takes no locks, but waits until none is held: fork_gate.h.
 #pragma once
 
 #include <atomic>
