@@ -113,6 +113,18 @@ def test_library_that_is_nowhere(tmp_path, monkeypatch):
     assert flags == {"--allocator"} and run("--allocator", LIBRARY, "--show", "--", "true").returncode == 0
 
 
+def test_library_of_the_demonstration_is_found(tmp_path, monkeypatch):
+    """scripts/demo.sh is a newcomer's first command, and builds there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(preload, "_PACKAGE", tmp_path / "tools/src/numalloc_tools")
+    (tmp_path / "build/demo").mkdir(parents=True)
+    there = tmp_path / "build/demo/libnumalloc.so"
+    there.write_bytes(Path(LIBRARY).read_bytes())
+    assert our_library() == there
+    monkeypatch.chdir("/")
+    assert our_library() == there
+
+
 def test_broken_pipe_ends_the_program():
     """Python ignores SIGPIPE; its programs must not."""
     process = subprocess.Popen([*COMMAND, "--", "yes"], stdout=subprocess.PIPE)

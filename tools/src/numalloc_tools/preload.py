@@ -18,7 +18,7 @@ _NAMES = ("libnumalloc.so", "libnumalloc.so.0")
 def built_here(preset: str = "release") -> Path:
     """The library in the build folder of the working tree that the current folder belongs to."""
     for folder in (Path.cwd(), *Path.cwd().parents):
-        for build in (f"build/{preset}", *(["build"] if preset == "release" else [])):
+        for build in (f"build/{preset}", *(["build", "build/demo"] if preset == "release" else [])):
             library = folder / build / "libnumalloc.so"
             if library.is_file():
                 return library.resolve()
@@ -46,6 +46,7 @@ def _folders() -> Iterator[Path]:
     yield _PACKAGE / "lib"  # of a wheel
     for folder in _PACKAGE.parents:
         yield folder / "build/release"
+        yield folder / "build/demo"  # scripts/demo.sh
     for text in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
         if text:
             yield Path(text)
