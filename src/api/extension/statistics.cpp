@@ -75,7 +75,7 @@ NUMALLOC_EXPORT long long numalloc_statistics_of_class(int node, size_t size, st
     for (unsigned n = heaps.first; n < min_of(heaps.end, gathered.heaps()); ++n)
         add(sum, gathered.of(n).of_class[c.value]);
     give(sum, into, bytes);
-    return static_cast<long long>(shape_of(c).size);
+    return static_cast<long long>(shape_of(c).size - tail_bytes);
 }
 
 NUMALLOC_EXPORT int numalloc_statistics_of_process(struct numalloc_process_statistics* into, size_t bytes) noexcept {

@@ -1,5 +1,6 @@
 // numalloc_statistics() and its kin, options and output while the program runs.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <atomic>
 #include <cerrno>
@@ -27,6 +28,23 @@ numalloc_class_statistics of_class(std::size_t size) {
     numalloc_class_statistics s;
     EXPECT_GE(numalloc_statistics_of_class(NUMALLOC_ALL_NODES, size, &s, sizeof s), static_cast<long long>(size));
     return s;
+}
+
+// In the hardened library, whose objects have a tail, too.
+TEST(SizeClasses, EachServesUpToTheSizeThatNamesIt) {
+    numalloc_class_statistics s;
+    long long size = 0;
+    int classes = 0;
+    for (; (size = numalloc_statistics_of_class(NUMALLOC_ALL_NODES, static_cast<std::size_t>(size) + 1, &s, sizeof s)) > 0; ++classes) {
+        const auto n = static_cast<std::size_t>(size);
+        const auto before = of_class(n).live;
+        void* const p = std::malloc(n);
+        EXPECT_EQ(malloc_usable_size(p), n);
+        EXPECT_EQ(of_class(n).live, before + 1) << n;
+        std::free(p);
+    }
+    EXPECT_EQ(errno, EINVAL);
+    EXPECT_GE(classes, 119);  // the hardened library's first class has no room for a tail
 }
 
 TEST(Statistics, LiveObjectsAreCountedToTheLast) {

@@ -26,7 +26,7 @@ if(TARGET numalloc_shared)
     target_link_libraries(program_places PRIVATE numalloc_shared GTest::gtest)
     numalloc_program(program_places_static $<TARGET_OBJECTS:places>)
     target_link_libraries(program_places_static PRIVATE numalloc_static GTest::gtest)
-    foreach(suite Nodes OnNode Psm ThreadPlacement Move Rehome Heaps Containers Statistics Options Version
+    foreach(suite Nodes OnNode Psm ThreadPlacement Move Rehome Heaps Containers SizeClasses Statistics Options Version
             Where Blocks NodeSets)
         numalloc_test(api.${suite} programs 120 $<TARGET_FILE:program_places> --gtest_filter=${suite}.*-*resident_memory*)
         numalloc_test(api.${suite}.static programs 120
