@@ -42,7 +42,7 @@ def test_debug_shows_where():
 
 
 def test_no_words_are_answered_with_help():
-    assert "Usage" in numalloc("run").stdout + numalloc("run").stderr
+    assert "Usage" in numalloc("tune").stdout + numalloc("tune").stderr
     assert numalloc("--help").returncode == 0
 
 
