@@ -5,7 +5,7 @@
  * length of its list.
  *
  * LOSES_LISTS and LEAVES_LINKS are faults made for it: a join that stores without comparing, and one that fails
- * without taking back its link. tests/proof/spin.py sees both found.
+ * without taking back its link. tests/models/spin.py sees both found.
  */
 #define SLOTS 2
 #define OBJECTS 6
