@@ -14,6 +14,7 @@ import fast_path
 import fresh
 import idioms
 import layers
+import mirror
 import symbols
 import thread_safety
 import walks
@@ -95,6 +96,25 @@ RIGHT_WALK = """### A free
 1. `give()` in
    `heap/run.h`: 1. and 2. are no steps here.
 """
+
+# Unit tests, and the sources that they mirror.
+MIRRORED = ["os/lock.h", "heap/central/ring.h", "heap/central/sort.cpp", "api/malloc/process.cpp", "os/process.h", "heap/heap.h"]
+FAULTY_MIRRORS = [
+    ("heap/process/page_test.cpp", "no folder of src has the path heap/process"),
+    ("central/page_test.cpp", "no folder of src has the path central"),
+    ("page_test.cpp", "no folder of src has the path ."),
+    ("lock_test.cpp", "src has lock in os"),
+    ("heap/central/lock_test.cpp", "src has lock in os"),
+    ("heap/ring_test.cpp", "src has ring in heap/central"),
+    ("heap/process_test.cpp", "src has process in api/malloc and in os"),
+]
+RIGHT_MIRRORS = [
+    "os/lock_test.cpp",
+    "heap/central/ring_test.cpp",
+    "heap/central/many_rings_test.cpp",
+    "os/process_test.cpp",
+    "heap/all_test.cpp",
+]
 
 # What clang is to see of locks, each in a function of this.
 LOCKED = """
@@ -196,6 +216,17 @@ def walk_faults() -> list[str]:
             faults.append(f"walks.py: {page!r} gave {got}")
     if got := walks.faults_of_page(RIGHT_WALK, WALKED):
         faults.append(f"walks.py: the walk is right, but: {got}")
+    return faults
+
+
+def mirror_faults() -> list[str]:
+    faults = []
+    for test, expected in FAULTY_MIRRORS:
+        got = mirror.faults_of_tests([test], MIRRORED)
+        if len(got) != 1 or expected not in got[0]:
+            faults.append(f"mirror.py: {test} gave {got}")
+    if got := mirror.faults_of_tests(RIGHT_MIRRORS, MIRRORED):
+        faults.append(f"mirror.py: the tests are in the right folders, but: {got}")
     return faults
 
 
@@ -307,7 +338,7 @@ def python_faults(folder: Path) -> list[str]:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="numalloc-structure-") as name:
         folder = Path(name)
-        faults = layer_faults() + idiom_faults() + walk_faults() + lock_faults() + symbol_faults(folder)
+        faults = layer_faults() + idiom_faults() + walk_faults() + mirror_faults() + lock_faults() + symbol_faults(folder)
         (folder / "clone").mkdir()
         faults += fresh_faults(folder / "clone") + python_faults(folder / "project")
         if fast_path.run("uname", "-m").strip() == "x86_64":
