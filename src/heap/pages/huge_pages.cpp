@@ -8,7 +8,7 @@
 //   huge pages. Whole huge pages of the stretch stay huge until they are returned.
 //   A stretch that is wholly free may have huge pages again when a part of it is taken, or, at the end of the heap,
 //   when it is mapped again.
-//   A stretch stays on normal pages if the first touches of huge pages, which are timed, were slow (dear) just now.
+//   A stretch stays on normal pages if huge pages were dear just now (huge_page_touches.h).
 //
 // Advice covers whole stretches, because each change of advice may cost one of the 65,530 mappings that a process may
 // have. BagMark::normal marks the bags that are advised against huge pages. madvise() is called without the lock, so
@@ -74,14 +74,9 @@ PageHeap::Range PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uin
 
 void PageHeap::huge_again(Range range) {
     if (range.first == range.end) return;
-    if (!were_dear()) return region_.advise(range.first, range.end - range.first, os::HugePages::on);
+    if (!touches_.were_dear()) return region_.advise(range.first, range.end - range.first, os::HugePages::on);
     os::Guard guard(lock_);
     set(BagMark::normal, range.first, range.end - range.first, true);
-}
-
-bool PageHeap::were_dear() const {
-    const std::uint32_t until = dear_until_.load(std::memory_order_relaxed);
-    return until != 0 && until - os::milliseconds() <= policy::dear_for;
 }
 
 // Whether newly mapped bags stay on normal pages; advises so. The rest of a stretch follows its beginning, so that a
@@ -90,7 +85,7 @@ bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
     if (!may_be_huge(to - 1)) return false;
     const bool begins = from <= region_.huge_from() || address_of(region_.address(from)) % policy::huge_stretch == 0;
     const bool normal =
-        begins || to - from >= stretch_bags ? were_dear() : region_.count(BagMark::normal, from - 1, 1) != 0;
+        begins || to - from >= stretch_bags ? touches_.were_dear() : region_.count(BagMark::normal, from - 1, 1) != 0;
     const BagIndex first = max_of(from, region_.huge_from());
     if (normal) region_.advise(first, to - first, os::HugePages::off);
     return normal;
@@ -99,50 +94,36 @@ bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
 // Counts the run's huge pages, from the first whole one on, and returns them. Empty if that one may have been touched,
 // or is advised against huge pages.
 PageHeap::Range PageHeap::count_untouched(BagIndex run, std::uint32_t bags) {
-    if (options_.touch_is_dear == nullptr) return {};
+    if (!touches_.is_on()) return {};
     const Address start = address_of(region_.address(run));
     const BagIndex first = run + static_cast<std::uint32_t>((align_up(start, os::huge_page) - start) >> bag_shift);
     const BagIndex end = run + bags;
     if (first >= end || !may_be_huge(first)) return {};
     if (region_.count_dirty(first, 1) != 0 || region_.count(BagMark::normal, first, 1) != 0) return {};
-    untouched_.fetch_add((end - first + huge_bags - 1) / huge_bags, std::memory_order_relaxed);
+    touches_.count((end - first + huge_bags - 1) / huge_bags);
     return {first, end};
 }
 
-bool PageHeap::takes_sample() {
-    const std::uint32_t untouched = untouched_.load(std::memory_order_relaxed);
-    if (untouched - sampled_at_.load(std::memory_order_relaxed) < policy::huge_pages_a_sample) return false;
-    sampled_at_.store(untouched, std::memory_order_relaxed);
-    return true;
+// Times the first touch of a huge page; where huge pages are dear, its stretch stays on normal pages. Returns whether
+// to time the next one as well.
+bool PageHeap::time_touch(BagIndex b, Bytes own) {
+    const HugePageTouches::Cost cost = touches_.time(region_.address(b), own);
+    if (cost == HugePageTouches::Cost::dear) no_more_huge(b);
+    return cost == HugePageTouches::Cost::unsure;
 }
 
-// Returns whether to time the next huge page as well, because a few slow touches may be coincidence. After four in a
-// row the next huge pages are normal for policy::dear_for. The first one timed after that decides alone.
-bool PageHeap::note_sample(BagIndex b, bool dear) {
-    if (!dear) return dear_in_row_.store(0, std::memory_order_relaxed), false;
-    sampled_at_.store(untouched_.load(std::memory_order_relaxed) - policy::huge_pages_a_sample,
-                      std::memory_order_relaxed);
-    if (dear_in_row_.fetch_add(1, std::memory_order_relaxed) + 1 < policy::dear_in_a_row) return true;
-    dear_in_row_.store(policy::dear_in_a_row - 1, std::memory_order_relaxed);
-    dear_until_.store(max_of(os::milliseconds() + policy::dear_for, 1U), std::memory_order_relaxed);
-    no_more_huge(b);
-    return false;
-}
-
-// Times the first touch of a run that is about to be handed out. Only that touch shows the cost: another huge page
-// would be one that this CPU freed a moment ago. A caller that never touches its run gets one to four resident huge
-// pages for each sample.
+// Times the first touch of a run that is about to be handed out. A caller that never touches its run gets one to four
+// resident huge pages for each sample.
 void PageHeap::sample_cost(BagIndex run, std::uint32_t bags) {
     const auto [first, end] = count_untouched(run, bags);
-    if (first == BagIndex{} || !takes_sample()) return;
-    for (BagIndex b = first; b < end && note_sample(b, options_.touch_is_dear(region_.address(b), bag_bytes));
-         b = b + huge_bags) {}
+    if (first == BagIndex{} || !touches_.take_sample()) return;
+    for (BagIndex b = first; b < end && time_touch(b, bag_bytes); b = b + huge_bags) {}
 }
 
 void PageHeap::sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) {
     const auto [first, end] = count_untouched(run, bags);
     if (first != run || own < policy::timed_from) return;
-    (void)note_sample(first, options_.touch_is_dear(region_.address(first), own));
+    (void)time_touch(first, own);
 }
 
 void PageHeap::settle(BagIndex first, std::uint32_t bags) {

@@ -10,6 +10,7 @@ namespace numalloc {
 
 void PageHeap::start(const PageHeapOptions& options) {
     options_ = options;
+    touches_.start(options.touch_is_dear);
     if (options.populate) kept_by_kernel_ = os::kept_bytes_of_node(options.os_node);
     if constexpr (experiments) start_owning(options.page_owners);
     os::Guard guard(lock_);

@@ -6,7 +6,7 @@
 //   top.cpp               the end of the mapped memory: growing, stepping over mappings of others, trimming
 //   purge.cpp             returns pages to the system; dirty_limit.h has the rule
 //   move.cpp, clear.cpp   realloc and calloc of big objects
-//   huge_pages.cpp        which parts may have huge pages
+//   huge_pages.cpp        which parts may have huge pages; huge_page_touches.h times their first touches
 //   own_pages.cpp         the alternative to shared huge pages, for incremental_sharing=0
 //
 // Finding or freeing a run costs O(log n) of n free runs, and cutting it one step more for each piece that the cut
@@ -26,6 +26,7 @@
 #include "base/experiments.h"
 #include "heap/pages/dirty_limit.h"
 #include "heap/pages/free_runs.h"
+#include "heap/pages/huge_page_touches.h"
 #include "heap/space/region.h"
 #include "os/lock.h"
 
@@ -35,7 +36,7 @@ struct PageHeapOptions {
     std::int32_t purge_delay = 1000;  // milliseconds; 0: at once, -1: never
     bool huge_pages = false;          // bags may lie on huge pages: break up as few as possible
     // os/huge_page_cost.h; nullptr: huge pages are never dear.
-    bool (*touch_is_dear)(void* huge_page, Bytes own) = nullptr;
+    HugePageTouches::Touch touch_is_dear = nullptr;
     bool populate = false;          // put pages behind bags before handing them out
     std::uint16_t os_node = 0;      // the node whose memory must suffice for that
     std::uint32_t page_owners = 0;  // owners with huge pages of their own (an experiment): see take_small()
@@ -229,12 +230,10 @@ private:
     void purge_beside_used() NUMALLOC_EXCLUDES(lock_);
     void no_more_huge(BagIndex b) NUMALLOC_EXCLUDES(lock_);
     void huge_again(Range range) NUMALLOC_EXCLUDES(lock_);
-    bool were_dear() const;
     bool leave_normal(BagIndex from, BagIndex to);
     Range count_untouched(BagIndex run, std::uint32_t bags);
     void sample_cost(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
-    bool takes_sample();
-    bool note_sample(BagIndex b, bool dear) NUMALLOC_EXCLUDES(lock_);
+    bool time_touch(BagIndex b, Bytes own) NUMALLOC_EXCLUDES(lock_);
     Purging cut_range(BagIndex run, Range part, BagIndex near) NUMALLOC_REQUIRES(lock_);
     Purging cut_end(BagIndex piece, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
     Discarded discard(const Purging& range) NUMALLOC_EXCLUDES(lock_);
@@ -259,11 +258,7 @@ private:
     PageHeapOptions options_;
     std::atomic<BagIndex>* rests_ = nullptr;  // of each owner: the rest of its huge page, or none. nullptr: all share
     std::atomic<std::uint32_t> moved_mappings_{0};
-    std::atomic<std::uint32_t> untouched_{policy::huge_pages_a_sample};  // huge pages handed out before any touch
-    // The value of untouched_ at the last sample; 16 less if the next huge page is to be a sample, too.
-    std::atomic<std::uint32_t> sampled_at_{0};
-    std::atomic<std::uint32_t> dear_in_row_{0};  // dear samples since the last cheap one
-    std::atomic<std::uint32_t> dear_until_{0};   // milliseconds; 0: there were never policy::dear_in_a_row in a row
+    HugePageTouches touches_;
     static constexpr std::uint32_t most_gaps = 16;
     struct Gap {
         BagIndex first, end;

@@ -1,0 +1,77 @@
+// Times first touches of a node's huge pages, to find out whether the machine provides them slowly (dear) just now.
+//
+// Only the first touch of a huge page that is about to be handed out shows the cost: another huge page would be one
+// that this CPU freed a moment ago. One huge page in policy::huge_pages_a_sample is due to be timed. A few slow touches
+// may be coincidence, so after a slow one the next huge page is due, too, and policy::dear_in_a_row slow ones in a row
+// make huge pages dear for policy::dear_for. The first one timed after that decides alone.
+//
+// Invariants:
+//   the next huge page is due if and only if untouched_ - timed_at_ >= policy::huge_pages_a_sample
+//   dear_in_row_ >= policy::dear_in_a_row - 1 from the moment that huge pages are dear until a touch is fast
+//
+// Thread-safe: each word is atomic, and none publishes other data. Threads that race may time one huge page more or
+// less.
+#pragma once
+
+#include <atomic>
+
+#include "heap/space/policy.h"
+#include "os/clock.h"
+
+namespace numalloc {
+
+class HugePageTouches {
+public:
+    // Touches a huge page, and returns whether that was slow (os/huge_page_cost.h). The first `own` bytes of the page
+    // are the caller's.
+    using Touch = bool (*)(void* huge_page, Bytes own);
+    enum class Cost { cheap, unsure, dear };
+
+    // Call it before any other function. nullptr: huge pages are never timed, and never dear.
+    void start(Touch touch_is_dear) { touch_is_dear_ = touch_is_dear; }
+    bool is_on() const { return touch_is_dear_ != nullptr; }
+
+    // Counts huge pages that are about to be handed out, untouched.
+    void count(std::uint32_t huge_pages) { untouched_.fetch_add(huge_pages, std::memory_order_relaxed); }
+
+    // Whether a huge page is due to be timed. If so, the caller times one now: no other is due until as many were
+    // counted again.
+    bool take_sample() {
+        const std::uint32_t untouched = untouched_.load(std::memory_order_relaxed);
+        if (untouched - timed_at_.load(std::memory_order_relaxed) < policy::huge_pages_a_sample) return false;
+        timed_at_.store(untouched, std::memory_order_relaxed);
+        return true;
+    }
+
+    // Times the first touch of a huge page. `unsure`: it was slow, and the next one is due. `dear`: so were those
+    // before it, and were_dear() holds from now on.
+    Cost time(void* huge_page, Bytes own) {
+        if (!touch_is_dear_(huge_page, own)) {
+            dear_in_row_.store(0, std::memory_order_relaxed);
+            return Cost::cheap;
+        }
+        timed_at_.store(untouched_.load(std::memory_order_relaxed) - policy::huge_pages_a_sample,
+                        std::memory_order_relaxed);
+        if (dear_in_row_.fetch_add(1, std::memory_order_relaxed) + 1 < policy::dear_in_a_row) return Cost::unsure;
+        dear_in_row_.store(policy::dear_in_a_row - 1, std::memory_order_relaxed);
+        dear_until_.store(max_of(os::milliseconds() + policy::dear_for, 1U), std::memory_order_relaxed);
+        return Cost::dear;
+    }
+
+    // Whether huge pages were dear within the last policy::dear_for.
+    bool were_dear() const {
+        const std::uint32_t until = dear_until_.load(std::memory_order_relaxed);
+        return until != 0 && until - os::milliseconds() <= policy::dear_for;
+    }
+
+private:
+    Touch touch_is_dear_ = nullptr;  // constant after start()
+    // Huge pages counted; not 0 at first, so that the first one is due.
+    std::atomic<std::uint32_t> untouched_{policy::huge_pages_a_sample};
+    // The value of untouched_ at the last sample, or policy::huge_pages_a_sample less if the next one is due.
+    std::atomic<std::uint32_t> timed_at_{0};
+    std::atomic<std::uint32_t> dear_in_row_{0};  // slow touches since the last fast one
+    std::atomic<std::uint32_t> dear_until_{0};   // milliseconds; 0: huge pages were never dear
+};
+
+}  // namespace numalloc
