@@ -1,5 +1,5 @@
 // Strong types for the small integers that floors pass to each other, so that a bag is never mistaken for a node. Each
-// is one integer in a register; construction is explicit.
+// id is one integer in a register; construction is explicit.
 #pragma once
 
 #include <compare>
@@ -35,6 +35,11 @@ struct BagIndex {
     constexpr BagIndex operator+(std::uint64_t bags) const { return BagIndex{value + bags}; }
     constexpr BagIndex operator-(std::uint64_t bags) const { return BagIndex{value - bags}; }
     constexpr std::uint32_t operator-(BagIndex from) const { return value - from.value; }
+};
+
+// The bags from `first` on, before `end`. Empty if it is made without values.
+struct BagRange {
+    BagIndex first{}, end{};
 };
 
 // A bag counted from the start of the address space, for structures with bags of several nodes.

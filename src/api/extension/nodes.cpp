@@ -94,7 +94,7 @@ NUMALLOC_EXPORT int numalloc_node_of(const void* p) noexcept {
     const Location at = locate(p);
     if (NUMALLOC_UNLIKELY(at.owner == nullptr || at.found == Found::unused || at.found == Found::guarded))
         return ask_kernel(p);
-    if (NUMALLOC_UNLIKELY(at.owner->pages.is_of_others(at.owner->pages.region().bag_of(p)))) return ask_kernel(p);
+    if (NUMALLOC_UNLIKELY(at.owner->pages.foreign().has(at.owner->pages.region().bag_of(p)))) return ask_kernel(p);
     const bool in_turn = at.owner->node.value >= process_heap.nodes();
     const bool may_have_moved = at.found != Found::small && process_heap.any_moved();
     return NUMALLOC_UNLIKELY(in_turn || may_have_moved) ? ask_kernel(p) : os_number(at.owner->node);

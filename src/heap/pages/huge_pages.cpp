@@ -30,14 +30,10 @@ BagIndex PageHeap::aligned_down(BagIndex b, std::uint32_t alignment) const {
 }
 
 // The mapped part of the bag's stretch that may be huge, without the known mappings of others, whose advice is theirs.
-PageHeap::Range PageHeap::stretch_of(BagIndex b) const {
+BagRange PageHeap::stretch_of(BagIndex b) const {
     const std::uint64_t end = min_of<std::uint64_t>(free_.aligned(b + 1, stretch_bags).value, region_.committed());
-    Range stretch{max_of(aligned_down(b, stretch_bags), region_.huge_from()), BagIndex{end}};
-    for (std::uint32_t i = 0, n = gaps_.load(std::memory_order_relaxed); i < n; ++i) {
-        if (gap_[i].end <= b) stretch.first = max_of(stretch.first, gap_[i].end);
-        else stretch.end = min_of(stretch.end, gap_[i].first);
-    }
-    return stretch;
+    const BagRange stretch{max_of(aligned_down(b, stretch_bags), region_.huge_from()), BagIndex{end}};
+    return foreign_.between(stretch, b);
 }
 
 // Breaks the huge pages at the ends of the range if others use parts of them.
@@ -48,7 +44,7 @@ void PageHeap::break_huge_pages(const Purging& range) {
 
 void PageHeap::no_more_huge(BagIndex b) {
     if (region_.count(BagMark::normal, b, 1) != 0) return;
-    Range stretch;
+    BagRange stretch;
     {
         os::Guard guard(lock_);
         stretch = stretch_of(b);
@@ -59,7 +55,7 @@ void PageHeap::no_more_huge(BagIndex b) {
 
 // The stretches within the free run that are about to be taken in part; clears their BagMark::normal. Empty if there is
 // nothing to advise.
-PageHeap::Range PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) {
+BagRange PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) {
     const BagIndex end = first + bags;
     if (!may_be_huge(end - 1)) return {};
     const BagIndex run_end = run + free_.length(run);
@@ -72,7 +68,7 @@ PageHeap::Range PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uin
     return {from, to};
 }
 
-void PageHeap::huge_again(Range range) {
+void PageHeap::huge_again(BagRange range) {
     if (range.first == range.end) return;
     if (!touches_.were_dear()) return region_.advise(range.first, range.end - range.first, os::HugePages::on);
     os::Guard guard(lock_);
@@ -93,7 +89,7 @@ bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
 
 // Counts the run's huge pages, from the first whole one on, and returns them. Empty if that one may have been touched,
 // or is advised against huge pages.
-PageHeap::Range PageHeap::count_untouched(BagIndex run, std::uint32_t bags) {
+BagRange PageHeap::count_untouched(BagIndex run, std::uint32_t bags) {
     if (!touches_.is_on()) return {};
     const Address start = address_of(region_.address(run));
     const BagIndex first = run + static_cast<std::uint32_t>((align_up(start, os::huge_page) - start) >> bag_shift);
@@ -133,14 +129,14 @@ void PageHeap::settle(BagIndex first, std::uint32_t bags) {
 }
 
 // The free part of the run's first or last huge page if others use the rest of it, else empty.
-PageHeap::Range PageHeap::shared_huge_page(BagIndex run, bool at_end) const {
+BagRange PageHeap::shared_huge_page(BagIndex run, bool at_end) const {
     const BagIndex end = run + free_.length(run);
     const BagIndex from = max_of(run, region_.huge_from());
     if (from >= end || (at_end && end == top_)) return {};
     // If pages are longer than bags, others may use a part of the page, too.
-    const Range part = at_end ? Range{max_of(page_end(from), aligned_down(end, huge_bags)), page_start(end)}
-                              : Range{page_end(from), min_of(free_.aligned(from, huge_bags), page_start(end))};
-    return part.first < part.end ? part : Range{};
+    const BagRange part = at_end ? BagRange{max_of(page_end(from), aligned_down(end, huge_bags)), page_start(end)}
+                                 : BagRange{page_end(from), min_of(free_.aligned(from, huge_bags), page_start(end))};
+    return part.first < part.end ? part : BagRange{};
 }
 
 // Purges the clean bags at the ends of free runs, which may be resident because others use the rest of their huge page.
@@ -157,7 +153,7 @@ void PageHeap::purge_beside_used() {
                 // Another thread may have taken the run between the two ends.
                 if (at_end && !free_.begins_at(run, top_)) break;
                 next = run + free_.length(run);
-                const Range part = shared_huge_page(run, at_end);
+                const BagRange part = shared_huge_page(run, at_end);
                 if (part.first == part.end) continue;
                 BagIndex near = at_end ? free_.last_piece(run) : run;
                 while (near > part.first) near = free_.piece_before(near);

@@ -78,7 +78,7 @@ bool PageHeap::node_has(Bytes bytes) {
 }
 
 // Takes mapped bags. `huge`: receives the stretches that the caller must advise; nullptr if it cannot.
-BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, Range* huge) {
+BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, BagRange* huge) {
     const FreeRuns::Place place = free_.find(bags, alignment);
     // If the first fit would have to be faulted in, take the memory that was freed last, which is still resident: the
     // resident set does not grow. A small bag would break it up.
@@ -97,7 +97,7 @@ BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagSta
     return place.first;
 }
 
-BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, Range* huge) {
+BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, BagRange* huge) {
     os::Guard guard(lock_);
     const BagIndex run = take_free(bags, alignment, state, huge);
     if (run == none) return none;
@@ -126,7 +126,7 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
     const std::uint64_t end = region_.end_bag().value;
     if (bags > end || alignment > end) return none;
     for (;;) {
-        Range huge;
+        BagRange huge;
         const BagIndex run = take_mapped(bags, alignment, state, c, &huge);
         if (run == none) {
             if (!grow(bags, alignment, none)) return none;

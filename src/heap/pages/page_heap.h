@@ -3,7 +3,7 @@
 //
 //   free_runs.h           which bags are free: found by length and by age
 //   page_heap.cpp         allocating, freeing and resizing runs
-//   top.cpp               the end of the mapped memory: growing, stepping over mappings of others, trimming
+//   top.cpp               the end of the mapped memory: growing, stepping over foreign_mappings.h, trimming
 //   purge.cpp             returns pages to the system; dirty_limit.h has the rule
 //   move.cpp, clear.cpp   realloc and calloc of big objects
 //   huge_pages.cpp        which parts may have huge pages; huge_page_touches.h times their first touches
@@ -25,6 +25,7 @@
 
 #include "base/experiments.h"
 #include "heap/pages/dirty_limit.h"
+#include "heap/pages/foreign_mappings.h"
 #include "heap/pages/free_runs.h"
 #include "heap/pages/huge_page_touches.h"
 #include "heap/space/region.h"
@@ -109,12 +110,8 @@ public:
     // The number of mappings that moved blocks lie in.
     std::uint32_t moved_mappings() const { return moved_mappings_.load(std::memory_order_relaxed); }
 
-    // Whether the bag lies in a mapping of others that was stepped over. Knows the first 16 of these; takes no lock.
-    bool is_of_others(BagIndex b) const {
-        for (std::uint32_t i = 0, n = gaps_.load(std::memory_order_acquire); i < n; ++i)
-            if (b >= gap_[i].first && b < gap_[i].end) return true;
-        return false;
-    }
+    // The mappings of others that were stepped over.
+    const ForeignMappings& foreign() const { return foreign_; }
 
     // Binds and advises bags in use like the rest of the region, after their mapping was changed.
     void settle(BagIndex first, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
@@ -168,9 +165,6 @@ private:
         // Others use the rest of the huge page that the range begins or ends in.
         bool breaks_first = false, breaks_last = false;
     };
-    struct Range {
-        BagIndex first{}, end{};
-    };
     // The result of discard().
     enum class Discarded { done, refused, lost };
 
@@ -185,11 +179,11 @@ private:
 
     BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved)
         NUMALLOC_EXCLUDES(growth_lock_, lock_);
-    BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, Range* huge)
+    BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, BagRange* huge)
         NUMALLOC_EXCLUDES(lock_);
     void start_owning(std::uint32_t owners);
     BagIndex take_owned(std::uint32_t bags, ClassId c, std::uint32_t owner) NUMALLOC_EXCLUDES(growth_lock_, lock_);
-    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, Range* huge)
+    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, BagRange* huge)
         NUMALLOC_REQUIRES(lock_);
     bool lengthen(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) NUMALLOC_REQUIRES(lock_);
@@ -223,18 +217,18 @@ private:
     Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
     bool may_be_huge(BagIndex b) const { return options_.huge_pages && b >= region_.huge_from(); }
     BagIndex aligned_down(BagIndex b, std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);
-    Range stretch_of(BagIndex b) const NUMALLOC_REQUIRES(lock_);
-    Range whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
+    BagRange stretch_of(BagIndex b) const NUMALLOC_REQUIRES(lock_);
+    BagRange whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
     void break_huge_pages(const Purging& range) NUMALLOC_EXCLUDES(lock_);
-    Range shared_huge_page(BagIndex run, bool at_end) const NUMALLOC_REQUIRES(lock_);
+    BagRange shared_huge_page(BagIndex run, bool at_end) const NUMALLOC_REQUIRES(lock_);
     void purge_beside_used() NUMALLOC_EXCLUDES(lock_);
     void no_more_huge(BagIndex b) NUMALLOC_EXCLUDES(lock_);
-    void huge_again(Range range) NUMALLOC_EXCLUDES(lock_);
+    void huge_again(BagRange range) NUMALLOC_EXCLUDES(lock_);
     bool leave_normal(BagIndex from, BagIndex to);
-    Range count_untouched(BagIndex run, std::uint32_t bags);
+    BagRange count_untouched(BagIndex run, std::uint32_t bags);
     void sample_cost(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
     bool time_touch(BagIndex b, Bytes own) NUMALLOC_EXCLUDES(lock_);
-    Purging cut_range(BagIndex run, Range part, BagIndex near) NUMALLOC_REQUIRES(lock_);
+    Purging cut_range(BagIndex run, BagRange part, BagIndex near) NUMALLOC_REQUIRES(lock_);
     Purging cut_end(BagIndex piece, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
     Discarded discard(const Purging& range) NUMALLOC_EXCLUDES(lock_);
     void finish(const Purging& range, Discarded how, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
@@ -252,19 +246,14 @@ private:
     }
     Bag& bag(BagIndex b) const { return region_.bag(b); }
 
-    // Read without a lock: constant, or written under lock_. lock_ guards the region's entries and marks of free bags;
-    // those of bags in use belong to the bags' owner.
+    // Read without a lock: constant, written under lock_, or thread-safe by themselves. lock_ guards the region's
+    // entries and marks of free bags; those of bags in use belong to the bags' owner.
     Region region_;
     PageHeapOptions options_;
     std::atomic<BagIndex>* rests_ = nullptr;  // of each owner: the rest of its huge page, or none. nullptr: all share
     std::atomic<std::uint32_t> moved_mappings_{0};
     HugePageTouches touches_;
-    static constexpr std::uint32_t most_gaps = 16;
-    struct Gap {
-        BagIndex first, end;
-    };
-    Gap gap_[most_gaps];
-    std::atomic<std::uint32_t> gaps_{0};
+    ForeignMappings foreign_;
 
     alignas(64) os::Lock<os::LockRank::growth> growth_lock_;
     Bytes kept_by_kernel_ = 0;                             // bytes of free memory that the kernel reserves; constant

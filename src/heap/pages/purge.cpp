@@ -58,7 +58,7 @@ PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
 }
 
 // `near`: a piece of the run at or before `part`.
-PageHeap::Purging PageHeap::cut_range(BagIndex run, Range part, BagIndex near) {
+PageHeap::Purging PageHeap::cut_range(BagIndex run, BagRange part, BagIndex near) {
     const BagIndex run_end = run + free_.length(run);
     Purging range{part.first, part.end - part.first};
     range.breaks_first =

@@ -85,10 +85,7 @@ bool PageHeap::grow_over(std::uint64_t bags) {
     set(BagMark::normal, top_, static_cast<std::uint32_t>(beyond.end - beyond.first), false);
     region_.set_committed(beyond.end);
     mark(old_end, top_ - old_end, BagState::small);
-    if (const std::uint32_t gaps = gaps_.load(std::memory_order_relaxed); gaps < most_gaps) {
-        gap_[gaps] = {old_end, top_};
-        gaps_.store(gaps + 1, std::memory_order_release);
-    }
+    foreign_.add({old_end, top_});
     if (old_end > old_top) {
         bag(old_top).state = BagState::inside;
         free_.add(old_top, old_end - old_top, Bag::Piece::clean, 0, top_);

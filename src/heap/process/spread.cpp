@@ -104,7 +104,7 @@ Bytes ProcessHeap::move_blocks_of(std::int32_t thread, NodeId to) {
         if (heap == nullptr) continue;
         const Region& region = heap->pages.region();
         for (BagIndex b = region.first_bag(); region.is_mapped(b);) {
-            const std::uint32_t length = heap->pages.is_of_others(b) ? 0 : heap->pages.big_run(b);
+            const std::uint32_t length = heap->pages.foreign().has(b) ? 0 : heap->pages.big_run(b);
             if (length != 0 && region.bag(b).big.thread == thread) {
                 const Location at{heap, b, no_class, Found::big};
                 // A second try if pages stayed, perhaps because a huge page that reaches beyond the block must be split
