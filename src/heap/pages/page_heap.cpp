@@ -4,14 +4,16 @@
 #include "base/tracepoints.h"
 #include "heap/pages/stretches.h"
 #include "os/clock.h"
-#include "os/numa_policy.h"
 
 namespace numalloc {
 
 void PageHeap::start(const PageHeapOptions& options) {
     options_ = options;
     touches_.start(options.touch_is_dear);
-    if (options.populate) kept_by_kernel_ = os::kept_bytes_of_node(options.os_node);
+    if (options.populate) {
+        os::Guard guard(growth_lock_);
+        room_.start(options.os_node);
+    }
     if constexpr (experiments) start_owning(options.page_owners);
     os::Guard guard(lock_);
     limit_.start(options.purge_delay);
@@ -44,7 +46,7 @@ bool PageHeap::back(BagIndex run, std::uint32_t bags) {
     const Bytes wanted = Bytes{bags - region_.count_dirty(run, bags)} << bag_shift;
     if (wanted == 0) return true;
     os::Guard promising(growth_lock_);
-    if (!node_has(wanted)) return false;
+    if (!room_.grant(wanted)) return false;
     const BagIndex to = run + bags;
     BagIndex populated = run;
     for_each_stretch(region_, run, to, [&](BagIndex b, BagIndex end, bool dirty) {
@@ -61,20 +63,6 @@ bool PageHeap::back(BagIndex run, std::uint32_t bags) {
         return end <= populated;
     });
     return false;
-}
-
-bool PageHeap::node_has(Bytes bytes) {
-    const std::uint32_t now = os::milliseconds();
-    if (bytes > granted_ || now - granted_at_ > policy::grant_period) {
-        const Bytes free = os::free_bytes_of_node(options_.os_node);
-        const Bytes keep = kept_by_kernel_ + policy::strict_margin;
-        granted_ = 0;
-        if (free < keep || free - keep < bytes) return false;
-        granted_ = max_of(bytes, min_of(free - keep, policy::granted_at_once));
-        granted_at_ = now;
-    }
-    granted_ -= bytes;
-    return true;
 }
 
 // Takes mapped bags. `huge`: receives the stretches that the caller must advise; nullptr if it cannot.

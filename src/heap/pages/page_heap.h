@@ -2,8 +2,9 @@
 // so that memory freed by either serves both.
 //
 //   free_runs.h           which bags are free: found by length and by age
-//   page_heap.cpp         allocating, freeing and resizing runs
-//   top.cpp               the end of the mapped memory: growing, stepping over foreign_mappings.h, trimming
+//   page_heap.cpp         allocating, freeing and resizing runs; node_room.h: what strict binding may still grant
+//   top.cpp               the end of the mapped memory: growing, stepping over mappings of others, trimming;
+//                         foreign_mappings.h remembers those
 //   purge.cpp             returns pages to the system; dirty_limit.h has the rule
 //   move.cpp, clear.cpp   realloc and calloc of big objects
 //   huge_pages.cpp        which parts may have huge pages; huge_page_touches.h times their first touches
@@ -17,7 +18,7 @@
 // each can be bound, moved and returned by itself. Of the runs of small bags only wholly free pages are returned.
 //
 // Thread-safe. lock_ guards the free runs; no system call is made under it. growth_lock_ guards the end of the mapped
-// memory and, under strict binding, the node's remaining pages, which are promised to one request at a time. Only a
+// memory and, under strict binding, the node's remaining pages (node_room.h), granted to one request at a time. Only a
 // thread that needs more than is mapped waits for it, as it would in the kernel. Order: growth_lock_, then lock_.
 #pragma once
 
@@ -28,6 +29,7 @@
 #include "heap/pages/foreign_mappings.h"
 #include "heap/pages/free_runs.h"
 #include "heap/pages/huge_page_touches.h"
+#include "heap/pages/node_room.h"
 #include "heap/space/region.h"
 #include "os/lock.h"
 
@@ -63,7 +65,7 @@ public:
     const Region& region() const { return region_; }
 
     // Call it once, after region().open() and before any other function.
-    void start(const PageHeapOptions& options) NUMALLOC_EXCLUDES(lock_);
+    void start(const PageHeapOptions& options) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // Allocates a run of `bags` bags whose first bag is a multiple of `alignment` bags (a power of two) from address 0.
     // `none` when the node has no room. Bags whose dirty bit is clear read as zero. The bits stay valid until the run
@@ -206,7 +208,6 @@ private:
     void trim_top() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     bool back(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
-    bool node_has(Bytes bytes) NUMALLOC_REQUIRES(growth_lock_);
 
     // Pieces that became free within this many milliseconds of each other become one.
     std::uint32_t together() const {
@@ -256,9 +257,7 @@ private:
     ForeignMappings foreign_;
 
     alignas(64) os::Lock<os::LockRank::growth> growth_lock_;
-    Bytes kept_by_kernel_ = 0;                             // bytes of free memory that the kernel reserves; constant
-    Bytes granted_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;  // bytes that may still be populated by the last reading
-    std::uint32_t granted_at_ NUMALLOC_GUARDED_BY(growth_lock_) = 0;  // milliseconds: when that was
+    NodeRoom room_ NUMALLOC_GUARDED_BY(growth_lock_);  // used if options_.populate
 
     alignas(64) os::Lock<os::LockRank::pages> lock_;
     std::atomic<std::uint32_t> threads_{1};                    // accessed without the lock
