@@ -16,16 +16,15 @@ void PageHeap::start(const PageHeapOptions& options) {
     }
     if constexpr (experiments) start_owning(options.page_owners);
     os::Guard guard(lock_);
-    limit_.start(options.purge_delay);
-    free_.start(region_, together());
+    rule_.set_delay(options.purge_delay);
+    free_.start(region_, rule_.together());
     top_ = region_.first_bag();
 }
 
 void PageHeap::set_purge_delay(std::int32_t delay) {
     os::Guard guard(lock_);
-    options_.purge_delay = delay;
-    limit_.start(delay);
-    free_.set_together(together());
+    rule_.set_delay(delay);
+    free_.set_together(rule_.together());
 }
 
 // Writes the first and the last entry of a run in use: see bag.h.
@@ -132,7 +131,7 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
 // Accounts for bags that were cut out to be used.
 void PageHeap::use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) {
     const std::uint32_t clean = bags - region_.count_dirty(first, bags);
-    const std::uint32_t regretted = limit_.on_take(kind, bags, clean, bags_in_use() + bags, os::milliseconds());
+    const std::uint32_t regretted = rule_.on_take(kind, bags, clean, bags_in_use() + bags, os::milliseconds());
     if (regretted > 0) trace::regret(Bytes{regretted} << bag_shift);
     use_.regretted_bags += regretted;
     bags_of(state) += bags;
@@ -153,7 +152,7 @@ void PageHeap::not_used(BagIndex first, std::uint32_t bags, BagState state) {
 
 // `kind`: the kind of the run that the bags belonged to (dirty_limit.h).
 void PageHeap::make_free(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now) {
-    limit_.on_give(kind, bags, now);
+    rule_.on_give(kind, bags, now);
     bag(first).state = BagState::inside;
     free_.add(first, bags, contents == Contents::any ? Bag::Piece::dirty : Bag::Piece::clean, now, top_);
 }
@@ -169,7 +168,7 @@ void PageHeap::give(BagIndex run, Contents contents) {
         bags_of(bag(run).state) -= bags;
         if (bag(run).state == BagState::big) --use_.big_objects;
         make_free(run, bags, DirtyLimit::kind_of(ClassId{bag(run).class_id}, bags), contents, now);
-        most = most_purged(bags);
+        most = PurgeRule::most_after(bags);
         due = pick(most, now);
         trim = contents == Contents::zero && top_is_clean();
     }
@@ -189,7 +188,7 @@ bool PageHeap::resize(BagIndex run, std::uint32_t bags) {
     if (bags == length) return true;
     if (bags > length) return lengthen(run, bags);
     Purging due;
-    std::uint32_t most = most_purged(length - bags);
+    const std::uint32_t most = PurgeRule::most_after(length - bags);
     {
         os::Guard guard(lock_);
         const std::uint32_t now = os::milliseconds();

@@ -5,7 +5,7 @@
 //   page_heap.cpp         allocating, freeing and resizing runs; node_room.h: what strict binding may still grant
 //   top.cpp               the end of the mapped memory: growing, stepping over mappings of others, trimming;
 //                         foreign_mappings.h remembers those
-//   purge.cpp             returns pages to the system; dirty_limit.h has the rule
+//   purge.cpp             returns pages to the system; purge_rule.h decides which are due
 //   move.cpp, clear.cpp   realloc and calloc of big objects
 //   huge_pages.cpp        which parts may have huge pages; huge_page_touches.h times their first touches
 //   own_pages.cpp         the alternative to shared huge pages, for incremental_sharing=0
@@ -25,11 +25,11 @@
 #include <atomic>
 
 #include "base/experiments.h"
-#include "heap/pages/dirty_limit.h"
 #include "heap/pages/foreign_mappings.h"
 #include "heap/pages/free_runs.h"
 #include "heap/pages/huge_page_touches.h"
 #include "heap/pages/node_room.h"
+#include "heap/pages/purge_rule.h"
 #include "heap/space/region.h"
 #include "os/lock.h"
 
@@ -163,7 +163,7 @@ private:
         BagIndex first;
         std::uint32_t bags = 0;
         std::uint32_t dirty = 0;  // of these, may hold other than zeros
-        bool rested = false;      // free for purge_delay; else purged because of the limit
+        bool rested = false;      // as in PurgeRule::Due
         // Others use the rest of the huge page that the range begins or ends in.
         bool breaks_first = false, breaks_last = false;
     };
@@ -209,12 +209,6 @@ private:
 
     bool back(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
-    // Pieces that became free within this many milliseconds of each other become one.
-    std::uint32_t together() const {
-        return static_cast<std::uint32_t>(max_of(options_.purge_delay, 0) / policy::together_part);
-    }
-    bool has_rested(BagIndex piece, std::uint32_t now) const NUMALLOC_REQUIRES(lock_);
-    static std::uint32_t most_purged(std::uint32_t freed);
     Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
     bool may_be_huge(BagIndex b) const { return options_.huge_pages && b >= region_.huge_from(); }
     BagIndex aligned_down(BagIndex b, std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);
@@ -260,13 +254,11 @@ private:
     NodeRoom room_ NUMALLOC_GUARDED_BY(growth_lock_);  // used if options_.populate
 
     alignas(64) os::Lock<os::LockRank::pages> lock_;
-    std::atomic<std::uint32_t> threads_{1};                    // accessed without the lock
-    std::uint32_t refused_at_ NUMALLOC_GUARDED_BY(lock_) = 0;  // milliseconds: when the kernel refused to take pages
-    bool refused_ NUMALLOC_GUARDED_BY(lock_) = false;
+    std::atomic<std::uint32_t> threads_{1};  // accessed without the lock
     BagIndex top_ NUMALLOC_GUARDED_BY(lock_);
     FreeRuns free_ NUMALLOC_GUARDED_BY(lock_);
     PageHeapUse use_ NUMALLOC_GUARDED_BY(lock_){};
-    DirtyLimit limit_ NUMALLOC_GUARDED_BY(lock_);
+    PurgeRule rule_ NUMALLOC_GUARDED_BY(lock_);
 };
 
 }  // namespace numalloc

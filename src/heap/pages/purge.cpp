@@ -1,4 +1,4 @@
-// Returns free memory to the system: what was free for purge_delay, and the excess over dirty_limit.h's limit.
+// Returns free memory to the system: what is due by purge_rule.h.
 //
 //   pick      cuts out a piece, or the end of one: no thread takes it or merges with it
 //   discard   calls the kernel, without a lock
@@ -10,20 +10,6 @@
 #include "os/clock.h"
 
 namespace numalloc {
-
-namespace {
-
-constexpr std::uint32_t purged_a_call = bags_in(policy::purged_a_call);
-
-}  // namespace
-
-std::uint32_t PageHeap::most_purged(std::uint32_t freed) {
-    return max_of(purged_a_call, policy::purged_for_freed * freed);
-}
-
-bool PageHeap::has_rested(BagIndex piece, std::uint32_t now) const {
-    return now - free_.piece(piece).since >= static_cast<std::uint32_t>(options_.purge_delay);
-}
 
 // Cuts at least `bags` bags off the end of a dirty piece, which would be allocated last, or all of a shorter piece.
 // Takes whole huge pages, except at the beginning of the piece. Where a page is longer than a bag, takes whole pages
@@ -72,18 +58,13 @@ PageHeap::Purging PageHeap::cut_range(BagIndex run, BagRange part, BagIndex near
 
 // Cuts out the range that is due first, of about `most` bags at most.
 PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
-    if (options_.purge_delay < 0 || (refused_ && now - refused_at_ < policy::refusal_lasts)) return {};
+    if (rule_.pauses(now)) return {};
     for (BagIndex oldest; (oldest = free_.oldest()) != none;) {
-        std::uint32_t bags = free_.piece(oldest).length;
-        const bool rested = has_rested(oldest, now);
-        if (!rested) {
-            const std::uint32_t due =
-                limit_.due(free_.dirty(), bags_in_use(), threads_.load(std::memory_order_relaxed), now);
-            if (due == 0) return {};
-            bags = due + bags_in(policy::purged_at_once);
-        }
-        Purging range = cut_end(oldest, min_of(bags, most));
-        range.rested = rested;
+        const PurgeRule::Due due =
+            rule_.due(free_.piece(oldest), free_.dirty(), bags_in_use(), threads_.load(std::memory_order_relaxed), now);
+        if (due.bags == 0) return {};
+        Purging range = cut_end(oldest, min_of(due.bags, most));
+        range.rested = due.rested;
         if (range.bags > 0) return range;
         free_.keep(oldest);
     }
@@ -112,15 +93,14 @@ bool PageHeap::return_pages(void* p, Bytes bytes) {
 
 // A lost range stays allocated forever.
 void PageHeap::finish(const Purging& range, Discarded how, std::uint32_t now) {
-    refused_ = how == Discarded::refused;
-    if (refused_) refused_at_ = now;
+    const bool refused = how == Discarded::refused;
+    rule_.on_answer(refused, now);
     if (how == Discarded::lost) return;
     bag(range.first).state = BagState::inside;
-    free_.add(range.first, range.bags, refused_ ? Bag::Piece::kept : Bag::Piece::clean, now, top_);
-    if (refused_) return;
+    free_.add(range.first, range.bags, refused ? Bag::Piece::kept : Bag::Piece::clean, now, top_);
+    if (refused) return;
     use_.purged_bags += range.dirty;
-    if (range.rested) limit_.on_late_purge(range.dirty);
-    else limit_.on_early_purge(range.dirty, now);
+    rule_.on_purge(range.dirty, range.rested, now);
 }
 
 // Purges what is due, `range` first, up to `most` dirty bags. Returns the number of dirty bags that were returned.
@@ -142,14 +122,15 @@ std::uint32_t PageHeap::purge_due(Purging range, std::uint32_t most) {
 }
 
 Bytes PageHeap::purge(bool all) {
+    constexpr std::uint32_t most = PurgeRule::most_after(0);
     Purging range;
     std::uint64_t left;
     {
         os::Guard guard(lock_);
         left = all ? free_.dirty() : 0;
-        if (!all) range = pick(purged_a_call, os::milliseconds());
+        if (!all) range = pick(most, os::milliseconds());
     }
-    if (!all) return Bytes{purge_due(range, purged_a_call)} << bag_shift;
+    if (!all) return Bytes{purge_due(range, most)} << bag_shift;
     std::uint64_t went = 0;
     // Bounded by `left`: what other threads free from now on waits for a later call.
     while (left > 0) {

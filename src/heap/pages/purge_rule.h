@@ -1,0 +1,81 @@
+// Decides which free memory of a node is due to be purged: memory that was free for purge_delay, and the excess over
+// dirty_limit.h's limit. Nothing is due with purge_delay=-1, nor within policy::refusal_lasts of a refusal by the kernel
+// (after mlockall, say), because every free would make a system call that fails.
+//
+//   on_take, on_give      runs come into use and become free
+//   due                   how much of the oldest dirty piece to purge now
+//   on_answer, on_purge   the kernel refused pages or not; pages were purged
+//
+// Does not know where the memory is: purge.cpp cuts it out, calls the kernel and frees it again.
+//
+// Invariants:
+//   a piece that was free for purge_delay is due as a whole; of others at most the excess and policy::purged_at_once
+//   on_purge() is called once for each purge, so that DirtyLimit counts each bag as purged early or late
+//
+// Not thread-safe: the page heap's lock guards it. Counts are bags, times milliseconds.
+#pragma once
+
+#include "heap/pages/dirty_limit.h"
+#include "heap/space/bag.h"
+
+namespace numalloc {
+
+class PurgeRule {
+public:
+    struct Due {
+        std::uint32_t bags = 0;
+        bool rested = false;  // was free for purge_delay; else purged early, because of the limit
+    };
+
+    // PageHeapOptions::purge_delay. May be called again later.
+    void set_delay(std::int32_t delay) {
+        delay_ = delay;
+        limit_.start(delay);
+    }
+    // Pieces that became free within this many milliseconds of each other become one.
+    std::uint32_t together() const { return static_cast<std::uint32_t>(max_of(delay_, 0) / policy::together_part); }
+
+    // Most bags that a call of the allocator purges after it freed `freed` bags.
+    static constexpr std::uint32_t most_after(std::uint32_t freed) {
+        return max_of(bags_in(policy::purged_a_call), policy::purged_for_freed * freed);
+    }
+
+    // Whether nothing is due now, whatever is free.
+    bool pauses(std::uint32_t now) const {
+        return delay_ < 0 || (refused_ && now - refused_at_ < policy::refusal_lasts);
+    }
+    // How much of the piece that has been free for the longest time is due; 0 bags: nothing is. Not while pauses().
+    // `dirty`, `in_use`: the node's bags; `threads`: how many threads the heap serves.
+    Due due(const Bag::Free& oldest, std::uint32_t dirty, std::uint64_t in_use, std::uint32_t threads,
+            std::uint32_t now) const {
+        if (now - oldest.since >= static_cast<std::uint32_t>(delay_)) return {oldest.length, true};
+        const std::uint32_t excess = limit_.due(dirty, in_use, threads, now);
+        return {excess == 0 ? 0 : excess + bags_in(policy::purged_at_once), false};
+    }
+
+    // The kernel answered to a purge.
+    void on_answer(bool refused, std::uint32_t now) {
+        refused_ = refused;
+        if (refused) refused_at_ = now;
+    }
+    // Pages were purged; `rested` as in Due.
+    void on_purge(std::uint32_t dirty, bool rested, std::uint32_t now) {
+        if (rested) limit_.on_late_purge(dirty);
+        else limit_.on_early_purge(dirty, now);
+    }
+
+    // The same as DirtyLimit's.
+    std::uint32_t on_take(unsigned kind, std::uint32_t bags, std::uint32_t clean, std::uint64_t in_use,
+                          std::uint32_t now) {
+        return limit_.on_take(kind, bags, clean, in_use, now);
+    }
+    void on_give(unsigned kind, std::uint32_t bags, std::uint32_t now) { limit_.on_give(kind, bags, now); }
+
+private:
+    std::int32_t delay_ = 0;
+    std::uint32_t refused_at_ = 0;  // when the kernel last refused to take pages
+    bool refused_ = false;          // it refused the last ones
+    DirtyLimit limit_;
+};
+
+}  // namespace numalloc
