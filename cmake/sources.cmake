@@ -35,6 +35,13 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/central/sort.cpp
     src/heap/guarded/guarded.cpp
     src/heap/guarded/report.cpp
+    src/heap/node/big_objects.cpp
+    src/heap/node/bound_heap.cpp
+    src/heap/node/bound_heap_walk.cpp
+    src/heap/node/locate.cpp
+    src/heap/node/process_heap.cpp
+    src/heap/node/slot_pool.cpp
+    src/heap/node/spread.cpp
     src/heap/pages/clear.cpp
     src/heap/pages/free_runs.cpp
     src/heap/pages/huge_pages.cpp
@@ -43,13 +50,6 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/pages/purge.cpp
     src/heap/pages/run_tree.cpp
     src/heap/pages/top.cpp
-    src/heap/process/big_objects.cpp
-    src/heap/process/bound_heap.cpp
-    src/heap/process/bound_heap_walk.cpp
-    src/heap/process/heap.cpp
-    src/heap/process/locate.cpp
-    src/heap/process/node_heap.cpp
-    src/heap/process/spread.cpp
     src/heap/profile/busy.cpp
     src/heap/profile/code.cpp
     src/heap/profile/places.cpp
@@ -89,7 +89,7 @@ set(NUMALLOC_CORE_SOURCES
     src/statistics/page.cpp
     src/statistics/report.cpp)
 if(NUMALLOC_EXPERIMENTS)
-  list(APPEND NUMALLOC_CORE_SOURCES src/heap/pages/own_pages.cpp src/heap/process/ablation.cpp)
+  list(APPEND NUMALLOC_CORE_SOURCES src/heap/node/ablation.cpp src/heap/pages/own_pages.cpp)
 endif()
 # What programs call.
 set(NUMALLOC_API_SOURCES
@@ -118,7 +118,7 @@ set_source_files_properties(src/api/malloc/new_delete.cpp PROPERTIES COMPILE_OPT
 set(NUMALLOC_HARDENED_SOURCES
     src/api/malloc/promises.cpp
     src/heap/central/link_shuffled.cpp
-    src/heap/process/big_quarantine.cpp)
+    src/heap/node/big_quarantine.cpp)
 # Interposing pthread_create, fork and friends needs the dynamic linker.
 set(NUMALLOC_INTERPOSED_SOURCES
     src/api/interpose/exec.cpp

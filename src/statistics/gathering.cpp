@@ -1,6 +1,6 @@
 #include "statistics/gathering.h"
 
-#include "heap/process/big_quarantine.h"
+#include "heap/node/big_quarantine.h"
 #include "heap/thread/deferred.h"
 #include "heap/thread/lists.h"
 #include "os/fork_gate.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "heap/process/heap.h"
+#include "heap/node/process_heap.h"
 #include "os/affinity.h"
 #include "os/clock.h"
 #include "os/file.h"

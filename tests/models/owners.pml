@@ -1,6 +1,6 @@
 /* src/heap/thread/attach.cpp: a node with room for one heap, three threads that get it and let go of it, and one that comes
  * later: attach_thread() with take_heap() and find_heaps_of_the_dead(); detach_thread() with return_slot(), or defer_detach() with
- * release_deferred_heap() by another thread. SlotPool's take() and give() of src/heap/process/node_heap.cpp are one step each,
+ * release_deferred_heap() by another thread. SlotPool's take() and give() of src/heap/node/slot_pool.cpp are one step each,
  * under its lock; so are the calls of ThreadLife (src/os/thread_life.h) and the kernel's mark at a thread's end.
  *
  * A thread may end without a call of ours. Its heap stays in use, and is found by who needs one more and finds that the owner is

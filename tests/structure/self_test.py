@@ -24,7 +24,7 @@ FAULTY_SOURCES = [
     ("heap/central/x.cpp", '#include "heap/thread/thread_heap.h"\n', "a floor above it"),
     ("heap/space/x.h", '#include "placement/policy.h"\n', "a floor above it"),
     ("os/x.cpp", '#include "options/options.h"\n', "a floor above it"),
-    ("placement/x.cpp", '#include "heap/process/heap.h"\n', "do not know each other"),
+    ("placement/x.cpp", '#include "heap/node/process_heap.h"\n', "do not know each other"),
     ("api/x.cpp", "void* p = mmap(0, 1, 2, 3, 4, 5);\n", "src/os only"),
     ("heap/central/x.cpp", "call(SYS_madvise, p);\n", "src/os only"),
     ("placement/x.cpp", "#include <sys/mman.h>\n", "src/os only"),

@@ -3,7 +3,7 @@
 
 #include "api/export.h"
 #include "api/extension/on_node.h"
-#include "heap/process/bound_heap.h"
+#include "heap/node/bound_heap.h"
 #include "heap/profile/profile.h"
 #include "numalloc/numalloc.h"
 

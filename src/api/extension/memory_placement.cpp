@@ -6,7 +6,7 @@
 #include "api/extension/node_sets.h"
 #include "api/extension/nodes.h"
 #include "api/malloc/initialise.h"
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 #include "numalloc/numalloc.h"
 #include "os/topology.h"
 #include "placement/memory_home.h"

@@ -8,7 +8,7 @@
 #include "api/export.h"
 #include "api/extension/error.h"
 #include "api/malloc/initialise.h"
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 #include "numalloc/numalloc.h"
 #include "os/topology.h"
 

@@ -5,7 +5,7 @@
 #include "api/extension/node_sets.h"
 #include "api/extension/on_node.h"
 #include "api/malloc/initialise.h"
-#include "heap/process/bound_heap.h"
+#include "heap/node/bound_heap.h"
 
 using namespace numalloc;
 using namespace numalloc::api;

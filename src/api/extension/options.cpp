@@ -5,7 +5,7 @@
 #include "api/extension/error.h"
 #include "api/malloc/initialise.h"
 #include "base/atomic.h"
-#include "heap/process/heap.h"
+#include "heap/node/process_heap.h"
 #include "numalloc/numalloc.h"
 #include "options/print.h"
 #include "os/report.h"

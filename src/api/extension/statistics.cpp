@@ -6,7 +6,7 @@
 #include "api/extension/nodes.h"
 #include "api/malloc/allocate.h"
 #include "api/malloc/initialise.h"
-#include "heap/process/heap.h"
+#include "heap/node/process_heap.h"
 #include "numalloc/numalloc.h"
 #include "statistics/gathering.h"
 #include "statistics/report.h"

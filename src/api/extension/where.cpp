@@ -2,7 +2,7 @@
 #include "api/export.h"
 #include "api/extension/error.h"
 #include "api/malloc/initialise.h"
-#include "heap/process/bound_heap.h"
+#include "heap/node/bound_heap.h"
 #include "numalloc/numalloc.h"
 #include "os/page_histogram.h"
 #include "os/topology.h"

@@ -11,7 +11,7 @@
 #include "api/interpose/libc_symbols.h"
 #include "api/interpose/next.h"
 #include "api/malloc/initialise.h"
-#include "heap/process/heap.h"
+#include "heap/node/process_heap.h"
 #include "options/options.h"
 
 namespace numalloc::api {

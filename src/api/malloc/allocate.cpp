@@ -6,7 +6,7 @@
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
 #include "base/atomic.h"
-#include "heap/process/bound_heap.h"
+#include "heap/node/bound_heap.h"
 #include "heap/space/side.h"
 #include "heap/thread/deferred.h"
 #include "heap/thread/free.h"

@@ -1,6 +1,6 @@
 #include "api/malloc/promises.h"
 
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 
 namespace numalloc::api {
 

@@ -6,7 +6,7 @@
 // as the distance to the next guarded object. Objects that the thread frees join its list and are not counted.
 #pragma once
 
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 #include "heap/profile/sampling.h"
 
 namespace numalloc::guarded {

@@ -1,6 +1,6 @@
 #include "heap/profile/places.h"
 
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 #include "os/topology.h"
 
 namespace numalloc::profile {

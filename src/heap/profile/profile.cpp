@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "heap/process/bound_heap.h"
+#include "heap/node/bound_heap.h"
 #include "heap/profile/busy.h"
 #include "heap/profile/places.h"
 #include "heap/profile/recorded.h"

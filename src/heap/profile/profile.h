@@ -10,7 +10,7 @@
 // path while the profile is on. That and the records are its cost.
 #pragma once
 
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 #include "heap/profile/thread_profile.h"
 
 namespace numalloc::profile {

@@ -1,6 +1,6 @@
 #include "heap/thread/free.h"
 
-#include "heap/process/bound_heap.h"
+#include "heap/node/bound_heap.h"
 #include "heap/space/invalid.h"
 #include "heap/thread/fast_paths.h"
 #include "heap/thread/hand_over.h"

@@ -1,5 +1,5 @@
 // How much the lists of a thread may hold. Each thread may hold policy::any_may_hold bytes, and beyond that its grant
-// from the node's list_budget (heap/process/list_budget.h). Called on slow paths of the heap's thread.
+// from the node's list_budget (heap/node/list_budget.h). Called on slow paths of the heap's thread.
 //
 //   held == sum over the classes of lists[c].held * size
 //   lists[c].held == limit + sealed_count at the last slow path of class c: at least what its lists hold

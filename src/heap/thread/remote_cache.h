@@ -18,7 +18,7 @@
 #pragma once
 
 #include "base/bit_set.h"
-#include "heap/process/heap.h"
+#include "heap/node/process_heap.h"
 #include "os/lock.h"
 
 namespace numalloc {

@@ -26,7 +26,7 @@
 
 #include "base/bit_set.h"
 #include "heap/guarded/guarded.h"
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 #include "heap/profile/profile.h"
 #include "heap/space/freed.h"
 #include "heap/thread/quarantine.h"

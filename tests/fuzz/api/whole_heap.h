@@ -1,7 +1,7 @@
 // All structures of all nodes, walked; assertions are on (NUMALLOC_CHECKS).
 #pragma once
 
-#include "heap/process/heap.h"
+#include "heap/node/process_heap.h"
 
 namespace fuzz {
 

@@ -1,5 +1,5 @@
 // The budget that the lists of a node's threads share.
-#include "heap/process/list_budget.h"
+#include "heap/node/list_budget.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // What locate() says of every kind of pointer, and what resizing makes of a big object.
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 
 #include <cstring>
 
-#include "heap/process/bound_heap.h"
+#include "heap/node/bound_heap.h"
 #include "support/made_up_heap.h"
 
 namespace numalloc {

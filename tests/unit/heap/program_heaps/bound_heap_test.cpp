@@ -1,6 +1,6 @@
 // Heaps that a program binds to a node: where their objects lie, that they can be freed one by one
 // from anywhere or all at once, and what remains.
-#include "heap/process/bound_heap.h"
+#include "heap/node/bound_heap.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

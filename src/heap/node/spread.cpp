@@ -1,7 +1,7 @@
 // Big objects over several nodes. Their pages have a policy of their own, like those of moved objects. bring_back()
 // restores the node's policy where they are freed or cut off.
 #include "base/tracepoints.h"
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 #include "os/numa_policy.h"
 
 namespace numalloc {

@@ -1,6 +1,6 @@
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 
-#include "heap/process/bound_heap.h"
+#include "heap/node/bound_heap.h"
 #include "heap/space/invalid.h"
 
 namespace numalloc {

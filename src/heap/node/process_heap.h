@@ -9,7 +9,7 @@
 
 #include <atomic>
 
-#include "heap/process/ablation.h"
+#include "heap/node/ablation.h"
 #include "heap/space/hardened.h"
 #include "options/options.h"
 #include "os/topology.h"

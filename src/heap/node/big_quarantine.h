@@ -7,7 +7,7 @@
 // that is used again faults in page by page.
 #pragma once
 
-#include "heap/process/heap.h"
+#include "heap/node/process_heap.h"
 
 namespace numalloc::big_quarantine {
 

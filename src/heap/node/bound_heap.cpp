@@ -1,4 +1,4 @@
-#include "heap/process/bound_heap.h"
+#include "heap/node/bound_heap.h"
 
 #include <new>
 

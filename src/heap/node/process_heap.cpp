@@ -1,4 +1,4 @@
-#include "heap/process/heap.h"
+#include "heap/node/process_heap.h"
 
 #include <cstring>
 #include <new>
@@ -6,7 +6,7 @@
 #include "base/atomic.h"
 #include "base/text.h"
 #include "base/tracepoints.h"
-#include "heap/process/big_quarantine.h"
+#include "heap/node/big_quarantine.h"
 #include "heap/space/freed.h"
 #include "os/clock.h"
 #include "os/huge_page_cost.h"

@@ -6,7 +6,7 @@
 // Locating a small object does not read its bag's entry.
 #pragma once
 
-#include "heap/process/heap.h"
+#include "heap/node/process_heap.h"
 #include "heap/space/freed.h"
 #include "heap/space/guarded_slots.h"
 #include "heap/space/side.h"

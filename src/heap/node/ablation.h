@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/experiments.h"
-#include "heap/process/node_heap.h"
+#include "heap/node/node_heap.h"
 
 namespace numalloc {
 

@@ -1,8 +1,8 @@
-#include "heap/process/big_quarantine.h"
+#include "heap/node/big_quarantine.h"
 
 #include "base/atomic.h"
 #include "base/random.h"
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 #include "os/fault.h"
 #include "os/memory.h"
 #include "os/report.h"

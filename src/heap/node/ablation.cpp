@@ -1,6 +1,6 @@
-#include "heap/process/ablation.h"
+#include "heap/node/ablation.h"
 
-#include "heap/process/heap.h"
+#include "heap/node/process_heap.h"
 
 namespace numalloc {
 

@@ -2,9 +2,9 @@
 #include <cerrno>
 
 #include "base/tracepoints.h"
-#include "heap/process/big_quarantine.h"
-#include "heap/process/bound_heap.h"
-#include "heap/process/locate.h"
+#include "heap/node/big_quarantine.h"
+#include "heap/node/bound_heap.h"
+#include "heap/node/locate.h"
 #include "os/numa_policy.h"
 
 namespace numalloc {

@@ -1,4 +1,4 @@
-#include "heap/process/node_heap.h"
+#include "heap/node/slot_pool.h"
 
 #include <cstring>
 

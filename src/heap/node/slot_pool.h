@@ -1,13 +1,14 @@
-// The data that the threads of one node share. It lies in the node's own region, on normal pages.
+// Slots of fixed size in the region's metadata, one for each thread heap. take() prefers the lowest. The pages of many
+// free slots above all slots in use return to the system.
 #pragma once
 
-#include "heap/central/class_heap.h"
-#include "heap/process/list_budget.h"
+#include <atomic>
+
+#include "heap/space/region.h"
+#include "os/lock.h"
 
 namespace numalloc {
 
-// Slots of fixed size in the region's metadata, one for each thread heap. take() prefers the lowest. The pages of many
-// free slots above all slots in use return to the system.
 class SlotPool {
 public:
     SlotPool() {}  // does not write to free_: that would touch its page
@@ -63,40 +64,5 @@ private:
     std::atomic<std::uint8_t> crowding_{0};                     // likewise
     std::uint64_t free_[most / 64] NUMALLOC_GUARDED_BY(lock_);  // a bit each, 1 if free; zero pages stay untouched
 };
-
-struct alignas(64) NodeHeap {
-    NodeId node = {};
-    PageHeap pages = {};
-    SlotPool slots = {};
-    // Held while a thread gets its heap. A thread returns its heap without it.
-    os::Lock<os::LockRank::thread_pool> attaching = {};
-    std::uint32_t next_to_ask NUMALLOC_GUARDED_BY(attaching) = 0;  // the next slot to check for a dead thread
-    MetadataPages mapped NUMALLOC_GUARDED_BY(attaching) = {};      // the pages of this NodeHeap and its shards
-    std::uint32_t cpus_seen NUMALLOC_GUARDED_BY(attaching) = 0;    // 1 + the highest CPU seen, on machines of one node
-
-    ListBudget list_budget = {};
-    std::atomic<std::uint32_t> next_drain = {};  // milliseconds: when its idle rings are next drained
-
-    // For the statistics, counted since the start.
-    std::atomic<std::uint64_t> spills = {};  // requests that another node served
-    std::atomic<Bytes> moved_here = {};      // moved to this node by move_big()
-
-    // The NodeHeap and all shards behind it, on pages that are zero until used. A thread that gets a shard maps its
-    // pages.
-    static const Bytes bytes;
-    Shards& shards() { return *reinterpret_cast<Shards*>(this + 1); }
-    ClassHeap of(ClassId c) { return {shards(), pages, c}; }
-    // Returns the objects in rings to their bags: of all shards, or only of those unused since the last call.
-    void drain(bool idle_only) {
-        for (unsigned c = 1; c < class_count; ++c) of(ClassId{c}).drain(idle_only);
-    }
-    // Purges free pages of bags in use. Returns the number of bytes. `now`: milliseconds.
-    Bytes return_free_pages(std::uint32_t now) {
-        Bytes bytes = 0;
-        for (unsigned c = 1; c < class_count; ++c) bytes += of(ClassId{c}).return_free_pages(now);
-        return bytes;
-    }
-};
-inline constexpr Bytes NodeHeap::bytes = sizeof(NodeHeap) + sizeof(Shards);
 
 }  // namespace numalloc

@@ -16,7 +16,7 @@
 // Thread-safe, except for reset() and destroy(): after them no object of the heap may be used.
 #pragma once
 
-#include "heap/process/locate.h"
+#include "heap/node/locate.h"
 
 namespace numalloc {
 
