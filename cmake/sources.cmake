@@ -36,12 +36,9 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/guarded/guarded.cpp
     src/heap/guarded/report.cpp
     src/heap/node/big_objects.cpp
-    src/heap/node/bound_heap.cpp
-    src/heap/node/bound_heap_walk.cpp
     src/heap/node/locate.cpp
     src/heap/node/process_heap.cpp
     src/heap/node/slot_pool.cpp
-    src/heap/node/spread.cpp
     src/heap/pages/clear.cpp
     src/heap/pages/free_runs.cpp
     src/heap/pages/huge_pages.cpp
@@ -60,6 +57,10 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/profile/store.cpp
     src/heap/profile/thread_profile.cpp
     src/heap/profile/write.cpp
+    src/heap/program_heaps/any_object.cpp
+    src/heap/program_heaps/bound_heap.cpp
+    src/heap/program_heaps/bound_heap_walk.cpp
+    src/heap/program_heaps/spread.cpp
     src/heap/space/address_space.cpp
     src/heap/space/freed.cpp
     src/heap/space/guarded_slots.cpp

@@ -21,6 +21,7 @@ FLOORS = [
     "heap/pages",
     "heap/central",
     "heap/node",
+    "heap/program_heaps",
     "heap/profile",
     "heap/guarded",
     "heap/thread",
@@ -30,7 +31,7 @@ FLOORS = [
 ]
 
 # heap and placement are neighbours that do not know each other; api joins them.
-STRANGERS = {("placement", f"heap/{floor}") for floor in ("space", "pages", "central", "node", "profile", "guarded", "thread")}
+STRANGERS = {("placement", floor) for floor in FLOORS if floor.startswith("heap/")}
 
 # The os floor is where system calls are made. Names that only a system call has are faults
 # elsewhere; open, read and the like are words too, so symbols.py looks for those in the binary.

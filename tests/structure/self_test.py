@@ -22,6 +22,7 @@ from check import SOURCE, differences, finish, run
 
 FAULTY_SOURCES = [
     ("heap/central/x.cpp", '#include "heap/thread/thread_heap.h"\n', "a floor above it"),
+    ("heap/node/x.cpp", '#include "heap/program_heaps/bound_heap.h"\n', "a floor above it"),
     ("heap/space/x.h", '#include "placement/policy.h"\n', "a floor above it"),
     ("os/x.cpp", '#include "options/options.h"\n', "a floor above it"),
     ("placement/x.cpp", '#include "heap/node/process_heap.h"\n', "do not know each other"),

@@ -3,7 +3,7 @@
 #include "api/extension/nodes.h"
 #include "api/extension/on_node.h"
 #include "api/malloc/initialise.h"
-#include "heap/node/bound_heap.h"
+#include "heap/program_heaps/bound_heap.h"
 #include "heap/thread/deferred.h"
 #include "numalloc/numalloc.h"
 #include "os/topology.h"

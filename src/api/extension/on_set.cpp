@@ -5,7 +5,7 @@
 #include "api/extension/node_sets.h"
 #include "api/extension/on_node.h"
 #include "api/malloc/initialise.h"
-#include "heap/node/bound_heap.h"
+#include "heap/program_heaps/bound_heap.h"
 
 using namespace numalloc;
 using namespace numalloc::api;
@@ -41,7 +41,7 @@ void* or_no_memory(void* p, Bytes n) {
 // Allocates a large block and spreads its pages. Small blocks share pages, which cannot be spread.
 void* spread(Bytes n, const ChosenNodes& nodes, const Spread& how) {
     void* const p = allocate_within(n, nodes, nodes.nearest()).p;
-    if (p != nullptr) process_heap.spread(locate(p), how);
+    if (p != nullptr) spread_big(locate(p), how);
     return or_no_memory(p, n);
 }
 

@@ -6,7 +6,8 @@
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
 #include "base/atomic.h"
-#include "heap/node/bound_heap.h"
+#include "heap/program_heaps/any_object.h"
+#include "heap/program_heaps/bound_heap.h"
 #include "heap/space/side.h"
 #include "heap/thread/deferred.h"
 #include "heap/thread/free.h"
@@ -165,14 +166,14 @@ void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_
         const os::Inside inside;
         void* const q = !inside         ? nullptr
                         : profile::on() ? profile::resize(attached_heap->profile, at, n, may_stay, there)
-                                        : process_heap.resize(at, n, may_stay, there);
+                                        : resize_object(at, n, may_stay, there);
         if (q != nullptr) return q;
     }
     const Bytes old_bytes = size_of(at);
     void* const q = take(n);
     if (q == nullptr) return may_stay && n <= old_bytes ? p : nullptr;  // shrinking never fails
     if (may_stay && NUMALLOC_UNLIKELY(process_heap.any_moved()))
-        if (const os::Inside inside; inside) process_heap.spread_as(at, locate(q));
+        if (const os::Inside inside; inside) spread_as(at, locate(q));
     memcpy(q, p, min_of(old_bytes, n));
     const Pushed pushed = push(this_thread_heap, p);
     if (pushed != Pushed::done && !(this_thread_heap->profile != nullptr && push_counted(this_thread_heap, p)))

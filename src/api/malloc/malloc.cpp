@@ -14,6 +14,7 @@
 #include "api/malloc/allocate.h"
 #include "api/malloc/aside.h"
 #include "api/malloc/promises.h"
+#include "heap/program_heaps/any_object.h"
 #include "os/memory.h"
 
 using namespace numalloc;

@@ -3,7 +3,6 @@
 
 #include "base/tracepoints.h"
 #include "heap/node/big_quarantine.h"
-#include "heap/node/bound_heap.h"
 #include "heap/node/locate.h"
 #include "os/numa_policy.h"
 
@@ -59,13 +58,10 @@ void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
     return pages.move(at.bag, to, old_bags) ? pages.region().address(to) : nullptr;
 }
 
-void* ProcessHeap::resize(Location at, Bytes n, bool may_stay, NodeId there) {
-    const std::uint32_t bags = at.found == Found::big ? bags_for_big(n) : bags_for(n);
-    if (n <= small_limit || bags == 0 || at.found == Found::guarded || at.found == Found::side) return nullptr;
-    void* const p = at.owner->pages.region().address(at.bag);
-    if (at.found == Found::bound) return may_stay && BoundHeap::resize_big(at, bags) ? p : nullptr;
-    if (at.found != Found::big) return nullptr;
-    void* const q = may_stay && resize_in_place(at, bags) ? p
+void* ProcessHeap::resize_big(Location at, Bytes n, bool may_stay, NodeId there) {
+    const std::uint32_t bags = bags_for_big(n);
+    if (bags == 0) return nullptr;
+    void* const q = may_stay && resize_in_place(at, bags) ? at.owner->pages.region().address(at.bag)
                     : there == at.owner->node             ? grow_elsewhere(at, bags)
                                                           : nullptr;
     if (hardened && q != nullptr)
@@ -100,6 +96,31 @@ int ProcessHeap::move_big(Location at, NodeId to) {
     if (!was_elsewhere && !is_home) moved_.fetch_add(1, std::memory_order_relaxed);
     if (was_elsewhere && is_home) moved_.fetch_sub(1, std::memory_order_relaxed);
     return error;
+}
+
+Bytes ProcessHeap::move_blocks_of(std::int32_t thread, NodeId to) {
+    Bytes moved = 0;
+    for (unsigned n = 0; n < heaps(); ++n) {
+        NodeHeap* const heap = opened(NodeId{n});
+        if (heap == nullptr) continue;
+        const Region& region = heap->pages.region();
+        for (BagIndex b = region.first_bag(); region.is_mapped(b);) {
+            const std::uint32_t length = heap->pages.foreign().has(b) ? 0 : heap->pages.big_run(b);
+            if (length != 0 && region.bag(b).big.thread == thread) {
+                const Location at{heap, b, no_class, Found::big};
+                // A second try if pages stayed, perhaps because a huge page that reaches beyond the block must be split
+                // first.
+                if (move_big(at, to) == 0 || move_big(at, to) == 0) moved += bytes_of(at);
+            }
+            b = b + max_of<std::uint32_t>(length, 1);
+        }
+    }
+    return moved;
+}
+
+void ProcessHeap::note_spread(Location at) {
+    if (!was_moved(at)) moved_.fetch_add(1, std::memory_order_relaxed);
+    at.owner->pages.set_moved(at.bag, PageHeap::spread_over);
 }
 
 NodeId ProcessHeap::node_of(Location at) const {

@@ -1,8 +1,5 @@
 #include "heap/node/locate.h"
 
-#include "heap/node/bound_heap.h"
-#include "heap/space/invalid.h"
-
 namespace numalloc {
 
 Location locate_outside(const void* p, Location other) {
@@ -36,27 +33,6 @@ Location locate_without_class(NodeHeap* owner, BagIndex b, const void* p) {
             return b - run < first.run ? Location{owner, run, ClassId{first.class_id}, Found::bound} : nothing;
         default: return nothing;
     }
-}
-
-const char* why_invalid(Location at, const void* p) {
-    switch (at.found) {
-        case Found::foreign: return "was not allocated by numalloc";
-        case Found::unused: return "was never allocated";
-        case Found::nothing: return "is not an allocated object, or was freed already";
-        case Found::small:
-            if (const char* why = ClassHeap::why_invalid(at.owner->pages.region(), at.bag, at.class_id, p)) return why;
-            return was_freed(static_cast<const Object*>(p)) ? "was freed already" : nullptr;
-        case Found::bound: return BoundHeap::why_invalid(at, p);
-        case Found::guarded: return guarded::why_invalid(p);
-        case Found::side: return side::why_invalid(p);
-        case Found::big: break;
-    }
-    return nullptr;
-}
-
-// Valid objects of bound heaps, the guarded region and the side heap are checked here too, and pass.
-void end_if_invalid(Location at, const void* p, const char* call) {
-    if (const char* why = why_invalid(at, p)) die_of_invalid_pointer(call, p, why);
 }
 
 }  // namespace numalloc

@@ -51,26 +51,12 @@ inline Location locate(const void* p) {
     return locate_without_class(owner, bag, p);
 }
 
-// Returns why `p`, located as `at`, cannot be an object in use, or nullptr. As exact as locate().
-const char* why_invalid(Location at, const void* p);
-
-// Ends the program if why_invalid() finds a reason. The message names `call`.
-void end_if_invalid(Location at, const void* p, const char* call);
-
 // For a small object: whether an object begins at `p` and is not free.
 inline bool begins_in_use(Location at, const void* p) {
     const Region& region = at.owner->pages.region();
     const Bytes offset = address_of(p) - address_of(region.address(region.head_of(at.bag)));
     return offset == Bytes{object_at(at.class_id, offset)} * shape_of(at.class_id).size &&
            !was_freed(static_cast<const Object*>(p));
-}
-
-// Locates an object in use. Ends the program if `p` is not one.
-inline Location locate_object(const void* p, const char* call) {
-    const Location at = locate(p);
-    const bool right = at.found == Found::small ? begins_in_use(at, p) : at.found == Found::big;
-    if (NUMALLOC_UNLIKELY(!right)) end_if_invalid(at, p, call);
-    return at;
 }
 
 // All bytes of an object in use, its tail included.
@@ -88,7 +74,6 @@ inline void renew_tail(Location at) {
 }
 // The bytes that the program may use.
 inline Bytes size_of(Location at) { return bytes_of(at) - (has_tail(at) ? tail_bytes : 0); }
-inline Bytes usable_size(const void* p, const char* call) { return size_of(locate_object(p, call)); }
 
 // Whether realloc to `n` bytes leaves an object of up to 512 KiB in place: it fits and uses at least half of it.
 // Guarded objects and the side heap's always move.

@@ -36,14 +36,6 @@ struct HeapOptions {
 
 struct Location;
 
-// How memory is spread over several nodes. Nodes are the kernel's numbers.
-struct Spread {
-    enum class How : std::uint8_t { not_at_all, interleaved, bound, weighted };
-    How how = How::not_at_all;
-    const std::uint8_t* weights = nullptr;  // weighted: for each of `nodes`, ascending, a weight > 0
-    os::NodeMask nodes;
-};
-
 class ProcessHeap {
 public:
     // Chooses the address space. Called once, before any other function. Returns false without memory.
@@ -85,23 +77,18 @@ public:
 
     // Frees a big object.
     void give_big(Location at);
-    // Makes a big object `n` bytes long: in place if `may_stay`, else by moving its pages to a longer run if `there` is
-    // the node of its region. Returns the new address, or nullptr if neither is possible.
-    void* resize(Location at, Bytes n, bool may_stay, NodeId there);
+    // Makes a big object `n` > small_limit bytes long: in place if `may_stay`, else by moving its pages to a longer run
+    // if `there` is the node of its region. Returns the new address, or nullptr if neither is possible.
+    void* resize_big(Location at, Bytes n, bool may_stay, NodeId there);
     // Moves the pages of a big object, which keeps its address. Returns 0, EINVAL if it is not a big object, ENOMEM if
     // some pages could not be moved, or the kernel's error if it refuses to bind.
     int move_big(Location at, NodeId to);
-    // Spreads the pages of a newly taken big object and discards its contents. If the kernel refuses the policy, pages
-    // come by first touch.
-    void spread(Location at, const Spread& how);
-    // The same for a run of a bound heap. Does nothing for Spread::not_at_all.
-    void spread_run(void* start, const Spread& how);
-    // Spreads `at` like the big object `other`, if that one is spread.
-    void spread_as(Location other, Location at);
     // Discards the pages of a spread range and restores its node's own policy.
     static void bring_back(PageHeap& pages, BagIndex first, std::uint32_t bags);
     // Moves all big objects that the thread allocated. Returns the bytes of those that are on the node afterwards.
     Bytes move_blocks_of(std::int32_t thread, NodeId to);
+    // Notes that the pages of a big object are spread over several nodes (program_heaps/spread.h).
+    void note_spread(Location at);
     // The node of an object's region, or the node that its pages were moved to. no_node for the side heap.
     NodeId node_of(Location at) const;
     // Whether any block is moved or spread, so that its address does not tell where its pages are.
@@ -128,7 +115,6 @@ private:
     RegionPages pages_of(NodeId n) const;
     unsigned shards_of(NodeHeap* node) const NUMALLOC_REQUIRES(node->attaching);
     bool was_moved(Location at) const;
-    void note_spread(Location at);
     bool resize_in_place(Location at, std::uint32_t bags);
     void* grow_elsewhere(Location at, std::uint32_t bags);
     void bring_back(Location at, std::uint32_t from_bag);

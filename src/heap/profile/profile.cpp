@@ -2,10 +2,11 @@
 
 #include <new>
 
-#include "heap/node/bound_heap.h"
 #include "heap/profile/busy.h"
 #include "heap/profile/places.h"
 #include "heap/profile/recorded.h"
+#include "heap/program_heaps/any_object.h"
+#include "heap/program_heaps/bound_heap.h"
 #include "os/seeds.h"
 #include "os/topology.h"
 
@@ -127,7 +128,7 @@ void* resize(ThreadProfile* thread, Location at, Bytes n, bool may_stay, NodeId 
         block = recorded->store.take_out(p);
         if (block.used()) pages = pages_of(block);
     }
-    void* const q = process_heap.resize(at, n, may_stay, there);
+    void* const q = resize_object(at, n, may_stay, there);
     if (block.used()) {
         const Busy self;
         if (q == nullptr) recorded->store.put_back(block);

@@ -1,6 +1,6 @@
 #include "heap/thread/deferred.h"
 
-#include "heap/node/bound_heap.h"
+#include "heap/program_heaps/bound_heap.h"
 #include "heap/space/side.h"
 #include "heap/thread/attach.h"
 #include "heap/thread/free.h"

@@ -1,6 +1,7 @@
 #include "heap/thread/free.h"
 
-#include "heap/node/bound_heap.h"
+#include "heap/program_heaps/any_object.h"
+#include "heap/program_heaps/bound_heap.h"
 #include "heap/space/invalid.h"
 #include "heap/thread/fast_paths.h"
 #include "heap/thread/hand_over.h"

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "heap/node/bound_heap.h"
+#include "heap/program_heaps/bound_heap.h"
 #include "heap/profile/recorded.h"
 #include "os/seeds.h"
 #include "support/made_up_heap.h"

@@ -1,6 +1,6 @@
 // Heaps that a program binds to a node: where their objects lie, that they can be freed one by one
 // from anywhere or all at once, and what remains.
-#include "heap/node/bound_heap.h"
+#include "heap/program_heaps/bound_heap.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "heap/program_heaps/any_object.h"
 #include "heap/thread/fork.h"
 #include "support/made_up_heap.h"
 

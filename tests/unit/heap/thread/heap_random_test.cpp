@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "heap/program_heaps/any_object.h"
 #include "heap/thread/attach.h"
 #include "support/made_up_clock.h"
 #include "support/made_up_heap.h"

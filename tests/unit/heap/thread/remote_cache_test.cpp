@@ -3,6 +3,7 @@
 #include <atomic>
 #include <vector>
 
+#include "heap/program_heaps/any_object.h"
 #include "heap/thread/lists.h"
 #include "support/made_up_clock.h"
 #include "support/made_up_heap.h"

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "heap/program_heaps/any_object.h"
 #include "os/clock.h"
 #include "statistics/gathering.h"
 #include "support/made_up_clock.h"

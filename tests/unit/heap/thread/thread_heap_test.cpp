@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "heap/program_heaps/any_object.h"
 #include "heap/thread/held.h"
 #include "heap/thread/lists.h"
 #include "heap/thread/attach.h"

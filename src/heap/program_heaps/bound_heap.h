@@ -16,7 +16,7 @@
 // Thread-safe, except for reset() and destroy(): after them no object of the heap may be used.
 #pragma once
 
-#include "heap/node/locate.h"
+#include "heap/program_heaps/spread.h"
 
 namespace numalloc {
 

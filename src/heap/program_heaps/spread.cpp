@@ -1,7 +1,5 @@
-// Big objects over several nodes. Their pages have a policy of their own, like those of moved objects. bring_back()
-// restores the node's policy where they are freed or cut off.
-#include "base/tracepoints.h"
-#include "heap/node/locate.h"
+#include "heap/program_heaps/spread.h"
+
 #include "os/numa_policy.h"
 
 namespace numalloc {
@@ -37,22 +35,19 @@ void stripe(Run run, Bag::Big& big, const Spread& how) {
     }
 }
 
-}  // namespace
-
-void ProcessHeap::note_spread(Location at) {
-    PageHeap& pages = at.owner->pages;
-    if (!was_moved(at)) moved_.fetch_add(1, std::memory_order_relaxed);
-    pages.set_moved(at.bag, PageHeap::spread_over);
-    const Run run = run_of(at);
-    // The old pages lie on one node, and each huge page would lie on one node as a whole.
+// Discards the run's pages, which are on one node. Advises against huge pages: each would be on one node as a whole.
+void discard(Run run) {
     os::discard(run.start, run.bytes);
-    if (options_.huge_pages != HugePages::on) os::advise_huge(run.start, run.bytes, os::HugePages::off);
+    if (process_heap.options().huge_pages != HugePages::on) os::advise_huge(run.start, run.bytes, os::HugePages::off);
 }
 
-void ProcessHeap::spread(Location at, const Spread& how) {
-    if (nodes_ == 1 || at.found != Found::big) return;
-    note_spread(at);
+}  // namespace
+
+void spread_big(Location at, const Spread& how) {
+    if (process_heap.nodes() == 1 || at.found != Found::big) return;
+    process_heap.note_spread(at);
     const Run run = run_of(at);
+    discard(run);
     switch (how.how) {
         case Spread::How::interleaved: os::interleave(run.start, run.bytes, how.nodes); break;
         case Spread::How::bound: os::bind_to(run.start, run.bytes, how.nodes); break;
@@ -63,24 +58,24 @@ void ProcessHeap::spread(Location at, const Spread& how) {
 }
 
 // A run that does not consist of whole pages cannot have a policy of its own.
-void ProcessHeap::spread_run(void* start, const Spread& how) {
-    if (nodes_ == 1 || how.how == Spread::How::not_at_all) return;
-    const Region& region = owner(start)->pages.region();
+void spread_run(void* start, const Spread& how) {
+    if (process_heap.nodes() == 1 || how.how == Spread::How::not_at_all) return;
+    const Region& region = process_heap.owner(start)->pages.region();
     const Bytes bytes = Bytes{region.bag(region.bag_of(start)).run} << bag_shift;
     if (bytes % os::page_size() != 0 || address_of(start) % os::page_size() != 0) return;
-    os::discard(start, bytes);
-    if (options_.huge_pages != HugePages::on) os::advise_huge(start, bytes, os::HugePages::off);
+    discard({static_cast<char*>(start), bytes});
     if (how.how == Spread::How::interleaved) os::interleave(start, bytes, how.nodes);
     if (how.how == Spread::How::bound) os::bind_to(start, bytes, how.nodes);
 }
 
-void ProcessHeap::spread_as(Location other, Location at) {
-    if (!any_moved() || other.found != Found::big || at.found != Found::big) return;
+void spread_as(Location other, Location at) {
+    if (!process_heap.any_moved() || other.found != Found::big || at.found != Found::big) return;
     PageHeap& from = other.owner->pages;
     if (from.moved_to(other.bag) != PageHeap::spread_over) return;
-    note_spread(at);
+    process_heap.note_spread(at);
     const Run source = run_of(other);
     const Run run = run_of(at);
+    discard(run);
     Bag::Big& big = at.owner->pages.region().bag(at.bag).big;
     const Bag::Big& pattern = from.region().bag(other.bag).big;
     big.stripe = pattern.stripe;
@@ -95,26 +90,6 @@ void ProcessHeap::spread_as(Location other, Location at) {
             os::bind_as(source.start + i % known * unit, run.start + i * unit, min_of(unit, run.bytes - i * unit));
     }
     renew_tail(at);
-}
-
-Bytes ProcessHeap::move_blocks_of(std::int32_t thread, NodeId to) {
-    Bytes moved = 0;
-    for (unsigned n = 0; n < heaps(); ++n) {
-        NodeHeap* const heap = opened(NodeId{n});
-        if (heap == nullptr) continue;
-        const Region& region = heap->pages.region();
-        for (BagIndex b = region.first_bag(); region.is_mapped(b);) {
-            const std::uint32_t length = heap->pages.foreign().has(b) ? 0 : heap->pages.big_run(b);
-            if (length != 0 && region.bag(b).big.thread == thread) {
-                const Location at{heap, b, no_class, Found::big};
-                // A second try if pages stayed, perhaps because a huge page that reaches beyond the block must be split
-                // first.
-                if (move_big(at, to) == 0 || move_big(at, to) == 0) moved += bytes_of(at);
-            }
-            b = b + max_of<std::uint32_t>(length, 1);
-        }
-    }
-    return moved;
 }
 
 }  // namespace numalloc

@@ -1,4 +1,4 @@
-#include "heap/node/bound_heap.h"
+#include "heap/program_heaps/bound_heap.h"
 
 #include <new>
 
@@ -37,7 +37,7 @@ void* BoundHeap::take(Bytes bytes, Bytes alignment, BagState state, ClassId c) {
     if (limited_) thread_spill_limit = &within_;
     void* const block = process_heap.take_big(node_, bytes, alignment, state, c);
     thread_spill_limit = of_thread;
-    if (block != nullptr) process_heap.spread_run(block, spread_);
+    if (block != nullptr) spread_run(block, spread_);
     return block;
 }
 

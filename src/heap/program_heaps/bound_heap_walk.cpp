@@ -1,7 +1,7 @@
 // Walks over a bound heap that no thread changes during the walk.
 #include "base/bit_set.h"
 #include "base/check.h"
-#include "heap/node/bound_heap.h"
+#include "heap/program_heaps/bound_heap.h"
 
 namespace numalloc {
 
