@@ -1,6 +1,6 @@
 // Decides which free memory of a node is due to be purged: memory that was free for purge_delay, and the excess over
-// dirty_limit.h's limit. Nothing is due with purge_delay=-1, nor within policy::refusal_lasts of a refusal by the kernel
-// (after mlockall, say), because every free would make a system call that fails.
+// dirty_limit.h's limit. Nothing is due with purge_delay=-1, nor within policy::refusal_lasts of a refusal by the
+// kernel (after mlockall, say), because every free would make a system call that fails.
 //
 //   on_take, on_give      runs come into use and become free
 //   due                   how much of the oldest dirty piece to purge now

@@ -53,8 +53,9 @@ TEST(PurgeRule, PausesWithoutADelayAndAfterARefusal) {
 }
 
 TEST(PurgeRule, ALongRunPaysForMore) {
-    EXPECT_EQ(PurgeRule::most_after(0), bags_in(policy::purged_a_call));
-    EXPECT_EQ(PurgeRule::most_after(bags_in(policy::purged_a_call)), policy::purged_for_freed * bags_in(policy::purged_a_call));
+    const std::uint32_t a_call = bags_in(policy::purged_a_call);
+    EXPECT_EQ(PurgeRule::most_after(0), a_call);
+    EXPECT_EQ(PurgeRule::most_after(a_call), policy::purged_for_freed * a_call);
 }
 
 }  // namespace
