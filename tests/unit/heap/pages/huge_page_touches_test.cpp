@@ -42,6 +42,13 @@ TEST_F(Touches, TheFirstIsDueAndThenOneInAFew) {
     EXPECT_FALSE(touches.take_sample());
 }
 
+TEST_F(Touches, BeforeTheFirstNoneWasDear) {
+    for (const std::uint32_t clock : {testing::clock_start, testing::before_wrap(1), 0U}) {
+        testing::set_clock(clock);
+        EXPECT_FALSE(touches.were_dear()) << clock;
+    }
+}
+
 TEST_F(Touches, AfterASlowOneTheNextIsDue) {
     EXPECT_TRUE(touches.take_sample());
     EXPECT_EQ(touch(touches, true), Cost::unsure);

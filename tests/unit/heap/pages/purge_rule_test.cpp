@@ -52,6 +52,16 @@ TEST(PurgeRule, PausesWithoutADelayAndAfterARefusal) {
     EXPECT_FALSE(rule.pauses(8));
 }
 
+TEST(PurgeRule, OnlyWhatWasPurgedEarlyIsRegretted) {
+    for (const bool rested : {false, true}) {
+        PurgeRule rule;
+        rule.set_delay(1000);
+        rule.on_give(1, length, 7);
+        rule.on_purge(length, rested, 8);
+        EXPECT_EQ(rule.on_take(1, length, length, in_use, 9), rested ? 0U : length);
+    }
+}
+
 TEST(PurgeRule, ALongRunPaysForMore) {
     const std::uint32_t a_call = bags_in(policy::purged_a_call);
     EXPECT_EQ(PurgeRule::most_after(0), a_call);
