@@ -4,25 +4,25 @@
 set(NUMALLOC_BINDING_SOURCES
     src/options/options.cpp
     src/os/affinity.cpp
+    src/os/between_steps.cpp
     src/os/clock.cpp
+    src/os/execute.cpp
     src/os/filter.cpp
     src/os/fork_gate.cpp
     src/os/huge_page_cost.cpp
     src/os/lock.cpp
     src/os/mapping.cpp
     src/os/memory.cpp
+    src/os/messages.cpp
     src/os/numa_policy.cpp
-    src/os/process.cpp
     src/os/refusals.cpp
-    src/os/report.cpp
     src/os/seeds.cpp
-    src/os/steps.cpp
     src/os/sysfs.cpp
     src/os/topology.cpp
+    src/placement/choose_place.cpp
     src/placement/memory_home.cpp
     src/placement/owners.cpp
     src/placement/placement.cpp
-    src/placement/policy.cpp
     src/placement/rule_file.cpp
     src/placement/thread_record.cpp
     src/placement/user_affinity.cpp)
@@ -34,7 +34,7 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/central/shard_bags.cpp
     src/heap/central/sort.cpp
     src/heap/guarded/guarded.cpp
-    src/heap/guarded/report.cpp
+    src/heap/guarded/misuse.cpp
     src/heap/node/big_objects.cpp
     src/heap/node/locate.cpp
     src/heap/node/process_heap.cpp
@@ -62,9 +62,9 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/program_heaps/bound_heap_walk.cpp
     src/heap/program_heaps/spread.cpp
     src/heap/space/address_space.cpp
-    src/heap/space/freed.cpp
     src/heap/space/guarded_slots.cpp
     src/heap/space/invalid.cpp
+    src/heap/space/mark.cpp
     src/heap/space/region.cpp
     src/heap/space/side.cpp
     src/heap/thread/attach.cpp
@@ -96,14 +96,14 @@ endif()
 set(NUMALLOC_API_SOURCES
     src/api/extension/blocks.cpp
     src/api/extension/heaps.cpp
-    src/api/extension/memory_placement.cpp
     src/api/extension/node_sets.cpp
     src/api/extension/nodes.cpp
     src/api/extension/on_node.cpp
     src/api/extension/on_set.cpp
-    src/api/extension/options.cpp
     src/api/extension/partitioned.cpp
+    src/api/extension/settings.cpp
     src/api/extension/statistics.cpp
+    src/api/extension/thread_placement.cpp
     src/api/extension/where.cpp
     src/api/interpose/fork_handlers.cpp
     src/api/malloc/allocate.cpp
@@ -111,7 +111,7 @@ set(NUMALLOC_API_SOURCES
     src/api/malloc/introspection.cpp
     src/api/malloc/malloc.cpp
     src/api/malloc/new_delete.cpp
-    src/api/malloc/profile.cpp
+    src/api/malloc/process_profile.cpp
     src/api/malloc/replaced.cpp)
 # Its functions call each other by the names that a program may replace.
 set_source_files_properties(src/api/malloc/new_delete.cpp PROPERTIES COMPILE_OPTIONS -fsemantic-interposition)
@@ -122,10 +122,10 @@ set(NUMALLOC_HARDENED_SOURCES
     src/heap/node/big_quarantine.cpp)
 # Interposing pthread_create, fork and friends needs the dynamic linker.
 set(NUMALLOC_INTERPOSED_SOURCES
+    src/api/interpose/children.cpp
     src/api/interpose/exec.cpp
     src/api/interpose/filters.cpp
     src/api/interpose/next.cpp
-    src/api/interpose/process.cpp
     src/api/interpose/threads.cpp
     src/os/program_calls.cpp)
 # Of shared libraries with a heap.

@@ -10,7 +10,7 @@
 #include "base/experiments.h"
 #include "options/parse.h"
 #include "os/lock.h"
-#include "os/report.h"
+#include "os/messages.h"
 
 namespace numalloc {
 

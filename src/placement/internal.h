@@ -2,8 +2,8 @@
 #pragma once
 
 #include "os/lock.h"
+#include "placement/choose_place.h"
 #include "placement/placement.h"
-#include "placement/policy.h"
 
 namespace numalloc::placement {
 
@@ -47,7 +47,7 @@ PlaceSet places_of(const ThreadRecord* record);
 PlaceSet all_places();
 
 // Returns the policy's choice for the thread with this number; no_place if no place is allowed. `runs_on`: where its
-// memory already lies, or no_place. `vacated`: policy.h.
+// memory already lies, or no_place. `vacated`: choose_place.h.
 PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on, Vacated vacated = {})
     NUMALLOC_REQUIRES(process.lock);
 // Counts the thread at its promised place, else at the policy's choice, or nowhere if no place is allowed.

@@ -5,7 +5,7 @@
 
 #include "options/options.h"
 #include "os/memory.h"
-#include "os/report.h"
+#include "os/messages.h"
 #include "placement/internal.h"
 
 // glibc 2.32 and later: whether the process has one thread.

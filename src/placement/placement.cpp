@@ -4,7 +4,7 @@
 
 #include "options/options.h"
 #include "os/memory.h"
-#include "os/report.h"
+#include "os/messages.h"
 #include "os/topology.h"
 #include "placement/internal.h"
 #include "placement/memory_home.h"

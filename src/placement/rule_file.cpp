@@ -4,7 +4,7 @@
 
 #include "base/number_list.h"
 #include "os/memory.h"
-#include "os/report.h"
+#include "os/messages.h"
 #include "os/sysfs.h"
 
 namespace numalloc::placement {

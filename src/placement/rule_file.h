@@ -11,7 +11,7 @@
 #pragma once
 
 #include "base/bits.h"
-#include "placement/policy.h"
+#include "placement/choose_place.h"
 
 namespace numalloc::placement {
 

@@ -10,7 +10,7 @@
 #include "base/bits.h"
 #include "base/ids.h"
 #include "os/affinity.h"
-#include "placement/policy.h"
+#include "placement/choose_place.h"
 
 namespace numalloc::placement {
 

@@ -7,7 +7,7 @@
 #include "heap/thread/housekeeping.h"
 #include "options/parse.h"
 #include "os/fork_gate.h"
-#include "os/report.h"
+#include "os/messages.h"
 #include "os/signal.h"
 #include "statistics/page.h"
 #include "statistics/report.h"

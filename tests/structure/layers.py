@@ -4,12 +4,13 @@
     layers.py PROJECT/src       exit status 1, and a line for every fault
 
 docs/design.md draws the same picture. A folder that is not in the list is a fault too: a new
-floor must say where it stands.
+floor must say where it stands. Files of different folders have different names, so that a name
+alone finds its file; NAME.h and NAME.cpp of one folder belong together.
 """
 
 import re
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 # Lowest first. A file may include files of its own floor and of those before it. os/ implements
 # what base/check.h only declares, which is no include.
@@ -89,11 +90,24 @@ def lengths_of_tree(project: Path) -> list[str]:
     return faults
 
 
+def shared_names(paths: list[str]) -> list[str]:
+    folders: dict[str, set[str]] = {}
+    for path in map(PurePosixPath, paths):
+        folders.setdefault(path.stem, set()).add(str(path.parent))
+    return [
+        f"{' and '.join(sorted(homes))} each have a file {name}: name each for the thing in it"
+        for name, homes in sorted(folders.items())
+        if len(homes) > 1
+    ]
+
+
 def faults_of_tree(source: Path) -> list[str]:
     files = [p for p in sorted(source.rglob("*")) if p.suffix in {".h", ".hpp", ".cpp", ".c", ".def"}]
     if len(files) < 30:
         return [f"{source}: only {len(files)} files; is this src/?"]
-    return [fault for p in files for fault in faults_of_file(p.relative_to(source).as_posix(), p.read_text())]
+    paths = [p.relative_to(source).as_posix() for p in files]
+    faults = [fault for path, p in zip(paths, files) for fault in faults_of_file(path, p.read_text())]
+    return faults + shared_names(paths)
 
 
 def main() -> int:

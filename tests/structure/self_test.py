@@ -23,7 +23,7 @@ from check import SOURCE, differences, finish, run
 FAULTY_SOURCES = [
     ("heap/central/x.cpp", '#include "heap/thread/thread_heap.h"\n', "a floor above it"),
     ("heap/node/x.cpp", '#include "heap/program_heaps/bound_heap.h"\n', "a floor above it"),
-    ("heap/space/x.h", '#include "placement/policy.h"\n', "a floor above it"),
+    ("heap/space/x.h", '#include "placement/choose_place.h"\n', "a floor above it"),
     ("os/x.cpp", '#include "options/options.h"\n', "a floor above it"),
     ("placement/x.cpp", '#include "heap/node/process_heap.h"\n', "do not know each other"),
     ("api/x.cpp", "void* p = mmap(0, 1, 2, 3, 4, 5);\n", "src/os only"),
@@ -39,6 +39,13 @@ RIGHT_SOURCES = [
     ("api/x.cpp", '// mmap(2) is not called here\n#include "numalloc/options.def"\n'),
     ("api/x.cpp", "NUMALLOC_EXPORT int execve(const char* path);\n"),
 ]
+# Files of src, and the names that two folders share.
+FAULTY_NAMES = [
+    (["os/report.h", "os/report.cpp", "statistics/report.h"], "os and statistics each have a file report:"),
+    (["heap/pages/steps.h", "os/steps.cpp"], "heap/pages and os each have a file steps:"),
+    (["api/symbols.def", "os/symbols.h"], "api and os each have a file symbols:"),
+]
+RIGHT_NAMES = ["os/counts.h", "os/counts.cpp", "os/counts.def", "os/page_counts.h", "heap/space/counted.h"]
 
 FAULTY_IDIOMS = [
     "#if defined(NUMALLOC_STATIC)",
@@ -198,6 +205,12 @@ def layer_faults() -> list[str]:
     for path, text in RIGHT_SOURCES:
         if got := layers.faults_of_file(path, text):
             faults.append(f"layers.py: {path} is right, but: {got}")
+    for paths, expected in FAULTY_NAMES:
+        got = layers.shared_names(paths)
+        if len(got) != 1 or expected not in got[0]:
+            faults.append(f"layers.py: {paths} gave {got}")
+    if got := layers.shared_names(RIGHT_NAMES):
+        faults.append(f"layers.py: the names are right, but: {got}")
     return faults
 
 

@@ -14,7 +14,7 @@
 #include "api/export.h"
 #include "api/interpose/library.h"
 #include "base/text.h"
-#include "os/process.h"
+#include "os/execute.h"
 #include "placement/placement.h"
 
 namespace {

@@ -14,7 +14,7 @@
 #include "api/malloc/promises.h"
 #include "api/malloc/replaced.h"
 #include "api/malloc/runtime.h"
-#include "os/report.h"
+#include "os/messages.h"
 
 using namespace numalloc;
 using namespace numalloc::api;

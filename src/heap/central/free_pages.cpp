@@ -19,7 +19,7 @@
 #include "base/check.h"
 #include "heap/central/class_heap.h"
 #include "heap/central/list_check.h"
-#include "heap/space/freed.h"
+#include "heap/space/mark.h"
 
 namespace numalloc {
 

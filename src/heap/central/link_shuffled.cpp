@@ -1,6 +1,6 @@
 #include "base/random.h"
 #include "heap/central/class_heap.h"
-#include "heap/space/freed.h"
+#include "heap/space/mark.h"
 
 namespace numalloc {
 

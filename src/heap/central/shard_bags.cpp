@@ -2,7 +2,7 @@
 // of this file runs under the shard's lock, in steps that depend on no list's length.
 #include "base/check.h"
 #include "heap/central/class_heap.h"
-#include "os/steps.h"
+#include "os/between_steps.h"
 
 namespace numalloc {
 

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "heap/central/class_heap.h"
 #include "heap/central/list_check.h"
-#include "os/steps.h"
+#include "os/between_steps.h"
 
 namespace numalloc {
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "heap/guarded/report.h"
+#include "heap/guarded/misuse.h"
 #include "heap/profile/busy.h"
 #include "heap/profile/stack.h"
 #include "os/affinity.h"

@@ -5,7 +5,7 @@
 #include "heap/node/locate.h"
 #include "os/fault.h"
 #include "os/memory.h"
-#include "os/report.h"
+#include "os/messages.h"
 
 namespace numalloc::big_quarantine {
 

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "heap/node/process_heap.h"
-#include "heap/space/freed.h"
 #include "heap/space/guarded_slots.h"
+#include "heap/space/mark.h"
 #include "heap/space/side.h"
 
 namespace numalloc {

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/tracepoints.h"
 #include "heap/node/big_quarantine.h"
-#include "heap/space/freed.h"
+#include "heap/space/mark.h"
 #include "os/clock.h"
 #include "os/huge_page_cost.h"
 #include "os/sysfs.h"

@@ -11,7 +11,7 @@
 // Not thread-safe: the page heap's lock guards it.
 #pragma once
 
-#include "heap/pages/steps.h"
+#include "heap/pages/step_count.h"
 #include "heap/space/address_space.h"
 
 namespace numalloc {

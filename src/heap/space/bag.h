@@ -40,7 +40,7 @@ enum class BagState : std::uint8_t { inside = 0, free, big, small, bound_small, 
 
 class BoundHeap;
 
-// A free object; heap/space/freed.h explains the mark.
+// A free object; heap/space/mark.h explains the mark.
 struct Object {
     Link next;
     std::uint64_t mark;

@@ -1,6 +1,6 @@
 #include "heap/space/invalid.h"
 
-#include "os/report.h"
+#include "os/messages.h"
 
 namespace numalloc {
 

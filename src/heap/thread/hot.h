@@ -5,7 +5,7 @@
 // nodes' objects, and every pointer of a thread without a heap (whose bound is 0) take the slow path. So do a new
 // heap's first frees, which check that an object begins at the pointer: this catches the bugs of small programs at no
 // cost to long-running ones. While the heap profile is on all frees take the slow path (heap/profile/profile.h). Every
-// free checks that the object is allocated, and every malloc that it was free: freed.h.
+// free checks that the object is allocated, and every malloc that it was free: mark.h.
 #pragma once
 
 #include "base/atomic.h"

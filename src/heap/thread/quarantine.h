@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/random.h"
-#include "heap/space/freed.h"
+#include "heap/space/mark.h"
 
 namespace numalloc {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/tracepoints.h"
-#include "heap/space/freed.h"
+#include "heap/space/mark.h"
 #include "os/clock.h"
 
 namespace numalloc {

@@ -28,7 +28,7 @@
 #include "heap/guarded/guarded.h"
 #include "heap/node/locate.h"
 #include "heap/profile/profile.h"
-#include "heap/space/freed.h"
+#include "heap/space/mark.h"
 #include "heap/thread/quarantine.h"
 #include "heap/thread/remote_cache.h"
 #include "os/fork_gate.h"
@@ -48,7 +48,7 @@ struct ThreadHeap {
     Address bias = 0;
     Object* head[class_count];
     std::uint64_t bound = 0;      // 0: every free is slow. Not before head: gcc 12 would add to each index
-    std::uint64_t freed_key = 0;  // freed.h
+    std::uint64_t freed_key = 0;  // mark.h
     std::int32_t room[class_count] = {};
     std::uint8_t medium_class[medium_entries] = {};  // by (size + 127) / 128
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "placement/policy.h"
+#include "placement/choose_place.h"
 #include "placement/rule_file.h"
 
 namespace numalloc::placement {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "heap/space/freed.h"
+#include "heap/space/mark.h"
 #include "support/made_up_class_heap.h"
 
 namespace numalloc {

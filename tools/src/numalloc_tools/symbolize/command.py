@@ -13,7 +13,7 @@ from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 from numalloc_tools.symbols import Name, names_in
 
-# As src/heap/guarded/report.cpp writes it.
+# As src/heap/guarded/misuse.cpp writes it.
 _FRAME = re.compile(r"(?P<start>numalloc:     #\d+ )0x[0-9a-f]+ (?P<path>/.*)\+0x(?P<offset>[0-9a-f]+)$")
 
 

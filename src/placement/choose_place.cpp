@@ -1,4 +1,4 @@
-#include "placement/policy.h"
+#include "placement/choose_place.h"
 
 namespace numalloc::placement {
 

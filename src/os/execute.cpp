@@ -1,4 +1,4 @@
-#include "os/process.h"
+#include "os/execute.h"
 
 #include <fcntl.h>
 

@@ -1,11 +1,11 @@
-#include "heap/guarded/report.h"
+#include "heap/guarded/misuse.h"
 
 #include <cstdlib>
 
 #include "heap/profile/code.h"
 #include "heap/profile/stack.h"
 #include "os/affinity.h"
-#include "os/report.h"
+#include "os/messages.h"
 
 namespace numalloc::guarded {
 

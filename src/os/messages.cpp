@@ -1,4 +1,4 @@
-#include "os/report.h"
+#include "os/messages.h"
 
 #include <atomic>
 #include <csignal>

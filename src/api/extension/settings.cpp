@@ -8,7 +8,7 @@
 #include "heap/node/process_heap.h"
 #include "numalloc/numalloc.h"
 #include "options/print.h"
-#include "os/report.h"
+#include "os/messages.h"
 
 using namespace numalloc;
 using namespace numalloc::api;

@@ -1,4 +1,4 @@
-#include "heap/space/freed.h"
+#include "heap/space/mark.h"
 
 #include "os/seeds.h"
 

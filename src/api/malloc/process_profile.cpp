@@ -1,4 +1,4 @@
-#include "api/malloc/profile.h"
+#include "api/malloc/process_profile.h"
 
 #include <atomic>
 #include <cerrno>
@@ -13,7 +13,7 @@
 #include "options/options.h"
 #include "os/affinity.h"
 #include "os/ending_signals.h"
-#include "os/report.h"
+#include "os/messages.h"
 
 namespace numalloc::api {
 

@@ -1,4 +1,4 @@
-#include "os/steps.h"
+#include "os/between_steps.h"
 
 #if defined(NUMALLOC_CHECKS)
 
