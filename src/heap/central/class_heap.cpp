@@ -6,6 +6,41 @@
 
 namespace numalloc {
 
+namespace policy::rings {
+
+// Up to three shards (a main thread and two workers) have a whole ring each. More shards share the room of two rings.
+constexpr unsigned whole = 2;
+// From 4 KiB on a batch has few objects, so a ring has room for at least four lists: with fewer, threads take the
+// shard's lock more often.
+constexpr Bytes short_lists_from = 4 * KiB;
+constexpr unsigned least_lists = 4;
+
+// The ring that all shards of a large class share holds at most 1/6 of the class's bags. With less, threads take the
+// shards' locks more often; with more, it keeps more unused memory.
+constexpr Bytes common_part = 6;
+// A large object may come from one of the two classes above its own: it is then at most 1.5 times as long.
+constexpr unsigned classes_above = 2;
+
+// One of 32 lists that threads return to a shard, the first included, is walked to find an object that was freed twice:
+// a walk reads every object, which most lists should not pay for.
+constexpr std::uint32_t lists_per_walk = 32;
+
+}  // namespace policy::rings
+
+namespace policy::shards {
+
+// A shard is sparse if less than half of its objects are in use. Objects freed to it go to their bags at once, so that
+// bags become empty.
+constexpr Fraction sparse_below{1, 2};
+// A sparse shard empties its ring each time its objects in use have fallen to 3/4 of what they were.
+constexpr Fraction flushed_below{3, 4};
+// A thread keeps at most 1/16 of a sparse shard's objects in use: each kept object holds a whole bag.
+constexpr std::uint64_t kept_of_sparse = 16;
+// A shard of which less than 7/8 is in use hands bags to other shards before these take new memory.
+constexpr Fraction spares_below{7, 8};
+
+}  // namespace policy::shards
+
 namespace {
 
 std::uint64_t bags_of(const Shard& shard) { return shard.bags.load(std::memory_order_relaxed); }
@@ -40,8 +75,8 @@ bool ClassHeap::has_in_use_below(policy::Fraction part, const Shard& shard) cons
     return bags_of(shard) * objects * part.of > part.parts * taken_of(shard) + part.of * objects;
 }
 
-bool ClassHeap::sparse(const Shard& shard) const { return has_in_use_below(policy::sparse_below, shard); }
-bool ClassHeap::can_spare(const Shard& shard) const { return has_in_use_below(policy::spares_below, shard); }
+bool ClassHeap::sparse(const Shard& shard) const { return has_in_use_below(policy::shards::sparse_below, shard); }
+bool ClassHeap::can_spare(const Shard& shard) const { return has_in_use_below(policy::shards::spares_below, shard); }
 
 // Lets other shards skip the lock of a shard that has no bag to spare. May be out of date for a moment.
 void ClassHeap::note_spare(unsigned number) { set_bit(common().spare, number, can_spare(shard(number))); }
@@ -52,9 +87,10 @@ void ClassHeap::note_spare(unsigned number) { set_bit(common().spare, number, ca
 // more room.
 std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
     if (shape().batch == 1) return 0;
-    const std::uint32_t half = shape().ring / max_of(shards_.count() / policy::whole_rings, 1U);
-    const std::uint32_t room = max_of(half, shape().size >= policy::sizes_with_short_lists ? policy::lists_of_few : 1U);
-    return min_of(room * max_of(shape().batch / max_of(objects, 1U), 1U), policy::ring_slots);
+    const std::uint32_t half = shape().ring / max_of(shards_.count() / policy::rings::whole, 1U);
+    const std::uint32_t room =
+        max_of(half, shape().size >= policy::rings::short_lists_from ? policy::rings::least_lists : 1U);
+    return min_of(room * max_of(shape().batch / max_of(objects, 1U), 1U), policy::rings::slots);
 }
 
 // The number of large objects that the common ring may hold: a part of the class's bags, so none in a small program.
@@ -63,13 +99,14 @@ std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
 std::uint32_t ClassHeap::common_room() const {
     if (shape().batch > 1) return 0;
     const Bytes bytes = Bytes{common().bags.load(std::memory_order_relaxed)} * shape().bags << bag_shift;
-    return static_cast<std::uint32_t>(min_of<Bytes>(bytes / policy::resting_part / shape().size, policy::ring_slots));
+    return static_cast<std::uint32_t>(
+        min_of<Bytes>(bytes / policy::rings::common_part / shape().size, policy::rings::slots));
 }
 
-// Walks a shard's first list, and then one in policy::lists_per_walk, to find an object that was freed twice.
+// Walks a shard's first list, and then one in policy::rings::lists_per_walk, to find an object that was freed twice.
 void ClassHeap::check_some(Shard& shard, Batch list) {
     const std::uint32_t before = shard.lists_put.fetch_add(1, std::memory_order_relaxed);
-    if (before % policy::lists_per_walk == 0) check_list(region(), class_, list);
+    if (before % policy::rings::lists_per_walk == 0) check_list(region(), class_, list);
 }
 
 // Takes a list from the shard's ring; for large objects, also from the ring that all shards share.
@@ -85,7 +122,7 @@ Batch ClassHeap::take_list(Shard& shard) {
 // while the object stays unused. It must be aligned like an object of this class.
 Batch ClassHeap::take_larger() {
     const auto evenness = [](Bytes size) { return min_of(size & (0 - size), bag_bytes); };
-    for (unsigned c = class_.value + 1U; c <= class_.value + policy::classes_above && c < class_count; ++c) {
+    for (unsigned c = class_.value + 1U; c <= class_.value + policy::rings::classes_above && c < class_count; ++c) {
         if (evenness(size_of_class(c)) < evenness(shape().size)) continue;
         const Batch list = shards_.common(ClassId{c}).ring.pop_newest();
         if (list.head == nullptr) continue;
@@ -130,7 +167,7 @@ Supply ClassHeap::take_from_bags(std::uint32_t want, unsigned number, bool or_ad
     BagIndex fresh = PageHeap::none;
     Supply supply = try_bags(want, number, or_add, fresh);
     if (supply.count == 0 && or_add) {
-        fresh = pages_.take_small(shape().bags, class_, class_.value * policy::most_shards + number);
+        fresh = pages_.take_small(shape().bags, class_, class_.value * policy::shards::most + number);
         if (fresh != PageHeap::none) supply = try_bags(want, number, false, fresh);
     }
     if (fresh != PageHeap::none) pages_.give(fresh);
@@ -190,10 +227,10 @@ std::uint32_t ClassHeap::put(Batch list, From from) {
         const std::uint64_t taken = taken_of(home);
         if (taken <= home.flush_below.load(std::memory_order_relaxed)) {
             while ((list = take_list(home)).head != nullptr) sort(list, emptied);
-            home.flush_below.store(policy::flushed_below.part_of(taken_of(home)), std::memory_order_relaxed);
+            home.flush_below.store(policy::shards::flushed_below.part_of(taken_of(home)), std::memory_order_relaxed);
         }
         keep = static_cast<std::uint32_t>(
-            max_of<std::uint64_t>(1, min_of<std::uint64_t>(keep, taken / policy::kept_of_sparse)));
+            max_of<std::uint64_t>(1, min_of<std::uint64_t>(keep, taken / policy::shards::kept_of_sparse)));
     } else {
         home.flush_below.store(taken_of(home), std::memory_order_relaxed);
         if (keep == 1) put_in_common(list, emptied);

@@ -29,6 +29,14 @@
 
 namespace numalloc {
 
+namespace policy::trim {
+
+// Milliseconds for which malloc_trim() does not inspect a shard's bags again, unless much has changed: a program that
+// calls it after every operation would fault the same pages in after every call.
+constexpr std::uint32_t look_again_after = 100;
+
+}  // namespace policy::trim
+
 // Objects for a thread: a linked list, or `count` objects in a row that were never used.
 struct Supply {
     Object* list = nullptr;
@@ -56,7 +64,7 @@ public:
     ClassHeap(Shards& shards, PageHeap& pages, ClassId c) : shards_(shards), pages_(pages), class_(c) {}
 
     // The owners of huge pages with incremental_sharing=0: each shard of a class.
-    static constexpr std::uint32_t page_owners = class_count * policy::most_shards;
+    static constexpr std::uint32_t page_owners = class_count * policy::shards::most;
 
     // Takes about `want` objects, or a whole batch; at least one if there is any memory.
     Supply take(std::uint32_t want, unsigned shard = 0);
@@ -82,8 +90,8 @@ public:
     void drain(bool idle_only);
 
     // Returns pages of bags in use to the system if every object on them is free (free_pages.cpp). Looks at bags in
-    // which objects were freed since the last call; within policy::look_again_after of it, only if much has changed in
-    // their shard. Returns the number of bytes. `now`: milliseconds.
+    // which objects were freed since the last call; within policy::trim::look_again_after of it, only if much has
+    // changed in their shard. Returns the number of bytes. `now`: milliseconds.
     Bytes return_free_pages(std::uint32_t now);
 
     // Why `p`, which lies in bag `b` of the class, cannot be an object in use, or nullptr. Takes no lock: exact for a

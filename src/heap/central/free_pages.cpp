@@ -23,6 +23,17 @@
 
 namespace numalloc {
 
+namespace policy::trim {
+
+// malloc_trim() inspects a shard's bags within look_again_after if 1/8 of its objects have been freed, or use pages
+// again, since the last time: then a large part of the shard may be returned.
+constexpr Fraction much_changed{1, 8};
+// Where bags may lie on huge pages, malloc_trim() returns pages only of bags of which it can return 1/4: a single
+// returned page costs its 64 MiB their huge pages.
+constexpr unsigned least_of_huge = 4;
+
+}  // namespace policy::trim
+
 namespace {
 
 // The memory that an away bit stands for. The system's pages may be larger.
@@ -77,9 +88,9 @@ private:
         const std::uint64_t fetched = shard.fetched.load(std::memory_order_relaxed);
         if (shard.looked_at_taken == taken && shard.looked_at_fetched == fetched) return 0;
         const std::uint32_t bags = shard.bags.load(std::memory_order_relaxed);
-        const std::uint64_t much = policy::much_changed.part_of(std::uint64_t{bags} * shape_.objects);
+        const std::uint64_t much = policy::trim::much_changed.part_of(std::uint64_t{bags} * shape_.objects);
         const bool little = taken + much > shard.looked_at_taken && shard.came_here < much;
-        if (now - shard.looked_at < policy::look_again_after && little) return 0;
+        if (now - shard.looked_at < policy::trim::look_again_after && little) return 0;
         shard.looked_at = now;
         shard.came_here = 0;
         shard.looked_at_taken = taken;
@@ -170,7 +181,7 @@ private:
             for (Address unit = at; unit < at + page; unit += unit_bytes) gone_.add(unit_at(unit));
             units += static_cast<unsigned>(page / unit_bytes);
         }
-        if (heap_.pages_.breaks_huge_page(bag_) && units * policy::returned_of_huge < this->units()) gone_.clear();
+        if (heap_.pages_.breaks_huge_page(bag_) && units * policy::trim::least_of_huge < this->units()) gone_.clear();
     }
     bool is_free_page(Address at, Bytes page) const {
         unsigned i = static_cast<unsigned>((at - start_) / shape_.size);

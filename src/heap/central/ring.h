@@ -49,12 +49,12 @@ public:
     }
     Batch pop_newest() {
         const unsigned newest = newest_.load(std::memory_order_relaxed);
-        for (unsigned k = 0; k < policy::ring_slots; ++k) {
-            const unsigned i = (newest - k) % policy::ring_slots;
+        for (unsigned k = 0; k < policy::rings::slots; ++k) {
+            const unsigned i = (newest - k) % policy::rings::slots;
             if (slots_[i].load(std::memory_order_relaxed) == 0) continue;
             const Batch list = unpack(slots_[i].exchange(0, std::memory_order_acq_rel));
             if (list.head == nullptr) continue;  // another thread was here
-            newest_.store(static_cast<std::uint8_t>((i - 1) % policy::ring_slots), std::memory_order_relaxed);
+            newest_.store(static_cast<std::uint8_t>((i - 1) % policy::rings::slots), std::memory_order_relaxed);
             return list;
         }
         return {};
@@ -81,7 +81,7 @@ private:
                 static_cast<std::uint32_t>(word & ((1U << count_bits) - 1))};
     }
 
-    std::atomic<std::uint64_t> slots_[policy::ring_slots] = {};
+    std::atomic<std::uint64_t> slots_[policy::rings::slots] = {};
     std::atomic<std::uint8_t> newest_{0};
 };
 

@@ -14,7 +14,7 @@
 
 namespace numalloc {
 
-constexpr unsigned shard_words = policy::most_shards / 64;
+constexpr unsigned shard_words = policy::shards::most / 64;
 
 // The state that drain() checks. resting: nothing has come or gone since the last drain; drained: nothing is left to
 // drain. Read without a lock, so that a drain does not touch unused shards.
@@ -51,7 +51,7 @@ struct alignas(64) Shard {
     // Accessed without the lock.
     alignas(64) Ring ring;
     Activity activity;
-    std::atomic<std::uint32_t> lists_put{0};    // one in policy::lists_per_walk is walked
+    std::atomic<std::uint32_t> lists_put{0};    // one in policy::rings::lists_per_walk is walked
     std::atomic<std::uint32_t> bags{0};         // written under the lock
     std::atomic<std::uint64_t> taken{0};        // objects outside of the shard's bags
     std::atomic<std::uint64_t> flush_below{0};  // sparse: empty the ring when `taken` falls to this
@@ -106,7 +106,7 @@ private:
     std::atomic<std::uint32_t> others_{0};
     std::atomic<std::uint32_t> last_{0};
     Common common_[class_count];
-    Shard of_[policy::most_shards][class_count];
+    Shard of_[policy::shards::most][class_count];
 };
 
 }  // namespace numalloc

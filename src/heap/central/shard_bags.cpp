@@ -6,6 +6,14 @@
 
 namespace numalloc {
 
+namespace policy::shards {
+
+// A refill passes over 16 bags whose free objects are all away, and an adoption over 16 that are being cut: this bounds
+// the time under the shard's lock.
+constexpr unsigned bags_passed_over = 16;
+
+}  // namespace policy::shards
+
 void ClassHeap::Held::release() {
     if (shard_ != nullptr) shard_->lock.unlock();
     shard_ = nullptr;
@@ -14,7 +22,7 @@ void ClassHeap::Held::release() {
 void ClassHeap::Held::hold(unsigned shard) {
     if (shard_ != nullptr && number_ == shard) return;
     release();
-    NUMALLOC_ASSERT(shard < policy::most_shards && heap_.shards_.is_open(shard));
+    NUMALLOC_ASSERT(shard < policy::shards::most && heap_.shards_.is_open(shard));
     number_ = shard;
     shard_ = &heap_.shard(shard);
     shard_->lock.lock();
@@ -72,7 +80,7 @@ void ClassHeap::take_freed(Shard& shard, std::uint32_t want, Taken& taken) {
             if (only_away == no_bag) only_away = b;
             unlist(shard, b);
             enlist_last(shard, b);
-            if (++passed_over == policy::bags_passed_over) break;
+            if (++passed_over == policy::shards::bags_passed_over) break;
             continue;
         }
         if (freed.count() > want - taken.count) {
@@ -122,7 +130,7 @@ void ClassHeap::add_bag(Shard& own, unsigned number, BagIndex fresh) {
 BagIndex ClassHeap::spared_by(Shard& other) {
     BagIndex b = other.last_partial;
     if (b == no_bag) return other.carving;
-    for (unsigned i = 0; i < policy::bags_passed_over && b != no_bag; ++i) {
+    for (unsigned i = 0; i < policy::shards::bags_passed_over && b != no_bag; ++i) {
         if (!load_acquire(bag(b).small.being_cut)) return b;
         b = bag(b).small.previous;
     }
@@ -199,7 +207,7 @@ void ClassHeap::give_carved(unsigned number) {
 
 void ClassHeap::drain(bool idle_only) {
     Emptied emptied;
-    BitSet<policy::most_shards> drained;
+    BitSet<policy::shards::most> drained;
     const auto passes_over = [&](Activity& activity) {
         if (activity.state() == Activity::drained) return true;
         const bool rests = idle_only && activity.state() == Activity::used;

@@ -8,6 +8,13 @@
 
 namespace numalloc {
 
+namespace policy::moving {
+
+// A growing block of 4 MiB or more moves by mremap(): the kernel moves page tables faster than memcpy() moves bytes.
+constexpr Bytes from = 4 * MiB;
+
+}  // namespace policy::moving
+
 // Discards the pages of a moved object from its bag `from_bag` on and restores their node's own policy.
 void ProcessHeap::bring_back(Location at, std::uint32_t from_bag) {
     PageHeap& pages = at.owner->pages;
@@ -50,7 +57,7 @@ bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
 void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
     PageHeap& pages = at.owner->pages;
     const std::uint32_t old_bags = pages.region().bag(at.bag).run;
-    if (old_bags < bags_for(policy::move_pages_from) || bags < old_bags || was_moved(at)) return nullptr;
+    if (old_bags < bags_for(policy::moving::from) || bags < old_bags || was_moved(at)) return nullptr;
     // Aligned to a huge page, so that the kernel moves whole page tables and splits no huge page.
     const BagIndex to = pages.take_to_move(bags, static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags);
     if (to == PageHeap::none) return nullptr;

@@ -7,11 +7,19 @@
 #include "os/memory.h"
 #include "os/messages.h"
 
+namespace numalloc::policy::quarantine {
+
+// The process keeps 32 freed big objects, each of at most 1/256 of a node's addresses: 1/8 of them in all.
+constexpr std::uint32_t big_places = 32;
+constexpr Bytes big_part = 256;
+
+}  // namespace numalloc::policy::quarantine
+
 namespace numalloc::big_quarantine {
 
 namespace {
 
-constinit std::atomic<Address> places[policy::big_in_quarantine] = {};
+constinit std::atomic<Address> places[policy::quarantine::big_places] = {};
 constinit std::atomic<std::uint64_t> random_state{0};
 constinit std::atomic<bool> explaining{false};
 
@@ -54,7 +62,7 @@ bool put(Location at) {
     const Region& region = at.owner->pages.region();
     Bag& bag = region.bag(at.bag);
     void* const p = region.address(at.bag);
-    if (bag.run > (region.end_bag() - region.first_bag()) / policy::quarantined_big_part) return false;
+    if (bag.run > (region.end_bag() - region.first_bag()) / policy::quarantine::big_part) return false;
     store_relaxed(bag.big.thread, Bag::Big::in_quarantine);
     // Access is removed before the pages: a write by another thread in between is lost either way.
     if (!os::withdraw(p, bytes_of(at))) {
@@ -64,7 +72,7 @@ bool put(Location at) {
     if (!explaining.exchange(true, std::memory_order_relaxed)) os::on_fault(explain);
     Random random(secrets.place + random_state.fetch_add(1, std::memory_order_relaxed));
     const Address out =
-        places[random.below(policy::big_in_quarantine)].exchange(address_of(p), std::memory_order_acq_rel);
+        places[random.below(policy::quarantine::big_places)].exchange(address_of(p), std::memory_order_acq_rel);
     if (out != 0) let_go(out);
     return true;
 }

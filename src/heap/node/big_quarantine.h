@@ -12,7 +12,7 @@
 namespace numalloc::big_quarantine {
 
 // Puts a freed big object into the quarantine. Returns false, with nothing changed, if the object is large for its node
-// (policy::quarantined_big_part) or the system refuses.
+// (policy::quarantine::big_part) or the system refuses.
 bool put(Location at);
 
 // The node's objects in the quarantine, which its page heap counts as in use. Takes no lock: approximate while other

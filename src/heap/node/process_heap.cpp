@@ -14,6 +14,14 @@
 
 namespace numalloc {
 
+namespace policy::huge_pages {
+
+// Where the system leaves huge pages to programs, thp=auto requests them beyond the first 64 MiB: a partly used huge
+// page is then at most 1/32 of what is resident.
+constexpr Bytes normal_unless_asked = 64 * MiB;
+
+}  // namespace policy::huge_pages
+
 constinit ProcessHeap process_heap;
 NUMALLOC_THREAD_LOCAL const os::NodeMask* thread_spill_limit = nullptr;
 
@@ -43,7 +51,7 @@ RegionPages huge_pages_of(HugePages option) {
     const Bytes huge_page = os::huge_page_size();
     if (system_says("[always]", huge_page)) return {.huge_by_itself = true, .huge = true};
     if (option == HugePages::system || !system_says("[madvise]", huge_page)) return {};
-    const Bytes normal_first = policy::normal_pages_unless_asked / os::huge_page * huge_page;
+    const Bytes normal_first = policy::huge_pages::normal_unless_asked / os::huge_page * huge_page;
     return {.huge_pages = os::HugePages::on, .normal_first = normal_first, .huge = true, .huge_if_cheap = true};
 }
 
@@ -107,7 +115,7 @@ NodeHeap* ProcessHeap::make(NodeId n) {
     if (pages.huge_if_cheap && !options.populate) options.touch_is_dear = os::touch_is_dear;
     options.os_node = static_cast<std::uint16_t>(pages.os_node);
     options.page_owners = mechanisms_.page_owners();
-    options.most_moved = policy::most_moved_mappings / nodes_;
+    options.most_moved = policy::moving::most_mappings / nodes_;
     node->pages.start(options);
     node->slots.start(options_.thread_slot);
     open_[n.value].store(node, std::memory_order_release);
@@ -127,11 +135,11 @@ unsigned ProcessHeap::shards_of(NodeHeap* node) const {
             max_of<std::uint32_t>(node->cpus_seen, static_cast<std::uint32_t>(max_of(os::current_cpu(), 0)) + 1);
         cpus = node->cpus_seen;
     }
-    return min_of(max_of(cpus, policy::least_shards), policy::most_shards);
+    return min_of(max_of(cpus, policy::shards::least), policy::shards::most);
 }
 
 unsigned ProcessHeap::open_shard(NodeHeap* node, std::uint32_t n) {
-    unsigned shard = n < policy::least_shards ? n : n % shards_of(node);
+    unsigned shard = n < policy::shards::least ? n : n % shards_of(node);
     // Without memory for its own shard the thread shares the first.
     if (!node->mapped.map_up_to(node->shards().end_of(shard), space_, pages_of(node->node))) shard = 0;
     node->shards().open(shard);

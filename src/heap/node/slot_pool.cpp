@@ -6,7 +6,8 @@ namespace numalloc {
 
 void SlotPool::count(std::uint32_t taken) {
     taken_.store(taken, std::memory_order_relaxed);
-    const unsigned crowding = taken > policy::uncrowded ? log2_floor((taken - 1) / policy::uncrowded) + 1 : 0;
+    const unsigned crowding =
+        taken > policy::slots::uncrowded ? log2_floor((taken - 1) / policy::slots::uncrowded) + 1 : 0;
     crowding_.store(static_cast<std::uint8_t>(crowding), std::memory_order_relaxed);
 }
 
@@ -64,8 +65,8 @@ void SlotPool::give_back_unused(const Region& region) {
         os::Guard guard(lock_);
         end = kept = made();
         while (kept > 0 && is_free(kept - 1)) --kept;
-        if (end - kept < policy::most_unused) return;
-        kept += policy::kept_unused;
+        if (end - kept < policy::slots::most_unused) return;
+        kept += policy::slots::kept_unused;
         for (std::uint32_t i = kept; i < end; ++i) free_[i / 64] &= ~bit(i);
         made_.store(kept, std::memory_order_release);
     }

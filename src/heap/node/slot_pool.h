@@ -9,6 +9,19 @@
 
 namespace numalloc {
 
+namespace policy::slots {
+
+// With more than 128 threads on a node batches are halved, with more than 256 halved again, and so on, so that the
+// memory held by all threads does not grow with their number.
+constexpr std::uint32_t uncrowded = 128;
+
+// If 64 or more unused thread heaps lie above the last one in use, all but 16 return their memory. The 16 serve the
+// next threads, and the gap keeps threads that come and go from returning memory each time.
+constexpr std::uint32_t kept_unused = 16;
+constexpr std::uint32_t most_unused = 64;
+
+}  // namespace policy::slots
+
 class SlotPool {
 public:
     SlotPool() {}  // does not write to free_: that would touch its page
@@ -27,7 +40,7 @@ public:
     // slot during the call.
     void give_back_unused(const Region& region) NUMALLOC_EXCLUDES(lock_);
     // Whether give_back_unused() may find such slots.
-    bool has_unused() const { return made() - taken() >= policy::most_unused; }
+    bool has_unused() const { return made() - taken() >= policy::slots::most_unused; }
     // Counts a new slot in made(), after its thread has initialised it. One thread at a time takes and shows.
     void show(const Region& region, const void* slot) NUMALLOC_EXCLUDES(lock_);
     // In the child of a fork: only `kept` slots belong to its threads. take() looks for the others later: a walk here
@@ -37,8 +50,8 @@ public:
     std::uint32_t made() const { return made_.load(std::memory_order_acquire); }
     // The number of slots in use.
     std::uint32_t taken() const { return taken_.load(std::memory_order_relaxed); }
-    // How often the threads' batches are halved: not up to policy::uncrowded threads, once up to twice as many, and so
-    // on.
+    // How often the threads' batches are halved: not up to policy::slots::uncrowded threads, once up to twice as many,
+    // and so on.
     unsigned crowding() const { return crowding_.load(std::memory_order_relaxed); }
     void* at(const Region& region, std::uint32_t i) const {
         return reinterpret_cast<void*>(region.thread_heaps() + Bytes{i} * slot_bytes_);

@@ -8,9 +8,19 @@
 
 namespace numalloc {
 
+namespace policy::clearing {
+
+// calloc checks long dirty memory in pieces of 4 MiB, because parts of it may never have been written.
+constexpr Bytes long_stretch = 4 * MiB;
+// calloc discards dirty memory of 32 MiB or more, instead of clearing it, if most of it is zero. From this length on
+// glibc always gets new pages from the kernel.
+constexpr Bytes discarded_from = 32 * MiB;
+
+}  // namespace policy::clearing
+
 namespace {
 
-constexpr std::uint32_t long_stretch = bags_in(policy::long_stretch);
+constexpr std::uint32_t long_stretch = bags_in(policy::clearing::long_stretch);
 constexpr std::uint64_t zero_word = 0;
 
 // Writes only to bags that do not read as zero: a huge page that was only read counts as resident, but uses no memory
@@ -49,7 +59,7 @@ void PageHeap::clear(BagIndex run, Bytes bytes) {
         if (!dirty) return true;
         // Strict binding has promised these pages, so it does not discard them.
         const bool is_long = end - b >= long_stretch && !options_.populate;
-        const bool may_discard = is_long && end - b >= bags_in(policy::discarded_by_calloc);
+        const bool may_discard = is_long && end - b >= bags_in(policy::clearing::discarded_from);
         for (BagIndex piece; b < end; b = piece) {
             piece = is_long ? min_of(b + long_stretch, end) : end;
             clear_piece(b, piece, is_long, may_discard);

@@ -27,7 +27,7 @@
 //     proven  part of kept that was added since most last grew by 1/16
 //     largest longest run freed within purge_delay
 //
-// heap/space/policy.h has the numbers.
+// policy::dirty has the numbers.
 //
 // A program whose phases grow keeps a quarter of what it frees, because any phase may be the last one before it stops
 // calling the allocator. Rounds of the same size keep everything.
@@ -46,9 +46,33 @@
 
 namespace numalloc {
 
+namespace policy::dirty {
+
+// Free memory that may always stay, so that the next requests fault nothing in: 4 MiB, and 1/4 of the memory in use.
+constexpr Bytes floor = 4 * MiB;
+constexpr std::uint64_t in_use_part = 4;
+// A taken bag offsets two freed bags, because the use of a program that replaces blocks at random swings.
+constexpr std::uint64_t replaced_for_taken = 2;
+// A fall of less than half of the memory still in use purges nothing. A program that sleeps then holds up to half as
+// much again as it uses.
+constexpr std::uint64_t short_fall_part = 2;
+// Free memory beyond twice the memory in use is purged even without a fall, because a program that frees two blocks for
+// each that it takes has none. With a lower limit programs that replace large blocks fault more.
+constexpr std::uint64_t idle_part = 2;
+// Up to 16 MiB of regretted memory may stay without proof, or 1/4 of the fall of the memory in use from its peak.
+constexpr Bytes proven_floor = 16 * MiB;
+constexpr std::uint64_t proven_part = 4;
+// Beyond the peak of the memory in use, half as much may stay where holes are too small for the next big object.
+// Without it such objects would be faulted in.
+constexpr std::uint64_t slack_part = 2;
+// Proven memory stays proven until the peak of the memory in use has grown by 1/16: the program is in a new phase then.
+constexpr std::uint64_t growth_part = 16;
+
+}  // namespace policy::dirty
+
 class DirtyLimit {
 public:
-    static constexpr std::uint32_t floor = bags_in(policy::dirty_floor);
+    static constexpr std::uint32_t floor = bags_in(policy::dirty::floor);
 
     void start(std::int32_t purge_delay) { period_ = static_cast<std::uint32_t>(max_of(purge_delay, 0)); }
 
@@ -64,8 +88,8 @@ public:
     std::uint32_t due(std::uint32_t dirty, std::uint64_t in_use, std::uint32_t threads, std::uint32_t now) const {
         const std::uint64_t allowed = now_allowed(in_use, threads);
         const bool comes_back = needed_again_ && now - needed_again_at_ <= period_;
-        const std::uint64_t short_fall = comes_back ? in_use : in_use / policy::short_fall_part;
-        const std::uint64_t most_idle = max_of(allowed, policy::idle_part * in_use);
+        const std::uint64_t short_fall = comes_back ? in_use : in_use / policy::dirty::short_fall_part;
+        const std::uint64_t most_idle = max_of(allowed, policy::dirty::idle_part * in_use);
         const std::uint64_t idle = dirty > most_idle ? dirty - most_idle : 0;
         const std::uint64_t fallen =
             dirty > allowed && fall_ > short_fall ? min_of(dirty - allowed, fall_ - short_fall) : 0;
@@ -105,9 +129,9 @@ public:
     // A run was taken, and `clean` of its bags will fault. Returns how many of them are regretted.
     std::uint32_t on_take(unsigned kind, std::uint32_t bags, std::uint32_t clean, std::uint64_t in_use,
                           std::uint32_t now) {
-        lower_fall(policy::replaced_for_taken * std::uint64_t{bags});
+        lower_fall(policy::dirty::replaced_for_taken * std::uint64_t{bags});
         most_ = max_of(most_, in_use);
-        if (most_ > level_ + level_ / policy::growth_part) {
+        if (most_ > level_ + level_ / policy::dirty::growth_part) {
             level_ = most_;
             proven_ = 0;
         }
@@ -120,7 +144,7 @@ public:
         std::uint32_t regretted = 0;
         if (gone_early && now - freed.at <= period_) {
             regretted = min_of(clean, min_of(freed.bags, purged_));
-            const std::uint64_t enough = most_ + most_ / policy::slack_part;
+            const std::uint64_t enough = most_ + most_ / policy::dirty::slack_part;
             kept_ = min_of(kept_ + regretted, enough);
             proven_ = min_of(proven_ + regretted, enough);
             if (kind >= class_count) kept_big_ = min_of(kept_big_ + regretted, enough);
@@ -132,13 +156,13 @@ public:
 
 private:
     std::uint64_t now_allowed(std::uint64_t in_use, std::uint32_t threads) const {
-        const std::uint64_t slack = min_of(kept_big_, most_ / policy::slack_part);
+        const std::uint64_t slack = min_of(kept_big_, most_ / policy::dirty::slack_part);
         const std::uint64_t unused = most_ > in_use ? most_ - in_use : 0;
         const std::uint64_t a_block_each = std::uint64_t{threads} * largest_;
-        const std::uint64_t proven = max_of<std::uint64_t>(proven_, bags_in(policy::proven_floor));
-        const std::uint64_t enough = max_of(proven, max_of(a_block_each, unused / policy::proven_part));
+        const std::uint64_t proven = max_of<std::uint64_t>(proven_, bags_in(policy::dirty::proven_floor));
+        const std::uint64_t enough = max_of(proven, max_of(a_block_each, unused / policy::dirty::proven_part));
         const std::uint64_t kept = min_of(kept_, min_of(unused + slack, enough));
-        return max_of(floor + in_use / policy::dirty_part, kept);
+        return max_of(floor + in_use / policy::dirty::in_use_part, kept);
     }
     void lower_fall(std::uint64_t bags) { fall_ -= min_of(fall_, bags); }
 

@@ -4,6 +4,14 @@
 
 namespace numalloc {
 
+namespace policy::runs {
+
+// An aligned request tries at most 16 runs that are long enough but may be misaligned, lowest address first. Then it
+// takes a run that is longer by the alignment: the bound keeps the search short in a fragmented heap.
+constexpr unsigned aligned_tries = 16;
+
+}  // namespace policy::runs
+
 void FreeRuns::start(Region& region, std::uint32_t together) {
     region_ = &region;
     together_ = together;
@@ -19,7 +27,7 @@ FreeRuns::Place FreeRuns::find(std::uint32_t bags, std::uint32_t alignment) cons
     BagIndex run = tree_.find(bags);
     for (unsigned i = 0; alignment > 1 && run != no_bag; ++i) {
         if (std::uint64_t{aligned(run, alignment) - run} + bags <= length(run)) break;
-        run = tree_.find(i < policy::aligned_tries ? bags : bags + alignment - 1, run + 1);
+        run = tree_.find(i < policy::runs::aligned_tries ? bags : bags + alignment - 1, run + 1);
     }
     return run == no_bag ? Place{} : Place{run, aligned(run, alignment)};
 }

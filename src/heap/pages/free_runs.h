@@ -32,7 +32,8 @@ public:
     // Frees a range below `top` that is in no run: its first bag has the state `inside`. `since`: milliseconds.
     void add(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t since, BagIndex top);
     // The lowest free run in which `bags` bags begin at a multiple of `alignment` bags (a power of two) from address 0,
-    // and that beginning; no_bag if there is none. policy::aligned_tries bounds the search, which may pass over a run.
+    // and that beginning; no_bag if there is none. policy::runs::aligned_tries bounds the search, which may pass over a
+    // run.
     struct Place {
         BagIndex run, first;
     };

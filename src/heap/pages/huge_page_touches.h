@@ -1,13 +1,15 @@
 // Times first touches of a node's huge pages, to find out whether the machine provides them slowly (dear) just now.
 //
 // Only the first touch of a huge page that is about to be handed out shows the cost: another huge page would be one
-// that this CPU freed a moment ago. One huge page in policy::huge_pages_a_sample is due to be timed. A few slow touches
-// may be coincidence, so after a slow one the next huge page is due, too, and policy::dear_in_a_row slow ones in a row
-// make huge pages dear for policy::dear_for. The first one timed after that decides alone.
+// that this CPU freed a moment ago. One huge page in policy::huge_pages::a_sample is due to be timed. A few slow
+// touches may be coincidence, so after a slow one the next huge page is due, too, and policy::huge_pages::dear_in_a_row
+// slow ones in a row make huge pages dear for policy::huge_pages::dear_for. The first one timed after that decides
+// alone.
 //
 // Invariants:
-//   the next huge page is due if and only if untouched_ - timed_at_ >= policy::huge_pages_a_sample
-//   dear_in_row_ >= policy::dear_in_a_row - 1 from the moment that huge pages are dear until a touch is fast
+//   the next huge page is due if and only if untouched_ - timed_at_ >= policy::huge_pages::a_sample
+//   dear_in_row_ >= policy::huge_pages::dear_in_a_row - 1 from the moment that huge pages are dear until a touch is
+//   fast
 //
 // Thread-safe: each word is atomic, and none publishes other data. Threads that race may time one huge page more or
 // less.
@@ -15,10 +17,23 @@
 
 #include <atomic>
 
-#include "heap/space/policy.h"
+#include "base/bits.h"
 #include "os/clock.h"
 
 namespace numalloc {
+
+namespace policy::huge_pages {
+
+// The first touch of one huge page in 16 is timed for big objects, and of each for small ones if at least 512 bytes of
+// its beginning are handed out at once: those pages are touched in any case.
+constexpr std::uint32_t a_sample = 16;
+constexpr Bytes timed_from = 512;
+// If four such touches in a row take much longer than clearing the page (a host had to find the memory), no huge pages
+// are requested for 2,000 ms. Fewer prove nothing: by the coarse clock a single one may look slow.
+constexpr std::uint32_t dear_in_a_row = 4;
+constexpr std::uint32_t dear_for = 2000;
+
+}  // namespace policy::huge_pages
 
 class HugePageTouches {
 public:
@@ -38,7 +53,7 @@ public:
     // counted again.
     bool take_sample() {
         const std::uint32_t untouched = untouched_.load(std::memory_order_relaxed);
-        if (untouched - timed_at_.load(std::memory_order_relaxed) < policy::huge_pages_a_sample) return false;
+        if (untouched - timed_at_.load(std::memory_order_relaxed) < policy::huge_pages::a_sample) return false;
         timed_at_.store(untouched, std::memory_order_relaxed);
         return true;
     }
@@ -50,25 +65,26 @@ public:
             dear_in_row_.store(0, std::memory_order_relaxed);
             return Cost::cheap;
         }
-        timed_at_.store(untouched_.load(std::memory_order_relaxed) - policy::huge_pages_a_sample,
+        timed_at_.store(untouched_.load(std::memory_order_relaxed) - policy::huge_pages::a_sample,
                         std::memory_order_relaxed);
-        if (dear_in_row_.fetch_add(1, std::memory_order_relaxed) + 1 < policy::dear_in_a_row) return Cost::unsure;
-        dear_in_row_.store(policy::dear_in_a_row - 1, std::memory_order_relaxed);
-        dear_until_.store(max_of(os::milliseconds() + policy::dear_for, 1U), std::memory_order_relaxed);
+        if (dear_in_row_.fetch_add(1, std::memory_order_relaxed) + 1 < policy::huge_pages::dear_in_a_row)
+            return Cost::unsure;
+        dear_in_row_.store(policy::huge_pages::dear_in_a_row - 1, std::memory_order_relaxed);
+        dear_until_.store(max_of(os::milliseconds() + policy::huge_pages::dear_for, 1U), std::memory_order_relaxed);
         return Cost::dear;
     }
 
-    // Whether huge pages were dear within the last policy::dear_for.
+    // Whether huge pages were dear within the last policy::huge_pages::dear_for.
     bool were_dear() const {
         const std::uint32_t until = dear_until_.load(std::memory_order_relaxed);
-        return until != 0 && until - os::milliseconds() <= policy::dear_for;
+        return until != 0 && until - os::milliseconds() <= policy::huge_pages::dear_for;
     }
 
 private:
     Touch touch_is_dear_ = nullptr;  // constant after start()
     // Huge pages counted; not 0 at first, so that the first one is due.
-    std::atomic<std::uint32_t> untouched_{policy::huge_pages_a_sample};
-    // The value of untouched_ at the last sample, or policy::huge_pages_a_sample less if the next one is due.
+    std::atomic<std::uint32_t> untouched_{policy::huge_pages::a_sample};
+    // The value of untouched_ at the last sample, or policy::huge_pages::a_sample less if the next one is due.
     std::atomic<std::uint32_t> timed_at_{0};
     std::atomic<std::uint32_t> dear_in_row_{0};  // slow touches since the last fast one
     std::atomic<std::uint32_t> dear_until_{0};   // milliseconds; 0: huge pages were never dear

@@ -18,9 +18,16 @@
 
 namespace numalloc {
 
+namespace policy::huge_pages {
+
+// Huge pages are advised, and advised against, in ranges of 64 MiB, because each may be a mapping of its own.
+constexpr Bytes stretch = 64 * MiB;
+
+}  // namespace policy::huge_pages
+
 namespace {
 
-constexpr std::uint32_t stretch_bags = bags_in(policy::huge_stretch);
+constexpr std::uint32_t stretch_bags = bags_in(policy::huge_pages::stretch);
 
 }  // namespace
 
@@ -79,7 +86,8 @@ void PageHeap::huge_again(BagRange range) {
 // stretch has one advice.
 bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
     if (!may_be_huge(to - 1)) return false;
-    const bool begins = from <= region_.huge_from() || address_of(region_.address(from)) % policy::huge_stretch == 0;
+    const bool begins =
+        from <= region_.huge_from() || address_of(region_.address(from)) % policy::huge_pages::stretch == 0;
     const bool normal =
         begins || to - from >= stretch_bags ? touches_.were_dear() : region_.count(BagMark::normal, from - 1, 1) != 0;
     const BagIndex first = max_of(from, region_.huge_from());
@@ -118,7 +126,7 @@ void PageHeap::sample_cost(BagIndex run, std::uint32_t bags) {
 
 void PageHeap::sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) {
     const auto [first, end] = count_untouched(run, bags);
-    if (first != run || own < policy::timed_from) return;
+    if (first != run || own < policy::huge_pages::timed_from) return;
     (void)time_touch(first, own);
 }
 

@@ -12,6 +12,15 @@
 
 namespace numalloc {
 
+namespace policy::moving {
+
+// A piece shorter than 128 KiB is copied, because that is cheaper than moving it.
+constexpr Bytes shortest = 128 * KiB;
+// Under strict binding a copied block discards its source 1 MiB at a time: a small part of strict::margin.
+constexpr Bytes copied_at_once = 1 * MiB;
+
+}  // namespace policy::moving
+
 // Notes that the bags lie in one moved mapping, or in the natural one again. A moved mapping that began before or among
 // them and reaches beyond their end begins behind them now.
 void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
@@ -41,7 +50,7 @@ Bytes PageHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replace
             align_down(os::mapping_length(source + done, bytes - done), Bytes{page_bags()} << bag_shift);
         last = piece == 0 ? os::Replaced::refused : os::Replaced::done;
         if (piece == 0) break;
-        if (piece < policy::shortest_move) {
+        if (piece < policy::moving::shortest) {
             memcpy(target + done, source + done, piece);
         } else {
             last = os::move_mapping(source + done, target + done, piece);
@@ -58,7 +67,7 @@ Bytes PageHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replace
 bool PageHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
     char* const source = static_cast<char*>(region_.address(from));
     char* const target = static_cast<char*>(region_.address(to));
-    const Bytes step = options_.populate ? policy::copied_at_once : bytes;
+    const Bytes step = options_.populate ? policy::moving::copied_at_once : bytes;
     // If a part was moved, its short pieces were copied, and their source still holds data.
     bool given_back = options_.populate && done == 0;
     for (; done < bytes; done += step) {
@@ -78,7 +87,7 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     const auto mostly_used = [&](BagIndex b) {
         return mostly_written(static_cast<const char*>(region_.address(b)), bytes);
     };
-    const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::used_part &&
+    const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::written::used_part &&
                         mostly_used(to) && mostly_used(from);
     // Locked memory (mlockall) refuses the discard: moving it would leave the source unlocked. The discard also tells
     // libraries with registered memory about the pages that the move replaces (os/libc_call.h).

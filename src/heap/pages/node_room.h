@@ -1,10 +1,10 @@
 // How much memory a node can still promise under strict binding, where no other node serves its pages: the kernel
 // answers the first touch of a page that the node does not have with the OOM killer.
 //
-//   free memory of the node = kept by the kernel + policy::strict_margin + what may be granted
+//   free memory of the node = kept by the kernel + policy::strict::margin + what may be granted
 //
-// One reading of the free memory (a text in /sys) serves several requests: policy::granted_at_once bytes, for
-// policy::grant_period.
+// One reading of the free memory (a text in /sys) serves several requests: policy::strict::granted_at_once bytes, for
+// policy::strict::grant_period.
 //
 // Invariant: the grants since a reading are no more than it found, less what the kernel keeps and the margin.
 //
@@ -14,11 +14,23 @@
 
 #include <cstdint>
 
-#include "heap/space/policy.h"
+#include "base/bits.h"
 #include "os/clock.h"
 #include "os/numa_policy.h"
 
 namespace numalloc {
+
+namespace policy::strict {
+
+// Strict binding treats a node as full when its free memory is down to the kernel's reserve and 16 MiB: some of that is
+// on the CPUs' own free lists, and other processes take some between two readings.
+constexpr Bytes margin = 16 * MiB;
+// One reading of a node's free memory (a text in /sys) serves 8 MiB or 100 ms, so that half of the margin remains for
+// other processes.
+constexpr Bytes granted_at_once = margin / 2;
+constexpr std::uint32_t grant_period = 100;  // milliseconds
+
+}  // namespace policy::strict
 
 class NodeRoom {
 public:
@@ -31,12 +43,12 @@ public:
     // Whether the node has room for `bytes` more, which the caller populates next.
     bool grant(Bytes bytes) {
         const std::uint32_t now = os::milliseconds();
-        if (bytes > left_ || now - read_at_ > policy::grant_period) {
+        if (bytes > left_ || now - read_at_ > policy::strict::grant_period) {
             const Bytes free = os::free_bytes_of_node(os_node_);
-            const Bytes keep = kept_by_kernel_ + policy::strict_margin;
+            const Bytes keep = kept_by_kernel_ + policy::strict::margin;
             left_ = 0;
             if (free < keep || free - keep < bytes) return false;
-            left_ = max_of(bytes, min_of(free - keep, policy::granted_at_once));
+            left_ = max_of(bytes, min_of(free - keep, policy::strict::granted_at_once));
             read_at_ = now;
         }
         left_ -= bytes;

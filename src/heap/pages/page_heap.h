@@ -35,6 +35,14 @@
 
 namespace numalloc {
 
+namespace policy::moving {
+
+// Moved blocks lie in mappings of their own, and each may split another. The kernel allows a process 65,530 mappings,
+// and most of them are left to the program.
+constexpr std::uint32_t most_mappings = 8192;
+
+}  // namespace policy::moving
+
 struct PageHeapOptions {
     std::int32_t purge_delay = 1000;  // milliseconds; 0: at once, -1: never
     bool huge_pages = false;          // bags may lie on huge pages: break up as few as possible
@@ -43,7 +51,7 @@ struct PageHeapOptions {
     bool populate = false;          // put pages behind bags before handing them out
     std::uint16_t os_node = 0;      // the node whose memory must suffice for that
     std::uint32_t page_owners = 0;  // owners with huge pages of their own (an experiment): see take_small()
-    std::uint32_t most_moved = policy::most_moved_mappings;  // most mappings that moved blocks may lie in
+    std::uint32_t most_moved = policy::moving::most_mappings;  // most mappings that moved blocks may lie in
 };
 
 struct PageHeapUse {

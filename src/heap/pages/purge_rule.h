@@ -1,6 +1,6 @@
 // Decides which free memory of a node is due to be purged: memory that was free for purge_delay, and the excess over
-// dirty_limit.h's limit. Nothing is due with purge_delay=-1, nor within policy::refusal_lasts of a refusal by the
-// kernel (after mlockall, say), because every free would make a system call that fails.
+// dirty_limit.h's limit. Nothing is due with purge_delay=-1, nor within policy::purge::refusal_lasts of a refusal by
+// the kernel (after mlockall, say), because every free would make a system call that fails.
 //
 //   on_take, on_give      runs come into use and become free
 //   due                   how much of the oldest dirty piece to purge now
@@ -9,7 +9,7 @@
 // Does not know where the memory is: purge.cpp cuts it out, calls the kernel and frees it again.
 //
 // Invariants:
-//   a piece that was free for purge_delay is due as a whole; of others at most the excess and policy::purged_at_once
+//   a piece that was free for purge_delay is due as a whole; of others at most the excess and policy::purge::beyond_due
 //   on_purge() is called once for each purge, so that DirtyLimit counts each bag as purged early or late
 //
 // Not thread-safe: the page heap's lock guards it. Counts are bags, times milliseconds.
@@ -19,6 +19,21 @@
 #include "heap/space/bag.h"
 
 namespace numalloc {
+
+namespace policy::purge {
+
+// Pieces freed within 1/8 of purge_delay of each other become one: fewer pieces, and nearly the right age.
+constexpr std::int32_t together_part = 8;
+// A purge takes 1 MiB more than is due: this saves system calls, and costs at most that much of what may stay.
+constexpr Bytes beyond_due = 1 * MiB;
+// A free purges at most 8 MiB, which bounds its time in the kernel, or twice what it freed, so that purging keeps up.
+constexpr Bytes a_call = 8 * MiB;
+constexpr std::uint32_t for_freed = 2;
+// Milliseconds without another try after the kernel refused to take pages (mlockall): one failed call a second is
+// cheap.
+constexpr std::uint32_t refusal_lasts = 1000;
+
+}  // namespace policy::purge
 
 class PurgeRule {
 public:
@@ -33,16 +48,18 @@ public:
         limit_.start(delay);
     }
     // Pieces that became free within this many milliseconds of each other become one.
-    std::uint32_t together() const { return static_cast<std::uint32_t>(max_of(delay_, 0) / policy::together_part); }
+    std::uint32_t together() const {
+        return static_cast<std::uint32_t>(max_of(delay_, 0) / policy::purge::together_part);
+    }
 
     // Most bags that a call of the allocator purges after it freed `freed` bags.
     static constexpr std::uint32_t most_after(std::uint32_t freed) {
-        return max_of(bags_in(policy::purged_a_call), policy::purged_for_freed * freed);
+        return max_of(bags_in(policy::purge::a_call), policy::purge::for_freed * freed);
     }
 
     // Whether nothing is due now, whatever is free.
     bool pauses(std::uint32_t now) const {
-        return delay_ < 0 || (refused_ && now - refused_at_ < policy::refusal_lasts);
+        return delay_ < 0 || (refused_ && now - refused_at_ < policy::purge::refusal_lasts);
     }
     // How much of the piece that has been free for the longest time is due; 0 bags: nothing is. Not while pauses().
     // `dirty`, `in_use`: the node's bags; `threads`: how many threads the heap serves.
@@ -50,7 +67,7 @@ public:
             std::uint32_t now) const {
         if (now - oldest.since >= static_cast<std::uint32_t>(delay_)) return {oldest.length, true};
         const std::uint32_t excess = limit_.due(dirty, in_use, threads, now);
-        return {excess == 0 ? 0 : excess + bags_in(policy::purged_at_once), false};
+        return {excess == 0 ? 0 : excess + bags_in(policy::purge::beyond_due), false};
     }
 
     // The kernel answered to a purge.

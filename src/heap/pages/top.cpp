@@ -8,6 +8,13 @@
 
 namespace numalloc {
 
+namespace policy::mapping {
+
+// A clean end of the heap shorter than 2 MiB stays mapped: it costs only addresses.
+constexpr Bytes trimmed_from = 2 * MiB;
+
+}  // namespace policy::mapping
+
 // Moves the top over never-used bags, which are clean.
 void PageHeap::move_top(BagIndex to) {
     set(BagMark::dirty, top_, to - top_, false);
@@ -97,7 +104,7 @@ bool PageHeap::top_is_clean() const {
     const BagIndex run = free_.run_before(top_);
     if (run == none) return false;
     const Bag::Free& last = free_.piece(free_.last_piece(run));
-    return last.kind == Bag::Piece::clean && last.length >= bags_in(policy::trimmed_from);
+    return last.kind == Bag::Piece::clean && last.length >= bags_in(policy::mapping::trimmed_from);
 }
 
 // Unmaps the clean end of the heap, because limits on address space, core dumps and locked memory count what is mapped.

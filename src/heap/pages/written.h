@@ -4,9 +4,17 @@
 #include <cstdint>
 #include <cstring>
 
-#include "heap/space/policy.h"
+#include "base/bits.h"
 
 namespace numalloc {
+
+namespace policy::written {
+
+// Memory counts as used if at least half of it is not zero. Below half it is cheaper to discard it, since the program
+// will probably leave it unused again and take few faults. A growing block is copied to a place that was used.
+constexpr Bytes used_part = 2;
+
+}  // namespace policy::written
 
 // How many of written_samples pieces of 4 KiB hold a byte that is not zero. Reads one piece in each 1/32 of the memory,
 // at a pseudo-random offset, so that data at regular distances is neither always hit nor always missed. The caller owns
@@ -26,9 +34,9 @@ inline unsigned count_written(const char* p, Bytes bytes) {
     return written;
 }
 
-// Whether at least 1/policy::used_part of the samples hold data.
+// Whether at least 1/policy::written::used_part of the samples hold data.
 inline bool mostly_written(const char* p, Bytes bytes) {
-    return count_written(p, bytes) * policy::used_part >= written_samples;
+    return count_written(p, bytes) * policy::written::used_part >= written_samples;
 }
 
 }  // namespace numalloc

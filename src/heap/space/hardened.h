@@ -12,9 +12,16 @@
 #include <cstring>
 
 #include "heap/space/bag.h"
-#include "heap/space/policy.h"
 
 namespace numalloc {
+
+namespace policy::freed {
+
+// The hardened library clears 4 KiB of a freed object at most, and checks that part before it hands the object out
+// again: a free takes a bounded time.
+constexpr Bytes most_cleared = 4 * KiB;
+
+}  // namespace policy::freed
 
 struct Tail {
     std::uint64_t canary;
@@ -53,16 +60,19 @@ inline Origin origin_at(const void* p, Bytes size) {
     return tail.canary == canary ? origin_word(canary, 0) ^ tail.origin : origins;
 }
 
-// Clears a freed object behind its link and mark; of one longer than policy::most_cleared the beginning and the tail.
+// Clears a freed object behind its link and mark; of one longer than policy::freed::most_cleared the beginning and the
+// tail.
 inline void clear_freed(Object* object, Bytes size) {
-    std::memset(static_cast<void*>(object + 1), 0, min_of(size, policy::most_cleared) - sizeof(Object));
-    if (size > policy::most_cleared) tail_of(object, size) = {};
+    std::memset(static_cast<void*>(object + 1), 0, min_of(size, policy::freed::most_cleared) - sizeof(Object));
+    if (size > policy::freed::most_cleared) tail_of(object, size) = {};
 }
 
 inline bool is_clear(Object* object, Bytes size) {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(object);
-    std::uint64_t any = size > policy::most_cleared ? tail_of(object, size).canary | tail_of(object, size).origin : 0;
-    for (std::size_t i = sizeof(Object) / sizeof *words; i < min_of(size, policy::most_cleared) / sizeof *words; ++i)
+    std::uint64_t any =
+        size > policy::freed::most_cleared ? tail_of(object, size).canary | tail_of(object, size).origin : 0;
+    for (std::size_t i = sizeof(Object) / sizeof *words; i < min_of(size, policy::freed::most_cleared) / sizeof *words;
+         ++i)
         any |= words[i];
     return any == 0;
 }

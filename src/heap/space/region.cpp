@@ -6,9 +6,34 @@
 
 namespace numalloc {
 
+namespace policy::mapping {
+
+// The heap grows by 1/32 of its length, up to 64 MiB, and while it is small by 1/2, up to 2 MiB. So a large heap makes
+// few system calls, and the slack stays small: mlockall() makes it resident, strict overcommit charges it, and a limit
+// on address space counts it.
+constexpr Bytes smallest_step = 256 * KiB;
+constexpr Bytes small_heap_step = 2 * MiB;
+constexpr Bytes largest_step = 64 * MiB;
+constexpr Bytes step_after(Bytes used) {
+    const Bytes step = max_of(min_of(used / 2, small_heap_step), min_of(used / 32, largest_step));
+    return max_of(align_down(step, smallest_step), smallest_step);
+}
+// Attempts to map the heap's next step. One may fail because os::mapping_length(), in another thread, maps a page
+// behind the heap's end for a moment.
+constexpr int tries = 3;
+
+// Metadata is mapped for 128 MiB of bags at a time, thread heaps 64 KiB at a time, to save system calls.
+constexpr Bytes metadata_step = 128 * MiB;
+constexpr Bytes thread_heaps_step = 64 * KiB;
+// free() looks a pointer up in the class map before it knows that the pointer was allocated, so the map reaches 2 GiB
+// of bags beyond the last one.
+constexpr Bytes class_map_ahead = 2 * GiB;
+
+}  // namespace policy::mapping
+
 namespace {
 
-constexpr std::uint64_t metadata_step = policy::metadata_step >> bag_shift;
+constexpr std::uint64_t metadata_step = policy::mapping::metadata_step >> bag_shift;
 
 // Where pages are longer than a bag, bags are mapped in whole pages.
 std::uint64_t whole_pages(std::uint64_t bags) {
@@ -98,7 +123,8 @@ bool Region::open(const AddressSpace& space, unsigned region, const RegionPages&
 
 bool Region::map_metadata(std::uint64_t up_to) {
     const std::uint64_t target = min_of<std::uint64_t>(align_up(up_to, metadata_step), end_bag_.value);
-    const std::uint64_t asked = min_of<std::uint64_t>(target + (policy::class_map_ahead >> bag_shift), most_bags);
+    const std::uint64_t asked =
+        min_of<std::uint64_t>(target + (policy::mapping::class_map_ahead >> bag_shift), most_bags);
     return class_map_pages_.map_up_to(start_ + asked, *space_, pages_) &&
            marks_pages_.map_up_to(address_of(marks_) + bag_marks_bytes(target), *space_, pages_) &&
            table_pages_.map_up_to(address_of(bags_ + target), *space_, pages_);
@@ -118,20 +144,20 @@ os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
 }
 
 std::uint64_t Region::unit_at(std::uint64_t bag) const {
-    return (pages_.huge && bag > huge_from_.value ? os::huge_page : policy::smallest_step) >> bag_shift;
+    return (pages_.huge && bag > huge_from_.value ? os::huge_page : policy::mapping::smallest_step) >> bag_shift;
 }
 
 std::uint64_t Region::map_up_to(std::uint64_t up_to) {
     if (up_to > end_bag_.value || !map_metadata(up_to)) return 0;
     const Bytes used = (committed() - first_bag_.value) << bag_shift;
     const std::uint64_t wished =
-        align_up(max_of(up_to, committed() + (policy::step_after(used) >> bag_shift)), unit_at(up_to));
+        align_up(max_of(up_to, committed() + (policy::mapping::step_after(used) >> bag_shift)), unit_at(up_to));
     // The second target has no slack, which may exceed a limit or meet another mapping.
     for (const std::uint64_t target :
          {min_of<std::uint64_t>(wished, align_up(up_to, metadata_step)), whole_pages(up_to)}) {
         if (target > end_bag_.value) continue;
         os::Mapped result = os::Mapped::taken;
-        for (int i = 0; i < policy::tries_to_map && result == os::Mapped::taken; ++i)
+        for (int i = 0; i < policy::mapping::tries && result == os::Mapped::taken; ++i)
             result = map_bags(committed(), target);
         in_the_way_ = result == os::Mapped::taken;
         if (result == os::Mapped::done) return target;
@@ -170,7 +196,7 @@ std::uint64_t Region::unmap(std::uint64_t from, std::uint64_t to) {
 }
 
 bool Region::grow_thread_heaps(Bytes bytes) {
-    const Bytes target = min_of(align_up(bytes, policy::thread_heaps_step), thread_heaps_capacity());
+    const Bytes target = min_of(align_up(bytes, policy::mapping::thread_heaps_step), thread_heaps_capacity());
     return bytes <= target && thread_heaps_pages_.map_up_to(thread_heaps() + target, *space_, pages_);
 }
 

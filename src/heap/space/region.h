@@ -14,13 +14,21 @@
 
 namespace numalloc {
 
+namespace policy::huge_pages {
+
+// The first 8 MiB of a node's bags stay on normal pages even where the system says `always`: a small program is not
+// charged 2 MiB for each page that it touches.
+constexpr Bytes normal_first = 8 * MiB;
+
+}  // namespace policy::huge_pages
+
 // How a region's pages are placed and advised.
 struct RegionPages {
-    os::HugePages huge_pages = os::HugePages::system;  // for all but the first bags
-    Bytes normal_first = policy::normal_pages_first;   // bytes of these first bags
-    bool huge_by_itself = false;                       // the first bags may become huge pages without advice
-    bool huge = false;                                 // the other bags may lie on huge pages
-    bool huge_if_cheap = false;                        // as long as they cost no more than clearing them
+    os::HugePages huge_pages = os::HugePages::system;       // for all but the first bags
+    Bytes normal_first = policy::huge_pages::normal_first;  // bytes of these first bags
+    bool huge_by_itself = false;                            // the first bags may become huge pages without advice
+    bool huge = false;                                      // the other bags may lie on huge pages
+    bool huge_if_cheap = false;                             // as long as they cost no more than clearing them
     enum class Place { first_touch, preferred, within, strict, interleaved };
     Place place = Place::first_touch;
     unsigned os_node = 0;

@@ -64,18 +64,35 @@ struct ClassShape {
     std::uint16_t ring;     // batches that a whole ring keeps
 };
 
+namespace policy::classes {
+
+// The unusable tail of a bag is at most 1/8 of it, and 1/17 above 32 KiB, where rounding up to the class may already
+// cost 1/5. A class whose tail would be longer gets longer bags, so no size from 100 bytes on wastes more than 1/5.
+constexpr Bytes lost_part = 8;
+constexpr Bytes lost_part_of_large = 17;
+
+// Bytes of a batch for objects of `size` bytes, and the most objects of a batch. Longer batches need fewer refills, but
+// one malloc links a whole batch, and a thread keeps up to three batches of a class.
+constexpr Bytes batch_target(Bytes size) { return size <= 512 ? 8 * KiB : 24 * KiB; }
+constexpr Bytes most_in_batch = 512;
+
+// Capacity of a ring, in bytes: it bounds the free memory that waits for other threads.
+constexpr Bytes ring_target = 128 * KiB;
+
+}  // namespace policy::classes
+
 constexpr ClassShape shape_of_class(unsigned c) {
     ClassShape s{};
     if (c == 0) return s;
     const Bytes size = size_of_class(c);
     Bytes bags = divide_up(size, bag_bytes);
-    const Bytes tails = size > medium_limit ? policy::lost_part_of_large : policy::lost_part;
+    const Bytes tails = size > medium_limit ? policy::classes::lost_part_of_large : policy::classes::lost_part;
     while ((bags * bag_bytes) % size * tails > bags * bag_bytes) ++bags;
-    Bytes batch = min_of(policy::batch_target(size) / size, policy::most_in_batch);
+    Bytes batch = min_of(policy::classes::batch_target(size) / size, policy::classes::most_in_batch);
     // A multiple of four keeps objects that two threads carve from one bag on different cache lines.
     if (batch > 4) batch &= ~Bytes{3};
     if (batch < 2) batch = size <= medium_limit ? 2 : 1;
-    const Bytes ring = min_of<Bytes>(policy::ring_target / (batch * size), policy::ring_slots);
+    const Bytes ring = min_of<Bytes>(policy::classes::ring_target / (batch * size), policy::rings::slots);
     s.size = static_cast<std::uint32_t>(size);
     s.inverse = static_cast<std::uint32_t>(divide_up(Bytes{1} << 31, size / granule));
     s.bags = static_cast<std::uint16_t>(bags);

@@ -10,6 +10,19 @@
 
 namespace numalloc {
 
+namespace policy::threads {
+
+// The n-th thread heap of a node checks the pointers of its first 1,000 / n frees, and at least of 16; a reused heap
+// checks at least 16 again. That finds the bugs of small programs, and long-running programs soon stop checking.
+constexpr std::uint32_t frees_to_check = 1000;
+constexpr std::uint32_t frees_to_check_again = 16;
+
+// Before a node makes a new thread heap, it checks four heaps for threads that ended unnoticed. So it finds lost heaps
+// as fast as it makes new ones.
+constexpr unsigned dead_looked_for = 4;
+
+}  // namespace policy::threads
+
 namespace {
 
 // Whether the slot's thread belongs to a parent process.
@@ -58,11 +71,11 @@ void sign(ThreadHeap* h) {
 }
 
 // A thread can end without detach_thread(): its first malloc was in the last rounds of key destructors, or it ended by
-// a raw system call. Before the node makes a new heap this checks policy::dead_looked_for heaps, so that lost heaps are
-// found as fast as new ones are made.
+// a raw system call. Before the node makes a new heap this checks policy::threads::dead_looked_for heaps, so that lost
+// heaps are found as fast as new ones are made.
 void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
     const std::uint32_t made = home->slots.made();
-    for (unsigned i = 0; i < min_of(policy::dead_looked_for, made); ++i) {
+    for (unsigned i = 0; i < min_of(policy::threads::dead_looked_for, made); ++i) {
         auto* const h = static_cast<ThreadHeap*>(home->slots.at(home->pages.region(), home->next_to_ask++ % made));
         if (!h->in_use.load(std::memory_order_acquire) || left_behind(h) || !h->owner.has_ended()) continue;
         for (unsigned c = 1; c < class_count; ++c) {
@@ -96,7 +109,7 @@ ThreadHeap* take_heap(NodeHeap* home) {
         h->remote_cache.start(home->node);
         h->fast_bound = home->pages.region().bound_for(address_of(h));
         const std::uint32_t number = home->slots.number_of(home->pages.region(), slot);
-        h->checked_frees = policy::frees_to_check / (number + 1);
+        h->checked_frees = policy::threads::frees_to_check / (number + 1);
         h->shard = static_cast<std::uint8_t>(process_heap.open_shard(home, number));
         for (unsigned i = 0; i < medium_entries; ++i)
             h->medium_class[i] = i == 0 ? 1 : class_of(Bytes{i} << medium_step_shift).value;
@@ -116,7 +129,7 @@ bool attach_thread(NodeId n) {
     if (h == nullptr) return false;
     if (left_behind(h)) take_over(h);
     h->profile = profile::begin_thread(h->profile);
-    h->checked_frees = max_of(h->checked_frees, policy::frees_to_check_again);
+    h->checked_frees = max_of(h->checked_frees, policy::threads::frees_to_check_again);
     h->bias = home->pages.region().bias_for(address_of(h));
     h->freed_key = freed_key;
     h->bound = 0;

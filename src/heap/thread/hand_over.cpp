@@ -8,6 +8,15 @@
 
 namespace numalloc {
 
+namespace policy::lists {
+
+// A full list longer than 3/2 of the thread's list length for the class keeps its newest objects. The next list may be
+// longer by as many objects, or by half as many if an older list was flushed.
+constexpr std::uint32_t grown_part = 2;
+constexpr std::uint32_t kept_again_part = 2;
+
+}  // namespace policy::lists
+
 std::uint32_t hand_over(const ThreadHeap* h, ClassId c, Batch list, To to) {
     list = process_heap.mechanisms().own_of(list, c, h->home);
     ClassHeap node = h->home->of(c);
@@ -87,7 +96,7 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
     std::uint32_t donated_count = s.sealed_count;
     Object* old = h->head[c];
     std::uint32_t kept = 0;
-    if (count > s.capacity + s.capacity / policy::grown_list_part) {
+    if (count > s.capacity + s.capacity / policy::lists::grown_part) {
         // The list had grown beyond a batch: its newest objects stay. The walk visits objects just freed. A thread that
         // goes on freeing gets less room, and so no such list again.
         kept = min_of<std::uint32_t>(s.capacity, count - s.capacity);
@@ -110,7 +119,7 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
         donated_count = count - kept;
     }
     set_current(h, c, p, kept + 1,
-                max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / policy::kept_again_part)));
+                max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / policy::lists::kept_again_part)));
     if (donated == nullptr) return bound_lists(h, ClassId{c});
     // The thread frees more than it allocates. Its batches grow like those of a thread that allocates.
     s.capacity = next_capacity(h, ClassId{c});

@@ -5,11 +5,23 @@
 
 namespace numalloc {
 
+namespace policy::lists {
+
+// A list of a thread near its limit keeps room for one more object if that has up to 2 KiB, so that the next free does
+// not seal the list. One object of each larger class would be a large part of the limit.
+constexpr Bytes room_for_one_more = 2 * KiB;
+// A thread over its limit flushes idle lists until it holds half of the limit, and lists in use until it holds 7/8:
+// what a list in use loses, the thread fetches again.
+constexpr Fraction held_without_idle{1, 2};
+constexpr Fraction held_by_busy{7, 8};
+
+}  // namespace policy::lists
+
 namespace {
 
 // Requests grants until they cover what the thread holds, or the node refuses.
 void ask_for_more(ThreadHeap* h) {
-    while (h->held > h->may_hold && may_hold_by_work(h) > policy::any_may_hold + h->granted) {
+    while (h->held > h->may_hold && may_hold_by_work(h) > policy::lists::any_may_hold + h->granted) {
         const Bytes granted = h->home->list_budget.grant(h->granted, h->home->slots.taken());
         if (granted == h->granted) return;
         set_granted(h, granted);
@@ -23,7 +35,7 @@ void keep_less_room(ThreadHeap* h) {
     for (unsigned c = class_count; (c = h->filled.previous(c)) < class_count;) {
         ThreadHeap::Lists& s = h->lists[c];
         const std::uint32_t objects = length(h, c);
-        const std::uint32_t one_more = shape_of(ClassId{c}).size <= policy::room_for_one_more ? 1 : 0;
+        const std::uint32_t one_more = shape_of(ClassId{c}).size <= policy::lists::room_for_one_more ? 1 : 0;
         const std::uint32_t limit = max_of(objects + one_more, std::uint32_t{s.capacity});
         if (limit >= s.limit) continue;
         s.limit = static_cast<std::uint16_t>(limit);
@@ -43,8 +55,8 @@ void flush_class(ThreadHeap* h, unsigned c) {
 
 void return_grants(ThreadHeap* h) {
     Bytes kept = h->home->list_budget.kept(h->granted, h->home->slots.taken());
-    while (kept > 0 && h->held + 2 * policy::granted_to_lists <= policy::any_may_hold + kept)
-        kept -= policy::granted_to_lists;
+    while (kept > 0 && h->held + 2 * policy::lists::grant <= policy::lists::any_may_hold + kept)
+        kept -= policy::lists::grant;
     if (kept != h->granted) h->home->list_budget.take_back(h->granted - kept);
     set_granted(h, kept);
 }
@@ -57,13 +69,13 @@ void hold_less(ThreadHeap* h, ClassId busy_with) {
     if (h->held <= h->may_hold) return;
     keep_less_room(h);
     if (h->held <= h->may_hold) return;
-    const Bytes without_idle = policy::held_without_idle.part_of(h->may_hold);
+    const Bytes without_idle = policy::lists::held_without_idle.part_of(h->may_hold);
     for (unsigned c = class_count; h->held > without_idle && (c = h->filled.previous(c)) < class_count;) {
         ThreadHeap::Lists& s = h->lists[c];
         if (c != busy_with.value && s.seen == h->head[c]) flush_class(h, c);
         s.seen = h->head[c];
     }
-    const Bytes busy = policy::held_by_busy.part_of(h->may_hold);
+    const Bytes busy = policy::lists::held_by_busy.part_of(h->may_hold);
     for (unsigned c = class_count; h->held > busy && (c = h->filled.previous(c)) < class_count;)
         if (c != busy_with.value) flush_class(h, c);
 }

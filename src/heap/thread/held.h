@@ -1,5 +1,5 @@
-// How much the lists of a thread may hold. Each thread may hold policy::any_may_hold bytes, and beyond that its grant
-// from the node's list_budget (heap/node/list_budget.h). Called on slow paths of the heap's thread.
+// How much the lists of a thread may hold. Each thread may hold policy::lists::any_may_hold bytes, and beyond that its
+// grant from the node's list_budget (heap/node/list_budget.h). Called on slow paths of the heap's thread.
 //
 //   held == sum over the classes of lists[c].held * size
 //   lists[c].held == limit + sealed_count at the last slow path of class c: at least what its lists hold
@@ -9,6 +9,15 @@
 #include "heap/thread/thread_heap.h"
 
 namespace numalloc {
+
+namespace policy::lists {
+
+// The limit of a thread's lists doubles after every 64 slow paths, 16 times at most, as far as the node grants memory:
+// a thread that does little work holds little.
+constexpr std::uint32_t slow_paths_to_double = 64;
+constexpr std::uint32_t most_doublings = 16;
+
+}  // namespace policy::lists
 
 // Updates `held` after a change of the class's lists.
 inline void count_held(ThreadHeap* h, unsigned c) {
@@ -22,11 +31,12 @@ inline void count_held(ThreadHeap* h, unsigned c) {
 
 // A thread's limit doubles as it works; later its grant decides.
 inline Bytes may_hold_by_work(const ThreadHeap* h) {
-    return policy::any_may_hold << min_of(h->slow_paths / policy::slow_paths_to_double, policy::most_doublings);
+    return policy::lists::any_may_hold << min_of(h->slow_paths / policy::lists::slow_paths_to_double,
+                                                 policy::lists::most_doublings);
 }
 inline void set_granted(ThreadHeap* h, Bytes granted) {
     h->granted = granted;
-    h->may_hold = min_of(may_hold_by_work(h), policy::any_may_hold + granted);
+    h->may_hold = min_of(may_hold_by_work(h), policy::lists::any_may_hold + granted);
 }
 
 // Raises the thread's limit if its node grants more; else flushes lists of classes other than `busy_with`.

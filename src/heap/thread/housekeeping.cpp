@@ -51,7 +51,8 @@ void flush_lists(ThreadHeap* h, std::uint32_t trims) {
 void drain_for_others(std::uint32_t now) {
     for (unsigned n = 0; n < process_heap.heaps(); ++n) {
         NodeHeap* const node = process_heap.opened(NodeId{n});
-        if (node != nullptr && is_due(node->next_drain, now, policy::housekeeping_period, policy::left_to_own_threads))
+        if (node != nullptr &&
+            is_due(node->next_drain, now, policy::housekeeping::period, policy::housekeeping::left_to_own_threads))
             node->drain(true);
     }
 }
@@ -59,19 +60,19 @@ void drain_for_others(std::uint32_t now) {
 }  // namespace
 
 void housekeeping(ThreadHeap* h) {
-    if (++h->slow_paths % policy::slow_paths_per_look != 0) return;
+    if (++h->slow_paths % policy::housekeeping::slow_paths_per_look != 0) return;
     const std::uint32_t trimmed = trims.load(std::memory_order_relaxed);
     if (NUMALLOC_UNLIKELY(h->trims_seen != trimmed)) flush_lists(h, trimmed);
     hand_over_idle_class(h);
-    if (h->slow_paths % policy::slow_paths_per_clock != 0) return;
-    if (h->slow_paths % policy::slow_paths_per_grant == 0) return_grants(h);
+    if (h->slow_paths % policy::housekeeping::slow_paths_per_clock != 0) return;
+    if (h->slow_paths % policy::housekeeping::slow_paths_per_grant == 0) return_grants(h);
     const std::uint32_t now = os::milliseconds();
-    if (is_due(h->home->next_drain, now, policy::housekeeping_period)) return h->home->drain(true);
-    if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, policy::busy_period))
+    if (is_due(h->home->next_drain, now, policy::housekeeping::period)) return h->home->drain(true);
+    if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, policy::housekeeping::busy_period))
         return more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);
-    if (!is_due(next_housekeeping, now, policy::housekeeping_period)) return;
-    for (unsigned i = 0; i < class_count / policy::classes_a_period; ++i) hand_over_idle_class(h);
-    send_quiet_remote_caches(policy::housekeeping_period);
+    if (!is_due(next_housekeeping, now, policy::housekeeping::period)) return;
+    for (unsigned i = 0; i < class_count / policy::housekeeping::classes_a_period; ++i) hand_over_idle_class(h);
+    send_quiet_remote_caches(policy::housekeeping::period);
     process_heap.give_back_thread_heaps();
     drain_for_others(now);
     if (process_heap.purge_due() > 0) more_to_purge.store(true, std::memory_order_relaxed);
@@ -80,9 +81,9 @@ void housekeeping(ThreadHeap* h) {
 
 void put_off_housekeeping() {
     const std::uint32_t now = os::milliseconds();
-    next_housekeeping.store(now + policy::housekeeping_period, std::memory_order_relaxed);
+    next_housekeeping.store(now + policy::housekeeping::period, std::memory_order_relaxed);
     if (attached_heap != &no_heap)
-        attached_heap->home->next_drain.store(now + policy::housekeeping_period, std::memory_order_relaxed);
+        attached_heap->home->next_drain.store(now + policy::housekeeping::period, std::memory_order_relaxed);
     more_to_purge.store(false, std::memory_order_relaxed);
 }
 

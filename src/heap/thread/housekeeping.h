@@ -6,6 +6,26 @@
 
 namespace numalloc {
 
+namespace policy::housekeeping {
+
+// Every second slow path inspects one size class: a full round takes about 250 slow paths.
+constexpr std::uint32_t slow_paths_per_look = 2;
+// Only every fourth slow path reads the clock, to save time.
+constexpr std::uint32_t slow_paths_per_clock = 4;
+// Every 16th slow path adjusts the thread's grant, whose lines all threads of the node share.
+constexpr std::uint32_t slow_paths_per_grant = 16;
+// Milliseconds between two full rounds: short beside purge_delay, long beside the work of a round.
+constexpr std::uint32_t period = 100;
+// A node's own threads drain its rings, because draining reads each object. Threads of other nodes drain them when they
+// are 300 ms overdue.
+constexpr std::uint32_t left_to_own_threads = 3 * period;
+// A program that allocates little has few slow paths, so each period inspects 1/8 of the classes as well.
+constexpr unsigned classes_a_period = 8;
+// Milliseconds between two purges while more is due than one call returns: 8 MiB a call are up to 1 GiB a second.
+constexpr std::uint32_t busy_period = 8;
+
+}  // namespace policy::housekeeping
+
 // Called inside the fork gate on each slow path of `h`, the caller's heap. Some calls do a small part of the work.
 void housekeeping(ThreadHeap* h);
 // Postpones by a period the work on other threads' heaps and on the node: for the child of a fork.

@@ -12,13 +12,22 @@
 
 namespace numalloc {
 
+namespace policy::quarantine {
+
+// Each thread's quarantine keeps 256 freed objects of up to 4 KiB and 8 longer ones: 1 MiB and 4 MiB at most.
+constexpr Bytes large_from = 4 * KiB;
+constexpr std::uint32_t small_places = 256;
+constexpr std::uint32_t large_places = 8;
+
+}  // namespace policy::quarantine
+
 class Quarantine {
 public:
     // Puts `freed` into a random place. Returns the object that was there, or nullptr.
     Object* exchange(Object* freed, Bytes size) {
-        const bool large = size > policy::quarantined_large;
+        const bool large = size > policy::quarantine::large_from;
         Object*& place =
-            large ? large_[any_of(policy::large_in_quarantine)] : small_[any_of(policy::small_in_quarantine)];
+            large ? large_[any_of(policy::quarantine::large_places)] : small_[any_of(policy::quarantine::small_places)];
         Object* const out = place;
         freed->next = nullptr;
         place = freed;
@@ -44,8 +53,8 @@ private:
         return random_.below(places);
     }
 
-    Object* small_[policy::small_in_quarantine] = {};
-    Object* large_[policy::large_in_quarantine] = {};
+    Object* small_[policy::quarantine::small_places] = {};
+    Object* large_[policy::quarantine::large_places] = {};
     Random random_{0};
     bool begun_ = false;
 };

@@ -9,18 +9,27 @@
 
 namespace numalloc {
 
+namespace policy::lists {
+
+// A thread's first list of a class has 1/8 of a batch, but at least two objects; each further list doubles. So a thread
+// that uses a class once does not touch a whole page for it.
+constexpr std::uint32_t first_part = 8;
+constexpr std::uint32_t shortest = 2;
+
+}  // namespace policy::lists
+
 // At least two if the class's batch has two: with lists of one object every other call would be slow.
 std::uint32_t batch_limit(const ThreadHeap* h, ClassId c) {
     const std::uint32_t batch = process_heap.batch(c);
-    return max_of(min_of(batch, policy::shortest_list), batch >> h->home->slots.crowding());
+    return max_of(min_of(batch, policy::lists::shortest), batch >> h->home->slots.crowding());
 }
 
 std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
     const std::uint32_t most = batch_limit(h, c);
     const std::uint32_t capacity = h->lists[c.value].capacity;
-    return static_cast<std::uint16_t>(capacity == 0
-                                          ? max_of(min_of(most, policy::shortest_list), most / policy::first_list_part)
-                                          : min_of(2 * capacity, most));
+    return static_cast<std::uint16_t>(
+        capacity == 0 ? max_of(min_of(most, policy::lists::shortest), most / policy::lists::first_part)
+                      : min_of(2 * capacity, most));
 }
 
 namespace {

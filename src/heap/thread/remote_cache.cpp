@@ -8,6 +8,13 @@
 
 namespace numalloc {
 
+namespace policy::remote {
+
+// Bytes of a class that a thread fetches from another node at a time: few transfers, and a small part of the budget.
+constexpr Bytes fetched = 4 * KiB;
+
+}  // namespace policy::remote
+
 namespace {
 
 void send_home(NodeId n, ClassId c, Batch objects) {
@@ -106,7 +113,7 @@ void RemoteCache::add(NodeId n, ClassId c, Object* p) {
     List& list = list_of(n, c);
     keep(list, p, 1);
     if (list.count >= process_heap.mechanisms().remote_batch(c)) send(list);
-    send_in_turn(policy::remote_budget);
+    send_in_turn(policy::remote::budget);
 }
 
 void* RemoteCache::take(NodeId n, ClassId c) {
@@ -125,7 +132,7 @@ void* RemoteCache::take(NodeId n, ClassId c) {
 Allocation RemoteCache::fetch(NodeId n, ClassId c) {
     // Before the lock is taken: if this opens the node, it takes a lock of lower rank.
     const ClassShape& shape = shape_of(c);
-    const Bytes want = min_of<Bytes>(process_heap.batch(c), max_of<Bytes>(1, policy::remote_fetched / shape.size));
+    const Bytes want = min_of<Bytes>(process_heap.batch(c), max_of<Bytes>(1, policy::remote::fetched / shape.size));
     const Supply supply = process_heap.take_small(n, c, static_cast<std::uint32_t>(want));
     if (supply.count == 0) return {};
     Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
@@ -135,7 +142,7 @@ Allocation RemoteCache::fetch(NodeId n, ClassId c) {
         List* const fresh = new_table();
         os::Guard guard(lock_);
         if (use_table(fresh)) {
-            send_in_turn(more < policy::remote_budget ? policy::remote_budget - more : 0);
+            send_in_turn(more < policy::remote::budget ? policy::remote::budget - more : 0);
             keep(list_of(n, c), others.head, others.count);
         } else {
             send_home(n, c, others);

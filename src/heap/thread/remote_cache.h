@@ -2,7 +2,7 @@
 // home a whole list at a time, to a ring of their node (paper 3.3, with batches, which the paper lacked and larson
 // needs). Allocations on another node (psm_alloc and the like) are served from the same lists, which fetch() fills.
 //
-// Holds at most policy::remote_budget bytes, and one list that was just fetched. The owner works under the lock, which
+// Holds at most policy::remote::budget bytes, and one list that was just fetched. The owner works under the lock, which
 // is almost always free and in its own cache: other threads take it only to send home a cache that has waited for long,
 // for malloc_trim() and for statistics.
 //
@@ -22,6 +22,14 @@
 #include "os/lock.h"
 
 namespace numalloc {
+
+namespace policy::remote {
+
+// Bytes of other nodes' objects that a thread may hold: enough for long lists, and little of another node's memory is
+// held back.
+constexpr Bytes budget = 64 * KiB;
+
+}  // namespace policy::remote
 
 class RemoteCache {
 public:

@@ -73,7 +73,7 @@ struct ThreadHeap {
     std::uint8_t large_classes[2] = {};         // with an object that is a whole batch: keep_large()
     BitSet<128> filled;                         // the classes with lists[c].held != 0, and maybe others: hold_less()
     Bytes held = 0;                             // bytes: an upper bound of what the lists hold, count_held()
-    Bytes may_hold = policy::any_may_hold;
+    Bytes may_hold = policy::lists::any_may_hold;
     Bytes granted = 0;  // of the node's list_budget
     os::ThreadLife owner;
     std::int32_t thread = 0;  // numalloc's number of the thread, above 0, which it keeps for life

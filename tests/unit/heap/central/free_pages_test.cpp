@@ -150,7 +150,7 @@ TEST_F(FreePagesTest, SoonAfterALookOnlyMuchIsWorthAnother) {
         fill(taken, 64);
         of(c).give_to_bags(list_of(taken));
     };
-    constexpr std::uint32_t later = policy::look_again_after;
+    constexpr std::uint32_t later = policy::trim::look_again_after;
     EXPECT_EQ(of(c).return_free_pages(1000), 7 * 8 * page);
     take_and_free(63 * 8 + 64);  // those that stayed, and one page
     EXPECT_EQ(of(c).return_free_pages(1000 + later - 1), 0u);

@@ -18,7 +18,7 @@ struct alignas(16) Aligned {
 
 TEST(Ring, AgreesWithADeque) {
     std::mt19937 random(1);
-    for (const unsigned room : {1U, 3U, policy::ring_slots}) {
+    for (const unsigned room : {1U, 3U, policy::rings::slots}) {
         Ring ring;
         std::deque<Batch> model;
         Aligned object[64];

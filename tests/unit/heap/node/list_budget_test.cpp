@@ -6,8 +6,8 @@
 namespace numalloc {
 namespace {
 
-constexpr Bytes step = policy::granted_to_lists;
-constexpr Bytes limit = policy::lists_may_hold(0);
+constexpr Bytes step = policy::lists::grant;
+constexpr Bytes limit = policy::lists::all_may_hold(0);
 
 // Grants until the budget refuses. The thread's total.
 Bytes take_all(ListBudget& budget, Bytes granted, std::uint32_t threads) {

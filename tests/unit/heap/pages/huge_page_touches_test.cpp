@@ -14,7 +14,7 @@ using testing::advance_clock;
 bool dear;
 Cost touch(HugePageTouches& touches, bool is_dear) {
     dear = is_dear;
-    return touches.time(nullptr, policy::timed_from);
+    return touches.time(nullptr, policy::huge_pages::timed_from);
 }
 
 class Touches : public ::testing::Test {
@@ -24,7 +24,7 @@ protected:
         touches.start([](void*, Bytes) { return dear; });
     }
     void make_dear() {
-        for (std::uint32_t i = 1; i < policy::dear_in_a_row; ++i) ASSERT_EQ(touch(touches, true), Cost::unsure);
+        for (std::uint32_t i = 1; i < policy::huge_pages::dear_in_a_row; ++i) ASSERT_EQ(touch(touches, true), Cost::unsure);
         ASSERT_EQ(touch(touches, true), Cost::dear);
     }
     HugePageTouches touches;
@@ -33,7 +33,7 @@ protected:
 TEST_F(Touches, TheFirstIsDueAndThenOneInAFew) {
     EXPECT_TRUE(touches.take_sample());
     EXPECT_EQ(touch(touches, false), Cost::cheap);
-    for (std::uint32_t i = 1; i < policy::huge_pages_a_sample; ++i) {
+    for (std::uint32_t i = 1; i < policy::huge_pages::a_sample; ++i) {
         touches.count(1);
         EXPECT_FALSE(touches.take_sample()) << i;
     }
@@ -58,7 +58,7 @@ TEST_F(Touches, AfterASlowOneTheNextIsDue) {
 }
 
 TEST_F(Touches, OnlySlowOnesInARowMakeThemDear) {
-    for (std::uint32_t i = 1; i < policy::dear_in_a_row; ++i) EXPECT_EQ(touch(touches, true), Cost::unsure);
+    for (std::uint32_t i = 1; i < policy::huge_pages::dear_in_a_row; ++i) EXPECT_EQ(touch(touches, true), Cost::unsure);
     EXPECT_EQ(touch(touches, false), Cost::cheap);
     EXPECT_FALSE(touches.were_dear());
     make_dear();
@@ -68,7 +68,7 @@ TEST_F(Touches, OnlySlowOnesInARowMakeThemDear) {
 TEST_F(Touches, TheFirstOneAfterThatWhileDecidesAlone) {
     for (const bool again : {true, false}) {
         make_dear();
-        advance_clock(policy::dear_for);
+        advance_clock(policy::huge_pages::dear_for);
         EXPECT_TRUE(touches.were_dear());
         advance_clock(1);
         EXPECT_FALSE(touches.were_dear());
@@ -80,11 +80,11 @@ TEST_F(Touches, TheFirstOneAfterThatWhileDecidesAlone) {
 
 // The end of the while would be 0, which stands for "never dear": it is a millisecond later.
 TEST_F(Touches, TheClockMayWrap) {
-    testing::set_clock(testing::before_wrap(policy::dear_for));
+    testing::set_clock(testing::before_wrap(policy::huge_pages::dear_for));
     make_dear();
     advance_clock(1);
     EXPECT_TRUE(touches.were_dear());
-    advance_clock(policy::dear_for);
+    advance_clock(policy::huge_pages::dear_for);
     EXPECT_TRUE(touches.were_dear());
     advance_clock(1);
     EXPECT_FALSE(touches.were_dear());

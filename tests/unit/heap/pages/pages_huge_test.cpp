@@ -192,7 +192,7 @@ bool touch_is_dear(void* p, Bytes) { return touched.push_back(p), dear; }
 // The host may find memory faster later.
 TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
     // The last clock makes the end of that while 0, which stands for "none was dear".
-    for (const std::uint32_t clock : {testing::clock_start, testing::before_wrap(20), testing::before_wrap(policy::dear_for)}) {
+    for (const std::uint32_t clock : {testing::clock_start, testing::before_wrap(20), testing::before_wrap(policy::huge_pages::dear_for)}) {
         testing::set_clock(clock);
         dear = false;
         HugeNode node(0, touch_is_dear);
@@ -201,11 +201,11 @@ TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
         touched.clear();
         const BagIndex first = node.take_filled(stretch_bags);
         if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
-        ASSERT_EQ(touched.size(), policy::dear_in_a_row);
-        for (std::uint32_t i = 0; i < policy::dear_in_a_row; ++i) EXPECT_EQ(touched[i], node.at(first + i * huge_bags));
+        ASSERT_EQ(touched.size(), policy::huge_pages::dear_in_a_row);
+        for (std::uint32_t i = 0; i < policy::huge_pages::dear_in_a_row; ++i) EXPECT_EQ(touched[i], node.at(first + i * huge_bags));
         EXPECT_EQ(node.advice(first), "nh");
         dear = false;
-        advance_clock(policy::dear_for - 1);
+        advance_clock(policy::huge_pages::dear_for - 1);
         const BagIndex soon = node.take(1);
         EXPECT_EQ(node.advice(soon), "nh") << "the next stretch";
         advance_clock(3);
@@ -214,13 +214,13 @@ TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
         const BagIndex later = node.take(1);
         EXPECT_EQ(node.advice(later), "hg") << "the one after it";
         EXPECT_EQ(node.advice(soon), "nh");
-        EXPECT_EQ(touched.size(), policy::dear_in_a_row + 1);
+        EXPECT_EQ(touched.size(), policy::huge_pages::dear_in_a_row + 1);
         EXPECT_EQ(touched.back(), node.at(later)) << "the first one after that while is timed";
         node.pages.validate();
     }
 }
 
-bool first_few_are_dear(void* p, Bytes) { return touched.push_back(p), dear && touched.size() < policy::dear_in_a_row; }
+bool first_few_are_dear(void* p, Bytes) { return touched.push_back(p), dear && touched.size() < policy::huge_pages::dear_in_a_row; }
 
 // The thread lost its CPU during some touches.
 TEST(PagesHuge, AFewDearTouchesAreNotEnough) {
@@ -231,7 +231,7 @@ TEST(PagesHuge, AFewDearTouchesAreNotEnough) {
     touched.clear();
     const BagIndex first = node.take_filled(stretch_bags);
     if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
-    EXPECT_EQ(touched.size(), policy::dear_in_a_row);
+    EXPECT_EQ(touched.size(), policy::huge_pages::dear_in_a_row);
     EXPECT_EQ(node.advice(first), "hg");
 }
 
@@ -249,10 +249,10 @@ TEST(PagesHuge, HugePagesOfSmallBagsAreTimed) {
     for (std::uint32_t i = 0; i < pages * huge_bags; ++i) {
         ASSERT_EQ(node.pages.take_small_at_once(1, ClassId{1}), first + i) << "mapped already, and clean";
         // Of the first one too few bytes are the caller's.
-        node.pages.sample_cost_of_small(first + i, 1, policy::timed_from - (i == 0));
+        node.pages.sample_cost_of_small(first + i, 1, policy::huge_pages::timed_from - (i == 0));
     }
-    ASSERT_EQ(touched.size(), policy::dear_in_a_row);
-    for (std::uint32_t i = 0; i < policy::dear_in_a_row; ++i) EXPECT_EQ(touched[i], node.at(first + (i + 1) * huge_bags));
+    ASSERT_EQ(touched.size(), policy::huge_pages::dear_in_a_row);
+    for (std::uint32_t i = 0; i < policy::huge_pages::dear_in_a_row; ++i) EXPECT_EQ(touched[i], node.at(first + (i + 1) * huge_bags));
     EXPECT_EQ(node.advice(wall), "nh");
     node.pages.validate();
 }
@@ -266,13 +266,13 @@ TEST(PagesHuge, WhereOneIsDearAStretchThatIsFreeWholeStaysNormal) {
     const BagIndex rest = node.take(stretch_bags - huge_bags);
     if (node.advice(stays) != "hg") GTEST_SKIP() << "a kernel without huge pages";
     dear = true;
-    (void)node.take(policy::huge_pages_a_sample * huge_bags);
+    (void)node.take(policy::huge_pages::a_sample * huge_bags);
     dear = false;
     for (const BagIndex run : {gone, stays, rest}) node.pages.give(run);
     EXPECT_EQ(node.take(1), gone);
     EXPECT_EQ(node.advice(gone), "nh");
     node.pages.give(gone);
-    advance_clock(policy::dear_for + 1);
+    advance_clock(policy::huge_pages::dear_for + 1);
     EXPECT_EQ(node.take(1), gone);
     EXPECT_EQ(node.advice(gone), "hg");
     node.pages.validate();
@@ -286,7 +286,7 @@ TEST(PagesHuge, OneInAFewIsTimed) {
     node.take_to_stretch();
     touched.clear();
     std::vector<void*> pages;
-    for (std::uint32_t i = 0; i < 4 * policy::huge_pages_a_sample; ++i) {
+    for (std::uint32_t i = 0; i < 4 * policy::huge_pages::a_sample; ++i) {
         const BagIndex run = node.take(huge_bags);
         if (i == 0 && node.advice(run) == "") GTEST_SKIP() << "a kernel without huge pages";
         pages.push_back(node.at(run));
@@ -298,10 +298,10 @@ TEST(PagesHuge, OneInAFewIsTimed) {
 TEST(PagesHuge, WhatIsResidentIsNotTimed) {
     dear = false;
     HugeNode node(-1, touch_is_dear);
-    const BagIndex run = node.take_filled(4 * policy::huge_pages_a_sample * huge_bags);
+    const BagIndex run = node.take_filled(4 * policy::huge_pages::a_sample * huge_bags);
     node.pages.give(run);
     touched.clear();
-    EXPECT_EQ(node.take(4 * policy::huge_pages_a_sample * huge_bags), run);
+    EXPECT_EQ(node.take(4 * policy::huge_pages::a_sample * huge_bags), run);
     EXPECT_TRUE(touched.empty());
 }
 

@@ -48,7 +48,7 @@ TEST(PageHeapPurge, WhatTheKernelRefusesStaysDirty) {
     EXPECT_EQ(node.dirty(run, bags), bags);
     syscall(SYS_munlock, node.at(run), bags * bag_bytes);
     node.pages.give(run);
-    advance_clock(policy::refusal_lasts);
+    advance_clock(policy::purge::refusal_lasts);
     EXPECT_EQ(node.pages.purge(true), bags * bag_bytes);
     EXPECT_EQ(node.pages.use().dirty_bags, 0u);
     node.pages.validate();

@@ -34,7 +34,7 @@ TEST(PurgeRule, TheExcessIsDueEarly) {
     rule.set_delay(1000);
     const std::uint32_t dirty = 3 * in_use;
     const PurgeRule::Due due = rule.due(freed_at(7), dirty, in_use, 1, 8);
-    EXPECT_EQ(due.bags, dirty - policy::idle_part * in_use + bags_in(policy::purged_at_once));
+    EXPECT_EQ(due.bags, dirty - policy::dirty::idle_part * in_use + bags_in(policy::purge::beyond_due));
     EXPECT_FALSE(due.rested);
 }
 
@@ -46,8 +46,8 @@ TEST(PurgeRule, PausesWithoutADelayAndAfterARefusal) {
     rule.set_delay(1000);
     EXPECT_FALSE(rule.pauses(7));
     rule.on_answer(true, 7);
-    EXPECT_TRUE(rule.pauses(7 + policy::refusal_lasts - 1));
-    EXPECT_FALSE(rule.pauses(7 + policy::refusal_lasts));
+    EXPECT_TRUE(rule.pauses(7 + policy::purge::refusal_lasts - 1));
+    EXPECT_FALSE(rule.pauses(7 + policy::purge::refusal_lasts));
     rule.on_answer(false, 8);
     EXPECT_FALSE(rule.pauses(8));
 }
@@ -63,9 +63,9 @@ TEST(PurgeRule, OnlyWhatWasPurgedEarlyIsRegretted) {
 }
 
 TEST(PurgeRule, ALongRunPaysForMore) {
-    const std::uint32_t a_call = bags_in(policy::purged_a_call);
+    const std::uint32_t a_call = bags_in(policy::purge::a_call);
     EXPECT_EQ(PurgeRule::most_after(0), a_call);
-    EXPECT_EQ(PurgeRule::most_after(a_call), policy::purged_for_freed * a_call);
+    EXPECT_EQ(PurgeRule::most_after(a_call), policy::purge::for_freed * a_call);
 }
 
 }  // namespace

@@ -226,7 +226,7 @@ TEST_F(RegionTest, ThreadHeapsGrowToTheirCapacityAndNoFurther) {
 
 TEST_F(RegionTest, TheFirstMegabytesStayOnNormalPages) {
     open(64 * MiB);
-    EXPECT_EQ(Bytes{region_.huge_from().value - region_.first_bag().value} * bag_bytes, policy::normal_pages_first);
+    EXPECT_EQ(Bytes{region_.huge_from().value - region_.first_bag().value} * bag_bytes, policy::huge_pages::normal_first);
     EXPECT_EQ(address_of(at(region_.huge_from().value)) % os::huge_page, 0u);
 }
 

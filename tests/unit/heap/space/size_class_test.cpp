@@ -80,11 +80,11 @@ TEST(SizeClass, SegmentsAndRingsStayInBounds) {
     for_each_class([](ClassId c, const ClassShape& s) {
         ASSERT_GE(s.batch, 1u);
         ASSERT_LE(s.batch, 512u);
-        ASSERT_LE(s.ring, policy::ring_slots);
+        ASSERT_LE(s.ring, policy::rings::slots);
         if (s.size > medium_limit) { ASSERT_EQ(s.batch, 1u) << "paper 3.4: one object at a time, class " << int{c.value}; }
         else ASSERT_GE(s.batch, 2u) << int{c.value};
-        if (s.batch > 2) { ASSERT_LE(Bytes{s.batch} * s.size, policy::batch_target(s.size)) << int{c.value}; }
-        ASSERT_LE(Bytes{s.ring} * s.batch * s.size, policy::ring_target) << int{c.value};
+        if (s.batch > 2) { ASSERT_LE(Bytes{s.batch} * s.size, policy::classes::batch_target(s.size)) << int{c.value}; }
+        ASSERT_LE(Bytes{s.ring} * s.batch * s.size, policy::classes::ring_target) << int{c.value};
     });
 }
 

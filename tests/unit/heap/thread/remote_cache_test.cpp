@@ -38,7 +38,7 @@ TEST_F(RemoteCacheTest, IsBoundedAndSendsBatches) {
         for (unsigned i = 0; i < all.size(); ++i) {
             EXPECT_EQ(use(0, c).ring, Bytes{i} / shape.batch * shape.batch) << "whole batches only";
             release(all[i]);
-            EXPECT_LE((i + 1 - use(0, c).ring) * shape.size, policy::remote_budget);
+            EXPECT_LE((i + 1 - use(0, c).ring) * shape.size, policy::remote::budget);
         }
         EXPECT_TRUE(this_thread_heap->remote_cache.empty());
     });
@@ -69,7 +69,7 @@ TEST_F(RemoteCacheTest, TheBudgetCoversAllLists) {
         for (void* p : all) {
             with_program -= usable_size(p, "test");
             release(p);
-            ASSERT_LE(held() - with_program, policy::remote_budget);
+            ASSERT_LE(held() - with_program, policy::remote::budget);
         }
     });
     EXPECT_EQ(held(), 0u) << "the thread's end sends the rest";
@@ -100,11 +100,11 @@ TEST_F(RemoteCacheTest, ListsDoNotCollideAndAreSentInTurn) {
             freed += usable_size(all[i], "test");
             release(all[i]);
             if (i + 1 == all.size() / 2) {
-                ASSERT_LT(freed, policy::remote_budget);
+                ASSERT_LT(freed, policy::remote::budget);
                 ASSERT_EQ(sent(), 0u) << "each list has a place";
             }
-            if (freed > policy::remote_budget) {
-                ASSERT_GT(freed - sent(), policy::remote_budget - 2 * classes * granule) << "one list at a time";
+            if (freed > policy::remote::budget) {
+                ASSERT_GT(freed - sent(), policy::remote::budget - 2 * classes * granule) << "one list at a time";
             }
         }
     });

@@ -76,9 +76,9 @@ TEST_F(RemoteLists, AThreadKeepsFewOfOthers) {
                 if (NodeId{n} != NodeId{1}) objects.push_back(allocate_on(this_thread_heap, NodeId{n}, ClassId{c}, shape_of(ClassId{c}).size).p);
         Bytes in_use = 0;
         for (void* p : objects) in_use += usable_size(p, "test");
-        EXPECT_LE(taken() - in_use, policy::remote_budget + 24 * KiB);
+        EXPECT_LE(taken() - in_use, policy::remote::budget + 24 * KiB);
         for (void* p : objects) release(p);
-        EXPECT_LE(taken(), policy::remote_budget + 24 * KiB);
+        EXPECT_LE(taken(), policy::remote::budget + 24 * KiB);
         send_quiet_remote_caches(0);
         EXPECT_EQ(taken(), 0u) << "what has gone quiet goes home";
     });
@@ -250,8 +250,8 @@ void work() {
 // A visit passes over a ring that was used since the last one, so the second visit sorts it.
 TEST_F(RemoteLists, ANodesRingsAreSortedByItsOwnThreadsAndByOthersLater) {
     const ClassId c = class_of(64);
-    constexpr std::uint32_t period = policy::housekeeping_period;
-    constexpr std::uint32_t left_to_own = period + policy::left_to_own_threads;
+    constexpr std::uint32_t period = policy::housekeeping::period;
+    constexpr std::uint32_t left_to_own = period + policy::housekeeping::left_to_own_threads;
     const auto ring = [&] { return process_heap.node(NodeId{1})->of(c).use().ring; };
     const auto fill = [&] {
         process_heap.node(NodeId{1})->next_drain.store(os::milliseconds() + period);

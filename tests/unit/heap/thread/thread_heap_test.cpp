@@ -216,7 +216,7 @@ TEST_F(ThreadHeapTest, AThreadsFirstFreesOfWhatOthersAllocatedDoNotComeBackToIt)
             void* const given = allocate(c);
             const unsigned shard = this_thread_heap->shard;
             run_on(3, [=] {
-                if (this_thread_heap->shard == shard) this_thread_heap->shard = static_cast<std::uint8_t>((shard + 1) % policy::most_shards);
+                if (this_thread_heap->shard == shard) this_thread_heap->shard = static_cast<std::uint8_t>((shard + 1) % policy::shards::most);
                 if (round > 0) { ASSERT_LT(this_thread_heap->checked_frees, 1000u) << "a heap that was used before"; }
                 release(given);
                 for (int i = 0; i < 1000; ++i) {
