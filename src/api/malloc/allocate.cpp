@@ -23,17 +23,6 @@ namespace {
 
 NodeId node_of(const ThreadHeap* h) { return h == &no_heap ? node_without_heap() : h->home->node; }
 
-void* take_big(const ThreadHeap* h, NodeId node, Bytes n, Bytes alignment) {
-    void* const p = process_heap.take_big(node, n, alignment);
-    if (p != nullptr && h != &no_heap) {
-        const Region& region = process_heap.owner(p)->pages.region();
-        region.bag(region.bag_of(p)).big.thread = h->thread;
-    }
-    if (profile::on() && p != nullptr) profile::allocated(h->profile, p, n);
-    return p;
-}
-void* take_big(const ThreadHeap* h, Bytes n, Bytes alignment) { return take_big(h, node_of(h), n, alignment); }
-
 // For callers that os::Inside refused. Returns false if the side heap has no memory: the caller waits for the end of
 // the fork. Within a LibcCall it would wait for itself, so the result is true, with p == nullptr.
 bool take_from_side(void*& p, Bytes n, Bytes alignment) {
@@ -55,7 +44,7 @@ namespace {
 // The caller is inside the fork gate.
 NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) {
     if (any_deferred()) run_deferred(h);
-    if (n > largest_small) return n <= largest_request ? Allocation{take_big(h, n, 1)} : Allocation{};
+    if (n > largest_small) return n <= largest_request ? Allocation{allocate_big(h, node_of(h), n, 1)} : Allocation{};
     const ClassId c = class_for(n);
     if (h == &no_heap) return allocate_without_heap(node_of(h), c, guarded);
     // A thread's first call, and sizes above the fast path's, may find an object in the list.
@@ -119,7 +108,8 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     const os::Inside inside;
     void* p;
     if (!inside && take_from_side(p, n, alignment)) return p;
-    return take_big(thread_heap_slow(), n, alignment);
+    ThreadHeap* const h = thread_heap_slow();
+    return allocate_big(h, node_of(h), n, alignment);
 }
 
 Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
@@ -132,7 +122,7 @@ Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     n = max_of<Bytes>(n, 1);
     const Bytes rounded = alignment <= bag_bytes ? round_up(n, alignment) : ~Bytes{0};
     if (rounded <= largest_small) return allocate_on(h, node, class_for(rounded), guarded_bytes(n, alignment));
-    return {take_big(h, node, n, alignment)};
+    return {allocate_big(h, node, n, alignment)};
 }
 
 Allocation allocate_in(BoundHeap* heap, Bytes n, Bytes alignment) {
@@ -152,27 +142,30 @@ void free_found(Location at, void* p, Pushed why, const char* call) {
     if (any_deferred()) run_deferred(h);
 }
 
-// `at` is an object in use, so the library is awake. `take(bytes)` allocates the new block, on the node `there`, or
-// anywhere for no_node.
-template <class Take>
-void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_stay, NodeId there, Take take) {
-    if (may_stay && fits(at, n)) {
-        if (profile::on() && at.found != Found::small)
-            if (const os::Inside inside; inside) profile::resized(p, n);
-        return p;
-    }
+void* allocate_at(const Resize::Target& target, Bytes n) {
+    if (target.heap != nullptr) return allocate_in(target.heap, n, 1).p;
+    if (!target.by_lists) return allocate_on_node(n, 1, target.node).p;
+    void* const p = allocate_fast(n);
+    return p != nullptr ? p : allocate_slow(n).p;
+}
+
+// Resizes an object that fits() rejects, or allocates a new block, copies and frees. Inline, because each caller knows
+// the kind of target.
+NUMALLOC_INLINE void* resize_or_copy(void* p, const Resize& resize, const char* call) {
+    const Location at = resize.at;
+    const Bytes n = resize.bytes;
     if (n > largest_request) return nullptr;
     if (at.found != Found::small) {
         const os::Inside inside;
         void* const q = !inside         ? nullptr
-                        : profile::on() ? profile::resize(attached_heap->profile, at, n, may_stay, there)
-                                        : resize_object(at, n, may_stay, there);
+                        : profile::on() ? profile::resize(attached_heap->profile, resize)
+                                        : resize_object(resize);
         if (q != nullptr) return q;
     }
     const Bytes old_bytes = size_of(at);
-    void* const q = take(n);
-    if (q == nullptr) return may_stay && n <= old_bytes ? p : nullptr;  // shrinking never fails
-    if (may_stay && NUMALLOC_UNLIKELY(process_heap.any_moved()))
+    void* const q = allocate_at(resize.target, n);
+    if (q == nullptr) return resize.may_stay && n <= old_bytes ? p : nullptr;  // shrinking never fails
+    if (resize.may_stay && NUMALLOC_UNLIKELY(process_heap.any_moved()))
         if (const os::Inside inside; inside) spread_as(at, locate(q));
     memcpy(q, p, min_of(old_bytes, n));
     const Pushed pushed = push(this_thread_heap, p);
@@ -181,11 +174,18 @@ void* reallocate_with(Location at, void* p, Bytes n, const char* call, bool may_
     return q;
 }
 
+// `p` is an object in use, so the library is awake.
+NUMALLOC_INLINE void* reallocate_with(void* p, const Resize& resize, const char* call) {
+    if (!resize.may_stay || !fits(resize.at, resize.bytes)) return resize_or_copy(p, resize, call);
+    if (profile::on() && resize.at.found != Found::small)
+        if (const os::Inside inside; inside) profile::resized(p, resize.bytes);
+    return p;
+}
+
 // `at` may be in another bound heap, or in none.
 void* reallocate_bound(BoundHeap* into, Location at, void* p, Bytes n, const char* call) {
     const bool may_stay = at.found == Found::bound && BoundHeap::of(at) == into;
-    return reallocate_with(at, p, n, call, may_stay, no_node,
-                           [=](Bytes bytes) { return allocate_in(into, bytes, 1).p; });
+    return reallocate_with(p, {at, n, {.heap = into}, may_stay}, call);
 }
 
 // Whether the object is in a heap that the program created.
@@ -202,12 +202,8 @@ void* reallocate(void* p, Bytes n, const char* call) {
     // A block that must move stays on its node, because the program placed it there, unless that is the thread's own.
     const NodeId own = node_of(attached_heap);
     const NodeId to = load_relaxed(options().realloc_keeps_node) ? process_heap.node_of(at) : own;
-    if (to != own && to != no_node)
-        return reallocate_with(at, p, n, call, true, to, [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
-    return reallocate_with(at, p, n, call, true, own, [](Bytes bytes) {
-        void* q = allocate_fast(bytes);
-        return q != nullptr ? q : allocate_slow(bytes).p;
-    });
+    if (to != own && to != no_node) return reallocate_with(p, {at, n, {.node = to}, true}, call);
+    return reallocate_with(p, {at, n, {.node = own, .by_lists = true}, true}, call);
 }
 
 void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
@@ -217,8 +213,7 @@ void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
     const NodeId wanted = node == no_node ? now : node;
     const NodeId to = wanted == no_node ? node_of(attached_heap) : wanted;
     if (is_in_bound_heap(at) && now == to) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
-    return reallocate_with(at, p, n, call, now == to, to,
-                           [=](Bytes bytes) { return allocate_on_node(bytes, 1, to).p; });
+    return reallocate_with(p, {at, n, {.node = to}, now == to}, call);
 }
 
 void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {

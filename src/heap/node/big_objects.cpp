@@ -65,12 +65,13 @@ void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
     return pages.move(at.bag, to, old_bags) ? pages.region().address(to) : nullptr;
 }
 
-void* ProcessHeap::resize_big(Location at, Bytes n, bool may_stay, NodeId there) {
-    const std::uint32_t bags = bags_for_big(n);
+void* ProcessHeap::resize_big(const Resize& resize) {
+    const Location at = resize.at;
+    const std::uint32_t bags = bags_for_big(resize.bytes);
     if (bags == 0) return nullptr;
-    void* const q = may_stay && resize_in_place(at, bags) ? at.owner->pages.region().address(at.bag)
-                    : there == at.owner->node             ? grow_elsewhere(at, bags)
-                                                          : nullptr;
+    void* const q = resize.may_stay && resize_in_place(at, bags) ? at.owner->pages.region().address(at.bag)
+                    : resize.target.node == at.owner->node       ? grow_elsewhere(at, bags)
+                                                                 : nullptr;
     if (hardened && q != nullptr)
         set_tail(q, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0));
     return q;

@@ -34,6 +34,21 @@ struct Location {
 };
 static_assert(sizeof(Location) == 16);
 
+// A realloc of an object in use.
+struct Resize {
+    // Where a new block comes from.
+    struct Target {
+        NodeId node = no_node;      // whose memory it is to be
+        BoundHeap* heap = nullptr;  // the bound heap it is to belong to, which chooses the node
+        bool by_lists = false;      // the thread's lists may have it: the node is the thread's own
+    };
+
+    Location at;
+    Bytes bytes;  // the new size
+    Target target;
+    bool may_stay;  // the object may keep its address, wherever it is
+};
+
 // For a pointer into a mapped bag of class 0.
 Location locate_without_class(NodeHeap* owner, BagIndex bag, const void* p);
 

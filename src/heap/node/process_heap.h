@@ -35,6 +35,7 @@ struct HeapOptions {
 };
 
 struct Location;
+struct Resize;
 
 class ProcessHeap {
 public:
@@ -77,9 +78,9 @@ public:
 
     // Frees a big object.
     void give_big(Location at);
-    // Makes a big object `n` > small_limit bytes long: in place if `may_stay`, else by moving its pages to a longer run
-    // if `there` is the node of its region. Returns the new address, or nullptr if neither is possible.
-    void* resize_big(Location at, Bytes n, bool may_stay, NodeId there);
+    // Makes a big object more than small_limit bytes long: in place if it may stay, else by moving its pages to a
+    // longer run if the target is the node of its region. Returns the new address, or nullptr if neither is possible.
+    void* resize_big(const Resize& resize);
     // Moves the pages of a big object, which keeps its address. Returns 0, EINVAL if it is not a big object, ENOMEM if
     // some pages could not be moved, or the kernel's error if it refuses to bind.
     int move_big(Location at, NodeId to);

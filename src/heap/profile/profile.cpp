@@ -117,7 +117,8 @@ void resized(const void* p, Bytes asked) {
     recorded->store.set_size(p, asked);
 }
 
-void* resize(ThreadProfile* thread, Location at, Bytes n, bool may_stay, NodeId there) {
+void* resize(ThreadProfile* thread, const Resize& resize) {
+    const Location at = resize.at;
     if (at.found == Found::side) return nullptr;
     void* const p = at.owner->pages.region().address(at.bag);
     Block block;
@@ -128,13 +129,13 @@ void* resize(ThreadProfile* thread, Location at, Bytes n, bool may_stay, NodeId 
         block = recorded->store.take_out(p);
         if (block.used()) pages = pages_of(block);
     }
-    void* const q = resize_object(at, n, may_stay, there);
+    void* const q = resize_object(resize);
     if (block.used()) {
         const Busy self;
         if (q == nullptr) recorded->store.put_back(block);
         else recorded->store.add_freed(block, pages, here());
     }
-    if (q != nullptr) allocated(thread, q, n, at.found == Found::bound ? BoundHeap::of(at) : nullptr);
+    if (q != nullptr) allocated(thread, q, resize.bytes, at.found == Found::bound ? BoundHeap::of(at) : nullptr);
     return q;
 }
 

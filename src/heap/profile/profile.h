@@ -42,7 +42,7 @@ void freeing_all(const BoundHeap* heap);
 // Called when realloc leaves an object where it is: sets the requested bytes of its record, if it has one.
 void resized(const void* p, Bytes asked);
 // resize_object(), recorded as a free and a malloc.
-void* resize(ThreadProfile* thread, Location at, Bytes n, bool may_stay, NodeId there);
+void* resize(ThreadProfile* thread, const Resize& resize);
 
 // Whether the heap is one of the profile's own, for recorded small objects. To the program these are malloc's.
 bool owns(const BoundHeap* heap);

@@ -26,11 +26,12 @@ void end_if_invalid(Location at, const void* p, const char* call) {
     if (const char* why = why_invalid(at, p)) die_of_invalid_pointer(call, p, why);
 }
 
-void* resize_object(Location at, Bytes n, bool may_stay, NodeId there) {
-    if (n <= small_limit) return nullptr;
-    if (at.found == Found::big) return process_heap.resize_big(at, n, may_stay, there);
-    const std::uint32_t bags = bags_for(n);
-    if (at.found != Found::bound || !may_stay || bags == 0 || !BoundHeap::resize_big(at, bags)) return nullptr;
+void* resize_object(const Resize& resize) {
+    const Location at = resize.at;
+    if (resize.bytes <= small_limit) return nullptr;
+    if (at.found == Found::big) return process_heap.resize_big(resize);
+    const std::uint32_t bags = bags_for(resize.bytes);
+    if (at.found != Found::bound || !resize.may_stay || bags == 0 || !BoundHeap::resize_big(at, bags)) return nullptr;
     return at.owner->pages.region().address(at.bag);
 }
 

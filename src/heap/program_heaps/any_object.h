@@ -22,9 +22,9 @@ inline Location locate_object(const void* p, const char* call) {
 
 inline Bytes usable_size(const void* p, const char* call) { return size_of(locate_object(p, call)); }
 
-// Makes a big object, or one of a bound heap, `n` bytes long: in place if `may_stay`. Otherwise moves the pages of a
-// big object to a longer run if `there` is the node of its region. Returns the new address, or nullptr if neither is
-// possible, as for all other objects and for `n` up to 512 KiB.
-void* resize_object(Location at, Bytes n, bool may_stay, NodeId there);
+// Resizes a big object, or one of a bound heap: in place if it may stay. Otherwise moves the pages of a big object to a
+// longer run if the target is the node of its region. Returns the new address, or nullptr if neither is possible, as
+// for all other objects and for up to 512 KiB.
+void* resize_object(const Resize& resize);
 
 }  // namespace numalloc

@@ -124,4 +124,15 @@ Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked) {
     return {hand_out(supply.list, c)};
 }
 
+void* allocate_big(ThreadHeap* h, NodeId n, Bytes bytes, Bytes alignment) {
+    void* const p = process_heap.take_big(n, bytes, alignment);
+    if (p == nullptr) return nullptr;
+    if (h != &no_heap) {
+        const Region& region = process_heap.owner(p)->pages.region();
+        region.bag(region.bag_of(p)).big.thread = h->thread;
+    }
+    if (profile::on()) profile::allocated(h->profile, p, bytes);
+    return p;
+}
+
 }  // namespace numalloc

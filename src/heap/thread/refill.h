@@ -1,4 +1,5 @@
-// malloc's slow path: refills a thread's current list. The caller is inside the fork gate and holds no lock.
+// malloc's slow path: refills a thread's current list, or allocates without one. The caller is inside the fork gate and
+// holds no lock.
 #pragma once
 
 #include "heap/thread/thread_heap.h"
@@ -14,6 +15,10 @@ Allocation allocate_on(ThreadHeap* h, NodeId n, ClassId c, Bytes asked);
 
 // The same for a thread that has no heap, from the class's shard 0.
 Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked);
+
+// Returns a big object from node `n`, or from another if it is full, and notes the thread that allocated it. `h` may be
+// &no_heap.
+void* allocate_big(ThreadHeap* h, NodeId n, Bytes bytes, Bytes alignment);
 
 // The most objects of a batch for this thread: the class's batch, fewer on a node with many threads.
 std::uint32_t batch_limit(const ThreadHeap* h, ClassId c);
