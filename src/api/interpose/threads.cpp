@@ -3,7 +3,7 @@
 //
 //   pthread_create -> begin_thread -> libc's -> created_thread
 //                                       new thread: run_thread -> enter_thread -> the user's function
-//                                                   thread_is_over (key destructor) -> thread_ended
+//                                                   the last round of key destructors -> thread_ended
 //
 // If nothing is bound (one node, binding=none), every call goes straight on to libc.
 #include <pthread.h>
@@ -18,6 +18,7 @@
 #include "api/export.h"
 #include "api/interpose/library.h"
 #include "api/interpose/next.h"
+#include "os/exit_hook.h"
 #include "placement/placement.h"
 
 extern "C" {
@@ -49,33 +50,12 @@ bool affinity_of_new_thread(const pthread_attr_t* attr, os::CpuMask& mask) {
     return found;
 }
 
-// ---- The end of a thread, whatever ends it: a key's destructor, which postpones itself to the last round, so that the
-// program's own destructors still run on the thread's node.
-
-constinit std::atomic<std::uint64_t> key_plus_one{0};
-NUMALLOC_THREAD_LOCAL int rounds = 0;
-
-void thread_is_over(void* self) {
-    const std::uint64_t key = key_plus_one.load(std::memory_order_relaxed) - 1;
-    if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(static_cast<pthread_key_t>(key), self) == 0)
-        return;
-    placement::thread_ended();
-}
-
-void make_key() {
-    if (key_plus_one.load(std::memory_order_acquire) != 0) return;
-    pthread_key_t key = 0;
-    if (pthread_key_create(&key, thread_is_over) != 0) return;
-    std::uint64_t none = 0;
-    if (!key_plus_one.compare_exchange_strong(none, std::uint64_t{key} + 1, std::memory_order_release))
-        pthread_key_delete(key);
-}
+// In the last round, so that the program's own destructors still run on the thread's node.
+using PlaceExit = os::ExitHook<PTHREAD_DESTRUCTOR_ITERATIONS, placement::thread_ended>;
 
 void enter(ThreadRecord* record) {
     placement::enter_thread(record);
-    const std::uint64_t key = key_plus_one.load(std::memory_order_acquire);
-    if (key != 0 && pthread_setspecific(static_cast<pthread_key_t>(key - 1), record) == 0)
-        placement::keep_record_to_the_end();
+    if (PlaceExit::set()) placement::keep_record_to_the_end();
 }
 
 void* run_thread(void* argument) {
@@ -98,7 +78,7 @@ int run_c11_thread(void* argument) {
 template <class Create>
 int create_thread(pthread_t* thread, const pthread_attr_t* attr, void (*start)(), void* argument, bool* ours,
                   Create create) {
-    make_key();
+    PlaceExit::make();
     os::CpuMask mask;
     NodeId moved = no_node;
     ThreadRecord* record = placement::begin_thread(affinity_of_new_thread(attr, mask) ? &mask : nullptr, &moved);

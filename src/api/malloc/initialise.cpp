@@ -1,7 +1,5 @@
 #include "api/malloc/initialise.h"
 
-#include <pthread.h>
-
 #include <atomic>
 
 #include "api/interpose/fork_handlers.h"
@@ -11,6 +9,7 @@
 #include "heap/thread/attach.h"
 #include "heap/thread/fork.h"
 #include "options/print.h"
+#include "os/exit_hook.h"
 #include "os/libc_call.h"
 #include "os/lock.h"
 #include "os/messages.h"
@@ -28,25 +27,19 @@ namespace {
 enum class Stage : int { nothing, stepped_aside, heap_works, complete };
 std::atomic<Stage> stage{Stage::nothing};
 constinit os::Lock<os::LockRank::initialise> initialise_lock;
-pthread_key_t exit_key;  // these two: written by the thread that initialises
-bool exit_key_made = false;
-void* const first_round = reinterpret_cast<void*>(1);
-void* const second_round = reinterpret_cast<void*>(2);
 
 // Set for good when the thread has returned its heap. Later mallocs and frees of its last destructors and of libc go
 // straight to the node.
 NUMALLOC_THREAD_LOCAL bool thread_ended = false;
 
-// Other keys' destructors use malloc too. So ours returns once without an effect, and detaches the thread in the second
-// of libc's four rounds. A thread whose first malloc is in a destructor of the first or second round is still detached.
-// One in the third or fourth round keeps its heap, until another thread needs one and finds that its owner has died
-// (attach.cpp).
-void on_thread_exit(void* round) {
-    if (round == first_round && pthread_setspecific(exit_key, second_round) == 0) return;
+void end_heap() {
     thread_ended = true;
     detach_thread();
     placement::heap_ended();
 }
+// A thread whose first malloc is in a destructor of the first or second round still returns its heap. One in the third
+// or fourth round keeps it, until another thread needs one and finds that its owner has died (attach.cpp).
+using HeapExit = os::ExitHook<2, end_heap>;
 
 void say_options() {
     for_each_option([](const char* name, bool by_default, auto print) {
@@ -119,7 +112,7 @@ bool initialise() {
         if (!start_heap()) return false;
         stage.store(Stage::heap_works, std::memory_order_release);
     }
-    exit_key_made = pthread_key_create(&exit_key, on_thread_exit) == 0;
+    HeapExit::make();
     register_fork_handlers();
     start_statistics();
     stage.store(Stage::complete, std::memory_order_release);
@@ -162,8 +155,8 @@ ThreadHeap* thread_heap_slow() {
     if (!initialise()) return nullptr;
     if (thread_ended || !attach_thread(placement::memory_home())) return &no_heap;
     thread_spill_limit = placement::thread_spill_limit();
-    // pthread_setspecific() may allocate, which works by now. Without the key a thread that ends keeps its heap.
-    if (exit_key_made) pthread_setspecific(exit_key, first_round);
+    // This may allocate, which works by now. Without the hook a thread that ends keeps its heap.
+    (void)HeapExit::set();
     return attached_heap;
 }
 
