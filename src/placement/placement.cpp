@@ -340,13 +340,12 @@ void give_record(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
 
 }  // namespace
 
-ThreadRecord* begin_thread(const os::CpuMask* attr_mask, NodeId* creator_moved) {
-    *creator_moved = no_node;
+ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
     if (current == nullptr) adopt();
     os::Guard guard(process.lock);
     if (current != nullptr && current->place == no_place) {
         settle_runner(current);
-        *creator_moved = NodeId{current->home.load(std::memory_order_relaxed)};
+        moved_creator_ = NodeId{current->home.load(std::memory_order_relaxed)} != no_node;
     }
     ThreadRecord* record = process.records.take();
     if (record == nullptr) return nullptr;
@@ -357,21 +356,23 @@ ThreadRecord* begin_thread(const os::CpuMask* attr_mask, NodeId* creator_moved) 
     else if (current != nullptr) set_user_mask(record, user_mask_of(current));
     record->inherits_ours = attr_mask == nullptr && current != nullptr && current->bound;
     place_child(record);
+    generation_ = record->generation;
     return record;
 }
 
-void abandon_thread(ThreadRecord* record) {
+void ThreadStart::abandon() {
     os::Guard guard(process.lock);
-    take_number_back(record);
-    give_record(record);
+    take_number_back(record_);
+    give_record(record_);
 }
 
-void created_thread(ThreadRecord* record, std::uint64_t generation, pthread_t handle) {
+void ThreadStart::created(pthread_t handle) {
+    created_ = true;
     os::Guard guard(process.lock);
-    if (record->generation != generation || !record->starting) return;
-    record->handle = handle;
-    *record->handle_out = handle;
-    record->handle_out = nullptr;
+    if (record_->generation != generation_ || !record_->starting) return;
+    record_->handle = handle;
+    *record_->handle_out = handle;
+    record_->handle_out = nullptr;
 }
 
 void enter_thread(ThreadRecord* record) {

@@ -42,18 +42,36 @@ inline bool follows_cpu() { return has_several_nodes; }
 // Whether threads are bound and their masks hidden, so that the interposed functions have work to do.
 bool active();
 
-// ---- A thread's life. pthread_create calls these in order.
+// ---- A thread's life.
 
-// Makes the new thread's record and chooses its node. `attr_mask`: the affinity in the caller's attributes, or nullptr.
-// Binds the creator if it was not bound: then *creator_moved is its node, and its heap must follow. nullptr without
-// memory.
-ThreadRecord* begin_thread(const os::CpuMask* attr_mask, NodeId* creator_moved);
-// Called if the creation failed.
-void abandon_thread(ThreadRecord* record);
-// Called if the creation worked. `generation`: the record's before the creation. This or enter_thread(), whichever is
-// first, writes *record->handle_out: that memory may be gone once pthread_create has returned or the user's function
-// runs.
-void created_thread(ThreadRecord* record, std::uint64_t generation, pthread_t handle);
+// The creation of a thread by pthread_create. Makes the thread's record, and gives it back unless created() is called.
+class ThreadStart {
+public:
+    // Chooses the thread's node. `attr_mask`: the affinity in the caller's attributes, or nullptr.
+    explicit ThreadStart(const os::CpuMask* attr_mask) : record_(begin(attr_mask)) {}
+    ~ThreadStart() {
+        if (record_ != nullptr && !created_) abandon();
+    }
+    ThreadStart(const ThreadStart&) = delete;
+    ThreadStart& operator=(const ThreadStart&) = delete;
+
+    // nullptr without memory.
+    ThreadRecord* record() const { return record_; }
+    // Whether the creator was not bound and is now: its heap must follow.
+    bool moved_creator() const { return moved_creator_; }
+    // Called if the thread was created. This or enter_thread(), whichever is first, writes *record()->handle_out: that
+    // memory may be gone once pthread_create has returned or the user's function runs.
+    void created(pthread_t handle);
+
+private:
+    ThreadRecord* begin(const os::CpuMask* attr_mask);
+    void abandon();
+
+    bool moved_creator_ = false;    // these two: begin() may set them
+    std::uint64_t generation_ = 0;  // the record's: once the thread is created the record may be another's
+    ThreadRecord* const record_;
+    bool created_ = false;
+};
 // Called first by the new thread: binds it.
 void enter_thread(ThreadRecord* record);
 // Called by the new thread if its end calls thread_ended() in the last round of key destructors.

@@ -1,7 +1,7 @@
 // Interposed: the creation of threads and their affinity. Only in the shared libraries; see numalloc_interposes_threads
 // in placement.cpp.
 //
-//   pthread_create -> begin_thread -> libc's -> created_thread
+//   pthread_create -> ThreadStart -> libc's -> ThreadStart::created
 //                                       new thread: run_thread -> enter_thread -> the user's function
 //                                                   the last round of key destructors -> thread_ended
 //
@@ -80,22 +80,20 @@ int create_thread(pthread_t* thread, const pthread_attr_t* attr, void (*start)()
                   Create create) {
     PlaceExit::make();
     os::CpuMask mask;
-    NodeId moved = no_node;
-    ThreadRecord* record = placement::begin_thread(affinity_of_new_thread(attr, mask) ? &mask : nullptr, &moved);
+    placement::ThreadStart begun(affinity_of_new_thread(attr, mask) ? &mask : nullptr);
+    ThreadRecord* const record = begun.record();
     *ours = record != nullptr;
     if (!*ours) return 0;
-    if (moved != no_node) thread_moved();
+    if (begun.moved_creator()) thread_moved();
     record->handle_out = thread;
     record->start = start;
     record->argument = argument;
-    const std::uint64_t generation = record->generation;
     pthread_t handle{};
-    const int error = create(&handle, record);
-    if (error != 0) placement::abandon_thread(record);
-    else placement::created_thread(record, generation, handle);
+    if (const int error = create(&handle, record); error != 0) return error;
+    begun.created(handle);
     // New memory may have been interleaved while the process had one thread. That ends with the second thread.
-    if (error == 0 && moved != no_node) thread_moved();
-    return error;
+    if (begun.moved_creator()) thread_moved();
+    return 0;
 }
 
 int fail(long result) {
