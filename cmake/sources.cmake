@@ -25,7 +25,8 @@ set(NUMALLOC_BINDING_SOURCES
     src/placement/placement.cpp
     src/placement/rule_file.cpp
     src/placement/thread_record.cpp
-    src/placement/user_affinity.cpp)
+    src/placement/user_affinity.cpp
+    src/placement/user_mask.cpp)
 # The heap; the unit tests link it and the above.
 set(NUMALLOC_CORE_SOURCES
     src/heap/central/class_heap.cpp

@@ -29,11 +29,22 @@ bool was_installed(const ProgramCall& c, long result) {
     return result == 0 || (result > 0 && c.number == SYS_seccomp && may_be_descriptor);
 }
 
-long make(const ProgramCall& c) {
-    return call(c.number, c.argument[0], c.argument[1], c.argument[2], c.argument[3], c.argument[4]);
+long pass_on(const ProgramCall& c) {
+    switch (c.number) {
+        case SYS_sched_getaffinity: return get_affinity_for_program(c);
+        case SYS_sched_setaffinity: return set_affinity_for_program(c);
+        case SYS_sched_setattr: return set_attributes_for_program(c);
+        case SYS_execve: return execute_for_program(c);
+        case SYS_execveat: return execute_at_for_program(c);
+        default: return installs_filter(c) ? around_filter(c) : make(c);
+    }
 }
 
 }  // namespace
+
+long make(const ProgramCall& c) {
+    return call(c.number, c.argument[0], c.argument[1], c.argument[2], c.argument[3], c.argument[4]);
+}
 
 long install_filter(const ProgramCall& c) {
     filters.fetch_add(1, std::memory_order_relaxed);
@@ -52,21 +63,37 @@ __attribute__((used)) long numalloc_syscall_failed(long result) {
     errno = static_cast<int>(-result);
     return -1;
 }
-// `number` is SYS_prctl or SYS_seccomp in its lower half; its upper half is arbitrary.
-__attribute__((used)) long numalloc_syscall_control(long number, long a, long b, long c, long d, long e) {
-    const ProgramCall program_call{static_cast<int>(number), {a, b, c, d, e}};
-    const long result = installs_filter(program_call) ? around_filter(program_call) : make(program_call);
+// `number` is one of NUMALLOC_PASSED_ON in its lower half; its upper half is arbitrary.
+__attribute__((used)) long numalloc_syscall_passed_on(long number, long a, long b, long c, long d, long e) {
+    const long result = pass_on({static_cast<int>(number), {a, b, c, d, e}});
     return failed(result) ? numalloc_syscall_failed(result) : result;
 }
 
 long numalloc_program_prctl(long option, long b, long c, long d, long e) {
-    return numalloc_syscall_control(SYS_prctl, option, b, c, d, e);
+    return numalloc_syscall_passed_on(SYS_prctl, option, b, c, d, e);
+}
+long numalloc_program_sched_setattr(int tid, void* attributes, unsigned flags) {
+    return numalloc_syscall_passed_on(SYS_sched_setattr, tid, reinterpret_cast<long>(attributes), flags, 0, 0);
 }
 }
+
+#define NUMALLOC_PASSED_ON(X) \
+    X(SYS_prctl)              \
+    X(SYS_seccomp)            \
+    X(SYS_sched_getaffinity)  \
+    X(SYS_sched_setaffinity)  \
+    X(SYS_sched_setattr)      \
+    X(SYS_execve)             \
+    X(SYS_execveat)
 
 // Assembly without a stack frame: a child that it clones may return on another stack.
 #define NUMALLOC_TEXT_(x) #x
 #define NUMALLOC_TEXT(x) NUMALLOC_TEXT_(x)
+#if defined(__x86_64__)
+#define NUMALLOC_JUMP(number) "cmp $" NUMALLOC_TEXT(number) ", %edi\n je numalloc_syscall_passed_on\n"
+#else
+#define NUMALLOC_JUMP(number) "cmp w0, #" NUMALLOC_TEXT(number) "\n b.eq 1f\n"
+#endif
 __asm__(
     ".text\n"
     ".globl numalloc_program_syscall\n"
@@ -74,42 +101,34 @@ __asm__(
     ".type numalloc_program_syscall, %function\n"
     ".p2align 4\n"
     "numalloc_program_syscall:\n"
-    ".cfi_startproc\n"
+    ".cfi_startproc\n" NUMALLOC_PASSED_ON(NUMALLOC_JUMP)
 #if defined(__x86_64__)
-    "cmp $" NUMALLOC_TEXT(SYS_prctl) ", %edi\n"
-    "je numalloc_syscall_control\n"
-    "cmp $" NUMALLOC_TEXT(SYS_seccomp) ", %edi\n"
-    "je numalloc_syscall_control\n"
-    "mov %rdi, %rax\n"
-    "mov %rsi, %rdi\n"
-    "mov %rdx, %rsi\n"
-    "mov %rcx, %rdx\n"
-    "mov %r8, %r10\n"
-    "mov %r9, %r8\n"
-    "mov 8(%rsp), %r9\n"
-    "syscall\n"
-    "cmp $-4095, %rax\n"
-    "mov %rax, %rdi\n"
-    "jae numalloc_syscall_failed\n"
-    "ret\n"
+        "mov %rdi, %rax\n"
+        "mov %rsi, %rdi\n"
+        "mov %rdx, %rsi\n"
+        "mov %rcx, %rdx\n"
+        "mov %r8, %r10\n"
+        "mov %r9, %r8\n"
+        "mov 8(%rsp), %r9\n"
+        "syscall\n"
+        "cmp $-4095, %rax\n"
+        "mov %rax, %rdi\n"
+        "jae numalloc_syscall_failed\n"
+        "ret\n"
 #else
-    "cmp w0, #" NUMALLOC_TEXT(SYS_prctl) "\n"
-    "b.eq 1f\n"
-    "cmp w0, #" NUMALLOC_TEXT(SYS_seccomp) "\n"
-    "b.eq 1f\n"
-    "mov x8, x0\n"
-    "mov x0, x1\n"
-    "mov x1, x2\n"
-    "mov x2, x3\n"
-    "mov x3, x4\n"
-    "mov x4, x5\n"
-    "mov x5, x6\n"
-    "svc 0\n"
-    "cmn x0, #4095\n"
-    "b.cs 2f\n"
-    "ret\n"
-    "1: b numalloc_syscall_control\n"
-    "2: b numalloc_syscall_failed\n"
+        "mov x8, x0\n"
+        "mov x0, x1\n"
+        "mov x1, x2\n"
+        "mov x2, x3\n"
+        "mov x3, x4\n"
+        "mov x4, x5\n"
+        "mov x5, x6\n"
+        "svc 0\n"
+        "cmn x0, #4095\n"
+        "b.cs 2f\n"
+        "ret\n"
+        "1: b numalloc_syscall_passed_on\n"
+        "2: b numalloc_syscall_failed\n"
 #endif
-    ".cfi_endproc\n"
-    ".size numalloc_program_syscall, . - numalloc_program_syscall\n");
+        ".cfi_endproc\n"
+        ".size numalloc_program_syscall, . - numalloc_program_syscall\n");

@@ -31,16 +31,32 @@ struct Process {
 };
 extern constinit Process process;
 
+// ---- Masks: user_mask.cpp.
+
+os::CpuMask every_cpu();
 os::CpuMask user_mask_of(const ThreadRecord* record);
+void set_user_mask(ThreadRecord* record, const os::CpuMask& mask);
 // The affinity of a bound thread: its user's mask without the CPUs of other places.
 os::CpuMask bound_mask_of(const ThreadRecord* record);
-void set_user_mask(ThreadRecord* record, const os::CpuMask& mask);
+// The thread's mask in the kernel, unless another process has changed it.
+os::CpuMask kernel_mask_of(const ThreadRecord* record);
+// What to give the kernel for the user's mask, and for the bound one.
+os::CpuMask user_request_of(const ThreadRecord* record);
+os::CpuMask bound_request_of(const ThreadRecord* record);
 
 // Whether `mask` is the one that placement set for the thread. If not, it was changed from outside (taskset, a cpuset,
 // a raw system call), and that change takes effect.
 bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words);
-// Whether the calling thread runs under our mask now, according to the kernel.
-bool runs_under_ours();
+// Whether `mine`, the caller's mask, is all that the cpuset allows.
+bool is_whole(const os::CpuMask& mine);
+// Gives the calling thread its user's mask in the kernel if it runs under ours. Returns whether it did. Takes no lock
+// and changes no state, so it works between vfork and exec too.
+bool widen(const ThreadRecord* record);
+// Places a running thread by its mask in the kernel, which its user has just set.
+void follow_user(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
+// Places a running thread anew if another process has set its mask or changed the cpuset. Costs four system calls for
+// a whole mask, one for another. `tid`: 0 for the caller.
+void renew_user_mask(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);
 
 // The places whose CPUs the thread's user allows; and all places.
 PlaceSet places_of(const ThreadRecord* record);
@@ -65,7 +81,5 @@ PlaceId answered_place(int owner) NUMALLOC_REQUIRES(process.lock);
 void number_thread(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 void take_number_back(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 void owner_was_moved(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
-// Called when a running thread's mask in the kernel is one that its user has just set: places the thread by it.
-void follow_user(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 
 }  // namespace numalloc::placement

@@ -78,30 +78,6 @@ void note_refusal(long result) NUMALLOC_REQUIRES(process.lock) {
 
 }  // namespace
 
-void set_user_mask(ThreadRecord* record, const os::CpuMask& mask) {
-    for (unsigned w = 0; w < process.words; ++w) record->user_mask()[w] = mask.data()[w];
-}
-
-os::CpuMask user_mask_of(const ThreadRecord* record) {
-    os::CpuMask mask;
-    for (unsigned w = 0; w < process.words; ++w) mask.data()[w] = record->user_mask()[w];
-    return mask;
-}
-
-os::CpuMask bound_mask_of(const ThreadRecord* record) {
-    os::CpuMask mask;
-    for (unsigned w = 0; w < process.words; ++w)
-        mask.data()[w] = record->user_mask()[w] & process.mask_of(record->place)[w];
-    return mask;
-}
-
-bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words) {
-    if (!record->bound) return false;
-    for (unsigned w = 0; w < process.words; ++w)
-        if ((w < words ? mask[w] : 0) != (record->user_mask()[w] & process.mask_of(record->place)[w])) return false;
-    return true;
-}
-
 void leave(ThreadRecord* record) {
     if (record->place != no_place) --process.places[record->place].threads;
     record->place = no_place;
@@ -121,13 +97,13 @@ void apply(ThreadRecord* record, int tid, bool wide) {
     record->bound = false;
     record->home.store(no_node.value, std::memory_order_relaxed);
     if (record->place == no_place) {
-        if (!wide) os::set_affinity(tid, user_mask_of(record));
+        if (!wide) os::set_affinity(tid, user_request_of(record));
         return;
     }
-    const os::CpuMask mask = bound_mask_of(record);
-    const bool narrower = mask != user_mask_of(record);
+    const bool narrower = bound_mask_of(record) != user_mask_of(record);
     if (narrower || !wide) {
-        if (const long result = os::set_affinity(tid, mask); result < 0) {
+        const os::CpuMask request = narrower ? bound_request_of(record) : user_request_of(record);
+        if (const long result = os::set_affinity(tid, request); result < 0) {
             note_refusal(result);
             return;
         }
@@ -169,7 +145,8 @@ ThreadRecord* take_in(const os::CpuMask& kernel_mask) NUMALLOC_REQUIRES(process.
 bool look_through_ours(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     for (const ThreadRecord* other = process.records.first(); other != nullptr; other = other->next) {
         if (other == record || !is_ours(other, record->user_mask(), process.words)) continue;
-        for (unsigned w = 0; w < process.words; ++w) record->user_mask()[w] = other->user_mask()[w];
+        set_user_mask(record, user_mask_of(other));
+        record->whole.store(other->whole.load(std::memory_order_relaxed), std::memory_order_relaxed);
         return true;
     }
     return false;
@@ -193,8 +170,8 @@ void was_moved() {
     os::CpuMask mask;
     if (os::get_affinity(0, mask) <= 0) return;
     os::Guard guard(process.lock);
-    if (is_ours(current, mask.data(), os::CpuMask::words) || mask == user_mask_of(current)) return;
-    follow_user(current);
+    if (mask == kernel_mask_of(current) || mask == user_mask_of(current)) return;
+    renew_user_mask(current, 0);
 }
 
 void complain(const char* text) {
@@ -251,7 +228,9 @@ bool start_binding() {
     }
     os::Guard guard(process.lock);
     process.records.start(words);
-    return take_in(mine) != nullptr;
+    ThreadRecord* const main = take_in(mine);
+    if (main != nullptr) main->whole.store(is_whole(mine), std::memory_order_relaxed);
+    return main != nullptr;
 }
 
 }  // namespace
@@ -342,7 +321,10 @@ void give_record(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
 
 ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
     if (current == nullptr) adopt();
+    os::CpuMask mine;
+    const bool known = os::get_affinity(0, mine) > 0;
     os::Guard guard(process.lock);
+    if (known && current != nullptr && mine != kernel_mask_of(current)) renew_user_mask(current, 0);
     if (current != nullptr && current->place == no_place) {
         settle_runner(current);
         moved_creator_ = NodeId{current->home.load(std::memory_order_relaxed)} != no_node;
@@ -352,8 +334,12 @@ ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
     record->starting = true;
     number_thread(record);
     record->mask_from_attr = attr_mask != nullptr;
-    if (attr_mask != nullptr) set_user_mask(record, *attr_mask);
-    else if (current != nullptr) set_user_mask(record, user_mask_of(current));
+    if (attr_mask != nullptr) {
+        set_user_mask(record, *attr_mask);
+    } else if (current != nullptr) {
+        set_user_mask(record, user_mask_of(current));
+        record->whole.store(current->whole.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    }
     record->inherits_ours = attr_mask == nullptr && current != nullptr && current->bound;
     place_child(record);
     generation_ = record->generation;
@@ -376,6 +362,10 @@ void ThreadStart::created(pthread_t handle) {
 }
 
 void enter_thread(ThreadRecord* record) {
+    // What the cpuset allows may have changed since the creator read it.
+    os::CpuMask allowed;
+    const bool widened = record->whole.load(std::memory_order_relaxed) && os::set_affinity(0, every_cpu()) == 0;
+    const bool known = widened && os::get_affinity(0, allowed) > 0;
     os::Guard guard(process.lock);
     current = record;
     record->tid = os::thread_id();
@@ -383,11 +373,16 @@ void enter_thread(ThreadRecord* record) {
     if (record->handle_out != nullptr) *record->handle_out = record->handle;
     record->starting = false;
     if (record->mask_from_attr) {
+        // Another thread may have set it while this one widened it.
+        if (widened) os::set_affinity(0, user_mask_of(record));
         // Reads the mask back: the kernel has cut it to the cpuset, and libc may have added default attributes.
         os::CpuMask mask;
         if (os::get_affinity(0, mask) > 0) set_user_mask(record, mask);
+    } else if (known && allowed != user_mask_of(record)) {
+        set_user_mask(record, allowed);
+        place(record, no_place);
     }
-    apply(record, 0, !record->inherits_ours);
+    apply(record, 0, widened || !record->inherits_ours);
 }
 
 void keep_record_to_the_end() { keeps_record = true; }

@@ -95,6 +95,11 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask);
 long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId* node,
                   int (*libc_set)(pthread_t, std::size_t, const cpu_set_t*));
 
+// Makes a call again that the kernel refused with EPERM, while thread `tid` (0: the caller) has its user's mask: the
+// kernel grants SCHED_DEADLINE only to a thread that may use all CPUs. The thread keeps that mask if the call succeeds
+// now. Returns the call's result, or -EPERM without the call if the thread is not bound.
+long call_unbound(int tid, long (*call)(const void*), const void* argument);
+
 // Called before the process's first filter: if the caller is the main thread, its number (psm_self) stays 0.
 void note_main_thread();
 

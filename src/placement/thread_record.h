@@ -21,7 +21,10 @@ struct ThreadRecord {
     std::atomic<std::uint16_t> os_node{0};
     PlaceId place = no_place;  // where it is counted as a thread; no_place: nowhere
     bool bound = false;        // its affinity in the kernel is narrower than the user's, and must be hidden
-    bool starting = false;     // created, but has not run yet
+    // The user has set no mask: user_mask() is all that the cpuset allowed when it was last read. Written under the
+    // lock.
+    std::atomic<bool> whole{false};
+    bool starting = false;  // created, but has not run yet
     bool mask_from_attr = false;
     bool inherits_ours = false;  // starts with its creator's binding
     unsigned number = 0;         // order of creation; main is 0

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/bits.h"
+#include "os/fork_gate.h"
 #include "os/topology.h"
 #include "placement/internal.h"
 
@@ -39,27 +40,31 @@ NodeId home_of_caller(const ThreadRecord* record) {
     return home == no_node ? os::current_node() : home;
 }
 
-}  // namespace
-
-void follow_user(ThreadRecord* record) {
-    os::CpuMask mask;
-    if (os::get_affinity(record->tid, mask) <= 0) return;
-    set_user_mask(record, mask);
+// The thread has its user's mask in the kernel, and keeps it.
+void unbind(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    leave(record);
     record->bound = false;
-    // A thread that runs alone stays unbound; its memory follows it to the new CPUs anyway.
-    if (record->place == no_place) return;
-    place(record, no_place);
-    apply(record, record->tid, true);
+    record->home.store(no_node.value, std::memory_order_relaxed);
 }
+
+}  // namespace
 
 long get_affinity(int tid, std::size_t bytes, void* mask) {
     const long got = os::get_affinity(tid, bytes, mask);
     if (got <= 0 || process.mode != Mode::active) return got;
-    if (const ThreadRecord* self = own_record(tid); self != nullptr) {
+    if (ThreadRecord* const self = own_record(tid); self != nullptr) {
+        // Not in a signal handler that interrupted code under a lock.
+        if (self->whole.load(std::memory_order_relaxed) && os::ForkGate::waits()) {
+            os::Guard guard(process.lock);
+            renew_user_mask(self, 0);
+        }
         hide(self, mask, got);
     } else if (tid > 0) {
         os::Guard guard(process.lock);
-        if (const ThreadRecord* record = process.records.find(tid); record != nullptr) hide(record, mask, got);
+        if (ThreadRecord* const record = process.records.find(tid); record != nullptr) {
+            if (record->whole.load(std::memory_order_relaxed)) renew_user_mask(record, tid);
+            hide(record, mask, got);
+        }
     }
     return got;
 }
@@ -86,7 +91,7 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
     if (process.mode != Mode::active) return unknown_thread;
     if (current != nullptr && thread == current->handle) return get_affinity(0, bytes, mask);
     os::Guard guard(process.lock);
-    const ThreadRecord* record = process.records.find(thread);
+    ThreadRecord* const record = process.records.find(thread);
     if (record == nullptr || !has_number(record)) return unknown_thread;
     if (record->starting) {
         // Its ID is not known yet, but it will have this mask.
@@ -96,6 +101,7 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
         return static_cast<long>(whole);
     }
     const long got = os::get_affinity(record->tid, bytes, mask);
+    if (got > 0 && record->whole.load(std::memory_order_relaxed)) renew_user_mask(record, record->tid);
     if (got > 0) hide(record, mask, got);
     return got;
 }
@@ -116,6 +122,7 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
         os::CpuMask wanted;
         std::memcpy(wanted.data(), mask, min_of(bytes, sizeof wanted));
         set_user_mask(record, wanted);
+        record->whole.store(false, std::memory_order_relaxed);
         record->mask_from_attr = true;
         record->inherits_ours = false;
         place(record, no_place);
@@ -126,34 +133,37 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
     return result;
 }
 
-bool runs_under_ours() {
-    os::CpuMask mask;
-    return current != nullptr && current->bound && os::get_affinity(0, mask) > 0 &&
-           is_ours(current, mask.data(), os::CpuMask::words);
+long call_unbound(int tid, long (*call)(const void*), const void* argument) {
+    if (process.mode != Mode::active) return -EPERM;
+    os::Guard guard(process.lock);
+    ThreadRecord* const record = tid == 0 ? current : process.records.find(tid);
+    if (record == nullptr || !record->bound || os::set_affinity(tid, user_request_of(record)) < 0) return -EPERM;
+    const long result = call(argument);
+    if (result < 0) os::set_affinity(tid, bound_request_of(record));
+    else unbind(record);
+    return result;
 }
 
-AsTheUserSetIt::AsTheUserSetIt() { widened_ = runs_under_ours() && os::set_affinity(0, user_mask_of(current)) == 0; }
+AsTheUserSetIt::AsTheUserSetIt() : widened_(widen(current)) {}
 
 AsTheUserSetIt::~AsTheUserSetIt() {
-    if (widened_ && current->bound) os::set_affinity(0, bound_mask_of(current));
+    if (widened_ && current->bound) os::set_affinity(0, bound_request_of(current));
 }
 
 void AsTheUserSetIt::keep() {
     if (!widened_) return;
     os::Guard guard(process.lock);
-    leave(current);
-    current->bound = false;
-    current->home.store(no_node.value, std::memory_order_relaxed);
+    unbind(current);
 }
 
 void fork_prepare() {
     if (process.mode != Mode::active) return;
-    process.fork_widened = runs_under_ours() && os::set_affinity(0, user_mask_of(current)) == 0;
+    process.fork_widened = widen(current);
 }
 
 void fork_parent() {
     if (process.mode != Mode::active) return;
-    if (process.fork_widened) os::set_affinity(0, bound_mask_of(current));
+    if (process.fork_widened) os::set_affinity(0, bound_request_of(current));
 }
 
 void fork_child() {
@@ -172,9 +182,9 @@ void fork_child() {
         current->tid = os::thread_id();
         current->children = 0;
         number_thread(current);
-        if (os::CpuMask mask; !process.fork_widened && os::get_affinity(0, mask) > 0) set_user_mask(current, mask);
         current->bound = false;
         current->home.store(no_node.value, std::memory_order_relaxed);
+        if (!process.fork_widened) renew_user_mask(current, 0);
     }
 }
 

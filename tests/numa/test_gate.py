@@ -26,6 +26,18 @@ JOBS.add("saturate", "placement", THREADS, options={"binding": "saturate"})
 JOBS.add("saturate-over", "placement", 2 * THREADS, options={"binding": "saturate"})
 JOBS.add("none", "placement", 6, options={"binding": "none"})
 JOBS.add("confined", "placement", 8, around=["numactl", "--cpunodebind=1,4"])
+# Another process changes the masks: it is the cpuset of the shell that starts the program.
+GROWN = "/sys/fs/cgroup/numalloc-grown"
+CPUSET = f"""
+mkdir -p /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
+echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control
+mkdir -p {GROWN} && echo {{cpus}} >{GROWN}/cpuset.cpus && echo 0-7 >{GROWN}/cpuset.mems
+sh -c 'echo $PPID >{GROWN}/cgroup.procs'
+"""
+OUTSIDE = ["outside-taskset", "outside-cpuset-grows", "outside-cpuset-shrinks"]
+JOBS.add("outside-taskset", "outside", "taskset")
+JOBS.add("outside-cpuset-grows", "outside", "cpuset", f"{GROWN}/cpuset.cpus", "0-5", setup=CPUSET.format(cpus="0,2"))
+JOBS.add("outside-cpuset-shrinks", "outside", "cpuset", f"{GROWN}/cpuset.cpus", "2-3", setup=CPUSET.format(cpus="0-5"))
 FILTERED = ["prctl", "syscall"]
 for how in FILTERED:
     JOBS.add(f"filtered-{how}", "filtered", how, folder=ROOT / "tests/programs/survive")
@@ -61,6 +73,11 @@ def test_none_leaves_threads_alone(report):
 
 def test_numactl_confines_binding(report):
     assert NODES.of_bound(threads(report, "confined"))[:4] in ([1, 4, 1, 4], [4, 1, 4, 1])
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_masks_that_change_from_outside_are_obeyed(report, name):
+    passed(report, name)
 
 
 @pytest.mark.parametrize("how", FILTERED)

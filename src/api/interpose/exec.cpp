@@ -1,6 +1,6 @@
-// Interposed: the exec family. The new program inherits the user's affinity mask, not numalloc's binding. This file
-// makes system calls and looks nothing up in libc: between fork or vfork and exec only async-signal-safe functions may
-// be called.
+// Interposed: the exec family, and execve and execveat by syscall(). The new program inherits the user's affinity mask,
+// not numalloc's binding. This file makes system calls and looks nothing up in libc: between fork or vfork and exec
+// only async-signal-safe functions may be called.
 #include <alloca.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include "api/interpose/library.h"
 #include "base/text.h"
 #include "os/execute.h"
+#include "os/program_calls.h"
 #include "placement/placement.h"
 
 namespace {
@@ -83,7 +84,18 @@ long exec_by_path(const char* file, char* const argv[], char* const env[]) {
     }
 }
 
+char* const* pointers(long argument) { return reinterpret_cast<char* const*>(argument); }
+
 }  // namespace
+
+long numalloc::os::execute_for_program(const ProgramCall& c) {
+    return exec(reinterpret_cast<const char*>(c.argument[0]), pointers(c.argument[1]), pointers(c.argument[2]));
+}
+
+long numalloc::os::execute_at_for_program(const ProgramCall& c) {
+    return exec_at(static_cast<int>(c.argument[0]), reinterpret_cast<const char*>(c.argument[1]),
+                   pointers(c.argument[2]), pointers(c.argument[3]), static_cast<int>(c.argument[4]));
+}
 
 extern "C" NUMALLOC_EXPORT int execve(const char* path, char* const argv[], char* const env[]) noexcept {
     return fail(exec(path, argv, env));

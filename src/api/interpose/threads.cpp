@@ -19,6 +19,7 @@
 #include "api/interpose/library.h"
 #include "api/interpose/next.h"
 #include "os/exit_hook.h"
+#include "os/program_calls.h"
 #include "placement/placement.h"
 
 extern "C" {
@@ -96,6 +97,13 @@ int create_thread(pthread_t* thread, const pthread_attr_t* attr, void (*start)()
     return 0;
 }
 
+long set_and_follow(int tid, std::size_t bytes, const void* mask) {
+    NodeId node;
+    const long result = placement::set_affinity(tid, bytes, mask, &node);
+    if (node != no_node) thread_moved();
+    return result;
+}
+
 int fail(long result) {
     errno = static_cast<int>(-result);
     return -1;
@@ -150,10 +158,32 @@ extern "C" NUMALLOC_EXPORT int sched_getaffinity(pid_t tid, std::size_t bytes, c
 }
 
 extern "C" NUMALLOC_EXPORT int sched_setaffinity(pid_t tid, std::size_t bytes, const cpu_set_t* mask) noexcept {
-    NodeId node;
-    const long result = placement::set_affinity(tid, bytes, mask, &node);
-    if (node != no_node) thread_moved();
+    const long result = set_and_follow(tid, bytes, mask);
     return result < 0 ? fail(result) : 0;
+}
+
+// The system calls of these names.
+long os::get_affinity_for_program(const ProgramCall& c) {
+    return placement::get_affinity(static_cast<int>(c.argument[0]), static_cast<unsigned>(c.argument[1]),
+                                   reinterpret_cast<void*>(c.argument[2]));
+}
+
+long os::set_affinity_for_program(const ProgramCall& c) {
+    return set_and_follow(static_cast<int>(c.argument[0]), static_cast<unsigned>(c.argument[1]),
+                          reinterpret_cast<const void*>(c.argument[2]));
+}
+
+long os::set_attributes_for_program(const ProgramCall& c) {
+    const long result = make(c);
+    if (result != -EPERM) return result;
+    const auto again = [](const void* call) { return make(*static_cast<const ProgramCall*>(call)); };
+    return placement::call_unbound(static_cast<int>(c.argument[0]), again, &c);
+}
+
+// A function of glibc 2.41 and later. Programs for older ones use syscall().
+struct sched_attr;
+extern "C" NUMALLOC_EXPORT int sched_setattr(pid_t tid, struct sched_attr* attributes, unsigned flags) noexcept {
+    return static_cast<int>(numalloc_program_sched_setattr(tid, attributes, flags));
 }
 
 extern "C" NUMALLOC_EXPORT int pthread_getaffinity_np(pthread_t thread, std::size_t bytes, cpu_set_t* mask) noexcept {

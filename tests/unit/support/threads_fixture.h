@@ -52,12 +52,23 @@ using Mask = cpu_set_t;
     EXPECT_EQ(pthread_getaffinity_np(thread, sizeof mask, &mask), 0);
     return cpus_of(mask);
 }
-// Behind the library's back.
+// The kernel's answer, which syscall() does not give.
 [[maybe_unused]] std::vector<int> in_kernel(pid_t tid = 0) {
+    Mask mask;
+    CPU_ZERO(&mask);
+    EXPECT_GT(os::get_affinity(tid, sizeof mask, &mask), 0);
+    return cpus_of(mask);
+}
+// What syscall() answers.
+[[maybe_unused]] std::vector<int> by_syscall(pid_t tid = 0) {
     Mask mask;
     CPU_ZERO(&mask);
     EXPECT_GT(syscall(SYS_sched_getaffinity, tid, sizeof mask, &mask), 0);
     return cpus_of(mask);
+}
+// By a system call that the library does not see; from another process, too.
+[[maybe_unused]] bool set_in_kernel(const Mask& mask, pid_t tid = 0) {
+    return os::set_affinity(tid, sizeof mask, &mask) == 0;
 }
 [[maybe_unused]] Mask one(int cpu) {
     Mask mask;
@@ -82,7 +93,7 @@ protected:
         if (all.size() < 2) return;
         CPU_ZERO(&all_mask);
         for (int c : all) CPU_SET(c, &all_mask);
-        ASSERT_EQ(syscall(SYS_sched_setaffinity, 0, sizeof all_mask, &all_mask), 0);
+        ASSERT_TRUE(set_in_kernel(all_mask));
 
         MadeUpMachine machine;
         std::string nodes = "0-" + std::to_string(all.size() - 1);

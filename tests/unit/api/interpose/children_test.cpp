@@ -72,6 +72,8 @@ void children_see_the_users_mask() {
     }), list_of(all));
     EXPECT_EQ(after_fork([&] { execveat(AT_FDCWD, "/usr/bin/python3", argv, environ, 0); }), list_of(all));
     EXPECT_EQ(after_fork([&] { fexecve(open("/usr/bin/python3", O_RDONLY), argv, environ); }), list_of(all));
+    EXPECT_EQ(after_fork([&] { syscall(SYS_execve, "/usr/bin/python3", argv, environ); }), list_of(all));
+    EXPECT_EQ(after_fork([&] { syscall(SYS_execveat, AT_FDCWD, "/usr/bin/python3", argv, environ, 0); }), list_of(all));
     wordexp_t words;
     ASSERT_EQ(wordexp((std::string("$(python3 -c '") + script + "')").c_str(), &words, 0), 0);
     EXPECT_EQ(words.we_wordc, all.size());

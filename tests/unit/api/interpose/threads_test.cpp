@@ -1,5 +1,9 @@
 // Real threads on a made-up machine: where they are bound, and what shows of it.
+#include "os/program_calls.h"
 #include "support/threads_fixture.h"
+
+struct sched_attr;
+extern "C" int sched_setattr(pid_t, struct sched_attr*, unsigned) noexcept;  // in glibc 2.41 and later
 
 namespace numalloc {
 namespace {
@@ -227,16 +231,108 @@ TEST_F(Threads, DestructorsAfterTheHeapsEndSeeTheUsersMask) {
     EXPECT_EQ(user, all);
 }
 
+TEST_F(Threads, SyscallAnswersAsLibcsFunctions) {
+    std::thread([] {
+        EXPECT_EQ(in_kernel().size(), 1u);
+        EXPECT_EQ(by_syscall(), all);
+        EXPECT_EQ(by_syscall(tid()), all);
+        Mask mask;
+        EXPECT_EQ(syscall(SYS_sched_getaffinity, 0, 1, &mask), -1);
+        EXPECT_EQ(errno, EINVAL);
+        EXPECT_EQ(syscall(SYS_sched_getaffinity, -1, sizeof mask, &mask), -1);
+        const unsigned other = (home() + 1) % static_cast<unsigned>(all.size());
+        mask = one(all[other]);
+        ASSERT_EQ(syscall(SYS_sched_setaffinity, 0, sizeof mask, &mask), 0);
+        EXPECT_EQ(home(), other);
+        EXPECT_EQ(seen(), std::vector<int>{all[other]});
+        EXPECT_EQ(by_syscall(), std::vector<int>{all[other]});
+        ASSERT_EQ(syscall(SYS_sched_setaffinity, 0, sizeof all_mask, &all_mask), 0);
+        EXPECT_EQ(seen(), all);
+        EXPECT_EQ(in_kernel(), std::vector<int>{all[home()]});
+    }).join();
+}
+
+// SCHED_DEADLINE needs all CPUs of the machine, and more rights than a test may have: whoever has them gets it.
+TEST_F(Threads, ADeadlineIsRefusedOnlyToWhoMayNotHaveIt) {
+    struct Attributes {
+        std::uint32_t size, policy;
+        std::uint64_t flags;
+        std::int32_t nice;
+        std::uint32_t priority;
+        std::uint64_t runtime, deadline, period;
+    };
+    std::thread([] {
+        Attributes deadline{sizeof(Attributes), 6, 0, 0, 0, 1000000, 10000000, 10000000};
+        Attributes normal{sizeof(Attributes), 0, 0, 0, 0, 0, 0, 0};
+        const std::vector<int> bound = in_kernel();
+        // With its user's mask, as it would be without the library.
+        ASSERT_TRUE(set_in_kernel(all_mask));
+        const bool may = os::make({SYS_sched_setattr, {0, reinterpret_cast<long>(&deadline)}}) == 0;
+        if (may) {
+            EXPECT_EQ(syscall(SYS_sched_setattr, 0, &normal, 0), 0);
+        }
+        ASSERT_TRUE(set_in_kernel(one(bound[0])));
+
+        EXPECT_EQ(syscall(SYS_sched_setattr, 0, &deadline, 0), may ? 0 : -1);
+        EXPECT_EQ(in_kernel(), may ? all : bound);
+        EXPECT_EQ(seen(), all);
+        EXPECT_EQ(sched_setattr(0, reinterpret_cast<sched_attr*>(&normal), 0), 0);
+    }).join();
+}
+
 TEST_F(Threads, AMaskSetBehindOurBackCounts) {
     std::thread([] {
         const unsigned other = (home() + 1) % static_cast<unsigned>(all.size());
         const Mask mask = one(all[other]);
-        ASSERT_EQ(syscall(SYS_sched_setaffinity, 0, sizeof mask, &mask), 0);
+        ASSERT_TRUE(set_in_kernel(mask));
         EXPECT_EQ(home(), other);
         EXPECT_EQ(seen(), std::vector<int>{all[other]});
         EXPECT_EQ(system(("test \"$(nproc)\" = 1")), 0);
         EXPECT_EQ(in_kernel(), std::vector<int>{all[other]});
     }).join();
+}
+
+TEST_F(Threads, AMaskSetFromOutsideCountsForNewThreadsAndForChildren) {
+    std::thread([] {
+        const unsigned other = (home() + 1) % static_cast<unsigned>(all.size());
+        const Mask mask = one(all[other]);
+        ASSERT_TRUE(set_in_kernel(mask));  // as taskset -p does, and the thread has not allocated since
+        std::thread([&] {
+            EXPECT_EQ(home(), other);
+            EXPECT_EQ(in_kernel(), std::vector<int>{all[other]});
+            EXPECT_EQ(seen(), std::vector<int>{all[other]});
+        }).join();
+        EXPECT_EQ(seen(), std::vector<int>{all[other]});
+        EXPECT_EQ(system("test \"$(nproc)\" = 1"), 0);
+        ASSERT_TRUE(set_in_kernel(all_mask));
+        std::thread([&] {
+            EXPECT_EQ(in_kernel(), std::vector<int>{all[home()]});
+            EXPECT_EQ(seen(), all);
+        }).join();
+        EXPECT_EQ(seen(), all);
+    }).join();
+}
+
+TEST_F(Threads, WhoIsAskedAboutAnotherThreadKnowsAMaskSetFromOutside) {
+    std::atomic<int> stage{0};
+    std::atomic<int> id{0};
+    std::atomic<unsigned> node{0};
+    std::thread t([&] {
+        node = home();
+        id = tid();
+        stage = 1;
+        while (stage != 2) usleep(100);
+    });
+    while (stage != 1) usleep(100);
+    EXPECT_EQ(seen(id), all);
+    EXPECT_EQ(in_kernel(id), std::vector<int>{all[node]}) << "the question leaves it bound";
+    const int other = all[(node + 1) % all.size()];
+    ASSERT_TRUE(set_in_kernel(one(other), id));
+    EXPECT_EQ(seen(id), std::vector<int>{other});
+    EXPECT_EQ(seen(t.native_handle()), std::vector<int>{other});
+    EXPECT_EQ(in_kernel(id), std::vector<int>{other});
+    stage = 2;
+    t.join();
 }
 
 TEST_F(Threads, AnAffinityInTheDefaultAttributesIsTheUsers) {
