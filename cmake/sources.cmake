@@ -9,6 +9,7 @@ set(NUMALLOC_BINDING_SOURCES
     src/os/execute.cpp
     src/os/filter.cpp
     src/os/fork_gate.cpp
+    src/os/go_runtime.cpp
     src/os/huge_page_cost.cpp
     src/os/lock.cpp
     src/os/mapping.cpp

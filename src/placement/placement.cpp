@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "options/options.h"
+#include "os/go_runtime.h"
 #include "os/memory.h"
 #include "os/messages.h"
 #include "os/topology.h"
@@ -214,6 +215,10 @@ void load_rules(const Places& places) {
 
 bool start_binding() {
     if (options().binding == Binding::none || &numalloc_interposes_threads == nullptr) return false;
+    if (os::has_go_runtime()) {
+        if (options().verbose) complain("Go's runtime starts children by itself: threads are not bound");
+        return false;
+    }
     os::CpuMask mine;
     const long mask_bytes = os::get_affinity(0, mine);
     if (mask_bytes <= 0) return false;

@@ -38,6 +38,7 @@ OUTSIDE = ["outside-taskset", "outside-cpuset-grows", "outside-cpuset-shrinks"]
 JOBS.add("outside-taskset", "outside", "taskset")
 JOBS.add("outside-cpuset-grows", "outside", "cpuset", f"{GROWN}/cpuset.cpus", "0-5", setup=CPUSET.format(cpus="0,2"))
 JOBS.add("outside-cpuset-shrinks", "outside", "cpuset", f"{GROWN}/cpuset.cpus", "2-3", setup=CPUSET.format(cpus="0-5"))
+JOBS.add("go-note", "go_note")
 FILTERED = ["prctl", "syscall"]
 for how in FILTERED:
     JOBS.add(f"filtered-{how}", "filtered", how, folder=ROOT / "tests/programs/survive")
@@ -78,6 +79,10 @@ def test_numactl_confines_binding(report):
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_masks_that_change_from_outside_are_obeyed(report, name):
     passed(report, name)
+
+
+def test_a_process_with_the_runtime_of_go_is_not_bound(report):
+    passed(report, "go-note")
 
 
 @pytest.mark.parametrize("how", FILTERED)
