@@ -90,13 +90,13 @@ void check_name(const char* entry, void (*complain)(const char*)) {
             continue;
         os::Line line;
         put_capitals(line, experiment);
-        line << " is for experiments, which this library was built without (NUMALLOC_EXPERIMENTS=ON).";
+        line << " is an option for experiments; this library was built without them (NUMALLOC_EXPERIMENTS=ON).";
         return complain(line.c_str());
     }
     if (nearest == nullptr) return;
     os::Line line;
     line << prefix;
-    line.append(name, length) << " is no option; did you mean ";
+    line.append(name, length) << " is not an option; did you mean ";
     put_capitals(line, nearest);
     line << '?';
     complain(line.c_str());

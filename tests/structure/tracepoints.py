@@ -13,8 +13,11 @@ from pathlib import Path
 
 project, library = Path(sys.argv[1]), sys.argv[2]
 table = (project / "src/base/tracepoints.def").read_text()
-ENTRY = re.compile(r'^NUMALLOC_TRACEPOINT\((\w+), \(([^)]*)\), \(([^)]*)\),\s*"([^"]*)"\)', re.M)
-points = {name: (parameters.replace("std::", ""), names.split(", "), when) for name, parameters, names, when in ENTRY.findall(table)}
+ENTRY = re.compile(r'^NUMALLOC_TRACEPOINT\((\w+), \(([^)]*)\),\s*\(([^)]*)\),\s*((?:"[^"]*"\s*)+)\)', re.M)
+points = {
+    name: (parameters.replace("std::", ""), names.split(", "), "".join(re.findall('"([^"]*)"', when)))
+    for name, parameters, names, when in ENTRY.findall(table)
+}
 assert len(points) == table.count("\nNUMALLOC_TRACEPOINT("), "an entry is not understood"
 
 page = project / "docs/tracing.md"

@@ -92,7 +92,7 @@ TEST(Options, AnEmptyValueIsNone) {
 TEST(Options, AMisspeltNameIsOneLineAForeignOneNone) {
     parse({"NUMALLOC_BINDNG=none", "NUMALLOC_SOMETHING_ELSE=1", "NUMALLOC_binding=none"});
     ASSERT_EQ(complaints.size(), 1u);
-    EXPECT_EQ(complaints[0], "NUMALLOC_BINDNG is no option; did you mean NUMALLOC_BINDING?");
+    EXPECT_EQ(complaints[0], "NUMALLOC_BINDNG is not an option; did you mean NUMALLOC_BINDING?");
 }
 
 TEST(Options, OneIn) {
@@ -176,13 +176,13 @@ std::string reference() {
 #undef NUMALLOC_OPTION
     return marker + ("\n## Values and defaults\n" + (head + users_table)) + users +
            "\n## Options for experiments\n\n" +
-           wrapped("Each turns off one mechanism of the library, or changes it, to show what it gains. Only a library configured with "
-                   "`-DNUMALLOC_EXPERIMENTS=ON` reads them (`cmake --preset experiments`); any other says so on stderr and ignores them. "
-                   "`numalloc bench --ablations` runs them. A program has no use for them.") +
+           wrapped("Each turns off or changes one mechanism of the library, to show its gain. Only a library configured with "
+                   "`-DNUMALLOC_EXPERIMENTS=ON` reads them (`cmake --preset experiments`); any other ignores them and reports that on "
+                   "stderr. `numalloc bench --ablations` runs them. Programs do not need them.") +
            "\n" + head + experiments_table + experiments;
 }
 
-// What stands above the marker is written by hand.
+// The text above the marker is written by hand.
 TEST(Options, TheReferenceIsCurrent) {
     const std::string path = NUMALLOC_SOURCE_DIR "/docs/options.md";
     std::ostringstream read;
@@ -196,7 +196,7 @@ TEST(Options, TheReferenceIsCurrent) {
         EXPECT_EQ(there.substr(begin), reference()) << "run: NUMALLOC_UPDATE=1 options_test";
 }
 
-// What print says, parse understands, and as the same.
+// parse_KIND() reads the output of print_KIND() back as the same value.
 TEST(Options, WhatIsPrintedIsUnderstood) {
     const auto again = [](auto print, auto parse, auto value, const char* text) {
         Text<200> printed;

@@ -1,4 +1,4 @@
-"""The library's options, read from the table that the library itself is made from."""
+"""The library's options, read from the table that the library is compiled from."""
 
 import re
 import signal
@@ -28,7 +28,7 @@ def _words(*accepted: str) -> Callable[[str], bool]:
 
 
 def is_node_list(text: str) -> bool:
-    """'0-3,8': no spaces, no range backwards, as the kernel and the library write it."""
+    """Whether the text is a list such as 0-3,8: no spaces, no backward range, as the kernel and the library write it."""
     if not re.fullmatch(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*", text):
         return False
     for part in text.split(","):
@@ -57,7 +57,7 @@ def _milliseconds(text: str) -> bool:
 
 
 def bytes_of(text: str) -> int | None:
-    """As the library reads a size; nothing where it would not."""
+    """The size as the library reads it; None if the library would reject it."""
     match = re.fullmatch("([0-9]+)(?:([KMGTkmgt])(?:B|iB)?)?", text)
     return int(match[1]) << _UNITS[(match[2] or "").upper()] if match else None
 
@@ -77,7 +77,7 @@ def _one_in(text: str) -> bool:
     return text == "off" or (match is not None and (1 if match[1] else 0) <= int(match[2]) <= _MOST_NUMBER)
 
 
-# The kernel's own, libc's, and those of faults.
+# Signals of the kernel, of libc and of faults.
 _NOT_HANDLED = (9, 19, 32, 33, *map(int, (signal.SIGILL, signal.SIGTRAP, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)))
 
 
@@ -87,7 +87,7 @@ def _signal(text: str) -> bool:
     return text.removeprefix("SIG") in ("USR1", "USR2", "HUP", "WINCH", "PROF", "none")
 
 
-# What src/options/options.h says each kind accepts, and the rule of src/options/parse.h.
+# For each kind the accepted values, as in src/options/options.h, and the check of src/options/parse.h.
 KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "Binding": ("interleave, saturate, file, none", _words("interleave", "saturate", "file", "none")),
     "MemoryBinding": ("preferred, strict, none", _words("preferred", "strict", "none")),
@@ -103,8 +103,8 @@ KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "OneIn": ("1/N or N, up to 1000000000, or 0 or off for none", _one_in),
     "Flag": ("0, 1, off, on, no, yes", _words("0", "1", "off", "on", "no", "yes")),
 }
-_ANY = ("a text", bool)  # of a kind that is not in the list yet: the library says what it does not understand
-# The commands' own --profile reads settings.
+_ANY = ("a text", bool)  # for a kind that is not in the list yet: the library itself reports values that it does not understand
+# --profile of the commands names a file of settings.
 _FLAGS = {"profile": "--heap-profile", "profile_file": "--heap-profile-file"}
 
 
@@ -116,6 +116,7 @@ class Option:
     default: str
     text: str  # what it does
     experiment: bool = False  # only a library configured with -DNUMALLOC_EXPERIMENTS=ON has it
+    live: bool = False  # a running program may change it
 
     @property
     def flag(self) -> str:
@@ -129,17 +130,18 @@ class Option:
         return KINDS.get(self.kind, _ANY)[1](value)
 
     def check(self, value: str, where: str = "") -> str:
-        """The value, if the library would understand it. `where`: what the user wrote, else the flag."""
+        """Returns the value if the library understands it. `where`: the place that the message names; default: the flag."""
         if not self.understands(value):
             raise Problem(f"{where or self.flag}: '{value}' is not understood; accepted: {self.accepted}")
         return value
 
 
 def parsed(table: str) -> tuple[Option, ...]:
+    """The options of a text such as options.def's. A description may be several string literals."""
     found = []
     for group, name, kind, default, strings in _ENTRY.findall(table):
         text = "".join(_STRING.findall(strings)).replace('\\"', '"').replace("\\\\", "\\")
-        found.append(Option(name, kind, KINDS.get(kind, _ANY)[0], default, text, group == "EXPERIMENT_"))
+        found.append(Option(name, kind, KINDS.get(kind, _ANY)[0], default, text, group == "EXPERIMENT_", group == "LIVE_"))
     return tuple(found)
 
 
@@ -149,7 +151,7 @@ def _all() -> tuple[Option, ...]:
 
 
 def options() -> tuple[Option, ...]:
-    """Those that every library has."""
+    """The options that every library has."""
     return tuple(one for one in _all() if not one.experiment)
 
 

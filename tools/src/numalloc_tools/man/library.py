@@ -1,21 +1,20 @@
-"""libnumalloc(3): the header's own words, and the tables of options and statistics."""
+"""libnumalloc(3): the header's comments, and the tables of options and statistics."""
 
 import re
 from pathlib import Path
 
+from numalloc_tools import options_table, statistics_table
 from numalloc_tools.man.roff import Page, bold, italic
 
-_OPTION = re.compile(r'^NUMALLOC_(LIVE_)?OPTION\((\w+),\s*(\w+),\s*([^,]+?),\s*"((?:[^"\\]|\\.)*)"\)', re.M)
-_STATISTIC = re.compile(r'^NUMALLOC_(|CLASS_|PROCESS_)STATISTIC\((\w+), "([^"]*)", "([^"]*)"\)', re.M)
 _TOKEN = re.compile(r"/\*(?P<comment>.*?)\*/|(?P<code>(?:(?!/\*).)+)", re.S)
 _ATTRIBUTE = re.compile(r"\s*NUMALLOC_(?:NOEXCEPT|ALLOCATES|RESIZES|SIZE\([^)]*\)|ALIGN\([^)]*\))")
 _FUNCTION = re.compile(r"^[a-z][\w \*]*?\**\b(?:numalloc|psm)_\w+\([^;{]*\);", re.M)
 
 
 def page(headers: Path) -> Page:
-    made = Page("libnumalloc", 3, "memory where you say: a malloc for machines of several memory nodes")
+    made = Page("libnumalloc", 3, "a malloc for machines with several memory nodes (NUMA)")
     made.heading("Library")
-    made.paragraph("numalloc (libnumalloc, -lnumalloc), or preloaded: LD_PRELOAD=libnumalloc.so")
+    made.paragraph("numalloc (libnumalloc, -lnumalloc), or preloaded with LD_PRELOAD=libnumalloc.so")
     made.heading("Synopsis")
     made.verbatim("#include <numalloc/numalloc.h>")
     text = (headers / "numalloc.h").read_text()
@@ -31,17 +30,22 @@ def page(headers: Path) -> Page:
         for declarations, comment in entries:
             made.item("\n.TQ\n".join(bold(one) for one in declarations), comment or "See above.")
     made.heading("Environment")
-    made.paragraph("Read once, as the program starts. A value that is not understood is named on standard error, and the default is used.")
-    for group, name, _, default, what in _OPTION.findall((headers / "options.def").read_text()):
-        changes = " May change while the program runs: numalloc_option_set()." if group == "LIVE_" else ""
-        made.item(f"{bold('NUMALLOC_' + name.upper())} (default: {italic(default)})", what.replace('\\"', '"') + "." + changes)
+    made.paragraph(
+        "The library reads these variables once, when the program starts. It reports a value that it does not understand on "
+        "standard error, and uses the default."
+    )
+    for option in options_table.parsed((headers / "options.def").read_text()):
+        if option.experiment:
+            continue
+        changes = " numalloc_option_set() can change it while the program runs." if option.live else ""
+        made.item(f"{bold(option.variable)} (default: {italic(option.default)})", option.text + "." + changes)
     made.heading("Statistics")
     tables = {"": "Of a node", "CLASS_": "Of a size class on a node", "PROCESS_": "Of the process"}
-    statistics = _STATISTIC.findall((headers / "statistics.def").read_text())
+    table = (headers / "statistics.def").read_text()
     for kind, title in tables.items():
         made.subheading(title)
-        for _, name, unit, what in (one for one in statistics if one[0] == kind):
-            made.item(f"{bold(name)}, {unit}", what)
+        for name, statistic in statistics_table.parsed(table, kind).items():
+            made.item(f"{bold(name)}, {statistic.unit}", statistic.text)
     made.heading("See also")
     made.paragraph("numalloc(1), numalloc(5), malloc(3), numa(7), numactl(8)")
     return made
@@ -56,7 +60,7 @@ def _introduction(text: str) -> str:
 
 
 def _sections(text: str):
-    """(title, what is said of all, [(declarations, comment)]) in the header's order."""
+    """Yields (title, introduction, [(declarations, comment)]) for each section, in the header's order."""
     title, about, comment = "", "", ""
     entries: list[tuple[list[str], str]] = []
     for token in _TOKEN.finditer(text):
