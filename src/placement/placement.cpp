@@ -73,7 +73,7 @@ void note_refusal(long result) NUMALLOC_REQUIRES(process.lock) {
     process.refusal_noted = true;
     os::Line line;
     line << "sched_setaffinity refused a node's CPUs (errno " << static_cast<std::int64_t>(-result)
-         << "): such threads are not bound, their memory follows them";
+         << "): such threads are not bound, and allocate on the node where they run";
     os::say(line);
 }
 
@@ -228,7 +228,7 @@ bool start_binding() {
     load_rules(process.places);
     if (options().verbose) {
         os::Line line;
-        line << process.places.count << " nodes with CPUs: threads are bound from the second on";
+        line << process.places.count << " nodes with CPUs: threads are bound, from the second thread on";
         os::say(line);
     }
     os::Guard guard(process.lock);

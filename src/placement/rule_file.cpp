@@ -61,7 +61,8 @@ void RuleFile::parse(const char* text, const char* name, const Places& places, C
             os::Line complaint;
             complaint << name << ':' << line_number << ": ";
             if (fault != nullptr) complaint << fault;
-            else complaint << "node " << static_cast<std::int64_t>(bad_node) << " is not usable here";
+            else
+                complaint << "node " << static_cast<std::int64_t>(bad_node) << " has no CPUs that this process may use";
             complaint << "; line ignored";
             complain(complaint.c_str());
             range_count_ = old_ranges;

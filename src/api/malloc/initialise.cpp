@@ -54,11 +54,12 @@ void say_options() {
 // The output of the option `verbose`: the nodes found, the address space, and the options.
 void say_what_was_found() {
     os::Line line;
-    line << os::topology().nodes() << (os::topology().nodes() == 1 ? " node with memory, " : " nodes with memory, ")
-         << std::uint64_t{process_heap.space().end_offset() >> 20} << " MiB of address space each at most; memory is "
+    line << os::topology().nodes()
+         << (os::topology().nodes() == 1 ? " node with memory, at most " : " nodes with memory, at most ")
+         << std::uint64_t{process_heap.space().end_offset() >> 20} << " MiB of address space each; memory is "
          << (process_heap.options().memory_binding == MemoryBinding::none || process_heap.nodes() == 1 ? "not bound"
              : process_heap.options().memory_binding == MemoryBinding::strict ? "bound strictly"
-                                                                              : "bound by preference");
+                                                                              : "bound, but can spill");
     os::say(line);
     say_options();
 }

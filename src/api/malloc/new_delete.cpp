@@ -45,7 +45,7 @@ NUMALLOC_COLD void* new_failed(Bytes n, Bytes alignment) {
     throw_bad_alloc();
     os::Line line;
     line << "out of memory in operator new(" << std::uint64_t{n}
-         << "), and no C++ run-time library to throw std::bad_alloc";
+         << "), and there is no C++ run-time library to throw std::bad_alloc";
     os::die(line);
 }
 

@@ -51,7 +51,7 @@ constinit std::atomic<int> ending_by{0};
 
 void write_and_end() {
     const int signal = ending_by.load(std::memory_order_relaxed);
-    write_as_the_option_says("at the end by a signal");
+    write_as_the_option_says("when a signal ended the program");
     os::end_by(signal);
 }
 
@@ -59,7 +59,7 @@ void write_and_end() {
 bool write_before_end(int signal) {
     ending_by.store(signal, std::memory_order_relaxed);
     if (profile::put_off(write_and_end)) return false;
-    write_as_the_option_says("at the end by a signal");
+    write_as_the_option_says("when a signal ended the program");
     return true;
 }
 
@@ -104,7 +104,7 @@ extern "C" NUMALLOC_EXPORT int numalloc_profile_dump(const char* path) noexcept 
         if (path == nullptr && options().profile_file != nullptr &&
             profile::make_path(options().profile_file, by_option))
             path = by_option.text;
-        if (path != nullptr) error = profile::write(path, "when the program asked");
+        if (path != nullptr) error = profile::write(path, "by numalloc_profile_dump()");
     }
     if (error == 0) return 0;
     errno = static_cast<int>(-error);

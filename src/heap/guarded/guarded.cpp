@@ -112,8 +112,8 @@ void free(const void* p, const char* call) {
     Slot& slot = slots->slot[n];
     const Address begin = slots->page_of(n);
     const Canaries canaries = canaries_of(slot, begin);
-    if (!is_whole(canaries.before)) die_of(call, p, "was written to in front of its first byte");
-    if (!is_whole(canaries.behind)) die_of(call, p, "was written to behind its last byte");
+    if (!is_whole(canaries.before)) die_of(call, p, "was written to before its first byte");
+    if (!is_whole(canaries.behind)) die_of(call, p, "was written to after its last byte");
     const profile::Busy self;
     // Another thread may free the object at the same time.
     State used = State::used;

@@ -28,7 +28,7 @@ void say_frame(profile::CodeMappings& code, unsigned n, Address frame) {
 
 void say_stack(profile::CodeMappings& code, const char* what, int thread, const Address* frame, unsigned depth) {
     os::Line line;
-    line << "  " << what << " by thread " << thread << (depth == 0 ? "; its stack is not known" : ":");
+    line << "  " << what << " by thread " << thread << (depth == 0 ? "; its stack is unknown" : ":");
     os::say(line);
     for (unsigned n = 0; n < depth; ++n) say_frame(code, n, frame[n]);
 }
@@ -87,7 +87,7 @@ bool explain(const os::Fault& fault) {
                  : fault.address >= end ? "overflow"
                                         : "underflow")
              << ": " << access << " at " << p << ", byte ";
-        if (fault.address >= end) line << std::uint64_t{fault.address - end + 1} << " behind";
+        if (fault.address >= end) line << std::uint64_t{fault.address - end + 1} << " after";
         else if (fault.address < slot.object) line << std::uint64_t{slot.object - fault.address} << " before";
         else line << std::uint64_t{fault.address - slot.object} << " of";
         name_object(line, slot);

@@ -11,18 +11,18 @@ FAULT, END = -signal.SIGSEGV, -signal.SIGABRT
 ADDRESS = "0x[0-9a-f]+"
 OBJECT = f"the 64-byte object at {ADDRESS}"
 WANTED = {
-    "overflow_write": (FAULT, f"overflow: write at {ADDRESS}, byte 1 behind {OBJECT}", ("write", "allocated")),
-    "overflow_read": (FAULT, f"overflow: read at {ADDRESS}, byte 1 behind {OBJECT}", ("read", "allocated")),
+    "overflow_write": (FAULT, f"overflow: write at {ADDRESS}, byte 1 after {OBJECT}", ("write", "allocated")),
+    "overflow_read": (FAULT, f"overflow: read at {ADDRESS}, byte 1 after {OBJECT}", ("read", "allocated")),
     "underflow_write": (FAULT, f"underflow: write at {ADDRESS}, byte 1 before {OBJECT}", ("write", "allocated")),
     "underflow_read": (FAULT, f"underflow: read at {ADDRESS}, byte 1 before {OBJECT}", ("read", "allocated")),
     "freed_write": (FAULT, f"use after free: write at {ADDRESS}, byte 8 of {OBJECT}", ("write", "allocated", "freed")),
     "freed_read": (FAULT, f"use after free: read at {ADDRESS}, byte 8 of {OBJECT}", ("read", "allocated", "freed")),
     "double_free": (END, rf"invalid pointer in free\({ADDRESS}\): it was freed already; {OBJECT}", ("free", "allocated", "freed")),
     "inside_free": (END, rf"invalid pointer in free\({ADDRESS}\): it is not an allocated object; {OBJECT}", ("free", "allocated")),
-    "beside": (END, rf"invalid pointer in free\({ADDRESS}\): it was written to behind its last byte; {OBJECT}", ("free", "allocated")),
+    "beside": (END, rf"invalid pointer in free\({ADDRESS}\): it was written to after its last byte; {OBJECT}", ("free", "allocated")),
     "odd_overflow": (
         END,
-        rf"invalid pointer in free\({ADDRESS}\): it was written to behind its last byte; {OBJECT.replace('64', '61')}",
+        rf"invalid pointer in free\({ADDRESS}\): it was written to after its last byte; {OBJECT.replace('64', '61')}",
         ("free", "allocated"),
     ),
     "foreign_fault": (FAULT, None, ()),

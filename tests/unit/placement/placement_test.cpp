@@ -167,8 +167,8 @@ TEST_F(Rules, ErrorsNameFileAndLineAndTheRestCounts) {
     EXPECT_EQ(complaints[0], "rules.txt:2: expected THREADS NODES, such as 0-3 1; line ignored");
     EXPECT_EQ(complaints[1], "rules.txt:3: expected THREADS NODES, such as 0-3 1; line ignored");
     EXPECT_EQ(complaints[2], "rules.txt:4: too many words; line ignored");
-    EXPECT_EQ(complaints[3], "rules.txt:5: node 9 is not usable here; line ignored");
-    EXPECT_EQ(complaints[4], "rules.txt:6: node 5 is not usable here; line ignored");
+    EXPECT_EQ(complaints[3], "rules.txt:5: node 9 has no CPUs that this process may use; line ignored");
+    EXPECT_EQ(complaints[4], "rules.txt:6: node 5 has no CPUs that this process may use; line ignored");
     EXPECT_EQ(complaints[5].substr(0, 12), "rules.txt:7:");
     EXPECT_EQ(complaints[6], "rules.txt:8: expected a list of nodes, such as 0-1,4; line ignored");
 }
