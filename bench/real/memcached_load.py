@@ -12,7 +12,7 @@ def load(port: str, number: int, loops: int) -> None:
     for i in range(loops):
         keys = {f"{number}-{i % 500}-{k}": f"value {k} " * (1 + (i + k) % 60) for k in range(20)}
         if client.set_multi(keys) != [] or client.get_multi(list(keys)) != keys:
-            sys.exit("memcached gave back something else than it was given")
+            sys.exit("memcached returned a wrong value")
         if i % 3 == 0:
             client.delete(next(iter(keys)))
 

@@ -207,7 +207,7 @@ def test_two_labs_side_by_side():
         (["--sysctl", "vm.swappiness", "--", "true"], 2, "NAME=VALUE"),
         (["--env", "NOT_SET_HERE", "--", "true"], 2, "NAME=VALUE"),
         (["--file", "/nowhere", "--", "true"], 2, "/nowhere"),
-        (["--file", "/proc", "--", "true"], 2, "the guest has of its own"),
+        (["--file", "/proc", "--", "true"], 2, "for which the guest has its own"),
         (["--console", "/nowhere/log", "--", "true"], 2, "/nowhere/log"),
         (["--timeout", "nan", "--", "true"], 2, "more than 0"),
         (["--preload", "/nowhere.so", "--", "true"], 2, "/nowhere.so"),

@@ -141,7 +141,7 @@ def test_each_round_begins_with_another(results):
     assert first == ["numalloc", "glibc", "glibc+binding"]
 
 
-def test_machine_and_settings_are_told(results):
+def test_results_include_machine_and_settings(results):
     assert results.machine.keys() == facts().keys()
     assert results.machine["kernel"] == os.uname().release
     assert results.settings["baseline"] == "glibc" and results.settings["rounds"] == 2
@@ -150,7 +150,7 @@ def test_machine_and_settings_are_told(results):
 
 
 @pytest.mark.full("a limit of half a second")
-def test_papers_sizes_are_for_those_that_have_them(tree):
+def test_paper_sizes_need_programs_that_have_them(tree):
     done = bench(tree, "--paper", "--allocators", "glibc", "--rounds", "1", "--limit", "0.5", "--json", "paper.json")
     assert done.returncode == 0, done.stderr
     found = read(tree / "paper.json")
@@ -159,7 +159,7 @@ def test_papers_sizes_are_for_those_that_have_them(tree):
 
 
 @pytest.mark.full("a limit of half a second")
-def test_what_goes_wrong_is_a_row_that_says_so(tree):
+def test_failures_are_rows_with_reasons(tree):
     (tree / "cut.so").write_bytes((tree / "build/release/aborts.so").read_bytes()[:512])
     done = bench(
         tree,
@@ -224,7 +224,7 @@ def test_pictures_of_the_pages_are_svg():
     assert not [*ROOT.glob("docs/**/*.png")]
 
 
-def test_markdown_can_lie_elsewhere(tree, results):
+def test_markdown_can_go_to_another_file(tree, results):
     (tree / "docs").mkdir(exist_ok=True)
     done = bench(tree, "report", "good.json", "--output", "docs/results", "--markdown", "docs/results.md")
     assert done.returncode == 0, done.stderr
@@ -254,7 +254,7 @@ def test_file_has_a_line_for_each_run(tree, results):
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_run_keeps_what_is_done(tree, by):
+def test_interrupted_run_keeps_its_results(tree, by):
     output = tree / "kept.json"
     process = subprocess.Popen(
         command("--only", "small,hangs", "--allocators", "glibc,numalloc", "--rounds", "3", "--json", str(output)),
@@ -289,14 +289,14 @@ def test_interrupted_run_keeps_what_is_done(tree, by):
         (["report", "good.json", "--markdown", "/nowhere/x.md"], "folder of /nowhere/x.md does not exist"),
         (["report", "good.json", "--notes", "/nowhere/x.md"], "--notes: /nowhere/x.md cannot be read"),
         (["--threads", "two"], "accepted: numbers such as 1,2,4, or all"),
-        (["--paper", "--quick"], "--paper: takes minutes a run; accepted: without --quick and --lab"),
+        (["--paper", "--quick"], "--paper: a run takes minutes; accepted: without --quick and --lab"),
         (
             ["--paper", "--only", "large"],
-            "--paper: large has no other sizes; accepted: --only analytics, point-clusters, ray-casting or multigrid",
+            "--paper: large has no paper sizes; accepted: --only analytics, point-clusters, ray-casting or multigrid",
         ),
         (["--scale", "0"], "accepted: more than 0"),
         (["--baseline", "tcmalloc", "--allocators", "numalloc"], "--baseline: 'tcmalloc' is not measured"),
-        (["--ablations", "--allocators", "glibc"], "--ablations is about numalloc alone"),
+        (["--ablations", "--allocators", "glibc"], "--ablations compares numalloc with itself only"),
         (["--json", "/nowhere/x.json"], "folder of /nowhere/x.json does not exist"),
         (["report", "bench/programs.json"], "is not of format numalloc-bench"),
         (["report", "nowhere.json"], "No such file"),
@@ -309,7 +309,7 @@ def test_errors_are_one_line_and_status_2(tree, results, arguments, named):
     assert done.stderr.count("\n") == 1
 
 
-def test_list_names_what_is_missing(tree):
+def test_list_names_missing_needs(tree):
     done = bench(tree, "--list")
     assert done.returncode == 0
     assert "small" in done.stdout and "unbuilt" in done.stdout and "is not built" in " ".join(done.stdout.split())

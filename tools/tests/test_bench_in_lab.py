@@ -40,7 +40,7 @@ def program(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("words", [(), ("freed",)])
-def test_the_watcher_counts_the_pages_of_what_lives(program, words, tmp_path):
+def test_the_watcher_counts_pages_of_live_blocks(program, words, tmp_path):
     """What is freed before the end was seen when most of it lived."""
     environment = {**os.environ, "LD_PRELOAD": str(in_lab.watcher()), "WATCH_PAGES_TO": str(tmp_path / "pages")}
     assert subprocess.run([program, *words], env=environment, timeout=LIMIT).returncode == 0
@@ -56,7 +56,7 @@ def verdict(said: dict, status: int = 0, name: str = "x") -> tuple:
     return lab_run._verdict(batch.Result(status, f"noise\n{json.dumps(said)}", "it said why", 0), allocator)
 
 
-def test_what_a_run_is_taken_for():
+def test_ends_of_runs_are_classified():
     assert verdict(GOOD)[0] == "ok" and verdict(GOOD)[2]["remote_percent"] == 20
     assert verdict(GOOD | {"allocator": "/usr/lib/libjemalloc.so.2"})[:2] == (
         "not loaded",
@@ -68,7 +68,7 @@ def test_what_a_run_is_taken_for():
     assert verdict(GOOD, name="glibc+binding")[0] == "not loaded"
 
 
-def test_a_job_has_what_its_script_asks_for(tmp_path):
+def test_a_job_has_the_files_of_its_script(tmp_path):
     """Each variable that a script uses and does not set comes from the job; only the program is preloaded into."""
     known = {one.name: one.lab for one in real.programs() if one.lab}
     assert known.keys() == {"redis", "memcached", "sqlite"}

@@ -33,7 +33,7 @@ def test_huge_pages_are_off_in_the_program_alone():
     assert not HugePagesDisabled.now()
 
 
-def test_what_an_allocator_cannot_do_is_its_reason():
+def test_unsupported_levers_give_a_reason():
     [bound], _ = levers.variants([Allocator("glibc+binding", (Path("/b.so"),))], levers.parsed(["threads=sparse"]))
     assert "binds its threads already" in bound.missing
 

@@ -57,7 +57,7 @@ def test_program_is_built_prepared_run_measured_and_checked(tmp_path, monkeypatc
         (("build = [", 'build = ["echo no compiler; false", '), "failed", "build: "),
     ],
 )
-def test_what_goes_wrong_is_said(tmp_path, monkeypatch, change, status, reason):
+def test_failures_give_reasons(tmp_path, monkeypatch, change, status, reason):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert change[0] in COUNTS
     [one] = read(tmp_path, COUNTS.replace(*change))
@@ -107,16 +107,19 @@ GOOD = 'name = "one"\ncommand = "true"\nverify = "true"\n'
         (GOOD + "threads = [0]", "one: threads is [0]; accepted: a list of numbers from 1 to 10000"),
         (GOOD + "check = '('", "one: check is '('; accepted: a regular expression"),
         (GOOD + "metric = { rate = 'x' }", 'accepted: "wall", "json", or { seconds'),
-        (GOOD + "sizes = { RUN = 3 }", "one: sizes is {'RUN': 3}; accepted: a table of whole numbers above 0 by names in capitals"),
-        (GOOD + "sizes = { A = 3 }\npaper = { B = 3 }", "'A' is in one of sizes and paper"),
+        (GOOD + "sizes = { RUN = 3 }", "one: sizes is {'RUN': 3}; accepted: a table of integers above 0 with names in capitals"),
+        (GOOD + "sizes = { A = 3 }\npaper = { B = 3 }", "'A' is only in one of sizes and paper"),
         (GOOD + "stop = 'SIGNOTHING'", "accepted: a signal such as SIGTERM"),
         (GOOD + 'server = "true"', "both of command and server"),
         ('name = "one"\ncheck = "a"', "neither of command and server"),
         ('name = "one"\nserver = "true"\ncheck = "a"\nready = "true"', "load is missing; accepted: server, ready and load together"),
         (GOOD + 'load = "true"', "load is for a server"),
-        ('name = "one"\ncommand = "true"', "nothing says whether its data were right; accepted: check, verify or both"),
+        (
+            'name = "one"\ncommand = "true"',
+            "without check and verify nobody knows whether its data were right; accepted: check, verify or both",
+        ),
         ('name = "Large"\ncommand = "true"', "Large: name is 'Large'; accepted: small letters, digits and -"),
-        ('command = "true"\ncheck = "a"', "program 1: it has no name"),
+        ('command = "true"\ncheck = "a"', "program 1: the name is missing"),
         (GOOD + f"[[program]]\n{GOOD}", "'one' is not free"),
         ("name = ", "is not TOML"),
     ],
@@ -136,14 +139,14 @@ def test_file_without_programs_is_refused(tmp_path):
         manifest.programs([tmp_path / "none.toml"], set())
 
 
-def test_what_is_not_installed_is_told(tmp_path):
+def test_missing_packages_are_named(tmp_path):
     [one] = read(tmp_path, GOOD + 'needs = { no-such-command = "package-b", "/no/*/such" = "package-a", sh = "dash" }')
     assert one.missing == "not installed: apt install package-a package-b"
     [other] = read(tmp_path, GOOD.replace("one", "other") + 'user = "nobody-of-this-name"')
     assert other.missing == "the user nobody-of-this-name does not exist here"
 
 
-def test_command_line_runs_only_them(tmp_path):
+def test_command_line_runs_only_the_programs_of_the_file(tmp_path):
     library = tmp_path / "build/release/libnumalloc.so"
     compiler = shutil.which("cc") or pytest.skip("no compiler here")
     library.parent.mkdir(parents=True)
@@ -168,7 +171,7 @@ def test_command_line_runs_only_them(tmp_path):
     paper = subprocess.run(
         [Path(sys.executable).with_name("numalloc"), *words, "--paper"], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT
     )
-    assert (paper.returncode, "none of these programs has other sizes" in paper.stderr) == (2, True)
+    assert (paper.returncode, "none of these programs has paper sizes" in paper.stderr) == (2, True)
 
 
 def test_document_has_the_table():

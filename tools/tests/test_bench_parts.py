@@ -40,7 +40,7 @@ def test_ratio_is_the_median_of_the_rounds_own_ratios():
     assert summary.cell("a/1", "numalloc", MEMORY).rounds == 4, "memory counts in the warm-up too"
 
 
-def test_geometric_mean_is_over_what_all_completed():
+def test_geometric_mean_covers_programs_that_all_completed():
     rows = [("a", "glibc", 1, 1.0), ("a", "numalloc", 1, 2.0), ("b", "glibc", 1, 1.0), ("b", "numalloc", 1, 8.0)]
     rows += [("c", "glibc", 1, 1.0), ("c", "numalloc", 1, "crash")]
     rows += [(name, "absent", 1, "missing") for name in "abc"]
@@ -112,7 +112,7 @@ def test_budget_holds_even_when_the_warm_up_is_too_long(monkeypatch):
     assert len(runs) == 12, "every cell has a row"
 
 
-def test_what_failed_is_not_tried_again(monkeypatch):
+def test_failed_runs_are_not_repeated(monkeypatch):
     runs = list(planned(Clock(monkeypatch), {"a": 500.0, "b": 1.0}, 2, None))
     assert [run.program for run in runs].count("a") == 2
     assert [run.program for run in runs].count("b") == 6
@@ -126,7 +126,7 @@ def test_time_left_is_estimated(monkeypatch):
     assert plan.left() == pytest.approx(6 * 10.05, rel=0.01), "the third is not yet counted"
 
 
-def test_time_left_knows_which_programs_are_still_to_come(monkeypatch):
+def test_time_left_depends_on_the_remaining_programs(monkeypatch):
     plan = planned(Clock(monkeypatch), {"a": 1.0, "b": 9.0}, 1, None)
     rows = iter(plan)
     for _ in range(4):
@@ -146,7 +146,7 @@ def test_time_left_knows_which_programs_are_still_to_come(monkeypatch):
         ('{"seconds": 1}', "wrong"),
     ],
 )
-def test_programs_must_say_that_their_data_were_right(line, status):
+def test_programs_must_report_correct_data(line, status):
     assert judged(Ended({}, stdout=f"chatter\n{line}\n" if line else "")).status == status
 
 
@@ -218,7 +218,7 @@ def test_lab_results_are_kept_apart_from_times():
     assert all_runs.cases_with("remote_percent") == ["lab:a/16"]
 
 
-def test_crate_that_is_not_what_it_was_is_refused(tmp_path, monkeypatch):
+def test_changed_crate_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     class Answer:
@@ -232,12 +232,12 @@ def test_crate_that_is_not_what_it_was_is_refused(tmp_path, monkeypatch):
             return b"something else"
 
     monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: Answer())
-    with pytest.raises(crates.CannotBuild, match="is not what it was"):
+    with pytest.raises(crates.CannotBuild, match="has changed: its SHA-256"):
         crates.build("rpmalloc")
     assert crates.built("rpmalloc") is None
 
 
-def test_no_command_waits_for_what_few_need():
+def test_no_command_loads_modules_that_few_need():
     """matplotlib takes longer to load than most commands run."""
     slow = ("matplotlib", "numpy", "urllib.request", "tarfile", "multiprocessing", "asyncio")
     code = f"import sys, numalloc_tools.cli; numalloc_tools.cli.made(); print([name for name in {slow} if name in sys.modules])"
@@ -250,7 +250,7 @@ def test_urls_of_crates():
     assert all(len(recipe.sha256) == 64 for recipe in crates.RECIPES.values())
 
 
-def test_written_results_are_json_with_everything_that_has_to_be_known(tmp_path):
+def test_written_results_are_complete_json(tmp_path):
     results(("a", "glibc", 1, 1.0)).write(tmp_path / "x")
     content = json.loads((tmp_path / "x").read_text())
     assert content.keys() == {"format", "version", "complete", "seconds", "machine", "settings", "allocators", "programs", "runs"}
@@ -265,7 +265,7 @@ def test_merged_ratios_are_of_one_round():
     assert Summary(first, "glibc").cell("a/1", "numalloc").ratio == 0.5
 
 
-def test_who_joined_for_a_few_programs_does_not_take_the_mean_away():
+def test_allocators_with_few_programs_do_not_remove_the_mean():
     rows = [(program, name, 1, 1.0) for program in "abc" for name in ("glibc", "numalloc")] + [("a", "guest", 1, 1.0)]
     summary = Summary(results(*rows, names=("glibc", "numalloc", "guest")), "glibc")
     assert summary.completed_by_all() == ["a/1", "b/1", "c/1"]
@@ -280,7 +280,7 @@ def test_each_program_counts_once_in_the_means_of_all():
     assert found.standard_cases("seconds") == ["a/2", "b/1", "b/4"]
 
 
-def test_files_of_different_scales_are_no_rounds_of_one_another():
+def test_files_of_different_scales_are_not_merged():
     first, second = results(("a", "glibc", 1, 1.0)), results(("a", "glibc", 1, 0.1))
     first.settings["scale"], second.settings["scale"] = 1.0, 0.1
     with pytest.raises(Problem, match="a/1 was run at scale 1 and at 0.1"):
@@ -311,7 +311,7 @@ def told(*rows, names, lab=()) -> str:
     return markdown(Summary(found, "glibc"), [], "")
 
 
-def test_markdown_names_who_is_ahead_and_what_is_behind():
+def test_markdown_names_programs_ahead_and_behind():
     names = ("glibc", "numalloc", "mimalloc", "numalloc:thp=on")
     rows = [
         (program, name, 1, value)

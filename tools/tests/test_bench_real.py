@@ -56,7 +56,7 @@ def test_program_runs_and_is_measured(name, libraries):
 
 
 @pytest.mark.parametrize("name", ["perl", "redis"])
-def test_program_that_cannot_start_says_so(name, libraries):
+def test_program_that_cannot_start_is_reported(name, libraries):
     ended = ready(name).run(Allocator("other", (libraries["breaks"],)), Work(1, TINY, limit=60))
     assert ended.status == "crash"
     assert "SIGABRT" in ended.reason
@@ -66,7 +66,7 @@ def test_other_output_is_a_wrong_answer(libraries, monkeypatch):
     ready("gcc")
     monkeypatch.setattr("numalloc_tools.programs.real.command._digest", lambda ended, output, seen=[]: seen.append(1) or str(len(seen)))
     ended = gcc.run(Allocator("other", (libraries["nothing"],)), Work(1, TINY, limit=60))
-    assert (ended.status, ended.reason) == ("wrong", "gcc: other output than without the allocator")
+    assert (ended.status, ended.reason) == ("wrong", "gcc: its output differs from that without the allocator")
 
 
 def test_client_that_fails_is_a_failed_run(tmp_path, libraries):

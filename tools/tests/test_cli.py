@@ -35,13 +35,13 @@ def test_wrong_words_are_one_line_and_status_2(words, said):
     assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
 
 
-def test_debug_shows_where():
+def test_debug_shows_a_traceback():
     done = numalloc("--debug", "run", "--threads", "thick", "--", "true")
     assert "Traceback" in done.stderr and done.stderr.endswith("accepted: default, none, sparse, dense\n")
     assert done.returncode == 2
 
 
-def test_no_words_are_answered_with_help():
+def test_no_words_show_the_help():
     assert "Usage" in numalloc("tune").stdout + numalloc("tune").stderr
     assert numalloc("--help").returncode == 0
 

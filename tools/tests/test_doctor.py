@@ -17,7 +17,7 @@ FORBIDDEN = Path(__file__).with_name("forbidden.py")
 # Machines that nobody here has
 
 
-def test_sound_machine_has_nothing_to_mend(tmp_path):
+def test_sound_machine_has_no_problems(tmp_path):
     found = doctor("--root", made_up.eight_nodes(tmp_path))
     assert {finding["severity"] for finding in found.values()} == {"ok"}
     assert {"nodes", "autonuma", "huge-pages", "zone-reclaim", "cpuset"} <= found.keys()
@@ -97,13 +97,13 @@ def limits(name: str, value: int) -> str:
         ),
     ],
 )
-def test_what_hurts_is_found(tmp_path, files, name, severity, words):
+def test_problems_are_found(tmp_path, files, name, severity, words):
     found = doctor("--root", made_up.eight_nodes(tmp_path, **files))
     assert found[name]["severity"] == severity
     assert words in json.dumps(found[name])
 
 
-def test_one_node_is_not_told_of_many(tmp_path):
+def test_one_node_gets_no_advice_for_many(tmp_path):
     switches = {"proc/sys/kernel/numa_balancing": "1", "proc/sys/vm/zone_reclaim_mode": "1", "sys/kernel/mm/ksm/run": "1"}
     found = doctor("--root", made_up.one_node(tmp_path, **switches))
     assert found["nodes"]["severity"] == "note" and not {"autonuma", "zone-reclaim", "page-merging"} & found.keys()
@@ -162,7 +162,7 @@ def test_cpuset_of_the_real_machine_counts():
 
 
 @pytest.mark.parametrize("threads", ["\u00b2", "", "many", "1,x"])
-def test_number_of_threads_that_is_none_counts_for_nothing(threads):
+def test_invalid_number_of_threads_is_ignored(threads):
     assert doctor(OMP_NUM_THREADS=threads)["cpuset"]["severity"] in ("ok", "note")
 
 
@@ -194,7 +194,7 @@ def test_seccomp_that_refuses_mbind_is_found(action, answer):
 
 
 @pytest.mark.skipif(not (LIBRARIES / "libseccomp.so.2").exists(), reason="no libseccomp here")
-def test_no_capability_opens_what_docker_shuts_for_all():
+def test_no_capability_allows_calls_that_docker_forbids_to_all():
     found = doctor(around=forbidding("EPERM", "move_pages"))["call-move_pages"]
     assert "SYS_NICE" not in found["what"] + " ".join(found["mend"]) and "seccomp=FILE" in found["mend"][0]
 
@@ -234,11 +234,11 @@ def is_kthreadd(process):
         (["--", "./nothing/here"], 127, "./nothing/here: there is no such program"),
         (["--", "/etc/passwd"], 2, "/etc/passwd cannot be executed"),
         (["999999999"], 2, "999999999: there is no such process"),
-        *([(["2"], 2, "the kernel's own" if os.geteuid() == 0 else "another user's")] if is_kthreadd(2) else []),
+        *([(["2"], 2, "is a kernel thread or has ended" if os.geteuid() == 0 else "another user's")] if is_kthreadd(2) else []),
         (["--threads", "0"], 2, "--threads: 0 is too few"),
         (["--library", "/nowhere.so", "--", "ls"], 2, "/nowhere.so is not a file"),
-        (["--root", "/nowhere"], 2, "holds neither sys nor proc"),
-        (["--root", "/", "--", "ls"], 2, "another machine's files tell nothing of a program here"),
+        (["--root", "/nowhere"], 2, "contains neither sys nor proc"),
+        (["--root", "/", "--", "ls"], 2, "another machine's files do not describe a program here"),
     ],
 )
 def test_errors_are_one_line(arguments, status, named):
@@ -301,4 +301,4 @@ def test_the_number_of_a_process_is_followed_by_json_alone():
     )
     wrong = numalloc("doctor", os.getpid(), "--threads", 4)
     assert wrong.returncode == 2
-    assert wrong.stderr == "numalloc: --threads: stands behind the number of a process; accepted there: --json\n"
+    assert wrong.stderr == "numalloc: --threads: follows the number of a process; accepted there: --json\n"

@@ -25,7 +25,7 @@ def test_all_is_there(there):
 def test_an_old_emulator(there, monkeypatch):
     monkeypatch.setattr(qemu, "at_hand", lambda: None)
     found = the_finding()
-    assert found.severity == "note" and "no QEMU of 9.2 or newer is here" in found.what
+    assert found.severity == "note" and "there is no QEMU 9.2 or newer" in found.what
     assert "fetches the backport by itself" in found.mend[0] and len(found.mend) == 1
 
 

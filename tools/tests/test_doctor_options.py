@@ -21,14 +21,14 @@ from numalloc_tools.options_table import options
         ("NUMALLOC_HAND_OVER", "option-hand-over", "note", None),
     ],
 )
-def test_name_that_is_no_option_is_told(name, finding, severity, mend):
+def test_unknown_name_is_reported(name, finding, severity, mend):
     found = doctor(**{name: "none"})[finding]
     assert found["severity"] == severity and name in found["what"]
     assert found["mend"] == ([mend] if mend else [])
 
 
 @pytest.mark.parametrize("option", options(), ids=lambda option: option.name)
-def test_value_that_the_library_does_not_understand_is_told(option):
+def test_value_that_the_library_does_not_understand_is_reported(option):
     bad = "" if option.kind == "Path" else "nonsense"
     found = doctor(**{option.variable: bad})
     name = f"option-{option.name.replace('_', '-')}"
@@ -41,13 +41,13 @@ def test_value_that_the_library_does_not_understand_is_told(option):
     assert found[name]["mend"] == [f"Accepted: {option.accepted}"]
 
 
-def test_library_says_the_same_of_a_value():
+def test_library_rejects_the_same_value():
     """What is judged by a value goes by the default, as the library does."""
     assert "NUMALLOC_THP=off" in doctor(NUMALLOC_THP="off")["huge-pages"]["what"]
     assert doctor(NUMALLOC_THP="Off")["huge-pages"] == doctor()["huge-pages"]
 
 
-def test_options_that_count_are_listed():
+def test_options_in_force_are_listed():
     found = doctor(NUMALLOC_THP="on", NUMALLOC_PURGE_DELAY="5s", NUMALLOC_VERBOSE="")["options"]
     assert found["severity"] == "ok"
     assert found["what"].endswith(": NUMALLOC_PURGE_DELAY=5s and NUMALLOC_THP=on")
@@ -62,6 +62,6 @@ def test_options_of_a_process_are_its_own():
     finally:
         process.kill()
         process.wait(timeout=LIMIT)
-    assert "NUMALLOC_PURGE_DELLAY is no option" in done.stdout and "NUMALLOC_PURGE_DELAY=1" in done.stdout
+    assert "NUMALLOC_PURGE_DELLAY is not an option" in done.stdout and "NUMALLOC_PURGE_DELAY=1" in done.stdout
     assert "NUMALLOC_THP=of is not understood" in done.stdout
     assert "BINDNG" not in done.stdout

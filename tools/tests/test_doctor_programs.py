@@ -104,7 +104,7 @@ def test_program_with_its_own_malloc_is_not_served(tmp_path):
 def test_program_that_hides_its_own_malloc_is_not_served(tmp_path):
     """As one that was linked with a static jemalloc and exports nothing of it."""
     found = of_program(build(tmp_path, OWN + USUAL.partition("\n")[2], "-fvisibility=hidden"))["own-malloc"]
-    assert found["severity"] == "bad" and "never come to the loader" in found["why"]
+    assert found["severity"] == "bad" and "do not go through the loader" in found["why"]
 
 
 def test_library_with_its_own_malloc_is_named(tmp_path):
@@ -369,7 +369,7 @@ def test_process_under_another_malloc_is_known(tmp_path):
     assert found["severity"] == "bad" and "libjemalloc.so.2" in found["what"]
 
 
-def test_threads_that_want_more_cpus_than_there_are(tmp_path):
+def test_more_runnable_threads_than_cpus_are_reported(tmp_path):
     source = (
         "#include <pthread.h>\n#include <stdio.h>\nstatic void* spin(void* p) { for (volatile int i = 0;; ++i) ; return p; }\nint"
         ' main(void) { pthread_t t; for (int i = 0; i < 3; ++i) pthread_create(&t, 0, spin, 0); puts("up"); fflush(stdout);'

@@ -119,11 +119,11 @@ def test_it_ends_with_the_processes_that_were_named():
         process.kill()
         process.wait(timeout=LIMIT)
         assert exporter.wait(timeout=LIMIT) == 0
-        assert exporter.stderr.read() == "numalloc exporter: all of the processes have ended\n"
+        assert exporter.stderr.read() == "numalloc exporter: all processes have ended\n"
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signal_ends_it_without_a_word(number, status):
+def test_signal_ends_it_silently(number, status):
     with exporting() as (exporter, address):
         exporter.send_signal(number)
         assert exporter.wait(timeout=LIMIT) == status
@@ -135,11 +135,11 @@ def test_signal_ends_it_without_a_word(number, status):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["--port", "65536"], "--port: 65536 is no port; accepted: 0 to 65535"),
-        (["--pid", "x"], "--pid: 'x' is no process"),
+        (["--port", "65536"], "--port: 65536 is not a port; accepted: 0 to 65535"),
+        (["--pid", "x"], "--pid: 'x' is not a process"),
         (["--pid", "2147483646"], "process 2147483646 does not exist"),
         (["--address", "192.0.2.1", "--port", "0"], "cannot listen on 192.0.2.1"),
-        (["--address", ""], "--address: '' is no address; accepted: "),
+        (["--address", ""], "--address: '' is not an address; accepted: "),
         (["--address", "no.such.name.invalid"], "cannot listen on no.such.name.invalid"),
     ],
 )
@@ -150,7 +150,7 @@ def test_errors_are_one_line_and_status_2(arguments, named):
     assert done.stderr.count("\n") == 1
 
 
-def test_port_that_is_taken_is_said_in_one_line():
+def test_taken_port_is_one_line():
     with exporting() as (_, address):
         done = numalloc("exporter", "--port", address.split(":")[-1].removesuffix("/metrics"))
     assert done.returncode == 2
@@ -171,7 +171,7 @@ def test_address_of_ip_version_6_can_be_followed():
 
 
 @pytest.mark.full("18 seconds: the exporter's own patience")
-def test_clients_that_say_nothing_are_not_waited_for_long():
+def test_silent_clients_time_out():
     """Each of them holds a thread. Others are served meanwhile, and those that go away are not complained of."""
     with program() as process, exporting("--pid", process.pid) as (exporter, address):
         port = int(address.split(":")[-1].removesuffix("/metrics"))
@@ -188,7 +188,7 @@ def test_clients_that_say_nothing_are_not_waited_for_long():
 
 
 @pytest.mark.full("the network, where Prometheus is not installed")
-def test_names_are_as_prometheus_wants_them(tmp_path):
+def test_names_are_valid_for_prometheus(tmp_path):
     """With every statistic of the library's table, by Prometheus's own checker of names and units."""
     kinds = (statistics_table.NODE, statistics_table.CLASS, statistics_table.PROCESS)
     names = tuple(list(statistics_table.statistics(kind)) for kind in kinds)

@@ -56,7 +56,7 @@ def test_the_library_page_has_the_whole_interface(folder):
     assert len(statistics) > 30 and not [name for name in statistics if f"\\fB{name}\\fP" not in text]
 
 
-def test_groff_has_nothing_to_complain_of(folder):
+def test_groff_accepts_every_page(folder):
     if not shutil.which("groff"):
         pytest.skip("groff is not installed")
     for path in folder.rglob("*.[135]"):
@@ -71,7 +71,7 @@ def test_a_page_without_a_terminal_is_its_text(folder):
     assert numalloc("man", "numalloc.5").stdout.startswith('.TH "NUMALLOC" "5"')
 
 
-def test_the_profile_that_the_page_shows_is_one(tmp_path):
+def test_the_profile_on_the_page_is_valid(tmp_path):
     profile = tmp_path / "profile.toml"
     profile.write_text(formats.PROFILE)
     shown = numalloc("run", "--profile", str(profile), "--show", "--", "true")
@@ -85,7 +85,7 @@ def test_an_unknown_page_is_one_line():
     assert re.fullmatch(r"numalloc: man: there is no page 'emacs'; accepted: numalloc, .*numalloc\.5\n", done.stderr)
 
 
-def test_a_folder_that_cannot_be_filled_is_named():
+def test_a_folder_that_cannot_be_written_is_named():
     result = numalloc("man", "--output", "/etc/passwd")
     assert result.returncode == 2 and result.stderr.count("\n") == 1
-    assert "--output: /etc/passwd/man1 cannot be filled (Not a directory); accepted:" in result.stderr
+    assert "--output: /etc/passwd/man1 cannot be written (Not a directory); accepted:" in result.stderr

@@ -71,7 +71,7 @@ def test_thread_is_no_process():
     assert done.stderr == f"numalloc: process {thread} is a thread of process {process.pid}; accepted: the PID of a process\n"
 
 
-def test_name_does_nothing_to_a_terminal():
+def test_name_prints_no_control_characters():
     """Any process may give itself any name, and others look at it."""
     naming = f"import ctypes; ctypes.CDLL(None).prctl(15, {CONTROLS.encode()!r}, 0, 0, 0); input()"
     with program(then="input()") as other, program(then=naming) as process:
@@ -102,10 +102,10 @@ def test_without_proc_there_is_nothing_to_see(command):
         pytest.skip("no mount namespace can be made here")
     done = subprocess.run([*without, *COMMAND, *command], capture_output=True, text=True, timeout=LIMIT)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("numalloc: /proc is not to be seen here")
+    assert done.stderr.startswith("numalloc: /proc, which describes processes, is not visible")
 
 
-def test_another_process_with_the_number_is_not_looked_at():
+def test_another_process_with_the_number_is_not_inspected():
     with program() as process:
         selection = Selection((process.pid,))
         selection.check(machine())

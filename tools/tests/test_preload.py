@@ -27,7 +27,7 @@ def made(path):
     return path
 
 
-def test_nowhere_is_said_in_one_line(nowhere):
+def test_missing_library_is_one_line(nowhere):
     with pytest.raises(Problem, match="--library: numalloc is neither built here nor installed; build it with .* or give its path"):
         preload.our_library(None)
 
@@ -44,7 +44,7 @@ def test_the_loaders_path(nowhere, monkeypatch):
     assert preload.our_library(None) == path
 
 
-def test_what_comes_first(nowhere, monkeypatch):
+def test_order_of_the_places(nowhere, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", str(nowhere / "libraries"))
     for place in (
         "prefix/lib/libnumalloc.so",

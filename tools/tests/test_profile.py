@@ -87,7 +87,7 @@ def test_sampled_leak_is_about_right(leaky):
     assert LOST in first["function"] and 0.6 * LOST_BYTES < first["flat_bytes"] < 1.4 * LOST_BYTES
 
 
-def test_output_of_the_program_stays_what_it_is(leaky):
+def test_output_of_the_program_is_unchanged(leaky):
     result = profile("--", str(leaky))
     assert (result.returncode, result.stdout) == (3, "sold out\n")
     assert "memory allocated while the program ran" in result.stderr and LOST in result.stderr
@@ -96,7 +96,7 @@ def test_output_of_the_program_stays_what_it_is(leaky):
 def test_two_processes_are_one_profile(leaky):
     result = profile("--sample", "1", "--leaked", "--json", "--", str(leaky), "fork")
     data = json.loads(result.stdout)
-    assert "2 processes together" in data["notes"]
+    assert "2 processes, merged" in data["notes"]
     # The child has what its parent lost, too.
     assert data["functions"][0]["flat_bytes"] == 3 * LOST_BYTES
 
@@ -216,7 +216,7 @@ def test_interrupt_ends_the_program_and_shows_its_profile(leaky):
         (["--sample", "2G", "--", "ls"], 2, "--sample: '2G'"),
         (["--by", "moon", "--", "ls"], 2, "accepted: function, stack, place"),
         (["--rows", "0", "--", "ls"], 2, "--rows: 0"),
-        (["--live", "--leaked", "--", "ls"], 2, "only one of them"),
+        (["--live", "--leaked", "--", "ls"], 2, "accepted: one of them"),
         (["-o", "/nowhere/x", "--", "ls"], 2, "--output: the folder of /nowhere/x"),
         (["--library", "/nowhere.so", "--", "ls"], 2, "/nowhere.so is not a file"),
         (["--", "/bin/sh", "-c", "kill -9 $$"], 137, "left no profile"),

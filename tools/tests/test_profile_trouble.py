@@ -55,13 +55,13 @@ def recorded(program: Path) -> Path:
     return file
 
 
-def test_a_program_that_was_built_anew_gives_no_wrong_names(tmp_path):
+def test_a_rebuilt_program_gives_no_wrong_names(tmp_path):
     program = built(tmp_path)
     file = recorded(program)
     assert " lose " in profile("--show", file).stdout
     built(tmp_path, BEFORE_IT)
     shown = profile("--show", file).stdout
-    assert f"{program} is not what ran then: its functions have no names" in shown
+    assert f"{program} has changed since it ran: its functions have no names" in shown
     assert "loses+0x" in shown and " lose " not in shown and "other" not in shown
     shown = shown.replace(str(tmp_path), "")
     assert "malloc" not in shown and "__libc_start" in shown, "other files have theirs"
@@ -87,7 +87,7 @@ def test_stacks_may_be_thousands_deep():
 
 
 @pytest.mark.parametrize(("flag", "path"), [("--output", "."), ("--flame", "."), ("--output", "/proc/version")])
-def test_a_file_that_cannot_be_written_is_said_before_the_program_runs(tmp_path, flag, path):
+def test_an_unwritable_file_is_reported_before_the_program_runs(tmp_path, flag, path):
     if path == "/proc/version" and os.geteuid() == 0:
         pytest.skip("root is told only when it writes")
     done = profile(flag, path, "--", "sh", "-c", "echo ran", cwd=tmp_path)
@@ -118,6 +118,6 @@ def test_programs_start_as_under_numalloc_run(tmp_path):
     assert "static left no profile (exit status 0): static is linked statically; accepted:" in profile("--", static).stderr
 
 
-def test_digits_are_those_that_the_library_knows():
+def test_digits_are_those_that_the_library_accepts():
     done = profile("--sample", "٣", "--", "true")
     assert done.returncode == 2 and "--sample: '٣' is not understood" in done.stderr

@@ -85,7 +85,7 @@ def test_it_becomes_the_program(tmp_path):
 
 
 @pytest.mark.parametrize("stays", [[], ["--report"]])
-def test_signals_environment_and_limits_are_as_without_us(stays):
+def test_signals_environment_and_limits_are_as_without_the_tool(stays):
     """What a parent may leave behind in a program: ignored and blocked signals, variables, niceness."""
     environment = {"LC_ALL": "", "LANG": "C", "PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     for words in (
@@ -103,7 +103,7 @@ def test_end_by_a_signal(stays, number):
     assert run(*stays, "--", "sh", "-c", f"kill -{number} $$").returncode == -number
 
 
-def test_library_that_is_nowhere(tmp_path, monkeypatch):
+def test_missing_library_is_named(tmp_path, monkeypatch):
     """The line that says so names only flags that there are."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(preload, "_folders", lambda: [tmp_path])
@@ -143,7 +143,7 @@ def test_programs_that_cannot_be_run(stays, tmp_path):
         (tmp_path / "nothing", 127, f"{tmp_path}/nothing: no such program"),
         (tmp_path / "data", 126, f"{tmp_path}/data: not executable"),
         (tmp_path, 126, "a folder, not a program"),
-        (tmp_path / "lost", 127, "an interpreter or a loader"),
+        (tmp_path / "lost", 127, "interpreter or loader is missing"),
     ]:
         done = run(*stays, "--", program)
         assert done.returncode == status
@@ -163,7 +163,7 @@ def test_script_without_a_first_line_is_a_shells(stays, tmp_path):
     [
         (["--allocator", "nomalloc"], "--allocator: 'nomalloc' is unknown; accepted: numalloc, glibc, "),
         (["--allocator", "/no/such.so"], "/no/such.so is not a file"),
-        (["--allocator", "/etc/passwd"], "--allocator: /etc/passwd is no library; accepted: a shared library"),
+        (["--allocator", "/etc/passwd"], "--allocator: /etc/passwd is not a library; accepted: a shared library"),
         (["--allocator", beside("libnumalloc-binding.so")], "accepted: --binding-only"),
         (["--threads", "thick"], "--threads: 'thick' is unknown; accepted: default, none, sparse, dense"),
         (["--memory", "everywhere"], "--memory: 'everywhere' is not understood; accepted: default, first-touch"),
@@ -173,12 +173,12 @@ def test_script_without_a_first_line_is_a_shells(stays, tmp_path):
         (["--autonuma", "on"], "--autonuma: 'on' is unknown; accepted: default, off"),
         (["--purge-delay", "soon"], "--purge-delay: 'soon' is not understood; accepted: milliseconds"),
         (["--binding", "tight"], "--binding: 'tight' is not understood; accepted: interleave, saturate, file, none"),
-        (["--binding", "file"], "accepted: with --binding-file"),
+        (["--binding", "file"], "accepted: together with --binding-file"),
         (["--binding-file", "/no/such/rules"], "/no/such/rules cannot be read"),
         (["--threads", "none", "--binding", "none"], "accepted: one of the two"),
         (["--huge-pages", "off", "--thp", "on"], "accepted: one of the two"),
-        (["--allocator", "glibc", "--purge-delay", "0"], "it is an option of numalloc, and the program runs under glibc"),
-        (["--binding-only", "--purge-delay", "0"], "it is an option of numalloc, and only its binding is used"),
+        (["--allocator", "glibc", "--purge-delay", "0"], "this is an option of numalloc, but the program runs under glibc"),
+        (["--binding-only", "--purge-delay", "0"], "this is an option of numalloc, but only its binding is used"),
         (["--instances", "some"], "--instances: 'some' is not understood; accepted: per-node, or a number"),
         (["--instances", "2", "--ranks"], "accepted: one of --ranks and --instances"),
         (["--ranks"], "SLURM_STEP_ID is set; accepted: under mpirun or srun"),
@@ -219,7 +219,7 @@ def test_every_option_of_the_library_is_a_flag(tmp_path):
     assert all(one.flag in text for one in generated())
 
 
-def test_what_show_prints_does_the_same_in_a_shell():
+def test_output_of_show_does_the_same_in_a_shell():
     shown = run("--threads", "none", "--purge-delay", "5", "--show", "--", "sh", "-c", "echo $NUMALLOC_BINDING").stdout
     done = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, timeout=LIMIT)
     assert done.stdout == "none\n"
@@ -260,7 +260,7 @@ def test_switches_join_what_the_user_has_set():
     assert "GLIBC_TUNABLES=glibc.malloc.check=3:glibc.malloc.hugetlb=1" in done.stdout
 
 
-def test_static_program_runs_and_is_told():
+def test_static_program_runs_and_is_reported():
     done = run("--", "busybox", "echo", "ran")
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert done.stderr == f"numalloc: busybox is linked statically: it runs without {NAME}\n"
@@ -269,7 +269,7 @@ def test_static_program_runs_and_is_told():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a program of another user")
-def test_setuid_program_runs_and_is_told(tmp_path):
+def test_setuid_program_runs_and_is_reported(tmp_path):
     program = tmp_path / "true"
     program.write_bytes(Path("/bin/cat").read_bytes())
     os.chown(program, 65534, 65534)
@@ -301,10 +301,10 @@ def test_profile_is_saved_used_and_overridden(tmp_path):
         ("thread = 'dense'", "'thread' is unknown; accepted: allocator, threads, "),
         ("threads = 'thick'", "--threads: 'thick' is unknown"),
         ("binding-only = 'yes'", "accepted: true, false"),
-        ("options = 3", "options is no table"),
+        ("options = 3", "options is not a table"),
         ("[options]\npurge_dela = 0", "numalloc has no option 'purge_dela'; accepted: binding, "),
         ("[options]\npurge_delay = 0.5", "purge_delay: 0.5 is not understood"),
-        ("[options]\nmemory = 'local'", "memory: it has a flag of its own; accepted: --memory"),
+        ("[options]\nmemory = 'local'", "memory: this option has a flag of its own; accepted: --memory"),
     ],
 )
 def test_bad_profiles_are_named(text, said, tmp_path):
@@ -324,7 +324,7 @@ def test_flags_of_a_setting_give_that_setting():
 
 
 @pytest.mark.full("asserts resident memory and processor time")
-def test_report_tells_what_the_kernel_saw(tmp_path):
+def test_report_agrees_with_the_kernel(tmp_path):
     """A program that holds 60 MiB, in a child of a child, for a while."""
     hold = "x = bytearray(60 << 20); import time; time.sleep(0.7)"
     done = run("--report", "--json", tmp_path / "report", "--", "sh", "-c", f"{sys.executable} -c '{hold}'; exit 3")

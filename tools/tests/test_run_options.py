@@ -91,7 +91,7 @@ VALUES = [
 ]
 
 
-def test_kinds_accept_what_the_sources_say():
+def test_kinds_accept_the_same_words_as_the_sources():
     source = (ROOT / "src/options/options.h").read_text()
     kinds = dict(re.findall(r'KIND\((\w+), [^,]+?, "([^"]*)"\)', source))
     assert {kind: words for kind, (words, _) in options_table.KINDS.items()} == kinds

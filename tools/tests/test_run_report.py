@@ -27,13 +27,13 @@ def test_a_program_whose_name_is_no_text(tmp_path):
     assert json.loads((tmp_path / "report").read_text())[0]["looks"] >= 2
 
 
-def test_a_report_that_cannot_be_written_is_said_before_anything_runs(tmp_path):
+def test_an_unwritable_report_is_reported_before_anything_runs(tmp_path):
     done = run("--report", "--json", tmp_path / "nowhere/report", "--", "echo", "ran")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "--json" in done.stderr and "accepted: a file that can" in done.stderr
+    assert "--json" in done.stderr and "accepted: a writable file" in done.stderr
 
 
-def test_status_is_the_programs_also_where_nobody_hears_the_report():
+def test_status_is_the_programs_even_if_nobody_reads_the_report():
     script = "sleep 0.1; exit 7"
     with open("/dev/full", "w") as full:
         assert run("--report", "--", "sh", "-c", script, stderr=full).returncode == 7
@@ -44,12 +44,12 @@ def test_status_is_the_programs_also_where_nobody_hears_the_report():
 
 @pytest.mark.full("looks within a third of a second")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look at everything")
-def test_memory_that_may_not_be_looked_at_is_said(tmp_path):
+def test_memory_that_may_not_be_inspected_is_reported(tmp_path):
     program = tmp_path / "sleep"
     shutil.copy(shutil.which("sleep"), program)
     program.chmod(0o111)
     done = run("--report", "--", program, "0.3")
-    assert "memory is missing there" in done.stderr
+    assert "the memory of programs that this user may not inspect is missing" in done.stderr
     assert "ended before" not in done.stderr
 
 
@@ -60,7 +60,7 @@ def test_logs_that_cannot_be_written_are_named(tmp_path):
     assert f"--logs: {tmp_path}/0.out cannot be written" in done.stderr
 
 
-def test_a_signal_without_a_name_is_told():
+def test_a_signal_without_a_name_is_reported():
     done = run("--instances", "1", "--", "bash", "-c", "kill -40 $$")
     assert done.returncode == 168
     assert "instance 0 on node 0 was ended by signal 40" in done.stderr

@@ -159,7 +159,7 @@ def test_program_that_takes_the_interrupt_key_gets_it_once(stays, open_terminal)
 
 
 @STAYS
-def test_stop_key_and_going_on(stays, open_terminal):
+def test_stop_key_and_continue(stays, open_terminal):
     """As a shell does it: it sees the stop, and sends the whole job on."""
     terminal = open_terminal(*stays, "--", "sh", "-c", "echo ready $$; read line; echo read $line; exit 6")
     terminal.wait_for(b"ready")
@@ -199,7 +199,7 @@ def test_job_control_of_a_real_shell(stays, open_terminal):
     shell.process.wait(timeout=PATIENCE)
 
 
-def test_stop_of_the_program_alone_is_seen_by_who_waits(open_terminal):
+def test_stop_of_the_program_alone_reaches_the_waiting_parent(open_terminal):
     """A program that stops itself gives the terminal back to the shell: so this command stops with it."""
     terminal = open_terminal("--report", "--", "sh", "-c", "echo ready; kill -STOP $$; echo on; exit 8")
     terminal.wait_for(b"ready")

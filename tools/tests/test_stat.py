@@ -50,7 +50,7 @@ def test_huge_pages_are_seen():
     assert seen["huge_share"] == pytest.approx(seen["huge_bytes"] / (seen["anonymous_bytes"] + seen["shared_bytes"]), abs=0.001)
 
 
-def test_text_says_the_same_as_the_data():
+def test_text_agrees_with_the_data():
     with program(32) as process:
         done = numalloc("stat", process.pid)
     assert done.returncode == 0, done.stderr
@@ -62,7 +62,7 @@ def test_text_says_the_same_as_the_data():
 
 
 @pytest.mark.full("asserts page faults a second")
-def test_watch_counts_what_happens_a_second_and_ends_with_the_program():
+def test_watch_shows_rates_and_ends_with_the_program():
     faulting = "import mmap, time\nwhile True: mmap.mmap(-1, 4 << 20)[::4096] = b'x' * 1024; time.sleep(0.01)"
     process = subprocess.Popen([COMMAND[0], "-c", faulting])
     try:
@@ -93,7 +93,7 @@ def test_watch_ends_after_its_count():
     assert len(done.stdout.splitlines()) == 2
 
 
-def test_interrupt_ends_it_without_a_word():
+def test_interrupt_ends_it_silently():
     with program() as process:
         watching = subprocess.Popen(
             [*COMMAND, "stat", str(process.pid), "--json", "--watch", "10"],
@@ -119,10 +119,10 @@ def test_reader_that_leaves_is_an_ordinary_end():
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["none"], "PID: 'none' is no process"),
-        (["0"], "PID: '0' is no process"),
+        (["none"], "PID: 'none' is not a process"),
+        (["0"], "PID: '0' is not a process"),
         (["2147483646"], "process 2147483646 does not exist"),
-        ([str(os.getpid()), "--watch", "0"], "--watch: 0 is no such time"),
+        ([str(os.getpid()), "--watch", "0"], "--watch: 0 is out of range"),
         ([str(os.getpid()), "--watch", "1", "--count", "0"], "--count: 0 is too few"),
         ([str(os.getpid()), "--count", "2"], "together with --watch"),
     ],
@@ -135,12 +135,12 @@ def test_errors_are_one_line_and_status_2(arguments, named):
     assert done.stdout == ""
 
 
-def test_part_of_the_kernel_is_refused():
+def test_kernel_thread_is_refused():
     if not os.path.exists("/proc/2/stat") or " 0 0 0 " not in open("/proc/2/stat").read():
         pytest.skip("no threads of the kernel are to be seen here")
     done = numalloc("stat", "2")
     assert done.returncode == 2
-    assert "is a part of the kernel" in done.stderr
+    assert "is a kernel thread" in done.stderr
 
 
 # Looks at itself first: somebody else may not be allowed to read the files of this Python, so they are loaded before.
@@ -169,11 +169,11 @@ def test_process_of_another_user_is_refused_in_one_line():
     assert done.returncode == 2, done.stderr
     assert done.stderr == (
         f"numalloc: process {process.pid} belongs to root, and the kernel does not show you its memory; "
-        "accepted: your own processes, or any as root\n"
+        "accepted: your own processes, or any process as root\n"
     )
 
 
-def test_ended_process_is_gone_while_its_parent_has_not_asked():
+def test_ended_process_is_gone_before_its_parent_waits():
     child = subprocess.Popen(["true"])
     wait_until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
     with pytest.raises(Gone):
@@ -260,7 +260,7 @@ def test_remote_share_is_weighed_by_cpu_time(tmp_path, threads, least, alike):
     assert (share.least, share.alike) == (pytest.approx(least), pytest.approx(alike))
 
 
-def test_remote_share_of_an_interval_counts_what_ran_in_it(tmp_path):
+def test_remote_share_of_an_interval_counts_threads_that_ran_in_it(tmp_path):
     text = "7f00 default anon=100 N0=100 kernelpagesize_kB=4\n"
     before = moment(77, TWO_PER_NODE, made_up(tmp_path / "1", {77: (0, 900), 78: (2, 100)}, text))
     after = moment(77, TWO_PER_NODE, made_up(tmp_path / "2", {77: (0, 900), 78: (2, 400)}, text))
@@ -269,7 +269,7 @@ def test_remote_share_of_an_interval_counts_what_ran_in_it(tmp_path):
     assert rates(before, after).node_cpus[0] == 0.0
 
 
-def test_kernel_without_numa_maps_says_nothing_of_several_nodes(tmp_path):
+def test_kernel_without_numa_maps_has_no_shares_of_several_nodes(tmp_path):
     proc = made_up(tmp_path, {77: (0, 1)}, "")
     (proc / "77" / "numa_maps").unlink()
     assert moment(77, TWO_PER_NODE, proc).nodes is None

@@ -29,12 +29,12 @@ def test_output_that_cannot_be_written_is_one_line(arguments):
     assert (full.returncode, full.stderr) == (125, "numalloc: output: No space left on device\n")
 
 
-def test_reader_that_has_gone_is_not_complained_of():
+def test_reader_that_left_causes_no_message():
     done = shell('"$@" | true; exit ${PIPESTATUS[0]}', "stat", str(os.getpid()), "--watch", "0.1", "--count", "20")
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_closed_input_and_errors_are_done_without():
+def test_commands_work_with_closed_streams():
     done = shell('"$@" <&-', "top", "--count", "1", str(os.getpid()))
     assert done.returncode == 0 and f"process {os.getpid()}" in done.stdout
     done = shell('"$@" 2>&-', "stat", "nonsense")

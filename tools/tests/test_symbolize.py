@@ -53,13 +53,13 @@ def test_names_and_lines(report):
         assert f"#0 {function}" in lines[at + 1] and f"used.cpp:{number})" in lines[at + 1]
 
 
-def test_of_a_file_the_same(report, tmp_path: Path):
+def test_a_file_gives_the_same(report, tmp_path: Path):
     file = tmp_path / "errors"
     file.write_text(report)
     assert numalloc("symbolize", str(file)).stdout == numalloc("symbolize", text=report).stdout
 
 
-def test_what_has_no_names_stays():
+def test_frames_without_names_stay():
     text = "numalloc:     #0 0x1234 /not/there+0x34\nnumalloc:     #1 0x99\nother\n"
     done = numalloc("symbolize", text=text)
     assert (done.returncode, done.stdout) == (0, text)

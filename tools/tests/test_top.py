@@ -199,10 +199,10 @@ def test_processes_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["x"], "PID: 'x' is no process"),
+        (["x"], "PID: 'x' is not a process"),
         (["2147483646"], "process 2147483646 does not exist"),
         (["--sort", "name"], "--sort: 'name' is unknown; accepted: memory, cpu, remote, faults"),
-        (["--interval", "0"], "--interval: 0 is no such time"),
+        (["--interval", "0"], "--interval: 0 is out of range"),
         (["--count", "0"], "--count: 0 is too few"),
     ],
 )

@@ -84,7 +84,7 @@ def test_cxl_memory_is_known_by_its_device(tmp_path):
     assert found["nodes"][2]["tier"] == 22 and found["nodes"][2]["weight"] == 2 and found["nodes"][2]["initiators"] == [0]
     assert found["distances"] == [[10, 21, 14], [21, 10, 24], [14, 24, 10]]
     text = numalloc("topology", "--root", root).stdout
-    assert "0-62:2" in text and "1-63:2" in text and "CXL (dax0.0 hangs on CXL)" in text and "256 GiB" in text
+    assert "0-62:2" in text and "1-63:2" in text and "CXL (dax0.0 is on CXL)" in text and "256 GiB" in text
 
 
 def test_slow_memory_is_known_by_its_tier_where_no_device_tells(tmp_path):
@@ -93,7 +93,7 @@ def test_slow_memory_is_known_by_its_tier_where_no_device_tells(tmp_path):
     assert topology("--root", root)["nodes"][2]["kind"] == "slower"
 
 
-def test_memory_only_nodes_without_a_witness_are_not_guessed(tmp_path):
+def test_memory_only_nodes_without_evidence_get_no_kind(tmp_path):
     root = made_up.machine(tmp_path, made_up.node(0, "0-3", distance="10 20"), made_up.node(1, "", distance="20 10"))
     assert [node["kind"] for node in topology("--root", root)["nodes"]] == ["DRAM", "memory-only"]
 
@@ -222,7 +222,7 @@ def test_picture_shows_every_node(tmp_path, count):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["--root", "/nowhere"], "/nowhere holds neither sys nor proc"),
+        (["--root", "/nowhere"], "/nowhere contains neither sys nor proc"),
         (["--svg", "/nowhere/a.svg"], "the folder of /nowhere/a.svg does not exist"),
         (["--svg", "/tmp"], "/tmp is a folder"),
     ],

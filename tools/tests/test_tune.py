@@ -80,7 +80,7 @@ def lines(path: Path) -> list[dict]:
 
 
 @pytest.mark.full("the faster one is found by time")
-def test_what_is_faster_is_found_and_why(large_blocks, tmp_path):
+def test_a_faster_setting_and_its_reasons_are_found(large_blocks, tmp_path):
     done = tune("--runs", "30", *TWO, "--json", "--", large_blocks, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -100,14 +100,14 @@ def test_what_is_faster_is_found_and_why(large_blocks, tmp_path):
 
 
 @pytest.mark.full("the faster one is found by time")
-def test_the_table_says_what_to_do(large_blocks, tmp_path):
+def test_the_table_shows_the_command(large_blocks, tmp_path):
     done = tune("--runs", "30", *TWO, "--output", "here", "--", large_blocks, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for said in ("the baseline", "Measured anew", "    numalloc run", "page faults:", "profile: here/setting.toml"):
+    for said in ("the baseline", "Measured again", "    numalloc run", "page faults:", "profile: here/setting.toml"):
         assert said in done.stdout
     assert "allocators, block 1" in done.stderr, "where no terminal is, progress is lines"
     again = tune("--runs", "30", *TWO, "--output", "here", "--", large_blocks, cwd=tmp_path)
-    assert again.returncode == 2 and "has the runs of a search" in again.stderr
+    assert again.returncode == 2 and "contains the runs of a search" in again.stderr
 
 
 def test_nothing_is_proposed_where_nothing_differs(tmp_path):
@@ -206,7 +206,7 @@ class Terminal:
 
 
 @pytest.mark.full("a terminal, and 14 seconds")
-def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(tmp_path):
+def test_ctrl_c_keeps_the_results_and_resume_continues(tmp_path):
     """Its sixth run does not end. No time counts, so that the search is the same on a machine that others use."""
     program = tmp_path / "naps"
     program.write_text("#!/bin/sh\necho ran >>calls\necho rate: 1000\n[ $(wc -l <calls) -ne 6 ] || sleep 100\n")
@@ -238,13 +238,13 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(tmp_path):
 
     words[-1] = "/bin/true"
     done = tune("--resume", journal, *words, cwd=tmp_path)
-    assert done.returncode == 2 and "is of another search: its program is" in done.stderr
+    assert done.returncode == 2 and "belongs to another search: its program is" in done.stderr
     done = tune("--resume", journal, "--fix", "purge-delay=0", *words[:-1], program, cwd=tmp_path)
-    assert done.returncode == 2 and "is of another search: its space is" in done.stderr
+    assert done.returncode == 2 and "belongs to another search: its space is" in done.stderr
 
 
 @pytest.mark.full("an interrupt after a fifth of a second")
-def test_who_is_interrupted_while_the_program_starts_leaves_nothing_behind(tmp_path):
+def test_an_interrupt_during_a_start_leaves_no_process(tmp_path):
     """As on a machine that is so busy that the program's process waits for its turn before exec."""
 
     class Waits:
@@ -274,7 +274,7 @@ def test_a_place_for_the_setting_among_the_words(tmp_path):
 
 
 BAD = [
-    (["--metric", "rate: (", "--higher"], "is no regular expression"),
+    (["--metric", "rate: (", "--higher"], "is not a regular expression"),
     (["--metric", "rate: [0-9]+", "--higher"], "has 0 groups; accepted: one"),
     (["--metric", "rate: ([0-9]+)"], "accepted: one of --higher and --lower"),
     (["--higher"], "accepted: with --metric"),
@@ -308,7 +308,7 @@ def test_a_program_that_is_not_there_is_127(tmp_path):
 
 
 @pytest.mark.full("asserts tenths of a second")
-def test_too_little_time_is_said_after_the_first_run(tmp_path):
+def test_too_little_time_is_reported_after_the_first_run(tmp_path):
     done = tune("--budget", "1s", *TWO, "--", "sleep", "0.3", cwd=tmp_path)
     assert done.returncode == 2
     assert "--budget: 0:01 has room for 3 runs of 0.3" in done.stderr

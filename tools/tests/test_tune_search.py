@@ -86,7 +86,7 @@ def test_an_allocator_that_is_a_tenth_faster_is_found():
         assert sum(one is not None and one.allocator == "jemalloc" for one in found) >= 95
 
 
-def test_thirty_runs_find_what_is_a_fifth_faster():
+def test_thirty_runs_find_a_setting_that_is_a_fifth_faster():
     truth = lambda setting: (0.8 if setting.allocator == "mimalloc" else 1.0,)  # noqa: E731
     found = [searched(truth, seed, runs=30) for seed in range(100)]
     assert all(one.budget.done <= 30 for one in found)
@@ -128,7 +128,7 @@ def test_two_aims_give_a_front():
         assert {setting.allocator for setting in one.found.front} == {"tcmalloc", "tbbmalloc"}
 
 
-def test_a_gain_too_small_to_care_is_not_proposed():
+def test_a_gain_below_the_least_is_not_proposed():
     quiet = lambda generator: math.exp(generator.gauss(0, 0.0002))  # noqa: E731
     search = searched(times({Setting("jemalloc"): 0.996}), 3, noise=quiet)
     assert search.found.chosen is None
@@ -184,14 +184,14 @@ def test_numalloc_may_fail_and_the_baseline_may_not():
         searched(times({}), 1, fails=lambda setting: "it broke" if setting == GLIBC else "")
 
 
-def test_only_what_a_machine_can_do_is_tried():
+def test_only_settings_that_the_machine_can_run_are_tried():
     names = [[stage.name for stage in space.stages(space.usual(ALLOCATORS, nodes))] for nodes in (1, 8)]
     assert names[0] == ["allocators", "huge pages", "options", "options together"]
     assert names[1] == ["allocators", "placement", "huge pages", "options", "options together"]
     assert "local" in space.usual(ALLOCATORS, 8, policy=True).memory, "where numactl has said otherwise"
 
 
-def test_what_there_was_no_room_for_is_said():
+def test_stages_without_room_are_reported():
     assert "options" in searched(times({}), 1, runs=30, nodes=8).skipped
     assert searched(times({}), 1, runs=600, nodes=8).skipped == []
 

@@ -49,7 +49,7 @@ def test_a_baseline_that_fails_by_chance_is_tried_again_by_resume(tmp_path):
     done = tune(*words, "--", program, cwd=tmp_path)
     assert done.returncode == 1
     assert "program ended with status 1" in done.stderr
-    assert "runs went well before: with --resume numalloc-tune/runs.jsonl it is tried again" in done.stderr
+    assert "runs succeeded before: --resume numalloc-tune/runs.jsonl tries it again" in done.stderr
     done = tune(*words, "--resume", "numalloc-tune/runs.jsonl", "--", program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
@@ -84,11 +84,11 @@ def test_a_program_whose_name_is_no_text_has_memory_and_a_picture(tmp_path):
     assert "picture" in result["files"]
 
 
-def test_memory_that_nobody_has_seen_is_no_aim():
+def test_memory_without_a_sample_is_no_aim():
     """Of a program that is over at once."""
     tuning = Tuning(Program(["true"]), SimpleNamespace(aims=range(2)), None, None)
     assert tuning._values(Run(0.5, peak_bytes=1 << 20)) == (0.5, 1 << 20)
-    with pytest.raises(Problem, match="--memory: the program ends before its memory can be looked at; accepted:"):
+    with pytest.raises(Problem, match="--memory: the program ends before its memory can be sampled; accepted:"):
         tuning._values(Run(0.5))
 
 

@@ -1,3 +1,3 @@
-"""The tools of numalloc: the `numalloc` command and what stands behind it."""
+"""The tools of numalloc: the `numalloc` command and its parts."""
 
 __version__ = "0.1.0"  # as in CMakeLists.txt

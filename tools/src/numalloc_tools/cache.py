@@ -1,4 +1,4 @@
-"""Where things that were fetched or built once are kept."""
+"""The folder for things that were fetched or built once."""
 
 import os
 import tempfile
@@ -14,13 +14,13 @@ def directory(*parts: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Problem(f"the cache {path} cannot be made ({error.strerror}); name another with XDG_CACHE_HOME", 125) from None
+        raise Problem(f"the cache {path} cannot be created ({error.strerror}); name another with XDG_CACHE_HOME", 125) from None
     return path
 
 
 def kept(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """The folder. Where it is not there yet `fill` makes it, under another name: several labs may be fetching at once,
-    and none sees a half of it."""
+    """The folder. If it does not exist, `fill` makes it under another name first: several labs may fetch at once, and none
+    may see an incomplete folder."""
     if folder.is_dir():
         return folder
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:

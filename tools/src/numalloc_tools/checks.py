@@ -1,4 +1,4 @@
-"""What many commands ask of their options, before anything is run whose result would be lost."""
+"""Checks of options for many commands, made before a run whose result would be lost."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from numalloc_tools.problem import Problem
 
 def require_folder(path: Path | None, flag: str) -> None:
     if path and not path.absolute().parent.is_dir():
-        raise Problem(f"{flag}: the folder of {path} does not exist; accepted: a file in a folder that does")
+        raise Problem(f"{flag}: the folder of {path} does not exist; accepted: a file in an existing folder")
 
 
 def require_least(number: int | None, flag: str, least: int = 1) -> None:

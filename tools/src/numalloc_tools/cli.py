@@ -1,4 +1,4 @@
-"""The `numalloc` command: a table of subcommands, each of which lives in its own package."""
+"""The `numalloc` command: a table of subcommands, each in a package of its own."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 from numalloc_tools.version import line as version_line
 
-# Each command, and the package that brings it.
+# Each command, and the package that registers it.
 COMMANDS = {
     "bench": "bench",
     "demo": "demo",
@@ -30,12 +30,12 @@ COMMANDS = {
     "topology": "topology",
     "tune": "tune",
 }
-_OF_ALL = "man"  # a page for each command
+_OF_ALL = "man"  # it makes a page for each command
 
 
 def made(words: Sequence[str] = ()) -> typer.Typer:
-    """The command that `words` name alone: to load them all takes longer than most of them run. All where the words name
-    none, as for help, completion and a command that is written wrongly."""
+    """Loads only the command that `words` name: loading all takes longer than most of them run. Loads all if the words
+    name none, as for help, for completion and for a misspelt command."""
     app = typer.Typer(
         help="Tools around numalloc, the NUMA-aware memory allocator.",
         no_args_is_help=True,
@@ -50,7 +50,7 @@ def made(words: Sequence[str] = ()) -> typer.Typer:
     return app
 
 
-# Of click, or of typer where that brings its own: what is wrong with the words of a command.
+# The exception for wrong words of a command: click's, or typer's own copy of it.
 _WrongWords: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
@@ -61,9 +61,9 @@ def _print_version(wanted: bool) -> None:
 
 
 def numalloc(
-    debug: Annotated[bool, typer.Option("--debug", help="When something goes wrong, show where in this program.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback of this program for each error.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version, and a checkout's commit.", is_eager=True, callback=_print_version)
+        bool, typer.Option("--version", help="Print the version and, in a checkout, the commit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     """Tools around numalloc, the NUMA-aware memory allocator."""
@@ -76,7 +76,7 @@ def main() -> None:
         status = made(sys.argv[1:])(standalone_mode=False)
         sys.stdout.flush()
     except _WrongWords as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help, and empty where rich has printed it
+        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help; empty if rich has printed it
             error.show()
         else:
             _say(error.format_message().replace("\n", " "))
@@ -86,7 +86,7 @@ def main() -> None:
     except Problem as problem:
         _say(str(problem))
         sys.exit(problem.exit_status)
-    except BrokenPipeError:  # who reads has enough
+    except BrokenPipeError:  # the reader has closed the pipe
         _leave(sys.stdout)
         sys.exit(1)
     except OSError as error:
@@ -95,8 +95,8 @@ def main() -> None:
         sys.exit(125)
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception as error:  # a fault of ours
-        _say(f"{type(error).__name__}: {error}; this is a fault of numalloc's tools, and numalloc --debug shows where")
+    except Exception as error:  # a bug in the tools
+        _say(f"{type(error).__name__}: {error}; this is a bug in numalloc's tools; numalloc --debug shows where")
         sys.exit(125)
     finally:
         _leave(sys.stderr)
@@ -104,8 +104,8 @@ def main() -> None:
 
 
 def _fill_closed_streams() -> None:
-    """Python has None for a stream that was closed. Whoever reads gets nothing, whoever writes an error, and programs that
-    are started still find it closed."""
+    """Replaces the None that Python has for a closed stream: reads return nothing, writes fail, and programs that the tools
+    start still find it closed."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is not None:
             continue
@@ -117,7 +117,7 @@ def _fill_closed_streams() -> None:
 
 
 def _leave(stream: TextIO) -> None:
-    """Python would write what is left once more at its end; where that fails, it would replace the exit status by 120."""
+    """Python would write the rest again at its end; if that fails, it would replace the exit status by 120."""
     try:
         stream.flush()
     except OSError:
@@ -127,5 +127,5 @@ def _leave(stream: TextIO) -> None:
 def _say(line: str) -> None:
     if Problem.shows_traceback:
         traceback.print_exc()
-    with suppress(OSError):  # nobody can be told; the status says enough
+    with suppress(OSError):  # nobody can read the message; the status tells enough
         print(f"numalloc: {printable(line)}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The one thing that a user has to bring."""
+"""The C compiler, which the user must install."""
 
 import os
 import shutil

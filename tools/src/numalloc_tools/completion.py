@@ -1,4 +1,4 @@
-"""Values of options that a shell completes. Names of commands and options it completes by itself, other words as files."""
+"""Completion of option values in a shell. Names of commands and options need no code here."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ def one_of(*words: str) -> Completion:
 
 
 def some_of(*words: str) -> Completion:
-    """With commas between them, none of them twice."""
+    """Several values, separated by commas, each once."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
@@ -23,7 +23,7 @@ def some_of(*words: str) -> Completion:
 
 
 def of_option(option: Option) -> Completion:
-    """The words among what the table says that it accepts."""
+    """The plain words among the values that the table accepts."""
     if option.kind == "Path":
         return one_of()
     return one_of(*(word for word in re.findall(r"[\w:-]+", option.accepted) if option.understands(word)))

@@ -1,4 +1,4 @@
-"""One page of HTML with everything in it: nothing is fetched when it is opened."""
+"""One self-contained HTML page: opening it fetches nothing."""
 
 import html
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ _PAGE, _STYLE = (Path(__file__).with_suffix(suffix) for suffix in (".html", ".cs
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as the page takes it."""
+    """A figure for the page."""
 
     name: str
     heading: str

@@ -1,4 +1,4 @@
-"""Files in JSON that another command has written, read back: they may be cut short, changed, or another file altogether."""
+"""Reads JSON files that another command has written: they may be truncated, changed, or another file altogether."""
 
 import json
 from pathlib import Path
@@ -15,5 +15,5 @@ def object_in(path: Path, before: str, accepted: str) -> dict:
     except (ValueError, RecursionError):
         raise Problem(f"{before}it is not JSON; {accepted}") from None
     if not isinstance(found, dict):
-        raise Problem(f"{before}it is no object of JSON; {accepted}")
+        raise Problem(f"{before}it is not a JSON object; {accepted}")
     return found

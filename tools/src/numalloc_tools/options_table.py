@@ -114,7 +114,7 @@ class Option:
     kind: str
     accepted: str  # in words
     default: str
-    text: str  # what it does
+    text: str  # the description
     experiment: bool = False  # only a library configured with -DNUMALLOC_EXPERIMENTS=ON has it
     live: bool = False  # a running program may change it
 

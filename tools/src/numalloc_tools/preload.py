@@ -1,4 +1,4 @@
-"""Libraries to preload: ours, built here or installed, and those that the user names."""
+"""Libraries to preload: numalloc's own, built here or installed, and those that the user names."""
 
 import os
 import sys
@@ -11,12 +11,12 @@ from numalloc_tools.problem import Problem
 
 _ELF = b"\x7fELF"
 _PACKAGE = Path(__file__).resolve().parent
-# The second is what is there without the files for compiling.
+# The second name exists without the files for development.
 _NAMES = ("libnumalloc.so", "libnumalloc.so.0")
 
 
 def built_here(preset: str = "release") -> Path:
-    """The library in the build folder of the working tree that the current folder belongs to."""
+    """The library in the build folder of the current folder's working tree."""
     for folder in (Path.cwd(), *Path.cwd().parents):
         for build in (f"build/{preset}", *(["build", "build/demo"] if preset == "release" else [])):
             library = folder / build / "libnumalloc.so"
@@ -29,7 +29,7 @@ def built_here(preset: str = "release") -> Path:
 
 
 def found(what: str = "--library") -> Path:
-    """Ours as built here or around this program, else as installed: with the tools, or where the loader looks."""
+    """numalloc's library: built here or in this program's tree, otherwise installed with the tools or in the loader's path."""
     with suppress(Problem):
         return built_here()
     for folder in _folders():
@@ -66,9 +66,9 @@ def existing(path: Path, what: str) -> Path:
     if not resolved.is_file():
         raise Problem(f"{what}: {path} is not a file; accepted: a shared library such as build/release/libnumalloc.so")
     if " " in str(resolved) or ":" in str(resolved):
-        raise Problem(f"{what}: {path} has a space or colon, which LD_PRELOAD cannot name; accepted: a path without them")
+        raise Problem(f"{what}: {path} has a space or colon, which LD_PRELOAD does not allow; accepted: a path without them")
     with suppress(OSError):
         with open(resolved, "rb") as file:
             if file.read(len(_ELF)) != _ELF:
-                raise Problem(f"{what}: {path} is no library; accepted: a shared library such as build/release/libnumalloc.so")
+                raise Problem(f"{what}: {path} is not a library; accepted: a shared library such as build/release/libnumalloc.so")
     return resolved

@@ -1,8 +1,8 @@
-"""The one exception whose text a user is meant to read."""
+"""The exception whose text is for users."""
 
 
 class Problem(Exception):
-    """Something the user can put right: one line that names what was wrong and what is accepted."""
+    """A problem that the user can fix: one line that names it and what is accepted."""
 
     shows_traceback = False  # numalloc --debug
 

@@ -1,4 +1,4 @@
-"""This program's command, and other processes as /proc and the kernel's numbers tell of them."""
+"""This program's own command, and facts about other processes from /proc."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def own_command() -> list[str]:
-    """How this very tool is called."""
+    """The command that runs this tool."""
     path = Path(sys.argv[0])
     if path.name == "numalloc" and path.is_file():
         return [str(path.resolve())]
@@ -15,17 +15,17 @@ def own_command() -> list[str]:
 
 
 def text(pid: int, file: str) -> str:
-    """Names and paths in it may have any bytes. OSError where the process has ended, or is another user's."""
+    """Names and paths in it may contain any bytes. Raises OSError if the process has ended or is another user's."""
     return Path(f"/proc/{pid}/{file}").read_text(errors="replace")
 
 
 def stat(pid: int, thread: int | None = None) -> list[str]:
-    """The fields behind the name, of the process or of one of its threads; the state is number 0."""
+    """The fields after the name, of the process or of one of its threads; number 0 is the state."""
     return text(pid, "stat" if thread is None else f"task/{thread}/stat").rpartition(")")[2].split()
 
 
 def threads(pid: int) -> dict[int, list[str]]:
-    """The fields of each of its threads that lives; none of a process that has ended."""
+    """The fields of each of its running threads; none if the process has ended."""
     found = {}
     for thread in _thread_numbers(pid):
         try:
@@ -36,13 +36,13 @@ def threads(pid: int) -> dict[int, list[str]]:
 
 
 def family(pid: int) -> list[int]:
-    """The process and all below it."""
+    """The process and all its descendants."""
     found = [pid]
     for one in found:
         for thread in _thread_numbers(one):
             try:
                 found += map(int, text(one, f"task/{thread}/children").split())
-            except OSError:  # it has ended, or this kernel does not say
+            except OSError:  # it has ended, or this kernel does not tell
                 continue
     return list(dict.fromkeys(found))
 

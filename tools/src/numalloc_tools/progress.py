@@ -1,4 +1,4 @@
-"""What the long commands have in common: a bar on the terminal, and an end by Ctrl-C that keeps what is done."""
+"""Common to the long commands: a progress bar, and an end by Ctrl-C that keeps the results so far."""
 
 import signal
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ def bar_on(terminal: Console, transient: bool = True) -> Progress:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Whatever asks the process to end does so as Ctrl-C does, also where a shell has it ignore that."""
+    """Makes every signal that ends the process act as Ctrl-C, even if a shell made it ignore Ctrl-C."""
 
     def end(number: int, _frame) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""How every figure looks: one colour for each allocator wherever it appears, and nothing that is not needed."""
+"""The style of all figures: each allocator has the same colour everywhere."""
 
 import io
 import re
@@ -61,7 +61,7 @@ plt.rcParams.update(
 
 
 def colours(names: list[str]) -> dict[str, str]:
-    """With bound threads an allocator is paler."""
+    """An allocator with bound threads is paler."""
     rest = iter(_MORE * len(names))
     found: dict[str, str] = {}
     for base in dict.fromkeys(name.removesuffix(BOUND) for name in names):
@@ -75,14 +75,14 @@ def _paler(colour: str) -> str:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """As an SVG file. The same data make the same bytes: no date, no version, and names from the fixed salt."""
+    """Writes an SVG file. The same data give the same bytes: no date, no version, and names from a fixed salt."""
     figure.savefig(path, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
-    # Matplotlib leaves blanks at the ends of lines.
+    # Matplotlib writes blanks at the ends of lines.
     path.write_text(re.sub(r"[ \t]+$", "", path.read_text(), flags=re.M))
 
 
 def as_svg(figure: Figure) -> str:
-    """For a page: shrinks with it, and its text can be searched."""
+    """For a page: the figure shrinks with it, and its text can be searched."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
     text = buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Names for addresses in files: by llvm-symbolizer or addr2line where there is one, else by the file's own symbols."""
+"""Names for addresses in files, by llvm-symbolizer or addr2line if installed, otherwise by the file's own symbols."""
 
 import os
 import shutil
@@ -17,25 +17,25 @@ UNKNOWN = "??"
 
 @dataclass(frozen=True)
 class Name:
-    """A function, and where the address is in it."""
+    """A function, and the position of the address in it."""
 
     function: str
     file: str = ""
     line: int = 0
 
 
-# For each address the functions that it is in, the innermost inlined one first.
+# For each address its functions, the innermost inlined one first.
 Names = dict[int, list[Name]]
 Symbolizer = Callable[[str, list[int]], Names]
 
 
 class AnotherFile(Exception):
-    """Not the one that was in the program."""
+    """The file is not the one that was in the program."""
 
 
 def names_in(path: str, offsets: list[int], build_id: str = "") -> Names:
-    """For places in a file, counted from its start. `build_id`: the file's own, where it is known."""
-    if not os.path.isfile(path):  # what a pipe has to say never comes
+    """For offsets from the start of a file. `build_id`: the expected one, if known."""
+    if not os.path.isfile(path):  # a read from a pipe would block
         return {}
     try:
         with open(path, "rb") as stream:
@@ -92,7 +92,7 @@ def _nearest(symbols: list[tuple[int, int, str]], address: int) -> str | None:
 
 
 def demangled(names: set[str]) -> dict[str, str]:
-    """C++ names as people write them, where binutils' c++filt is there."""
+    """Demangles C++ names, if binutils' c++filt is installed."""
     ordered = sorted(names)
     program = shutil.which("c++filt")
     if not program or not ordered:
@@ -118,7 +118,7 @@ def _by_binutils(path: str, addresses: list[int]) -> Names:
 
 
 def _asked(command: list[str], addresses: list[int]) -> Names:
-    """Both answer in one form: the address, then for each function its name and FILE:LINE."""
+    """Both tools print the same form: the address, then for each function its name and FILE:LINE."""
     result = subprocess.run(command, input="".join(f"{address:#x}\n" for address in addresses), capture_output=True, text=True)
     names: Names = {}
     lines = iter(result.stdout.splitlines())

@@ -1,4 +1,4 @@
-"""Files of settings that people write, in TOML."""
+"""Settings files in TOML."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ else:
 
 
 def content_of(path: Path, flag: str, accepted: str) -> dict:
-    """`flag`: the option that named the file; `accepted`: what it should have been."""
+    """`flag`: the option that named the file; `accepted`: the end of the message."""
     try:
         return tomllib.loads(path.read_text())
     except OSError as error:

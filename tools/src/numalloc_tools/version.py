@@ -1,4 +1,4 @@
-"""What `numalloc --version` says."""
+"""The output of `numalloc --version`."""
 
 import subprocess
 from pathlib import Path
@@ -14,7 +14,7 @@ def line() -> str:
 
 
 def commit(project: Path = _PROJECT) -> str:
-    """Of the checkout whose sources run; empty for an installed package, and where git does not answer."""
+    """The commit of the checkout that runs; empty for an installed package, or if git fails."""
     if not (project / ".git").exists():
         return ""
     try:

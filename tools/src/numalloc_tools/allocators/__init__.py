@@ -1,4 +1,4 @@
-"""The allocators that the commands compare: what each is, how it is found or built, and how a program gets it."""
+"""The allocators that the commands compare: their data, how to find or build them, and how to preload them."""
 
 from numalloc_tools.allocators.allocator import BASELINE, BOUND, DEBIAN, NAMES, OURS, PACKAGED, Allocator, shown
 from numalloc_tools.allocators.compared import chosen, given

@@ -1,4 +1,4 @@
-"""An allocator: its libraries, and what else a program that runs under it is given."""
+"""An allocator: its libraries, and the environment and calls for a program that uses it."""
 
 import os
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from numalloc_tools.machine.calls import Call
 
 OURS = "numalloc"
 BASELINE = "glibc"
-DEBIAN = {  # package and library of each
+DEBIAN = {  # package and library of each allocator
     "jemalloc": ("libjemalloc2", "libjemalloc.so.2"),
     "tcmalloc": ("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4"),
     "mimalloc": ("libmimalloc2.0", "libmimalloc.so.2"),
@@ -17,12 +17,21 @@ DEBIAN = {  # package and library of each
 }
 PACKAGED = (OURS, BASELINE, *DEBIAN)
 NAMES = (OURS, BASELINE, *crates.RECIPES, *DEBIAN)
-BOUND = "+binding"  # behind a name: threads bound by libnumalloc-binding.so
-_FAMILIES = ("numalloc", "jemalloc", "tcmalloc", "mimalloc", "tbbmalloc", "snmalloc", "rpmalloc", "hoard")  # of libraries: lib<family>...
+BOUND = "+binding"  # after a name: libnumalloc-binding.so binds the threads
+_FAMILIES = (
+    "numalloc",
+    "jemalloc",
+    "tcmalloc",
+    "mimalloc",
+    "tbbmalloc",
+    "snmalloc",
+    "rpmalloc",
+    "hoard",
+)  # libraries are named lib<family>...
 _HUGE_PAGES = {
     "numalloc": {"NUMALLOC_THP": "on"},
     "jemalloc": {"MALLOC_CONF": "thp:always"},
-    # Two names: of versions before 2.1 and since.
+    # Two names: before version 2.1, and since.
     "mimalloc": {"MIMALLOC_LARGE_OS_PAGES": "1", "MIMALLOC_ALLOW_LARGE_OS_PAGES": "1", "MIMALLOC_ALLOW_THP": "1"},
 }
 _HUGE_PAGES_OF_GLIBC = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # since 2.35
@@ -31,16 +40,16 @@ _HUGE_PAGES_OF_GLIBC = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # since 2.3
 @dataclass(frozen=True)
 class Allocator:
     name: str
-    libraries: tuple[Path, ...] = ()  # in the order of preloading; none: the C library's own, or whatever the program brings
+    libraries: tuple[Path, ...] = ()  # in the order of preloading; empty: the C library's malloc, or the program's own
     version: str = ""
-    options: dict[str, str] = field(default_factory=dict)  # of numalloc or of its binding
-    missing: str = ""  # why it cannot run, and what to do about it
+    options: dict[str, str] = field(default_factory=dict)  # options of numalloc or of its binding
+    missing: str = ""  # the reason why it cannot run, and the remedy
     also: dict[str, str] = field(default_factory=dict)  # further variables
-    calls: tuple[Call, ...] = ()  # what a lever asks of the kernel before the program is started
+    calls: tuple[Call, ...] = ()  # a lever's system calls before the start of the program
 
     @property
     def library(self) -> Path | None:
-        """Its own: others, such as the binding, are preloaded before it."""
+        """Its own library: others, such as the binding, are preloaded before it."""
         return self.libraries[-1] if self.libraries else None
 
     @property
@@ -53,17 +62,17 @@ class Allocator:
 
     @property
     def huge_pages(self) -> dict[str, str]:
-        """The variables that switch them on; empty: it has no switch."""
+        """The variables that request huge pages; empty: it has no switch."""
         if self.library:
             return _HUGE_PAGES.get(family(self.library), {})
         return _HUGE_PAGES_OF_GLIBC if _glibc_version() >= (2, 35) else {}
 
     def environment(self) -> dict[str, str]:
-        """The user's, less what would change what is measured. The launcher adds the preload."""
+        """The user's environment, without variables that would affect the measurement. The launcher adds the preload."""
         return plain_environment() | self.variables()
 
     def enter(self) -> None:
-        """In the process that becomes the launcher: policies go on to what it starts."""
+        """Called in the process that becomes the launcher: its children inherit policies."""
         for call in self.calls:
             call.make()
 
@@ -75,12 +84,12 @@ class Allocator:
 
 
 def plain_environment() -> dict[str, str]:
-    """For whoever brings the load."""
+    """The environment of a client that generates the load."""
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("NUMALLOC_")}
 
 
 def shown(name: str) -> str:
-    """In headings: a variant of numalloc is told by what it changes."""
+    """The name in headings: of a variant of numalloc, the change."""
     return name.removeprefix(f"{OURS}:")
 
 

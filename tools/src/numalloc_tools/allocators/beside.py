@@ -1,4 +1,4 @@
-"""numalloc beside what a program would use without it, which may be an allocator that the program brings."""
+"""numalloc and the allocators to compare it with, which may include the program's own."""
 
 import os
 import re
@@ -15,13 +15,12 @@ _BUNDLED = re.compile(r"lib(jemalloc|tcmalloc\w*|mimalloc|tbbmalloc\w*|snmalloc\
 
 
 def chosen(program: str, library: Path | None, others: list[str]) -> list[Allocator]:
-    """glibc's first, as what the rest is compared with; then the program's own, if it brings one;
-    then numalloc, and those that the user names."""
+    """glibc's first, as the baseline; then the program's own, if it has one; then numalloc, and those that the user names."""
     libraries = libraries_of([program, "--version"])
     bundled = next((match[1] for path in libraries if (match := _BUNDLED.search(path))), None)
     allocators = [Allocator(BASELINE)]
     if bundled:
-        # The program is linked with another malloc. The C library, preloaded, comes before that one.
+        # The program is linked with another malloc. A preloaded C library precedes it.
         libc = next((path for path in libraries if Path(path).name.startswith("libc.so")), None)
         if libc is None:
             raise Problem(f"{program} does not load a C library, so nothing can be preloaded into it")
@@ -29,13 +28,13 @@ def chosen(program: str, library: Path | None, others: list[str]) -> list[Alloca
     allocators.append(Allocator(OURS, (our_library(library),)))
     for name, path in named_paths(others):
         if name in (allocator.name for allocator in allocators):
-            raise Problem(f"--allocator: '{name}' is there already; accepted: a name of its own")
+            raise Problem(f"--allocator: '{name}' is taken; accepted: another name")
         allocators.append(Allocator(name, (existing(path, "--allocator"),)))
     return allocators
 
 
 def on_the_systems_malloc(allocator: Allocator, program: str) -> Allocator:
-    """A program that is linked with another malloc runs on the C library's only if that is preloaded."""
+    """A program linked with another malloc uses the C library's only if that is preloaded."""
     if allocator.name.removesuffix(BOUND) != BASELINE:
         return allocator
     libc = next((Path(path) for path in libraries_of([program]) if Path(path).name.startswith("libc.so")), None)
@@ -43,7 +42,7 @@ def on_the_systems_malloc(allocator: Allocator, program: str) -> Allocator:
 
 
 def libraries_of(command: list[str]) -> list[str]:
-    """The shared libraries that the dynamic loader would load, as ldd lists them."""
+    """The shared libraries that the dynamic loader would load, from ldd."""
     environment = {"PATH": os.environ.get("PATH", ""), "LD_TRACE_LOADED_OBJECTS": "1"}
     listing = subprocess.run(command, env=environment, capture_output=True, text=True).stdout
     return re.findall(r"=> (/\S+)", listing)

@@ -1,4 +1,4 @@
-"""What is preloaded in each run: numalloc and its peers, as they come and with their threads bound."""
+"""The libraries to preload in each run: numalloc and its peers, with their defaults and with bound threads."""
 
 import json
 import os
@@ -14,15 +14,15 @@ from numalloc_tools.allocators.found import binding_library, installed
 from numalloc_tools.preload import existing
 from numalloc_tools.problem import Problem
 
-BUNDLE = "bundle.json"  # at the top of what numalloc bench bundle has packed
+BUNDLE = "bundle.json"  # at the top of the archive of numalloc bench bundle
 
 
 def given(texts: list[str]) -> dict[str, Path]:
-    """What --allocator NAME=PATH names."""
+    """The allocator that --allocator NAME=PATH names."""
     found: dict[str, Path] = {}
     for name, path in named_paths(texts):
         if name in NAMES or name in found or any(sign in name for sign in "+,@"):
-            raise Problem(f"--allocator: '{name}' is not free; accepted: a name of its own, without +, @ and comma")
+            raise Problem(f"--allocator: '{name}' is taken or not allowed; accepted: another name, without +, @ and comma")
         found[name] = existing(path, "--allocator")
     return found
 
@@ -38,7 +38,7 @@ def named_paths(texts: list[str]) -> Iterator[tuple[str, Path]]:
 def chosen(
     names: list[str], library: Path, others: dict[str, Path], say: Callable[[str], None], build_seconds: float = 1800
 ) -> list[Allocator]:
-    """The allocators of these names; those from crates are built now, in at most `build_seconds` in all."""
+    """The allocators with these names; builds those from crates now, in at most `build_seconds` in all."""
     made: dict[str, Allocator] = {}
     result = []
     deadline = time.monotonic() + build_seconds
@@ -46,7 +46,7 @@ def chosen(
         base, plus, _ = name.partition(BOUND)
         if base not in NAMES and base not in others or name not in (base, base + BOUND) or name == OURS + BOUND:
             accepted = ", ".join([*NAMES, *others])
-            raise Problem(f"--allocators: '{name}' is unknown; accepted: {accepted}, and each but {OURS} with {BOUND}")
+            raise Problem(f"--allocators: '{name}' is unknown; accepted: {accepted}; each but {OURS} also with {BOUND}")
         if base not in made:
             made[base] = _made(base, library, others, say, deadline - time.monotonic())
         result.append(_bound(made[base], library) if plus else made[base])
@@ -85,7 +85,7 @@ def _bound(allocator: Allocator, library: Path) -> Allocator:
     if allocator.missing:
         return replace(allocator, name=name)
     if binding is None:
-        return replace(allocator, name=name, missing=f"libnumalloc-binding.so is not beside {library}: build it")
+        return replace(allocator, name=name, missing=f"libnumalloc-binding.so is not in the folder of {library}: build it")
     return replace(allocator, name=name, libraries=(binding, *allocator.libraries))
 
 
@@ -105,7 +105,7 @@ def bundled_commit(library: Path) -> str:
 
 
 def _revision(library: Path) -> str:
-    """git's name for the working tree that the library was built in, where there is one; of a bundle what it says."""
+    """git's description of the working tree in which the library was built, if any; for a bundle, its record."""
     if told := bundled_commit(library):
         return told
     command = ["git", "-C", str(library.parent), "describe", "--always", "--dirty"]

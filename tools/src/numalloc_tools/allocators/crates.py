@@ -1,4 +1,4 @@
-"""Allocators built from the sources inside their crates, into the cache: Debian's are years old."""
+"""Builds allocators from the sources in their crates, into the cache: Debian's are years old."""
 
 import fcntl
 import hashlib
@@ -16,11 +16,11 @@ from numalloc_tools.compiler import compiler
 
 _SHARED = ["-O3", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-ftls-model=initial-exec", "-fno-builtin-malloc"]
 _DOWNLOAD_SECONDS = 60
-_REVISION = 1  # one more whenever something is built in another way
+_REVISION = 1  # incremented whenever the builds change
 
 
 class CannotBuild(Exception):
-    """Why, in one line."""
+    """The reason, in one line."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Recipe:
     sha256: str
     allocator_version: str
     tools: tuple[str, ...]
-    seconds: float  # on two cores, for those who have little time
+    seconds: float  # on two cores, for users with little time
     build: Callable[[Path, Path, Callable], Path]  # (sources, empty folder, run) -> the library
 
     @property
@@ -47,7 +47,7 @@ def _mimalloc(sources: Path, work: Path, run: Callable, more: tuple[str, ...] = 
 
 
 def _mimalloc_secure(sources: Path, work: Path, run: Callable) -> Path:
-    return _mimalloc(sources, work, run, ("-DMI_SECURE=4",))  # what its own build calls secure
+    return _mimalloc(sources, work, run, ("-DMI_SECURE=4",))  # the option that its own build calls secure
 
 
 def _snmalloc(sources: Path, work: Path, run: Callable, target: str = "snmallocshim") -> Path:
@@ -85,10 +85,10 @@ def _tcmalloc(sources: Path, work: Path, run: Callable) -> Path:
 def _hoard(sources: Path, work: Path, run: Callable) -> Path:
     shutil.copytree(sources / "Hoard/src", work, dirs_exist_ok=True)
     shutil.copytree(sources / "Heap-Layers", work / "Heap-Layers")
-    # It sets the hooks of malloc, which glibc 2.34 has taken away; being preloaded replaces malloc without them.
+    # It sets the hooks of malloc, which glibc 2.34 has removed; a preloaded library does not need them.
     (work / "Heap-Layers/wrappers/gnuwrapper-hooks.cpp").write_text("")
     folders = [f"-I{work / name}" for name in (".", "include", "include/util", "include/hoard", "include/superblocks", "Heap-Layers")]
-    # As in the crate's build.rs, but for -ffast-math: in a library gcc 12 has it change the arithmetic of the whole process.
+    # As in the crate's build.rs, without -ffast-math: in a library of gcc 12 it changes the arithmetic of the whole process.
     flags = ["-std=c++14", "-w", "-O3", "-DNDEBUG", "-fno-builtin-malloc", "-Dalways_inline=", "-D_REENTRANT=1"]
     more = ["-fPIC", "-shared", "-ftls-model=initial-exec", "-Wl,-Bsymbolic"]
     files = [work / "source/libhoard.cpp", work / "source/unixtls.cpp"]
@@ -96,7 +96,7 @@ def _hoard(sources: Path, work: Path, run: Callable) -> Path:
     return work / "libhoard.so"
 
 
-# Pinned: two people who run the same numalloc compare with the same peers.
+# Pinned: the same numalloc is compared with the same peers everywhere.
 RECIPES = {
     "mimalloc3": Recipe(
         "libmimalloc-sys",
@@ -165,20 +165,20 @@ def _recipe(name: str) -> Recipe:
 
 
 def _folder(name: str) -> Path:
-    """Another recipe, crate or compiler is another folder."""
+    """The folder for this recipe, crate and compiler."""
     recipe = _recipe(name)
     texts = (recipe.url, recipe.sha256, _REVISION, compiler())
     return cache.directory("allocators", f"{name}-{hashlib.sha256(repr(texts).encode()).hexdigest()[:12]}")
 
 
 def built(name: str) -> Path | None:
-    """The library, if it is there already."""
+    """The library, if it has been built already."""
     library = _folder(name) / f"lib{name}.so"
     return library if library.is_file() else None
 
 
 def build(name: str, seconds: float = 1800) -> Path:
-    """Downloads, checks and builds; raises CannotBuild. One process builds, others wait for it."""
+    """Downloads, checks and builds the library; raises CannotBuild. One process builds, others wait for it."""
     recipe, folder = _recipe(name), _folder(name)
     library = folder / f"lib{name}.so"
     with open(folder / "lock", "w") as lock:
@@ -209,7 +209,7 @@ def build(name: str, seconds: float = 1800) -> Path:
 
 
 def _unpacked(recipe: Recipe, work: Path) -> Path:
-    import tarfile  # here, as below: every command would wait for it
+    import tarfile  # imported here, as below: every command would wait for it
 
     archive = cache.directory("crates") / f"{recipe.sha256}.crate"
     if not archive.is_file():
@@ -229,7 +229,7 @@ def _download(recipe: Recipe, archive: Path) -> None:
         raise CannotBuild(f"{recipe.url} cannot be fetched: {error}") from None
     found = hashlib.sha256(content).hexdigest()
     if found != recipe.sha256:
-        raise CannotBuild(f"{recipe.url} is not what it was: its SHA-256 is {found}")
+        raise CannotBuild(f"{recipe.url} has changed: its SHA-256 is {found}")
     part = archive.with_suffix(f".{os.getpid()}")
     part.write_bytes(content)
     os.rename(part, archive)
@@ -248,6 +248,6 @@ def _run(command: list, cwd: Path | None, log: Path, deadline: float) -> None:
                 timeout=max(1.0, deadline - time.monotonic()),
             )
         except subprocess.TimeoutExpired:
-            raise CannotBuild(f"{words[0]} did not finish in the time there was") from None
+            raise CannotBuild(f"{words[0]} did not finish in time") from None
     if done.returncode:
         raise CannotBuild(f"{words[0]} failed; its output is in {log}")

@@ -1,4 +1,4 @@
-"""An allocator of this machine by its name or path, and what is preloaded beside it."""
+"""Finds an allocator of this machine by name or path, and the libraries to preload with it."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from numalloc_tools.problem import Problem
 NAMES = (*PACKAGED, *crates.RECIPES)
 _BINDING = "libnumalloc-binding.so"
 _FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
-_LISTS = {"GLIBC_TUNABLES": ":", "MALLOC_CONF": ","}  # variables that say several things: what stands between them
+_LISTS = {"GLIBC_TUNABLES": ":", "MALLOC_CONF": ","}  # variables that hold several settings, and their separator
 
 
 def find(name: str) -> Allocator:
@@ -45,7 +45,7 @@ def installed(name: str) -> Path | None:
 
 
 def binding_library(library: Path) -> Path | None:
-    """It lies beside numalloc's own."""
+    """The binding library in the folder of numalloc's own."""
     path = library.with_name(_BINDING)
     return path if path.is_file() else None
 
@@ -53,18 +53,18 @@ def binding_library(library: Path) -> Path | None:
 def binding_for(allocator: Allocator) -> Path:
     beside = allocator.library if allocator.ours and allocator.library else our_library()
     if (path := binding_library(beside)) is None:
-        raise Problem(f"--threads: {_BINDING} is not beside {beside}; it is built and installed with it")
+        raise Problem(f"--threads: {_BINDING} is not in the folder of {beside}, with which it is built and installed")
     return existing(path, "--threads")
 
 
 def joined(variable: str, value: str, present: str | None) -> str:
-    """The user's own words stay where the variable has room for several."""
+    """Keeps the user's own settings in variables that can hold several."""
     between = _LISTS.get(variable)
     return f"{present}{between}{value}" if between and present else value
 
 
 def without_allocators(preload: str) -> list[str]:
-    """What the user preloads already, but for allocators: the first malloc would win."""
+    """The libraries that the user preloads, without allocators: the first malloc would win."""
     paths = preload.replace(":", " ").split()
     return [path for path in paths if not family(Path(path))]
 

@@ -1,10 +1,10 @@
-"""`numalloc bench`: numalloc beside every allocator that one would pick instead, in one run."""
+"""`numalloc bench`: compares numalloc with its peers in one run."""
 
 import typer
 
 
 def register(app: typer.Typer) -> None:
-    # Here, since other commands use parts of this package, and to load all of it takes long.
+    # Imported here: other commands use parts of this package, and loading all of it is slow.
     from numalloc_tools.bench.command import app as bench
 
     app.add_typer(bench, name="bench")

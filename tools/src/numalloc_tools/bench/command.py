@@ -25,10 +25,10 @@ from numalloc_tools.problem import Problem
 from numalloc_tools.programs import real
 
 QUICK_SECONDS, QUICK_SCALE, QUICK_BUILD_SECONDS = 285.0, 0.1, 60.0
-QUICK_LIMIT = 15.0  # seconds: no run may take longer
+QUICK_LIMIT = 15.0  # seconds: the limit of a run
 QUICK_ALLOCATORS = (allocators.OURS, allocators.BASELINE, "jemalloc-new", "tcmalloc", "mimalloc3", "snmalloc", "rpmalloc")
 ROUNDS = 5
-TABLE_WIDTH = 110  # narrower, and the figures are cut
+TABLE_WIDTH = 110  # in a narrower table the figures are cut
 INTERRUPTED = 130
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
@@ -40,59 +40,70 @@ bundle.register(app)
 @app.callback()
 def bench(
     context: typer.Context,
-    only: Annotated[Optional[str], typer.Option(help="Programs, families, 'own', 'real' or 'brought'; several with commas.")] = None,
+    only: Annotated[
+        Optional[str],
+        typer.Option(help="The programs to run: names, families, 'own', 'real' or 'brought', separated by commas. Default: all."),
+    ] = None,
     brought: Annotated[
         Optional[list[Path]],
         typer.Option(
-            "--programs", help="Programs that a file of TOML describes, and these alone without --only. Repeatable.", metavar="FILE"
+            "--programs", help="Add the programs that a TOML file describes; without --only, run these alone. Repeatable.", metavar="FILE"
         ),
     ] = None,
     names: Annotated[
         Optional[str],
         typer.Option(
             "--allocators",
-            help=f"Some of {', '.join(allocators.NAMES)}; with {allocators.BOUND} behind a name, its threads are bound.",
+            help=f"The allocators to compare, among {', '.join(allocators.NAMES)}; with {allocators.BOUND} after a name, its "
+            "threads are bound.",
             autocompletion=some_of(*allocators.NAMES),
         ),
     ] = None,
-    allocator: Annotated[Optional[list[str]], typer.Option(help="Another library to measure. Repeatable.", metavar="NAME=PATH")] = None,
+    allocator: Annotated[Optional[list[str]], typer.Option(help="Also measure this library. Repeatable.", metavar="NAME=PATH")] = None,
     binding: Annotated[
         Optional[bool],
-        typer.Option("--binding/--no-binding", help="Each peer with bound threads as well; else only where there are several nodes."),
+        typer.Option("--binding/--no-binding", help="Also run each peer with bound threads. Default: only on several nodes."),
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds whose time counts, after one that warms up.")] = ROUNDS,
-    threads: Annotated[Optional[str], typer.Option(help="Numbers of threads such as 1,2,4, or 'all'; else each program's own.")] = None,
-    scale: Annotated[Optional[float], typer.Option(help="Work of a run; at 1 it takes a second or two.")] = None,
+    rounds: Annotated[int, typer.Option(help="Measured rounds, after one warm-up round.")] = ROUNDS,
+    threads: Annotated[
+        Optional[str], typer.Option(help="Numbers of threads, such as 1,2,4, or 'all'. Default: each program's standard number.")
+    ] = None,
+    scale: Annotated[Optional[float], typer.Option(help="Amount of work per run; at 1 a run takes a second or two.")] = None,
     paper: Annotated[
         bool,
-        typer.Option("--paper", help="The sizes of the programs' source, for those programs that have them; --scale multiplies these."),
+        typer.Option("--paper", help="Use the sizes of the paper that a program comes from, if it has them; --scale multiplies these."),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of the programs' random numbers.")] = 1,
-    limit: Annotated[Optional[float], typer.Option(help="Seconds after which a run is stopped; else 120 at scale 1.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Ends within 5 minutes: less work, fewer peers, as many rounds as fit.")] = False,
-    minutes: Annotated[Optional[float], typer.Option(help="As many whole rounds as fit, --rounds at most.")] = None,
-    ablation: Annotated[bool, typer.Option("--ablations", help="numalloc with each of its mechanisms off or changed.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the programs' random numbers.")] = 1,
+    limit: Annotated[Optional[float], typer.Option(help="Seconds after which a run is stopped. Default: 120 at scale 1.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="End within 5 minutes: less work, fewer peers, and as many rounds as fit.")
+    ] = False,
+    minutes: Annotated[Optional[float], typer.Option(help="Run as many whole rounds as fit into this time, at most --rounds.")] = None,
+    ablation: Annotated[
+        bool, typer.Option("--ablations", help="Compare numalloc with variants of itself, each with one mechanism off or changed.")
+    ] = False,
     lever: Annotated[
         Optional[list[str]],
         typer.Option(
-            help=f"Each allocator with each of these values of {', '.join(levers.LEVERS)}; 'default' leaves it alone. Repeatable: all combinations.",
+            help=f"Run each allocator with each of these values of a lever: {', '.join(levers.LEVERS)}; 'default' sets "
+            "nothing. Repeatable: runs all combinations.",
             metavar="NAME=VALUE,VALUE",
         ),
     ] = None,
-    baseline: Annotated[str, typer.Option(help="The allocator that ratios are to.")] = "",
-    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to measure; else build/release's.")] = None,
-    json_file: Annotated[Path, typer.Option("--json", help="Where the results go.", metavar="FILE")] = Path("numalloc-bench.json"),
-    show_list: Annotated[bool, typer.Option("--list", help="Show the programs, and what is missing for them.")] = False,
-    lab: Annotated[bool, typer.Option("--lab", help="In a virtual NUMA machine: where pages lie, instead of time.")] = False,
-    nodes: Annotated[int, typer.Option(help="Memory nodes of the lab's machine.")] = 8,
-    cpus_per_node: Annotated[str, typer.Option(help="Its CPUs for each node.")] = "2",
-    memory_per_node: Annotated[str, typer.Option(help="Its memory for each node.")] = "1G",
-    build: Annotated[bool, typer.Option("--build", help="Only build the peers that come from crates.")] = False,
+    baseline: Annotated[str, typer.Option(help="The allocator to which ratios relate.")] = "",
+    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to measure. Default: that of build/release.")] = None,
+    json_file: Annotated[Path, typer.Option("--json", help="The file for the results.", metavar="FILE")] = Path("numalloc-bench.json"),
+    show_list: Annotated[bool, typer.Option("--list", help="List the programs, and the packages that they lack.")] = False,
+    lab: Annotated[bool, typer.Option("--lab", help="Run in a virtual NUMA machine, and measure where pages are instead of time.")] = False,
+    nodes: Annotated[int, typer.Option(help="Memory nodes of the lab's virtual machine.")] = 8,
+    cpus_per_node: Annotated[str, typer.Option(help="CPUs on each of its nodes.")] = "2",
+    memory_per_node: Annotated[str, typer.Option(help="Memory on each of its nodes.")] = "1G",
+    build: Annotated[bool, typer.Option("--build", help="Only build the peers whose sources are in crates.")] = False,
 ) -> None:
     """Run programs under numalloc and its peers, side by side, and keep every figure as JSON.
 
-    Exits with 0 even if a program fails under an allocator: that is a result, and a row says so. With 2 if
-    something is missing or misspelt, with 130 after Ctrl-C, which keeps what was measured until then.
+    Exit status: 0 even if a program fails under an allocator, since a row reports that; 2 if something is missing
+    or misspelt; 130 after Ctrl-C, which keeps the results until then.
     """
     if context.invoked_subcommand:
         return
@@ -112,14 +123,16 @@ def bench(
     if quick and lab:
         raise Problem("--quick: a virtual machine is slow; accepted: --lab with --only and --allocators for a short run")
     if quick and not only and not brought:
-        # Should the time not suffice for all, then for the real ones.
+        # If the time is too short for all programs, the real ones run first.
         chosen_programs = sorted((one for one in chosen_programs if one.quick), key=lambda one: one.kind == programs.OWN)
     if paper:
         chosen_programs = _of_papers_size(chosen_programs, bool(only), quick or lab)
     _check(rounds, scale, limit, minutes, json_file)
     pulled = levers.parsed(lever or [])
     if lever and lab:
-        raise Problem("--lever: the lab's machine has its own; accepted: without --lab, or numalloc lab run with --thp and --autonuma")
+        raise Problem(
+            "--lever: does not apply to the lab's machine; accepted: without --lab, or numalloc lab run with --thp and --autonuma"
+        )
     guest = build_machine(nodes, cpus_per_node, memory_per_node, "ladder") if lab else None
     scale = scale or (lab_run.SCALE if lab else QUICK_SCALE if quick else 1.0)
     numbers = _thread_numbers(threads) or ([guest.cpus] if guest else [])
@@ -193,12 +206,12 @@ def _of_papers_size(chosen: list[programs.Program], named: bool, small: bool) ->
     able = [one for one in chosen if one.paper]
     accepted = "accepted: --only analytics, point-clusters, ray-casting or multigrid"
     if small:
-        raise Problem("--paper: takes minutes a run; accepted: without --quick and --lab")
+        raise Problem("--paper: a run takes minutes; accepted: without --quick and --lab")
     if named and len(able) < len(chosen):
         without = next(one.name for one in chosen if not one.paper)
-        raise Problem(f"--paper: {without} has no other sizes; {accepted}")
+        raise Problem(f"--paper: {without} has no paper sizes; {accepted}")
     if not able:
-        raise Problem(f"--paper: none of these programs has other sizes; {accepted}, or a file of --programs with paper sizes")
+        raise Problem(f"--paper: none of these programs has paper sizes; {accepted}, or a file of --programs with paper sizes")
     return able
 
 
@@ -225,7 +238,7 @@ def _thread_numbers(text: str | None) -> list[int]:
 def _wanted(names: str | None, others: dict[str, Path], quick: bool, ablation: bool, binding: bool | None) -> list[str]:
     if ablation:
         if names:
-            raise Problem("--allocators: --ablations is about numalloc alone; accepted: one of the two")
+            raise Problem("--allocators: --ablations compares numalloc with itself only; accepted: one of the two")
         return [allocators.OURS]
     if names:
         wanted = [*_words(names), *others]

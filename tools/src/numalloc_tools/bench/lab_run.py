@@ -1,4 +1,4 @@
-"""Programs in a virtual NUMA machine, the project's own and some of Debian's: where their pages lie, not how long they take."""
+"""Runs the project's own programs and some of Debian's in a virtual NUMA machine, and measures where pages are, not time."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from numalloc_tools.guest.machine import Machine
 from numalloc_tools.programs import OWN, Case, in_lab
 from numalloc_tools.progress import bar_on
 
-SCALE = 0.02  # the translator is some thirty times slower
+SCALE = 0.02  # QEMU's translator is about 30 times slower
 LIMIT = 300
 
 
@@ -68,7 +68,7 @@ def run(
                 results.runs.append(_row(case, allocator, number, "did not run", "; ".join(report.findings if report else [])))
             results.complete = True
         except KeyboardInterrupt:
-            progress.console.print("interrupted; what was measured until now is kept")
+            progress.console.print("interrupted; the results until now are kept")
         finally:
             results.seconds = time.monotonic() - begun
             results.write(path)
@@ -85,7 +85,7 @@ def _row(case: Case, allocator: Allocator, number: int, status: str, reason: str
 
 
 def _verdict(result: batch.Result, watched: Allocator | None = None) -> tuple[str, str, dict[str, float]]:
-    """`watched`: what one of Debian's programs should have run under."""
+    """`watched`: the allocator that one of Debian's programs should have used."""
     if result.oom_kills:
         return "crash", "the machine ran out of memory", {}
     if result.status in (124, 137):
@@ -100,16 +100,16 @@ def _verdict(result: batch.Result, watched: Allocator | None = None) -> tuple[st
         if said["check"] != "ok":
             return "wrong", f"its data were damaged: check is {said['check']}", {}
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        return "wrong", "its last line is not the result that it should be", {}
+        return "wrong", "its last line is not a valid result", {}
     if watched and (other := in_lab.other_malloc(said, watched)):
         return "not loaded", f"its malloc was that of {other}", {}
     if not said.get("local_pages", 0) + said.get("remote_pages", 0):
-        return "no pages", "the program has counted none of its pages", {}
+        return "no pages", "the program counted none of its pages", {}
     return "ok", "", figures_of(said)
 
 
 def figures_of(said: dict) -> dict[str, float]:
-    """The share of the fullest node belongs to that of remote pages: all on one node is local, and useless."""
+    """Reports the fullest node's share too: with all pages on one node, none may be remote, but the placement is useless."""
     on_nodes, all_pages = said["pages_per_node"], said["local_pages"] + said["remote_pages"]
     return {
         "local_pages": said["local_pages"],

@@ -11,11 +11,11 @@ from numalloc_tools.launch.setting import AUTONUMA, DEFAULT, HUGE_PAGES, MEMORY_
 from numalloc_tools.problem import Problem
 
 LEVERS = {"threads": ", ".join(THREADS), "memory": MEMORY_ACCEPTED, "huge_pages": ", ".join(HUGE_PAGES), "autonuma": ", ".join(AUTONUMA)}
-AT = "@"  # behind an allocator's name: what was set for it
+AT = "@"  # after an allocator's name: the settings of this variant
 
 
 def parsed(texts: list[str]) -> dict[str, list[str]]:
-    """What --lever NAME=VALUE,VALUE says."""
+    """Parses --lever NAME=VALUE,VALUE."""
     found: dict[str, list[str]] = {}
     for text in texts:
         name, _, values = text.partition("=")
@@ -33,7 +33,7 @@ def parsed(texts: list[str]) -> dict[str, list[str]]:
 
 
 def variants(compared: list[Allocator], wanted: dict[str, list[str]]) -> tuple[list[Allocator], list[str]]:
-    """Each allocator under each combination, and what a combination leaves undone on this machine."""
+    """Each allocator under each combination, and notes on settings that have no effect on this machine."""
     result, notes = [], []
     for allocator in compared:
         for values in itertools.product(*wanted.values()):
@@ -49,7 +49,9 @@ def _variant(allocator: Allocator, values: dict[str, Any]) -> tuple[Allocator, t
     if allocator.missing or not what:
         return replace(allocator, name=name), ()
     if BOUND in allocator.name and values.get("threads", DEFAULT) != DEFAULT:
-        return replace(allocator, name=name, missing=f"{BOUND} binds its threads already: leave it to --lever threads"), ()
+        return replace(
+            allocator, name=name, missing=f"{BOUND} binds its threads already; accepted: the plain allocator, with --lever threads"
+        ), ()
     library = str(allocator.libraries[-1]) if allocator.libraries else "glibc"
     options = tuple(allocator.options.items()) if allocator.name == OURS else ()
     try:

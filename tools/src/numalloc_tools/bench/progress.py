@@ -1,4 +1,4 @@
-"""Runs a plan with a bar on the terminal, and keeps what is done whatever happens."""
+"""Runs a plan with a progress bar, and keeps the results so far whatever happens."""
 
 import time
 from pathlib import Path
@@ -49,10 +49,10 @@ def run_plan(plan: Plan, results: Results, path: Path, terminal: Console) -> boo
                     written = time.monotonic()
             results.complete = True
         except KeyboardInterrupt:
-            progress.console.print("interrupted; what was measured until now is kept")
+            progress.console.print("interrupted; the results until now are kept")
         finally:
             results.write(path)
     if schedule.stopped_early:
         rounds = max(run.round for run in results.runs)
-        terminal.print(f"time for {rounds} of {plan.rounds} rounds", highlight=False)
+        terminal.print(f"there was time for {rounds} of {plan.rounds} rounds", highlight=False)
     return results.complete

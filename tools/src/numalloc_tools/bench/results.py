@@ -1,4 +1,4 @@
-"""The results of a run as data: written to JSON, read back, and summed up."""
+"""The results of a run as data: written as JSON, read back, and summarised."""
 
 import json
 import math
@@ -13,9 +13,9 @@ from numalloc_tools.problem import Problem
 
 FORMAT, VERSION = "numalloc-bench", 1
 OK, NOT_RUN = "ok", "did not run"
-LAB = "lab:"  # before the name of a program that ran in a virtual machine: its time says nothing
+LAB = "lab:"  # precedes the name of a program that ran in a virtual machine, where time means nothing
 TIME, CPU, MEMORY = "seconds", "cpu_seconds", "peak_bytes"
-REMOTE, FULLEST = "remote_percent", "fullest_percent"  # of the pages, from the lab
+REMOTE, FULLEST = "remote_percent", "fullest_percent"  # percentages of the pages, from the lab
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Run:
     program: str
     threads: int
     allocator: str
-    round: int  # 0, or less in what was merged: a warm-up, whose time does not count
+    round: int  # 0, or less in merged files: a warm-up, whose time does not count
     status: str
     reason: str
     figures: dict[str, float]
@@ -44,7 +44,7 @@ class Results:
     seconds: float = 0.0
 
     def write(self, path: Path) -> None:
-        """At once or not at all: whoever is interrupted keeps what was written last."""
+        """Writes all or nothing: an interrupted run keeps the last complete file."""
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -56,7 +56,7 @@ class Results:
             "programs": self.programs,
             "runs": [],
         }
-        # A run is a line: a full run's file is small enough to be kept, and its changes can be read.
+        # One line per run: the file of a full run is small enough to keep, and its diffs are readable.
         head, tail = json.dumps(content, indent=1).rsplit("[]", 1)
         runs = ",\n".join(json.dumps(vars(run) | {"figures": _rounded(run.figures)}) for run in self.runs)
         part = path.with_name(f".{path.name}.{os.getpid()}")
@@ -72,7 +72,7 @@ class Results:
         return list(dict.fromkeys(run.case for run in self.runs))
 
     def standard_cases(self, figure: str) -> list[str]:
-        """Each program once: with its standard number of threads where that was run, else with each that was."""
+        """Each program once: with its standard number of threads if that was run, otherwise with every number that was."""
         found: dict[str, list[Run]] = {}
         known = set(self.cases_with(figure))
         for run in self.runs:
@@ -86,18 +86,18 @@ class Results:
         return cases
 
     def cases_with(self, figure: str) -> list[str]:
-        """Those that it says something about, or would if they had not failed."""
+        """The cases that have this figure, or would if they had not failed."""
         return list(dict.fromkeys(run.case for run in self.runs if run.case.startswith(LAB) == (figure in (REMOTE, FULLEST))))
 
 
 def _rounded(figures: dict[str, float]) -> dict[str, float]:
-    """Whole numbers as they are, others to a millionth."""
+    """Whole numbers unchanged, others rounded to a millionth."""
     return {name: int(value) if value == int(value) else round(value, 6) for name, value in figures.items()}
 
 
 _WRITTEN = "accepted: files that numalloc bench has written"
 _NUMBER = (int, float)
-# What is there has these types; what a report says of the machine and the run is there.
+# The types of the members, and the members about the machine and the run that a report needs.
 _TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
     "": {"machine": dict, "settings": dict, "allocators": list, "programs": list, "runs": list, "complete": bool, "seconds": _NUMBER},
     "machine": {
@@ -126,7 +126,7 @@ def _is(value: object, accepted: type | tuple[type, ...]) -> bool:
 
 
 def _strange(content: dict) -> str:
-    """What numalloc bench would not write, or nothing."""
+    """The first part that numalloc bench would not write, or nothing."""
     whole: list[tuple[str, object]] = [("", content)]
     for part, types in _TYPES.items():
         rows = (
@@ -135,7 +135,7 @@ def _strange(content: dict) -> str:
         for where, row in rows:
             before = f"{where}: " if where else ""
             if not isinstance(row, dict):
-                return f"{before}a row is no object"
+                return f"{before}a row is not an object"
             for name in _NEEDED.get(part, ()):
                 if name not in row:
                     return f"{before}there is no '{name}'"
@@ -167,7 +167,7 @@ def read(path: Path) -> Results:
 
 
 def check_described(results: Results, path: Path) -> None:
-    """A report says where and how its figures were measured."""
+    """Checks the members that tell where and how the figures were measured."""
     for part, said in (("machine", results.machine), ("settings", results.settings)):
         if missing := next((name for name in _TYPES[part] if name not in said), ""):
             raise Problem(f"{path}: {part}: there is no '{missing}'; {_WRITTEN}")
@@ -176,7 +176,7 @@ def check_described(results: Results, path: Path) -> None:
 
 
 def merged(many: list[Results]) -> Results:
-    """Several files as one; the same program of a later file goes on counting rounds."""
+    """Merges several files; the rounds of a program in a later file are counted on from the earlier one's."""
     first, *rest = many
     _check_scales(many)
     result = Results(
@@ -198,7 +198,7 @@ def merged(many: list[Results]) -> Results:
 
 
 def _check_scales(many: list[Results]) -> None:
-    """What was measured with more work is another figure."""
+    """Figures of different amounts of work cannot be merged."""
     scales: dict[str, str] = {}
     for one in many:
         scale = f"{one.settings.get('scale', 1.0):g}{' of --paper' if one.settings.get('paper') else ''}"
@@ -217,7 +217,7 @@ class Cell:
     reason: str = ""
     value: float = 0.0  # median
     spread: float = 0.0  # half the range over the median
-    ratio: float | None = None  # to the baseline: the median of the rounds' own ratios
+    ratio: float | None = None  # to the baseline: median of the rounds' own ratios
     rounds: int = 0
 
     @property
@@ -226,13 +226,13 @@ class Cell:
 
 
 def _counted(by_round: dict[int, float], figure: str) -> dict[int, float]:
-    """Memory counts in the warm-up too, and time if there is nothing else."""
+    """Memory of the warm-up counts too; its time only if there is no other."""
     timed = {number: value for number, value in by_round.items() if number > 0}
     return timed if timed and "bytes" not in figure else by_round
 
 
 class Summary:
-    """Medians over rounds, ratios to the baseline, geometric means over what all completed."""
+    """Medians over rounds, ratios to the baseline, geometric means over the programs that all allocators completed."""
 
     def __init__(self, results: Results, baseline: str):
         self.results, self.baseline = results, baseline
@@ -241,7 +241,7 @@ class Summary:
             self._runs.setdefault((run.case, run.allocator), []).append(run)
 
     def values(self, case: str, allocator: str, figure: str) -> dict[int, float]:
-        """By round, warm-ups too."""
+        """By round, including warm-ups."""
         runs = self._runs.get((case, allocator), [])
         return {run.round: run.figures[figure] for run in runs if run.status == OK and figure in run.figures}
 
@@ -256,19 +256,19 @@ class Summary:
         counted = list(_counted(values, figure).values())
         middle = median(counted)
         spread = (max(counted) - min(counted)) / 2 / middle if middle else 0.0
-        # Of the same round only: other rounds may be of another day, once files are merged.
+        # Only of the same round: in merged files, other rounds may be of another day.
         theirs = self.values(case, self.baseline, figure)
         ratios = {number: value / theirs[number] for number, value in values.items() if theirs.get(number)}
         ratio = median(_counted(ratios, figure).values()) if ratios else None
         return Cell(OK, "", middle, spread, ratio, len(counted))
 
     def allocators_with(self, figure: str, among: list[str]) -> list[str]:
-        """Those that were tried, also those that failed."""
+        """The cases that were tried, including those that failed."""
         cases = self.results.cases_with(figure)
         return [name for name in among if any((case, name) in self._runs for case in cases)]
 
     def compared_throughout(self, figure: str, among: list[str], cases: list[str]) -> list[str]:
-        """Those with any result that were tried in half of the cases or more: others joined for a few, and are no part of `all`."""
+        """The allocators with a result that were tried in at least half of the cases. Others ran in a few, and do not count in `all`."""
         return [
             name
             for name in among
@@ -277,7 +277,7 @@ class Summary:
         ]
 
     def completed_by_all(self, figure: str = TIME, among: list[str] | None = None, of: list[str] | None = None) -> list[str]:
-        """Cases (`of` these) that all of these allocators have a ratio for."""
+        """The cases (among `of`) for which all these allocators have a ratio."""
         cases = self.results.cases_with(figure) if of is None else of
         names = self.compared_throughout(figure, among or self.results.names, cases)
         cells = {case: [self.cell(case, name, figure) for name in names] for case in cases}

@@ -1,4 +1,4 @@
-"""Who runs when: round by round, programs in turn, the allocators side by side and each round begun by another."""
+"""The order of runs: round by round, program by program; each round begins with another allocator."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,35 +8,35 @@ from numalloc_tools.allocators import Allocator
 from numalloc_tools.bench.results import OK, Run
 from numalloc_tools.programs import LIMIT, PAPER_LIMIT, Case, Work
 
-_FIRST_GUESS = 2.0  # seconds, for a run that nothing is known of
-_OVERHEAD = 0.05  # seconds a run for starting and looking
-_RESERVE = 5.0  # seconds of a budget that are kept for what comes after the runs
-_TIME_IS_OVER = "the time of --quick or --minutes was over"
+_FIRST_GUESS = 2.0  # seconds, for a run without an estimate
+_OVERHEAD = 0.05  # seconds per run to start and inspect it
+_RESERVE = 5.0  # seconds of a budget reserved for the work after the runs
+_TIME_IS_OVER = "the time of --quick or --minutes was used up"
 
 
 @dataclass(frozen=True)
 class Plan:
     cases: list[Case]
     allocators: list[Allocator]
-    rounds: int  # whose time counts; with a budget, at most
+    rounds: int  # measured rounds; with a budget, at most
     scale: float = 1.0
     seed: int = 1
     deadline: float | None = None  # on time.monotonic()
     limit: float | None = None  # seconds for a run
-    paper: bool = False  # the sizes of the programs' sources
+    paper: bool = False  # with the sizes of --paper
 
 
 class Schedule:
-    """Iterates over runs as they end. Round 0 warms up, looks closer, and tells how long the rest will take."""
+    """Iterates over runs as they end. Round 0 warms up, takes more figures, and gives the estimate for the rest."""
 
     def __init__(self, plan: Plan, announce: Callable[[Case, Allocator, int], None] = lambda *_: None):
         self.plan = plan
         self.cells = len(plan.cases) * len(plan.allocators)
         self.total = self.cells * (plan.rounds + 1)
         self.done = 0
-        self.stopped_early = False  # the budget did not allow for all rounds
+        self.stopped_early = False  # the budget was too short for all rounds
         self._announce = announce
-        self._took: dict[tuple[str, str], float] = {}  # what runs, and how long
+        self._took: dict[tuple[str, str], float] = {}  # runs and their durations
         self._failed: set[tuple[str, str]] = set()
 
     def round_seconds(self) -> float:
@@ -51,7 +51,7 @@ class Schedule:
         return max(0.0, estimate if self.plan.deadline is None else min(estimate, self._budget()))
 
     def _guess(self, cell: tuple[Case, Allocator]) -> float:
-        """What it took, or what the program took under others, or what programs take."""
+        """Its own duration, or the program's under other allocators, or a typical one."""
         case, allocator = cell
         key = (case.name, allocator.name)
         if key in self._failed or case.program.missing or allocator.missing:
@@ -72,7 +72,7 @@ class Schedule:
 
     def __iter__(self) -> Iterator[Run]:
         for number in range(self.plan.rounds + 1):
-            # Whole rounds only: half a round would compare some pairs more often than others.
+            # Only whole rounds: half a round would compare some pairs more often than others.
             if number > 0 and self.round_seconds() > self._budget():
                 self.stopped_early = True
                 return

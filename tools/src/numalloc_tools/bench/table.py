@@ -1,4 +1,4 @@
-"""The results as a terminal shows them."""
+"""The results as tables for a terminal."""
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -8,7 +8,7 @@ from numalloc_tools.allocators import shown
 from numalloc_tools.bench.results import CPU, FULLEST, MEMORY, REMOTE, TIME, Cell, Results, Summary
 
 _FIRST_COLUMN, _CELL, _GAP = 24, 9, 2  # characters
-_TELLING = 0.02  # a ratio nearer to 1 than this is not coloured
+_TELLING = 0.02  # a ratio closer to 1 has no colour
 _RATIOS = {TIME: "time", CPU: "processor time of the whole process", MEMORY: "peak resident set"}
 _SHARES = {REMOTE: "remote pages, %", FULLEST: "pages on the fullest node, %"}
 
@@ -28,11 +28,11 @@ def print_tables(console: Console, results: Results, baseline: str) -> None:
             f"Medians of each round's own ratio over {rounds} interleaved rounds, ± half the range of the value itself.", highlight=False
         )
     else:
-        console.print("Only the warm-up was run: nothing says how much of a difference is chance.")
+        console.print("Only the warm-up was run: the noise is unknown.")
 
 
 def _print(console: Console, summary: Summary, figure: str, title: str) -> None:
-    """As many allocators beside each other as the terminal is wide."""
+    """Splits the allocators into tables of the terminal's width."""
     names = summary.results.names
     if not summary.results.cases_with(figure):
         return
@@ -74,7 +74,7 @@ def _text(cell: Cell, is_baseline: bool, figure: str) -> str:
 
 
 def _print_failures(console: Console, summary: Summary) -> None:
-    """Each reason once, with whom it concerns."""
+    """Each reason once, with its programs and allocators."""
     reasons: dict[str, list[str]] = {}
     for name in summary.results.names:
         for case in summary.results.cases:

@@ -1,10 +1,10 @@
-"""`numalloc doctor`: what on a machine, in a container or in a program hurts, why, and how to mend it."""
+"""`numalloc doctor`: finds problems of a machine, a container or a program, with their reasons and remedies."""
 
 import typer
 
 
 def register(app: typer.Typer) -> None:
-    # Here, since other commands use parts of this package, and to load all of it takes long.
+    # Imported here: other commands use parts of this package, and loading all of it is slow.
     from numalloc_tools.doctor import command
 
     command.register(app)

@@ -1,4 +1,4 @@
-"""`numalloc doctor`: what hurts here, why, and how to mend it."""
+"""`numalloc doctor`: finds problems, their reasons and remedies."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 
 _CHECKS = (option_checks, node_checks, memory_checks, limit_checks)
-NO_TERMINAL = 110  # columns where nobody said how many there are
+NO_TERMINAL = 110  # columns without a terminal
 
 
 def register(app: typer.Typer) -> None:
@@ -41,34 +41,36 @@ def doctor(
     target: Annotated[
         Optional[list[str]],
         typer.Argument(
-            help="A program, after --, or the number of a process; else the machine alone.",
+            help="A program, after --, or the number of a process. Default: the machine alone.",
             metavar="PROGRAM [ARGS]... | PID",
         ),
     ] = None,
     threads: Annotated[
         Optional[int],
-        typer.Option(help="How many threads the program will have; else what OMP_NUM_THREADS says.", show_default=False),
+        typer.Option(help="The number of threads that the program will have. Default: the value of OMP_NUM_THREADS.", show_default=False),
     ] = None,
-    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so that would be preloaded; else build/release's.")] = None,
+    library: Annotated[
+        Optional[Path], typer.Option(help="The libnumalloc.so that would be preloaded. Default: that of build/release.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     root: Annotated[
-        Optional[Path], typer.Option(help="Judge a copy of another machine's /sys and /proc in this folder.", metavar="FOLDER")
+        Optional[Path], typer.Option(help="Check another machine, from a copy of its /sys and /proc in this folder.", metavar="FOLDER")
     ] = None,
 ) -> None:
-    """Say what on this machine, in this container or in a program hurts, why, and how to mend it.
+    """Find problems of this machine, this container or a program, with their reasons and remedies.
 
-    Nothing of the program runs. Exits with 1 if a finding is bad, and with 2 if something is misspelt.
+    Nothing of the program runs. The exit status is 1 if a finding is bad, and 2 if something is misspelt.
     """
     files = rooted(root)
     require_least(threads, "--threads")
     if target and root:
-        raise Problem("--root: another machine's files tell nothing of a program here; accepted: --root alone")
+        raise Problem("--root: another machine's files do not describe a program here; accepted: --root alone")
     number = None
     if target and re.fullmatch("[0-9]+", target[0]):
         number = int(target[0])
         as_json = as_json or "--json" in target[1:]
         if others := [word for word in target[1:] if word != "--json"]:
-            raise Problem(f"{others[0]}: stands behind the number of a process; accepted there: --json")
+            raise Problem(f"{others[0]}: follows the number of a process; accepted there: --json")
     if number is not None:
         findings, subject, about = _of_process(number, files, threads)
     else:
@@ -102,13 +104,13 @@ def _of_process(number: int, files: Files, threads: int | None) -> tuple[list[Fi
         return _of_living(number, files, threads)
     except (FileNotFoundError, ProcessLookupError):
         running.require(number)
-        raise Problem(f"{number} has ended while it was looked at; accepted: a process that runs") from None
+        raise Problem(f"{number} ended while it was inspected; accepted: a running process") from None
 
 
 def _of_living(number: int, files: Files, threads: int | None) -> tuple[list[Finding], str, dict]:
     machine = facts.read(files)
     own = process.read(files, str(number))
-    # Its limits are asked of the kernel; what its filter forbids can be tried by itself alone.
+    # The kernel tells the limits of another process; the effect of its filter only that process itself can test.
     known = (
         machine
         if own.seccomp == machine.process.seccomp

@@ -1,4 +1,4 @@
-"""What an ELF file says of itself, as far as it decides whose malloc a program gets."""
+"""The facts in an ELF file that decide whose malloc a program gets."""
 
 import re
 import struct
@@ -24,7 +24,7 @@ SANITIZERS = {
     "__hwasan_init": "HWAddressSanitizer",
     "__memprof_init": "the memory profiler",
 }
-# Allocators with names of their own, and programs that have a pool of their own in front of malloc.
+# Symbols of allocators with functions under other names, and of programs with a pool in front of malloc.
 _OTHERS = {
     "je_malloc": "jemalloc",
     "_rjem_malloc": "jemalloc (of Rust)",
@@ -39,7 +39,7 @@ _OTHERS = {
     "ruby_xmalloc": "Ruby",
     "numalloc_malloc_on_node": "numalloc",
 }
-# What the reader of ELF files raises at nonsense, such as a table beyond the end of the world.
+# Exceptions of the ELF reader for broken files, such as one with a table beyond its end.
 BROKEN = (ELFError, OSError, ValueError, LookupError, AssertionError, OverflowError, MemoryError, TypeError, struct.error)
 _OWN = "its own malloc"
 _SANITIZER_LIBRARY = re.compile(r"lib(?:clang_rt\.)?([a-z]*(?:asan|tsan|lsan|msan))\b")
@@ -50,16 +50,16 @@ class Elf:
     path: Path
     bits: int
     machine: str
-    interpreter: str  # "" for a static program and a library
+    interpreter: str  # "" for a static program or a library
     is_pie: bool
-    is_library: bool  # neither a program nor a static one
+    is_library: bool  # a shared library, not a program
     needed: list[str]
-    auditors: list[str]  # libraries that the loader itself runs
-    defined: set[str] = field(default_factory=set)  # of the malloc family, for the dynamic linker
+    auditors: list[str]  # libraries that the loader runs
+    defined: set[str] = field(default_factory=set)  # functions of the malloc family, for the dynamic linker
     imported: set[str] = field(default_factory=set)
     sanitizers: list[str] = field(default_factory=list)
-    brings: list[str] = field(default_factory=list)  # allocators and pools, by their names
-    hides_malloc: bool = False  # has one that the loader does not see
+    brings: list[str] = field(default_factory=list)  # allocators and pools, found by their names
+    hides_malloc: bool = False  # has a malloc that the loader does not see
     go: bool = False
 
     @property
@@ -87,16 +87,16 @@ def read(path: Path) -> Elf:
     try:
         with path.open("rb") as file:
             return _read(path, ELFFile(file))
-    except (FileNotFoundError, ProcessLookupError):  # of a process that has ended
+    except (FileNotFoundError, ProcessLookupError):  # the file of a process that has ended
         raise
     except PermissionError as error:
-        raise Problem(f"{path} cannot be read ({error.strerror}); accepted: a program that may be read") from None
+        raise Problem(f"{path} cannot be read ({error.strerror}); accepted: a readable program") from None
     except BROKEN as error:
-        raise Problem(f"{path}: its ELF headers are broken ({error or type(error).__name__}); accepted: a whole program") from None
+        raise Problem(f"{path}: its ELF headers are broken ({error or type(error).__name__}); accepted: an intact program") from None
 
 
 def keeps_its_malloc(path: str) -> bool:
-    """A library linked with -Bsymbolic: its own calls of what it defines do not go through the loader."""
+    """Whether a library is linked with -Bsymbolic: the loader does not resolve its calls of its own functions."""
     try:
         with open(path, "rb") as file:
             dynamic = next((segment for segment in ELFFile(file).iter_segments() if isinstance(segment, DynamicSegment)), None)
@@ -157,7 +157,7 @@ def _symbols(elf: ELFFile, dynamic) -> tuple[set[str], set[str], set[str], set[s
     brings: set[str] = set()
     tables = [section for section in elf.iter_sections() if isinstance(section, SymbolTableSection)]
     if not any(table.name == ".dynsym" for table in tables) and dynamic is not None and not isinstance(dynamic, DynamicSection):
-        tables.append(dynamic)  # its section headers were stripped
+        tables.append(dynamic)  # its section headers are stripped
     for table in tables:
         for_linker = getattr(table, "name", ".dynsym") == ".dynsym"
         if not _has_any(elf, table):
@@ -177,7 +177,7 @@ def _symbols(elf: ELFFile, dynamic) -> tuple[set[str], set[str], set[str], set[s
 
 
 def _has_any(elf: ELFFile, table) -> bool:
-    """Large programs have a million symbols, which take seconds to go through; their names lie in one piece."""
+    """Searches the names in one piece: a large program has a million symbols, and reading each takes seconds."""
     if not isinstance(table, SymbolTableSection):
         return True
     names = elf.get_section(table["sh_link"]).data()

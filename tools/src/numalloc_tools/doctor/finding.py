@@ -1,4 +1,4 @@
-"""What the doctor says: what is so, why it hurts, and what mends it."""
+"""A finding of the doctor: the fact, the harm, and the remedy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,24 +13,24 @@ OK, NOTE, WARNING, BAD = SEVERITIES = ("ok", "note", "warning", "bad")
 @dataclass(frozen=True)
 class Finding:
     severity: str
-    name: str  # stays the same from version to version
+    name: str  # the same in every version
     what: str
     why: str = ""
-    mend: list[str] = field(default_factory=list)  # commands, or a sentence where there is none
+    mend: list[str] = field(default_factory=list)  # commands, or a sentence
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is looked at: the machine, and the process or the one that would start the program."""
+    """The subject of the checks: the machine, and the process, or the process that would start the program."""
 
     machine: Machine
     process: Process
     environment: Mapping[str, str]
-    threads: int | None  # of the program, where somebody told
+    threads: int | None  # of the program, if known
 
     @property
     def several_nodes(self) -> bool:
-        """Whether the library sees more than one node: those with memory that the process may use."""
+        """Whether the process may use the memory of more than one node: the library counts only such nodes."""
         return len(self.usable_nodes) > 1
 
     @property
@@ -40,7 +40,7 @@ class Case:
         return allowed or with_memory
 
     def option(self, name: str) -> str:
-        """As the library goes by it: what it does not understand is the default."""
+        """The value that the library uses: the default, if it does not understand the text."""
         known = options_table.option(name)
         value = self.environment.get(known.variable)
         return value if value and known.understands(value) else known.default

@@ -1,4 +1,4 @@
-"""From what the user would type to the ELF programs that run: names, scripts, their interpreters, `env`."""
+"""From a command line to the ELF programs that run: names, scripts, their interpreters, `env`."""
 
 import os
 import re
@@ -17,9 +17,9 @@ _MOST_OF_SCRIPT = 1 << 20
 
 @dataclass(frozen=True)
 class Invocation:
-    scripts: list[Path]  # from the first to the last
+    scripts: list[Path]  # the first to the last script
     program: Path  # ELF
-    strips: str | None  # a line of a script that takes LD_PRELOAD away or changes it
+    strips: str | None  # a line of a script that removes or changes LD_PRELOAD
 
 
 def resolve(name: str) -> Invocation:
@@ -33,12 +33,12 @@ def resolve(name: str) -> Invocation:
         if not start.startswith(b"#!"):
             raise Problem(f"{path} is neither an ELF program nor a script with #!; accepted: a program")
         if len(scripts) >= _MOST_INTERPRETERS:
-            raise Problem(f"{name}: its interpreters are scripts without end; accepted: a program")
+            raise Problem(f"{name}: its interpreters are an endless chain of scripts; accepted: a program")
         scripts.append(path)
         strips = strips or _stripping_line(path)
         words = start[2:].split(b"\n")[0].decode(errors="replace").split()
         if not words:
-            raise Problem(f"{path}: its first line names no interpreter; accepted: such as #!/bin/sh")
+            raise Problem(f"{path}: its first line names no interpreter; accepted: a line such as #!/bin/sh")
         path = _interpreter(path, words)
 
 
@@ -61,7 +61,7 @@ def _start(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(_START)
     except OSError as error:
-        raise Problem(f"{path} cannot be read ({error.strerror}); accepted: a program that may be read") from None
+        raise Problem(f"{path} cannot be read ({error.strerror}); accepted: a readable program") from None
 
 
 def _interpreter(script: Path, words: list[str]) -> Path:

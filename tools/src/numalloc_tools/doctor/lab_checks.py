@@ -1,4 +1,4 @@
-"""What `numalloc lab scope` needs beside the lab: an emulator that lets itself be watched, and the plugin that counts."""
+"""The needs of `numalloc lab scope` beyond the lab's: an emulator with a plugin interface, and the plugin that counts."""
 
 from collections.abc import Iterator
 
@@ -8,14 +8,14 @@ from numalloc_tools.guest.architecture import X86_64
 from numalloc_tools.problem import Problem
 
 _NAME = "lab-scope"
-_WHY = "numalloc lab scope counts what a program does to a machine of many nodes; everything else works without."
+_WHY = "numalloc lab scope counts a program's memory traffic on a machine of many nodes; all other commands work without it."
 
 
 def check() -> Iterator[Finding]:
     emulator, missing, mend = qemu.at_hand(), [], []
     if emulator is None:
         least = ".".join(map(str, qemu.LEAST))
-        missing.append(f"no QEMU of {least} or newer is here")
+        missing.append(f"there is no QEMU {least} or newer")
         mend.append(f"Install {X86_64.qemu_package} {least}; on Debian, numalloc lab scope fetches the backport by itself")
     try:
         plugin.library()

@@ -1,4 +1,4 @@
-"""What a container, a batch system, a shell or the kernel's age takes from a program."""
+"""Limits on a program by a container, a batch system, a shell or an old kernel."""
 
 from collections.abc import Iterator
 
@@ -31,17 +31,16 @@ def check(case: Case) -> Iterator[Finding]:
         yield from one(case)
 
 
-# What each call is for, and what the library does without it: docs/environments.md.
+# The purpose of each call, and the library's behaviour without it: docs/environments.md.
 _USES = {
     BIND: (
-        "memory is tied to its node. Without it pages come by first touch, and stay wherever that was: psm_alloc, memory=..."
-        " and"
-        " spilling to the nearest node do nothing"
+        "the library binds memory to its node. Without it, pages are on the node of their first touch: psm_alloc, memory=... "
+        "and spilling to the nearest node have no effect"
     ),
-    AFFINITY: "threads are bound to a node. Without it they wander, and leave their memory behind",
-    ASK_POLICY: "the library asks whether numactl said where memory goes. Without it, it overrides numactl",
+    AFFINITY: "the library binds threads to a node. Without it, they move between nodes, and their memory becomes remote",
+    ASK_POLICY: "the library checks whether numactl set a memory policy. Without it, the library overrides numactl",
     SET_POLICY: "numactl and numalloc run place the memory of any program. The library itself never calls it",
-    ASK_PAGES: "numalloc_node_of() and tools ask where a page is. Nothing else needs it",
+    ASK_PAGES: "numalloc_node_of() and the tools query the node of a page. Nothing else needs it",
     HOME: "memory=bind:LIST prefers the nearest node of its list",
 }
 _FATAL = (BIND,)
@@ -61,23 +60,22 @@ def _calls(case: Case) -> Iterator[Finding]:
             severity,
             f"call-{one.call}",
             f"{one.call} {verb} ({one.error}), by {one.by}",
-            f"By it {_USES[one.call]}{ending}.",
+            f"With it, {_USES[one.call]}{ending}.",
             _allow(one),
         )
     if not refused and not any(one.answer == NOT_ASKED for one in permissions.values()):
-        yield Finding(OK, "calls", f"Calls about nodes are let through: {', '.join(permissions)}")
+        yield Finding(OK, "calls", f"Calls about nodes are allowed: {', '.join(permissions)}")
 
 
 def _allow(one: Permission) -> list[str]:
     if "seccomp" not in one.by:
-        return ["A kernel with CONFIG_NUMA" if "built without" in one.by else "See what the security module logs: dmesg, or journalctl -k"]
+        return ["A kernel with CONFIG_NUMA" if "built without" in one.by else "Read the security module's log: dmesg, or journalctl -k"]
     if one.answer == KILLED:
         return [f"A filter that allows {one.call}, or refuses it with EPERM (systemd: SystemCallErrorNumber=EPERM)"]
     if CAPABILITY in one.by:
         return ["docker run --cap-add SYS_NICE ...", "Kubernetes: securityContext: capabilities: add: [SYS_NICE]"]
     return [
-        f"docker run --security-opt seccomp=FILE ... with a profile that allows {one.call}; what the library calls is in"
-        " docs/environments.md"
+        f"docker run --security-opt seccomp=FILE ... with a profile that allows {one.call}; docs/environments.md lists the library's calls"
     ]
 
 
@@ -90,7 +88,7 @@ def _cpus(case: Case) -> Iterator[Finding]:
             WARNING,
             "cpuset",
             f"{count(case.threads, 'thread')} for {count(len(allowed), 'CPU')} ({ranges(allowed)})",
-            "Threads take turns. One that holds a lock loses its CPU while others wait for it.",
+            "Threads share CPUs. A thread that holds a lock can lose its CPU while others wait for the lock.",
             [
                 f"Start the program with {len(allowed)} threads, such as by OMP_NUM_THREADS={len(allowed)}, or give its container"
                 " or cpuset more CPUs"
@@ -101,8 +99,8 @@ def _cpus(case: Case) -> Iterator[Finding]:
             NOTE,
             "cpuset",
             f"This process may run on {len(allowed)} of {len(online)} CPUs ({ranges(allowed)})",
-            "A program that asks how many CPUs are online, instead of how many it may use, starts too many threads.",
-            [f"Where it does, tell it: {len(allowed)} threads"],
+            "A program that counts the online CPUs, instead of those that it may use, starts too many threads.",
+            [f"Set the number of threads of such a program to {len(allowed)}"],
         )
     else:
         yield Finding(OK, "cpuset", f"All {count(len(online), 'CPU')} may be used")
@@ -118,7 +116,7 @@ def _mems(case: Case) -> Iterator[Finding]:
         WARNING,
         "cpuset-mems",
         f"Threads may run on nodes {ranges(running)}, but memory comes from {ranges(case.process.mems)} only (cpuset.mems)",
-        f"All memory is far for threads on {'nodes' if len(shut) > 1 else 'node'} {ranges(shut)}.",
+        f"All memory is remote for threads on {'nodes' if len(shut) > 1 else 'node'} {ranges(shut)}.",
         [
             f"Give the cpuset the same nodes for both: cpuset.mems={ranges(running)}",
             f"or run on the CPUs whose memory it has: taskset -c {ranges(_cpus_of(case, case.process.mems))} PROGRAM",
@@ -138,7 +136,7 @@ def _quota(case: Case) -> Iterator[Finding]:
             WARNING if case.threads else NOTE,
             "cpu-quota",
             f"The cgroup gives {quota:g} CPUs' worth of time, to {threads} " + ("threads" if case.threads else "CPUs"),
-            "When it is used up, all threads stop until the next period: waits of up to 100 ms, whatever they hold.",
+            "When it is used up, all threads stop until the next period, up to 100 ms, even if they hold locks.",
             [
                 f"As many threads as the quota allows ({max(1, round(quota))}), a cpuset instead of a quota, or a larger quota"
                 " (docker run --cpus)"
@@ -153,17 +151,21 @@ def _memory_limit(case: Case) -> Iterator[Finding]:
         return
     share = group.memory_used / limit if limit else 1.0
     slows = group.memory_high is not None and limit == group.memory_high and limit != group.memory_limit
-    what = f"{size(group.memory_used)} of the {size(limit)} that this cgroup may have are in use"
+    what = f"{size(group.memory_used)} of this cgroup's limit of {size(limit)} are in use"
     if share < _NEARLY:
         yield Finding(OK, "memory-limit", what)
         return
-    then = "Beyond it every page fault is slowed down." if slows else "At the limit the kernel ends a process: malloc does not fail before."
+    then = (
+        "Above it every page fault is slowed down."
+        if slows
+        else ("At the limit the kernel kills a process; malloc does not fail before that.")
+    )
     yield Finding(
         BAD if share >= _ALMOST_GONE and not slows else WARNING,
         "memory-limit",
         what,
         then,
-        ["A higher limit (docker run --memory, systemd's MemoryMax=)", "NUMALLOC_PURGE_DELAY=0 gives free memory back at once"],
+        ["A higher limit (docker run --memory, systemd's MemoryMax=)", "NUMALLOC_PURGE_DELAY=0 returns free memory at once"],
     )
 
 
@@ -181,8 +183,8 @@ def _address_space(case: Case) -> Iterator[Finding]:
             yield Finding(
                 BAD if held >= limit else WARNING,
                 "address-space-limit",
-                f"NUMALLOC_RESERVE holds {size(held)} of the {size(limit)} of address space",
-                "What is reserved counts as used here.",
+                f"NUMALLOC_RESERVE reserves {size(held)} of the limit of {size(limit)} of address space",
+                "Reserved address space counts as used.",
                 [command, "NUMALLOC_RESERVE=0"],
             )
         else:
@@ -190,7 +192,7 @@ def _address_space(case: Case) -> Iterator[Finding]:
                 NOTE,
                 f"{name.replace('_', '-')}-limit",
                 f"The process may map {size(limit)} of {words}",
-                "At it malloc fails, as any malloc does: the library maps what it uses, and little more.",
+                "At the limit malloc fails, as any malloc does: the library maps little more than it uses.",
                 [command],
             )
 
@@ -203,8 +205,9 @@ def _overcommit(case: Case) -> Iterator[Finding]:
     yield Finding(
         WARNING if share >= _NEARLY else NOTE,
         "overcommit",
-        f"Memory is promised strictly (overcommit_memory=2): {size(settings.committed)} of {size(settings.commit_limit)}",
-        "What is mapped counts, used or not; at the limit malloc and fork fail. The library maps as it grows, so it works here.",
+        f"Overcommit is off (overcommit_memory=2): {size(settings.committed)} of {size(settings.commit_limit)}",
+        "Mapped memory counts even if unused; at the limit malloc and fork fail. The library maps memory only as it grows, "
+        "so it works here.",
         (
             ["sysctl vm.overcommit_memory=0", "or a higher limit: sysctl vm.overcommit_ratio=90"]
             if share >= _NEARLY
@@ -220,9 +223,8 @@ def _mappings(case: Case) -> Iterator[Finding]:
             WARNING,
             "mappings",
             f"A process may have {most} mappings (max_map_count); {_USUAL_MAPPINGS} are usual",
-            "Huge pages that were broken up and large blocks that moved are mappings of their own. When they are used up, the"
-            " library"
-            " copies blocks instead of moving them, and memory may not go back.",
+            "Huge pages that were split and large blocks that were moved need mappings of their own. At the limit, the "
+            "library copies blocks instead of moving them, and may be unable to return memory.",
             [f"sysctl vm.max_map_count={_USUAL_MAPPINGS}"],
         )
 
@@ -239,11 +241,11 @@ def _age(case: Case) -> Iterator[Finding]:
             NOTE,
             "libc",
             f"{kernel.libc} does not register rseq for its threads (2.35 does)",
-            "The node of a thread is asked of the kernel, and memory that threads hold which only wait stays with them.",
+            "The library asks the kernel for a thread's node, and cannot flush the lists of waiting threads.",
         )
 
 
 def threads_of(environment) -> int | None:
-    """What OpenMP programs are told."""
+    """The number of threads that OpenMP programs are given."""
     first = (environment.get("OMP_NUM_THREADS") or "").split(",")[0].strip()
     return int(first) if first.isdecimal() else None

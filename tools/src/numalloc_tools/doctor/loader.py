@@ -1,5 +1,5 @@
-"""What the dynamic loader would do with a program and a preloaded library. It is asked to load and bind everything
-and to tell, and ends before the first instruction of the program: nothing of it runs."""
+"""The dynamic loader's behaviour for a program and a preloaded library. The loader loads and binds everything, reports it,
+and ends before the first instruction of the program: nothing of the program runs."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_PATIENCE = 60.0  # seconds; a large program has some hundred thousand symbols
+_PATIENCE = 60.0  # seconds; a large program has several hundred thousand symbols
 _BINDING = re.compile(r"binding file (.+?) \[\d+\] to (.+?) \[\d+\]: \w+ symbol `(\w+)'")
 _LOADED = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _COMPLAINT = re.compile(r"^ERROR: ld\.so: (.+?)(?:: ignored)?\.$", re.MULTILINE)
@@ -18,7 +18,7 @@ OPERATORS = ("_Znwm", "_ZdlPv")
 GLIBC = re.compile(r"ld-linux[-\w]*\.so\.\d+|ld64\.so\.\d+")
 
 
-# Where only root puts loaders. Another one is a program like any other, and would be run by being asked.
+# Folders to which only root can write. A loader elsewhere may be any program, and asking it would run it.
 _SYSTEM = ("/lib", "/usr/", "/nix/store/", "/gnu/store/")
 
 
@@ -29,12 +29,12 @@ def is_the_systems(interpreter: str) -> bool:
 @dataclass(frozen=True)
 class Bound:
     loaded: list[str]
-    leads: dict[str, dict[str, str]] = field(default_factory=dict)  # by file, by name: the file that serves it
+    leads: dict[str, dict[str, str]] = field(default_factory=dict)  # by file, by name: the file that defines it
     complaints: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
     def leads_of(self, library: Path, names: tuple[str, ...]) -> dict[str, dict[str, str]]:
-        """Of each file that calls one of the names: what does not lead to the library."""
+        """For each file that calls one of the names: the calls that do not lead to the library."""
         ours = str(library)
         found = {}
         for file, targets in self.leads.items():

@@ -1,4 +1,4 @@
-"""The mappings of a process, and whose malloc its files call: read from where the loader has written it."""
+"""The mappings of a process, and the malloc that its files call, read from the tables that the loader wrote."""
 
 import os
 import struct
@@ -20,7 +20,7 @@ class Mapping:
     start: int
     end: int
     offset: int
-    path: str  # "" for memory of no file
+    path: str  # "" for memory without a file
 
 
 def read(process: int) -> list[Mapping]:
@@ -42,8 +42,8 @@ def without_deleted(path: str) -> str:
 
 
 def leads(process: int, mappings: list[Mapping]) -> dict[str, dict[str, str]]:
-    """By file, by name: the file that its calls of malloc and free go to. Nothing where the process may not be
-    read, and nothing of a call that the loader has not bound yet."""
+    """By file, by name: the file to which its calls of malloc and free go. Empty if the process may not be read; without
+    calls that the loader has not bound yet."""
     found: dict[str, dict[str, str]] = {}
     try:
         memory = os.open(f"/proc/{process}/mem", os.O_RDONLY)
@@ -73,8 +73,8 @@ def _holder(mappings: list[Mapping], address: int) -> str:
 
 
 def _slots(process: int, file: str):
-    """Where the file, once it is mapped, has the addresses of malloc and free."""
-    path = Path(f"/proc/{process}/root{without_deleted(file)}")  # the process may live in another tree of files
+    """The places in the mapped file that hold the addresses of malloc and free."""
+    path = Path(f"/proc/{process}/root{without_deleted(file)}")  # the process may have another root folder
     try:
         with path.open("rb") as stream:
             if stream.read(4) != b"\x7fELF":

@@ -1,4 +1,4 @@
-"""The kernel's switches that move memory, join it or take it away."""
+"""The kernel's settings that move, merge or reserve memory."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def check(case: Case) -> Iterator[Finding]:
 
 
 def binds(case: Case) -> bool:
-    """Whether the library's memory is bound to its nodes in this process."""
+    """Whether the library can bind its memory to nodes in this process."""
     return of(case.machine.permissions, BIND).answer not in (REFUSED, KILLED) and case.option("memory_binding") != "none"
 
 
@@ -33,9 +33,8 @@ def _autonuma(case: Case) -> Iterator[Finding]:
             NOTE,
             "autonuma",
             "AutoNUMA is on",
-            "It leaves the library's memory alone, which is bound, and cannot move bound threads. The program's other memory"
-            " (stacks,"
-            " mappings of its own) is still sampled by page faults, and moved.",
+            "It does not affect the library's memory, which is bound, and cannot move bound threads. It still samples the "
+            "program's other memory (stacks, its own mappings) by page faults, and moves it.",
             mend,
         )
     else:
@@ -43,9 +42,8 @@ def _autonuma(case: Case) -> Iterator[Finding]:
             WARNING,
             "autonuma",
             "AutoNUMA is on, and the library's memory is not bound here",
-            "Threads are bound, so there is little to win. But a page moves to whoever touches it twice, even if that is a"
-            " neighbour that"
-            " only frees a block on it: memory becomes remote.",
+            "Threads are bound, so it gains little. But a page moves to a node that touches it twice, even if a thread there "
+            "only frees a block on it: memory becomes remote.",
             mend,
         )
 
@@ -53,19 +51,16 @@ def _autonuma(case: Case) -> Iterator[Finding]:
 def _huge_pages(case: Case) -> Iterator[Finding]:
     pages, option = case.machine.settings.huge_pages, case.option("thp")
     if option == "off":
-        yield Finding(NOTE, "huge-pages", "NUMALLOC_THP=off: the library refuses huge pages", "More misses of the TLB, less memory.", [])
+        yield Finding(NOTE, "huge-pages", "NUMALLOC_THP=off: the library forbids huge pages", "More misses of the TLB, less memory.", [])
     elif pages.enabled is None:
         yield Finding(NOTE, "huge-pages", "The kernel has no transparent huge pages", "Programs with much memory miss the TLB more often.")
     elif pages.off_for_us:
         yield Finding(
             WARNING,
             "huge-pages",
-            "Huge pages are off for this process and all that it starts (prctl PR_SET_THP_DISABLE)",
-            "Whatever the library asks for, it gets normal pages: programs with much memory miss the TLB more often.",
-            [
-                "Start the program from somewhere else: a service manager or a wrapper has set it, and only children of others"
-                " are free of it"
-            ],
+            "Huge pages are off for this process and all its children (prctl PR_SET_THP_DISABLE)",
+            "The library gets normal pages even if it requests huge ones: programs with much memory miss the TLB more often.",
+            ["Start the program from another parent: a service manager or a wrapper has set this, and all its children inherit it"],
         )
     elif pages.rule == "never":
         where = f"hugepages-{pages.size >> 10}kB/" if pages.of_this_size not in (None, "inherit") else ""
@@ -80,8 +75,8 @@ def _huge_pages(case: Case) -> Iterator[Finding]:
         yield Finding(
             WARNING,
             "huge-pages",
-            "Huge pages are always given, and waited for (enabled and defrag: always)",
-            "A page fault of any program may stop to compact a node's memory, for milliseconds, when free memory is in small pieces.",
+            "The kernel always gives huge pages, and page faults wait for them (enabled and defrag: always)",
+            "When free memory is fragmented, a page fault of any program may wait milliseconds while the kernel compacts a node's memory.",
             [
                 "echo madvise > /sys/kernel/mm/transparent_hugepage/defrag",
                 "echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag",
@@ -91,13 +86,13 @@ def _huge_pages(case: Case) -> Iterator[Finding]:
         yield Finding(
             NOTE,
             "huge-pages",
-            "NUMALLOC_THP=system does not ask for huge pages, and the kernel gives them to who asks",
+            "NUMALLOC_THP=system requests no huge pages, and the kernel gives them only on request",
             "",
             ["NUMALLOC_THP=auto"],
         )
     else:
         asked = (
-            "beyond a node's first 64 MiB, where the library asks for them"
+            "beyond a node's first 64 MiB, where the library requests them"
             if pages.rule == "madvise" and option == "auto"
             else "by the kernel's rule"
         )
@@ -109,7 +104,7 @@ def _huge_pages(case: Case) -> Iterator[Finding]:
 
 
 def _reserved(case: Case) -> Iterator[Finding]:
-    """Of hugetlbfs. The library never uses them."""
+    """Pages of hugetlbfs. The library never uses them."""
     held = {node.number: sum(pages.size * pages.total for pages in node.huge_pages) for node in case.machine.nodes.with_memory}
     total = sum(held.values())
     if not total:
@@ -123,8 +118,8 @@ def _reserved(case: Case) -> Iterator[Finding]:
         "reserved-huge-pages",
         f"{size(total)} are reserved as huge pages"
         + (f", on {'nodes' if len(full) > 1 else 'node'} {ranges(sorted(full))} only" if uneven else ""),
-        "Malloc cannot use them, the library's neither: it has transparent huge pages."
-        + (" Nodes that hold them are full earlier than the others, and spill." if uneven else ""),
+        "malloc cannot use them, nor can the library's: it uses transparent huge pages."
+        + (" Nodes with reserved pages are full earlier than others, and spill." if uneven else ""),
         ["Only if no program needs them: sysctl vm.nr_hugepages=0"]
         + (["Evenly, on each node: echo N > /sys/devices/system/node/nodeN/hugepages/hugepages-2048kB/nr_hugepages"] if uneven else []),
     )
@@ -140,7 +135,7 @@ def _zone_reclaim(case: Case) -> Iterator[Finding]:
         WARNING,
         "zone-reclaim",
         f"zone_reclaim_mode is {case.machine.settings.zone_reclaim}",
-        "When a node is full of file cache, page faults there stop to give some of it up, before memory of the next node is taken.",
+        "When file cache fills a node, page faults there wait until some of it is reclaimed, instead of using the next node's memory.",
         ["sysctl vm.zone_reclaim_mode=0"],
     )
 
@@ -154,9 +149,8 @@ def _swap(case: Case) -> Iterator[Finding]:
         WARNING,
         "swap",
         f"{size(used)} of {size(settings.swap_total)} swap are in use",
-        "Memory was short. What comes back from swap comes slowly, and an allocator's lists of free objects are among what was"
-        " swapped out.",
-        ["vmstat 1 5 shows in columns si and so whether it still goes on; if it does, the machine needs less work or more memory"],
+        "Memory was short. Reading it back from swap is slow, and an allocator's lists of free objects may be swapped out too.",
+        ["vmstat 1 5 shows in columns si and so whether swapping continues; if it does, the machine needs less load or more memory"],
     )
 
 
@@ -169,7 +163,7 @@ def _merging(case: Case) -> Iterator[Finding]:
             "KSM merges equal pages of different nodes",
             "A program whose memory is merged (MADV_MERGEABLE, or systemd's MemoryKSM=yes) then reads pages of other nodes.",
             [
-                "Only while nothing is merged: echo 2 > /sys/kernel/mm/ksm/run; echo 0 > /sys/kernel/mm/ksm/merge_across_nodes;"
+                "Only possible while no page is merged: echo 2 > /sys/kernel/mm/ksm/run; echo 0 > /sys/kernel/mm/ksm/merge_across_nodes;"
                 " echo 1 > /sys/kernel/mm/ksm/run"
             ],
         )

@@ -1,4 +1,4 @@
-"""Nodes: which there are, what their memory is, how much of it, and how full."""
+"""Nodes: their numbers, and the kind, size and use of their memory."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from numalloc_tools.machine.kinds import FAR, HBM
 from numalloc_tools.machine.lists import ranges
 from numalloc_tools.machine.words import count, size
 
-_FULL = 0.03  # of a node: less than this is left
-_UNEVEN, _VERY_UNEVEN = 1.25, 2.0  # the largest node with CPUs to the smallest
+_FULL = 0.03  # of a node's memory: less than this is free
+_UNEVEN, _VERY_UNEVEN = 1.25, 2.0  # ratio of the largest node with CPUs to the smallest
 
 
 def check(case: Case) -> Iterator[Finding]:
@@ -22,8 +22,8 @@ def _nodes(case: Case) -> Iterator[Finding]:
         yield Finding(
             BAD,
             "nodes",
-            f"/sys/devices/system/node is not to be seen, but memory may come from nodes {ranges(case.process.mems)}",
-            "The library reads there which nodes there are. Without it, it takes the machine for one node, and places nothing.",
+            f"/sys/devices/system/node is not visible, but memory may come from nodes {ranges(case.process.mems)}",
+            "The library reads the nodes there. Without it, the library treats the machine as one node, and places nothing.",
             ["Mount /sys in the container, read-only: docker and podman do so by themselves; with bwrap: --ro-bind /sys /sys"],
         )
     elif not case.several_nodes:
@@ -33,7 +33,7 @@ def _nodes(case: Case) -> Iterator[Finding]:
             NOTE,
             "nodes",
             what,
-            "No memory is far away here: the library is a plain malloc, binds nothing, and cannot gain by placement.",
+            "No memory is remote here: the library is a plain malloc, binds nothing, and cannot gain by placement.",
         )
     else:
         yield Finding(OK, "nodes", f"{count(len(case.usable_nodes), 'node')} with memory for this process: {ranges(case.usable_nodes)}")
@@ -48,7 +48,8 @@ def _memory_less(case: Case) -> Iterator[Finding]:
             WARNING,
             "memory-less-node",
             f"Node {node.number} has CPUs {ranges(node.cpus)} but no memory",
-            f"All memory is far for threads there. The library counts these CPUs to node {nearest.number}, the nearest with memory.",
+            f"All memory is remote for threads there. The library assigns these CPUs to node {nearest.number}, the nearest "
+            "one with memory.",
             [f"Put memory into that socket's slots, or keep programs off it: taskset -c {ranges(_near_cpus(case))} PROGRAM"],
         )
 
@@ -68,8 +69,8 @@ def _memory_only(case: Case) -> Iterator[Finding]:
             NOTE,
             "slow-memory",
             f"{'Nodes' if len(slow) > 1 else 'Node'} {numbers} have slower memory and no CPUs ({slow[0].told_by})",
-            "The library binds no thread there, and takes its memory only when nearer nodes are full. But memory that is"
-            " interleaved goes there too, in equal parts unless the kernel has weights (Linux 6.9).",
+            "The library binds no thread there, and uses this memory only when nearer nodes are full. But interleaved memory "
+            "is placed there too, in equal parts unless the kernel has weights (Linux 6.9).",
             [
                 f"To interleave without it: numactl --interleave={fully} PROGRAM",
                 *(
@@ -85,10 +86,10 @@ def _memory_only(case: Case) -> Iterator[Finding]:
             NOTE,
             "fast-memory",
             f"{'Nodes' if len(fast) > 1 else 'Node'} {numbers} have fast memory and no CPUs ({fast[0].told_by})",
-            "Nothing is put there unless somebody asks: threads are bound to nodes with CPUs, and their memory comes from these.",
+            "Memory is placed there only on request: threads are bound to nodes with CPUs, and allocate there.",
             [
                 f"NUMALLOC_MEMORY=preferred:{fast[0].number} PROGRAM",
-                f"NUMALLOC_MEMORY=bind:{numbers} PROGRAM, if all of its memory fits there: it gets no other",
+                f"NUMALLOC_MEMORY=bind:{numbers} PROGRAM, if all its memory fits there: it gets no other memory",
             ],
         )
 
@@ -105,8 +106,8 @@ def _uneven(case: Case) -> Iterator[Finding]:
         WARNING if ratio >= _VERY_UNEVEN else NOTE,
         "uneven-memory",
         f"Node {most.number} has {size(most.memory)}, node {least.number} only {size(least.memory)}",
-        "Threads are spread evenly over the nodes. So the smaller one is full first, and memory of its threads then comes from others.",
-        ["Give sockets the same memory, or place threads by NUMALLOC_BINDING=file with a rule for each node"],
+        "Threads are spread evenly over the nodes. So the smaller node is full first, and its threads then get memory from other nodes.",
+        ["Install the same memory in each socket, or place threads by NUMALLOC_BINDING=file with a rule for each node"],
     )
 
 
@@ -124,9 +125,9 @@ def _full(case: Case) -> Iterator[Finding]:
                 WARNING,
                 "full-node",
                 f"Node {node.number} is nearly full: {size(left)} of {size(node.memory)} are left",
-                f"{then}." if case.several_nodes else "The kernel will have to swap, or to end programs.",
+                f"{then}." if case.several_nodes else "The kernel will have to swap, or kill programs.",
                 [
                     "ps -eo rss,pid,comm --sort -rss | head",
-                    *(["numastat -p PID tells which nodes a program's memory is on"] if case.several_nodes else []),
+                    *(["numastat -p PID shows the nodes of a program's memory"] if case.several_nodes else []),
                 ],
             )

@@ -1,4 +1,4 @@
-"""Options of the library in the environment: names that are none, and values that it does not understand."""
+"""Options of the library in the environment: unknown names, and values that it does not understand."""
 
 import difflib
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from numalloc_tools.doctor.finding import NOTE, OK, WARNING, Case, Finding
 from numalloc_tools.machine.words import listed
 from numalloc_tools.options_table import PREFIX, Option, experiments, options
 
-_LIKE = 0.75  # difflib's measure: one or two letters of a name
+_LIKE = 0.75  # difflib's ratio: one or two letters of a name differ
 
 
 def check(case: Case) -> Iterator[Finding]:
@@ -27,7 +27,7 @@ def check(case: Case) -> Iterator[Finding]:
 
 
 def _for_experiments(name: str) -> Finding:
-    why = "A library has it only if it was configured with -DNUMALLOC_EXPERIMENTS=ON; any other says so at its start and ignores it."
+    why = "Only a library configured with -DNUMALLOC_EXPERIMENTS=ON has it; any other reports that at its start and ignores the variable."
     return Finding(NOTE, _named(name.removeprefix(PREFIX)), f"{name} is an option for experiments", why)
 
 
@@ -35,9 +35,9 @@ def _unknown(name: str, value: str, known: list[str]) -> Finding:
     finding = _named(name.upper().removeprefix(PREFIX))
     like = difflib.get_close_matches(name.upper(), known, 1, _like(name))
     if not like:
-        return Finding(NOTE, finding, f"{name} is no option of the library", "It goes by unread.")
-    why = f"It does nothing: the library goes by {like[0]}."
-    return Finding(WARNING, finding, f"{name} is no option of the library", why, [f"{like[0]}={value}"])
+        return Finding(NOTE, finding, f"{name} is not an option of the library", "The library ignores it.")
+    why = f"The library ignores it: the option's name is {like[0]}."
+    return Finding(WARNING, finding, f"{name} is not an option of the library", why, [f"{like[0]}={value}"])
 
 
 def _named(name: str) -> str:
@@ -45,7 +45,7 @@ def _named(name: str) -> str:
 
 
 def _like(name: str) -> float:
-    """What all names begin with must not make them alike."""
+    """Compares names without their common prefix."""
     own = max(1, len(name) - len(PREFIX))
     return (len(PREFIX) + _LIKE * own) / (len(PREFIX) + own)
 
@@ -55,6 +55,6 @@ def _not_understood(option: Option, value: str) -> Finding:
         WARNING,
         _named(option.name),
         f"{option.variable}={value} is not understood",
-        f"The library goes by {option.default} instead, and says so at its start on standard error.",
+        f"The library uses {option.default} instead, and reports that on standard error at its start.",
         [f"Accepted: {option.accepted}"],
     )

@@ -1,4 +1,4 @@
-"""Whether the library is in a process that runs, and whose malloc is called there."""
+"""Whether the library is in a running process, and whose malloc the process calls."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def check(case: Case, process: int, mappings: list[Mapping]) -> Iterator[Finding
             NOTE,
             "library-replaced",
             f"{maps.without_deleted(library)} was replaced on disk since the process started",
-            "It goes on with the old one.",
+            "The process continues with the old one.",
         )
     yield _present(process, mappings, library, program)
 
@@ -46,7 +46,7 @@ def _present(process: int, mappings: list[Mapping], library: str, program: Elf) 
     sanitizers = program.sanitizers or elf.sanitizer_libraries(_name(file) for file in maps.files(mappings))
     if sanitizers:
         what = f"{library} is mapped, and has stepped aside for {listed(sanitizers)}"
-        return Finding(BAD, "sanitizer", what, "A sanitizer's malloc must know of every block.", ["Measure a build without -fsanitize"])
+        return Finding(BAD, "sanitizer", what, "A sanitizer's malloc must know every block.", ["Measure a build without -fsanitize"])
     if "malloc" in program.defined or program.hides_malloc:
         what = f"{library} is mapped, but the program {os.readlink(f'/proc/{process}/exe')} has a malloc of its own"
         return Finding(BAD, "own-malloc", what, "Its own calls go there.", ["Build it without, or link it with numalloc instead"])
@@ -63,13 +63,15 @@ def _present(process: int, mappings: list[Mapping], library: str, program: Elf) 
         targets = sorted({target for file in strays for target in leads[file].values()} - {library})
         why = "These files have a malloc of their own." if ours else "A library that comes before ours in LD_PRELOAD is found first."
         what = f"{library} is mapped, but {count(len(strays), 'file')} ({listed(strays[:3])}) call the malloc of {listed(targets)}"
-        return Finding(WARNING if ours else BAD, "own-malloc", what, why, ["numalloc doctor -- PROGRAM says more"])
-    what = f"{library} is mapped; whose malloc is called cannot be read"
-    return Finding(NOTE, "library", what, "/proc/PID/mem is closed to us, or nothing was called yet.", ["Ask as root"])
+        return Finding(WARNING if ours else BAD, "own-malloc", what, why, ["numalloc doctor -- PROGRAM tells more"])
+    what = f"{library} is mapped; whose malloc the process calls is unknown"
+    return Finding(
+        NOTE, "library", what, "/proc/PID/mem cannot be read, or the process has called no malloc yet.", ["Run numalloc doctor as root"]
+    )
 
 
 def _is_plt_entry(process: int, name: str, target: str, program: Elf) -> bool:
-    """A program at a fixed address that takes the address of free has an entry of that name in its PLT, which leads on to the real one."""
+    """A program at a fixed address that takes the address of free has a PLT entry of that name, which jumps to the real one."""
     return name not in program.defined and target == os.readlink(f"/proc/{process}/exe")
 
 
@@ -77,7 +79,7 @@ def _absent(case: Case, process: int, program: Elf, mapped: list[str]) -> Findin
     path = os.readlink(f"/proc/{process}/exe")
     if binding := next((file for file in mapped if _BINDING_ONLY.fullmatch(_name(file))), None):
         what = f"Only {binding} is in it: threads are bound, malloc is another's"
-        return Finding(NOTE, "library", what, "That is what --binding-only does.")
+        return Finding(NOTE, "library", what, "This is the effect of --binding-only.")
     if program.static and "numalloc" in program.brings:
         return Finding(OK, "library", f"{path} is static and linked with numalloc (malloc only: threads are not bound)")
     why, mend = _why_absent(case, process, program, path)
@@ -85,27 +87,27 @@ def _absent(case: Case, process: int, program: Elf, mapped: list[str]) -> Findin
 
 
 def _why_absent(case: Case, process: int, program: Elf, path: str) -> tuple[str, str]:
-    """And what mends it."""
+    """Returns the reason and the remedy."""
     preload = case.environment.get("LD_PRELOAD", "")
     named = [word for word in preload.replace(":", " ").split() if "libnumalloc" in word]
     if program.bits != _BITS:
         what = f"The program is of {program.bits} bits, the library of {_BITS}: the loader ignores it."
         return what, f"Take a program of {_BITS} bits, or build the library for this one"
     if program.static:
-        return "The program is static: it has no loader that could preload anything.", "Link the program with libnumalloc.a"
+        return "The program is static: it has no loader to preload a library.", "Link the program with libnumalloc.a"
     if program.musl:
         return "The program is for musl, the library for glibc.", "Take a program that is built for glibc"
     if _secure(process):
-        why = "It runs with raised rights (setuid, setgid or file capabilities): the loader preloads nothing."
+        why = "It runs with raised privileges (setuid, setgid or file capabilities): the loader preloads nothing."
         return why, "Link the program with -lnumalloc"
     if not named:
         why = "LD_PRELOAD did not name it when the program started" + (f": it was '{preload}'." if preload else ".")
-        mend = "Start it anew with LD_PRELOAD=.../libnumalloc.so; a service needs Environment=LD_PRELOAD=... in its unit, and sudo and su"
-        return why, mend + " take the variable away"
+        mend = "Start it again with LD_PRELOAD=.../libnumalloc.so; a service needs Environment=LD_PRELOAD=... in its unit, and sudo and su"
+        return why, mend + " remove the variable"
     if not any(os.path.exists(f"/proc/{process}/root{word}") for word in named if word.startswith("/")):
-        why = f"LD_PRELOAD names {named[0]}, which does not exist where the process lives."
+        why = f"LD_PRELOAD names {named[0]}, which does not exist in the process's file system."
         return why, "Mount or copy the library into its container"
-    return f"LD_PRELOAD names {named[0]}, and the loader did not take it.", f"numalloc doctor -- {path}"
+    return f"LD_PRELOAD names {named[0]}, and the loader did not load it.", f"numalloc doctor -- {path}"
 
 
 def _secure(process: int) -> bool:

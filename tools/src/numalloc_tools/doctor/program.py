@@ -1,4 +1,4 @@
-"""Whether the library would really be in a program, and if not, why."""
+"""Whether a program would get the library, and if not, why."""
 
 import os
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from numalloc_tools.doctor.invocation import Invocation
 from numalloc_tools.machine.words import count, listed
 from numalloc_tools.problem import Problem
 
-_POOLS = {  # in front of malloc, and how to do without
-    "Python": ("small objects come from Python's own pools, which it maps itself", ["PYTHONMALLOC=malloc PROGRAM"]),
+_POOLS = {  # pools in front of malloc, and how to disable them
+    "Python": ("small objects come from Python's own pools, which Python maps itself", ["PYTHONMALLOC=malloc PROGRAM"]),
     "PHP": ("requests are served from PHP's own pools", ["USE_ZEND_ALLOC=0 PROGRAM"]),
     "Java": (
-        "the heap of objects is Java's own: the library serves its compiler, its threads and native code",
+        "Java has its own heap for objects: the library serves its compiler, its threads and native code",
         ["java -XX:+UseNUMA places Java's heap"],
     ),
 }
@@ -27,14 +27,14 @@ def check(case: Case, invocation: Invocation, library: Path) -> Iterator[Finding
     if invocation.scripts:
         names = " and ".join(str(script) for script in invocation.scripts)
         are = "is a script" if len(invocation.scripts) == 1 else "are scripts"
-        yield Finding(OK, "script", f"{names} {are}: what follows is about {path}, and not about what it starts in turn")
+        yield Finding(OK, "script", f"{names} {are}: the findings below are about {path}, not about programs that it starts")
     if invocation.strips:
         yield Finding(
             WARNING,
             "preload-stripped",
             f"The script changes LD_PRELOAD: '{invocation.strips}'",
-            "What it starts from there on may run without the library.",
-            ["Set LD_PRELOAD behind that line, for the program that is meant"],
+            "Programs that it starts after that line may run without the library.",
+            ["Set LD_PRELOAD after that line, for the intended program"],
         )
     program = elf.read(path)
     if program.is_library:
@@ -47,7 +47,7 @@ def check(case: Case, invocation: Invocation, library: Path) -> Iterator[Finding
         yield Finding(
             NOTE,
             "secure-execution",
-            f"{path} is {found[0]}: it has the library only when you start it",
+            f"{path} is {found[0]}: it gets the library only if you start it",
             "For other users the loader preloads nothing into it.",
             [_LINK],
         )
@@ -55,9 +55,9 @@ def check(case: Case, invocation: Invocation, library: Path) -> Iterator[Finding
         yield Finding(
             WARNING,
             "loader",
-            f"{path} {runs}: its loader is not asked, so that nothing of it runs",
-            "Whether the library would be in it is not known.",
-            ["Start it with the library, and ask numalloc doctor PID"],
+            f"{path} {runs}: the loader is not run, so that nothing of the program runs",
+            "It is unknown whether the program would get the library.",
+            ["Start it with the library, and run numalloc doctor PID"],
         )
         return
     preload = preload_of(case, library)
@@ -67,17 +67,17 @@ def check(case: Case, invocation: Invocation, library: Path) -> Iterator[Finding
 
 
 def _would_run(program: Elf) -> str:
-    """What asking the loader would run."""
+    """The code that running the loader would execute."""
     if not loader.is_the_systems(program.interpreter):
-        return f"brings a loader of its own, {program.interpreter}"
-    return f"has the loader run {listed(program.auditors)}, which audits it" if program.auditors else ""
+        return f"has a loader of its own, {program.interpreter}"
+    return f"makes the loader run the auditor {listed(program.auditors)}" if program.auditors else ""
 
 
 _LINK = "Link the program with the library: cc ... -lnumalloc, or libnumalloc.a for a static one"
 
 
 def _out_of_reach(case: Case, program: Elf, library: Elf) -> Finding | None:
-    """What the loader need not be asked for."""
+    """Findings for which the loader is not needed."""
     path = program.path
     if program.kind != library.kind:
         return Finding(
@@ -101,8 +101,8 @@ def _out_of_reach(case: Case, program: Elf, library: Elf) -> Finding | None:
         return Finding(
             BAD,
             "static",
-            f"{path} is {kind}: it has no loader that could preload anything",
-            "It runs on the malloc that it was linked with.",
+            f"{path} is {kind}: it has no loader to preload a library",
+            "It uses the malloc that it was linked with.",
             [_LINK],
         )
     if program.musl:
@@ -110,19 +110,19 @@ def _out_of_reach(case: Case, program: Elf, library: Elf) -> Finding | None:
             BAD,
             "musl",
             f"{path} is for musl ({program.interpreter})",
-            "The library is built for glibc, and musl's loader cannot resolve what it needs.",
-            ["Take a program that is built for glibc, such as from an image of Debian instead of Alpine"],
+            "The library is built for glibc, and musl's loader cannot resolve its symbols.",
+            ["Use a program built for glibc, for example from an image of Debian instead of Alpine"],
         )
     if not loader.GLIBC.fullmatch(os.path.basename(program.interpreter)):
         return Finding(BAD, "loader", f"{path} has a loader that is not glibc's: {program.interpreter}", "The library is built for glibc.")
     if not os.path.exists(program.interpreter):
-        return Finding(BAD, "loader", f"{path} asks for the loader {program.interpreter}, which does not exist", "It cannot be started.")
+        return Finding(BAD, "loader", f"{path} names the loader {program.interpreter}, which does not exist", "It cannot be started.")
     if (found := secure.reason(path, case.process.no_new_privileges)) and found[1]:
         return Finding(
             BAD,
             "secure-execution",
             f"{path} is {found[0]}",
-            "The loader preloads no library by a path into a program with raised rights, and the library reads no options there.",
+            "The loader preloads no library given by a path into a program with raised privileges, and the library reads no options there.",
             [_LINK],
         )
     return None
@@ -133,7 +133,7 @@ def _machine(one: Elf) -> str:
 
 
 def preload_of(case: Case, library: Path) -> str:
-    """The library first, unless LD_PRELOAD has its place for it already."""
+    """Puts the library first, unless LD_PRELOAD contains it already."""
     others = case.environment.get("LD_PRELOAD", "").replace(":", " ").split()
     if any(loader.same(other, str(library)) for other in others):
         return " ".join(others)
@@ -159,7 +159,7 @@ def _bound(program: Elf, bound: loader.Bound, library: Path, preload: str) -> It
             BAD,
             "library",
             f"The loader does not load the library into {program.path}{words}",
-            "The program runs on another malloc.",
+            "The program uses another malloc.",
         )
         return
     yield from _leads(program, bound, library, preload)
@@ -169,17 +169,17 @@ def _bound(program: Elf, bound: loader.Bound, library: Path, preload: str) -> It
             NOTE,
             "operators",
             f"Operators new and delete are replaced by {listed(owners)}",
-            "By the standard it may do so. What it asks malloc for still comes from the library.",
+            "The C++ standard allows this. Their calls of malloc still go to the library.",
         )
 
 
 def _sanitized(program: Elf, bound: loader.Bound, sanitizers: list[str]) -> Finding:
     shared_asan = any("libasan" in os.path.basename(file) for file in bound.loaded)
-    why = "A sanitizer's malloc must know of every block. The library steps aside and hands all calls to it."
+    why = "A sanitizer's malloc must know every block. The library steps aside and passes all calls to it."
     mend = ["Measure a build without -fsanitize"]
     if shared_asan:
-        why += " gcc's AddressSanitizer moreover ends a program in which another library comes before it."
-        mend.append("To start it all the same: LD_PRELOAD='libasan.so libnumalloc.so', or link with -static-libasan")
+        why += " gcc's AddressSanitizer also ends a program in which another library precedes it."
+        mend.append("To start it nevertheless: LD_PRELOAD='libasan.so libnumalloc.so', or link with -static-libasan")
     return Finding(BAD, "sanitizer", f"{program.path} runs under {listed(sanitizers)}", why, mend)
 
 
@@ -189,9 +189,9 @@ def _leads(program: Elf, bound: loader.Bound, library: Path, preload: str) -> It
     others = {target for targets in stray.values() for target in targets.values()}
     keep_to_themselves = {file for file in bound.loaded if not loader.same(file, str(library)) and elf.keeps_its_malloc(file)}
     if "malloc" in program.defined or program.hides_malloc:
-        why = "The loader finds it before any that is preloaded: the library serves nobody."
+        why = "The loader finds it before any preloaded one: the library serves no calls."
         if program.hides_malloc:
-            why = "Its own calls never come to the loader: the library serves only the libraries that it loads."
+            why = "Its own calls do not go through the loader: the library serves only the libraries that it loads."
         yield Finding(
             BAD,
             "own-malloc",
@@ -204,24 +204,24 @@ def _leads(program: Elf, bound: loader.Bound, library: Path, preload: str) -> It
             BAD,
             "own-malloc",
             f"malloc comes from {listed(sorted(others))}, not from the library",
-            "It comes first, and the first malloc counts.",
+            "It precedes the library, and the first malloc is used.",
             [f"LD_PRELOAD='{library}' alone, or before the others; it is '{preload}'"],
         )
     elif stray or keep_to_themselves:
         yield Finding(
             WARNING,
             "own-malloc",
-            f"{listed(sorted(others | keep_to_themselves))} has a malloc of its own that some calls lead to",
-            "A library that is linked with -Bsymbolic keeps to its own malloc. The library does not know its blocks: a program in"
-            " which others free them ends.",
-            ["Ask for a build of that library without a malloc of its own"],
+            f"{listed(sorted(others | keep_to_themselves))} has a malloc of its own, to which some calls lead",
+            "A library linked with -Bsymbolic uses its own malloc. numalloc does not know these blocks: if other code frees "
+            "one, the program ends.",
+            ["Use a build of that library without a malloc of its own"],
         )
     else:
         yield Finding(OK, "library", f"The library serves {program.path}: malloc of {count(len(served), 'file')} leads to it", "", [])
 
 
 def _without_stubs(stray: dict[str, dict[str, str]], program: Elf) -> dict[str, dict[str, str]]:
-    """A program at a fixed address that takes the address of free has a stub of that name, which leads on to the real one."""
+    """A program at a fixed address that takes the address of free has a stub of that name, which jumps to the real one."""
 
     def is_stub(name: str, target: str) -> bool:
         return name not in program.defined and loader.same(target, str(program.path))
@@ -247,7 +247,7 @@ def _notes(case: Case, program: Elf, bound: loader.Bound) -> Iterator[Finding]:
                 NOTE,
                 "own-pools",
                 f"{program.path} has functions of {name} under names of their own",
-                "What it asks of them does not come to malloc, nor to the library.",
+                "Its calls of these functions reach neither malloc nor the library.",
                 [f"Build it without {name}"],
             )
     if program.go:
@@ -255,13 +255,13 @@ def _notes(case: Case, program: Elf, bound: loader.Bound) -> Iterator[Finding]:
             NOTE,
             "own-pools",
             f"{program.path} is a Go program",
-            "Go has its own allocator; the library serves C code that it calls (cgo).",
+            "Go has its own allocator; the library serves C code that Go calls (cgo).",
         )
     if case.option("deepbind") == "keep" and program.interpreter:
         yield Finding(
             WARNING,
             "deepbind",
             "NUMALLOC_DEEPBIND=keep: libraries opened with RTLD_DEEPBIND use libc's malloc",
-            "What one side allocates, the other must not free: a program that does ends.",
+            "A program in which one side frees memory of the other ends.",
             ["NUMALLOC_DEEPBIND=share, the default"],
         )

@@ -1,4 +1,4 @@
-"""Findings as people read them, and as programs do."""
+"""Findings as text and as JSON."""
 
 from rich.console import Console
 from rich.text import Text

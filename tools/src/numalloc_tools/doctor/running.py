@@ -1,4 +1,4 @@
-"""A process that runs: where its threads and its memory are, and whether it may be asked."""
+"""A running process: where its threads and its memory are, and whether it may be inspected."""
 
 import os
 import re
@@ -20,20 +20,20 @@ _PAGE = re.compile(r"kernelpagesize_kB=(\d+)")
 
 
 def require(process: int) -> None:
-    """A process that lives, has a program, and may be looked into."""
+    """Checks that the process runs, has a program, and may be inspected."""
     folder = Path(f"/proc/{process}")
     if not folder.is_dir():
-        raise Problem(f"{process}: there is no such process; accepted: the number of one that runs, or -- PROGRAM")
+        raise Problem(f"{process}: there is no such process; accepted: the number of a running process, or -- PROGRAM")
     try:
         os.readlink(folder / "exe")
         (folder / "maps").read_text(errors="replace")
     except PermissionError:
-        raise Problem(f"{process}: this process is another user's; accepted: one of yours, or any as root") from None
+        raise Problem(f"{process}: this process is another user's; accepted: one of yours, or any process as root") from None
     except (FileNotFoundError, ProcessLookupError):
         if living := _living_thread(folder):
-            what = f"{process}: its first thread has ended, and with it what the kernel shows of the process"
-            raise Problem(f"{what}; accepted: the number of a thread that lives, here {living}") from None
-        raise Problem(f"{process} is the kernel's own or has ended; accepted: a process with a program") from None
+            what = f"{process}: its first thread has ended, so the kernel no longer shows the process under this number"
+            raise Problem(f"{what}; accepted: the number of a running thread, here {living}") from None
+        raise Problem(f"{process} is a kernel thread or has ended; accepted: a process with a program") from None
 
 
 def _living_thread(folder: Path) -> str | None:
@@ -42,7 +42,7 @@ def _living_thread(folder: Path) -> str | None:
 
 
 def environment(process: int) -> dict[str, str]:
-    """As it was when the program started."""
+    """The environment at the program's start."""
     try:
         text = Path(f"/proc/{process}/environ").read_bytes().decode(errors="replace")
     except OSError:
@@ -80,8 +80,8 @@ def _threads(case: Case, process: int, files: Files, ours: bool) -> Iterator[Fin
             NOTE,
             "threads",
             f"No thread is bound to a node: {words}",
-            "The program or its user has set an affinity, which wins, or setting it was refused.",
-            ["NUMALLOC_VERBOSE=1 says at the start what was refused"],
+            "The program or its user has set an affinity, which wins, or the kernel refused the library's.",
+            ["NUMALLOC_VERBOSE=1 reports refusals at the start"],
         )
     else:
         yield Finding(OK, "threads", f"{total} threads: {words}")
@@ -112,8 +112,8 @@ def _memory(case: Case, process: int, ours: bool) -> Iterator[Finding]:
                 WARNING,
                 "placement",
                 f"No memory is bound to a node: {where}",
-                "mbind was refused, or memory_binding=none: pages are where they were touched first.",
-                ["numalloc doctor, in the same container, says what is refused"],
+                "The kernel refused mbind, or memory_binding=none: each page is on the node of its first touch.",
+                ["numalloc doctor, run in the same container, reports refused calls"],
             )
         else:
             yield Finding(OK, "placement", f"Its own memory: {where}; by policy: {how}")
@@ -123,7 +123,7 @@ def _memory(case: Case, process: int, ours: bool) -> Iterator[Finding]:
             NOTE,
             "locked",
             f"{size(status.locked)} are locked (mlock)",
-            "Locked memory that is free does not go back to the system.",
+            "Free memory that is locked is not returned to the system.",
         )
     resident = sum(placed.values())
     if status.swapped > _TELLING_SWAP * max(resident, 1):
@@ -131,7 +131,7 @@ def _memory(case: Case, process: int, ours: bool) -> Iterator[Finding]:
             WARNING,
             "swapped",
             f"{size(status.swapped)} of the process are swapped out",
-            "Each page comes back by a read from the disk.",
+            "Reading a page back needs the disk.",
             ["Give the machine or the cgroup more memory"],
         )
 
@@ -143,12 +143,12 @@ def _mappings(case: Case, held: int) -> Iterator[Finding]:
             WARNING,
             "mappings",
             f"{held} of {most} mappings are used up",
-            "Beyond them mmap fails, and with it malloc of large blocks.",
+            "At the limit mmap fails, and so does malloc of large blocks.",
             [f"sysctl vm.max_map_count={4 * most}"],
         )
 
 
 def runnable(process: int, files: Files) -> int:
-    """Its threads that want a CPU just now; those that wait take none from anybody."""
+    """The threads that are running or runnable now; waiting threads use no CPU."""
     states = (files.text(f"/proc/{process}/task/{thread}/stat") for thread in files.names(f"/proc/{process}/task"))
     return sum((state or "").rpartition(")")[2].split()[:1] == ["R"] for state in states)

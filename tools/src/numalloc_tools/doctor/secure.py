@@ -1,5 +1,5 @@
-"""Secure execution: programs that run with more rights than who started them. The loader then reads no LD_PRELOAD
-that names a path, and the library no options."""
+"""Secure execution: programs that run with more privileges than their user. The loader then ignores an LD_PRELOAD that
+names a path, and the library reads no options."""
 
 import os
 import stat
@@ -9,13 +9,13 @@ _CAPABILITIES = "security.capability"
 
 
 def reason(path: Path, no_new_privileges: bool) -> tuple[str, bool] | None:
-    """Why the program runs so, and whether it does so for this user; nothing if it never does."""
+    """Why the program runs in secure mode, and whether it does for this user; None if it never does."""
     facts = path.stat()
     if no_new_privileges or os.statvfs(path).f_flag & os.ST_NOSUID:
-        return None  # the bits count for nothing here
+        return None  # the bits have no effect
     if facts.st_mode & stat.S_ISUID:
         return f"setuid to user {facts.st_uid}", facts.st_uid != os.getuid()
-    # Without permission for the group to execute, the bit means something else.
+    # Without execute permission for the group, the bit means something else.
     if facts.st_mode & stat.S_ISGID and facts.st_mode & stat.S_IXGRP:
         return f"setgid to group {facts.st_gid}", facts.st_gid != os.getgid()
     try:

@@ -1,5 +1,5 @@
-"""How the guest's instructions are carried out: by KVM where a stock kernel really boots with it, else by
-QEMU's translator. That /dev/kvm opens proves nothing: inside another virtual machine it often hangs."""
+"""How the guest's instructions are executed: by KVM if a stock kernel really boots with it, otherwise by QEMU's
+translator. That /dev/kvm can be opened proves nothing: inside another virtual machine KVM often hangs."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from numalloc_tools.problem import Problem
 
 KINDS = ("auto", "tcg", "kvm")
 THREADS = ("auto", "single", "multi")
-_PROBE_SECONDS = 6  # with KVM a kernel is up in one
+_PROBE_SECONDS = 6  # with KVM a kernel boots in one second
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Accelerator:
     arguments: tuple[str, ...]
     cpu: str  # QEMU's -cpu: a model and its flags
     program: str = ""  # another QEMU than the system's
-    environment: dict[str, str] = field(default_factory=dict, hash=False)  # that this one needs
+    environment: dict[str, str] = field(default_factory=dict, hash=False)  # variables that this QEMU needs
 
 
 def qemu(architecture: Architecture) -> str:
@@ -58,7 +58,7 @@ def _kvm_boots(kernel: Path, architecture: Architecture) -> bool:
 
 
 def _probe(kernel: Path, architecture: Architecture) -> bool:
-    """A kernel without a root file system panics, and says so, once it has booted."""
+    """A kernel without a root file system panics, and reports that, once it has booted."""
     with tempfile.NamedTemporaryFile(prefix="numalloc-kvm-") as console:
         command = [
             qemu(architecture),

@@ -1,5 +1,5 @@
-"""Questions to apt. While another apt refreshes the package lists, packages seem to be unknown: such a no is
-not final, and the question is put again when the lists are whole."""
+"""Queries to apt. While another apt refreshes the package lists, packages seem unknown: such an answer is not final, and
+the query is repeated when the lists are complete."""
 
 import os
 import re
@@ -15,7 +15,7 @@ Answer = subprocess.CompletedProcess
 
 
 def asked(command: list[str], cwd: str | None = None, good: Callable[[Answer], bool] = lambda answer: answer.returncode == 0) -> Answer:
-    """What the command answers; the first good answer, or the first that was given of lists that rest."""
+    """The command's answer: the first success, or the first answer from lists that did not change."""
     deadline = time.monotonic() + PATIENCE
     while True:
         before = _state()
@@ -32,7 +32,7 @@ def _lists() -> Path:
 
 
 def _state() -> int:
-    """Changes with every list that comes or goes."""
+    """A value that changes with every list that is added or removed."""
     try:
         return os.stat(_lists()).st_mtime_ns
     except OSError:
@@ -40,11 +40,11 @@ def _state() -> int:
 
 
 def _refreshing() -> bool:
-    """Whether a process holds the lists' lock. The lock itself is for root to open; the kernel's table is for all."""
+    """Whether a process holds the lists' lock. Only root can open the lock; everyone can read the kernel's table."""
     try:
         lock = os.stat(_lists() / "lock")
         table = Path("/proc/locks").read_text()
     except OSError:
         return False
-    # By the inode alone: on overlayfs and btrfs the table names another device than stat does.
+    # By the inode alone: on overlayfs and btrfs the table's device differs from stat's.
     return any(re.search(rf" WRITE .*:{lock.st_ino} ", line) and "->" not in line for line in table.splitlines())

@@ -1,4 +1,4 @@
-"""The processors that a machine may have, and what differs between them for the lab."""
+"""The processors that a machine may have, and their differences for the lab."""
 
 import platform
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ class Architecture:
     debian: str  # as Debian calls it
     triplet: str  # of its compilers and of the folders with its libraries
     elf_machine: int
-    loader: str  # the dynamic linker, whose path programs have in them
+    loader: str  # the dynamic linker, whose path is in programs
     qemu_package: str
     board: str  # QEMU's -machine
-    translated_cpu: str  # -cpu where QEMU translates
+    translated_cpu: str  # -cpu for QEMU's translator
     console: str
     streams: tuple[str, str]  # the serial card's ports in the guest
     most_nodes: int  # of Debian's kernels
@@ -31,7 +31,7 @@ class Architecture:
 
     @property
     def cross_folder(self) -> str:
-        """Where Debian's packages for cross-compilers have its libraries."""
+        """The folder of its libraries in Debian's packages for cross-compilers."""
         return f"/usr/{self.triplet}/lib"
 
 
@@ -58,7 +58,7 @@ AARCH64 = Architecture(
     "/lib/ld-linux-aarch64.so.1",
     "qemu-system-arm",
     "virt,gic-version=3",
-    # Pointers are signed by a cheap function instead of the architecture's own, which is slow to translate.
+    # Signs pointers by a fast function instead of the architecture's own, which is slow to translate.
     "max,pauth-impdef=on",
     "ttyAMA0",
     ("ttyS0", "ttyS1"),

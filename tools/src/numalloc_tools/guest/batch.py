@@ -1,4 +1,4 @@
-"""Many short programs in one virtual machine: booting takes longer than most of them."""
+"""Runs many short programs in one virtual machine: booting takes longer than most of them."""
 
 import re
 import shlex
@@ -18,8 +18,8 @@ class Job:
     name: str
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
-    setup: str = ""  # shell lines that run before it, in its own subshell
-    timeout: int = 900  # seconds; on a busy host a job that takes one may take minutes
+    setup: str = ""  # shell lines before it, in its own subshell
+    timeout: int = 900  # seconds; on a busy host a job of one second may take minutes
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Report:
 BOOT_SECONDS = 900  # on a busy host; a machine of 255 CPUs takes minutes on an idle one
 GRACE_SECONDS = 120  # after a job's own time-out
 _BOOTED = "@boot"  # ends before the first job starts
-NOT_BOOTED = "the machine did not boot"  # begins what NotBooted says; tests/gate knows such a failure by it
+NOT_BOOTED = "the machine did not boot"  # begins the message of NotBooted; tests/gate recognises the failure by it
 # The end of a job: its number, name, exit status and count of oom kills, all of them twice. A serial line of a busy host
 # loses bytes, so the guest writes the mark several times, and a mark counts only if its two halves agree.
 _END = re.compile(r"@@end (\d+ (\S+) (\d+) (\d+)) = \1@@")
@@ -49,7 +49,7 @@ _DAMAGED = re.compile(r"@@end \d.*|.*\d \d+@@$")
 
 
 class NotBooted(Problem):
-    """The guest has not started its first job; the jobs are not to blame."""
+    """The guest did not start its first job: the jobs are not the cause."""
 
 
 def run(
@@ -65,8 +65,8 @@ def run(
     acceleration: accelerator.Accelerator | None = None,
     kernel_arguments: tuple[str, ...] = (),
 ) -> Report:
-    """Runs the jobs one after the other; `commands` are what their scripts call. `on_end` hears of each as it ends.
-    The machine is given up when a job has not ended by its time-out, and then not a while later either."""
+    """Runs the jobs one after the other. `commands` are those that their scripts call; `on_end` is called with each job that
+    ends. Stops the machine if a job does not end within its time-out and a grace period."""
     if len({job.name for job in jobs}) != len(jobs):
         raise ValueError("two jobs of one name")
     paths = {word for job in jobs for word in (job.environment.get("LD_LIBRARY_PATH", "")).split(":") if word}
@@ -132,8 +132,8 @@ def _script(jobs: list[Job], programs: dict[str, str]) -> str:
 
 
 class _Split:
-    """Takes a stream apart at the marks that end a job. The first whole mark of a job counts; the others, and what is
-    left of damaged ones, belong to no job."""
+    """Splits a stream at the marks that end jobs. The first complete mark of a job counts; other marks, and remains of
+    damaged ones, belong to no job."""
 
     def __init__(self) -> None:
         self.parts: dict[str, tuple[str, int, int]] = {}
@@ -151,7 +151,7 @@ class _Split:
             self._lines.append(line)
             return
         name = match[2]
-        # A lost line end leaves the mark behind a job's last line, or behind a damaged mark.
+        # If a line end is lost, the mark follows a job's last line or a damaged mark.
         if before := line[: match.start()]:
             self._lines.append(before)
         if name not in self.parts:
@@ -159,6 +159,6 @@ class _Split:
         self._lines = []
 
     def _output(self) -> str:
-        # A damaged mark that has a line for itself leaves no empty line.
+        # A damaged mark on a line of its own leaves no empty line.
         lines = [(line, _DAMAGED.sub("", line)) for line in self._lines]
         return "\n".join(left for line, left in lines if left or not line).strip("\n")

@@ -1,5 +1,5 @@
-"""The host's time stamp counter. A guest measures it while it boots, and measures wrongly, for good,
-when the host is busy at that moment; so the lab measures it here and tells the guest."""
+"""The frequency of the host's time stamp counter. A guest that measures it on a busy host keeps a wrong value, so the lab
+measures it here, and passes it to the guest."""
 
 import ctypes
 import mmap
@@ -19,8 +19,8 @@ def kernel_arguments() -> list[str]:
 
 
 def slower(times: int) -> tuple[str, ...]:
-    """Words that make all clocks of the guest go `times` times slower: it is told that its counter counts that
-    much faster. Behind those of kernel_arguments(); nothing may tell it better."""
+    """Kernel arguments that slow all clocks of the guest by the factor `times`: they name a frequency that is higher by this
+    factor. They must follow those of kernel_arguments(), and no other source of the frequency may exist."""
     khz = _tsc_khz()
     return () if khz is None else (f"tsc_early_khz={khz * times}", "tsc=reliable", "pmtmr=0")
 
@@ -30,7 +30,7 @@ def _tsc_khz() -> int | None:
         return None
     try:
         code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    except OSError:  # a hardened host; the guest measures for itself
+    except OSError:  # a hardened host: the guest measures it itself
         return None
     code.write(_READ_TSC)
     read_tsc = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
@@ -41,7 +41,7 @@ def _tsc_khz() -> int | None:
 
 
 def _sample(read_tsc) -> tuple[int, int]:
-    """Counter and clock at one moment: of several tries the one least disturbed in between."""
+    """Counter and clock at one moment: the least disturbed of several tries."""
     tries = []
     for _ in range(20):
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)

@@ -1,4 +1,4 @@
-"""What the guest's kernel has to say: killed processes, its own faults, and its last words."""
+"""The messages of the guest's kernel: killed processes, its own faults, and its last lines."""
 
 import re
 
@@ -14,7 +14,7 @@ def lines(console: bytes) -> list[str]:
 
 
 def findings(console: bytes) -> list[str]:
-    """One line for each thing that a user has to know about."""
+    """One line for each event that users must know."""
     found = []
     for line in lines(console):
         if match := _OOM.search(line):

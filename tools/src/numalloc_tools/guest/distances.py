@@ -1,24 +1,24 @@
-"""Distances between nodes, as firmware tells them: 10 is home, larger is farther."""
+"""Distances between nodes, in the firmware's units: 10 is the node itself, larger is farther."""
 
 from pathlib import Path
 
 from numalloc_tools.problem import Problem
 
 HOME = 10
-FARTHEST = 254  # 255 says "unreachable"
+FARTHEST = 254  # 255 means "unreachable"
 KINDS = ("full", "twogroups", "ladder")
 
 
 def matrix(kind: str, nodes: int) -> list[list[int]]:
-    """full: every other node equally far. twogroups: two halves, 21 within and 31 across.
-    ladder: farther with every node in between. Anything else is the name of a file."""
+    """full: all other nodes are equally far. twogroups: two halves, 21 within and 31 across.
+    ladder: farther with every node between. Anything else is the name of a file."""
     if kind == "full":
         return _fill(nodes, lambda i, j: 20)
     if kind == "twogroups":
         half = (nodes + 1) // 2
         return _fill(nodes, lambda i, j: 21 if (i < half) == (j < half) else 31)
     if kind == "ladder":
-        step = 10 if nodes <= 24 else 7  # 32 nodes have to stay below 255
+        step = 10 if nodes <= 24 else 7  # 32 nodes must stay below 255
         return _fill(nodes, lambda i, j: HOME + step * abs(i - j))
     return _read(kind, nodes)
 
@@ -35,15 +35,15 @@ def _read(name: str, nodes: int) -> list[list[int]]:
     try:
         rows = [[int(word) for word in line.replace(",", " ").split()] for line in text.splitlines() if line.strip()]
     except ValueError:
-        raise Problem(f"--distance: {name} holds something else than whole numbers") from None
+        raise Problem(f"--distance: {name} contains something other than whole numbers") from None
     if len(rows) != nodes or any(len(row) != nodes for row in rows):
-        raise Problem(f"--distance: {name} has to hold {nodes} lines of {nodes} numbers, one line a node")
+        raise Problem(f"--distance: {name} must contain {nodes} lines of {nodes} numbers, one line per node")
     for i, row in enumerate(rows):
         for j, distance in enumerate(row):
             lowest, highest = (HOME, HOME) if i == j else (HOME + 1, FARTHEST)
             if not lowest <= distance <= highest:
                 raise Problem(
-                    f"--distance: {name} says {distance} from node {i} to node {j}; "
-                    f"accepted: {HOME} from a node to itself, {HOME + 1} to {FARTHEST} to another"
+                    f"--distance: {name} has {distance} from node {i} to node {j}; accepted: {HOME} from a node to itself, "
+                    f"{HOME + 1} to {FARTHEST} to another"
                 )
     return rows

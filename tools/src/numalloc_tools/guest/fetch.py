@@ -1,4 +1,4 @@
-"""Fetches what a virtual machine of this host's architecture needs, so that later runs need no network:
+"""Fetches the files for a virtual machine of this host's architecture, so that later runs need no network:
 
     python -m numalloc_tools.guest.fetch
 
@@ -17,12 +17,12 @@ from numalloc_tools.guest.image import busybox
 from numalloc_tools.problem import Problem
 
 TRIES = 3
-PAUSE = 30.0  # seconds; a mirror that is busy or a line that is down for a moment
-_COMMANDS = {"cpio": "cpio", "numactl": "numactl"}  # and their Debian packages
+PAUSE = 30.0  # seconds: for a busy mirror or a short network failure
+_COMMANDS = {"cpio": "cpio", "numactl": "numactl"}  # with their Debian packages
 
 
 def tried(fetch: Callable[[], Path], pause: float = PAUSE) -> Path:
-    """What `fetch` returns, which may fail all but the last of the times."""
+    """The result of `fetch`, which may fail in all tries but the last."""
     for left in range(TRIES - 1, -1, -1):
         try:
             return fetch()
@@ -44,7 +44,7 @@ def main() -> int:
                 raise Problem(f"{name} is missing; install the Debian package {package}", 125)
             programs.append(command)
         found = tried(kernel.image)
-        # Asks a stock kernel whether it boots under KVM, once a boot of this host.
+        # Tests whether a stock kernel boots under KVM, once per boot of this host.
         chosen = accelerator.choose("auto", "auto", 2, found, architecture)
     except Problem as problem:
         print(f"numalloc: {problem}", file=sys.stderr)

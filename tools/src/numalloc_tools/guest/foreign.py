@@ -1,4 +1,4 @@
-"""Programs of another architecture, which this machine's ldd cannot ask: what they need is read from them."""
+"""Programs of another architecture, which this machine's ldd cannot handle: reads their needs from the files."""
 
 import os
 import re
@@ -11,23 +11,25 @@ from numalloc_tools.guest import packages
 from numalloc_tools.guest.architecture import Architecture
 from numalloc_tools.problem import Problem
 
-# Found in the guest as on any machine, although nothing of it is installed here: package and path of each.
+# Commands for the guest, not installed on this machine: package and path of each.
 _TOOLS = {"numactl": ("numactl", "usr/bin/numactl"), "prlimit": ("util-linux", "usr/bin/prlimit")}
 _TOOLS_LIBRARIES = {"libnuma.so.1": "libnuma1", "libsmartcols.so.1": "libsmartcols1"}
 
 
 def machine_of(start: bytes) -> int:
-    """The processor that an ELF file is for, from its first bytes."""
+    """The processor of an ELF file, from its first bytes."""
     return int.from_bytes(start[18:20], "little")
 
 
 def check(path: str, start: bytes, architecture: Architecture) -> None:
     if machine_of(start) != architecture.elf_machine:
-        raise Problem(f"{path} is not for {architecture.name}, the machine's architecture; accepted: what --arch says", 126)
+        raise Problem(
+            f"{path} is not for {architecture.name}, the machine's architecture; accepted: a program for the architecture of --arch", 126
+        )
 
 
 def libraries(path: str, library_path: str, complete: bool, architecture: Architecture) -> list[str]:
-    """The files of the libraries that it names itself."""
+    """The files of the libraries that it names directly."""
     listing = subprocess.run([_readelf(), "-d", path], capture_output=True, text=True, env=dict(os.environ, LC_ALL="C"))
     folders = [folder for folder in library_path.split(":") if folder]
     for match in re.finditer(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", listing.stdout):
@@ -50,7 +52,7 @@ def libraries(path: str, library_path: str, complete: bool, architecture: Archit
 
 
 def tool(name: str, architecture: Architecture) -> str | None:
-    """A program of Debian's that the lab brings along; None for what busybox may have."""
+    """A Debian program that the lab adds to the guest; None for a command that busybox may have."""
     if name not in _TOOLS:
         return None
     return _fetched(*_TOOLS[name], architecture)
@@ -61,13 +63,13 @@ def busybox(architecture: Architecture) -> str:
     for place in ("bin/busybox", "usr/bin/busybox"):
         if (folder / place).is_file():
             return str(folder / place)
-    raise Problem(f"{folder} holds no busybox", 125)
+    raise Problem(f"{folder} contains no busybox", 125)
 
 
 def _fetched(package: str, path: str, architecture: Architecture) -> str:
     file = packages.unpacked(package, architecture) / path
     if not Path(file).exists():
-        raise Problem(f"{package} of {architecture.debian} holds no {path}", 125)
+        raise Problem(f"{package} of {architecture.debian} contains no {path}", 125)
     return str(file)
 
 

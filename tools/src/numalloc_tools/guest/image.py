@@ -1,4 +1,4 @@
-"""The guest's file system: the program, every library it needs and the files named, straight from
+"""The guest's file system: the program, all its libraries and the named files, packed directly from
 the host's paths into a cpio archive. Nothing is copied on the host."""
 
 import os
@@ -18,11 +18,11 @@ _ELF = b"\x7fELF"
 
 
 class Image:
-    """Collects host paths, then writes an archive that holds them under the same paths."""
+    """Collects host paths, then writes an archive with the same paths."""
 
     def __init__(self, library_path: str = "", architecture: Architecture | None = None):
         self.architecture = architecture or named("")
-        self._paths: dict[str, None] = {}  # an ordered set: a folder comes before what is in it
+        self._paths: dict[str, None] = {}  # an ordered set: a folder precedes its contents
         self._programs: set[str] = set()
         self._library_path = library_path
         self._own: dict[str, tuple[bytes, int]] = {}
@@ -32,7 +32,7 @@ class Image:
             self._link(self.architecture.loader, f"{self.architecture.cross_folder}/{os.path.basename(self.architecture.loader)}")
 
     def add_program(self, path: str, complete: bool = True) -> None:
-        """A program or library with the libraries it needs; a script with its interpreter. Unless it has to be
+        """Adds a program or library with its libraries, or a script with its interpreter. Unless it must be
         `complete`, a library may be missing: a plug-in finds some through the program that loads it."""
         if path in self._programs:
             return
@@ -41,7 +41,7 @@ class Image:
             with open(path, "rb") as file:
                 start = file.read(256)
         except OSError as error:
-            raise Problem(f"{path} cannot be taken along ({error.strerror})") from None
+            raise Problem(f"{path} cannot be added to the guest ({error.strerror})") from None
         self._add_path(path)
         if start.startswith(b"#!"):
             words = start[2:].split(b"\n")[0].decode(errors="replace").split()
@@ -60,10 +60,10 @@ class Image:
                 self._add_path(library)
 
     def add_file(self, path: str) -> None:
-        """A file, or a folder with everything in it; programs among them bring their libraries. Symbolic
-        links go as links, with the file that they point to if there is one; sockets and the like do not go."""
+        """Adds a file, or a folder with its contents, and the libraries of programs among them. Symbolic
+        links stay links, and their targets are added if they exist; sockets and the like are skipped."""
         if is_guests_own(path):
-            raise Problem(f"--file: {path} is in a folder that the guest has of its own; these are {', '.join(_GUESTS_OWN)}")
+            raise Problem(f"--file: {path} is in a folder for which the guest has its own; these are {', '.join(_GUESTS_OWN)}")
         if not os.path.isdir(path):
             return self._add_with_libraries(path)
         self._add_path(path)
@@ -74,14 +74,14 @@ class Image:
                 self._add_with_libraries(os.path.join(folder, name))
 
     def add_own(self, path: str, content: bytes, mode: int = 0o644) -> None:
-        """A file that exists in the guest only. `path` is relative to the root."""
+        """Adds a file that exists only in the guest. `path` is relative to the root."""
         self._own[path] = (content, mode)
 
     def add_command(self, name: str) -> str:
-        """A program by the name that a shell would find it by; its path in the guest."""
+        """Adds a program by the name by which a shell finds it, and returns its path in the guest."""
         if self.architecture.foreign and "/" not in name:
             path = foreign.tool(name, self.architecture)
-            if path is None:  # busybox may have it; nothing of this machine's would run there
+            if path is None:  # busybox may have it; this machine's programs would not run there
                 return name
             self._link(f"/usr/bin/{name}", path)
         else:
@@ -90,7 +90,7 @@ class Image:
         return path
 
     def add_folder(self, path: str) -> None:
-        """The folder with its parents, without what is in it."""
+        """Adds the folder with its parents, without its contents."""
         self._add_path(path)
 
     def write(self, archive: Path, work: Path) -> None:
@@ -106,7 +106,7 @@ class Image:
             link.symlink_to(leads_to)
         names = sorted(str(path.relative_to(own)) for path in own.rglob("*"))
         with archive.open("wb") as output:
-            # The kernel unpacks archives one after the other, so the host's paths and ours need not
+            # The kernel unpacks archives one after the other, so the host's paths and the lab's need not
             # be brought together in one folder first.
             self._cpio("/", [path.lstrip("/") for path in self._paths], output)
             self._cpio(str(own), names, output)
@@ -120,7 +120,7 @@ class Image:
             raise Problem(f"cpio could not pack the guest's files: {done.stderr.decode(errors='replace').strip()}", 125)
 
     def _link(self, path: str, target: str) -> None:
-        """A link that exists in the guest only, in a folder that is the host's: one that is a link there stays one."""
+        """Adds a link that exists only in the guest, in a folder of the host's; existing links stay."""
         folder = os.path.dirname(path)
         if os.path.isdir(folder):
             self._add_path(folder)
@@ -133,7 +133,7 @@ class Image:
             self._add_path(path)
         try:
             mode = os.stat(path).st_mode
-        except OSError:  # a link to nowhere, or a file that is gone meanwhile
+        except OSError:  # a broken link, or a file that was removed since
             return
         if not stat.S_ISREG(mode):
             return
@@ -143,7 +143,7 @@ class Image:
             self._add_path(path)
 
     def _add_path(self, path: str) -> None:
-        """The path itself, its folders and whatever the symbolic links among them point to."""
+        """The path itself, its folders, and the targets of symbolic links among them."""
         pending = [part for part in os.path.abspath(path).split("/") if part]
         here = "/"
         links = 0
@@ -153,12 +153,12 @@ class Image:
                 here = os.path.dirname(here)
                 continue
             here = os.path.join(here, part)
-            if not os.path.lexists(here):  # the end of a link to nowhere
+            if not os.path.lexists(here):  # the target of a broken link
                 return
             self._paths[here] = None
             if os.path.islink(here):
                 links += 1
-                if links > MOST_LINKS:  # they go round in circles
+                if links > MOST_LINKS:  # the links form a cycle
                     return
                 target = os.readlink(here)
                 pending = [step for step in target.split("/") if step not in ("", ".")] + pending
@@ -187,7 +187,7 @@ def is_guests_own(path: str) -> bool:
 
 
 def find_program(name: str) -> str:
-    """The path of a command, found as a shell would."""
+    """The path of a command, as a shell finds it."""
     found = shutil.which(name)
     if found:
         return os.path.abspath(found)

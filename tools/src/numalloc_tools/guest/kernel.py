@@ -1,4 +1,4 @@
-"""The guest's kernel: Debian's, for clouds where it has such; serial lines and NUMA code are built in."""
+"""The guest's kernel: Debian's, a cloud kernel if there is one; serial lines and NUMA code are built in."""
 
 import shutil
 from pathlib import Path
@@ -10,11 +10,11 @@ from numalloc_tools.problem import Problem
 
 
 def image(own: Path | None = None, architecture: Architecture | None = None, page_size: str = "4K") -> Path:
-    """The kernel to boot: `own`, else the one in the cache, else fetched with apt."""
+    """The kernel to boot: `own`, otherwise the one in the cache, otherwise one fetched with apt."""
     architecture = architecture or named("")
     if own is not None:
         if not is_whole(own):
-            raise Problem(f"--kernel: {own} is not a whole kernel; accepted: a bzImage or an arm64 Image such as /boot/vmlinuz-*")
+            raise Problem(f"--kernel: {own} is not a complete kernel; accepted: a bzImage or an arm64 Image such as /boot/vmlinuz-*")
         return own
     if page_size not in architecture.kernels:
         raise Problem(
@@ -27,11 +27,11 @@ def image(own: Path | None = None, architecture: Architecture | None = None, pag
     package = packages.real_package(metapackage, "linux-image-", architecture)
     if fetched := _in_folder(packages.unpacked(package, architecture)):
         return fetched
-    raise Problem(f"{package} holds no whole kernel; give your own with --kernel", 125)
+    raise Problem(f"{package} contains no complete kernel; name your own with --kernel", 125)
 
 
 def kept(architecture: Architecture | None = None, page_size: str = "4K") -> Path | None:
-    """The kernel in the cache, if there is one; fetches nothing."""
+    """The kernel in the cache, if any; fetches nothing."""
     architecture = architecture or named("")
     flavour = architecture.kernels[page_size].removeprefix("linux-image-")
     suffix = f":{architecture.debian}" if architecture.foreign else ""
@@ -47,7 +47,7 @@ def _in_folder(folder: Path) -> Path | None:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether the file is a kernel as long as its header says (the boot protocols of x86 and of arm64)."""
+    """Whether the file is a kernel of the length in its header (the boot protocols of x86 and of arm64)."""
     try:
         with path.open("rb") as file:
             head = file.read(1024)
@@ -64,8 +64,8 @@ def is_whole(path: Path) -> bool:
 
 
 def _arm64_bytes(head: bytes) -> int:
-    """Of the file, where it is a program of the firmware's too, as Debian's are: its sections say so. Else the
-    header has the length in memory alone, of which what is zero is not in the file."""
+    """The length of the file, from the sections of a kernel that is also an EFI program, as Debian's are. In another kernel
+    the header has only the length in memory, which includes zeroed memory that is not in the file."""
 
     def number(at: int, size: int) -> int:
         return int.from_bytes(head[at : at + size], "little")

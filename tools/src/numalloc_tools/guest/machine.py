@@ -1,4 +1,4 @@
-"""The machine asked for: nodes, their CPUs and memory, how far apart they are; and QEMU's words for it."""
+"""The requested machine: nodes, their CPUs, memory and distances; and QEMU's arguments for it."""
 
 from dataclasses import dataclass
 from itertools import accumulate
@@ -11,7 +11,7 @@ MAX_NODES = 32
 MAX_CPUS = 255  # QEMU 7.2 has no x2apic under TCG: APIC ids are one byte, and 255 means "all"
 LARGEST_FLAT = 8  # CPUs that the kernel addresses by one bit each
 MEMORY_UNIT = 1 << 20
-LEAST_MEMORY = 128 << 20  # below this the kernel and the file system image do not fit
+LEAST_MEMORY = 128 << 20  # with less, the kernel and the file system image do not fit
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Machine:
         if not 2 <= len(self.nodes) <= most:
             raise Problem(f"--nodes: {len(self.nodes)} is out of range for {self.architecture.name}; accepted: 2 to {most}")
         if self.architecture is AARCH64 and any(node.absent for node in self.nodes):
-            raise Problem("--absent: aarch64 knows no gaps, its table of distances names every node; accepted: --arch x86_64")
+            raise Problem("--absent: aarch64 allows no gaps, since its table of distances names every node; accepted: --arch x86_64")
         if self.cpus > MAX_CPUS:
             raise Problem(f"--cpus-per-node: {self.cpus} CPUs in all; accepted: up to {MAX_CPUS}")
         if self.nodes[0].cpus == 0:
-            raise Problem("--cpus-per-node: node 0 has none; the machine starts on a CPU of node 0, so it needs at least 1")
+            raise Problem("--cpus-per-node: node 0 has none, but the machine boots on a CPU of node 0; accepted: at least 1 on node 0")
         if self.slots > MAX_CPUS:
             raise Problem(
                 f"--cpus-per-node: {self.cpus} CPUs and {self.slots - self.cpus} nodes without CPUs; accepted: up to {MAX_CPUS} together"
@@ -67,7 +67,7 @@ class Machine:
 
     @property
     def possible_cpus(self) -> int:
-        """CPUs that the kernel is told to prepare for. With up to 8 it would address them by one bit
+        """The number of CPUs that the kernel prepares for. With up to 8 it would address them by one bit
         each, which QEMU 7.2 does not deliver beyond a gap in the APIC ids: the machine would hang."""
         places, _ = self._places()
         ids = [(socket, core) for _, socket, core, present in places if present]
@@ -76,7 +76,7 @@ class Machine:
         return self.cpus if dense else max(self.cpus, LARGEST_FLAT + 1)
 
     def qemu_arguments(self, cpu: str) -> list[str]:
-        """`cpu`: what -cpu says, which is among them."""
+        """`cpu`: the value of -cpu, which is among them."""
         arguments = ["-cpu", cpu, "-m", f"{self.memory >> 20}M"]
         arguments += self._numbered_cpus() if self.architecture is AARCH64 else self._plugged_cpus(cpu)
         for source, row in enumerate(self.distances):
@@ -92,7 +92,7 @@ class Machine:
         return [*backing, "-numa", f"node,nodeid={number},memdev=memory{number}{rest}"]
 
     def _numbered_cpus(self) -> list[str]:
-        """The device tree tells each CPU's node, and Linux takes the numbers from there."""
+        """The device tree has each CPU's node, and Linux takes the numbers from there."""
         arguments = ["-smp", str(self.cpus)]
         ends = list(accumulate(node.cpus for node in self.nodes))
         for number, (node, end) in enumerate(zip(self.nodes, ends)):
@@ -109,7 +109,7 @@ class Machine:
         model, *flags = cpu.split(",")
         settings = "".join(f",{flag.lstrip('+-')}={'off' if flag.startswith('-') else 'on'}" for flag in flags)
         for index, (_, socket, core, present) in enumerate(places):
-            if present and index > 0:  # the first CPU is the one that the machine starts on
+            if present and index > 0:  # the machine boots on the first CPU
                 arguments += ["-device", f"{model}-x86_64-cpu,socket-id={socket},core-id={core},thread-id=0{settings}"]
         return arguments
 

@@ -1,4 +1,4 @@
-"""What a program needs in the guest besides itself, and the shell line that starts it there."""
+"""The files that a program needs in the guest, and the shell line that starts it there."""
 
 import os
 import shlex
@@ -9,7 +9,7 @@ from numalloc_tools.problem import Problem
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/lab/bin"
 BASIC_ENVIRONMENT = {"PATH": PATH, "HOME": "/tmp", "LANG": "C.UTF-8"}
-# Loaded by name at run time, so ldd does not tell: the C library wants it to unwind a thread that ends.
+# Loaded by name at run time, so ldd does not list it: the C library needs it to unwind an ending thread.
 _UNWINDER = "libgcc_s.so.1"
 
 
@@ -48,10 +48,10 @@ def working_folder() -> str:
 
 
 def command_script(program: str, arguments: list[str], environment: dict[str, str], prefix: list[str] | None = None) -> str:
-    """Shell lines that replace the shell by the program of that path. The environment reaches the command only,
-    not what starts it: a preloaded library is at work in the program alone."""
+    """Shell lines that replace the shell by the program of that path. The environment applies to the command only,
+    not to the shell: a preloaded library is active in the program alone."""
     assignments = [f"{name}={value}" for name, value in {**BASIC_ENVIRONMENT, **environment}.items()]
-    # busybox's own shell would answer to these names itself, so they go by their full path.
+    # busybox's shell has its own commands of these names, so full paths are used.
     words = [f"/lab/bin/{prefix[0]}", *prefix[1:]] if prefix else []
     words += ["/lab/bin/env", "-i", *assignments, program, *arguments]
     return f"cd {shlex.quote(working_folder())}\nexec {shlex.join(words)}\n"

@@ -1,5 +1,5 @@
-"""Debian packages, downloaded and unpacked into the cache without being installed. Those of another
-architecture come by lists of their own, so that this machine's apt knows nothing of them."""
+"""Downloads Debian packages and unpacks them into the cache, without installing them. Packages of another architecture
+use lists of their own, so that this machine's apt does not see them."""
 
 import fcntl
 import os
@@ -19,7 +19,7 @@ _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 def unpacked(package: str, architecture: Architecture | None = None) -> Path:
-    """The folder that holds the files of `package`; downloads it the first time."""
+    """The folder with the files of `package`; downloads it the first time."""
     name = f"{package}:{architecture.debian}" if architecture is not None and architecture.foreign else package
 
     def fetch(content: Path) -> None:
@@ -39,13 +39,13 @@ def _check_tools(what: str) -> None:
 
 
 def unpack_backports(names: tuple[str, ...], folder: Path) -> None:
-    """Debian's backports of these packages, and what they need beside what is installed here, into one folder."""
+    """Debian's backports of these packages, and their dependencies that are not installed here, in one folder."""
     _check_tools(f"the backport of {names[0]}")
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"] + "-backports"
     apt_get = ["apt-get", "-q", *_lists_with_backports()]
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         plan = _call([*apt_get, "--simulate", "--no-install-recommends", "-t", suite, "install", *names], names[0], work)
-        missing = re.findall(r"^Inst (\S+) \(", plan, re.MULTILINE)  # what is installed has its version next
+        missing = re.findall(r"^Inst (\S+) \(", plan, re.MULTILINE)  # an installed package has its version next
         needed = [f"{name}/{suite}" for name in names] + [name for name in missing if name not in names]
         _call([*apt_get, "download", *needed], names[0], work)
         for archive in sorted(Path(work).glob("*.deb")):
@@ -53,7 +53,7 @@ def unpack_backports(names: tuple[str, ...], folder: Path) -> None:
 
 
 def real_package(metapackage: str, prefix: str, architecture: Architecture | None = None) -> str:
-    """The package starting with `prefix` that `metapackage` depends on: kernels are versioned that way."""
+    """The package with `prefix` on which `metapackage` depends: kernels are versioned that way."""
     if not shutil.which("apt-cache"):
         raise Problem(f"apt-cache is missing, so {metapackage} cannot be looked up; give your own kernel with --kernel", 125)
     options = _lists_of(architecture) if architecture is not None and architecture.foreign else []
@@ -72,18 +72,18 @@ def _dependency(listing: str, prefix: str) -> str | None:
 
 
 def _mirror(suite: str) -> str:
-    """Where this machine's own apt takes the release from."""
+    """The mirror from which this machine's apt gets the release."""
     targets = apt.asked(["apt-get", "indextargets", "--format", "$(REPO_URI) $(SUITE) $(CODENAME)", "Created-By: Packages"])
     for line in targets.stdout.splitlines():
         uri, *names = line.split()
         if suite in names:
             return uri
-    raise Problem(f"apt has no lists of {suite}, which say where its packages are; run apt-get update", 125)
+    raise Problem(f"apt has no lists of {suite}, which name its mirror; run apt-get update", 125)
 
 
 @cache_result
 def _lists_of(architecture: Architecture) -> list[str]:
-    """What tells apt to work with another architecture's lists, which are brought up to date once a run."""
+    """Options that make apt use another architecture's lists, which are updated once per run."""
     folder = cache.directory("apt", architecture.debian)
     status = folder / "status"
     status.touch()
@@ -92,7 +92,7 @@ def _lists_of(architecture: Architecture) -> list[str]:
 
 @cache_result
 def _lists_with_backports() -> list[str]:
-    """The same for this machine's architecture, where backports may be missing in its own lists."""
+    """The same for this machine's architecture, whose own lists may lack backports."""
     return _own_lists(named("").debian, cache.directory("apt", "backports"), Path("/var/lib/dpkg/status"))
 
 
@@ -115,7 +115,7 @@ def _own_lists(debian: str, folder: Path, status: Path) -> list[str]:
         "Dir::Etc::SourceParts": "/dev/null",
     }
     options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
-    with (folder / "refreshing").open("w") as lock:  # apt does not wait for another one, and several labs may be here
+    with (folder / "refreshing").open("w") as lock:  # apt does not wait for another apt, and several labs may run
         fcntl.flock(lock, fcntl.LOCK_EX)
         _call(["apt-get", "-q", *options, "update"], f"the lists of {debian}", str(folder))
     return options

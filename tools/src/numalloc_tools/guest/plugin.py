@@ -1,4 +1,4 @@
-"""numascope's plugin: where it lies, and what it is told of the machine."""
+"""numascope's plugin: its path, and the facts about the machine that it gets."""
 
 import os
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from numalloc_tools.problem import Problem
 WINDOWS = ("main", "markers", "whole")
 LIBRARY = "numascope.so"
 _GIGABYTE = 1 << 30
-_HIGH = 4 * _GIGABYTE  # where memory goes on beyond the gap for devices
+_HIGH = 4 * _GIGABYTE  # the address at which memory continues above the gap for devices
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Caches:
-    """Of a middling server of today; each level of a CPU's own but the last, which groups of CPUs have."""
+    """The caches of an average current server: each CPU has its own, except the last level, which groups of CPUs share."""
 
     l1: Geometry = Geometry(32 << 10, 8)
     l2: Geometry = Geometry(1 << 20, 16)
@@ -41,15 +41,15 @@ class Settings:
     caches: Caches = field(default_factory=Caches)
     window: str = "main"
     sample: int = 1
-    quantum: int = 10_000  # instructions of a CPU's turn
+    quantum: int = 10_000  # instructions per turn of a CPU
     objects: bool = False  # calls of the allocator are watched
     children: bool = False  # that it forks are counted
-    kernel: bool = False  # what it does for the program is counted
+    kernel: bool = False  # the kernel's work for the program is counted
     stacks: bool = False  # are sampled where lines come from other nodes
 
 
 def library() -> Path:
-    """NUMALLOC_SCOPE_PLUGIN names another one than what was built here."""
+    """NUMALLOC_SCOPE_PLUGIN names another plugin than the one built here."""
     given = os.environ.get("NUMALLOC_SCOPE_PLUGIN")
     path = Path(given) if given else built_here().with_name(LIBRARY)
     if not path.is_file():
@@ -58,7 +58,7 @@ def library() -> Path:
 
 
 def argument(machine: Machine, settings: Settings, out: Path, calls: Path) -> str:
-    """What follows QEMU's -plugin. `out` gets a line of JSON for each run; `calls`: of calls.write."""
+    """The argument of QEMU's -plugin. `out` gets a line of JSON for each run; `calls`: the file of calls.write."""
     nodes = [number for number, node in enumerate(machine.nodes) for _ in range(node.cpus)]
     caches = settings.caches
     values = {
@@ -85,7 +85,7 @@ def argument(machine: Machine, settings: Settings, out: Path, calls: Path) -> st
 
 
 def _groups(machine: Machine, per_node: int) -> list[int]:
-    """The last level that each CPU uses: a node's CPUs in equal parts, in their order."""
+    """The last-level cache of each CPU: a node's CPUs are divided equally, in their order."""
     groups: list[int] = []
     used = 0
     for node in machine.nodes:
@@ -96,8 +96,8 @@ def _groups(machine: Machine, per_node: int) -> list[int]:
 
 
 def memory_ranges(machine: Machine) -> list[tuple[int, int, int]]:
-    """(start, end, node) of physical addresses: QEMU's PC board has the nodes' memory in a row, with a gap for
-    devices below 4 GiB; the gap is larger where memory goes on above it."""
+    """(start, end, node) of physical addresses: QEMU's PC board has the nodes' memory in sequence, with a gap for devices
+    below 4 GiB; the gap is larger if memory continues above it."""
     low = 3 * _GIGABYTE if machine.memory >= 0xE0000000 else 0xE0000000
     ranges = []
     at = 0

@@ -1,4 +1,4 @@
-"""The proof programs, in C so that nothing but the allocator under test allocates; built once per text."""
+"""The proof programs, in C so that only the tested allocator allocates; compiled once per version."""
 
 import hashlib
 import os
@@ -12,12 +12,12 @@ from numalloc_tools.guest.architecture import Architecture
 from numalloc_tools.problem import Problem
 
 SOURCES = Path(__file__).with_name("programs")
-# Without -fno-builtin the compiler may drop a malloc whose memory nobody looks at.
+# Without -fno-builtin the compiler may remove a malloc whose memory is not used.
 _FLAGS = ["-std=gnu11", "-O2", "-fno-builtin", "-pthread", "-Wall", "-Wextra"]
 
 
 def built(name: str, folder: Path = SOURCES, architecture: Architecture | None = None, flags: tuple[str, ...] = ()) -> Path:
-    """The path of the program that `folder`/`name`.c makes with these `flags` more; it may include the headers of
+    """The path of the program compiled from `folder`/`name`.c with these extra `flags`; it may include the headers of
     `folder` and of the proof programs."""
     if architecture is not None and architecture.foreign:
         compiler, package = shutil.which(f"{architecture.triplet}-gcc"), f"gcc-{architecture.triplet.replace('_', '-')}"
@@ -27,7 +27,7 @@ def built(name: str, folder: Path = SOURCES, architecture: Architecture | None =
         raise Problem(f"the proof programs need a C compiler; install the Debian package {package}", 125)
     source = folder / f"{name}.c"
     words = [compiler, *_FLAGS, *flags, f"-I{SOURCES}", str(source)]
-    # All that is compiled, without a word of where it lies.
+    # All compiled text, without its paths.
     text = _said([*words, "-E", "-P"], source)
     key = hashlib.sha256((text + repr((compiler, _FLAGS, *flags))).encode()).hexdigest()[:16]
     program = cache.directory("programs", key) / name

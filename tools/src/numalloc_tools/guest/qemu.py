@@ -1,5 +1,5 @@
-"""A QEMU whose interface for plugins has what numascope needs: the machine's own, or Debian's backport, fetched
-once and used where it was unpacked."""
+"""A QEMU with the plugin interface that numascope needs: the machine's own, or Debian's backport, fetched once and used
+from the folder where it was unpacked."""
 
 import os
 import platform
@@ -24,7 +24,7 @@ _FIRMWARE = ("usr/share/qemu", "usr/share/seabios")
 @dataclass(frozen=True)
 class Emulator:
     program: str
-    arguments: tuple[str, ...] = ()  # where its firmware is
+    arguments: tuple[str, ...] = ()  # the folder of its firmware
     environment: dict[str, str] = field(default_factory=dict, hash=False)
 
     @property
@@ -33,7 +33,7 @@ class Emulator:
 
 
 def at_hand() -> Emulator | None:
-    """What is here already; nothing is fetched."""
+    """A QEMU that is installed or cached; fetches nothing."""
     own = shutil.which(X86_64.qemu)
     if own and _is_new_enough(_told(own, {})):
         return Emulator(own)
@@ -46,7 +46,7 @@ def found() -> Emulator:
     emulator = at_hand() or _unpacked(_backport())
     told = _told(emulator.program, emulator.environment)
     if not _is_new_enough(told):
-        raise Problem(f"{emulator.program} does not start or is too old ({told}); remove {cache.directory('qemu')} to fetch it anew", 125)
+        raise Problem(f"{emulator.program} does not start or is too old ({told}); remove {cache.directory('qemu')} to fetch it again", 125)
     return emulator
 
 

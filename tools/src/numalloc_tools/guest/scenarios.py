@@ -1,4 +1,4 @@
-"""The matrix of the proof: what is run, under which switches of the kernel, and what counts as passed."""
+"""The matrix of the proof: the runs, the kernel's switches for each, and the conditions for passing."""
 
 import json
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from numalloc_tools.allocators import Allocator
 from numalloc_tools.guest import batch, programs
 from numalloc_tools.guest.machine import Machine
 
-# Block size and blocks a thread: the paper's 64 MiB at 1 MiB, enough pages to count at small sizes.
+# Block size and blocks per thread: the paper's 64 MiB at 1 MiB, and enough pages to count at small sizes.
 BLOCKS = {"1M": (1 << 20, 64), "64K": (1 << 16, 64), "4K": (4096, 256), "256": (256, 4096), "64": (64, 16384)}
 FREED_BY = ("own", "left", "other")
 THREADS_ARE = ("free", "pinned")
@@ -17,7 +17,7 @@ GENERATION_SIZES = {"64-4K": (64, 4096), "4K-64K": (4096, 65536), "64K-1M": (655
 _GENERATION_BYTES = 8 << 20
 GENERATIONS = 6
 ROUNDS = 5
-# A node may hold this much more than its fair share: everything on one node is local too, and useless.
+# A node may have this much more than its share: with all memory on one node it would be local too, but useless.
 UNEVEN = 1.25
 
 
@@ -26,9 +26,9 @@ class Scenario:
     program: str
     sizes: str
     threads_are: str
-    freed_by: str  # for generations: always a thread of another node
+    freed_by: str  # in generations: always a thread of another node
     rounds: int  # or generations
-    blocks: int = 0  # of each thread in listing 1; 0: as many as are usual for the size
+    blocks: int = 0  # per thread in listing 1; 0: the usual number for the size
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class Cell:
     write_seconds: float = 0.0
     spread: tuple[int, ...] = ()
     threads_on: tuple[int, ...] = ()
-    failure: str = ""  # why there are no figures, or why they do not count
+    failure: str = ""  # the reason why there are no figures, or why they do not count
 
     @property
     def remote_percent(self) -> float:
@@ -98,7 +98,7 @@ class Cell:
 
 
 def listing1(sizes: list[str], freed_by: list[str], threads_are: list[str], rounds: int, most_bytes: int = 0) -> list[Scenario]:
-    """`most_bytes`: of each thread, where the usual is too much."""
+    """`most_bytes`: limit per thread, if the usual amount is too much."""
 
     def blocks(size: str) -> int:
         return min(BLOCKS[size][1], most_bytes // BLOCKS[size][0]) if most_bytes else 0
@@ -127,7 +127,7 @@ def cell(scenario: Scenario, switches: Switches, allocator: str, result: batch.R
     if figures["damaged"]:
         failure = f"{figures['damaged']} blocks were overwritten"
     elif figures["unknown"]:
-        failure = f"{figures['unknown']} pages are nowhere"
+        failure = f"{figures['unknown']} pages are on no node"
     return Cell(
         scenario,
         switches,
@@ -149,8 +149,8 @@ def measure(
     timeout: int = 900,
     kernel_image: Path | None = None,
 ) -> list[str]:
-    """Measures all that is wanted in one machine, and in another one what is left if that stops early.
-    Returns what the kernels had to report."""
+    """Makes all measurements in one machine, and the rest in another one if that stops early. Returns the messages of the
+    kernels."""
     findings = []
     left = {f"{allocator.name}-{scenario.name}": (scenario, allocator) for scenario, allocator in wanted}
     while left:
@@ -173,7 +173,7 @@ def measure(
             machine, jobs, sorted(libraries), thp=switches.thp, autonuma=switches.autonuma, on_end=end, kernel_image=kernel_image
         )
         findings += report.findings
-        if left:  # the machine has stopped while the first of these ran
+        if left:  # the machine stopped during the first of these
             scenario, allocator = left.pop(next(iter(left)))
             note(cell(scenario, switches, allocator.name, None))
     return findings

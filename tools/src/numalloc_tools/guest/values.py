@@ -1,4 +1,4 @@
-"""Reading what users write: sizes, lists of nodes, one value or a list with one value a node."""
+"""Parses the user's values: sizes, lists of nodes, one value or a list with one value per node."""
 
 import re
 
@@ -22,12 +22,12 @@ def count(text: str, what: str) -> int:
 
 
 def number_list(text: str, what: str, below: int) -> list[int]:
-    """'0-2,5' -> [0, 1, 2, 5]; every number has to be below `below`."""
+    """'0-2,5' -> [0, 1, 2, 5]; every number must be below `below`."""
     numbers: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
         if not match or (match[2] and int(match[2]) < int(match[1])):
-            raise Problem(f"{what}: '{text}' is not a list of numbers; accepted: such as 0-2,5")
+            raise Problem(f"{what}: '{text}' is not a list of numbers; accepted: a list such as 0-2,5")
         numbers.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     if max(numbers) >= below:
         raise Problem(f"{what}: there is no {max(numbers)}; accepted: 0 to {below - 1}")
@@ -35,7 +35,7 @@ def number_list(text: str, what: str, below: int) -> list[int]:
 
 
 def per_node(text: str, nodes: int, what: str, read) -> list[int]:
-    """'2' -> the same on every node; '2,4,0,2' -> one value a node."""
+    """'2' -> the same on every node; '2,4,0,2' -> one value per node."""
     parts = text.split(",")
     if len(parts) == 1:
         return [read(parts[0], what)] * nodes

@@ -1,4 +1,4 @@
-"""What exactly was run: a report without versions cannot be repeated."""
+"""The versions of what was run: without them a report cannot be reproduced."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""Runs one virtual machine: starts QEMU, takes the guest's streams apart, and leaves nothing behind."""
+"""Runs one virtual machine: starts QEMU, separates the guest's streams, and cleans up."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from numalloc_tools.problem import Problem
 LAB_FAILED = 125
 TIMED_OUT = 124
 PANIC = b"Kernel panic - not syncing"
-LAST_WORDS_SECONDS = 3  # for a panicked kernel to print where it was
+LAST_WORDS_SECONDS = 3  # until a panicked kernel has printed its stack
 LOOK_SECONDS = 1
 KERNEL_BYTES = 64 << 20
 _INIT = Path(__file__).with_name("guest_init.sh")
@@ -32,7 +32,7 @@ Sink = Callable[[bytes], None]
 
 @dataclass
 class Guest:
-    """What runs in the machine, and under which switches of its kernel."""
+    """The program of the machine, and the switches of its kernel."""
 
     command: str  # a shell script
     thp: str = "madvise"
@@ -50,11 +50,11 @@ class Outcome:
     status: int
     console: bytes
     seconds: float
-    reason: str = ""  # why there is no exit status of the program's own
+    reason: str = ""  # the reason why the program has no exit status
 
 
 class Deadline:
-    """When the machine is stopped; it may be put off while the machine runs."""
+    """The time at which the machine is stopped; it may be postponed while the machine runs."""
 
     def __init__(self, seconds: float):
         self.at = time.monotonic() + seconds
@@ -67,7 +67,7 @@ OVERCOMMIT = {"heuristic": 0, "always": 1, "never": 2}
 
 
 def end_in_order_on_signals() -> None:
-    """SIGTERM and SIGHUP end this process the way Ctrl-C does, so that nothing is left behind."""
+    """SIGTERM and SIGHUP end this process as Ctrl-C does, so that it cleans up."""
 
     def end(number: int, _frame) -> None:
         sys.exit(128 + number)
@@ -91,10 +91,10 @@ def run(
     try:
         work = Path(tempfile.mkdtemp(prefix="numalloc-lab-"))
     except OSError as error:
-        raise Problem(f"there is no folder for temporary files ({error.strerror}); name one with TMPDIR", LAB_FAILED) from None
+        raise Problem(f"no folder for temporary files is usable ({error.strerror}); name one with TMPDIR", LAB_FAILED) from None
 
     def take_console(chunk: bytes) -> None:
-        # It speaks, so it has read its files; now nothing is left behind even if this process is killed.
+        # It has output, so it has read its files: remove them now, in case this process is killed.
         shutil.rmtree(work, ignore_errors=True)
         on_console(chunk)
 
@@ -112,12 +112,12 @@ def run(
 
 
 def check_size(archive: Path, machine: Machine) -> None:
-    """The kernel has the archive and what it unpacks from it in memory at the same time."""
+    """The kernel has the archive and the files unpacked from it in memory at the same time."""
     needed = 2 * archive.stat().st_size + KERNEL_BYTES
     if needed > machine.memory:
         raise Problem(
-            f"--memory-per-node: {machine.memory >> 20}M in all, but the guest's files need "
-            f"{needed >> 20}M while they are unpacked; accepted: more than that"
+            f"--memory-per-node: {machine.memory >> 20}M in all, but the guest's files need {needed >> 20}M during unpacking; "
+            "accepted: more than that"
         )
 
 
@@ -146,7 +146,7 @@ def _boot(machine, archive, guest, kernel, acceleration, deadline, stdout, stder
         "rdinit=/lab/init",
         f"console={architecture.console}",
         "panic=-1",
-        # On a busy host CPUs stand still for a while; the kernel would take it for a fault of its own.
+        # On a busy host CPUs stop for a while; the kernel would report that as its own fault.
         "loglevel=5",
         "nowatchdog",
         "rcupdate.rcu_cpu_stall_suppress=1",
@@ -174,10 +174,10 @@ def _boot(machine, archive, guest, kernel, acceleration, deadline, stdout, stder
         " ".join(append),
         *_serial_lines({name: write for name, (_, write) in pipes.items()}),
     ]
-    if setpriv := shutil.which("setpriv"):  # if this process is killed, QEMU goes too
+    if setpriv := shutil.which("setpriv"):  # if this process is killed, QEMU ends too
         command = [setpriv, "--pdeathsig", "KILL", *command]
     started = time.monotonic()
-    complaints = tempfile.TemporaryFile()  # a pipe that nobody reads would stop QEMU when it is full
+    complaints = tempfile.TemporaryFile()  # a full pipe without a reader would stop QEMU
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -185,7 +185,7 @@ def _boot(machine, archive, guest, kernel, acceleration, deadline, stdout, stder
         stderr=complaints,
         env={**os.environ, **acceleration.environment},
         pass_fds=[write for _, write in pipes.values()],
-        start_new_session=True,  # Ctrl-C comes to us, and we end QEMU
+        start_new_session=True,  # Ctrl-C reaches this process, which ends QEMU
     )
     for _, write in pipes.values():
         os.close(write)
@@ -204,7 +204,7 @@ def _boot(machine, archive, guest, kernel, acceleration, deadline, stdout, stder
             panicked_at.append(time.monotonic())
 
     def finished() -> bool:
-        # A kernel that has panicked is told to restart, which ends QEMU; on a busy host it may hang instead.
+        # A panicked kernel restarts, which ends QEMU; on a busy host it may hang instead.
         if panicked_at and time.monotonic() - panicked_at[0] > LAST_WORDS_SECONDS:
             return True
         return all(stream.status is not None for stream in streams.values())
@@ -241,7 +241,7 @@ def _boot(machine, archive, guest, kernel, acceleration, deadline, stdout, stder
 
 
 def _serial_lines(writers: dict[str, int]) -> list[str]:
-    """The console on the machine's own serial port; the program's streams on a serial card, whose
+    """The console is on the machine's own serial port; the program's streams are on a serial card, whose
     ports share one interrupt properly."""
     arguments = []
     for name, descriptor in writers.items():
@@ -250,7 +250,7 @@ def _serial_lines(writers: dict[str, int]) -> list[str]:
 
 
 def _pump(readers: dict[int, Sink], finished: Callable[[], bool], deadline: Deadline) -> bool:
-    """Hands on what comes until it is finished (True), all writers are gone (True) or time is up (False)."""
+    """Passes on the data until the end (True), until all writers are gone (True) or until the time-out (False)."""
     with selectors.DefaultSelector() as selector:
         for descriptor, take in readers.items():
             selector.register(descriptor, selectors.EVENT_READ, take)
@@ -268,7 +268,7 @@ def _pump(readers: dict[int, Sink], finished: Callable[[], bool], deadline: Dead
 
 
 class _Marked:
-    """A stream that ends with a mark and the exit status; passes on what comes before the mark."""
+    """A stream that ends with a mark and the exit status; passes on the bytes before the mark."""
 
     def __init__(self, mark: str, sink: Sink):
         self._mark = mark.encode()
@@ -282,7 +282,7 @@ class _Marked:
         data = self._held + chunk
         at = data.find(self._mark)
         if at < 0:
-            # The last bytes may be the beginning of the mark; it starts with a letter that is rare
+            # The last bytes may be the beginning of the mark, which starts with a letter that is rare
             # enough at the end of a line of output not to delay anything noticeably.
             keep = next((n for n in range(min(len(self._mark), len(data)), 0, -1) if self._mark.startswith(data[-n:])), 0)
             self._held = data[len(data) - keep :]
@@ -292,13 +292,13 @@ class _Marked:
         if data[:at]:
             self._sink(data[:at])
         self._held = data[at:]
-        # A busy host may lose a part of a mark; the guest writes more than one.
+        # A busy host may lose a part of a mark; the guest writes several.
         if whole := re.search(re.escape(self._mark) + rb" (\d+)\n", self._held):
             self._held = b""
             self.status = int(whole[1])
 
     def finish(self) -> None:
-        """The machine is gone: what was held back was no mark after all."""
+        """The machine has ended: the bytes held back were not a mark."""
         if self.status is None and self._held and self._mark not in self._held:
             self._sink(self._held)
         self._held = b""

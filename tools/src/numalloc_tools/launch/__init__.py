@@ -1,4 +1,4 @@
-"""From a setting to a started program: what is changed for it, and how it is watched until it ends."""
+"""From a setting to a started program: prepares its environment, starts it, and watches it until its end."""
 
 from numalloc_tools.launch.prepare import Launch, prepared
 from numalloc_tools.launch.setting import Setting

@@ -1,4 +1,4 @@
-"""A program under an allocator, started by a launcher so small that it does not show in what is measured."""
+"""Starts a program under an allocator by a small launcher, which does not affect the measurement."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ _NOT_PRELOADED = "cannot be preloaded"
 
 @dataclass
 class Ended:
-    """How a run ended: `trouble` is empty where all went well, else a status and a reason."""
+    """The end of a run: `trouble` is empty on success, otherwise a status and a reason."""
 
     figures: dict[str, float]
     stdout: str = ""
@@ -31,7 +31,7 @@ class Ended:
 
 
 def launcher() -> Path:
-    """Built once for each text of its source."""
+    """Compiled once for each version of its source."""
     key = hashlib.sha256(_SOURCE.read_bytes() + repr((compiler(), _FLAGS)).encode()).hexdigest()[:16]
     program = cache.directory("launcher", key) / "launcher"
     if not program.exists():
@@ -45,7 +45,7 @@ def launcher() -> Path:
 
 
 class Running:
-    """A started program. end() waits for it, or stops it, and says what it used."""
+    """A started program. end() waits for it, or stops it, and returns its resources."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Running:
             os.kill(self.pid, number)
 
     def stop(self) -> None:
-        """At once, with everything it has started."""
+        """Kills it at once, with all processes that it started."""
         if self.alive():
             self._launcher.send_signal(signal.SIGTERM)
         self._launcher.wait()
@@ -128,7 +128,7 @@ class Running:
 
 
 def run(command: list[str], allocator: Allocator, limit: float, sample: bool = False, **more) -> Ended:
-    """From start to end, in a folder of its own; nothing is left when the caller is interrupted."""
+    """Runs it from start to end in a folder of its own; leaves nothing behind if the caller is interrupted."""
     with tempfile.TemporaryDirectory(prefix="numalloc-bench-") as folder:
         running = Running(command, allocator, limit, Path(folder), sample, **more)
         try:

@@ -1,4 +1,4 @@
-"""The nodes that this process may use: their CPUs, their memory, and how far they are from each other."""
+"""The nodes that this process may use: their CPUs, memory and distances."""
 
 import os
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ _FOLDER = Path("/sys/devices/system/node")
 @dataclass(frozen=True)
 class Nodes:
     online: tuple[int, ...]
-    cpus: dict[int, tuple[int, ...]]  # of each node with CPUs that this process may run on
+    cpus: dict[int, tuple[int, ...]]  # by node: the CPUs on which this process may run
     memory: tuple[int, ...]  # nodes whose memory it may use
 
     @property
     def one(self) -> bool:
-        """There is nothing to choose."""
+        """Whether there is only one node."""
         return len(self.online) <= 1
 
     def with_memory(self, node: int, flag: str) -> int:
@@ -32,7 +32,7 @@ class Nodes:
         return node
 
     def nearest_memory(self, node: int) -> int:
-        """The node itself where it has memory."""
+        """The node itself if it has memory."""
         distances = _words(_FOLDER / f"node{node}" / "distance")
         far = dict(zip(self.online, map(int, distances), strict=False))
         return min(self.memory, key=lambda other: (other != node, far.get(other, 0), other))

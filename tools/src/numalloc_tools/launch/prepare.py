@@ -1,4 +1,4 @@
-"""From a setting to what starts a program with it: changes of the environment, and calls before exec."""
+"""From a setting to a start: changes of the environment, and system calls before exec."""
 
 import errno
 import os
@@ -17,19 +17,19 @@ from numalloc_tools.machine.lists import numbers
 from numalloc_tools.options_table import option, options
 from numalloc_tools.problem import Problem
 
-_BINDING = {"none": "none", "sparse": "interleave", "dense": "saturate"}  # --threads, as the library's option says it
-_BINDING_OPTIONS = ("binding", "binding_file")  # libnumalloc-binding.so reads these
+_BINDING = {"none": "none", "sparse": "interleave", "dense": "saturate"}  # --threads in words of the library's option
+_BINDING_OPTIONS = ("binding", "binding_file")  # options that libnumalloc-binding.so reads
 _HUGE_PAGES_FILE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 @dataclass(frozen=True)
 class Launch:
-    environment: dict[str, str | None]  # what changes in the user's; None takes a variable away
+    environment: dict[str, str | None]  # changes to the user's environment; None removes a variable
     calls: tuple[Call, ...] = ()
-    notes: tuple[str, ...] = ()  # what was left undone because it changes nothing here
+    notes: tuple[str, ...] = ()  # settings that have no effect on this machine
 
     def enter(self) -> None:
-        """In the process that becomes the program, before exec."""
+        """Called in the process that becomes the program, before exec."""
         for call in self.calls:
             call.make()
 
@@ -45,7 +45,7 @@ class Launch:
 
 
 def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verbose: bool = False) -> Launch:
-    """Raises Problem where this machine cannot do what the setting says; then nothing has been changed."""
+    """Raises Problem if this machine cannot do what the setting requests; nothing has been changed then."""
     allocator = find(setting.allocator)
     ours = allocator.ours and not setting.binding_only
     said = dict(setting.options)
@@ -66,7 +66,7 @@ def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verb
     changes: dict[str, str | None] = {name: joined(name, value, environment.get(name)) for name, value in variables.items()}
     library = None if setting.binding_only and allocator.ours else allocator.library
     present = environment.get("LD_PRELOAD", "")
-    # The user's own come first: a sanitizer has to, and operators are asked for only before ours.
+    # The user's own libraries come first: a sanitizer must, and operators new and delete are used only before ours.
     preload = [*without_allocators(present), *(str(path) for path in (binding, library) if path)]
     if ":".join(preload) != present:
         changes["LD_PRELOAD"] = ":".join(preload) or None
@@ -80,9 +80,9 @@ def _binding_library(setting: Setting, allocator: Allocator, said: dict[str, str
 
 def _check_options(said: dict[str, str], setting: Setting, allocator: Allocator, ours: bool, bound: bool) -> None:
     if setting.threads != DEFAULT and "binding" in said:
-        raise Problem("--threads: --binding says already where threads run; accepted: one of the two")
+        raise Problem("--threads: conflicts with --binding; accepted: one of the two")
     if said.get("binding") == "file" and said.get("binding_file", "none") == "none":
-        raise Problem("--binding: 'file' needs a file of rules; accepted: with --binding-file FILE")
+        raise Problem("--binding: 'file' needs a file of rules; accepted: together with --binding-file FILE")
     if (file := said.get("binding_file", "none")) != "none":
         said["binding_file"] = str(_readable(Path(file)))
     if ours:
@@ -90,11 +90,11 @@ def _check_options(said: dict[str, str], setting: Setting, allocator: Allocator,
     for name in said:
         if name not in _BINDING_OPTIONS or not bound:
             under = "only its binding is used" if setting.binding_only else f"the program runs under {allocator.name}"
-            raise Problem(f"{option(name).flag}: it is an option of numalloc, and {under}; accepted: --binding, --binding-file")
+            raise Problem(f"{option(name).flag}: this is an option of numalloc, but {under}; accepted: --binding, --binding-file")
 
 
 def _readable(path: Path) -> Path:
-    """Made absolute: the program may change its folder before its first thread."""
+    """Makes the path absolute: the program may change its folder before its first thread."""
     try:
         with open(path):
             return path.absolute()
@@ -103,7 +103,7 @@ def _readable(path: Path) -> Path:
 
 
 def _check_environment(environment: Mapping[str, str], variables: dict[str, str]) -> None:
-    """The user's own variables reach the library too."""
+    """Checks the user's own variables, which the library reads too."""
     for one in options():
         value = environment.get(one.variable)
         if value and one.variable not in variables:
@@ -111,7 +111,7 @@ def _check_environment(environment: Mapping[str, str], variables: dict[str, str]
 
 
 def _policy(setting: Setting, ours: bool, said: dict[str, str], notes: list[str]) -> MemoryPolicy | None:
-    """The policy for the whole process. Under numalloc its option says it, where it has one, for what malloc gives."""
+    """The policy for the whole process. Under numalloc, its option sets the placement of malloc's memory, if it has one."""
     machine = nodes.read()
     word, _, list_text = setting.memory.partition(":")
     named = tuple(sorted({machine.with_memory(node, "--memory") for node in numbers(list_text)}))
@@ -120,7 +120,7 @@ def _policy(setting: Setting, ours: bool, said: dict[str, str], notes: list[str]
         policy = _default_policy()
     elif ours and word == "first-touch":
         if "memory_binding" in said:
-            raise Problem("--memory: first-touch is memory_binding none; accepted: one of --memory and --memory-binding")
+            raise Problem("--memory: first-touch sets memory_binding to none; accepted: one of --memory and --memory-binding")
         said["memory_binding"] = "none"
         policy = _default_policy()
     else:
@@ -136,7 +136,7 @@ def _policy(setting: Setting, ours: bool, said: dict[str, str], notes: list[str]
     if setting.autonuma == "off":
         policy = _without_balancing(policy, machine, notes)
     if policy and machine.one:
-        notes.append("this machine has one node, so its memory is placed already")
+        notes.append("this machine has one node, so --memory has no effect")
         return None
     if policy and (error := policy.refusal()):
         raise _refused(setting, policy, error)
@@ -144,12 +144,12 @@ def _policy(setting: Setting, ours: bool, said: dict[str, str], notes: list[str]
 
 
 def _default_policy() -> MemoryPolicy | None:
-    """Only where the user's own, such as numactl's, is to go."""
+    """Needed only to replace the user's own policy, such as numactl's."""
     return MemoryPolicy("MPOL_DEFAULT") if inherited_policy() != "MPOL_DEFAULT" else None
 
 
 def _without_balancing(policy: MemoryPolicy | None, machine: nodes.Nodes, notes: list[str]) -> MemoryPolicy | None:
-    """AutoNUMA leaves alone what any policy but the default covers; local places as the default does."""
+    """AutoNUMA skips memory with any policy but the default; the policy local places as the default does."""
     if machine.one or not nodes.autonuma_is_on():
         notes.append("AutoNUMA is off in this kernel")
         return policy
@@ -164,29 +164,29 @@ def _refused(setting: Setting, policy: MemoryPolicy, error: int) -> Problem:
         return Problem(f"--memory: weighted needs Linux 6.9, and this is Linux {platform.release()}; accepted: interleave")
     reason = f"the kernel refuses {policy} ({errno.errorcode.get(error, error)})"
     if error in (errno.EPERM, errno.ENOSYS, errno.EACCES):
-        reason += "; in a container its seccomp filter must allow set_mempolicy"
+        reason += "; in a container, the seccomp filter must allow set_mempolicy"
     return Problem(f"{flag}: {reason}")
 
 
 def _huge_pages(setting: Setting, allocator: Allocator, calls: list[Call], said: dict[str, str]) -> dict[str, str]:
-    """The allocator's variables; the process's call goes to `calls`."""
+    """Returns the allocator's variables; adds the process's call to `calls`."""
     if setting.huge_pages == DEFAULT:
         return {}
     if "thp" in said:
-        raise Problem("--huge-pages: --thp says already what the heap gets; accepted: one of the two")
+        raise Problem("--huge-pages: conflicts with --thp; accepted: one of the two")
     if setting.huge_pages == "off":
         calls.append(HugePagesDisabled(True))
         return {}
     state = _system_huge_pages()
     if state == "never":
-        raise Problem(f"--huge-pages: this system has none to give; accepted: on, once {_HUGE_PAGES_FILE} says madvise or always")
+        raise Problem(f"--huge-pages: this system gives none; accepted: on, once {_HUGE_PAGES_FILE} says madvise or always")
     if HugePagesDisabled.now():
         calls.append(HugePagesDisabled(False))
     switch = Allocator(BASELINE).huge_pages if setting.binding_only and allocator.ours else allocator.huge_pages
     if not switch and state != "always":
         raise Problem(
-            f"--huge-pages: {allocator.name} has no switch that asks for them, and this system gives them only to those "
-            f"that ask; accepted: on, once {_HUGE_PAGES_FILE} says always"
+            f"--huge-pages: {allocator.name} has no switch that requests them, and this system gives them only on request; "
+            f"accepted: on, once {_HUGE_PAGES_FILE} says always"
         )
     return dict(switch)
 

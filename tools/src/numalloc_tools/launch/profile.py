@@ -1,4 +1,4 @@
-"""Profiles: the settings of a run in a TOML file, as `numalloc run --save-profile` and `numalloc tune` write it."""
+"""Profiles: the settings of a run in a TOML file, which `numalloc run --save-profile` and `numalloc tune` write."""
 
 from pathlib import Path
 
@@ -10,13 +10,13 @@ from numalloc_tools.problem import Problem
 from numalloc_tools.toml_file import content_of
 
 _HEAD = "# Levers of a program: numalloc run --profile THIS_FILE -- PROGRAM\n"
-_WORDS = ("allocator", "threads", "memory", "huge_pages", "autonuma")  # underscores are hyphens in the file
+_WORDS = ("allocator", "threads", "memory", "huge_pages", "autonuma")  # hyphens in the file, underscores here
 _OPTIONS = "options"
 
 
 def load(path: Path) -> dict:
-    """The fields of Setting that the file names."""
-    content = content_of(path, "--profile", "what --save-profile has written")
+    """The fields of Setting that the file sets."""
+    content = content_of(path, "--profile", "a file that --save-profile has written")
     try:
         return _fields(content)
     except Problem as problem:
@@ -35,7 +35,7 @@ def save(path: Path, setting: Setting, flag: str = "--save-profile") -> None:
     try:
         path.write_text(_HEAD + tomli_w.dumps(content))
     except OSError as error:
-        raise Problem(f"{flag}: {path} cannot be written ({error.strerror}); accepted: a file that can") from None
+        raise Problem(f"{flag}: {path} cannot be written ({error.strerror}); accepted: a writable file") from None
 
 
 def _in_file(name: str) -> str:
@@ -50,13 +50,13 @@ def _fields(content: dict) -> dict:
             raise Problem(f"'{key}' is unknown; accepted: {', '.join(accepted)}")
         if key == _OPTIONS:
             if not isinstance(value, dict):
-                raise Problem(f"{key} is no table; accepted: [{_OPTIONS}] with lines such as purge_delay = 0")
+                raise Problem(f"{key} is not a table; accepted: [{_OPTIONS}] with lines such as purge_delay = 0")
             value = tuple((name, _text(name, one)) for name, one in value.items())
         elif not isinstance(value, bool if key == "binding-only" else str):
             kind = "true, false" if key == "binding-only" else "a text in quotes"
             raise Problem(f"{key}: {value!r} is not understood; accepted: {kind}")
         fields[key.replace("-", "_")] = value
-    Setting(**fields)  # says what is wrong with the values
+    Setting(**fields)  # reports wrong values
     return fields
 
 

@@ -1,4 +1,4 @@
-"""The program: where it is, what keeps a library from being preloaded into it, and becoming it."""
+"""The program: finds it, checks whether a library can be preloaded into it, and becomes it."""
 
 import errno
 import os
@@ -11,18 +11,18 @@ from pathlib import Path
 from numalloc_tools.problem import Problem
 
 _ELF = b"\x7fELF"
-_INTERP = 3  # program header: who loads the program
+_INTERP = 3  # program header: the program's loader
 _SCRIPTS_IN_SCRIPTS = 4  # as in the kernel
 
 
 @dataclass(frozen=True)
 class Obstacle:
     reason: str
-    drop: bool  # the loader would complain or fail; else the library is just not loaded here, and children may take it
+    drop: bool  # the loader would complain or fail; otherwise it only skips the library here, and children may load it
 
 
 def find(name: str) -> str:
-    """The path, as execvp would find it."""
+    """The path that execvp would find."""
     found = shutil.which(name)
     if found:
         return found
@@ -38,7 +38,7 @@ def find(name: str) -> str:
 
 
 def become(path: str, words: list[str], environment: dict[str, str]) -> None:
-    """Does not return. What is no program and has no #! is a shell's, as with execvp."""
+    """Does not return. As execvp does, runs a file that is no program and has no #! by a shell."""
     try:
         try:
             os.execve(path, words, environment)
@@ -51,14 +51,14 @@ def become(path: str, words: list[str], environment: dict[str, str]) -> None:
 
 
 def not_started(path: str, error: OSError) -> Problem:
-    """What env(1) says with 126 and 127."""
+    """The messages of env(1) with 126 and 127."""
     if error.errno == errno.ENOENT:
-        return Problem(f"{path}: what it is to be run by is missing: an interpreter or a loader", 127)
+        return Problem(f"{path}: its interpreter or loader is missing", 127)
     return Problem(f"{path}: {error.strerror}", 126)
 
 
 def obstacle(path: str, library: Path) -> Obstacle | None:
-    """Why the dynamic loader would not load `library` into the program."""
+    """The reason why the dynamic loader would not load `library` into the program."""
     binary = _binary_of(path)
     if binary is None:
         return None
@@ -78,12 +78,12 @@ def obstacle(path: str, library: Path) -> Obstacle | None:
 
 
 def _binary_of(path: str) -> str | None:
-    """The program itself, or what runs it where it is a script."""
+    """The program itself, or the interpreter of a script."""
     for _ in range(_SCRIPTS_IN_SCRIPTS):
         try:
             with open(path, "rb") as file:
                 start = file.read(256)
-        except OSError:  # may be run, may not be read
+        except OSError:  # executable but not readable
             return None
         if start.startswith(_ELF):
             return path
@@ -98,7 +98,7 @@ def _binary_of(path: str) -> str | None:
 
 
 def _read_elf(path: str) -> tuple[str | None, tuple | None]:
-    """Its loader, and what tells machines apart: class, byte order, processor."""
+    """Its loader, and the kind of machine: class, byte order, processor."""
     try:
         with open(path, "rb") as file:
             head = file.read(64)
@@ -121,7 +121,7 @@ def _read_elf(path: str) -> tuple[str | None, tuple | None]:
 
 
 def _privileges(path: str) -> str:
-    """What makes the loader distrust the environment."""
+    """The reason why the loader ignores the environment."""
     found = os.stat(path)
     if found.st_mode & stat.S_ISUID and found.st_uid != os.geteuid():
         return "changes its user (setuid)"
@@ -131,4 +131,4 @@ def _privileges(path: str) -> str:
         capabilities = os.getxattr(path, "security.capability")
     except OSError:
         return ""
-    return "brings capabilities of its own" if capabilities and os.geteuid() else ""
+    return "has file capabilities" if capabilities and os.geteuid() else ""

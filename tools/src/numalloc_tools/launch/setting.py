@@ -1,22 +1,22 @@
-"""The levers of a run, as flags, profile files and `numalloc tune` have them."""
+"""The levers of a run, for flags, profile files and `numalloc tune`."""
 
 from dataclasses import dataclass
 
 from numalloc_tools.options_table import is_node_list, option
 from numalloc_tools.problem import Problem
 
-DEFAULT = "default"  # of every lever: it is left alone
+DEFAULT = "default"  # of every lever: set nothing
 THREADS = (DEFAULT, "none", "sparse", "dense")
 MEMORY_WORDS = (DEFAULT, "first-touch", "local", "interleave", "weighted")
 MEMORY_ACCEPTED = ", ".join((*MEMORY_WORDS, "preferred:NODE, bind:NODES such as 0-3,8"))
 HUGE_PAGES = (DEFAULT, "on", "off")
 AUTONUMA = (DEFAULT, "off")
-OWN_FLAGS = ("memory", "verbose")  # options of the library whose flags say more than the option
+OWN_FLAGS = ("memory", "verbose")  # options of the library that flags of their own cover
 
 
 @dataclass(frozen=True)
 class Setting:
-    allocator: str = "numalloc"  # a name that allocators.find() knows, or a path
+    allocator: str = "numalloc"  # a name that allocators.find() accepts, or a path
     threads: str = DEFAULT
     memory: str = DEFAULT
     huge_pages: str = DEFAULT
@@ -25,20 +25,20 @@ class Setting:
     options: tuple[tuple[str, str], ...] = ()  # of numalloc, by their names in options.def
 
     def __post_init__(self) -> None:
-        """Bad values never get far. What they ask of this machine is for prepared() to say."""
+        """Rejects bad values. prepared() checks whether this machine can do what they request."""
         if not self.allocator:
-            raise Problem("--allocator: '' is no allocator; accepted: a name such as numalloc, or the path of a library")
+            raise Problem("--allocator: '' is not an allocator; accepted: a name such as numalloc, or the path of a library")
         _one_of("--threads", self.threads, THREADS)
         check_memory(self.memory)
         _one_of("--huge-pages", self.huge_pages, HUGE_PAGES)
         _one_of("--autonuma", self.autonuma, AUTONUMA)
         for name, value in self.options:
             if name in OWN_FLAGS:
-                raise Problem(f"{name}: it has a flag of its own; accepted: --{name}")
+                raise Problem(f"{name}: this option has a flag of its own; accepted: --{name}")
             option(name).check(value)
 
     def flags(self) -> list[str]:
-        """What `numalloc run` takes for this setting; nothing for the default."""
+        """The arguments of `numalloc run` for this setting; empty for the default."""
         flags = []
         for name in ("allocator", "threads", "memory", "huge_pages", "autonuma"):
             if (value := getattr(self, name)) != getattr(Setting, name):

@@ -1,4 +1,4 @@
-"""Programs whose parent stays: signals go on to them, they stop and go on as jobs do, and their end is told."""
+"""Programs whose parent stays: it passes signals on to them, they stop and continue as jobs do, and it returns their ends."""
 
 import ctypes
 import errno
@@ -16,12 +16,12 @@ from numalloc_tools.launch import program
 from numalloc_tools.launch.prepare import Launch
 from numalloc_tools.problem import Problem
 
-# What goes wrong in this process itself, what nobody can catch, and job control, which reaches the whole group by itself.
+# Faults of this process itself, signals that cannot be caught, and job control, which reaches the whole group anyway.
 _OWN = {signal.Signals[f"SIG{name}"] for name in "SEGV BUS FPE ILL TRAP SYS PIPE XFSZ XCPU KILL STOP CHLD CONT TSTP TTIN TTOU".split()}
 _PASSED = signal.valid_signals() - _OWN
-_FROM_KERNEL = 0x80  # si_code: the terminal has sent it to the whole group
+_FROM_KERNEL = 0x80  # si_code: the terminal sent it to the whole group
 _SET_PDEATHSIG = 1
-_SETTLING = 0.05  # seconds until a stop that the terminal has sent has reached everybody
+_SETTLING = 0.05  # seconds until a stop by the terminal has reached all processes
 _libc = ctypes.CDLL(None)
 
 
@@ -37,14 +37,14 @@ class Start:
 
 
 class Family:
-    """The started programs. `statuses` are as waitpid has them, by place; None while one lives."""
+    """The started programs. `statuses` are those of waitpid, by index; None while a program runs."""
 
     def __init__(self, starts: list[Start]):
         self._before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED, signal.SIGCHLD})
-        self._children = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who ignores it never hears how a child ended
+        self._children = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a process that ignores it gets no status of its children
         self.pids: list[int] = []
         self.statuses: list[int | None] = []
-        self._processes = []  # kept, or Python would complain that nobody waits for them
+        self._processes = []  # kept, or Python would warn that nobody waits for them
         try:
             for start in starts:
                 process = self._started(start)
@@ -59,7 +59,7 @@ class Family:
             raise
 
     def run(self, look: Callable[[], float] | None = None) -> list[int]:
-        """Until all have ended. `look` is called now and then, and says after how many seconds it wants to be again."""
+        """Returns when all have ended. Calls `look` from time to time; it returns the seconds until its next call."""
         due = time.monotonic()
         while self._alive():
             if look and time.monotonic() >= due:
@@ -75,7 +75,7 @@ class Family:
         return [status for status in self.statuses if status is not None]
 
     def close(self) -> None:
-        while signal.sigtimedwait(_PASSED, 0):  # what came for programs that had ended
+        while signal.sigtimedwait(_PASSED, 0):  # signals for programs that had ended
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
@@ -83,7 +83,7 @@ class Family:
         parent = os.getpid()
 
         def enter() -> None:
-            _libc.prctl(_SET_PDEATHSIG, signal.SIGKILL)  # as if the program were the process that a user kills
+            _libc.prctl(_SET_PDEATHSIG, signal.SIGKILL)  # as if the user had killed the program itself
             if os.getppid() != parent:
                 os._exit(125)
             signal.signal(signal.SIGCHLD, self._children)
@@ -134,8 +134,8 @@ class Family:
                 self._processes[place].returncode = os.waitstatus_to_exitcode(status)
 
     def _stop_with(self, pid: int) -> None:
-        """The only program has been stopped: so is this process, for the shell to see. A stop from the terminal
-        has reached both."""
+        """The only program has stopped: stops this process too, so that the shell sees it. A stop by the terminal has reached
+        both already."""
         time.sleep(_SETTLING)
         if len(self.pids) == 1 and _stopped(pid):
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -151,16 +151,16 @@ def _stopped(pid: int) -> bool:
 
 
 def worst(statuses: list[int]) -> int:
-    """Of several programs, as a shell would number it: 128 and more is a signal."""
+    """The status of several programs, as a shell numbers it: 128 and more is a signal."""
     return max(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status) for status in statuses)
 
 
 def end_as(status: int) -> int:
-    """The status to exit with; a program that a signal has ended ends this process likewise."""
+    """The exit status; if a signal ended the program, ends this process by the same signal."""
     if not os.WIFSIGNALED(status):
         return os.WEXITSTATUS(status)
     number = os.WTERMSIG(status)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program wrote its own core file
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

@@ -1,1 +1,1 @@
-"""What there is to know of a machine, and of the part of it that a process may use, as the kernel tells it."""
+"""Facts about a machine, and about the part of it that a process may use, from the kernel's files."""

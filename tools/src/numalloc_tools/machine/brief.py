@@ -1,4 +1,4 @@
-"""What has to be known of a machine to read its results."""
+"""The facts about a machine that its results need."""
 
 import os
 import platform

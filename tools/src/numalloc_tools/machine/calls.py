@@ -1,4 +1,4 @@
-"""What a process asks of the kernel for itself, before it becomes the program: memory policy, CPUs, huge pages."""
+"""System calls of a process before it becomes the program: memory policy, CPUs, huge pages."""
 
 import ctypes
 import errno
@@ -34,7 +34,7 @@ def _checked(result: int, what: str) -> int:
 
 @dataclass(frozen=True)
 class MemoryPolicy:
-    """Of every page that no mbind speaks of; threads, fork and exec hand it on."""
+    """The policy of every page without a policy of mbind(). Threads, fork and exec inherit it."""
 
     mode: str
     nodes: tuple[int, ...] = ()
@@ -48,12 +48,12 @@ class MemoryPolicy:
         for node in self.nodes:
             mask[node // width] |= 1 << node % width
         number = _MEMPOLICY.get(platform.machine(), _GENERIC)[0]
-        # The kernel reads one bit less than it is told.
+        # The kernel reads one bit less than the given count.
         pointer, bits = (mask, _MASK_BITS + 1) if self.nodes else (None, 0)
         _checked(_libc.syscall(ctypes.c_long(number), ctypes.c_long(_MODES[self.mode]), pointer, ctypes.c_ulong(bits)), str(self))
 
     def refusal(self) -> int:
-        """The kernel's error, or 0. Tried in a thread that ends at once: a policy is a thread's own."""
+        """The kernel's error, or 0. Tried in a thread that ends at once, since a policy belongs to a thread."""
         found = [errno.EAGAIN]
 
         def attempt() -> None:
@@ -70,7 +70,7 @@ class MemoryPolicy:
 
 
 def inherited_policy() -> str:
-    """The mode that this process began with, as numactl sets it; default where the kernel does not say."""
+    """The mode with which this process began, as numactl sets it; default if the kernel does not tell."""
     mode = ctypes.c_int(0)
     number = _MEMPOLICY.get(platform.machine(), _GENERIC)[1]
     if _libc.syscall(ctypes.c_long(number), ctypes.byref(mode), None, ctypes.c_ulong(0), None, ctypes.c_ulong(0)) < 0:
@@ -81,7 +81,7 @@ def inherited_policy() -> str:
 
 @dataclass(frozen=True)
 class HugePagesDisabled:
-    """Transparent huge pages of the whole process; fork and exec hand it on."""
+    """Transparent huge pages of the whole process. fork and exec inherit the setting."""
 
     disabled: bool
 

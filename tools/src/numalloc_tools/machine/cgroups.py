@@ -1,4 +1,4 @@
-"""The limits of the cgroup that a process is in, of either version: a container's, a service's, a batch job's."""
+"""The limits of a process's cgroup, version 1 or 2: a container's, a service's or a batch job's."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -11,10 +11,10 @@ _UNLIMITED = 1 << 62  # version 1 writes the largest number of pages
 
 @dataclass(frozen=True)
 class Cgroup:
-    version: int | None  # None: no cgroup is to be seen
+    version: int | None  # None: no cgroup is visible
     path: str
-    memory_limit: int | None  # bytes, the least of this cgroup's and of those above it
-    memory_high: int | None  # where the kernel begins to slow it down
+    memory_limit: int | None  # bytes, the smallest limit of this cgroup and those above it
+    memory_high: int | None  # above it the kernel slows the cgroup down
     memory_used: int | None  # without file cache that is idle
     cpu_quota: float | None  # CPUs' worth of time
     cpus: list[int] | None  # of the cpuset controller
@@ -26,7 +26,7 @@ NOTHING = Cgroup(None, "", None, None, None, None, None, None)
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a controller's files for the process lie: its folder first, then those above it."""
+    """The folders with a controller's files for the process: its own first, then those above it."""
 
     folders: list[str]
 
@@ -58,7 +58,7 @@ def read(files: Files, process: str = "self") -> Cgroup:
 
 
 def _mounts(files: Files, process: str) -> dict[str, list[tuple[str, str]]]:
-    """For each controller where it is mounted, and which cgroup is the root there."""
+    """For each controller, its mount point and the cgroup that is the root there."""
     found: dict[str, list[tuple[str, str]]] = {}
     for line in (files.text(f"/proc/{process}/mountinfo") or "").splitlines():
         before, _, after = line.partition(" - ")
@@ -79,7 +79,7 @@ def _place(files: Files, path: str, mounts: list[tuple[str, str]]) -> _Place | N
         if below.is_relative_to(root):
             below = below.relative_to(root)
         elif root != "/" or ".." in below.parts:
-            below = PurePosixPath()  # a container whose files show its own cgroup only
+            below = PurePosixPath()  # a container that sees only its own cgroup
         inside = PurePosixPath(str(below).lstrip("/"))
         folders = [f"{mounted_at}/{part}".rstrip("/.") for part in (inside, *inside.parents)]
         folders = [folder for folder in dict.fromkeys(folders) if files.path(folder).is_dir()]
@@ -128,7 +128,7 @@ def _quota(quota: str = "", period: str = "") -> float | None:
 
 
 def _without_idle(files: Files, used: int | None, folder: str) -> int | None:
-    """Idle file cache counts as used but is given up without harm."""
+    """Subtracts idle file cache, which the kernel counts as used but can drop without harm."""
     if used is None:
         return None
     for line in (files.text(f"{folder}/memory.stat") or "").splitlines():

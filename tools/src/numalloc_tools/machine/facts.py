@@ -14,7 +14,7 @@ class Machine:
     processor: processor.Processor
     nodes: nodes.Nodes
     settings: settings.Settings
-    process: process.Process  # ourselves: what a program that we started might use
+    process: process.Process  # this process: a program that it starts may use the same
     permissions: list[permissions.Permission]
 
     @property
@@ -23,7 +23,7 @@ class Machine:
 
     def as_json(self) -> dict:
         found = asdict(self)
-        # What is one thing to the reader is one thing there, too.
+        # In JSON, nodes and distances are members of the machine.
         found["distances"] = found["nodes"]["distances"]
         found["nodes"] = found["nodes"]["nodes"]
         found["nodes_from_sysfs"] = self.nodes.from_sysfs

@@ -1,4 +1,4 @@
-"""The kernel's files, under / or under a folder with a copy of another machine's."""
+"""The kernel's files, under / or in a folder with a copy of another machine's."""
 
 import os
 from pathlib import Path
@@ -8,14 +8,14 @@ from numalloc_tools.problem import Problem
 
 
 class Files:
-    """A file that is not there, or not for us, reads as nothing: containers hide much."""
+    """A missing or unreadable file reads as empty: containers hide many files."""
 
     def __init__(self, root: Path = Path("/")):
         self.root = root
 
     @property
     def real(self) -> bool:
-        """Whether this is the machine that we run on, so that what files do not say can be tried."""
+        """Whether this is the current machine: then calls can be tried that no file describes."""
         return self.root == Path("/")
 
     def path(self, name: str) -> Path:
@@ -31,14 +31,14 @@ class Files:
         return as_number(self.text(name))
 
     def numbers(self, name: str) -> list[int] | None:
-        """A list such as 0-3,8; nothing where the file is no such list."""
+        """A list such as 0-3,8; empty if the file has no such list."""
         try:
             return numbers(self.text(name) or "")
         except ValueError:
             return None
 
     def names(self, folder: str, prefix: str = "") -> list[str]:
-        """What lies in a folder, numbers at the end in their order."""
+        """The entries of a folder, sorted by the numbers at their ends."""
         try:
             found = [name for name in os.listdir(self.path(folder)) if name.startswith(prefix)]
         except OSError:
@@ -59,11 +59,11 @@ class Files:
 
 
 def rooted(folder: Path | None) -> Files:
-    """What --root names: a folder that holds sys, proc or both."""
+    """The folder of --root, which must contain sys, proc or both."""
     if folder is None:
         return Files()
     if not any((folder / name).is_dir() for name in ("sys", "proc")):
-        raise Problem(f"--root: {folder} holds neither sys nor proc; accepted: a folder with a copy of a machine's /sys and /proc")
+        raise Problem(f"--root: {folder} contains neither sys nor proc; accepted: a folder with a copy of a machine's /sys and /proc")
     return Files(folder.resolve())
 
 

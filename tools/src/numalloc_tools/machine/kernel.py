@@ -1,4 +1,4 @@
-"""The kernel's version, and what of it the library uses."""
+"""The kernel's version, and the features of it that the library uses."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ from numalloc_tools.machine.files import Files
 class Feature:
     name: str
     since: tuple[int, int]
-    without: str  # what the library does instead
+    without: str  # the library's behaviour without it
     present: bool
 
 
@@ -21,7 +21,7 @@ class Kernel:
     release: str
     version: tuple[int, int] | None
     features: list[Feature]
-    libc: str  # of this machine; "" where it was not asked
+    libc: str  # of this machine; "" if unknown
 
     @property
     def missing(self) -> list[Feature]:
@@ -34,11 +34,15 @@ class Kernel:
 
 _FEATURES = (
     ("MPOL_WEIGHTED_INTERLEAVE", (6, 9), "memory=interleave gives each node as many pages as the next, whatever its bandwidth"),
-    ("set_mempolicy_home_node", (5, 17), "with memory=bind:LIST pages come from the nodes in their order, not from the nearest"),
-    ("MPOL_PREFERRED_MANY", (5, 15), "numactl --preferred-many does not work; the library itself does without"),
-    ("MADV_POPULATE_WRITE", (5, 14), "memory_binding=strict cannot have its pages before it promises them"),
-    ("MREMAP_DONTUNMAP", (5, 7), "a large block that grows is copied"),
-    ("rseq", (4, 18), "which CPU a thread runs on is asked of the kernel, not read from memory"),
+    (
+        "set_mempolicy_home_node",
+        (5, 17),
+        "with memory=bind:LIST pages come from the list's nodes in their order, not from the nearest node",
+    ),
+    ("MPOL_PREFERRED_MANY", (5, 15), "numactl --preferred-many does not work; the library does not need it"),
+    ("MADV_POPULATE_WRITE", (5, 14), "memory_binding=strict cannot allocate pages before malloc returns them"),
+    ("MREMAP_DONTUNMAP", (5, 7), "a large block is copied when it grows"),
+    ("rseq", (4, 18), "the library asks the kernel for a thread's CPU, instead of reading it from memory"),
 )
 
 

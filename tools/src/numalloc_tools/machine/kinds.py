@@ -1,7 +1,7 @@
-"""What a node's memory is made of, as far as the kernel tells: ordinary, HBM, CXL or persistent.
+"""The kind of a node's memory, as far as the kernel tells: ordinary, HBM, CXL or persistent.
 
-No file says it outright. Three bear witness: the memory tiers, in which the kernel sorts nodes by speed; the DAX
-devices, through which memory of CXL and the like becomes a node; and the firmware's table of bandwidths and latencies.
+No file has the kind itself. It is inferred from the memory tiers, into which the kernel sorts nodes by speed; from DAX
+devices, by which CXL and similar memory becomes a node; and from the firmware's table of bandwidths and latencies.
 """
 
 import os
@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from numalloc_tools.machine.files import Files, ending_number
 
 DRAM, HBM, CXL, PERSISTENT, SLOWER, UNKNOWN, NONE = "DRAM", "HBM", "CXL", "persistent", "slower", "memory-only", "none"
-FAR = (CXL, PERSISTENT, SLOWER)  # kinds that no program wants first
+FAR = (CXL, PERSISTENT, SLOWER)  # slow kinds, which programs use last
 
 _TIERS = "/sys/devices/virtual/memory_tiering"
 _DAX = "/sys/bus/dax/devices"
-_ORDINARY_TIER = 4  # where the kernel puts ordinary memory
+_ORDINARY_TIER = 4  # the tier of ordinary memory
 _MUCH_FASTER = 1.5  # HBM has several times the bandwidth; ordinary memory of one machine differs by less
 
 
 @dataclass(frozen=True)
 class Performance:
-    """Of the best initiator. The kernel gives megabytes a second and nanoseconds."""
+    """For the fastest initiator. The kernel's units are megabytes per second and nanoseconds."""
 
     read_bandwidth: int | None
     write_bandwidth: int | None
@@ -31,7 +31,7 @@ class Performance:
 @dataclass(frozen=True)
 class Witness:
     tiers: dict[int, int]  # by node
-    devices: dict[int, str]  # by node: where its DAX device hangs
+    devices: dict[int, str]  # by node: the bus of its DAX device
 
 
 def witness_of(files: Files) -> Witness:
@@ -66,16 +66,16 @@ def kind_of(node, reference, witness: Witness):
         if not kind:
             kind, told_by = _of_tier(node.tier, reference.tier if reference else None)
     if not kind:
-        kind, told_by = (DRAM, "it has CPUs") if node.cpus else (UNKNOWN, "it has no CPUs, and no file tells more")
+        kind, told_by = (DRAM, "it has CPUs") if node.cpus else (UNKNOWN, "it has no CPUs, and no file tells its kind")
     return replace(node, kind=kind, told_by=told_by)
 
 
 def _of_device(path: str) -> tuple[str, str]:
     name = path.rpartition("/")[2]
     if any(part.startswith(("ndbus", "pmem", "ACPI0012")) for part in path.split("/")):
-        return PERSISTENT, f"{name} hangs on non-volatile DIMMs"
+        return PERSISTENT, f"{name} is on non-volatile DIMMs"
     if any(part.startswith(("cxl", "dax_region", "ACPI0017")) for part in path.split("/")):
-        return CXL, f"{name} hangs on CXL"
+        return CXL, f"{name} is on CXL"
     return "", ""
 
 

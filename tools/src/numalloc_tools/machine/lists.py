@@ -1,6 +1,6 @@
 """Numbers of CPUs and nodes, as the kernel and taskset write them: 0-3,8, and 0-62:2 for every other one."""
 
-MOST = 1 << 20  # a number beyond it is no CPU's: such a file is broken
+MOST = 1 << 20  # a larger number is no CPU's: the file is broken
 _LEAST_IN_STEPS = 4  # shorter rows are easier to read one by one
 
 

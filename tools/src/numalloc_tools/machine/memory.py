@@ -1,4 +1,4 @@
-"""What a process holds, and on which nodes, as the kernel tells it."""
+"""A process's memory, and its nodes, as the kernel tells them."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ from numalloc_tools import processes
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MOVE_PAGES = {"x86_64": 279, "aarch64": 239}  # the C library has no function for it
 _PRESENT = 1 << 63
-_AT_ONCE = 65536  # pages for one call
+_AT_ONCE = 65536  # pages per call
 _NODE = re.compile(r"\bN(\d+)=(\d+)")
 _KILOBYTES = re.compile(r"kernelpagesize_kB=(\d+)")
 
@@ -28,7 +28,7 @@ class Placement:
 
 
 def status(pid: int, field: str) -> int:
-    """A field of /proc/PID/status in bytes, such as VmHWM, the largest resident set there has been."""
+    """A field of /proc/PID/status in bytes, such as VmHWM, the peak of the resident set."""
     for line in processes.text(pid, "status").splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
@@ -65,7 +65,7 @@ def from_numa_maps(text: str) -> dict[int, int]:
 
 
 def _asked(pid: int) -> Placement:
-    """Where the kernel has no numa_maps: its resident pages, and move_pages(2) says where each is."""
+    """For a kernel without numa_maps: queries the node of each resident page by move_pages(2)."""
     resident = _resident_pages(pid)
     call = _MOVE_PAGES.get(platform.machine())
     libc = ctypes.CDLL(None, use_errno=True)
@@ -77,8 +77,8 @@ def _asked(pid: int) -> Placement:
         if call is None or libc.syscall(
             ctypes.c_long(call), ctypes.c_long(pid), ctypes.c_ulong(len(some)), addresses, None, answers, ctypes.c_long(0)
         ):
-            # No NUMA in this kernel: all memory is the one node's.
-            return Placement({0: len(resident) * _PAGE}, "resident pages; this kernel knows no nodes")
+            # A kernel without NUMA: all memory is on the single node.
+            return Placement({0: len(resident) * _PAGE}, "resident pages; this kernel has no memory nodes")
         for node in answers:
             if node >= 0:
                 nodes[node] += _PAGE

@@ -7,12 +7,12 @@ from numalloc_tools.machine.kinds import Performance, Witness, kind_of, performa
 from numalloc_tools.machine.lists import numbers
 
 NODES = "/sys/devices/system/node"
-LOCAL, REMOTE = 10, 20  # distances where the firmware does not tell
+LOCAL, REMOTE = 10, 20  # default distances, if the firmware has none
 
 
 @dataclass(frozen=True)
 class HugePages:
-    """Pages that are set aside for hugetlbfs; transparent ones are not among them."""
+    """Pages reserved for hugetlbfs, without transparent huge pages."""
 
     size: int
     total: int
@@ -25,14 +25,14 @@ class Node:
     cpus: list[int]
     memory: int  # bytes
     free: int
-    file_cache: int  # inactive: what the kernel gives up first
+    file_cache: int  # inactive: the kernel reclaims it first
     kind: str  # kinds.py; "none" without memory
-    told_by: str  # why we think so
+    told_by: str  # the evidence
     tier: int | None  # of the kernel's memory tiers: a smaller number is faster
     transparent_huge: int  # bytes of anonymous memory on huge pages
     weight: int | None  # of weighted interleaving
     performance: Performance | None
-    initiators: list[int]  # nodes whose CPUs reach this memory best
+    initiators: list[int]  # nodes whose CPUs have the fastest access
     huge_pages: list[HugePages] = field(default_factory=list)
 
 
@@ -40,7 +40,7 @@ class Node:
 class Nodes:
     nodes: list[Node]
     distances: list[list[int]]  # in the order of `nodes`
-    from_sysfs: bool  # else the machine was taken for one node
+    from_sysfs: bool  # False: the machine is treated as one node
     possible: list[int]
 
     def __iter__(self):
@@ -69,7 +69,7 @@ class Nodes:
         return self.distances[order.index(origin)][order.index(target)]
 
     def nearest_memory(self, number: int) -> Node | None:
-        """The node that serves the CPUs of one without memory, as the library chooses it."""
+        """The node whose memory the CPUs of a node without memory use, as the library chooses it."""
         return min(self.with_memory, key=lambda node: self.distance(number, node.number), default=None)
 
 
@@ -136,7 +136,7 @@ def _row(files: Files, number: int, order: list[int], online: list[int]) -> list
 
 
 def _whole_machine(files: Files) -> Node:
-    """Of a kernel without nodes, or a container without /sys."""
+    """For a kernel without nodes, or a container without /sys."""
     meminfo = files.fields("/proc/meminfo")
     memory, free, cache = (kilobytes(meminfo.get(name)) or 0 for name in ("MemTotal", "MemFree", "Inactive(file)"))
     return Node(0, online_cpus(files), memory, free, cache, "DRAM", "", None, kilobytes(meminfo.get("AnonHugePages")) or 0, None, None, [])

@@ -1,4 +1,4 @@
-"""The nodes of this machine, and which CPU is on which."""
+"""The nodes of this machine, and the node of each CPU."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +20,12 @@ class Machine:
 
 def machine(folder: Path = _FOLDER) -> Machine:
     if not Path("/proc/self").exists():
-        raise Problem("/proc is not to be seen here, and says what processes do; accepted: a place where it is mounted")
+        raise Problem("/proc, which describes processes, is not visible; accepted: an environment where it is mounted")
     nodes = sorted(int(path.name.removeprefix("node")) for path in folder.glob("node[0-9]*"))
     return Machine(tuple(nodes) or (0,), node_of_cpu(folder))
 
 
 def node_of_cpu(folder: Path = _FOLDER) -> dict[int, int]:
-    """Of all CPUs, also those that this process may not use."""
+    """The node of every CPU, including those that this process may not use."""
     lists = {int(path.name.removeprefix("node")): path / "cpulist" for path in folder.glob("node[0-9]*")}
     return {cpu: node for node, path in lists.items() for cpu in numbers(path.read_text())}

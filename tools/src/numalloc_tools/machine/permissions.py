@@ -1,5 +1,5 @@
-"""Which calls about memory nodes and CPUs are let through here: each is really made, in a child of its own, because a
-filter may kill who calls. They change nothing but the child."""
+"""Tests which system calls about memory nodes and CPUs are allowed here. Each call is made in a child process, because a
+filter may kill the caller, and changes nothing outside the child."""
 
 import ctypes
 import errno
@@ -48,7 +48,7 @@ _NUMBERS = {  # the C library has no functions for them
 }
 _PREFERRED, _MPOL_BIND, _WEIGHTED_INTERLEAVE = 1, 2, 6
 _MASK_WORDS = 16
-_MASK_BITS = 64 * _MASK_WORDS + 1  # the kernel reads one bit less than it is told
+_MASK_BITS = 64 * _MASK_WORDS + 1  # the kernel reads one bit less than the given count
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Permission:
     call: str
     answer: str
     error: str  # ENOSYS, EPERM, or the signal that ended the caller
-    by: str  # who probably refused; "" where nobody did
+    by: str  # the probable cause of the refusal; "" if allowed
 
 
 def tried(files: Files, process: Process) -> list[Permission]:
-    """Nothing is tried for another machine's files."""
+    """Tries nothing for another machine's files."""
     numbers = _NUMBERS.get(platform.machine())
     if not files.real or numbers is None:
         return [Permission(name, NOT_ASKED, "", "") for name in _ATTEMPTS]
@@ -84,9 +84,9 @@ def _judged(name: str, code: int, process: Process, files: Files) -> Permission:
     elif code == errno.ENOSYS and not files.path("/proc/self/numa_maps").exists():
         by = "a kernel that was built without memory nodes"
     elif process.seccomp:
-        # Docker's own profile keeps move_pages shut for everyone.
+        # Docker's own profile forbids move_pages to everyone.
         lifted = name != ASK_PAGES and not process.may_nice
-        by = "a seccomp filter" + (f", which such profiles lift for {CAPABILITY}" if lifted else "")
+        by = "a seccomp filter" + (f", which such profiles allow with {CAPABILITY}" if lifted else "")
     else:
         by = "the kernel or a security module"
     return Permission(name, REFUSED, error, by)
@@ -118,7 +118,7 @@ def _mask(node: int):
 
 
 def _page() -> tuple[int, int, mmap.mmap]:
-    """Where it lies, how long it is, and what keeps it there. Written to, so that it has a place."""
+    """The address and length of a page, and the object that owns it. The page is written to, so that it is resident."""
     memory = mmap.mmap(-1, mmap.PAGESIZE)
     memory[0] = 1
     return ctypes.addressof(ctypes.c_char.from_buffer(memory)), mmap.PAGESIZE, memory
@@ -150,7 +150,7 @@ def _ask_pages(numbers: dict[str, int], node: int) -> int:
 
 
 def _affinity(numbers: dict[str, int], node: int) -> int:
-    """The mask that is there already."""
+    """Sets the current mask again."""
     mask = (ctypes.c_ulong * 128)()
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long

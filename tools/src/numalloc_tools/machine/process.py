@@ -1,4 +1,4 @@
-"""What a process may use and what it is: its CPUs, nodes, limits and privileges, from /proc."""
+"""CPUs, nodes, limits and privileges of a process, from /proc."""
 
 import re
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ class Process:
     number: int | None
     name: str
     threads: int
-    cpus: list[int]  # online ones that it may run on; the kernel lists those that could be plugged in, too
-    mems: list[int]  # nodes that its memory may come from
+    cpus: list[int]  # online CPUs that it may use; the kernel's list includes CPUs that could be plugged in
+    mems: list[int]  # nodes from which its memory may come
     seccomp: int | None
     seccomp_filters: int | None
     no_new_privileges: bool
-    may_nice: bool  # CAP_SYS_NICE, by which container run-times let calls about nodes pass
+    may_nice: bool  # CAP_SYS_NICE, with which container run-times allow calls about nodes
     locked: int  # bytes
     swapped: int
     limits: dict[str, int | None]  # bytes or a count; None: unlimited

@@ -44,7 +44,7 @@ def read(files: Files) -> Processor:
     for cpu in cpus:
         topology = f"{CPUS}/cpu{cpu}/topology"
         package = files.number(f"{topology}/physical_package_id")
-        packages.setdefault(max(0, package or 0), []).append(cpu)  # -1 where the firmware does not tell
+        packages.setdefault(max(0, package or 0), []).append(cpu)  # -1 if the firmware does not tell
         siblings = files.text(f"{topology}/core_cpus_list") or files.text(f"{topology}/thread_siblings_list")
         cores.add(siblings or str(cpu))
         for index in files.names(f"{CPUS}/cpu{cpu}/cache", "index"):

@@ -1,11 +1,11 @@
-"""The kernel's switches that decide where memory lies and what it costs."""
+"""The kernel's switches that decide where memory is and how fast it is."""
 
 from dataclasses import dataclass
 
 from numalloc_tools.machine.files import Files, kilobytes
 
 THP = "/sys/kernel/mm/transparent_hugepage"
-_HUGE_PAGE = 2 << 20  # where the kernel does not tell
+_HUGE_PAGE = 2 << 20  # if the kernel does not tell
 
 
 @dataclass(frozen=True)
@@ -14,12 +14,12 @@ class TransparentHugePages:
     enabled: str | None  # always, madvise, never; None: the kernel has none
     of_this_size: str | None  # the same for pages of `size` alone (since Linux 6.8), or inherit
     defrag: str | None
-    off_for_us: bool  # by prctl, which children inherit
+    off_for_us: bool  # by prctl(); children inherit it
     in_use: int  # bytes, of the whole machine
 
     @property
     def rule(self) -> str | None:
-        """What counts for pages of this size."""
+        """The rule for pages of this size."""
         return self.enabled if self.of_this_size in (None, "inherit") else self.of_this_size
 
 

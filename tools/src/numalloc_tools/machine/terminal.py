@@ -1,4 +1,4 @@
-"""Where a command writes: a terminal as wide as it is, or a file or pipe without colours."""
+"""The output of a command: a terminal of its width, or a file or pipe without colours."""
 
 import sys
 
@@ -6,9 +6,9 @@ from rich.console import Console
 
 
 def console(elsewhere: int) -> Console:
-    """`elsewhere`: columns where it is no terminal."""
+    """`elsewhere`: the width in columns if the output is no terminal."""
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # bars and arrows, where the locale has none
+        sys.stdout.reconfigure(errors="replace")  # bars and arrows for a locale without them
     found = Console(highlight=False, markup=False)
     if not found.is_terminal:
         found.width = elsewhere

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers for people."""
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -14,7 +14,7 @@ def size(number: float) -> str:
 
 
 def printable(text: str) -> str:
-    """As one line that does nothing to a terminal: names of processes and files may have any character in them."""
+    """One line without control characters: names of processes and files may contain any."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 

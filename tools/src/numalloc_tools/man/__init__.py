@@ -1,4 +1,4 @@
-"""Manual pages, made from the commands themselves, the header and the library's tables."""
+"""Manual pages, made from the commands, the header and the library's tables."""
 
 from numalloc_tools.man.command import register
 

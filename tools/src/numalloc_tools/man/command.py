@@ -15,22 +15,22 @@ from numalloc_tools.man import commands, formats, library
 from numalloc_tools.man.roff import Page
 from numalloc_tools.problem import Problem
 
-# Symbolic links into the project, or what a package was built with.
+# Symbolic links into the project, or the copies of a package.
 HEADERS = Path(__file__).parents[1] / "tables"
 
 
 def register(app: typer.Typer) -> None:
     def man(
         page: Annotated[
-            str, typer.Argument(help="numalloc, one of its commands (run, tune, lab-run), libnumalloc, or numalloc.5.")
+            str, typer.Argument(help="The page: numalloc, one of its commands (run, tune, lab-run), libnumalloc, or numalloc.5.")
         ] = "numalloc",
         output: Annotated[
-            Optional[Path], typer.Option(help="Instead, write all pages to this folder, as man1, man3 and man5.", metavar="FOLDER")
+            Optional[Path], typer.Option(help="Write all pages to this folder instead, in man1, man3 and man5.", metavar="FOLDER")
         ] = None,
     ) -> None:
         """Show a manual page, or write all of them to a folder.
 
-        Without man(1) or a terminal the page's text is written as it is, for man -l.
+        Without man(1) or a terminal, prints the page's source, for man -l.
         """
         pages = all_pages(app)
         if output is not None:
@@ -53,7 +53,7 @@ def write(pages: list[Page], folder: Path) -> None:
             place.mkdir(parents=True, exist_ok=True)
             (place / page.file).write_text(page.text(__version__, f"{date.today():%Y-%m-%d}"))
         except OSError as error:
-            raise Problem(f"--output: {place} cannot be filled ({error.strerror}); accepted: a folder that may be written") from None
+            raise Problem(f"--output: {place} cannot be written ({error.strerror}); accepted: a writable folder") from None
 
 
 def _named(name: str, pages: list[Page]) -> Page:

@@ -1,4 +1,4 @@
-"""numalloc(1) and a page for each of its commands, from what --help is made from."""
+"""numalloc(1) and a page for each of its commands, from the same sources as --help."""
 
 import inspect
 import re
@@ -6,16 +6,16 @@ import re
 from numalloc_tools.man.roff import Page, bold, escaped, italic
 
 EXIT_STATUS = (
-    ("0", "All is well."),
-    ("1", "The command has run, and says that something is not as it should be."),
-    ("2", "The command line or a file is wrong. One line on standard error names what, and what is accepted."),
-    ("125, 126, 127", "The tool itself failed; the program cannot be run; it was not found."),
+    ("0", "Success."),
+    ("1", "The command has run, and reports a problem."),
+    ("2", "The command line or a file is wrong. One line on standard error names the fault and what is accepted."),
+    ("125, 126, 127", "The tool itself failed; the program cannot be executed; the program was not found."),
     ("130", "Interrupted by Ctrl-C."),
 )
 
 
 def pages(root) -> list[Page]:
-    """`root`: the command as typer has it."""
+    """`root`: the command of typer."""
     return [*_of("numalloc", root, root.help)]
 
 
@@ -76,7 +76,7 @@ def _term(option) -> str:
 
 
 def _value_name(option) -> str:
-    """`--cpus-per-node N` is what typer would say of every number; the option's own last word says more."""
+    """typer would write `--cpus-per-node N` for every number; the last word of the option's name is clearer."""
     return max(option.opts, key=len).lstrip("-").rpartition("-")[2].upper()
 
 
@@ -100,5 +100,5 @@ def _plain(text: str) -> str:
 
 
 def _lowered(text: str) -> str:
-    """As in other pages: no capital, unless it is a name's."""
+    """Without an initial capital, as in other manual pages, unless it begins a name."""
     return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text

@@ -1,4 +1,4 @@
-"""Text of a manual page: man(7)'s macros, and what must be escaped in between."""
+"""The text of a manual page: man(7)'s macros, and the escapes."""
 
 import re
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Page:
         self.lines.append(f".SS {escaped(text)}")
 
     def paragraph(self, text: str) -> None:
-        """Blank lines divide paragraphs; the lines between them are filled. Lines such as "  WORD  text" are items."""
+        """Blank lines separate paragraphs, whose lines are filled. Lines such as "  WORD  text" are items."""
         for part in re.split(r"\n\s*\n", text.strip("\n")):
             self._filled(".PP", part)
 
@@ -59,12 +59,12 @@ class Page:
                 said += line.split()
 
     def item(self, term: str, text: str) -> None:
-        """`term` is marked up already."""
+        """`term` already contains markup."""
         self.lines += [".TP", term]
         first, *rest = re.split(r"\n\s*\n", text.strip("\n"))
         before = len(self.lines)
         self._filled(".IP", first)
-        # What comes first stands beside the term.
+        # The first paragraph stands beside the term.
         if self.lines[before] == ".IP":
             del self.lines[before]
         for part in rest:

@@ -1,10 +1,10 @@
-"""`numalloc stat`, `top` and `exporter`: what processes do with the memory of the nodes, while they run."""
+"""`numalloc stat`, `top` and `exporter`: where the memory of running processes is."""
 
 import typer
 
 
 def register(app: typer.Typer) -> None:
-    # Here, since other commands use parts of this package, and to load all of it takes long.
+    # Imported here: other commands use parts of this package, and loading all of it is slow.
     from numalloc_tools.observe.exporter_command import exporter
     from numalloc_tools.observe.stat_command import stat
     from numalloc_tools.observe.top_command import top

@@ -1,4 +1,4 @@
-"""A moment as data. Names have their units; what the kernel does not say is null."""
+"""A moment as data. Names include units; figures that the kernel does not tell are null."""
 
 from numalloc_tools.observe.model import Moment, Page
 from numalloc_tools.observe.rates import Rates

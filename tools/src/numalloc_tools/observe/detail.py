@@ -1,4 +1,4 @@
-"""One process in full, as text: `stat` prints it, and `top` shows it of a single process."""
+"""All figures of one process, as text, for `stat` and for `top` of a single process."""
 
 import errno
 
@@ -14,7 +14,7 @@ from numalloc_tools.observe.rates import Rates
 from numalloc_tools.observe.remote import node_seconds, remote_share
 from numalloc_tools.observe.words import count, duration, figure, percent, size, things
 
-_COLUMN = 12  # letters for a node; where they have no room, the least and the most are shown
+_COLUMN = 12  # columns per node; without room for all nodes, the smallest and largest value are shown
 _OTHER_COLUMNS = 42
 _MOST_CLASSES = 12
 _MOST_POLICIES = 4
@@ -70,15 +70,15 @@ def _heap(page: Page) -> str:
         return sum(record.values.get(name, 0) for record in page.nodes for name in names)
 
     text = f"{size(of('small_live', 'big_bytes', 'heap_bytes'))} live, "
-    text += f"{size(of('small_lists', 'small_homeward', 'small_ring'))} resting, "
-    text += f"{size(of('dirty_bytes'))} free but not yet given back"
+    text += f"{size(of('small_lists', 'small_homeward', 'small_ring'))} free in lists, "
+    text += f"{size(of('dirty_bytes'))} free but not yet returned to the OS"
     fetched = of("fetched_objects")
     share = min(1.0, of("remote_frees") / fetched) if fetched else 0.0
-    return f"{text}; {percent(share)} of the objects that threads fetched came home from other nodes"
+    return f"{text}; remote frees are {percent(share)} of the fetched objects"
 
 
 def _refused(page: Page) -> str:
-    """What the kernel would not do for the library, and why."""
+    """The library's system calls that the kernel refused, and the reasons."""
     found = []
     for name, times in page.process.items():
         if name.startswith("refused_") and not name.endswith("_error") and times:
@@ -91,9 +91,9 @@ def _refused(page: Page) -> str:
 def _remote(moment: Moment, earlier: Moment | None) -> str:
     share = remote_share(moment, earlier)
     if share is None:
-        return "not known: this kernel does not say where memory lies"
+        return "unknown: this kernel does not tell where memory is"
     text = f"at least {percent(share.least)} (on nodes without a thread)"
-    return f"{text}; {percent(share.alike)} if all threads used all memory alike, an estimate"
+    return f"{text}; {percent(share.alike)} if all threads used all memory equally (an estimate)"
 
 
 def _policies(moment: Moment) -> str:
@@ -124,7 +124,7 @@ def _nodes(moment: Moment, earlier: Moment | None, rates: Rates | None) -> Rende
 
 
 def _library(page: Page, at: float, rates: Rates | None, room: int) -> RenderableType:
-    """A line for each statistic: of all nodes, then of each if there is room."""
+    """A line for each statistic: the sum over all nodes, then each node if there is room."""
     nodes = list(page.nodes)
     each = len(nodes) <= room
     table = Table(box=SIMPLE, pad_edge=False, title=f"numalloc, {max(0.0, at - page.updated_at):.1f} s ago", title_justify="left")
@@ -153,7 +153,7 @@ def _node_name(node: int) -> str:
 
 
 def _classes(page: Page) -> RenderableType:
-    """The classes with the most bytes, on all nodes together."""
+    """The classes with the most bytes, summed over all nodes."""
     sums: dict[int, dict[str, int]] = {}
     for record in page.classes:
         one = sums.setdefault(record.size, dict.fromkeys(record.values, 0))
@@ -166,7 +166,7 @@ def _classes(page: Page) -> RenderableType:
     title = f"size classes, the largest {len(shown)} of {len(sums)}"
     table = Table(box=SIMPLE, pad_edge=False, title=title, title_justify="left")
     names = list(sums[shown[0]])
-    for name in ("object", "live bytes", "resting bytes", *names):
+    for name in ("object", "live bytes", "free bytes in lists", *names):
         table.add_column(name, justify="right", no_wrap=True)
     for each in sorted(shown):
         values = sums[each]

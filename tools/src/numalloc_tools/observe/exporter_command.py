@@ -1,4 +1,4 @@
-"""`numalloc exporter`: the same figures for Prometheus, over HTTP."""
+"""`numalloc exporter`: serves the same figures to Prometheus, over HTTP."""
 
 import sys
 import time
@@ -12,33 +12,35 @@ from numalloc_tools.observe.selection import Selection, pid_of
 from numalloc_tools.problem import Problem
 
 PORT = 9648
-_LOOK = 0.5  # seconds between looks whether the processes still run
-_PATIENCE = 10.0  # seconds for a client to say what it wants: each has a thread meanwhile
+_LOOK = 0.5  # seconds between checks whether the processes still run
+_PATIENCE = 10.0  # seconds until a client must have sent its request: it occupies a thread
 
 
 def exporter(
-    pid: Annotated[Optional[list[str]], typer.Option(help="A process. Repeatable.", metavar="PID")] = None,
+    pid: Annotated[Optional[list[str]], typer.Option(help="A process to serve. Repeatable.", metavar="PID")] = None,
     name: Annotated[
         Optional[list[str]],
-        typer.Option(help="Processes with this name, also those to come; * and ? stand for other letters. Repeatable.", metavar="NAME"),
+        typer.Option(
+            help="Serve the processes with this name, including those that start later; * and ? are wildcards. Repeatable.", metavar="NAME"
+        ),
     ] = None,
-    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free one.")] = PORT,
-    address: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 is every one of this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 chooses a free one.")] = PORT,
+    address: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 means all addresses of this machine.")] = "127.0.0.1",
 ) -> None:
-    """Serve what `stat` shows as metrics for Prometheus (OpenMetrics), at /metrics.
+    """Serve the figures of `stat` as metrics for Prometheus (OpenMetrics), at /metrics.
 
-    Of all your processes, unless some are chosen. They are read anew for each scrape. It runs until it is
-    interrupted, or until all the processes that were named by number have ended.
+    Default: all your processes. Each scrape reads them anew. The command runs until it is interrupted, or until all
+    processes that were given by number have ended.
     """
-    # Here, because every other command would wait for it.
+    # Imported here: every other command would wait for it.
     from prometheus_client import CollectorRegistry, start_http_server
 
     from numalloc_tools.observe.metrics import Collector
 
     if not 0 <= port <= 65535:
-        raise Problem(f"--port: {port} is no port; accepted: 0 to 65535")
+        raise Problem(f"--port: {port} is not a port; accepted: 0 to 65535")
     if not address:
-        raise Problem("--address: '' is no address; accepted: such as 127.0.0.1, ::1 or a name of this machine")
+        raise Problem("--address: '' is not an address; accepted: an address such as 127.0.0.1 or ::1, or a name of this machine")
     selection = Selection(tuple(pid_of(one, "--pid") for one in pid or []), tuple(name or []), all_of_them=True)
     here = machine()
     selection.check(here)
@@ -58,7 +60,7 @@ def exporter(
             print(f"numalloc exporter: http://{host}:{server.server_port}/metrics", file=sys.stderr, flush=True)
             while not selection.over:
                 time.sleep(_LOOK)
-        print("numalloc exporter: all of the processes have ended", file=sys.stderr)
+        print("numalloc exporter: all processes have ended", file=sys.stderr)
     finally:
         server.shutdown()
         server.server_close()
@@ -67,4 +69,4 @@ def exporter(
 def _said_unless_the_client_left(request, address) -> None:
     error = sys.exc_info()[1]
     if not isinstance(error, (TimeoutError, ConnectionError)):
-        print(f"numalloc exporter: a request of {address[0]} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        print(f"numalloc exporter: a request from {address[0]} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Single keys from a terminal, which is left as it was found."""
+"""Reads single keys from a terminal, and restores its settings at the end."""
 
 import os
 import select
@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from typing import Protocol
 
 QUIT = "q"
-SUSPEND = "\x1a"  # Ctrl-Z comes as a key, so that the screen can be put in order first
+SUSPEND = "\x1a"  # Ctrl-Z arrives as a key, so that the screen can be restored first
 
 
 class Wait(Protocol):
     def __call__(self, seconds: float) -> str:
-        """The key that was pressed within that time, or nothing."""
+        """The key that was pressed within the time, or an empty text."""
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def keys() -> Iterator[Wait]:
 
 @contextmanager
 def ended_in_order() -> Iterator[None]:
-    """A signal that ends the process unwinds it first, so that the terminal is given back."""
+    """A signal that ends the process unwinds it first, so that the terminal is restored."""
 
     def end(number: int, _frame) -> None:
         raise SystemExit(128 + number)
@@ -57,7 +57,7 @@ def _pressed(file: int, seconds: float) -> str:
     if not ready:
         return ""
     pressed = os.read(file, 64).decode(errors="replace")
-    if not pressed:  # the terminal has gone
+    if not pressed:  # the terminal is gone
         raise SystemExit(128 + signal.SIGHUP)
     return pressed
 

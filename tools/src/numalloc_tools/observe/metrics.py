@@ -1,4 +1,4 @@
-"""What is seen of the processes, as metrics of Prometheus. Read anew for each scrape."""
+"""The figures of processes as metrics for Prometheus, read anew for each scrape."""
 
 import time
 from collections.abc import Iterator
@@ -20,17 +20,17 @@ _CLASS = [*_NODE, "class"]
 class Collector:
     def __init__(self, selection: Selection, machine: Machine):
         self._selection, self._machine = selection, machine
-        # Once: a start that moved a little with each scrape would look like another process.
+        # Computed once: a start time that varied between scrapes would look like another process.
         self._boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def describe(self) -> list[Metric]:
-        """Nothing: whoever registers us must not read all processes for it."""
+        """Nothing: registering the collector must not read all processes."""
         return []
 
     def collect(self) -> Iterator[Metric]:
         families = _Families()
         moments = self._selection.moments(self._machine)
-        families.gauge("numalloc_processes", "Processes that the exporter sees", []).add_metric([], len(moments))
+        families.gauge("numalloc_processes", "Processes that the exporter reads", []).add_metric([], len(moments))
         for moment in moments:
             _process(families, moment, self._boot + moment.started / TICKS)
             _library(families, moment)
@@ -38,7 +38,7 @@ class Collector:
 
 
 class _Families:
-    """Metrics by name; all processes add to the same ones."""
+    """The metrics by name; all processes add samples to the same ones."""
 
     def __init__(self) -> None:
         self.found: dict[str, Metric] = {}
@@ -70,19 +70,27 @@ def _process(families: _Families, moment: Moment, started: float) -> None:
     ):
         if value is not None:
             families.gauge(name, text, _PROCESS, "bytes").add_metric(labels, value)
-    families.gauge("numalloc_process_start_time", "When it started, since 1970", _PROCESS, "seconds").add_metric(labels, round(started, 2))
-    families.counter("numalloc_process_cpu", "CPU time of all its threads", _PROCESS, "seconds").add_metric(labels, moment.cpu_seconds)
+    families.gauge("numalloc_process_start_time", "Start time in seconds since 1970", _PROCESS, "seconds").add_metric(
+        labels, round(started, 2)
+    )
+    families.counter("numalloc_process_cpu", "CPU time of all threads of the process", _PROCESS, "seconds").add_metric(
+        labels, moment.cpu_seconds
+    )
     faults = families.counter("numalloc_process_page_faults", "Page faults; major ones wait for a disk", [*_PROCESS, "kind"])
     faults.add_metric([*labels, "minor"], moment.minor_faults)
     faults.add_metric([*labels, "major"], moment.major_faults)
     if moment.migrations is not None:
-        # The counts of threads that end are lost, so the sum may fall: it is no counter.
-        text = "Moves from CPU to CPU of the threads that are alive"
+        # The counts of ended threads are lost, so the sum can fall: it is not a counter.
+        text = "Moves of running threads from CPU to CPU"
         families.gauge("numalloc_process_thread_migrations", text, _PROCESS).add_metric(labels, moment.migrations)
     if share := remote_share(moment):
         for name, text, part in (
-            ("numalloc_process_remote_least", "Share of memory on nodes on which none of its threads ran last", share.least),
-            ("numalloc_process_remote_if_used_alike", "Estimate: if all threads used all memory alike", share.alike),
+            ("numalloc_process_remote_least", "Share of memory on nodes where none of the process's threads ran last", share.least),
+            (
+                "numalloc_process_remote_if_used_alike",
+                "Share of remote memory if all threads used all memory equally (an estimate)",
+                share.alike,
+            ),
         ):
             families.gauge(name, text, _PROCESS, "ratio").add_metric(labels, part)
     _nodes(families, moment, labels)
@@ -91,7 +99,7 @@ def _process(families: _Families, moment: Moment, started: float) -> None:
 def _nodes(families: _Families, moment: Moment, labels: list[str]) -> None:
     for node in moment.shown_nodes:
         of_node = [*labels, str(node)]
-        families.gauge("numalloc_process_node_threads", "Threads that ran last on the node", _NODE).add_metric(
+        families.gauge("numalloc_process_node_threads", "Threads whose last CPU is on the node", _NODE).add_metric(
             of_node, moment.threads_on.get(node, 0)
         )
         held = (moment.nodes or {}).get(node)
@@ -100,7 +108,7 @@ def _nodes(families: _Families, moment: Moment, labels: list[str]) -> None:
         for name, text, value in (
             ("numalloc_process_node_own", "Anonymous and shared memory on the node", held.own),
             ("numalloc_process_node_file", "Pages of mapped files on the node", held.files),
-            ("numalloc_process_node_off_policy", "Memory on the node whose policy names other nodes only", held.off_policy),
+            ("numalloc_process_node_off_policy", "Memory on the node whose policy names only other nodes", held.off_policy),
         ):
             families.gauge(name, text, _NODE, "bytes").add_metric(of_node, value)
 
@@ -120,7 +128,7 @@ def _library(families: _Families, moment: Moment) -> None:
         for name, value in record.values.items():
             _statistic(families, table_of.statistic(table_of.NODE, name), "numalloc_node", _NODE).add_metric(labels, value)
     for of_class in moment.page.classes:
-        if not any(of_class.values.values()):  # most classes of most programs
+        if not any(of_class.values.values()):  # enough for most classes of most programs
             continue
         labels = [str(moment.pid), moment.name, _node_name(of_class.node), str(of_class.size)]
         for name, value in of_class.values.items():

@@ -1,4 +1,4 @@
-"""What is seen of one process at one moment. The readers fill it, and every view shows the same."""
+"""The figures of one process at one moment. The readers fill it, and all views show the same figures."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,13 +13,13 @@ class Memory:
     anonymous: int
     files: int
     shared: int
-    hugetlb: int  # pages of hugetlbfs, which are in none of the above
+    hugetlb: int  # pages of hugetlbfs, which none of the above includes
     swapped: int
-    huge: int | None  # of anonymous and shared memory, on transparent huge pages; None: the kernel does not say
+    huge: int | None  # anonymous and shared memory on transparent huge pages; None: the kernel does not tell
 
     @property
     def huge_share(self) -> float | None:
-        """Of all memory that could be on huge pages."""
+        """The share of huge pages in the memory that could be on them."""
         own = self.anonymous + self.shared + self.hugetlb
         return (self.huge + self.hugetlb) / own if own and self.huge is not None else None
 
@@ -30,17 +30,17 @@ class NodeMemory:
 
     own: int = 0  # anonymous and shared memory
     files: int = 0  # mapped files: programs, libraries, data
-    off_policy: int = 0  # of both, in mappings whose policy names other nodes only
+    off_policy: int = 0  # of both, in mappings whose policy names only other nodes
 
 
 @dataclass(frozen=True)
 class Thread:
     tid: int
     name: str
-    cpu: int  # on which it ran last
+    cpu: int  # on which the thread ran last
     node: int
     cpu_seconds: float
-    migrations: int | None  # from CPU to CPU; None: the kernel does not say
+    migrations: int | None  # from CPU to CPU; None: the kernel does not tell
 
 
 INTERLEAVED = -2
@@ -61,7 +61,7 @@ class ClassRecord:
 
 @dataclass(frozen=True)
 class Page:
-    """What the library says of itself."""
+    """The figures of the library's page of statistics."""
 
     updated_at: float  # seconds of the monotonic clock
     process: dict[str, int]
@@ -73,15 +73,15 @@ class Page:
 class Moment:
     pid: int
     name: str
-    started: int  # ticks after the machine started: with the PID, it names a process for good
+    started: int  # ticks since the machine's start: with the PID, it identifies a process permanently
     age: float  # seconds since then
     at: float  # seconds of the monotonic clock
     under_numalloc: bool
     memory: Memory
-    nodes: dict[int, NodeMemory] | None  # None: the kernel does not say where memory lies
+    nodes: dict[int, NodeMemory] | None  # None: the kernel does not tell where memory is
     policies: dict[str, int]  # memory policy of mappings -> resident bytes
     threads: tuple[Thread, ...]
-    cpu_seconds: float  # of all threads, those that have ended too
+    cpu_seconds: float  # of all threads, including ended ones
     minor_faults: int
     major_faults: int
     page: Page | None
@@ -100,5 +100,5 @@ class Moment:
 
     @property
     def shown_nodes(self) -> list[int]:
-        """Every node on which it has memory or a thread."""
+        """Every node on which the process has memory or a thread."""
         return sorted({node for node, held in (self.nodes or {}).items() if held.own or held.files} | set(self.threads_on))

@@ -1,4 +1,4 @@
-"""/proc/PID/numa_maps: where the pages of a process are, and what policy its mappings have."""
+"""/proc/PID/numa_maps: the nodes of a process's pages, and the policies of its mappings."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ _KILOBYTES = re.compile(r"\bkernelpagesize_kB=(\d+)")
 _FILE = re.compile(r"\bfile=(\S+)")
 # Memory that has a name only because processes share it.
 _SHARED = re.compile(r"/dev/shm/|/dev/zero|/memfd:|/SYSV|/anon_hugepage")
-_LIBRARY = re.compile(r"/libnumalloc(-counted)?\.so[.\d]*(\\040\(deleted\))?$")  # also one that was replaced on disk
+_LIBRARY = re.compile(r"/libnumalloc(-counted)?\.so[.\d]*(\\040\(deleted\))?$")  # including a file that was replaced on disk
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Output that is whole where nobody looks, and what the commands accept alike."""
+"""Output that is complete without a terminal, and checks that the commands share."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 
 from numalloc_tools.problem import Problem
 
-_WIDTH = 120  # where there is no terminal; narrower, and figures are cut
+_WIDTH = 120  # the width without a terminal; in a narrower table figures are cut
 
 
 def console() -> Console:
@@ -18,7 +18,7 @@ def console() -> Console:
 
 
 def show(console: Console, what: RenderableType, again: bool) -> None:
-    """Without the blanks that fill up a table's lines: they are in the way of whoever copies or compares."""
+    """Removes the blanks at the ends of a table's lines, which disturb copying and comparing."""
     with console.capture() as captured:
         console.print(what)
     lines = "\n".join(line.rstrip() for line in captured.get().splitlines())
@@ -33,5 +33,5 @@ def line_of_json(data: dict) -> None:
 
 def seconds_of(value: float, option: str) -> float:
     if not 0.05 <= value <= 86400:
-        raise Problem(f"{option}: {value:g} is no such time; accepted: seconds, 0.05 to 86400")
+        raise Problem(f"{option}: {value:g} is out of range; accepted: seconds, 0.05 to 86400")
     return value

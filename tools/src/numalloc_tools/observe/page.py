@@ -1,4 +1,4 @@
-"""The library's page of statistics in shared memory: found, checked and read.
+"""Finds, checks and reads the library's page of statistics in shared memory.
 
     header          64 bytes: magic, version, sizes and counts, the process's start, sequence, time of update
     names           u32 length, then names with a NUL after each: those of a node record, an empty one, those of a class's,
@@ -7,8 +7,8 @@
     node records    i64 node (-1: not in use, -2: interleaved), u64 for each name
     class records   u32 index of the node record, u32 bytes of an object, u64 for each name
 
-All are in the machine's own byte order. `sequence` is odd while the library writes. A page may be anybody's work: what
-does not fit in any way makes it no page of the library's."""
+All numbers are in the machine's byte order. `sequence` is odd while the library writes. Anybody may have written the
+file: a page with any inconsistency is rejected."""
 
 import os
 import re
@@ -30,7 +30,7 @@ _MOST = 16 << 20  # bytes; a page of a thousand nodes has 4 MiB
 _ATTEMPTS = 100
 _PAUSE = 0.0005
 NOT_IN_USE = -1
-# The library would have to ask the kernel for these, and leaves them at 0. We ask it ourselves.
+# The library leaves these at 0 in the page, since it would have to ask the kernel. The tools ask it themselves.
 _LEFT_OUT = {"resident_bytes", "huge_bytes"}
 _NAME = re.compile(r"numalloc-\d+-(\d+)")
 _STATISTIC = re.compile("[a-z][a-z0-9_]{0,63}")
@@ -38,8 +38,8 @@ _INNERMOST = re.compile(r"^NStgid:.*?(\d+)$", re.MULTILINE)
 
 
 def of(pid: int, folder: Path, started: int) -> Page | None:
-    """The page of a process: `folder` is that of one of its threads in /proc. It is looked for where the process itself
-    sees /dev/shm, by the PID that it has there: a container may have another view of both."""
+    """The page of a process: `folder` is that of one of its threads in /proc. It is looked up in the /dev/shm that the
+    process sees, by the PID that the process has there: a container may have another view of both."""
     innermost = _INNERMOST.search((folder / "status").read_text(errors="replace"))
     number = innermost[1] if innermost else str(pid)
     owner = folder.stat().st_uid
@@ -54,12 +54,12 @@ def of(pid: int, folder: Path, started: int) -> Page | None:
 
 
 def sees_all_processes() -> bool:
-    """Not in a container, which may share /dev/shm with processes that it does not see."""
+    """False in a container, which may share /dev/shm with processes that it does not see."""
     return os.stat("/proc/self/ns/pid").st_ino == _FIRST_PID_NAMESPACE
 
 
 def remove_stale(folder: Path = FOLDER, proc: Path = Path("/proc")) -> None:
-    """Removes your own pages of processes that were killed before they could."""
+    """Removes the user's pages whose processes were killed before they could remove them."""
     if not sees_all_processes():
         return
     left = [path for path in folder.glob(f"numalloc-{os.geteuid()}-*") if _NAME.fullmatch(path.name)]
@@ -84,7 +84,7 @@ def _starts(proc: Path) -> set[int]:
 
 
 def _content(path: Path, owner: int) -> bytes | None:
-    """All of it at a moment when nobody wrote; None if it is no page of that owner's."""
+    """A consistent copy of the page; None if it is not a page of that owner."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -104,7 +104,7 @@ def _content(path: Path, owner: int) -> bytes | None:
             time.sleep(_PAUSE)
     finally:
         os.close(file)
-    return None  # its writer died in the middle
+    return None  # its writer died during an update
 
 
 def _header(content: bytes) -> tuple:
@@ -149,7 +149,7 @@ def _parsed(content: bytes, started: int) -> Page | None:
 
 
 def _names(text: str) -> list[str]:
-    """They become names of metrics, and come to a terminal."""
+    """Checks names, which become names of metrics and are printed on terminals."""
     names = text.split("\0")
     if len(set(names)) < len(names) or not all(_STATISTIC.fullmatch(name) for name in names):
         raise ValueError(text)

@@ -22,14 +22,14 @@ _STATE, _MINOR, _MAJOR, _USER, _SYSTEM, _START, _CPU = 0, 7, 9, 11, 12, 19, 36
 
 
 class Unseen(Exception):
-    """A process that cannot be looked at."""
+    """A process that cannot be inspected."""
 
     def __init__(self, pid: int, reason: str):
         super().__init__(f"process {pid} {reason}")
 
 
 class Gone(Unseen):
-    """It has ended, or never was."""
+    """The process has ended, or never existed."""
 
     def __init__(self, pid: int):
         super().__init__(pid, "does not exist, or has ended")
@@ -54,14 +54,14 @@ def _moment(pid: int, folder: Path, machine: Machine) -> Moment:
         raise Unseen(pid, f"is a thread of process {group[1]}; accepted: the PID of a process")
     status = _kilobytes(status_text)
     if "VmRSS" not in status:
-        raise Unseen(pid, "is a part of the kernel, which has no memory of its own to show; accepted: a program's PID")
+        raise Unseen(pid, "is a kernel thread, which has no memory of its own; accepted: the PID of a program")
     maps_text = _text_if_any(shown / "numa_maps")
     maps = numa_maps.parse(maps_text, _PAGE_SIZE) if maps_text is not None else None
     threads = _threads(folder, machine)
     memory = _memory(shown, status)
     library = page.of(pid, shown, int(first[_START]))
     _, last = stat_of(folder)
-    if stat_of(shown)[1][_STATE] in "ZX" or last[_START] != first[_START]:  # its memory went while it was read
+    if stat_of(shown)[1][_STATE] in "ZX" or last[_START] != first[_START]:  # it ended while its memory was read
         raise Gone(pid)
     return Moment(
         pid=pid,
@@ -82,13 +82,13 @@ def _moment(pid: int, folder: Path, machine: Machine) -> Moment:
 
 
 def stat_of(folder: Path) -> tuple[str, list[str]]:
-    """The name, which may have any character in it, and the fields that follow it."""
+    """The name, which may contain any character, and the fields after it."""
     before, _, after = _text(folder / "stat").rpartition(")")
     return before.partition("(")[2], after.split()
 
 
 def started(pid: int) -> int | None:
-    """The start of a process that has not ended: with the PID, it names a process for good."""
+    """The start of a running process: with the PID, it identifies a process permanently."""
     folder = PROC / str(pid)
     try:
         _, fields = stat_of(folder)
@@ -99,7 +99,7 @@ def started(pid: int) -> int | None:
 
 
 def _with_memory(pid: int, folder: Path, fields: list[str]) -> Path:
-    """Where the kernel shows its memory: with its first thread, or where that has ended, with one of the others."""
+    """The folder in which the kernel shows its memory: that of its first thread or, if that has ended, of another one."""
     if fields[_STATE] not in "ZX":
         return folder
     for task in (folder / "task").iterdir():
@@ -112,7 +112,7 @@ def _with_memory(pid: int, folder: Path, fields: list[str]) -> Path:
 
 
 def _memory(folder: Path, status: dict[str, int]) -> Memory:
-    # Where the kernel has no sum over all mappings it may still have them one by one.
+    # A kernel without the sum over all mappings may have them one by one.
     mappings = _text_if_any(folder / "smaps_rollup") or _text_if_any(folder / "smaps")
     huge = _kilobytes(mappings) if mappings else {}
     return Memory(
@@ -128,7 +128,7 @@ def _memory(folder: Path, status: dict[str, int]) -> Memory:
 
 
 def _on_the_only_node(memory: Memory, machine: Machine) -> dict[int, NodeMemory] | None:
-    """A kernel without numa_maps: there is nothing to tell apart on one node, and nothing known on several."""
+    """For a kernel without numa_maps: on one node all memory is there, on several its node is unknown."""
     if len(machine.nodes) > 1:
         return None
     return {machine.nodes[0]: NodeMemory(memory.anonymous + memory.shared, memory.files)}
@@ -141,7 +141,7 @@ def _threads(folder: Path, machine: Machine) -> tuple[Thread, ...]:
             name, fields = stat_of(task)
             schedule = _text_if_any(task / "sched") or ""
             ran = (_text_if_any(task / "schedstat") or "0").split()[0]
-        except (FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+        except (FileNotFoundError, ProcessLookupError):  # the thread has ended since
             continue
         ticks = int(fields[_USER]) + int(fields[_SYSTEM])
         moves = _MIGRATIONS.search(schedule)
@@ -152,7 +152,7 @@ def _threads(folder: Path, machine: Machine) -> tuple[Thread, ...]:
 
 
 def _kilobytes(text: str) -> dict[str, int]:
-    """Lines such as 'VmRSS: 12 kB', in bytes; those of one name are added up."""
+    """Lines such as 'VmRSS: 12 kB', in bytes; lines of the same name are added."""
     found: dict[str, int] = {}
     for name, count in _KILOBYTES.findall(text):
         found[name] = found.get(name, 0) + int(count) * 1024
@@ -176,4 +176,4 @@ def _refusal(folder: Path) -> str:
         owner = pwd.getpwuid(number).pw_name
     except KeyError:
         owner = str(number)
-    return f"belongs to {owner}, and the kernel does not show you its memory; accepted: your own processes, or any as root"
+    return f"belongs to {owner}, and the kernel does not show you its memory; accepted: your own processes, or any process as root"

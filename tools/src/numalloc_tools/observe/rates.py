@@ -1,4 +1,4 @@
-"""What happened between two moments of a process, a second."""
+"""Rates per second between two moments of a process."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from numalloc_tools.observe.remote import node_seconds
 @dataclass(frozen=True)
 class Rates:
     seconds: float
-    cpus: float  # CPU seconds a second
+    cpus: float  # CPU seconds per second
     node_cpus: dict[int, float]
     minor_faults: float
     major_faults: float
     migrations: float | None
-    statistics: dict[int, dict[str, float]]  # node -> name -> change of the library's figure
+    statistics: dict[int, dict[str, float]]  # node -> name -> change of the library's statistic
 
 
 def rates(earlier: Moment, later: Moment) -> Rates | None:
@@ -39,6 +39,6 @@ def rates(earlier: Moment, later: Moment) -> Rates | None:
 
 
 def _migrations(earlier: Moment, later: Moment) -> int:
-    """Of threads that are alive: the count of one that has ended is lost, and must not count backwards."""
+    """Counts running threads only: the count of an ended one is lost, and must not be subtracted."""
     before = {thread.tid: thread.migrations or 0 for thread in earlier.threads}
     return sum(max(0, (thread.migrations or 0) - before.get(thread.tid, 0)) for thread in later.threads)

@@ -1,4 +1,4 @@
-"""Which processes are looked at: those named, or all of your own."""
+"""The processes to inspect: those named, or all of the user's own."""
 
 import fnmatch
 import os
@@ -12,26 +12,26 @@ from numalloc_tools.observe.model import Moment
 from numalloc_tools.observe.process import PROC, Unseen
 from numalloc_tools.problem import Problem
 
-MOST = 40  # of your own processes; the largest, because asking where memory lies takes the kernel time
+MOST = 40  # of the user's own processes; the largest, because the kernel needs time to tell where memory is
 
 
 def pid_of(text: str, what: str = "PID") -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) < 1:
-        raise Problem(f"{what}: '{text}' is no process; accepted: the number of a process, as ps shows it")
+        raise Problem(f"{what}: '{text}' is not a process; accepted: the number of a process, as ps shows it")
     return int(text)
 
 
 @dataclass
 class Selection:
-    """PIDs and names (with * and ?); without any, all processes of yours. Never this one itself."""
+    """PIDs and names (with * and ?); without any, all processes of the user. Never this process itself."""
 
     pids: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
-    all_of_them: bool = False  # not the largest only
-    started: dict[int, int] = field(default_factory=dict)  # by PID, of those named so: another process may get the number
+    all_of_them: bool = False  # not only the largest
+    started: dict[int, int] = field(default_factory=dict)  # by PID, for those given by number: another process may get the number
 
     def check(self, machine: Machine) -> None:
-        """A PID that cannot be looked at is said at once."""
+        """Reports at once a PID that cannot be inspected."""
         for pid in self.pids:
             try:
                 self.started[pid] = process.moment(pid, machine).started
@@ -43,17 +43,17 @@ class Selection:
         for pid in dict.fromkeys((*filter(self._is_the_same, self.pids), *self._others())):
             try:
                 found.append(process.moment(pid, machine))
-            except Unseen:  # it has ended, or is one that the kernel does not show
+            except Unseen:  # it has ended, or the kernel does not show it
                 continue
         return found
 
     @property
     def over(self) -> bool:
-        """Nothing more will come: all processes that it names by number have ended."""
+        """Whether all processes that were given by number have ended."""
         return bool(self.pids) and not self.names and not any(map(self._is_the_same, self.pids))
 
     def _is_the_same(self, pid: int) -> bool:
-        """It has not ended, and nor is it another one with its number."""
+        """Whether the process still runs, and no other one has its number."""
         start = process.started(pid)
         return start is not None and start == self.started.get(pid, start)
 
@@ -82,7 +82,7 @@ def _processes(owner: int | None = None) -> list[int]:
 
 
 def _names(pid: int) -> set[str]:
-    """The kernel's name, which is cut to 15 characters, and that of the program's file."""
+    """The kernel's name, which has at most 15 characters, and the name of the program's file."""
     folder = PROC / str(pid)
     try:
         command = (folder / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")

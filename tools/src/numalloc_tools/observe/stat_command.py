@@ -1,4 +1,4 @@
-"""`numalloc stat PID`: one process, once or again and again."""
+"""`numalloc stat PID`: shows one process, once or repeatedly."""
 
 import sys
 import time
@@ -19,24 +19,24 @@ from numalloc_tools.problem import Problem
 
 
 def stat(
-    pid: Annotated[str, typer.Argument(help="The process.", metavar="PID", show_default=False)],
-    json: Annotated[bool, typer.Option("--json", help="One line of JSON each time.")] = False,
+    pid: Annotated[str, typer.Argument(help="The number of the process.", metavar="PID", show_default=False)],
+    json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each sample.")] = False,
     watch: Annotated[
         Optional[float],
-        typer.Option(help="Look again every SECONDS, and show what happened a second, until the process ends.", metavar="SECONDS"),
+        typer.Option(help="Repeat every SECONDS until the process ends, and show rates per second.", metavar="SECONDS"),
     ] = None,
-    times: Annotated[Optional[int], typer.Option("--count", help="With --watch: the number of looks.", metavar="N")] = None,
+    times: Annotated[Optional[int], typer.Option("--count", help="With --watch: the number of samples.", metavar="N")] = None,
 ) -> None:
-    """Show where the memory and the threads of a process are, and what the library in it says.
+    """Show where the memory and the threads of a process are, and the statistics of the library in it.
 
-    Works for any program. One that numalloc serves tells more if it was started with
-    NUMALLOC_STATISTICS_PAGE=1. With --watch, the end of the process is an ordinary end.
+    Works for any program. The library's statistics need NUMALLOC_STATISTICS_PAGE=1 at the program's start. With
+    --watch, the exit status is 0 when the process ends.
     """
     number = pid_of(pid)
     if watch is not None:
         output.seconds_of(watch, "--watch")
     elif times is not None:
-        raise Problem("--count: there is nothing to count; accepted: together with --watch SECONDS")
+        raise Problem("--count: has no effect without --watch; accepted: together with --watch SECONDS")
     require_least(times, "--count")
     here = machine()
     page.remove_stale()
@@ -51,7 +51,7 @@ def stat(
             if earlier is None or not isinstance(reason, Gone):
                 raise Problem(str(reason)) from None
             return _ended(number)
-        if earlier is not None and earlier.started != now.started:  # another process with its number
+        if earlier is not None and earlier.started != now.started:  # another process with the same number
             return _ended(number)
         happened = rates(earlier, now) if earlier else None
         if json:

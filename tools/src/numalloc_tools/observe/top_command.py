@@ -1,4 +1,4 @@
-"""`numalloc top`: many processes, as long as somebody looks."""
+"""`numalloc top`: shows many processes, until a key ends it."""
 
 import os
 import signal
@@ -21,28 +21,28 @@ from numalloc_tools.observe.selection import MOST, Selection, pid_of
 from numalloc_tools.observe.top_view import KEYS, ORDERS, Row, ordered, view
 from numalloc_tools.problem import Problem
 
-_FIRST_WAIT = 0.5  # the first rates come soon
+_FIRST_WAIT = 0.5  # the first rates appear soon
 
 
 def top(
     pids: Annotated[
         Optional[list[str]],
         typer.Argument(
-            help=f"The processes; else the {MOST} largest of yours. A single one is shown in full.", metavar="[PID]...", show_default=False
+            help=f"The processes. Default: your {MOST} largest. A single process is shown in full.", metavar="[PID]...", show_default=False
         ),
     ] = None,
     name: Annotated[
-        Optional[list[str]], typer.Option(help="Processes with this name; * and ? stand for other letters. Repeatable.", metavar="NAME")
+        Optional[list[str]], typer.Option(help="Show the processes with this name; * and ? are wildcards. Repeatable.", metavar="NAME")
     ] = None,
-    interval: Annotated[float, typer.Option(help="Seconds from one look to the next.", metavar="SECONDS")] = 2.0,
-    times: Annotated[Optional[int], typer.Option("--count", help="End after N looks.", metavar="N")] = None,
-    sort: Annotated[str, typer.Option(help=f"What comes first: {', '.join(ORDERS)}.", autocompletion=one_of(*ORDERS))] = "memory",
-    json: Annotated[bool, typer.Option("--json", help="One line of JSON each time.")] = False,
+    interval: Annotated[float, typer.Option(help="Seconds between samples.", metavar="SECONDS")] = 2.0,
+    times: Annotated[Optional[int], typer.Option("--count", help="End after N samples.", metavar="N")] = None,
+    sort: Annotated[str, typer.Option(help=f"Sort by: {', '.join(ORDERS)}.", autocompletion=one_of(*ORDERS))] = "memory",
+    json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each sample.")] = False,
 ) -> None:
     """Show your processes side by side: memory on each node, remote share, huge pages, page faults.
 
-    In a terminal the view refreshes; elsewhere each look is printed. It ends when all the processes that
-    were named by number have ended.
+    In a terminal the view refreshes; otherwise each sample is printed. The command ends when all processes that
+    were given by number have ended.
     """
     output.seconds_of(interval, "--interval")
     require_least(times, "--count")
@@ -61,7 +61,7 @@ def top(
 
 
 class _Watcher:
-    """The processes, and what they were like at the look before."""
+    """The processes, with their figures of the previous sample."""
 
     def __init__(self, selection: Selection, here: Machine, order: str):
         self.selection, self.machine, self.order = selection, here, order
@@ -101,11 +101,11 @@ def _plain(watcher: _Watcher, console: Console, interval: float, times: int | No
 def _live(watcher: _Watcher, console: Console, interval: float, times: int | None) -> None:
     with keys.ended_in_order():
         while _screen(watcher, console, interval, times) == keys.SUSPEND:
-            os.kill(os.getpid(), signal.SIGSTOP)  # the terminal is as it was; the shell goes on, and fg comes back here
+            os.kill(os.getpid(), signal.SIGSTOP)  # the terminal is restored; the shell continues, and fg returns to here
 
 
 def _screen(watcher: _Watcher, console: Console, interval: float, times: int | None) -> str:
-    """Refreshes until the key that ends it, or until there is nothing more to see."""
+    """Refreshes until the key that ends it, or until all given processes have ended."""
     looked = 0
     with keys.keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
         while looked != times:

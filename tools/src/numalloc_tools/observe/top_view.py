@@ -1,4 +1,4 @@
-"""The processes side by side, as a table that fits the terminal."""
+"""The processes as a table that fits the terminal."""
 
 from dataclasses import dataclass
 
@@ -82,7 +82,7 @@ def _cells(row: Row, nodes: tuple[int, ...], console: Console) -> list[str | Tex
 
 
 def spread(moment: Moment, nodes: tuple[int, ...], blocks: bool) -> str:
-    """A sign for each node: how full it is of this process, beside its fullest."""
+    """A bar for each node: the process's memory there, relative to its fullest node."""
     if moment.nodes is None:
         return "-"
     signs = _BARS if blocks else _DIGITS

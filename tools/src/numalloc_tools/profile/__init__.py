@@ -1,10 +1,10 @@
-"""`numalloc profile`: who allocates, on which nodes, and whose memory is remote."""
+"""`numalloc profile`: shows which functions allocate, on which nodes, and whose memory is remote."""
 
 import typer
 
 
 def register(app: typer.Typer) -> None:
-    # Here, since other commands use parts of this package, and to load all of it takes long.
+    # Imported here: other commands use parts of this package, and loading all of it is slow.
     from numalloc_tools.profile import command
 
     command.register(app)

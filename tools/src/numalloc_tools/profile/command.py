@@ -1,4 +1,4 @@
-"""`numalloc profile`: runs a program and shows its heap profile, or shows one that is there."""
+"""`numalloc profile`: runs a program and shows its heap profile, or shows an existing one."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from numalloc_tools.profile.names import add_names
 from numalloc_tools.profile.recording import record
 from numalloc_tools.profile.samples import VIEWS, View, lost_records, samples, without_stacks
 
-TABLE_WIDTH = 110  # where the output is no terminal
+TABLE_WIDTH = 110  # the width without a terminal
 BY = ("function", "stack", "place")
 
 
@@ -31,29 +31,34 @@ def register(app: typer.Typer) -> None:
 
 def profile(
     command: Annotated[
-        Optional[list[str]], typer.Argument(help="The program and its arguments, behind --.", metavar="-- PROGRAM ARGS")
+        Optional[list[str]], typer.Argument(help="The program and its arguments, after --.", metavar="-- PROGRAM ARGS")
     ] = None,
-    sample: Annotated[str, typer.Option(help="Bytes for each record, on average; 1 records every allocation.", metavar="SIZE")] = "512K",
-    live: Annotated[bool, typer.Option("--live", help="Show what was in use when the profile was written.")] = False,
-    allocated: Annotated[bool, typer.Option("--allocated", help="Show all that was allocated. This is the default.")] = False,
-    leaked: Annotated[bool, typer.Option("--leaked", help="Show what was still in use when the program ended.")] = False,
+    sample: Annotated[str, typer.Option(help="Average number of bytes per record; 1 records every allocation.", metavar="SIZE")] = "512K",
+    live: Annotated[bool, typer.Option("--live", help="Show the memory in use when the profile was written.")] = False,
+    allocated: Annotated[bool, typer.Option("--allocated", help="Show all allocations (default).")] = False,
+    leaked: Annotated[bool, typer.Option("--leaked", help="Show the memory still in use when the program ended.")] = False,
     by: Annotated[
-        str, typer.Option(help=f"What a line of the table is: {', '.join(BY)} (of nodes).", autocompletion=one_of(*BY))
+        str, typer.Option(help=f"Group the lines of the table by: {', '.join(BY)} (of nodes).", autocompletion=one_of(*BY))
     ] = "function",
-    rows: Annotated[int, typer.Option(help="Lines of each table.")] = 20,
+    rows: Annotated[int, typer.Option(help="Number of lines per table.")] = 20,
     output: Annotated[
-        Optional[Path], typer.Option("--output", "-o", help="Keep the profile here, with its names; pprof opens it.", metavar="FILE")
+        Optional[Path],
+        typer.Option("--output", "-o", help="Keep the profile in this file, with function names; pprof can open it.", metavar="FILE"),
     ] = None,
-    flame_file: Annotated[Optional[Path], typer.Option("--flame", help="Draw a flame graph (SVG) for a browser.", metavar="FILE")] = None,
-    on_signal: Annotated[bool, typer.Option("--on-signal", help="Show it also if Ctrl-C, SIGTERM or SIGHUP ends the program.")] = False,
-    show: Annotated[Optional[Path], typer.Option(help="Show the profile in this file; nothing is run.", metavar="FILE")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; a program's own output goes to standard error then.")] = False,
-    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to run with; else build/release's.")] = None,
+    flame_file: Annotated[
+        Optional[Path], typer.Option("--flame", help="Draw a flame graph (SVG, for a browser) into this file.", metavar="FILE")
+    ] = None,
+    on_signal: Annotated[
+        bool, typer.Option("--on-signal", help="Also show the profile if Ctrl-C, SIGTERM or SIGHUP ends the program.")
+    ] = False,
+    show: Annotated[Optional[Path], typer.Option(help="Show the profile in this file, and run nothing.", metavar="FILE")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; the program's own output then goes to standard error.")] = False,
+    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to preload. Default: that of build/release.")] = None,
 ) -> None:
     """Run a program and show which functions allocate how much, on which nodes, and whose memory is remote.
 
-    The report goes to standard error, so that the program's own output stays what it is. Ends with the program's
-    exit status; with 2 if something is missing or misspelt, and 127 if there is no such program.
+    The report goes to standard error; standard output is the program's own. The exit status is the program's; 2 if
+    something is missing or misspelt, and 127 if the program was not found.
     """
     view = _view(live, allocated, leaked)
     words = _check(command, sample, by, rows, show)
@@ -61,7 +66,7 @@ def profile(
         _require_room(option, path)
     if show:
         if not show.is_file():
-            raise Problem(f"--show: {show} is not a file; accepted: a profile such as `numalloc profile -o FILE` writes")
+            raise Problem(f"--show: {show} is not a file; accepted: a profile, such as `numalloc profile -o FILE` writes")
         _report([show], view, by, rows, output, flame_file, as_json, sys.stdout)
         return
     with tempfile.TemporaryDirectory(prefix="numalloc-profile-") as folder:
@@ -80,12 +85,12 @@ def profile(
 
 def _view(live: bool, allocated: bool, leaked: bool) -> View:
     if live + allocated + leaked > 1:
-        raise Problem("--live, --allocated, --leaked: only one of them at a time is accepted")
+        raise Problem("--live, --allocated, --leaked: more than one is given; accepted: one of them")
     return VIEWS["live" if live else "leaked" if leaked else "allocated"]
 
 
 def _check(command: list[str] | None, sample: str, by: str, rows: int, show: Path | None) -> list[str]:
-    """The program and its arguments; none with --show."""
+    """The program and its arguments; empty with --show."""
     if bool(command) == bool(show):
         what = "both a program and --show are given" if command else "no program is given"
         raise Problem(f"{what}; accepted: `numalloc profile -- PROGRAM ARGS`, or `numalloc profile --show FILE`")
@@ -100,25 +105,25 @@ def _check(command: list[str] | None, sample: str, by: str, rows: int, show: Pat
 
 
 def _require_room(option: str, path: Path | None) -> None:
-    """Before the program runs."""
+    """Called before the program runs."""
     if path is None:
         return
     require_folder(path, option)
     if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise Problem(f"{option}: {path} cannot be written; accepted: a file that can")
+        raise Problem(f"{option}: {path} cannot be written; accepted: a writable file")
 
 
 def _report(paths: list[Path], view: View, by: str, rows: int, output: Path | None, flame_file: Path | None, as_json: bool, stream) -> None:
     whole = files.merged([files.read(path) for path in paths])
     changed = add_names(whole)
     found = samples(whole, view)
-    notes = [f"{path} is not what ran then: its functions have no names" for path in changed]
+    notes = [f"{path} has changed since it ran: its functions have no names" for path in changed]
     if len(paths) > 1:
-        notes.append(f"{len(paths)} processes together")
+        notes.append(f"{len(paths)} processes, merged")
     if lost := lost_records(whole):
         notes.append(f"{lost} records were lost: there was no memory for them")
     if without_stacks(whole):
-        notes.append("there are no stacks: libgcc_s.so.1 was not in the process")
+        notes.append("the profile has no stacks: libgcc_s.so.1 was not in the process")
     missing = []
     drawn = flame.svg(found, view.title) if flame_file else ""
     for option, path, write, note in (
@@ -131,7 +136,7 @@ def _report(paths: list[Path], view: View, by: str, rows: int, output: Path | No
             write(path)
             notes.append(note)
         except OSError as error:  # the report is shown all the same
-            missing.append(Problem(f"{option}: {path} cannot be written ({error.strerror}); accepted: a file that can"))
+            missing.append(Problem(f"{option}: {path} cannot be written ({error.strerror}); accepted: a writable file"))
     if as_json:
         json.dump(report.as_data(found, view, rows, notes), stream, indent=2)
         stream.write("\n")

@@ -1,4 +1,4 @@
-"""Profile files: read, written, and those of several processes made one."""
+"""Profile files: reads and writes them, and merges those of several processes."""
 
 import gzip
 import zlib
@@ -20,7 +20,7 @@ def read(path: Path) -> Profile:
     except (DecodeError, EOFError, zlib.error, gzip.BadGzipFile):
         profile.Clear()
     if not profile.sample_type or not profile.string_table or not _numbers_fit(profile):
-        raise Problem(f"{path} is no profile; accepted: a file in pprof's format, such as `numalloc profile -o FILE` writes")
+        raise Problem(f"{path} is not a profile; accepted: a file in pprof's format, such as `numalloc profile -o FILE` writes")
     return profile
 
 
@@ -38,7 +38,7 @@ def write(profile: Profile, path: Path) -> None:
 
 
 def merged(profiles: list[Profile]) -> Profile:
-    """One profile of several processes. Their addresses mean nothing to each other, so each keeps its mappings."""
+    """One profile of several processes. Their addresses are unrelated, so each keeps its own mappings."""
     whole = Profile()
     whole.CopyFrom(profiles[0])
     texts = {text: number for number, text in enumerate(whole.string_table)}

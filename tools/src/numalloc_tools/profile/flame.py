@@ -1,7 +1,7 @@
-"""A flame graph as one SVG file: callers below, callees above them, as wide as the bytes that they asked for.
+"""A flame graph as one SVG file: callers below, callees above, with widths in proportion to the requested bytes.
 
-Colour says how much of a frame's memory is remote: from yellow (none) to red (all). A click on a frame
-makes it as wide as the picture; a click on the lowest one shows all again.
+The colour shows how much of a frame's memory is remote, from yellow (none) to red (all). A click on a frame makes it
+as wide as the picture; a click on the lowest frame shows all again.
 """
 
 from collections import defaultdict
@@ -15,8 +15,8 @@ from numalloc_tools.profile.totals import is_remote
 WIDTH = 1200
 ROW = 18
 HEADER = 40
-LETTER = 7.0  # pixels of one in the picture's fonts, about
-NARROWEST = 0.3  # pixels; what is narrower is left out
+LETTER = 7.0  # approximate width of a letter in pixels
+NARROWEST = 0.3  # pixels; narrower frames are left out
 
 SCRIPT = """
 const frames = [...document.querySelectorAll('.frame')];
@@ -68,7 +68,7 @@ def svg(samples: list[Sample], title: str) -> str:
         f'<text x="{WIDTH / 2}" y="24" font-size="16" text-anchor="middle">{escape(title)}</text>',
     ]
     whole = root.bytes or 1
-    to_draw = [("all", root, 0.0, 0)]  # no recursion: other tools' stacks may be thousands deep
+    to_draw = [("all", root, 0.0, 0)]  # no recursion: other tools' stacks may have thousands of frames
     while to_draw:
         name, frame, x, depth = to_draw.pop()
         if frame.bytes / whole * WIDTH < NARROWEST:
@@ -83,7 +83,7 @@ def svg(samples: list[Sample], title: str) -> str:
 
 
 def _drawn(name: str, frame: Frame, x: float, depth: int, bottom: int, whole: int) -> str:
-    """`x` and the width are parts of the whole picture."""
+    """`x` and the width are fractions of the picture's width."""
     part = frame.bytes / whole
     remote = frame.remote / frame.bytes if frame.bytes else 0
     colour = f"hsl({50 - 50 * remote:.0f},90%,{68 - 8 * remote:.0f}%)"

@@ -7,12 +7,12 @@ from numalloc_tools.profile.proto import Profile
 
 
 def add_names(profile: Profile) -> list[str]:
-    """Every location gets its functions, as far as the files are still there and say so. Gives the files that are others
-    by now: what lies at a place in them says nothing of the program that ran."""
+    """Gives every location its functions, if its file still exists and has names. Returns the files that have changed since:
+    their contents do not describe the program that ran."""
     texts = {text: number for number, text in enumerate(profile.string_table)}
     functions: dict[tuple[str, str], int] = {}
     mappings = {mapping.id: mapping for mapping in profile.mapping}
-    wanted = defaultdict(list)  # of each file, once for all processes that have it: locations with their places in it
+    wanted = defaultdict(list)  # by file, for all processes together: locations with their offsets in it
     for location in profile.location:
         if not location.line and (mapping := mappings.get(location.mapping_id)):
             file = profile.string_table[mapping.filename], profile.string_table[mapping.build_id]

@@ -1,11 +1,11 @@
-"""pprof's profile.proto (github.com/google/pprof), described here, so that no compiler is needed for it."""
+"""pprof's profile.proto (github.com/google/pprof), written as a table here, so that it needs no protobuf compiler."""
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _TYPES = {"int": _Field.TYPE_INT64, "unsigned": _Field.TYPE_UINT64, "bool": _Field.TYPE_BOOL, "string": _Field.TYPE_STRING}
 
-# Each message: name, number, type of a field; "*" for repeated ones. Numbers of text are indices into the string table.
+# Each message: name, number and type of its fields; "*" means repeated. Texts are indices into the string table.
 _MESSAGES = {
     "Profile": (
         "sample_type 1 *ValueType",

@@ -1,4 +1,4 @@
-"""A program that runs with the heap profile on, and what it leaves behind."""
+"""Runs a program with the heap profile on, and finds the files that it writes."""
 
 import os
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from pathlib import Path
 from numalloc_tools.launch import Launch, program
 from numalloc_tools.launch.supervise import Family, Start, worst
 
-# Reads the tables by which stacks are unwound; C++ programs have it, others get it by this.
+# The library that unwinds stacks: C++ programs have it, others need it preloaded.
 UNWINDER = "libgcc_s.so.1"
 
 
 @dataclass(frozen=True)
 class Recording:
-    files: list[Path]  # one a process
-    exit_status: int  # the program's, as a shell says it
+    files: list[Path]  # one per process
+    exit_status: int  # the program's, as a shell reports it
 
 
 def record(command: list[str], library: Path, sample: str, folder: Path, stdout=None, on_signal: bool = False) -> Recording:
-    """`folder` is empty; `stdout` is where the program's own output goes, None for ours."""
+    """`folder` is empty; `stdout` receives the program's own output, None: this command's."""
     preloaded = [str(library), UNWINDER, *filter(None, [os.environ.get("LD_PRELOAD")])]
     environment = os.environ | {
         "LD_PRELOAD": ":".join(preloaded),

@@ -24,7 +24,7 @@ def percent(part: float) -> str:
 
 
 def shortened(name: str) -> str:
-    """A C++ function without its arguments and those of its templates: std::vector<>::vector."""
+    """A C++ function's name without arguments and template arguments: std::vector<>::vector."""
     if name.startswith("("):
         return name
     short, depth = "", 0
@@ -80,7 +80,7 @@ def print_report(terminal: Console, samples: list[Sample], view: View, by: str, 
     terminal.print({"function": _functions, "stack": _stacks, "place": _places}[by](samples, whole, rows))
     far = totals.remote_stacks(samples)
     if far:
-        terminal.print(f"[bold]{size(whole.remote_pages)}[/bold] lie on another node than the thread that allocated them:", highlight=False)
+        terminal.print(f"[bold]{size(whole.remote_pages)}[/bold] are on another node than the thread that allocated them:", highlight=False)
         terminal.print(_stack_table(far[:rows], whole))
 
 

@@ -1,4 +1,4 @@
-"""A profile as its reader thinks of it: stacks of names, with amounts and places."""
+"""A profile as stacks of names, with amounts and nodes."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from numalloc_tools.problem import Problem
 from numalloc_tools.profile.proto import Profile
 from numalloc_tools.symbols import file_name
 
-# The allocator's own functions: what stands above them asked for the memory.
+# The allocator's own functions: their callers requested the memory.
 ALLOCATOR = re.compile(
     r"^(malloc|calloc|realloc|reallocarray|posix_memalign|aligned_alloc|memalign|valloc|pvalloc|operator new.*|numalloc::.*|"
     r"numalloc_\w+|psm_\w*alloc|_Unwind_Backtrace|void\* numalloc::.*|\(anonymous namespace\)::new_slow.*)$"
@@ -25,7 +25,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class View:
-    """Which of a profile's values are looked at."""
+    """Which of a profile's values are shown."""
 
     name: str
     objects: str

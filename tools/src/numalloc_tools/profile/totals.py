@@ -1,4 +1,4 @@
-"""What a profile's tables say: by function, by stack, by place."""
+"""The tables of a profile: by function, by stack, by nodes."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Amount:
 
 @dataclass
 class Share:
-    """An amount, and what of it is known to be far from who asked for it."""
+    """An amount, and the part of it that is known to be remote from the thread that requested it."""
 
     flat: Amount
     cumulative: Amount
@@ -57,7 +57,7 @@ def total(samples: list[Sample]) -> Share:
 
 
 def by_function(samples: list[Sample]) -> list[tuple[str, Share]]:
-    """The functions that allocate most themselves come first, and of those that do not, the largest below them."""
+    """Sorted by the bytes that a function itself allocates, then by the bytes of its callees."""
     shares: dict[str, Share] = defaultdict(_none)
     for sample in samples:
         for function in set(sample.stack):
@@ -73,7 +73,7 @@ def by_stack(samples: list[Sample]) -> list[tuple[tuple[str, ...], Share]]:
 
 
 def by_place(samples: list[Sample]) -> list[tuple[tuple[str, str, str], Share]]:
-    """By the node of the allocating thread, of the pages, and of the thread that freed; "" where nobody did."""
+    """By the node of the allocating thread, of the pages, and of the freeing thread; "" if not freed."""
     shares: dict[tuple[str, str, str], Share] = defaultdict(_none)
     for sample in samples:
         places = sample.places
@@ -83,6 +83,6 @@ def by_place(samples: list[Sample]) -> list[tuple[tuple[str, str, str], Share]]:
 
 
 def remote_stacks(samples: list[Sample]) -> list[tuple[tuple[str, ...], Share]]:
-    """Those whose pages are on another node than the threads that allocated them, most bytes first."""
+    """The stacks whose pages are on another node than the threads that allocated them, most bytes first."""
     stacks = by_stack([sample for sample in samples if is_remote(sample)])
     return [(stack, share) for stack, share in stacks if share.remote_pages]

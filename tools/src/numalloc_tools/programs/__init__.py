@@ -1,4 +1,4 @@
-"""Everything that can be run: the project's own programs, by their table, and Debian's."""
+"""All programs that can be run: the project's own, from their table, and Debian's."""
 
 import json
 from collections.abc import Callable
@@ -11,20 +11,20 @@ from numalloc_tools.problem import Problem
 from numalloc_tools.programs.in_lab import InLab
 
 OWN, REAL, BROUGHT = "own", "real", "brought"
-LIMIT = 120.0  # seconds for one run at scale 1, many times what it takes
-PAPER_LIMIT = 3600.0  # the same for one with --paper
+LIMIT = 120.0  # seconds: limit of a run at scale 1, many times its duration
+PAPER_LIMIT = 3600.0  # the same with --paper
 
 
 @dataclass(frozen=True)
 class Work:
-    """One run's worth."""
+    """The parameters of one run."""
 
     threads: int
     scale: float
     seed: int = 1
     limit: float = LIMIT
-    paper: bool = False  # of the sizes of the program's source
-    sample: bool = False  # the run's time does not count, and more is looked at
+    paper: bool = False  # with the sizes of --paper
+    sample: bool = False  # the run's time does not count, and more figures are taken
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,17 @@ class Program:
     name: str
     family: str
     description: str
-    source: str  # who described it first, or the package
-    threads: tuple[int, ...]  # worth measuring
+    source: str  # the paper or author that described it, or the package
+    threads: tuple[int, ...]  # numbers worth measuring
     standard_threads: int
     kind: str
-    run: Callable[[Allocator, Work], Ended]  # `seconds` is among the figures of a run that went well
-    missing: str = ""  # why it cannot run, and what to do about it
+    run: Callable[[Allocator, Work], Ended]  # the figures of a successful run include `seconds`
+    missing: str = ""  # the reason why it cannot run, and the remedy
     quick: bool = True  # short enough for --quick
-    command: tuple[str, ...] = ()  # of the project's own: the binary and the words that belong to it
-    paper: bool = False  # it knows --paper
-    packages: tuple[str, ...] = ()  # Debian's, of what was brought
-    lab: InLab | None = None  # how one of Debian's runs with --lab
+    command: tuple[str, ...] = ()  # for the project's own programs: the binary and its arguments
+    paper: bool = False  # it has paper sizes
+    packages: tuple[str, ...] = ()  # Debian packages that a user's program needs
+    lab: InLab | None = None  # how a Debian program runs with --lab
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class Case:
 
 
 def own(library: Path) -> list[Program]:
-    """The programs of bench/programs.json above the library; the binaries lie in bench/ beside it."""
+    """The programs of bench/programs.json above the library; their binaries are in bench/ in the library's folder."""
     table = sources(library) / "programs.json"
     binaries = library.parent / "bench"
     return [_own(row, binaries / row.get("binary", row["name"])) for row in json.loads(table.read_text())["programs"]]
 
 
 def sources(library: Path) -> Path:
-    """bench/ of the working tree that the library is in."""
+    """bench/ of the library's working tree."""
     for folder in library.parents:
         if (folder / "bench/programs.json").is_file():
             return folder / "bench"
@@ -98,7 +98,7 @@ def _own(row: dict, binary: Path) -> Program:
 
 
 def judged(ended: Ended) -> Ended:
-    """The figures of the last line, which is JSON; a program that does not say that its data were right was wrong."""
+    """The figures of the last line, which is JSON. A program that does not report correct data has failed."""
     if ended.status != "ok":
         return ended
     try:
@@ -106,7 +106,7 @@ def judged(ended: Ended) -> Ended:
         ended.figures |= {name: float(value) for name, value in said.items() if isinstance(value, (int, float))}
         right = said["check"] == "ok" and ended.figures["seconds"] >= 0
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        ended.status, ended.reason = "wrong", "its last line is not the result that it should be"
+        ended.status, ended.reason = "wrong", "its last line is not a valid result"
         return ended
     if not right:
         ended.status, ended.reason = "wrong", f"its data were damaged: check is {said['check']}"
@@ -114,7 +114,7 @@ def judged(ended: Ended) -> Ended:
 
 
 def selected(programs: list[Program], only: list[str]) -> list[Program]:
-    """By name, family or kind."""
+    """Selects programs by name, family or kind."""
     words = {word for program in programs for word in (program.name, program.family, program.kind)}
     for word in only:
         if word not in words:
@@ -123,7 +123,7 @@ def selected(programs: list[Program], only: list[str]) -> list[Program]:
 
 
 def cases(programs: list[Program], threads: list[int], all_threads: bool) -> list[Case]:
-    """Without a number each program runs with its standard one; one that is made for a number keeps it."""
+    """Without a number each program uses its standard number; a program made for one number keeps it."""
     result = []
     for program in programs:
         numbers = [program.standard_threads]

@@ -1,4 +1,4 @@
-"""`numalloc run`: a program under an allocator, with threads and memory where they are wanted."""
+"""`numalloc run`: a program under an allocator, with threads and memory on chosen nodes."""
 
 from numalloc_tools.run.command import register
 

@@ -1,4 +1,4 @@
-"""`numalloc run`: puts a setting together, and becomes the program."""
+"""`numalloc run`: assembles a setting, and becomes the program."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ from numalloc_tools.run.flags import with_library_options
 
 LEVERS = "Levers, for any program under any allocator"
 SEVERAL = "Several processes"
-TOLD = "What is told"
+TOLD = "Output of the command"
 _NO_PROGRAM = "accepted: numalloc run [OPTIONS] -- PROGRAM [ARGS]..."
 
 
@@ -39,7 +39,7 @@ def run(
     allocator: Annotated[
         str | None,
         typer.Option(
-            help=f"{', '.join(NAMES)}, or the path of a library. Else numalloc.",
+            help=f"{', '.join(NAMES)}, or the path of a library. Default: numalloc.",
             metavar="NAME|PATH",
             rich_help_panel=LEVERS,
             autocompletion=one_of(*NAMES),
@@ -49,7 +49,7 @@ def run(
         bool | None,
         typer.Option(
             "--binding-only/--no-binding-only",
-            help="Bind threads as numalloc does, and leave malloc to the program, or to --allocator.",
+            help="Bind threads as numalloc does, but let the program keep its own malloc, or use the one of --allocator.",
             show_default=False,
             rich_help_panel=LEVERS,
         ),
@@ -57,8 +57,8 @@ def run(
     threads: Annotated[
         str | None,
         typer.Option(
-            help="Where threads run: none (where the kernel likes), sparse (each next one on the next node), dense (a "
-            "node's CPUs, then the next).",
+            help="Where threads run: none (the kernel decides), sparse (each new thread on the next node), dense (a node's "
+            "CPUs first, then the next node's).",
             metavar="WHERE",
             rich_help_panel=LEVERS,
             autocompletion=one_of(*THREADS),
@@ -68,8 +68,8 @@ def run(
         str | None,
         typer.Option(
             help="Where memory comes from: first-touch, local, interleave, preferred:NODE, bind:NODES (such as 0-3,8), "
-            "weighted (interleaved by the kernel's weights; Linux 6.9). What numalloc gives goes by its option where "
-            "it has one; else the policy of the whole process is set.",
+            "weighted (interleaved by the kernel's weights; Linux 6.9). numalloc's memory follows its own option where "
+            "it has one; otherwise the memory policy of the whole process is set.",
             metavar="WHERE",
             rich_help_panel=LEVERS,
             autocompletion=one_of(*MEMORY_WORDS, "preferred:", "bind:"),
@@ -78,7 +78,7 @@ def run(
     huge_pages: Annotated[
         str | None,
         typer.Option(
-            help="Transparent huge pages: off for the whole process; on by the allocator's own switch.",
+            help="Transparent huge pages: off disables them for the whole process; on uses the allocator's own switch.",
             metavar="on|off",
             rich_help_panel=LEVERS,
             autocompletion=one_of(*HUGE_PAGES),
@@ -87,8 +87,8 @@ def run(
     autonuma: Annotated[
         str | None,
         typer.Option(
-            help="off keeps the kernel from moving the process's pages and threads to each other (automatic NUMA "
-            "balancing); no privileges needed.",
+            help="off stops the kernel from moving the process's pages and threads between nodes (automatic NUMA balancing). "
+            "Needs no privileges.",
             metavar="off",
             rich_help_panel=LEVERS,
         ),
@@ -97,7 +97,7 @@ def run(
         Path | None,
         typer.Option(
             "--profile",
-            help="Settings from a file, as numalloc tune and --save-profile write it. Flags come before it.",
+            help="Read settings from a file that numalloc tune or --save-profile wrote. Flags override the file.",
             metavar="FILE",
             rich_help_panel=LEVERS,
         ),
@@ -105,7 +105,7 @@ def run(
     save_profile: Annotated[
         Path | None,
         typer.Option(
-            help="Write the settings to this file; then run the program, if one is given.",
+            help="Write the settings to this file, then run the program, if one is given.",
             metavar="FILE",
             rich_help_panel=LEVERS,
         ),
@@ -114,8 +114,8 @@ def run(
         str | None,
         typer.Option(
             "--instances",
-            help="Run the program so often at a time, or once on each node: each instance on one node, with its CPUs and, "
-            "unless --memory says otherwise, only its memory. Exits as the worst of them.",
+            help="Run N instances of the program at the same time, or one per node. Each instance runs on one node, with that "
+            "node's CPUs and, without --memory, only that node's memory. The exit status is the worst of the instances'.",
             metavar="N|per-node",
             rich_help_panel=SEVERAL,
         ),
@@ -132,7 +132,8 @@ def run(
         bool | None,
         typer.Option(
             "--ranks/--no-ranks",
-            help="Ranks of this machine take its nodes in turn. By itself under mpirun and srun, for ranks that these have not bound.",
+            help="Distribute the ranks on this machine over its nodes. Default: only under mpirun and srun, for ranks that "
+            "these have not bound.",
             show_default=False,
             rich_help_panel=SEVERAL,
         ),
@@ -141,7 +142,7 @@ def run(
         bool,
         typer.Option(
             "--report",
-            help="At the end, say on standard error where memory and threads were, per node.",
+            help="Report on standard error at the end where memory and threads were, per node.",
             rich_help_panel=TOLD,
         ),
     ] = False,
@@ -149,7 +150,7 @@ def run(
         bool,
         typer.Option(
             "--show",
-            help="Print the environment and the calls, and run nothing.",
+            help="Print the environment and the system calls, and run nothing.",
             rich_help_panel=TOLD,
         ),
     ] = False,
@@ -157,7 +158,7 @@ def run(
         str | None,
         typer.Option(
             "--json",
-            help="Write what --show or --report tells to this file; - is standard output.",
+            help="Write the output of --show or --report to this file as JSON; - is standard output.",
             metavar="FILE",
             rich_help_panel=TOLD,
         ),
@@ -167,17 +168,18 @@ def run(
         typer.Option(
             "--verbose",
             "-v",
-            help="Say on standard error what is done; the library says what it found and could not do.",
+            help="Report on standard error what the command does; the library reports what it found and could not do.",
             rich_help_panel=TOLD,
         ),
     ] = False,
     *,
     library_options: tuple[tuple[str, str], ...],
 ) -> None:
-    """Run PROGRAM under an allocator, with threads and memory where you want them.
+    """Run PROGRAM under an allocator, with threads and memory on the nodes that you choose.
 
-    It becomes the program: signals, pipes, terminal and exit status are the program's own. 126: the program
-    cannot be executed; 127: there is no such program; 2: an argument was wrong, or this machine cannot do it.
+    The command becomes the program: signals, pipes, terminal and exit status are the program's own. Exit status
+    126: the program cannot be executed; 127: it was not found; 2: an argument was wrong, or this machine cannot
+    do what it requests.
     """
     given = {
         "allocator": allocator,
@@ -189,9 +191,9 @@ def run(
     }
     setting = _setting(given, library_options, profile_file)
     if json_file is not None and not (show or reported):
-        raise Problem("--json: there is nothing to write; accepted: with --show or --report")
+        raise Problem("--json: without --show and --report there is nothing to write; accepted: with --show or --report")
     if logs is not None and instance_count is None:
-        raise Problem("--logs: one program writes where this command does; accepted: with --instances")
+        raise Problem("--logs: a single program writes to the streams of this command; accepted: with --instances")
     if not command and not (show or save_profile):
         raise Problem(f"no program is named; {_NO_PROGRAM}")
     launch = prepared(setting, verbose=verbose)
@@ -237,11 +239,11 @@ def _teller(verbose: bool) -> Callable[[str], None]:
 def _jobs(
     setting: Setting, launch: Launch, instance_count: str | None, by_rank: bool | None, say: Callable[[str], None]
 ) -> list[tuple[str, Launch]]:
-    """What is started, each with a label where there are several."""
+    """The processes to start; each has a label if there are several."""
     machine = nodes.read()
     if instance_count is not None:
         if by_rank:
-            raise Problem("--ranks: instances take nodes by themselves; accepted: one of --ranks and --instances")
+            raise Problem("--ranks: instances are distributed over the nodes anyway; accepted: one of --ranks and --instances")
         found = instances.planned(instance_count, machine, bind_memory=setting.memory == "default")
         return [(one.label, launch.also(*one.calls).with_environment(one.environment)) for one in found]
     if by_rank is False:

@@ -1,4 +1,4 @@
-"""The flags of the library's options, made from options.def: a command takes them by a decorator."""
+"""Flags for the library's options, made from options.def. A decorator adds them to a command."""
 
 import inspect
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def generated() -> list[Option]:
 
 
 def with_library_options(command: Callable) -> Callable:
-    """`command` gets the values that were given as `library_options`; the table's flags come last in its help."""
+    """Passes the given values to `command` as `library_options`. The flags of the table come last in its help."""
 
     @wraps(command)
     def wrapped(**arguments):
@@ -38,12 +38,12 @@ def with_library_options(command: Callable) -> Callable:
 
 
 def _parameter(one: Option) -> str:
-    """Apart from the command's own."""
+    """A name that no parameter of the command itself has."""
     return f"numalloc_{one.name}"
 
 
 def _annotation(one: Option):
-    about = f"{one.text[0].upper()}{one.text[1:]}. Accepted: {one.accepted}. Else {one.default}."
+    about = f"{one.text[0].upper()}{one.text[1:]}. Accepted: {one.accepted}. Default: {one.default}."
     option = typer.Option(
         one.flag,
         help=escape(about),

@@ -1,4 +1,4 @@
-"""Several instances of one program, each on a node: which ones there are, and where each writes."""
+"""Several instances of one program, each on a node: their list, and the files to which they write."""
 
 import errno
 import re
@@ -22,7 +22,7 @@ class Instance:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For ports and folders of its own."""
+        """Variables from which an instance can derive ports and folders of its own."""
         return {"NUMALLOC_INSTANCE": str(self.number), "NUMALLOC_NODE": str(self.node)}
 
     @property
@@ -31,7 +31,7 @@ class Instance:
 
 
 def planned(text: str, machine: Nodes, bind_memory: bool) -> list[Instance]:
-    """Nodes with CPUs are taken in turn. Memory is bound unless the user has said where it is to come from."""
+    """Distributes the instances over the nodes with CPUs. Binds their memory unless the user chose a placement."""
     nodes = sorted(machine.cpus)
     if text == PER_NODE:
         count = len(nodes)
@@ -57,15 +57,15 @@ def _require_policy(instance: Instance) -> None:
     for call in instance.calls:
         if isinstance(call, MemoryPolicy) and (error := call.refusal()):
             name = errno.errorcode.get(error, error)
-            raise Problem(f"--instances: the kernel refuses {call} ({name}); in a container its seccomp filter must allow it")
+            raise Problem(f"--instances: the kernel refuses {call} ({name}); in a container, the seccomp filter must allow this call")
 
 
 def log_files(folder: Path, number: int) -> dict[str, IO]:
-    """What Popen takes."""
+    """Arguments for Popen."""
     try:
         return {f"std{name}": open(folder / f"{number}.{name}", "wb") for name in ("out", "err")}
     except OSError as error:
-        raise Problem(f"--logs: {error.filename} cannot be written ({error.strerror}); accepted: a folder that may be filled") from None
+        raise Problem(f"--logs: {error.filename} cannot be written ({error.strerror}); accepted: a writable folder") from None
 
 
 def folder_for_logs(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Ranks under mpirun and srun: those of one machine take its nodes in turn."""
+"""Ranks under mpirun and srun: those on one machine are distributed over its nodes."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from numalloc_tools.machine.calls import Affinity
 from numalloc_tools.machine.lists import ranges
 from numalloc_tools.problem import Problem
 
-# What launchers tell each rank: its number among those of its machine, and how many these are.
+# Variables that launchers set for each rank: its number on this machine, and the number of ranks there.
 _LAUNCHERS = (
     ("Open MPI", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
     ("MPICH's Hydra", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
@@ -22,14 +22,14 @@ _LAUNCHERS = (
 class Rank:
     launcher: str
     local: int
-    of: int  # 0: the launcher does not say
+    of: int  # 0: the launcher does not tell
 
 
 def rank(environment: Mapping[str, str]) -> Rank | None:
     for launcher, number, size in _LAUNCHERS:
         if (found := _number(environment, number)) is not None:
             return Rank(launcher, found, _number(environment, size) or 0)
-    # A batch script has a SLURM_LOCALID as well, 0; what srun has started belongs to a step.
+    # A batch script has a SLURM_LOCALID too, 0. A process that srun started also has a step.
     local, step = _number(environment, "SLURM_LOCALID"), _number(environment, "SLURM_STEP_ID")
     if local is None or step is None:
         return None
@@ -42,7 +42,7 @@ def _number(environment: Mapping[str, str], name: str) -> int | None:
 
 
 def _slurm_tasks(environment: Mapping[str, str]) -> int:
-    """Of this machine: SLURM_STEP_TASKS_PER_NODE is such as 4(x2),3."""
+    """The number of ranks on this machine, from a SLURM_STEP_TASKS_PER_NODE such as 4(x2),3."""
     counts: list[int] = []
     for part in environment.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
         if match := re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part):
@@ -52,7 +52,7 @@ def _slurm_tasks(environment: Mapping[str, str]) -> int:
 
 
 def place(environment: Mapping[str, str], machine: Nodes, asked: bool) -> tuple[Affinity | None, str]:
-    """The rank's CPUs, or none, and what to say of it. A launcher that has bound the rank is believed."""
+    """The rank's CPUs, or none, and a line to report. Respects the binding of a launcher that has bound the rank."""
     found = rank(environment)
     if found is None:
         if asked:
@@ -62,9 +62,9 @@ def place(environment: Mapping[str, str], machine: Nodes, asked: bool) -> tuple[
     here = f"local rank {found.local} of {found.of or 'several'} under {found.launcher}"
     if len(machine.cpus) <= 1:
         where = "one node" if machine.one else f"node {ranges(sorted(machine.cpus), steps=False)}"
-        return None, f"{here}: it has the CPUs of {where} only, and stays there"
+        return None, f"{here}: the launcher has bound it to the CPUs of {where}, and it stays there"
     if found.of == 1 and not asked:
-        return None, f"{here}: it has the machine for itself"
+        return None, f"{here}: it is the only rank on the machine, and is not bound"
     candidates = sorted(machine.cpus)
     node = candidates[found.local % len(candidates)]
     return Affinity(machine.cpus[node]), f"{here}: runs on node {node}"

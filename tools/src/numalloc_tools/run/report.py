@@ -1,4 +1,4 @@
-"""Where a program's threads and memory were: looked at now and then while it lives, told by node at its end."""
+"""Where a program's threads and memory were, by node: sampled while it runs, reported at its end."""
 
 import os
 import time
@@ -15,26 +15,26 @@ from numalloc_tools.machine import memory
 from numalloc_tools.machine.lists import ranges
 from numalloc_tools.machine.online import node_of_cpu
 
-_FIRST, _LONGEST = 0.02, 0.5  # seconds between two looks: short programs are to be seen too
-_SHARE = 20  # looks may take a twentieth of the time; the first few more
+_FIRST, _LONGEST = 0.02, 0.5  # seconds between two samples: short programs need some too
+_SHARE = 20  # times the duration of a sample: the pause after it, shorter after the first ones
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PROCESSOR, _USER, _SYSTEM, _START = 36, 11, 12, 19  # fields of /proc/PID/stat behind the name
+_PROCESSOR, _USER, _SYSTEM, _START = 36, 11, 12, 19  # fields of /proc/PID/stat after the name
 
 
 @dataclass
 class Watch:
-    """One program with all that it starts."""
+    """One program with all processes that it starts."""
 
     pid: int
     label: str = ""
     looks: int = 0
     source: str = ""
-    peak: dict[int, int] = field(default_factory=dict)  # bytes by node, when there was most of all
+    peak: dict[int, int] = field(default_factory=dict)  # bytes by node, at the peak of their sum
     last: dict[int, int] = field(default_factory=dict)
-    threads: dict[int, int] = field(default_factory=dict)  # by node, when there were most of all
+    threads: dict[int, int] = field(default_factory=dict)  # by node, at the peak of their sum
     seconds: dict[int, float] = field(default_factory=dict)  # of CPU time, by node
-    moves: int = 0  # from a node to another, seen from look to look
-    refused: bool = False  # to look at its memory
+    moves: int = 0  # moves from node to node that two samples showed
+    refused: bool = False  # to sample its memory
     _ended: float | None = None
     _begun: float = field(default_factory=time.monotonic)
     _pause: float = _FIRST
@@ -111,7 +111,7 @@ class Watch:
 def show(console: Console, told: dict, name: str) -> None:
     title = f"{name}{': ' if told['label'] else ''}{told['label']}"
     if not told["looks"] and not told["refused"]:
-        console.print(f"{title}: it ended before it was looked at", soft_wrap=True)
+        console.print(f"{title}: it ended before the first sample", soft_wrap=True)
         return
     table = Table(title=title, title_justify="left")
     for column in ("node", "CPUs"):
@@ -131,10 +131,11 @@ def show(console: Console, told: dict, name: str) -> None:
     console.print(table)
     if told["refused"]:
         console.print(
-            "memory is missing there of programs that may not be looked at: another user's, setuid, or not to be read", soft_wrap=True
+            "the memory of programs that this user may not inspect is missing: another user's, setuid or unreadable programs",
+            soft_wrap=True,
         )
     ended = f"signal {told['signal']}" if told["signal"] else f"status {told['status']}"
-    looked = f"looked at {told['looks']} times ({told['source']})" if told["looks"] else "not looked at"
+    looked = f"sampled {told['looks']} times ({told['source']})" if told["looks"] else "not sampled"
     console.print(
         f"{told['seconds']:.2f} s, {ended}; {looked}; threads were seen to change their node {told['moves']} times",
         soft_wrap=True,
@@ -159,7 +160,7 @@ def _node_of_cpu() -> dict[int, int]:
 
 
 def _threads(pid: int) -> list[tuple[tuple[int, str], int, int]]:
-    """Each thread's number with when it began, for numbers come again; its CPU time in ticks, and the CPU it last ran on."""
+    """Yields each thread's number and start time (numbers are reused), its CPU ticks, and the CPU on which it last ran."""
     return [
         ((thread, fields[_START]), int(fields[_USER]) + int(fields[_SYSTEM]), int(fields[_PROCESSOR]))
         for thread, fields in processes.threads(pid).items()

@@ -1,4 +1,4 @@
-"""Shows what is to be started, becomes it, or starts it and stays."""
+"""Shows the program to start, becomes it, or starts it and waits for it."""
 
 import json
 import os
@@ -25,14 +25,14 @@ def become(path: str, command: list[str], launch: Launch) -> None:
     try:
         launch.enter()
     except OSError as error:
-        raise Problem(f"{error.filename or 'the program'} is refused: {error.strerror}") from None
+        raise Problem(f"{error.filename or 'the program'} cannot be started: {error.strerror}") from None
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
         signal.signal(number, signal.SIG_DFL)
     program.become(path, command, environment)
 
 
 def without_obstacles(path: str, launch: Launch) -> Launch:
-    """One line where the library does not get into the program: what else was asked for still works."""
+    """Reports in one line that the library cannot be preloaded. The other settings still apply."""
     preload = launch.environment.get("LD_PRELOAD")
     if not preload:
         return launch
@@ -44,7 +44,7 @@ def without_obstacles(path: str, launch: Launch) -> Launch:
 
 
 def _own_environment() -> dict[str, str]:
-    """As this command was given it. Python puts LC_CTYPE there where the locale is C."""
+    """The environment that this command was given. Python adds LC_CTYPE if the locale is C."""
     environment = dict(os.environ)
     try:
         first = Path("/proc/self/environ").read_bytes()
@@ -56,11 +56,11 @@ def _own_environment() -> dict[str, str]:
 
 
 def line(command: list[str], launch: Launch) -> str:
-    """For a shell."""
+    """A line for a shell."""
     changes = launch.environment.items()
     words = [word for name, value in changes if value is None for word in ("-u", name)]
     words += [f"{name}={value}" for name, value in changes if value is not None]
-    return shlex.join([*(["env", *words] if words else []), *command]) or "the environment is left as it is"
+    return shlex.join([*(["env", *words] if words else []), *command]) or "the environment is unchanged"
 
 
 def show(command: list[str], jobs: list[tuple[str, Launch]], json_file: str | None) -> None:
@@ -75,7 +75,7 @@ def show(command: list[str], jobs: list[tuple[str, Launch]], json_file: str | No
         if label:
             print(f"# {label}")
         for call in one.calls:
-            print(f"# before it starts: {call}")
+            print(f"# before the start: {call}")
         print(line(command, one))
 
 
@@ -91,7 +91,7 @@ def _write_json(file: str, content: list[dict]) -> None:
 
 
 def _require_writable(file: str) -> None:
-    """Before anything runs whose report would be lost."""
+    """Called before the program runs: otherwise its report would be lost."""
     try:
         if file != "-":
             open(file, "a").close()
@@ -100,11 +100,11 @@ def _require_writable(file: str) -> None:
 
 
 def _not_written(file: str, error: OSError) -> Problem:
-    return Problem(f"--json: {file} cannot be written ({error.strerror}); accepted: a file that can, or - for standard output")
+    return Problem(f"--json: {file} cannot be written ({error.strerror}); accepted: a writable file, or - for standard output")
 
 
 def _tell(told: list[dict], name: str, json_file: str | None) -> None:
-    """The program has run, and its exit status is what counts, also where nobody hears this."""
+    """A problem here does not change the exit status: the program has run, and its status counts."""
     with suppress(OSError):
         console = Console(stderr=True, highlight=False)
         if not console.is_terminal:

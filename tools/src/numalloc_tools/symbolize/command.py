@@ -1,4 +1,4 @@
-"""`numalloc symbolize`: reads what a program wrote to standard error, and names the frames of the reports in it."""
+"""`numalloc symbolize`: adds function names to the reports in a program's standard error."""
 
 import re
 import sys
@@ -23,19 +23,19 @@ def register(app: typer.Typer) -> None:
 
 def symbolize(
     file: Annotated[
-        Optional[Path], typer.Argument(help="What the program wrote; standard input where it is left out.", metavar="FILE")
+        Optional[Path], typer.Argument(help="The program's standard error, saved in a file. Default: standard input.", metavar="FILE")
     ] = None,
 ) -> None:
     """Show a report of NUMALLOC_GUARDED with the functions and lines of its stacks.
 
-    All other lines stay as they are. The files of the program must be those that ran.
+    All other lines are unchanged. The program's files must be the ones that ran.
     """
     for line in named(_text(file).splitlines()):
         print(line)
 
 
 def named(lines: list[str]) -> Iterator[str]:
-    """The lines, with names in the place of addresses as far as the files have any; a line for each inlined function."""
+    """The lines, with names instead of addresses where the files have them; one line for each inlined function."""
     frames = [_FRAME.match(line) for line in lines]
     wanted = defaultdict(set)
     for one in filter(None, frames):
@@ -59,5 +59,5 @@ def _text(file: Path | None) -> str:
     if file is None:
         return sys.stdin.buffer.read().decode(errors="replace")
     if not file.is_file():
-        raise Problem(f"{file} is not a file; accepted: what a program wrote to standard error")
+        raise Problem(f"{file} is not a file; accepted: a file with a program's standard error")
     return file.read_bytes().decode(errors="replace")

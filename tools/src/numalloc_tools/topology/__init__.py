@@ -1,4 +1,4 @@
-"""`numalloc topology`: the machine's nodes, how far they are apart, and what a program may use of them."""
+"""`numalloc topology`: shows the machine's nodes, their distances, and the parts that a program may use."""
 
 from numalloc_tools.topology.command import register
 

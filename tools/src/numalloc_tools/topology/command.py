@@ -1,4 +1,4 @@
-"""`numalloc topology`: reads the machine and shows it in one of three ways."""
+"""`numalloc topology`: reads the machine, and shows it as text, as JSON or as a drawing."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from numalloc_tools.machine.terminal import console
 from numalloc_tools.problem import Problem
 from numalloc_tools.topology import text
 
-NO_TERMINAL = 120  # columns where nobody said how many there are
+NO_TERMINAL = 120  # columns without a terminal
 
 
 def register(app: typer.Typer) -> None:
@@ -21,20 +21,20 @@ def register(app: typer.Typer) -> None:
 
 
 def topology(
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything that was read as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all facts as JSON.")] = False,
     svg: Annotated[Optional[Path], typer.Option(help="Draw the nodes and their distances into this file.", metavar="FILE")] = None,
     root: Annotated[
         Optional[Path], typer.Option(help="Read a copy of another machine's /sys and /proc in this folder.", metavar="FOLDER")
     ] = None,
 ) -> None:
-    """Show memory nodes, CPUs, distances, huge pages, limits, and what is forbidden here."""
+    """Show memory nodes, CPUs, distances, huge pages, limits, and the system calls that are forbidden here."""
     files = rooted(root)
     require_folder(svg, "--svg")
     if svg and svg.is_dir():
         raise Problem(f"--svg: {svg} is a folder; accepted: a file")
     machine = facts.read(files)
     if svg:
-        from numalloc_tools.topology import picture  # only now: matplotlib takes a second to load
+        from numalloc_tools.topology import picture  # imported here: matplotlib takes a second to load
 
         svg.write_text(picture.svg(machine))
     if as_json:

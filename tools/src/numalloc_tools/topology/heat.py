@@ -1,17 +1,17 @@
-"""Distances as a small heat map: numbers where they fit, else one mark a node."""
+"""Distances as a small heat map: numbers where they fit, otherwise one mark per node."""
 
 from rich.console import Console
 from rich.text import Text
 
 from numalloc_tools.machine.nodes import Nodes
 
-_COLOURS = ("#69db7c", "#c0eb75", "#ffe066", "#ffa94d", "#ff8787", "#da77f2")  # black is legible on each
+_COLOURS = ("#69db7c", "#c0eb75", "#ffe066", "#ffa94d", "#ff8787", "#da77f2")  # black text is legible on each
 _MARKS, _PLAIN_MARKS = "·░▒▓█#%@", ".:-=+*#@"
 _CELL = 4
 
 
 def shades(distances: list[list[int]]) -> dict[int, str]:
-    """A colour for each distance that there is, from near to far."""
+    """A colour for each distance, from near to far."""
     known = sorted({distance for row in distances for distance in row})
     steps = max(1, len(known) - 1)
     return {distance: _COLOURS[round(place * (len(_COLOURS) - 1) / steps)] for place, distance in enumerate(known)}

@@ -1,4 +1,4 @@
-"""The machine as a drawing for a report: nodes as boxes with their CPUs and a bar of memory, and their distances."""
+"""The machine as a drawing: nodes as boxes with their CPUs and a bar of memory, and their distances."""
 
 import io
 import math
@@ -18,7 +18,7 @@ from numalloc_tools.topology.heat import shades
 
 _WIDTH, _HEIGHT, _GAP = 2.6, 1.35, 0.22  # inches of a box
 _MOST_ACROSS = 8
-_NUMBERS_UP_TO = 20  # nodes whose distances are written into the map
+_NUMBERS_UP_TO = 20  # nodes: the map of a machine with more has no numbers
 _LETTERS = 34  # across a box
 _LINES = 2  # of CPUs in a box
 _FACES = {DRAM: "#e7f5ff", HBM: "#fff4e6"}
@@ -53,7 +53,7 @@ def svg(machine: Machine) -> str:
 
 
 def _across(count_of_nodes: int) -> int:
-    """Rows of the same length, if some are about twice as long as there are rows: sockets have equally many nodes."""
+    """Prefers rows of equal length, about twice as long as there are rows: sockets have equal numbers of nodes."""
     wanted = math.sqrt(2 * count_of_nodes)
     even = [across for across in range(1, _MOST_ACROSS + 1) if count_of_nodes % across == 0 and abs(across - wanted) <= 2]
     return min(even, key=lambda across: abs(across - wanted), default=min(_MOST_ACROSS, math.ceil(wanted)))

@@ -1,4 +1,4 @@
-"""The machine in a terminal."""
+"""The machine as text for a terminal."""
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -38,7 +38,7 @@ def _head(machine: Machine, console: Console) -> None:
     ]
     console.print(", ".join(words), soft_wrap=True)
     if not nodes.from_sysfs:
-        console.print("The kernel shows no memory nodes (/sys/devices/system/node): all memory is taken for one node.")
+        console.print("The kernel shows no memory nodes (/sys/devices/system/node): all memory counts as one node.")
 
 
 def _nodes(machine: Machine, marks: str) -> Table:
@@ -65,7 +65,7 @@ def _nodes(machine: Machine, marks: str) -> Table:
 
 
 def _bar(node: Node, marks: str) -> Text:
-    """What is neither free nor idle file cache."""
+    """Memory that is neither free nor idle file cache."""
     if not node.memory:
         return Text("")
     share = 1 - (node.free + node.file_cache) / node.memory
@@ -109,7 +109,7 @@ def _lines(machine: Machine):
             ),
         )
     if huge.enabled is None:
-        yield "huge pages", "the kernel has no transparent ones"
+        yield "huge pages", "the kernel has no transparent huge pages"
     else:
         rule = f"{huge.rule}, defrag {huge.defrag}, of {size(huge.size)}, {size(huge.in_use)} in use"
         yield "huge pages", rule + ("; off for this process and its children (prctl)" if huge.off_for_us else "")
@@ -138,7 +138,7 @@ def _lines(machine: Machine):
 def _cgroup(machine: Machine) -> str:
     group = machine.process.cgroup
     if group.version is None:
-        return "none to be seen"
+        return "none visible"
     words = [f"version {group.version}, {group.path or '/'}"]
     if group.memory_limit is not None:
         words.append(f"memory {size(group.memory_used or 0)} of {size(group.memory_limit)}")
@@ -155,8 +155,8 @@ def _cgroup(machine: Machine) -> str:
 
 def _calls(machine: Machine) -> str:
     if all(permission.answer == NOT_ASKED for permission in machine.permissions):
-        return "not tried: these are another machine's files"
+        return "not tested: these are another machine's files"
     refused = [permission for permission in machine.permissions if permission.answer != ALLOWED]
     if not refused:
-        return f"all let through: {', '.join(permission.call for permission in machine.permissions)}"
+        return f"all allowed: {', '.join(permission.call for permission in machine.permissions)}"
     return "; ".join(f"{one.call} {one.answer} ({one.error}), by {one.by}" for one in refused)

@@ -1,4 +1,4 @@
-"""`numalloc tune`: looks for good settings for a program by running it under many."""
+"""`numalloc tune`: searches for good settings for a program by running it under many."""
 
 from numalloc_tools.tune.command import register
 

@@ -1,4 +1,4 @@
-"""What a search tries to make small or large, and on which scale values are compared."""
+"""The aims of a search: a value to minimise or maximise, and the scale on which values are compared."""
 
 import math
 from collections.abc import Iterable
@@ -9,8 +9,8 @@ from statistics import median
 @dataclass(frozen=True)
 class Aim:
     name: str
-    unit: str = ""  # s, B, or nothing
-    higher: bool = False  # more is better
+    unit: str = ""  # s, B, or ""
+    higher: bool = False  # larger values are better
 
     @property
     def sign(self) -> int:
@@ -19,8 +19,8 @@ class Aim:
 
 @dataclass(frozen=True)
 class Scale:
-    """Values become losses, of which less is better and whose differences can be averaged: logarithms, so that a
-    difference is a ratio, unless a value is zero or negative; then parts of what is usual."""
+    """Converts values to losses: smaller is better, and differences can be averaged. Losses are logarithms, so that a
+    difference is a ratio; if any value is zero or negative, they are fractions of the usual value."""
 
     aim: Aim
     ratios: bool
@@ -30,7 +30,7 @@ class Scale:
         return self.aim.sign * (math.log(value) if self.ratios else value / self.usual)
 
     def shown(self, difference: float) -> float:
-        """A difference of losses as people read it: the ratio of the values, or how much they differ."""
+        """A difference of losses for people: the ratio of the values, or their difference."""
         return math.exp(self.aim.sign * difference) if self.ratios else self.aim.sign * difference * self.usual
 
     def shown_interval(self, interval: tuple[float, float]) -> tuple[float, float]:

@@ -1,14 +1,14 @@
-"""How many runs there is still room for."""
+"""The number of runs that the budget still allows."""
 
 from dataclasses import dataclass
 
-RUNS = 100  # at most, if nothing else is said
+RUNS = 100  # the default maximum
 
 
 @dataclass
 class Budget:
-    """Runs, seconds, or both: what ends first counts. Seconds are those of the runs, so that a search that goes on
-    after an interruption decides as it would have."""
+    """Runs, seconds, or both: the first limit that is reached counts. Seconds are those of the runs, so that a resumed
+    search decides as an uninterrupted one."""
 
     runs: int | None = None
     seconds: float | None = None
@@ -20,7 +20,7 @@ class Budget:
         self.spent += seconds
 
     def left(self) -> int:
-        """In runs, each taken to be as long as those before it."""
+        """In runs, each estimated to take as long as those before it."""
         by_number = self.runs - self.done if self.runs is not None else 10**9
         if self.seconds is None or not self.spent:
             return max(by_number, 0)

@@ -1,4 +1,4 @@
-"""What a setting changes of what would be anyway."""
+"""The levers and options that a setting changes from their defaults."""
 
 from numalloc_tools.launch import Setting
 
@@ -6,12 +6,12 @@ LEVERS = ("threads", "memory", "huge_pages", "autonuma", "binding_only")
 
 
 def levers(setting: Setting) -> int:
-    """How much of it is not as it would be anyway; which allocator does not count."""
+    """The number of changes from the defaults; the allocator does not count."""
     return sum(getattr(setting, name) != getattr(Setting, name) for name in LEVERS) + len(setting.options)
 
 
 def part_of(one: Setting, other: Setting) -> bool:
-    """Whether the other one changes the same and more."""
+    """Whether the other setting changes the same and more."""
     if one == other or one.allocator != other.allocator:
         return False
     same = all(getattr(one, name) in (getattr(other, name), getattr(Setting, name)) for name in LEVERS)

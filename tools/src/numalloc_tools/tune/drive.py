@@ -1,4 +1,4 @@
-"""Gives the search what it asks for: from the journal where it is known, else by running the program."""
+"""Answers the search's requests: from the journal if it has the run, otherwise by running the program."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ from numalloc_tools.tune.search import BaselineFailed, Search
 from numalloc_tools.tune.wording import named
 
 FAILED = 1  # exit status
-_LIMIT, _LEAST_LIMIT = 10, 10.0  # a run may take 10 times as long as the first, and 10 seconds in any case
+_LIMIT, _LEAST_LIMIT = 10, 10.0  # a run may take 10 times as long as the first, and always 10 seconds
 _NOTHING = Launch({})
 
 
 class Launches:
-    """How each setting is started, and which of them this machine cannot do or has already."""
+    """How each setting is started, and which settings this machine cannot run or has already."""
 
     def __init__(self, command: list[str], environment: Mapping[str, str]):
         self._command, self._environment = command, environment
@@ -31,16 +31,16 @@ class Launches:
         self._first: dict[tuple, Setting] = {}
 
     def refused(self, setting: Setting) -> str:
-        """Why it is not tried."""
+        """The reason why a setting is not tried."""
         if self._elsewhere:
-            return ""  # what is possible there, this machine does not know
+            return ""  # this machine does not know what the other one can do
         try:
             launch = self._launch(setting)
         except Problem as reason:
             return str(reason)
         key = (tuple(sorted(launch.environment.items(), key=str)), launch.calls)
         first = self._first.setdefault(key, setting)
-        return "" if first == setting else f"here the same as {named(first)}"
+        return "" if first == setting else f"the same as {named(first)}"
 
     def command(self, setting: Setting) -> tuple[Launch, list[str]]:
         if not self._elsewhere:
@@ -59,7 +59,7 @@ class Tuning:
     search: Search
     journal: Journal
     launches: Launches
-    runs: dict[Setting, dict[int, Run]] = field(default_factory=dict)  # that count, by block
+    runs: dict[Setting, dict[int, Run]] = field(default_factory=dict)  # measured runs, by block
 
     def go(self, shown: Shown) -> None:
         requests = self.search.runs()
@@ -71,7 +71,9 @@ class Tuning:
                     shown.running(request)
                     launch, command = self.launches.command(request.setting)
                     run = self.program.run(launch, command, limit=self._limit(request))
-                    if not (run.failure and request.setting == self.search.reference):  # which ends the search, and may be tried again
+                    if not (
+                        run.failure and request.setting == self.search.reference
+                    ):  # such a failure ends the search; --resume tries it again
                         self.journal.add(request, run)
                 self._keep(request, run)
                 answer = Answer(self._values(run), run.seconds, run.failure)
@@ -80,18 +82,14 @@ class Tuning:
         except StopIteration:
             shown.ended()
         except BaselineFailed as reason:
-            again = (
-                f"; {done} runs went well before: with --resume {self.journal.path} it is tried again"
-                if (done := self._went_well())
-                else ""
-            )
+            again = f"; {done} runs succeeded before: --resume {self.journal.path} tries it again" if (done := self._went_well()) else ""
             raise Problem(f"the program fails under {named(self.search.reference)}, the baseline: {reason}{again}", FAILED) from None
 
     def _went_well(self) -> int:
         return sum(map(len, self.runs.values()))
 
     def _limit(self, request: Request) -> float | None:
-        """Of the first run nothing is known but how much time there is for all of them."""
+        """For the first run, the limit is the time for all runs."""
         return self.program.limit or (self.search.budget.seconds if request.phase == WARM_UP else None)
 
     def _keep(self, request: Request, run: Run) -> None:
@@ -101,7 +99,7 @@ class Tuning:
             self.runs.setdefault(request.setting, {})[request.block] = run
 
     def _learn(self, first: Run) -> None:
-        """The first run tells how long others may take, and whether there is time enough."""
+        """The first run determines how long others may take, and whether the time suffices."""
         if self.program.limit is None:
             self.program.limit = max(_LIMIT * first.seconds, _LEAST_LIMIT)
         seconds, needed = self.search.budget.seconds, self.search.fewest_runs()
@@ -115,12 +113,12 @@ class Tuning:
         if run.failure:
             return ()
         if len(self.search.aims) > 1 and not run.peak_bytes:
-            raise Problem("--memory: the program ends before its memory can be looked at; accepted: a program that runs longer")
+            raise Problem("--memory: the program ends before its memory can be sampled; accepted: a program that runs longer")
         first = run.seconds if run.value is None else run.value
         return (first, run.peak_bytes)[: len(self.search.aims)]
 
     def looked_at(self, setting: Setting, node_of_cpu: dict[int, int]) -> list[tree.Places]:
-        """A run of its own, whose time does not count: looking at a program's pages disturbs it."""
+        """An extra run, whose time does not count: sampling a program's pages disturbs it."""
         launch, command = self.launches.command(setting)
         looks: list[tree.Places] = []
         self.program.run(launch, command, lambda pids: looks.append(tree.places(pids, node_of_cpu)), self.program.limit)

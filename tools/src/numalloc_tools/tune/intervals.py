@@ -1,4 +1,4 @@
-"""How far a measured difference can be trusted: a centre, and an interval around it that assumes little."""
+"""The confidence in a measured difference: a centre and an interval, with few assumptions."""
 
 import math
 from collections.abc import Sequence
@@ -7,26 +7,26 @@ from functools import cache
 import numpy as np
 
 LEVEL = 0.95
-_ALL_SUBSETS = 12  # with more differences a random choice of the subsets is looked at, not all
+_ALL_SUBSETS = 12  # with more differences, a random sample of the subsets replaces all of them
 _DRAWN = 4095
 
 
 def centre(differences: Sequence[float]) -> float:
-    """Hodges and Lehmann's: the median of the means of all pairs. One run that was disturbed moves it little."""
+    """The Hodges-Lehmann estimator: the median of the means of all pairs. One disturbed run moves it little."""
     values = np.asarray(differences, float)
     first, second = np.triu_indices(len(values))
     return float(np.median((values[first] + values[second]) / 2))
 
 
 def fewest(level: float = LEVEL) -> int:
-    """The fewest differences that give an interval of this level: 6 for 95 %."""
+    """The smallest number of differences for an interval of this level: 6 for 95 %."""
     return math.ceil(math.log2(2 / (1 - level)) - 1e-9)
 
 
 def interval(differences: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
-    """Hartigan's typical values: the true centre is as likely to lie between any two neighbours among the means of all
-    subsets. It holds for few differences and for noise of any shape, as long as it is symmetric, which the
-    difference of two runs is that nothing but chance tells apart. None: too few for this level."""
+    """Hartigan's typical values: the true centre is equally likely to be in each gap between neighbouring means of all
+    subsets. Valid for few differences and for any symmetric noise; the difference of two runs that only chance tells
+    apart is symmetric. None: too few differences for this level."""
     values = np.asarray(differences, float)
     if len(values) < fewest(level):
         return None
@@ -38,7 +38,7 @@ def interval(differences: Sequence[float], level: float = LEVEL) -> tuple[float,
 
 @cache
 def _subsets(count: int) -> np.ndarray:
-    """A row a subset, whose product with the differences is the subset's mean."""
+    """One row per subset; its product with the differences is the subset's mean."""
     if count <= _ALL_SUBSETS:
         numbers = np.arange(1, 2**count)[:, None]
         chosen = (numbers >> np.arange(count)) & 1

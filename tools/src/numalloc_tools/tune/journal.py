@@ -1,4 +1,4 @@
-"""Every run, on disk the moment it has ended: a file of JSON lines that a later call can go on with."""
+"""Stores every run on disk as soon as it has ended: a file of JSON lines, from which a later call can continue."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def as_setting(data: dict) -> Setting:
 
 
 class Journal:
-    """Its first line says what is searched; `asked` of it must be the same for whoever goes on."""
+    """Its first line describes the search; its member `asked` must be equal when a call resumes the search."""
 
     def __init__(self, path: Path, head: dict, lines: list[dict], keep: int):
         self.path, self.head = path, head
@@ -43,7 +43,7 @@ class Journal:
             return cls(path, {"format": FORMAT, "asked": asked, "facts": facts}, [], 0)
         except OSError as error:
             reason = f"{path} cannot be written ({error.strerror})"
-            raise Problem(f"--output: {reason}; accepted: a folder that may be filled") from None
+            raise Problem(f"--output: {reason}; accepted: a writable folder") from None
 
     @classmethod
     def resume(cls, path: Path, asked: dict) -> "Journal":
@@ -57,11 +57,11 @@ class Journal:
             known = dict(head["asked"]) if head["format"] == FORMAT else {}
             int(head["facts"]["seed"])
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise Problem(f"--resume: {path} is no file of runs; accepted: the runs.jsonl of a search") from None
+            raise Problem(f"--resume: {path} is not a file of runs; accepted: the runs.jsonl of a search") from None
         for name, value in asked.items():
             if known.get(name) != value:
                 said = json.dumps(known.get(name))
-                raise Problem(f"--resume: {path} is of another search: its {name} is {said}; accepted: the same, or no --resume")
+                raise Problem(f"--resume: {path} belongs to another search: its {name} is {said}; accepted: the same, or no --resume")
         return cls(path, head, lines, len(whole))
 
     @property
@@ -69,7 +69,7 @@ class Journal:
         return self.head["facts"]["seed"]
 
     def known(self, request: Request) -> Run | None:
-        """What an earlier call has measured for this request."""
+        """The result of an earlier call for this request."""
         if not self._known:
             return None
         line = self._known.pop(0)
@@ -97,11 +97,11 @@ class Journal:
     def _write(self, line: dict) -> None:
         text = json.dumps(line).encode() + b"\n"
         try:
-            while text:  # a disk that is nearly full takes a part
+            while text:  # a nearly full disk accepts a part
                 text = text[os.write(self._file.fileno(), text) :]
         except OSError as error:
-            reason = f"{self.path} cannot be written ({error.strerror}); what is in it is kept"
-            raise Problem(f"--output: {reason}, and --resume {self.path} goes on once it can") from None
+            reason = f"{self.path} cannot be written ({error.strerror}); its contents are kept"
+            raise Problem(f"--output: {reason}, and --resume {self.path} continues once it can") from None
 
     def close(self) -> None:
         self._file.close()

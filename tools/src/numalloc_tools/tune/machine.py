@@ -1,4 +1,4 @@
-"""What this machine can do, and which allocators it has."""
+"""The abilities of this machine, and its allocators."""
 
 from numalloc_tools.allocators import PACKAGED
 from numalloc_tools.launch import Setting, nodes, prepared
@@ -11,12 +11,12 @@ def node_count() -> int:
 
 
 def policy_is_inherited() -> bool:
-    """Whoever started this, such as numactl, has said already where memory comes from."""
+    """Whether the parent, such as numactl, has already set a memory policy."""
     return inherited_policy() != "MPOL_DEFAULT"
 
 
 def present_allocators() -> tuple[list[str], dict[str, str]]:
-    """Those of this system, and why others do not run. What `numalloc bench` has built takes part when it is named."""
+    """The allocators of this system, and the reasons why others do not run. Those that `numalloc bench` built take part if named."""
     present, missing = [], {}
     for name in PACKAGED:
         try:

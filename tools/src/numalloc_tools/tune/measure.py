@@ -1,4 +1,4 @@
-"""One run of the program under one setting: how long it took, what it used, and how it ended."""
+"""One run of the program under one setting: its duration, its resources and its end."""
 
 import errno
 import os
@@ -18,16 +18,17 @@ from numalloc_tools.problem import Problem
 from numalloc_tools.tune import tree
 from numalloc_tools.tune.metric import Metric, NoMetric
 
-_OFTEN, _SELDOM = 0.001, 0.05  # seconds between looks at /proc
-_MISSED = 0.02  # what is not seen of a run's end, as a part of it, where looks are so often
-_LOOKS_COST = 20  # the pause after a look, as a multiple of the processor time that it took
-_GRACE = 2.0  # seconds to end in order after SIGTERM
+_OFTEN, _SELDOM = 0.001, 0.05  # seconds between samples of /proc
+_MISSED = 0.02  # the unseen end of a run, as a fraction of it, at this rate of samples
+_LOOKS_COST = 20  # the pause after a sample, as a multiple of its processor time
+_GRACE = 2.0  # seconds to end after SIGTERM, before SIGKILL
 _KEPT = 4_000_000  # bytes of output, from its end
 
 
 class _Held:
-    """Who is interrupted while it starts a program never hears its number, and leaves it behind. So what asks this
-    process to end is heard afterwards. Blocking the signals does not do: a thread of a library would take them."""
+    """If a signal interrupted the start of a program, this process would never know its number, and leave it running. So
+    signals that end this process are handled after the start. Blocking them is not enough: a thread of a library would
+    get them."""
 
     def __enter__(self) -> "_Held":
         self._came: list[int] = []
@@ -48,7 +49,7 @@ class _Held:
 
 @dataclass
 class Run:
-    """What one run used. Times in seconds, of the whole process tree as far as it has been waited for."""
+    """The resources of one run. Times are in seconds, of all processes of the tree that were waited for."""
 
     seconds: float
     user: float = 0.0
@@ -69,15 +70,15 @@ class Run:
 class Program:
     command: list[str]
     metric: Metric | None = None
-    limit: float | None = None  # seconds for one run, as far as it is known
+    limit: float | None = None  # seconds of one run, if known
     stdin: Path | None = None
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def run(self, launch: Launch, command: list[str], look: Callable[[list[int]], None] | None = None, limit: float | None = None) -> Run:
-        """`look` hears of the processes from time to time. After `limit` seconds they are stopped."""
+        """Calls `look` with the processes from time to time. Stops them after `limit` seconds."""
         with tempfile.TemporaryFile() as output, open(self.stdin or os.devnull, "rb") as stdin, _Held() as held:
             child = self._started(launch, command, stdin, output)
-            begun = time.monotonic()  # the program is there: Popen waits for exec
+            begun = time.monotonic()  # the program runs: Popen waits for exec
             watched = _Watched(child.pid, look)
             try:
                 held.release()
@@ -104,7 +105,7 @@ class Program:
             raise Problem(f"{command[0]} cannot be started: {error}", 126) from None
 
     def _result(self, command, output, status, used, in_time: bool, seconds: float, peak: int) -> Run:
-        # The kernel counts what this process held when it made the child, so only more than that tells something.
+        # The kernel's peak includes this process's memory at the fork, so only a larger peak is the program's.
         most = used.ru_maxrss * 1024
         if most > tree.resident([os.getpid()]):
             peak = max(peak, most)
@@ -139,7 +140,7 @@ class Program:
 
 
 class _Watched:
-    """Waits for a process and looks at what it holds."""
+    """Waits for a process, and samples its memory."""
 
     def __init__(self, pid: int, look: Callable[[list[int]], None] | None):
         self.pid, self._look = pid, look
@@ -151,7 +152,7 @@ class _Watched:
         descriptor = _end_of_process(self.pid)
         try:
             ended.register(descriptor, select.POLLIN)
-            self.peak = tree.resident([self.pid])  # of a short run there may be no other look
+            self.peak = tree.resident([self.pid])  # a short run may get no other sample
             started, pause = time.monotonic(), _OFTEN
             while not ended.poll(1000 * (pause if deadline is None else max(min(pause, deadline - time.monotonic()), 0))):
                 if deadline is not None and time.monotonic() >= deadline:
@@ -163,7 +164,7 @@ class _Watched:
                 if self._look:
                     self._look(pids)
                 pause = min(max(_MISSED * (time.monotonic() - started), _OFTEN), _SELDOM)
-                cost = 1 if self._look else _LOOKS_COST  # who wants to see does not care for the time
+                cost = 1 if self._look else _LOOKS_COST  # a run that is only observed has no measured time
                 pause = max(pause, cost * (time.thread_time() - begun))
             return *self._reap(), True
         finally:
@@ -186,22 +187,22 @@ class _Watched:
             pass
 
     def end(self, child: subprocess.Popen) -> None:
-        """Nothing is left behind, also where we are interrupted while we wait."""
+        """Leaves no process running, even if the wait is interrupted."""
         try:
             if not self._gone:
                 self._signal(signal.SIGTERM)
                 until = time.monotonic() + _GRACE
                 while os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and time.monotonic() < until:
                     time.sleep(0.01)
-        finally:  # a second Ctrl-C does not wait
-            self._signal(signal.SIGKILL)  # the program, or what it has started and left
+        finally:  # a second Ctrl-C ends the wait
+            self._signal(signal.SIGKILL)  # the program, or processes that it started and left
             if not self._gone:
                 self._reap()
-            child.returncode = 0  # it has been waited for
+            child.returncode = 0  # it was waited for
 
 
 def _end_of_process(pid: int) -> int:
-    """A descriptor that can be read once the process has ended."""
+    """A descriptor that becomes readable when the process ends."""
     try:
         return os.pidfd_open(pid)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the user has asked for, checked and brought into the terms of a search."""
+"""The user's options, checked and converted to the terms of a search."""
 
 import os
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from numalloc_tools.tune.wording import duration
 
 @dataclass(frozen=True)
 class Options:
-    """As the command's flags have them."""
+    """The values of the command's flags."""
 
     metric: str | None
     higher: bool
@@ -42,7 +42,7 @@ class Options:
 
 
 class Asked:
-    """Everything that can be wrong is found here, before anything runs."""
+    """Checks everything before anything runs."""
 
     def __init__(self, command: list[str], options: Options):
         self.options = options
@@ -77,11 +77,11 @@ class Asked:
             found = space.with_fixed(found, text)
         for name in found.allocators:
             if here and name not in present:
-                prepared(Setting(name))  # raises Problem where this machine does not have it
+                prepared(Setting(name))  # raises Problem if this machine does not have it
         return found
 
     def as_data(self, command: list[str]) -> dict:
-        """What must be the same for whoever goes on with the search."""
+        """The part that must be equal when a call resumes the search."""
         options = self.options
         return {
             "program": command,
@@ -103,10 +103,10 @@ def _aim(options: Options) -> Aim:
     if options.metric is None:
         if options.higher or options.lower:
             flag = "--higher" if options.higher else "--lower"
-            raise Problem(f"{flag}: it says of --metric what is better; accepted: with --metric")
+            raise Problem(f"{flag}: has no effect without --metric; accepted: with --metric")
         return Aim("time", "s")
     if options.higher == options.lower:
-        raise Problem("--metric: which way is better is not said; accepted: one of --higher and --lower")
+        raise Problem("--metric: needs the direction that is better; accepted: one of --higher and --lower")
     return Aim("metric", higher=options.higher)
 
 

@@ -1,4 +1,4 @@
-"""Speed against memory: a point for each setting, and a line along those that no other beats in both."""
+"""Speed against memory: a point for each setting, and a line along those that no other setting beats in both."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from numalloc_tools.tune.wording import named
 class Point:
     setting: Setting
     memory: float  # MiB
-    value: float  # beside the baseline in the same blocks: medians of other blocks are of other times
+    value: float  # relative to the baseline in the same blocks: other blocks were measured at other times
     bounds: tuple[float, float] | None
 
 
@@ -34,7 +34,7 @@ def points(result: Result) -> list[Point]:
 
 
 def front(some: list[Point], aim: Aim) -> list[Point]:
-    """From the leanest on."""
+    """Sorted by memory."""
     kept: list[Point] = []
     for point in sorted(some, key=lambda point: (point.memory, aim.sign * point.value)):
         if not kept or aim.sign * point.value < aim.sign * kept[-1].value:
@@ -43,7 +43,7 @@ def front(some: list[Point], aim: Aim) -> list[Point]:
 
 
 def draw(result: Result, path: Path) -> None:
-    from numalloc_tools.style import FAINT, TEXT, colours, plt  # half a second: only when something is drawn
+    from numalloc_tools.style import FAINT, TEXT, colours, plt  # takes half a second: imported only to draw
 
     search = result.search
     aim = search.records.aims[0]
@@ -74,6 +74,6 @@ def draw(result: Result, path: Path) -> None:
         figure.savefig(path, bbox_inches="tight")
     except OSError as error:
         path.unlink(missing_ok=True)
-        raise Problem(f"--output: {path} cannot be written ({error.strerror}); accepted: a folder that may be filled") from None
+        raise Problem(f"--output: {path} cannot be written ({error.strerror}); accepted: a writable folder") from None
     finally:
         plt.close(figure)

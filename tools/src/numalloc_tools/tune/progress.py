@@ -1,4 +1,4 @@
-"""How far the search is: a bar on a terminal, and lines where there is none."""
+"""The progress of the search: a bar on a terminal, otherwise lines."""
 
 from types import TracebackType
 
@@ -12,7 +12,7 @@ from numalloc_tools.tune.wording import named
 
 
 class Shown:
-    """Draws only when told to: a thread that draws could hold a lock while the program's process is made."""
+    """Draws only when called: a drawing thread could hold a lock during a fork."""
 
     def __init__(self, console: Console, search: Search):
         self._console, self._search = console, search
@@ -55,13 +55,13 @@ class Shown:
         self._block = request.block
 
     def ended(self) -> None:
-        """Whoever fell out since is named."""
+        """Names the settings that were dropped since the last call."""
         for setting, reason in self._search.fallen.items():
             if setting not in self._gone:
-                self.say(f"{named(setting)} falls out: {reason}")
+                self.say(f"{named(setting)} is dropped: {reason}")
         for setting, blocks in self._search.beaten.items():
             if setting not in self._gone:
-                self.say(f"{named(setting)} falls behind after {blocks} blocks")
+                self.say(f"{named(setting)} is behind after {blocks} blocks")
         self._gone.update(self._search.fallen, self._search.beaten)
 
     def say(self, text: str) -> None:

@@ -1,16 +1,16 @@
-"""Who falls out of a race. This only spares runs: what is claimed in the end rests on runs made afterwards."""
+"""Decides which settings leave a race. This only saves runs: the final claims rest on runs made afterwards."""
 
 import numpy as np
 from scipy.special import stdtr
 
 LEVEL = 0.05
-FIRST_LOOK = 2  # blocks; with one there is no telling chance from anything
+FIRST_LOOK = 2  # blocks; one block cannot show the noise
 
 
 def worse_than(losses: np.ndarray, chances: float = LEVEL) -> np.ndarray:
-    """For settings i and j whether j's loss is beyond chance larger than i's. `losses` has a row for each block and a
-    column for each setting. Blocks are taken out and what remains is the noise (a randomised complete block design),
-    and the t-test of each pair is held to the level divided by the number of pairs, as irace's t-test race does."""
+    """For settings i and j, whether j's loss is significantly larger than i's. `losses` has a row for each block and a column
+    for each setting. The effects of blocks are removed, and the rest is the noise (a randomised complete block design).
+    The level of each pair's t-test is divided by the number of pairs, as in irace's t-test race."""
     blocks, settings = losses.shape
     if blocks < FIRST_LOOK or settings < 2:
         return np.zeros((settings, settings), bool)
@@ -19,7 +19,7 @@ def worse_than(losses: np.ndarray, chances: float = LEVEL) -> np.ndarray:
     freedom = (blocks - 1) * (settings - 1)
     error = np.sqrt((residuals**2).sum() / freedom * 2 / blocks)
     gaps = means[None, :] - means[:, None]
-    tiny = 1e-9 * (1 + np.abs(losses).max())  # rounding is no difference
+    tiny = 1e-9 * (1 + np.abs(losses).max())  # differences by rounding do not count
     if error <= tiny:
         return gaps > tiny
     return stdtr(freedom, -gaps / error) < chances / (settings * (settings - 1))

@@ -1,4 +1,4 @@
-"""What has been measured: one answer for each run, found again by setting and block."""
+"""The measurements: one result per run, indexed by setting and block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ WARM_UP, RACE, CONFIRMATION = "warm-up", "race", "confirmation"
 
 @dataclass(frozen=True)
 class Request:
-    """A run that the search wants."""
+    """A run that the search requests."""
 
     setting: Setting
     phase: str
@@ -24,7 +24,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of it: a value for each aim, or why there is none."""
+    """The result of a run: a value for each aim, or the reason why there is none."""
 
     values: tuple[float, ...] = ()
     seconds: float = 1.0
@@ -33,7 +33,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A setting beside another one, over the blocks in which both ran. Less than 0 is better."""
+    """Compares two settings over the blocks in which both ran. Below 0 is better."""
 
     blocks: int
     difference: float
@@ -49,7 +49,7 @@ class Comparison:
         return self.interval is not None and self.interval[0] > 0
 
     def gain(self) -> float:
-        """As a part: 0.1 is a tenth better. Where values are no ratios, of what is usual."""
+        """As a fraction: 0.1 is 10 % better. If values are not ratios, of the usual value."""
         return 1 - np.exp(self.difference) if self.scale.ratios else -self.difference
 
     def ratio(self) -> float:
@@ -73,7 +73,7 @@ class Records:
         return scale_of(self.aims[aim], (values[aim] for blocks in self.values.values() for values in blocks.values()))
 
     def losses(self, aim: int, settings: Sequence[Setting], blocks: Sequence[int]) -> np.ndarray:
-        """A row a block, a column a setting."""
+        """One row per block, one column per setting."""
         loss = self.scale(aim).loss
         return np.array([[loss(self.values[setting][block][aim]) for setting in settings] for block in blocks])
 

@@ -1,4 +1,4 @@
-"""What was found, as people read it."""
+"""The result of a search as text."""
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -55,13 +55,13 @@ def _say_what_was_not_measured(console: Console, result: Result) -> None:
     for setting, reason in search.left_out.items():
         line(console, f"{named(setting)} was left out: {reason}", style="dim")
     if search.skipped:
-        line(console, f"There was no room for: {', '.join(search.skipped)}. A larger --runs or --budget has some.", style="dim")
+        line(console, f"The limits left no room for: {', '.join(search.skipped)}. Use a larger --runs or --budget.", style="dim")
 
 
 def _show_anew(console: Console, result: Result) -> None:
-    """Only these runs decide: those of the race had a say in the choice."""
+    """Only these runs decide: the race's runs influenced the choice of the settings."""
     search = result.search
-    line(console, f"Measured anew, {pairs(result.tuning)} runs of each, intervals of {search.level * 100:.3g} %")
+    line(console, f"Measured again, {pairs(result.tuning)} runs of each, intervals of {search.level * 100:.3g} %")
     table = Table(box=SIMPLE)
     table.add_column("setting", overflow="fold")
     for number, aim in enumerate(search.records.aims):
@@ -78,11 +78,11 @@ def _say_verdict(console: Console, result: Result) -> None:
     search, command = result.search, result.tuning.program.command
     baseline = named(search.reference)
     if search.found.verdict == "interrupted":
-        line(console, "Interrupted: this is what was measured until then, and it shows nothing yet.")
+        line(console, "Interrupted: these are the results until then, and they do not decide anything yet.")
     elif search.found.verdict == "too small":
-        line(console, f"What differs from {baseline} is less than {search.least_gain * 100:g} %: not worth a change.")
+        line(console, f"The difference from {baseline} is below {search.least_gain * 100:g} %: not worth a change.")
     elif not search.found.chosen:
-        line(console, f"No significant difference: nothing is shown to be better than {baseline}. Keep it.")
+        line(console, f"No significant difference: no setting is shown to be better than {baseline}. Keep it.")
     else:
         for setting in search.found.front:
             line(console, f"{named(setting)}: {_gains(result, setting)}", style="bold")
@@ -109,19 +109,19 @@ def _say_why(console: Console, result: Result) -> None:
     pairs_of_runs = f"{result.findings[0].comparison.blocks} pairs of runs"
     line(console, "")
     if telling:
-        line(console, f"What else differs beyond chance, in {pairs_of_runs}:")
+        line(console, f"Other significant differences, in {pairs_of_runs}:")
     elif result.findings[0].comparison.interval is None:
-        line(console, f"Too few runs to say why: {pairs_of_runs}.")
+        line(console, f"Too few runs to explain the difference: {pairs_of_runs}.")
     else:
-        line(console, f"No counter differs beyond chance in {pairs_of_runs}.")
+        line(console, f"No counter differs significantly in {pairs_of_runs}.")
     for one in telling:
         line(console, f"    {_finding(one)}")
     for setting, seen in result.seen.items() if any(one.huge or len(one.pages) > 1 for one in result.seen.values()) else ():
         nodes = ""
         if len(seen.pages) > 1:
             nodes = f"; the fullest node has {seen.fullest * 100:.0f} % of the memory"
-            nodes += f", and {seen.unattended * 100:.0f} % lies where no thread ran"
-        line(console, f"    {named(setting)}, looked at in one more run: {seen.huge / 2**20:,.1f} MiB on huge pages{nodes}")
+            nodes += f", and {seen.unattended * 100:.0f} % is on nodes where no thread ran"
+        line(console, f"    {named(setting)}, sampled in one more run: {seen.huge / 2**20:,.1f} MiB on huge pages{nodes}")
 
 
 def _finding(one: Finding) -> str:

@@ -1,4 +1,4 @@
-"""What a search has found, put together for the table, the picture and JSON."""
+"""The result of a search, for the table, the plot and JSON."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -17,7 +17,7 @@ class Row:
     runs: int
     median: float
     peak: float
-    comparison: Comparison | None  # to the baseline, in the race
+    comparison: Comparison | None  # relative to the baseline, in the race
     remark: str
 
 
@@ -34,15 +34,15 @@ class Result:
 
 
 def rows(tuning: Tuning) -> list[Row]:
-    """Best first; what failed has none."""
+    """Best first; failed settings have none."""
     search = tuning.search
     found = []
     for setting, by_block in tuning.runs.items():
         values = [values[0] for values in search.records.values.get(setting, {}).values()]
-        if not values:  # interrupted before the search heard of its first run
+        if not values:  # interrupted before the first run ended
             continue
         compared = None if setting == search.reference else search.records.compared(setting, search.reference, 0, RACE)
-        peak = median([run.peak_bytes for run in by_block.values() if run.peak_bytes] or [0])  # 0: not seen
+        peak = median([run.peak_bytes for run in by_block.values() if run.peak_bytes] or [0])  # 0: not sampled
         found.append(Row(setting, len(by_block), median(values), peak, compared, _remark(tuning, setting)))
     return sorted(found, key=lambda row: row.comparison.difference if row.comparison else 0.0)
 
@@ -59,7 +59,7 @@ def _remark(tuning: Tuning, setting: Setting) -> str:
         return "on the front"
     if setting in search.beaten:
         return f"behind after {search.beaten[setting]} blocks"
-    return "measured anew" if setting in search.arms else ""
+    return "measured again" if setting in search.arms else ""
 
 
 def as_json(result: Result, files: dict[str, str]) -> dict:
@@ -133,5 +133,5 @@ def _compared(found: Comparison | None) -> dict:
 
 
 def pairs(tuning: Tuning) -> int:
-    """Blocks of new runs."""
+    """The number of blocks in the final runs."""
     return sum(phase == CONFIRMATION for phase in tuning.search.records.phases.values())

@@ -1,6 +1,6 @@
-"""The search: races between settings, and new runs that say whether the best of them is better than nothing at all.
+"""The search: races between settings, then new runs that show whether the best setting is better than the baseline.
 
-Nothing here starts a process. `runs()` asks for one run after the other and is sent what came of it."""
+This module starts no process. `runs()` yields one request after the other, and is sent the results."""
 
 import random
 from collections.abc import Callable, Generator, Sequence
@@ -12,33 +12,33 @@ from numalloc_tools.tune.budget import Budget
 from numalloc_tools.tune.changes import levers, part_of
 from numalloc_tools.tune.records import CONFIRMATION, RACE, WARM_UP, Answer, Comparison, Records, Request
 
-MOST_BLOCKS = 10  # of a stage: what is not told apart by then is near enough
-MOST_PAIRS, GOOD_PAIRS = 20, 8  # of the confirmation; more settings take part only if GOOD_PAIRS are left to each
+MOST_BLOCKS = 10  # of a stage: settings that are not distinguished by then are close enough
+MOST_PAIRS, GOOD_PAIRS = 20, 8  # of the confirmation; more settings take part only if each gets GOOD_PAIRS
 MOST_SIMPLER = 2  # of them
-CONFIRMED_PART = 0.4  # of the budget is kept for it
+CONFIRMED_PART = 0.4  # fraction of the budget reserved for it
 LEAST_GAIN = 0.01
 
 Runs = Generator[Request, Answer, None]
 
 
 class BaselineFailed(Exception):
-    """The program does not even run under what the others are to be compared with."""
+    """The program does not run under the baseline."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One lever, or levers that only make sense together: what is tried beside the leaders so far."""
+    """One lever, or levers that only make sense together: the changes to try on the current leaders."""
 
     name: str
     vary: Callable[[Sequence[Setting]], list[Setting]]
-    leaders: int = 1  # how many go on from here
-    only: Callable[[Setting], bool] | None = None  # of these settings: the best of them takes part even if it does not lead
+    leaders: int = 1  # how many settings continue after the stage
+    only: Callable[[Setting], bool] | None = None  # the best of these settings takes part even if it does not lead
 
 
 @dataclass
 class Found:
-    chosen: Setting | None = None  # nothing: the baseline is as good
-    front: list[Setting] = field(default_factory=list)  # with two aims, what no other setting beats in both
+    chosen: Setting | None = None  # empty: the baseline is as good
+    front: list[Setting] = field(default_factory=list)  # with two aims, the settings that no other beats in both
     verdict: str = "interrupted"
 
 
@@ -46,20 +46,20 @@ class Search:
     def __init__(
         self,
         stages: Sequence[Stage],
-        baselines: Sequence[Setting],  # the first is what the others are compared with
+        baselines: Sequence[Setting],  # the first is the baseline of comparisons
         budget: Budget,
         records: Records,
-        refused: Callable[[Setting], str] = lambda setting: "",  # why this machine cannot do it
+        refused: Callable[[Setting], str] = lambda setting: "",  # the reason why this machine cannot run it
         least_gain: float = LEAST_GAIN,
     ):
         self.stages, self.baselines, self.budget, self.records = stages, list(baselines), budget, records
         self.reference = self.baselines[0]
         self.least_gain = least_gain
-        self.fallen: dict[Setting, str] = {}  # the program failed under it
+        self.fallen: dict[Setting, str] = {}  # settings under which the program failed
         self.left_out: dict[Setting, str] = {}  # never tried
-        self.beaten: dict[Setting, int] = {}  # after how many blocks it fell behind
-        self.skipped: list[str] = []  # stages for which there was no room
-        self._searched: set[Setting] = set()  # what stages have named; a baseline may be there only to compare with
+        self.beaten: dict[Setting, int] = {}  # the number of blocks after which it left the race
+        self.skipped: list[str] = []  # stages for which the budget had no room
+        self._searched: set[Setting] = set()  # settings that stages added; a baseline may take part only for comparison
         self.arms: list[Setting] = []  # of the confirmation
         self.found = Found()
         self.stage_begins: dict[tuple[str, str], int] = {}  # the first block of each phase and stage
@@ -76,7 +76,7 @@ class Search:
 
     @property
     def level(self) -> float:
-        """Of each interval that decides: with two aims up to three settings are each compared in both."""
+        """The level of each interval that decides: with two aims, up to three settings are compared in both."""
         return intervals.LEVEL if len(self.aims) == 1 else 1 - (1 - intervals.LEVEL) / 6
 
     @property
@@ -84,7 +84,7 @@ class Search:
         return intervals.fewest(self.level)
 
     def fewest_runs(self) -> int:
-        """Below this the search can show nothing."""
+        """The smallest number of runs with which the search can show anything."""
         first = self._candidates(self.stages[0], self.baselines[:1]) if self.stages else []
         return 1 + len({*self.baselines, *first}) + 2 * self.fewest_pairs
 
@@ -97,7 +97,7 @@ class Search:
         yield from self._confirm(leaders or self.baselines[:1])
 
     def _run_block(self, settings: Sequence[Setting], phase: str, stage: str) -> Runs:
-        """Each setting once, in random order: what slows the machine down for a while slows all of them."""
+        """Each setting once, in random order: a temporary slowdown of the machine affects all of them."""
         self._block += 1
         self.stage_begins.setdefault((phase, stage), self._block)
         order = list(settings)
@@ -114,7 +114,7 @@ class Search:
                 self.records.add(request, answer)
 
     def _candidates(self, stage: Stage, leaders: Sequence[Setting]) -> list[Setting]:
-        """What the stage adds, as far as this machine can do it."""
+        """The settings that the stage adds and this machine can run."""
         known = {*self.records.values, *self.fallen, *self.baselines}
         varied = dict.fromkeys(stage.vary(leaders))
         return [setting for setting in varied if setting not in known and not self._refused(setting)]
@@ -156,12 +156,12 @@ class Search:
         return self._leaders(contenders, blocks, stage.leaders) if contenders else []
 
     def _with_room(self, fresh: list[Setting], count: int) -> list[Setting]:
-        """What changes least comes first, and what was made from the best leader."""
+        """Sorted by the number of changes, then by the rank of the leader from which a setting was made."""
         places = {setting: place for place, setting in enumerate(fresh)}
         return sorted(fresh, key=lambda setting: (levers(setting), places[setting]))[: max(count, 0)]
 
     def _later(self, number: int, leaders: Sequence[Setting]) -> int:
-        """Roughly how many settings the blocks of later stages have."""
+        """The approximate number of settings in the blocks of later stages."""
         sizes = []
         for stage in self.stages[number + 1 :]:
             sizes.append(max(len(self._candidates(stage, [one])) for one in self._with_best_of(stage, [*leaders])))
@@ -178,12 +178,12 @@ class Search:
         return [setting for setting in self.records.values if setting in self._searched and setting not in gone]
 
     def _raced(self, setting: Setting) -> float:
-        """What it was worth in the race."""
+        """The setting's result in the race."""
         found = self.records.compared(setting, self.reference, phase=RACE)
         return found.difference if found else 0.0
 
     def _contenders(self, alive: list[Setting], blocks: list[int]) -> list[Setting]:
-        """A setting falls out where another one is better beyond chance in one aim, and not worse in the other."""
+        """A setting leaves the race if another one is significantly better in one aim, and not worse in the other."""
         losses = [self.records.losses(aim, alive, blocks) for aim in self.aims]
         worse = [race.worse_than(matrix) for matrix in losses]
         means = [matrix.mean(axis=0) for matrix in losses]
@@ -201,7 +201,7 @@ class Search:
         return kept
 
     def _leaders(self, contenders: list[Setting], blocks: list[int], count: int) -> list[Setting]:
-        """The best, and with two aims the leanest and the best compromise too. Of what is nearly as good the simplest."""
+        """The best; with two aims also the one with least memory and the best compromise. Among nearly equal ones, the simplest."""
         losses = [self.records.losses(aim, contenders, blocks) for aim in self.aims]
         centres = [{s: intervals.centre(matrix[:, k] - matrix[:, 0]) for k, s in enumerate(contenders)} for matrix in losses]
         if len(self.aims) == 1:
@@ -218,7 +218,7 @@ class Search:
         return list(dict.fromkeys(leaders))
 
     def _confirm(self, leaders: list[Setting]) -> Runs:
-        """The race chose by luck too. So the choice is measured anew, and only these runs count."""
+        """Luck affects the race's choice too. So the chosen settings are measured again, and only these runs count."""
         room = self.budget.left()
         front = [setting for setting in leaders if setting != self.reference]
         front = front[: max(room // self.fewest_pairs - 1, 1) if len(self.aims) > 1 else 1]
@@ -226,10 +226,10 @@ class Search:
         if not front or leaders[0] == self.reference and len(self.aims) == 1:
             return
         simpler = []
-        if len(self.aims) == 1:  # with less changed it may do as well
+        if len(self.aims) == 1:  # a setting with fewer changes may be as good
             parts = [one for one in self._unbeaten() if part_of(one, front[0]) and one != self.reference]
             simpler = sorted(parts, key=self._raced)[: min(max(room // GOOD_PAIRS - 2, 0), MOST_SIMPLER)]
-            if parts and not simpler:  # no room to look: what is not shown to add anything is left away
+            if parts and not simpler:  # no room for runs: changes without a shown gain are dropped
                 front = [min(parts, key=lambda one: (levers(one), self._raced(one)))]
         self.arms = [self.reference, *front, *simpler]
         pairs = min(max(self.budget.left() // len(self.arms), self.fewest_pairs), MOST_PAIRS)
@@ -241,7 +241,7 @@ class Search:
         return self.records.compared(setting, other or self.reference, aim, CONFIRMATION, self.level)
 
     def worthwhile(self, setting: Setting, aim: int = 0) -> bool:
-        """Better than the baseline beyond chance, and by enough."""
+        """Whether it is significantly better than the baseline, and by at least the least gain."""
         found = self.confirmed(setting, aim=aim)
         return found is not None and found.better and found.gain() >= self.least_gain
 

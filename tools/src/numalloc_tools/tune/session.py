@@ -1,4 +1,4 @@
-"""A search from its options to what it leaves behind."""
+"""A search, from its options to its files."""
 
 import json
 import random
@@ -25,7 +25,7 @@ from numalloc_tools.tune.result import Result, as_json, rows
 from numalloc_tools.tune.search import Search
 
 INTERRUPTED = 130
-TABLE_WIDTH = 110  # narrower, and the figures are cut
+TABLE_WIDTH = 110  # in a narrower table the figures are cut
 _RUNS, _PICTURE, _PROFILE = "runs.jsonl", "plot.png", "setting.toml"
 
 
@@ -34,7 +34,7 @@ def run(command: list[str], options: Options, as_data: bool) -> None:
     path = None if asked.elsewhere else program.find(command[0])
     tuned = Program(command, asked.metric, asked.limit, options.stdin)
     launches = Launches(command, tuned.environment)
-    for setting in asked.baselines:  # what is the same as one of them is not tried again
+    for setting in asked.baselines:  # settings that equal one of them are not tried again
         launches.refused(setting)
     stages = space.grid(asked.space) if options.grid else space.stages(asked.space)
     search = Search(stages, asked.baselines, asked.budget, Records(asked.aims), launches.refused, options.least / 100)
@@ -61,7 +61,7 @@ def run(command: list[str], options: Options, as_data: bool) -> None:
     for problem in missing:
         print(f"numalloc: {problem}", file=sys.stderr)
     if not finished:
-        again = f"the same command with --resume {journal.path} goes on"
+        again = f"the same command with --resume {journal.path} continues"
         print(f"numalloc: interrupted after {search.budget.done} runs; {again}", file=sys.stderr)
         sys.exit(INTERRUPTED)
     if missing:
@@ -73,17 +73,17 @@ def _say_what_takes_no_part(terminal: Console, asked: Asked, path: str | None) -
         for name, reason in asked.missing.items():
             report.line(terminal, f"{name} does not take part: {reason}", style="dim")
     if path and "numalloc" not in asked.missing and (found := program.obstacle(path, our_library())):
-        report.line(terminal, f"{found.reason}: no allocator gets into it", style="yellow")
+        report.line(terminal, f"{found.reason}: no allocator can be preloaded", style="yellow")
 
 
 def _journal(options: Options, asked: dict) -> Journal:
     if options.resume:
         if options.output or options.seed is not None:
-            raise Problem(f"--resume: {options.resume} says which folder and seed; accepted: without --output and --seed")
+            raise Problem(f"--resume: {options.resume} determines the folder and the seed; accepted: without --output and --seed")
         return Journal.resume(options.resume, asked)
     folder = options.output or _free_folder()
     if (folder / _RUNS).exists():
-        raise Problem(f"--output: {folder} has the runs of a search; accepted: another folder, or --resume {folder / _RUNS}")
+        raise Problem(f"--output: {folder} contains the runs of a search; accepted: another folder, or --resume {folder / _RUNS}")
     seed = random.randrange(10**6) if options.seed is None else options.seed
     return Journal.begin(folder / _RUNS, asked, {"seed": seed, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **facts()})
 
@@ -113,18 +113,18 @@ def _explain(result: Result, chosen: Setting, elsewhere: bool) -> None:
     tuning, reference = result.tuning, result.search.reference
     result.findings = why.findings(tuning.runs[chosen], tuning.runs[reference])
     if elsewhere:
-        return  # what runs there cannot be looked at from here
+        return  # programs on the other machine cannot be sampled from here
     try:
         with interruptible():
             for setting in (chosen, reference):
                 if one := why.seen(tuning.looked_at(setting, node_of_cpu())):
                     result.seen[setting] = one
-    except KeyboardInterrupt:  # the search has ended, and its result is not lost
+    except KeyboardInterrupt:  # the search has ended: its result is still shown
         pass
 
 
 def _write(result: Result, journal: Path) -> tuple[dict[str, str], list[Problem]]:
-    """What lies beside the runs now, and what could not be written: the result is shown all the same."""
+    """The files written beside the runs, and those that could not be written: the result is shown in any case."""
     files, missing = {"runs": str(journal)}, []
     chosen = result.search.found.chosen
     for what, name, wanted, write in (

@@ -1,4 +1,4 @@
-"""What is searched: the values of each lever, and in which order levers are tried."""
+"""The search space: the values of each lever, and the order in which levers are tried."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -17,9 +17,9 @@ from numalloc_tools.tune.search import Stage
 
 MOST_IN_GRID = 200
 LEVERS = ("threads", "memory", "huge_pages", "autonuma")
-_PLACEMENT = ("threads", "memory", "autonuma")  # nothing to choose on one node
+_PLACEMENT = ("threads", "memory", "autonuma")  # one node has no choice
 _SUCH = 'with lines such as threads = ["default", "sparse"]'
-# What an allocator does anyway: beside "default" it would be the same run twice.
+# The allocators' own defaults: trying them and "default" would run the same thing twice.
 _ANYWAY = {("threads", OURS): "sparse", ("threads", ""): "none"}
 _OPTIONS: dict[str, tuple[str, ...]] = {"purge_delay": ("0", "-1")}
 _OPTIONS_OF_NODES: dict[str, tuple[str, ...]] = {"interleave": ("serial",), "memory_binding": ("none",)}
@@ -27,15 +27,15 @@ _OPTIONS_OF_NODES: dict[str, tuple[str, ...]] = {"interleave": ("serial",), "mem
 
 @dataclass(frozen=True)
 class Space:
-    """The first value of a lever is what a stage before the lever's own begins with."""
+    """Stages before a lever's own use the lever's first value."""
 
     allocators: tuple[str, ...]
     threads: tuple[str, ...] = (DEFAULT,)
     memory: tuple[str, ...] = (DEFAULT,)
     huge_pages: tuple[str, ...] = (DEFAULT,)
     autonuma: tuple[str, ...] = (DEFAULT,)
-    options: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of numalloc; its own defaults come first
-    fixed: dict[str, str] = field(default_factory=dict)  # options that always hold
+    options: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of numalloc; the defaults come first
+    fixed: dict[str, str] = field(default_factory=dict)  # options that are always set
 
     def as_data(self) -> dict:
         lists = {name: list(getattr(self, name)) for name in ("allocators", *LEVERS)}
@@ -43,7 +43,7 @@ class Space:
 
 
 def usual(allocators: Sequence[str], nodes: int, autonuma: bool = False, policy: bool = False) -> Space:
-    """What is worth a try on a machine with this number of nodes. `policy`: memory is already placed from outside."""
+    """The values worth trying on a machine with this number of nodes. `policy`: the parent has set a memory policy."""
     several = nodes > 1
     memory = (DEFAULT, "interleave", *(["local"] if policy else []))
     return Space(
@@ -57,7 +57,7 @@ def usual(allocators: Sequence[str], nodes: int, autonuma: bool = False, policy:
 
 
 def from_file(path: Path, otherwise: Space) -> Space:
-    """Each lever that the file names has the file's values, and no other than these."""
+    """Each lever in the file has exactly the file's values."""
     content = content_of(path, "--space", f"a TOML file {_SUCH}")
     where = f"--space: {path}: "
     changes: dict = {}
@@ -109,7 +109,7 @@ def is_ours(allocator: str) -> bool:
 
 
 def first(space: Space, allocator: str) -> Setting:
-    """The allocator before any lever is tried."""
+    """The setting from which an allocator starts: all levers have their first values."""
     fields = {lever: getattr(space, lever)[0] for lever in LEVERS}
     return Setting(allocator, **fields, options=tuple(sorted(space.fixed.items())) if is_ours(allocator) else ())
 
@@ -130,7 +130,7 @@ def stages(space: Space) -> list[Stage]:
 
 
 def grid(space: Space) -> list[Stage]:
-    """All of it at once, for those who have the time."""
+    """All combinations at once, for users with enough time."""
     settings = []
     for name in space.allocators:
         leaders = [first(space, name)]
@@ -177,7 +177,7 @@ def _with(setting: Setting, name: str, value: str) -> Setting:
 
 
 def _together(leaders: Sequence[Setting]) -> list[Setting]:
-    """The two best options at once."""
+    """Combines the two best options."""
     if len(leaders) < 2 or replace(leaders[0], options=()) != replace(leaders[1], options=()):
         return []
     both = {**dict(leaders[1].options), **dict(leaders[0].options)}

@@ -1,4 +1,4 @@
-"""What a program and the processes that it has started hold, as /proc tells while they run."""
+"""The memory of a program and the processes that it started, from /proc while they run."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numalloc_tools import processes
 from numalloc_tools.machine.memory import from_numa_maps
 
-_LAST_CPU = 36  # field of /proc/PID/stat, counted behind the name
+_LAST_CPU = 36  # field of /proc/PID/stat, counted after the name
 
 
 def _fields(pid: int, name: str, wanted: tuple[str, ...]) -> dict[str, int]:
@@ -16,13 +16,13 @@ def _fields(pid: int, name: str, wanted: tuple[str, ...]) -> dict[str, int]:
             field, colon, value = line.partition(":")
             if colon and field in found:
                 found[field] = int(value.split()[0]) * 1024
-    except (OSError, IndexError, ValueError):  # gone, or gone while it was read
+    except (OSError, IndexError, ValueError):  # ended before or during the read
         pass
     return found
 
 
 def resident(pids: list[int]) -> int:
-    """One process: the most that it has held so far. Several: what they hold now, shared pages once."""
+    """One process: its peak so far. Several: their current memory, with shared pages counted once."""
     held = [_fields(pid, "status", ("VmHWM", "RssAnon", "RssFile", "RssShmem")) for pid in pids]
     if len(held) == 1:
         return held[0]["VmHWM"]
@@ -31,7 +31,7 @@ def resident(pids: list[int]) -> int:
 
 @dataclass
 class Places:
-    """A look at where memory and threads are. Who uses which page nobody can tell from outside."""
+    """A sample of the nodes of memory and threads. Which thread uses which page is not visible from outside."""
 
     pages: Counter[int]  # bytes on each node
     threads: Counter[int]  # threads that last ran there
@@ -41,7 +41,7 @@ class Places:
         return max(self.pages.values()) / total if (total := sum(self.pages.values())) else 0.0
 
     def unattended(self) -> float:
-        """The part of memory on nodes where no thread ran: all of that is remote."""
+        """The fraction of memory on nodes where no thread ran: all of it is remote."""
         total = sum(self.pages.values())
         return sum(held for node, held in self.pages.items() if not self.threads[node]) / total if total else 0.0
 

@@ -1,4 +1,4 @@
-"""Why a setting wins, as far as counters show: what it uses more or less of than the baseline, beyond chance."""
+"""The reasons why a setting is better, as far as counters show: significant differences from the baseline."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ COUNTERS = {
     "user": ("user time", "s"),
     "system": ("system time", "s"),
     "minor_faults": ("page faults", ""),
-    "major_faults": ("page faults that read from a disk", ""),
-    "waits": ("switches because a thread waited", ""),
-    "preemptions": ("switches because another had its turn", ""),
+    "major_faults": ("major page faults (disk reads)", ""),
+    "waits": ("voluntary context switches", ""),
+    "preemptions": ("involuntary context switches", ""),
     "peak_bytes": ("peak memory", "B"),
 }
 
@@ -35,13 +35,13 @@ class Finding:
 
 
 def findings(ours: Mapping[int, Run], theirs: Mapping[int, Run]) -> list[Finding]:
-    """Over the blocks in which both ran. The intervals hold together: each is the wider for the others."""
+    """Over the blocks in which both ran. The intervals hold together, so each is wider than it would be alone."""
     blocks = sorted(ours.keys() & theirs.keys())
     found = []
     for name, (words, unit) in COUNTERS.items():
         pairs = [(getattr(ours[block], name), getattr(theirs[block], name)) for block in blocks]
         if name == "peak_bytes":
-            pairs = [pair for pair in pairs if all(pair)]  # 0: not seen
+            pairs = [pair for pair in pairs if all(pair)]  # 0: not sampled
         if not pairs or not any(one or other for one, other in pairs):
             continue
         aim = Aim(words, unit)
@@ -55,11 +55,11 @@ def findings(ours: Mapping[int, Run], theirs: Mapping[int, Run]) -> list[Finding
 
 @dataclass(frozen=True)
 class Seen:
-    """The looks at one run: the most huge pages, and what the look saw that saw the most memory."""
+    """The samples of one run: the peak of huge pages, and the nodes in the sample with the most memory."""
 
     huge: int  # bytes
-    fullest: float  # the fullest node's part of the memory
-    unattended: float  # the part of memory on nodes where no thread ran
+    fullest: float  # the fullest node's fraction of the memory
+    unattended: float  # the fraction of memory on nodes where no thread ran
     pages: Counter[int]  # bytes by node
 
 

@@ -33,8 +33,8 @@ def value(number: float, aim: Aim) -> str:
 
 
 def peak(held: float) -> str:
-    """A program may end before anybody has looked."""
-    return value(held, Aim("", "B")) if held else "not seen"
+    """A program may end before the first sample."""
+    return value(held, Aim("", "B")) if held else "not sampled"
 
 
 def percent(ratio: float) -> str:
@@ -42,7 +42,7 @@ def percent(ratio: float) -> str:
 
 
 def difference(found: Comparison) -> str:
-    """A ratio, or how much more where values are no ratios, with its interval."""
+    """A ratio with its interval; if values are not ratios, a difference."""
     form = "{:.3f}" if found.scale.ratios else "{:+.4g}"
     text = form.format(found.ratio())
     bounds = found.bounds()

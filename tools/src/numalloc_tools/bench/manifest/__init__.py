@@ -1,4 +1,4 @@
-"""Programs that users bring: a file of TOML says how each is built, started, measured and checked."""
+"""Programs of users: a TOML file tells how each is built, started, measured and checked."""
 
 from numalloc_tools.bench.manifest.table import programs
 

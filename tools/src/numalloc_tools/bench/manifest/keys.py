@@ -1,4 +1,4 @@
-"""The one table of what a [[program]] may say: `numalloc bench`, its messages and docs/programs.md go by it."""
+"""The table of the keys of a [[program]], for `numalloc bench`, its messages and docs/programs.md."""
 
 import re
 import signal
@@ -70,53 +70,58 @@ TABLE: dict[str, Key] = {
     "name": Key(
         lambda value: isinstance(value, str) and bool(_NAME.fullmatch(value)),
         "small letters, digits and -",
-        "what results call it; required",
+        "the name in results; required",
     ),
-    "family": Key(_text, "a text", "programs of a family are shown together, and `--only` knows it", "programs"),
-    "description": Key(_text, "a text", "what it does", ""),
-    "source": Key(_text, "a text", "who described it", ""),
+    "family": Key(_text, "a text", "the group in which results show the program; `--only` accepts it", "programs"),
+    "description": Key(_text, "a text", "the program's task", ""),
+    "source": Key(_text, "a text", "the author or paper that described the program", ""),
     "needs": Key(
-        _named_texts, 'a table such as { pbzip2 = "pbzip2" }', "commands (or paths) that must be there, each with its Debian package", {}
-    ),
-    "threads": Key(
-        _numbers, "a list of numbers from 1 to 10000", "numbers of threads worth measuring; the middle one is the standard", [1]
-    ),
-    "sizes": Key(
-        _sizes,
-        "a table of whole numbers above 0 by names in capitals, other than those given",
-        "how much is done at scale 1; `--scale` multiplies each; a variable of every command",
+        _named_texts,
+        'a table such as { pbzip2 = "pbzip2" }',
+        "commands (or paths) that the program needs, each with its Debian package",
         {},
     ),
-    "paper": Key(_sizes, "a table of whole numbers above 0 by names in capitals, other than those given", "the same under `--paper`", {}),
+    "threads": Key(_numbers, "a list of numbers from 1 to 10000", "useful numbers of threads; the middle one is the standard", [1]),
+    "sizes": Key(
+        _sizes,
+        "a table of integers above 0 with names in capitals, other than the given variables",
+        "amounts of work at scale 1; `--scale` multiplies each; every command gets them as variables",
+        {},
+    ),
+    "paper": Key(
+        _sizes, "a table of integers above 0 with names in capitals, other than the given variables", "the same with `--paper`", {}
+    ),
     "build": Key(_texts, f"a list of {_SHELL}", "run in `$BUILT`, once for each call of `numalloc bench`", []),
     "prepare": Key(_texts, f"a list of {_SHELL}", "run in `$RUN`, an empty folder, before each run", []),
-    "command": Key(_text, _WORDS, "what is measured, from start to end; or:"),
-    "server": Key(_text, _WORDS, "what is measured while it answers; with `ready` and `load`"),
-    "ready": Key(_text, "a shell command", "ends with status 0 once the server answers"),
-    "load": Key(_text, "a shell command", "the server's work; what it prints is what `metric` and `check` look at"),
+    "command": Key(_text, _WORDS, "the measured program, from start to end; or:"),
+    "server": Key(_text, _WORDS, "the measured server; needs `ready` and `load`"),
+    "ready": Key(_text, "a shell command", "ends with status 0 when the server answers"),
+    "load": Key(_text, "a shell command", "the server's work; `metric` and `check` read its output"),
     "stop": Key(lambda value: value in signal.Signals.__members__, "a signal such as SIGTERM", "ends the server", "SIGTERM"),
-    "ends": Key(_statuses, "a list of statuses from 0 to 255", "statuses that are well", [0]),
-    "environment": Key(_named_texts, "a table of texts", "further variables of `command` or `server`", {}),
-    "user": Key(_text, "a user's name", "who runs it where root measures", ""),
+    "ends": Key(_statuses, "a list of statuses from 0 to 255", "exit statuses of success", [0]),
+    "environment": Key(_named_texts, "a table of texts", "more environment variables of `command` or `server`", {}),
+    "user": Key(_text, "a user's name", "the user under whom the program runs if root measures", ""),
     "metric": Key(
         _metric,
         '"wall", "json", or { seconds = "PATTERN" } or { rate = "PATTERN" } with one group',
-        "wall time (a server's: of its load), or what it prints: of a rate the seconds that one takes; json: the last line is an object whose `seconds` and other numbers are figures, and whose `check` is ok",
+        "wall time (for a server: of its load); a number in the output (a rate is converted to seconds per operation); or json: the last line of the output is an object with `seconds`, other figures, and `check`, which must be ok",
         "wall",
     ),
-    "check": Key(_pattern, _PATTERN, "what it must print for its data to be right"),
+    "check": Key(_pattern, _PATTERN, "a pattern that the output contains if the data are right"),
     "verify": Key(
-        _text, "a shell command", "must end with status 0 after the run (a server then still answers); this or `check` is required"
+        _text,
+        "a shell command",
+        "ends with status 0 after the run if the data are right (a server still answers then); this or `check` is required",
     ),
-    "quick": Key(lambda value: type(value) is bool, "true or false", "whether `--quick` has time for it", False),
+    "quick": Key(lambda value: type(value) is bool, "true or false", "whether `--quick` includes the program", False),
 }
 
 
 def markdown() -> str:
-    """The table as docs/programs.md has it."""
-    rows = ["| key | what it means | accepted |", "|---|---|---|"]
+    """The table for docs/programs.md."""
+    rows = ["| key | meaning | accepted |", "|---|---|---|"]
     for name, key in TABLE.items():
-        standard = "" if key.standard in (None, "", [], {}) else f"; else `{key.standard}`"
+        standard = "" if key.standard in (None, "", [], {}) else f"; default `{key.standard}`"
         accepted = key.accepted.replace("|", "\\|")
         rows.append(f"| `{name}` | {key.meaning} | {accepted}{standard} |")
     return "\n".join(rows)

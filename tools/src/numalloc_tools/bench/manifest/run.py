@@ -1,4 +1,4 @@
-"""One program of a manifest: built, prepared, run under an allocator, measured and checked."""
+"""One program of a manifest: builds it, prepares it, runs it under an allocator, measures and checks it."""
 
 import os
 import re
@@ -20,12 +20,12 @@ from numalloc_tools.programs import Work, judged
 from numalloc_tools.programs.real.server import LoadFailed, served, temporary_folder
 from numalloc_tools.programs.real.user import as_user, for_user
 
-_PATIENCE = 600.0  # seconds for what is not measured: building, preparing, verifying
+_PATIENCE = 600.0  # seconds for steps that are not measured: build, prepare, verify
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A [[program]]; manifest/keys.py says what each member means."""
+    """A [[program]]; manifest/keys.py describes each member."""
 
     source_folder: Path
     name: str
@@ -50,7 +50,7 @@ class Recipe:
     check: str | None
     verify: str | None
     quick: bool
-    _built: list[str] = field(default_factory=list)  # empty until it was built; then why it could not be, or ""
+    _built: list[str] = field(default_factory=list)  # empty until the build; then the reason of its failure, or ""
 
     def run(self, allocator: Allocator, work: Work) -> Ended:
         trouble = self._build()
@@ -96,7 +96,7 @@ class Recipe:
     def _served(
         self, words: list[str], environment: dict[str, str], allocator: Allocator, work: Work, folder: Path, variables: dict[str, str]
     ) -> Ended:
-        # keys.py asks for both of a server.
+        # keys.py requires both for a server.
         ask, use = self.ready, self.load
         assert ask is not None and use is not None
 
@@ -169,7 +169,7 @@ class Recipe:
             raise LoadFailed(f"it did not print '{self.check}'; it last said: {last[:200]}")
 
     def _shell(self, line: str, variables: dict[str, str], folder: Path, seconds: float = _PATIENCE, user: str | None = None) -> str:
-        """What it prints. It runs on the system's malloc, and everything that it has started ends with it."""
+        """Returns the output of a shell command. It uses the system's malloc, and all processes that it started end with it."""
         words = as_user(["sh", "-c", line], self.user if user is None else user)
         with subprocess.Popen(
             words,

@@ -1,4 +1,4 @@
-"""Reads a file of [[program]]s, and says in one line what is wrong with it."""
+"""Reads a file of [[program]]s, and reports an error in one line."""
 
 import pwd
 import shutil
@@ -15,7 +15,7 @@ _FLAG = "--programs"
 
 
 def programs(paths: list[Path], taken: set[str]) -> list[Program]:
-    """`taken`: names that are not free."""
+    """`taken`: names that other programs have."""
     found: list[Program] = []
     for path in paths:
         content = content_of(path, _FLAG, "a file with a [[program]] for each program, see docs/programs.md")
@@ -41,7 +41,7 @@ def _recipe(path: Path, number: int, row: dict) -> Recipe:
         if not TABLE[key].good(value):
             raise Problem(f"{where}: {key} is {value!r}; accepted: {TABLE[key].accepted}")
     if "name" not in row:
-        raise Problem(f"{where}: it has no name; accepted: {TABLE['name'].accepted}")
+        raise Problem(f"{where}: the name is missing; accepted: {TABLE['name'].accepted}")
     if ("command" in row) == ("server" in row):
         raise Problem(f"{where}: {'both' if 'command' in row else 'neither'} of command and server; accepted: one of the two")
     for key in ("ready", "load"):
@@ -50,11 +50,11 @@ def _recipe(path: Path, number: int, row: dict) -> Recipe:
                 f"{where}: {key} {'is missing' if 'server' in row else 'is for a server'}; accepted: server, ready and load together"
             )
     if row.get("metric") == "json" and "server" in row:
-        raise Problem(f"{where}: metric is 'json', and what a server's load prints is no line of JSON; accepted: wall, seconds or rate")
+        raise Problem(f"{where}: metric is 'json', but the load of a server prints no JSON; accepted: wall, seconds or rate")
     if "check" not in row and "verify" not in row and row.get("metric") != "json":
-        raise Problem(f"{where}: nothing says whether its data were right; accepted: check, verify or both")
+        raise Problem(f"{where}: without check and verify nobody knows whether its data were right; accepted: check, verify or both")
     if strange := set(row.get("paper", {})) ^ set(row.get("sizes", {})) if "paper" in row else set():
-        raise Problem(f"{where}: '{min(strange)}' is in one of sizes and paper; accepted: the same names in both")
+        raise Problem(f"{where}: '{min(strange)}' is only in one of sizes and paper; accepted: the same names in both")
     return Recipe(path.absolute().parent, **{key: row.get(key, one.standard) for key, one in TABLE.items()})
 
 
@@ -89,7 +89,7 @@ def _missing(one: Recipe) -> str:
 
 
 def _there(command: str) -> bool:
-    """A command, or a path with wildcards: some programs lie outside of the PATH."""
+    """Whether a command, or a path with wildcards, exists: some programs are not in PATH."""
     if command.startswith("/"):
         return any(Path("/").glob(command[1:]))
     return shutil.which(command) is not None or shutil.which(command, path="/usr/sbin:/sbin") is not None

@@ -1,4 +1,4 @@
-"""`numalloc bench report`: the paper's figures from one or more files of results."""
+"""`numalloc bench report`: draws the paper's figures from one or more files of results."""
 
 from numalloc_tools.bench.report.command import register
 

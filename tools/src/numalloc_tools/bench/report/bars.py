@@ -12,7 +12,7 @@ from numalloc_tools.style import TEXT, colours
 
 _BARS_IN_A_ROW = 60
 _WIDTH, _ROW_HEIGHT = 12.0, 2.9  # inches
-_TALLEST = 3.0  # what is higher is cut, with its value written
+_TALLEST = 3.0  # a higher bar is cut, and its value written on it
 _MEAN = "geometric\nmean"
 
 

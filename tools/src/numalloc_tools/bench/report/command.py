@@ -18,21 +18,27 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    files: Annotated[list[Path], typer.Argument(help="What numalloc bench has written; several are read as one.", metavar="FILE...")],
-    output: Annotated[Path, typer.Option(help="Folder for index.html, results.md and the figures as SVG.", metavar="FOLDER")] = Path(
+    files: Annotated[
+        list[Path], typer.Argument(help="Results that numalloc bench has written. Several files are merged.", metavar="FILE...")
+    ],
+    output: Annotated[Path, typer.Option(help="Folder for index.html, results.md and the figures (SVG).", metavar="FOLDER")] = Path(
         "numalloc-bench-report"
     ),
     text: Annotated[
-        Optional[Path], typer.Option("--markdown", help="The text with tables; else results.md in that folder.", metavar="FILE")
+        Optional[Path],
+        typer.Option("--markdown", help="File for the tables in Markdown. Default: results.md in that folder.", metavar="FILE"),
     ] = None,
     notes: Annotated[
         Optional[Path],
-        typer.Option(help="Markdown that results.md repeats behind the programs in which numalloc is behind: why it is.", metavar="FILE"),
+        typer.Option(
+            help="Markdown with the reasons why numalloc is behind in some programs; results.md inserts it after the table of these.",
+            metavar="FILE",
+        ),
     ] = None,
-    baseline: Annotated[Optional[str], typer.Option(help="The allocator that ratios are to; else the first file's.")] = None,
+    baseline: Annotated[Optional[str], typer.Option(help="The allocator to which ratios relate. Default: the first file's.")] = None,
 ) -> None:
-    """Draw the results: time, memory, speedup by threads, ablations; as SVG, as one page of HTML, and as Markdown."""
-    from numalloc_tools.bench.report import figures  # here: matplotlib takes longer to load than most commands run
+    """Draw the results (time, memory, speedup by threads, ablations) as SVG, as one HTML page and as Markdown."""
+    from numalloc_tools.bench.report import figures  # imported here: matplotlib takes longer to load than most commands run
 
     results = merged([read(path) for path in files])
     check_described(results, files[0])
@@ -40,7 +46,7 @@ def report(
     if baseline not in results.names:
         raise Problem(f"--baseline: '{baseline}' is not in the results; accepted: {', '.join(results.names)}")
     if not results.runs:
-        raise Problem(f"{files[0]} holds no runs; accepted: results of a run that has measured something")
+        raise Problem(f"{files[0]} contains no runs; accepted: results with at least one measured run")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The results as Markdown, to be kept beside the sources: who is ahead, what is behind whom, and every program."""
+"""The results as Markdown, to be kept with the sources: summaries, the programs in which numalloc is behind, and every program."""
 
 import math
 from textwrap import fill
@@ -7,14 +7,14 @@ from numalloc_tools.allocators import OURS, shown
 from numalloc_tools.bench.results import CPU, LAB, MEMORY, NOT_RUN, REMOTE, TIME, Cell, Results, Summary
 from numalloc_tools.html_page import Drawn
 
-BEHIND = 1.05  # times the best peer's: what is further behind is told by name
+BEHIND = 1.05  # times the best peer's time: programs above it are named
 HEAVY = 1.3  # times the smallest of these peers' peaks
-WIDTH = 99  # columns of prose, as tests/structure/prose.py wants them
+WIDTH = 99  # columns of prose, as tests/structure/prose.py requires
 LEAN = ("mimalloc3", "mimalloc", "jemalloc-new", "jemalloc")
 
 
 def markdown(summary: Summary, drawn: list[Drawn], images: str, notes: str = "") -> str:
-    """`images`: the way from the text to the folder of the figures. `notes`: remarks on what numalloc is behind in."""
+    """`images`: the path from the text to the folder of the figures. `notes`: remarks on the programs in which numalloc is behind."""
     results = summary.results
     pictures = {one.name: f"![{one.heading}]({images}{one.name}.svg)\n" for one in drawn}
     names = [name for name in results.names if ":" not in name]
@@ -60,12 +60,12 @@ def _head(results: Results) -> str:
         f"{settings['scale']:g}, {rounds}{'' if results.complete else ', interrupted'}.\n"
         f"{machine['processor']}, {_plural(machine['cpus'], 'CPU')}, {machine['memory_bytes'] / 2**30:.0f} GiB, "
         f"{_plural(machine['nodes'], 'memory node')}; {machine['system']}, Linux {machine['kernel']}, {machine['libc']}; huge pages "
-        f"by the system: {huge}; load at the start: {machine['load_at_start']:.1f}. Lower is better throughout, but for speedup.\n"
+        f"by the system: {huge}; load at the start: {machine['load_at_start']:.1f}. Lower is better, except for speedup.\n"
     )
 
 
 def _means(summary: Summary, names: list[str]) -> str:
-    """Everybody in a few numbers, the fastest first."""
+    """Each allocator in a few numbers, the fastest first."""
     columns = {}
     for figure in (TIME, CPU, MEMORY):
         cases = summary.completed_by_all(figure, names, summary.results.standard_cases(figure))
@@ -79,7 +79,10 @@ def _means(summary: Summary, names: list[str]) -> str:
             for what, (_, count) in zip(("time", "processor time", "peak memory"), columns.values(), strict=True)
         ),
     ]
-    return f"## In short\n\nGeometric means relative to {summary.baseline}, over the programs that all completed.\n\n{_table(head, rows)}"
+    return (
+        f"## In short\n\nGeometric means relative to {summary.baseline}, over the programs that all allocators "
+        f"completed.\n\n{_table(head, rows)}"
+    )
 
 
 def _strong(name: str) -> str:
@@ -159,7 +162,7 @@ def _heavy(summary: Summary, names: list[str]) -> str:
 
 
 def _threads(summary: Summary, names: list[str], pictures: dict[str, str]) -> str:
-    """Only where there is more to say than the table above has said."""
+    """Returns nothing if it would repeat the table above."""
     numbers: dict[str, set[int]] = {}
     timed = set(summary.results.cases_with(TIME))
     for run in summary.results.runs:
@@ -226,7 +229,7 @@ def _ablations(summary: Summary, pictures: dict[str, str]) -> str:
             worst = max(ratios, key=lambda case: abs(math.log(ratios[case])), default="")
             row += [f"{_mean(list(ratios.values())):.3f}", f"{worst} {ratios[worst]:.2f}"] if ratios else ["-", ""]
         rows.append(row)
-    words = f"## Each mechanism off or changed\n\nRelative to {OURS} as it comes: above 1, the mechanism pays. Beside each mean the program that it changes most.\n\n"
+    words = f"## Each mechanism off or changed\n\nRelative to {OURS} with its defaults: above 1, the mechanism is a gain. Each mean is followed by the program that changes most.\n\n"
     head = ["option", "time", "most", "processor time", "most", "peak memory", "most"]
     return words + _table(head, rows) + "\n" + pictures.get("ablations", "") + pictures.get("ablations-memory", "")
 
@@ -242,7 +245,8 @@ def _remote(summary: Summary, pictures: dict[str, str]) -> str:
     if not rows:
         return ""
     words = (
-        "## Remote pages\n\nIn a virtual machine of several nodes: percent of the pages on another node than the thread that uses them.\n\n"
+        "## Remote pages\n\nIn a virtual machine of several nodes: the percentage of pages on another node than the thread "
+        "that uses them.\n\n"
     )
     return (
         words
@@ -255,7 +259,7 @@ def _remote(summary: Summary, pictures: dict[str, str]) -> str:
 
 
 def _remote_ablations(summary: Summary) -> str:
-    """Many options and few programs: the other way round."""
+    """Transposed, because there are many options and few programs."""
     names = summary.allocators_with(REMOTE, [name for name in summary.results.names if name.startswith(f"{OURS}:")])
     if not names:
         return ""
@@ -263,7 +267,7 @@ def _remote_ablations(summary: Summary) -> str:
         case for case in summary.results.cases_with(REMOTE) if any(summary.cell(case, name, REMOTE).status != NOT_RUN for name in names)
     ]
     rows = [[f"`{shown(name)}`", *(_percent(summary.cell(case, name, REMOTE)) for case in cases)] for name in (OURS, *names)]
-    words = "The same with one mechanism off or changed.\n\n"
+    words = "The same programs with one mechanism off or changed.\n\n"
     return words + _table(["option", *(case.removeprefix(LAB) for case in cases)], rows) + "\n"
 
 

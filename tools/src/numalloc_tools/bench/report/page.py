@@ -86,9 +86,9 @@ def _table(summary: Summary, figure: str, heading: str, name: str, show, totals:
             values = [summary.cell(case, one, figure) for case in complete]
             sums.append(f"<td>{show(sum(cell.value for cell in values))}</td>" if values and all(c.ok for c in values) else "<td>-</td>")
         rows.append(f'<tr class="sum"><th>total of {len(complete)}</th>{"".join(sums)}</tr>')
-    words = f"Median, and below it the ratio to {escaped(summary.baseline)} and half the range over the rounds. Green is better."
+    words = f"The median, and below it the ratio to {escaped(summary.baseline)} and half the range over the rounds. Green is better."
     if totals:
-        words += " Settled: resident when the program had freed what it frees; huge pages: the most there were; both in MiB."
+        words += " Settled: resident memory after the program's frees; huge pages: their peak; both in MiB."
     return (
         f'<section id="{name if totals else name + "-table"}"><h2>{heading}</h2><p class="words">{words}</p>'
         f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div></section>'
@@ -96,7 +96,7 @@ def _table(summary: Summary, figure: str, heading: str, name: str, show, totals:
 
 
 def _more(summary: Summary, case: str, allocator: str) -> str:
-    """What else is known of memory."""
+    """The other memory figures."""
     parts = []
     for figure, what in (("settled_bytes", "settled"), ("huge_bytes", "huge pages")):
         cell = summary.cell(case, allocator, figure)

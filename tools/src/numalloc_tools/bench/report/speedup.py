@@ -1,4 +1,4 @@
-"""Lines: how much faster with more threads, a panel for each program."""
+"""Lines of the speedup with more threads, one panel per program."""
 
 import math
 
@@ -66,7 +66,7 @@ def _lines(summary: Summary, names: list[str], program: str, threads: list[int])
 
 
 def _mean(panels: dict[str, dict[str, dict[int, float]]]) -> dict[str, dict[int, float]]:
-    """Over the programs that have every allocator's line for that number of threads."""
+    """Over the programs for which every allocator has a value with that number of threads."""
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     numbers = {x for lines in panels.values() for points in lines.values() for x in points}
     result: dict[str, dict[int, float]] = {}

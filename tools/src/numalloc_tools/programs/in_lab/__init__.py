@@ -1,5 +1,5 @@
-"""Debian's programs in the lab's virtual machine: a script starts each under the allocator, brings its load, checks
-what it answers and ends it; a library that is preloaded as well counts where its pages lie."""
+"""Debian's programs in the lab's virtual machine: a script starts each one under the allocator, generates its load, checks
+its answers and ends it; a second preloaded library counts the nodes of its pages."""
 
 import os
 import shlex
@@ -16,15 +16,15 @@ _FOLDER = Path(__file__).parent
 @dataclass(frozen=True)
 class InLab:
     script: str
-    amount: int  # of its work at scale 1
+    amount: int  # amount of work at scale 1
     least: int
-    commands: tuple[str, ...] = ()  # that the script calls
+    commands: tuple[str, ...] = ()  # commands that the script calls
     also: tuple[str, ...] = ()  # files that it reads
-    source: str = ""  # of a program that is compiled first: a file of bench/real, and what it is linked with
+    source: str = ""  # for a program that is compiled first: a file of bench/real, and its libraries
     link: tuple[str, ...] = ()
     needs: dict[str, str] = field(default_factory=dict)  # files, each with its Debian package
     adapt: Callable[[Allocator], Allocator] = lambda allocator: allocator
-    # Commands for a number of threads and an amount of work; the script has them by these names.
+    # Commands for a number of threads and an amount of work; the script calls them by these names.
     words: Callable[[int, int], dict[str, list[str]]] = lambda threads, amount: {}
 
     @property
@@ -45,7 +45,7 @@ class InLab:
         return batch.Job(name, ["/bin/sh", "-c", begin + named + script], allocator.variables() | environment, timeout=timeout)
 
     def files(self, allocator: Allocator, sources: Path) -> list[str]:
-        """What its job needs in the guest, besides the commands."""
+        """The files that its job needs in the guest, besides the commands."""
         built = [self._built(sources)] if self.source else []
         return [str(path) for path in (watcher(), *built, *self.also, *self.adapt(allocator).libraries)]
 
@@ -58,10 +58,10 @@ def watcher() -> Path:
 
 
 def other_malloc(said: dict, allocator: Allocator) -> str:
-    """Whose malloc the program had where it was not `allocator`'s: some bring one of their own."""
+    """The malloc of a program that did not use `allocator`'s: some have their own."""
     found = str(said.get("allocator", ""))
     if allocator.name.removesuffix(BOUND) == BASELINE:
         good = Path(found).name.startswith("libc.so")
     else:
         good = Path(found).resolve() == allocator.libraries[-1].resolve()
-    return "" if good else found or "one that nobody knows"
+    return "" if good else found or "an unknown allocator"

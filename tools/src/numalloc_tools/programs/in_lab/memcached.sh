@@ -23,7 +23,7 @@ done
 wait $clients
 for one in 1 2 3 4; do
     [ "$(grep -c '^STORED' stored$one)" = "$AMOUNT" ] || fail "memcached did not store what it was sent"
-    cmp got$one wanted$one || fail "memcached gave back something else than it was given"
+    cmp got$one wanted$one || fail "memcached returned a wrong value"
 done
 kill $server
 ended

@@ -5,6 +5,6 @@ benchmark >rates
 [ "$(grep -c '^"' rates)" -ge 10 ] || fail "redis-benchmark measured nothing"
 value=$(seq 100 | tr '\n' ' ')
 redis-cli -s socket set check "$value" >set
-[ "$(redis-cli -s socket get check)" = "$value" ] || fail "redis gave back another value than it was given"
+[ "$(redis-cli -s socket get check)" = "$value" ] || fail "redis returned a wrong value"
 redis-cli -s socket shutdown nosave
 ended

@@ -1,4 +1,4 @@
-"""Real programs of Debian's: started, loaded, checked and stopped here, where they are installed."""
+"""Debian's programs on this machine, where installed: starts them, generates their load, checks and stops them."""
 
 import shutil
 from types import ModuleType
@@ -14,7 +14,7 @@ def programs() -> list[Program]:
 
 
 def _program(module: ModuleType) -> Program:
-    """NEEDS of a module names a package for each command; `found(command)` where that is not on the PATH."""
+    """NEEDS of a module names a package for each command; `found(command)` finds a command that is not in PATH."""
     find = getattr(module, "found", shutil.which)
     packages = sorted({package for command, package in module.NEEDS.items() if not find(command)})
     missing = f"not installed: apt install {' '.join(packages)}" if packages else ""

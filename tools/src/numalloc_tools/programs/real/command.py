@@ -1,4 +1,4 @@
-"""What runs from start to end: its time is wall time, its output is compared with what it is without a preload."""
+"""Programs that run from start to end: the time is wall time, and the output must equal that without a preload."""
 
 import hashlib
 import tempfile
@@ -14,7 +14,7 @@ _expected: dict[tuple, str] = {}
 def measured(
     command: list[str], allocator: Allocator, work: Work, folder: Path, output: str, environment: dict[str, str] | None = None
 ) -> Ended:
-    """Runs `command` in `folder`; `output`, a file in it such as stdout, must be what the plain system makes of it."""
+    """Runs `command` in `folder`. `output`, a file in it such as stdout, must equal that of the plain system."""
     key = (*command, *sorted((environment or {}).items()), _content(folder))
     if key not in _expected:
         with tempfile.TemporaryDirectory(prefix="numalloc-bench-") as plain:
@@ -26,7 +26,7 @@ def measured(
         return ended
     ended.figures["seconds"] = ended.figures["wall"]
     if _digest(ended, folder / output) != _expected[key]:
-        ended.status, ended.reason = "wrong", f"{Path(command[0]).name}: other output than without the allocator"
+        ended.status, ended.reason = "wrong", f"{Path(command[0]).name}: its output differs from that without the allocator"
     return ended
 
 
@@ -47,5 +47,5 @@ def _digest(ended: Ended, output: Path) -> str:
 
 
 def _content(folder: Path) -> str:
-    """What the command finds there."""
+    """The input files of the command."""
     return repr(sorted((path.name, path.stat().st_size) for path in folder.iterdir()))

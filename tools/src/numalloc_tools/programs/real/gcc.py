@@ -9,7 +9,7 @@ from numalloc_tools.programs import Work
 from numalloc_tools.programs.real.command import measured
 
 NAME, FAMILY, THREADS, QUICK = "gcc", "languages", (1,), True
-DESCRIPTION = "gcc -O2 compiles a made-up C file; the object is the same as without the allocator"
+DESCRIPTION = "gcc -O2 compiles a made-up C file; the object file must equal that without the allocator"
 NEEDS = {"gcc": "gcc"}
 _FUNCTIONS = 450
 _FUNCTION = """

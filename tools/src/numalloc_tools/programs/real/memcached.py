@@ -1,4 +1,4 @@
-"""memcached under four connections that send and read in large batches, so that the server is what is measured."""
+"""memcached with four connections that send and read in large batches, so that the server is the bottleneck."""
 
 import os
 import socket
@@ -13,11 +13,11 @@ from numalloc_tools.programs.in_lab import InLab
 from numalloc_tools.programs.real.server import LoadFailed, served, temporary_folder
 
 NAME, FAMILY, THREADS, QUICK = "memcached", "servers", (1, 2, 4), False
-DESCRIPTION = "memcached with that many threads; four connections set and get values of 10 to 2,000 bytes and compare them"
+DESCRIPTION = "memcached with this number of threads; four connections set and get values of 10 to 2,000 bytes and compare them"
 NEEDS = {"memcached": "memcached"}
-_ITEMS = 60_000  # a connection
+_ITEMS = 60_000  # per connection
 _CONNECTIONS, _BATCH = 4, 200
-_SECONDS = 30.0  # for an answer
+_SECONDS = 30.0  # until an answer
 LAB = InLab("memcached", _ITEMS, 500, ("memcached",), also=("/etc/passwd",))
 
 
@@ -82,7 +82,7 @@ class _Client(threading.Thread):
                 while len(got) < len(wanted) and (part := self._connection.recv(1 << 20)):
                     got += part
                 if got != wanted:
-                    self.trouble = "memcached gave back something else than it was given"
+                    self.trouble = "memcached returned a wrong value"
                     return
         except OSError as error:
             self.trouble = f"memcached does not answer: {error}"

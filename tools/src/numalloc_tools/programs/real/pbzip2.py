@@ -1,4 +1,4 @@
-"""pbzip2: a reader, compressing threads and a writer hand blocks of a megabyte to each other."""
+"""pbzip2: a reader, compressing threads and a writer pass blocks of a megabyte to each other."""
 
 import random
 import tempfile
@@ -10,7 +10,7 @@ from numalloc_tools.programs import Work
 from numalloc_tools.programs.real.command import measured
 
 NAME, FAMILY, THREADS, QUICK = "pbzip2", "pipelines", (1, 2, 4, 8), True
-DESCRIPTION = "compresses made-up text with that many threads; the file is the same as without the allocator"
+DESCRIPTION = "compresses generated text with this number of threads; the file must equal that without the allocator"
 NEEDS = {"pbzip2": "pbzip2"}
 _MEGABYTES = 16
 _WORDS = 5000

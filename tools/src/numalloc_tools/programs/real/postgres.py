@@ -1,4 +1,4 @@
-"""PostgreSQL under pgbench. It refuses to run as root, so there it runs as Debian's user for it."""
+"""PostgreSQL under pgbench. It refuses to run as root: root starts it as Debian's user for it."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ from numalloc_tools.programs.real.server import LoadFailed, answer, served, temp
 from numalloc_tools.programs.real.user import as_user, for_user
 
 NAME, FAMILY, THREADS, QUICK = "postgres", "databases", (1, 4, 8), False
-DESCRIPTION = "PostgreSQL under pgbench with that many clients; the sums of accounts, tellers and branches must agree. Peak: of the largest of its processes"
+DESCRIPTION = "PostgreSQL under pgbench with this number of clients; the sums of accounts, tellers and branches must agree. The peak is that of its largest process"
 NEEDS = {"postgres": "postgresql", "initdb": "postgresql", "pgbench": "postgresql-contrib", "setpriv": "util-linux"}
 _TRANSACTIONS = 2000
 _USER = "postgres"
@@ -24,7 +24,7 @@ _BALANCED = (
 
 
 def found(command: str) -> str | None:
-    """Debian keeps the server's programs out of the PATH, a folder for each version."""
+    """Debian has the server's programs outside of PATH, in a folder per version."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return shutil.which(command) or next((str(folder / command) for folder in folders if (folder / command).exists()), None)
 
@@ -56,7 +56,7 @@ def run(allocator: Allocator, work: Work) -> Ended:
                 raise LoadFailed("pgbench measured nothing")
             done = each * work.threads
             if answer(["psql", *client, "-d", "postgres", "-Atc", _BALANCED.format(transactions=done)]).strip() != "t":
-                raise LoadFailed("the database does not add up")
+                raise LoadFailed("the sums in the database do not agree")
             return done, done / float(rate[1])
 
         words = [

@@ -12,7 +12,9 @@ from numalloc_tools.programs.in_lab import InLab
 from numalloc_tools.programs.real.server import LoadFailed, answer, served, temporary_folder
 
 NAME, FAMILY, THREADS, QUICK = "redis", "servers", (1, 2, 4), False
-DESCRIPTION = "redis-server with that many I/O threads under redis-benchmark: strings, lists, sets, hashes; settled after flushall"
+DESCRIPTION = (
+    "redis-server with this number of I/O threads under redis-benchmark: strings, lists, sets, hashes; memory settles after flushall"
+)
 NEEDS = {"redis-server": "redis-server", "redis-benchmark": "redis-tools", "redis-cli": "redis-tools"}
 _REQUESTS = 40_000  # of each kind
 _COMMANDS = "set,get,incr,lpush,lpop,sadd,hset,zadd,mset"
@@ -28,7 +30,7 @@ def benchmark(socket: str, requests: int) -> list[str]:
 
 
 def rates(text: str) -> list[tuple[str, float]]:
-    """What redis-benchmark says of each kind of request: its name, and how many a second."""
+    """The results of redis-benchmark for each kind of request: its name, and the rate per second."""
     return [(row[0], float(row[1])) for row in csv.reader(text.splitlines()) if len(row) > 1 and row[0] != "test"]
 
 
@@ -82,4 +84,4 @@ def _check(cli: list[str]) -> None:
     value = "value " * 50
     answer([*cli, "set", "check", value])
     if answer([*cli, "get", "check"]).rstrip("\n") != value:
-        raise LoadFailed("redis gave back another value than it was given")
+        raise LoadFailed("redis returned a wrong value")

@@ -1,4 +1,4 @@
-"""A server under the allocator, its load from processes that are not: started, awaited, loaded, looked at, stopped."""
+"""A server under the allocator, with its load from processes without it: starts it, awaits it, loads, samples and stops it."""
 
 import subprocess
 import tempfile
@@ -13,11 +13,11 @@ from numalloc_tools.machine import memory
 from numalloc_tools.programs import Work
 
 _PATIENCE = 20.0  # seconds until it answers
-_SETTLE = 2.0  # seconds after it has let go of its data
+_SETTLE = 2.0  # seconds after it has freed its data
 
 
 class LoadFailed(Exception):
-    """Why, in one line."""
+    """The reason, in one line."""
 
 
 def served(
@@ -32,7 +32,7 @@ def served(
     expected: tuple[int, ...] = (0,),
     environment: dict[str, str] | None = None,
 ) -> Ended:
-    """`load` gives the operations and the seconds that they took. The server's end is waited for."""
+    """`load` returns the number of operations and their seconds. Waits for the server's end."""
     running = Running(command, allocator, work.limit, folder, work.sample, environment)
     trouble, figures = "", {}
     try:
@@ -61,14 +61,14 @@ def served(
     except BaseException:
         running.stop()
         raise
-    if trouble and (lives or ended.status == "ok"):  # else its own end is the reason
+    if trouble and (lives or ended.status == "ok"):  # otherwise its own end is the reason
         ended.status, ended.reason = "failed", trouble
     ended.figures |= figures
     return ended
 
 
 def answer(command: list[str], seconds: float = 60) -> str:
-    """What a client says; it runs on the system's malloc."""
+    """The output of a client, which uses the system's malloc."""
     try:
         done = subprocess.run(command, env=plain_environment(), capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""SQLite in one process, several threads: every other one writes, the others read what is there."""
+"""SQLite in one process with several threads: half of them write, the others read."""
 
 import tempfile
 from pathlib import Path
@@ -9,10 +9,12 @@ from numalloc_tools.programs import Work, judged
 from numalloc_tools.programs.in_lab import InLab
 
 NAME, FAMILY, THREADS, QUICK = "sqlite", "databases", (2, 4, 8), True
-DESCRIPTION = "threads of one process write and read a database in WAL mode by Python's own module; rows are counted and checked at the end"
+DESCRIPTION = (
+    "threads of one process write and read a database in WAL mode with Python's own module; at the end the rows are counted and checked"
+)
 NEEDS = {"python3": "python3"}
 _ROWS = 60_000
-# There by a program in C: the guest has no Python.
+# In the lab, a C program does this: the guest has no Python.
 LAB = InLab(
     "sqlite",
     _ROWS,

@@ -1,4 +1,4 @@
-"""Servers that refuse to run as root run as a user of their own."""
+"""Runs servers that refuse to run as root under another user."""
 
 import os
 import pwd
@@ -16,7 +16,7 @@ def as_user(words: list[str], user: str) -> list[str]:
 
 
 def for_user(allocator: Allocator, folder: Path, user: str) -> Allocator:
-    """Another user cannot read what lies in the home of root: the libraries come along, and the folder is theirs."""
+    """Another user cannot read root's home: copies the libraries into the folder, and gives it to that user."""
     if os.getuid() != 0 or not user:
         return allocator
     os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
