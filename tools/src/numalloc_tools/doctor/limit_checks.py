@@ -205,7 +205,7 @@ def _overcommit(case: Case) -> Iterator[Finding]:
     yield Finding(
         WARNING if share >= _NEARLY else NOTE,
         "overcommit",
-        f"Overcommit is off (overcommit_memory=2): {size(settings.committed)} of {size(settings.commit_limit)}",
+        f"Strict overcommit (overcommit_memory=2): {size(settings.committed)} of {size(settings.commit_limit)} are committed",
         "Mapped memory counts even if unused; at the limit malloc and fork fail. The library maps memory only as it grows, "
         "so it works here.",
         (

@@ -135,7 +135,7 @@ def _zone_reclaim(case: Case) -> Iterator[Finding]:
         WARNING,
         "zone-reclaim",
         f"zone_reclaim_mode is {case.machine.settings.zone_reclaim}",
-        "When file cache fills a node, page faults there wait until some of it is reclaimed, instead of using the next node's memory.",
+        "When file cache fills a node, page faults there reclaim some of it before they use the next node's memory, which takes time.",
         ["sysctl vm.zone_reclaim_mode=0"],
     )
 
