@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 project, stage = Path.cwd(), Path(sys.argv[1])
-ROOMS = ("docs", "bench", "examples", "tools", "bindings")
+ROOMS = ("docs", "bench", "examples", "tools", "bindings", "research")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s:#]+)(#[^)\s]*)?\)")
 FENCED = re.compile(r"(^```.*?^```)", re.M | re.S)
 

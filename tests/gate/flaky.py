@@ -76,7 +76,9 @@ def touched(since: str) -> list[str]:
     """Tests that name a changed file: a script of theirs, a program made from it, or a file of pytest's."""
     changed: list[str] = []
     for words in (["diff", "--name-only", since], ["ls-files", "--others", "--exclude-standard"]):
-        done = subprocess.run(["git", *words, "--", "tests", "tools/tests"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            ["git", *words, "--", "tests", "tools/tests", "research/tests"], cwd=ROOT, capture_output=True, text=True, timeout=60
+        )
         if done.returncode:
             sys.exit(f"flaky: git cannot compare with '{since}': {done.stderr.strip()}")
         changed += done.stdout.splitlines()

@@ -65,7 +65,7 @@ def gate(quarantined: list[str]) -> list[Stage]:
         _ctest("unit-tsan", "tsan", "-L", "^unit$", "-LE", "^full$", *without),
         _ctest("unit-ubsan", "ubsan", "-L", "^unit$", "-LE", "^full$", *without),
         _ctest("programs", "release", "-L", "^(programs|survive|bugs|structure)$", "-LE", "^(full|static)$", *without),
-        _pytest("tools", "tools", "tests/gate"),
+        _pytest("tools", "tools", "tests/gate", "research"),
         _pytest("machine", "-m", "not full", "tests/numa/test_gate.py", limit=3 * HOUR),
     ]
 
@@ -86,7 +86,7 @@ def rest(quarantined: list[str]) -> list[Stage]:
         _ctest("debug", "debug", "-L", "^(programs|survive)$", "-E", "^(figures|replaced)[.]|_after_[36]0_days$", gates=False),
         _ctest("tsan-rest", "tsan", "-L", "^full$", gates=False),
         _ctest("ubsan-rest", "ubsan", "-L", "^full$", gates=False),
-        _pytest("tools-rest", "-m", "full", "--durations", "20", "tests/numa", "tools", "tests/gate", gates=False, online=True),
+        _pytest("tools-rest", "-m", "full", "--durations", "20", "tests/numa", "tools", "tests/gate", "research", gates=False, online=True),
         others("world", PYTHON, "tests/world", "--quick"),
         _pytest("world-tests", "tests/world", gates=False, online=True),
         others("tidy", "sh", "scripts/tidy.sh"),

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The floors of src/: none includes one above it, and only the lowest makes system calls.
+"""The floors of src/: none includes one above it, and only the lowest makes system calls. And research/, which uses the
+product, and which nothing of the product uses.
 
     layers.py PROJECT/src       exit status 1, and a line for every fault
 
@@ -46,6 +47,14 @@ INTERPOSED = re.compile(r"NUMALLOC_EXPORT|NUMALLOC_NEXT")
 
 LONGEST_FILE = 500
 
+PRODUCT = ("src", "include", "bindings", "bench", "cmake", "examples", "packaging", "scripts", "tests", "tools")
+# An import, an include, or the folder's name in a script or a list of CMake's.
+USE = re.compile(
+    r"^\s*(?:from|import)\s+research\b.*|import_module\(\W*research\b.*|#\s*include\s+[\"<].*\bresearch/.*|\bresearch/\w.*", re.M
+)
+# What runs or checks all of the tree.
+KNOW_OF_RESEARCH = {"tests/gate/flaky.py", "tests/structure/layers.py", "tests/structure/prose.py", "tests/structure/self_test.py"}
+
 
 def floor_of(path: str) -> str | None:
     return next((floor for floor in FLOORS if path.startswith(floor + "/")), None)
@@ -83,7 +92,7 @@ def too_long(path: str, text: str) -> list[str]:
 def lengths_of_tree(project: Path) -> list[str]:
     """Every file that people write, tests and tools too."""
     faults = []
-    for folder in ("src", "include", "tests", "bench", "tools/src", "tools/tests", "scripts", "cmake"):
+    for folder in ("src", "include", "tests", "bench", "tools/src", "tools/tests", "research", "scripts", "cmake"):
         for p in sorted((project / folder).rglob("*")):
             if p.suffix in {".h", ".hpp", ".c", ".cpp", ".def", ".py", ".sh", ".cmake"} and p.is_file():
                 faults += too_long(p.relative_to(project).as_posix(), p.read_text())
@@ -101,6 +110,20 @@ def shared_names(paths: list[str]) -> list[str]:
     ]
 
 
+def uses_of_research(path: str, text: str) -> list[str]:
+    return [f"{path}:{text.count(chr(10), 0, found.start()) + 1}: uses research/: {found[0].strip()}" for found in USE.finditer(text)]
+
+
+def uses_of_tree(project: Path) -> list[str]:
+    faults = []
+    for folder in PRODUCT:
+        for p in sorted((project / folder).rglob("*")):
+            if p.is_file() and (p.name == "CMakeLists.txt" or p.suffix in {".h", ".hpp", ".c", ".cpp", ".def", ".py", ".sh", ".cmake"}):
+                path = p.relative_to(project).as_posix()
+                faults += uses_of_research(path, p.read_text()) if path not in KNOW_OF_RESEARCH else []
+    return faults
+
+
 def faults_of_tree(source: Path) -> list[str]:
     files = [p for p in sorted(source.rglob("*")) if p.suffix in {".h", ".hpp", ".cpp", ".c", ".def"}]
     if len(files) < 30:
@@ -112,7 +135,7 @@ def faults_of_tree(source: Path) -> list[str]:
 
 def main() -> int:
     source = Path(sys.argv[1])
-    faults = faults_of_tree(source) + lengths_of_tree(source.parent)
+    faults = faults_of_tree(source) + lengths_of_tree(source.parent) + uses_of_tree(source.parent)
     print("\n".join(faults) or "all floors keep their place")
     return 1 if faults else 0
 

@@ -20,7 +20,7 @@ def headings(page):
 
 # Not */**: build folders and .venv hold other projects' pages.
 pages = [*project.glob("*.md")]
-for room in ("docs", "bench", "examples", "tools"):
+for room in ("docs", "bench", "examples", "tools", "research"):
     pages += project.glob(f"{room}/**/*.md")
 # A part of docs/results.md, where its links are right and are looked at.
 pages.remove(project / "docs/results/notes.md")

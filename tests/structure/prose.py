@@ -79,9 +79,8 @@ def rewrite(page: Path) -> None:
 
 def main() -> None:
     project = Path(sys.argv[1])
-    pages = {
-        str(page.relative_to(project)): page for page in [project / "README.md", project / "CONTRIBUTING.md", *project.glob("docs/*.md")]
-    }
+    places = ("README.md", "CONTRIBUTING.md", "docs/*.md", "research/README.md")
+    pages = {str(page.relative_to(project)): page for place in places for page in project.glob(place)}
     pages = dict(sorted(pages.items()))
     if sys.argv[2:] == ["--write"]:
         for page in pages.values():

@@ -47,6 +47,14 @@ FAULTY_NAMES = [
 ]
 RIGHT_NAMES = ["os/counts.h", "os/counts.cpp", "os/counts.def", "os/page_counts.h", "heap/space/counted.h"]
 
+USES_OF_RESEARCH = [
+    "import research\n",
+    "    from research.scope import model\n",
+    'import_module("research.cli")\n',
+    '#include "../research/plugin/cache.h"\n',
+    "add_subdirectory(${PROJECT_SOURCE_DIR}/research/plugin)\n",
+]
+
 FAULTY_IDIOMS = [
     "#if defined(NUMALLOC_STATIC)",
     "int n = __atomic_load_n(&word, __ATOMIC_RELAXED);",
@@ -202,6 +210,9 @@ def layer_faults() -> list[str]:
             faults.append(f"layers.py: {path} {text.strip()!r} gave {got}")
     if layers.too_long("x.cpp", "\n" * 500) or not layers.too_long("x.cpp", "\n" * 501):
         faults.append("layers.py: the longest file is not 500 lines")
+    faults += [f"layers.py: {text.strip()!r} gave nothing" for text in USES_OF_RESEARCH if not layers.uses_of_research("tools/x.py", text)]
+    if got := layers.uses_of_research("tools/x.py", "# research of others\nresearched = 1\n"):
+        faults.append(f"layers.py: no use of research/, but: {got}")
     for path, text in RIGHT_SOURCES:
         if got := layers.faults_of_file(path, text):
             faults.append(f"layers.py: {path} is right, but: {got}")

@@ -1,8 +1,5 @@
-"""Whatever a file holds, its reader either reads it or says in one line what is wrong with it: no traceback.
+"""Whatever a file holds, its reader either reads it or says in one line what is wrong with it: no traceback."""
 
-Hypothesis makes the files: any bytes, and files of ours in which one value is another, is gone, or is there twice."""
-
-import copy
 import io
 import json
 import struct
@@ -11,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import tomli_w
-from hypothesis import HealthCheck, example, given, settings
+from any_file import any_bytes, changed, check, few
+from hypothesis import given
 from hypothesis import strategies as st
 from made_up_machines import machine, node
 from numalloc_tools.bench import manifest, results
-from numalloc_tools.bench.bundle.command import read_bundle
 from numalloc_tools.guest import distances
 from numalloc_tools.lab.scope import hardware
 from numalloc_tools.lab.scope.hardware import PRESETS
@@ -23,7 +20,6 @@ from numalloc_tools.launch import profile as levers
 from numalloc_tools.machine import facts
 from numalloc_tools.machine.files import Files
 from numalloc_tools.observe import page
-from numalloc_tools.problem import Problem
 from numalloc_tools.profile import files as profiles
 from numalloc_tools.profile.proto import Profile
 from numalloc_tools.profile.samples import VIEWS, lost_records, samples, without_stacks, written_at_exit
@@ -33,13 +29,6 @@ from numalloc_tools.topology import text
 from numalloc_tools.tune import space
 from numalloc_tools.tune.journal import FORMAT, Journal
 from rich.console import Console
-
-# The gate makes the same files in each run, --full others: conftest.py at the root has the profiles.
-few = settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 
 RESULTS = {
     "format": results.FORMAT,
@@ -69,12 +58,6 @@ PROGRAMS = {
 }
 LEVERS = {"allocator": "glibc", "threads": "default", "binding-only": False, "options": {"purge_delay": 0}}
 SPACE = {"allocators": ["glibc", "numalloc"], "threads": ["default"], "options": {"purge_delay": [0, 1000]}}
-PAPERS = {
-    "machine": {"cpus": 2, "nodes": 1, "processor": "P"},
-    "scale": 1.0,
-    "paper": False,
-    "experiments": [{"id": "none", "runs": ["a"], "troubles": [""]}],
-}
 JOURNAL = [
     {"format": FORMAT, "asked": {"rounds": 3}, "facts": {"seed": 1}},
     {"phase": "race", "stage": "s", "block": 0, "setting": {"allocator": "glibc"}, "run": {"seconds": 1.0}},
@@ -88,19 +71,6 @@ def read_results(path: Path) -> None:
         for name in found.names:
             summary.cell(case, name)
     found.standard_cases(results.TIME)
-
-
-def read_bundle_of(path: Path) -> None:
-    folder = path.with_name("bundle")
-    folder.mkdir(exist_ok=True)
-    (folder / "papers.json").write_bytes(path.read_bytes())
-    read_bundle(folder, folder / "out")
-
-
-def read_archive(path: Path) -> None:
-    archive = path.with_name("results.tar.gz")
-    archive.write_bytes(path.read_bytes())
-    read_bundle(archive, path.with_name("unpacked"))
 
 
 def read_profile(path: Path) -> None:
@@ -117,8 +87,6 @@ def read_space(path: Path) -> None:
 
 READERS: dict[str, Callable[[Path], object]] = {
     "results": read_results,
-    "bundle": read_bundle_of,
-    "archive": read_archive,
     "profile": read_profile,
     "levers": levers.load,
     "programs": lambda path: manifest.programs([path], set()),
@@ -129,99 +97,29 @@ READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def check(name: str, folder: Path, content: bytes) -> None:
-    """The file is read, or one line says what is wrong with it and what is accepted."""
-    path = folder / "file"
-    path.write_bytes(content)
-    try:
-        READERS[name](path)
-    except Problem as problem:
-        said = str(problem)
-        assert said and "\n" not in said, said
-        assert str(folder) in said or "accepted: " in said, said
-
-
-def a_place(draw, found):
-    """Any value in it: the object or list that has it, and the name or number there."""
-    places = []
-
-    def walk(one) -> None:
-        for key, value in list(one.items() if isinstance(one, dict) else enumerate(one)):
-            places.append((one, key))
-            if isinstance(value, dict | list):
-                walk(value)
-
-    walk(found)
-    return draw(st.sampled_from(places))
-
-
-def values(with_null: bool):
-    alone = [st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=8)]
-    if with_null:
-        alone.append(st.none())
-    one = st.one_of(alone)
-    return st.one_of(
-        one,
-        st.lists(one, max_size=3),
-        st.dictionaries(st.text(max_size=5), one, max_size=2),
-        st.lists(st.lists(one, max_size=2), max_size=2),
-    )
-
-
-@st.composite
-def changed(draw, original, with_null=True):
-    """Once or twice something else than we would write."""
-    found = copy.deepcopy(original)
-    for _ in range(draw(st.integers(1, 2))):
-        if not found:
-            break
-        holder, key = a_place(draw, found)
-        if draw(st.integers(0, 3)) == 0:
-            del holder[key]
-        elif isinstance(holder, dict) and draw(st.integers(0, 3)) == 0:
-            holder[draw(st.text(max_size=8))] = draw(values(with_null))
-        else:
-            holder[key] = draw(values(with_null))
-    return found
-
-
 @pytest.mark.parametrize("name", READERS)
-@few
-@given(content=st.one_of(st.binary(max_size=64), st.text(alphabet='[]{}",:=.0123456789abc \n', max_size=64).map(str.encode)))
-@example(content=b"")
-@example(content=b"[" * 100_000)
-@example(content=b"a = " + b"[" * 100_000)
-@example(content=b'{"a": ' * 50_000)
-@example(content=b"9" * 5000)
-@example(content=b"\x1f\x8b")
-@example(content=b"\xff\xfe")
+@any_bytes
 def test_any_bytes(name, tmp_path, content):
-    check(name, tmp_path, content)
+    check(READERS[name], tmp_path, content)
 
 
 @few
 @given(content=changed(RESULTS))
 def test_results_that_were_changed(tmp_path, content):
-    check("results", tmp_path, json.dumps(content).encode())
-
-
-@few
-@given(content=changed(PAPERS))
-def test_bundles_that_were_changed(tmp_path, content):
-    check("bundle", tmp_path, json.dumps(content).encode())
+    check(READERS["results"], tmp_path, json.dumps(content).encode())
 
 
 @few
 @given(content=changed(JOURNAL))
 def test_journals_that_were_changed(tmp_path, content):
-    check("journal", tmp_path, "".join(json.dumps(line) + "\n" for line in content).encode())
+    check(READERS["journal"], tmp_path, "".join(json.dumps(line) + "\n" for line in content).encode())
 
 
 @pytest.mark.parametrize("name, original", [("levers", LEVERS), ("programs", PROGRAMS), ("space", SPACE)])
 @few
 @given(data=st.data())
 def test_tables_that_were_changed(name, original, tmp_path, data):
-    check(name, tmp_path, tomli_w.dumps(data.draw(changed(original, with_null=False))).encode())
+    check(READERS[name], tmp_path, tomli_w.dumps(data.draw(changed(original, with_null=False))).encode())
 
 
 @few
@@ -229,7 +127,7 @@ def test_tables_that_were_changed(name, original, tmp_path, data):
 def test_machines_that_were_changed(tmp_path, data):
     preset = Path(hardware.__file__).parent / "presets" / f"{sorted(PRESETS)[0]}.toml"
     whole = content_of(preset, "--machine", "a preset")
-    check("hardware", tmp_path, tomli_w.dumps(data.draw(changed(whole, with_null=False))).encode())
+    check(READERS["hardware"], tmp_path, tomli_w.dumps(data.draw(changed(whole, with_null=False))).encode())
 
 
 @few
@@ -247,7 +145,7 @@ def test_profiles_that_were_changed(tmp_path, data):
             key=data.draw(number), str=data.draw(number)
         )
     whole.comment.extend(data.draw(st.lists(st.integers(0, 9), max_size=2)))
-    check("profile", tmp_path, whole.SerializeToString())
+    check(READERS["profile"], tmp_path, whole.SerializeToString())
 
 
 @few

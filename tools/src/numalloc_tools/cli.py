@@ -3,7 +3,7 @@
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any, TextIO
@@ -34,20 +34,24 @@ _OF_ALL = "man"  # it makes a page for each command
 
 
 def made(words: Sequence[str] = ()) -> typer.Typer:
-    """Loads only the command that `words` name: loading all takes longer than most of them run. Loads all if the words
-    name none, as for help, for completion and for a misspelt command."""
-    app = typer.Typer(
-        help="Tools around numalloc, the NUMA-aware memory allocator.",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
-    )
-    app.callback()(numalloc)
-    named = next((word for word in words if not word.startswith("-")), "")
-    packages = [COMMANDS[named]] if named in COMMANDS and named != _OF_ALL else dict.fromkeys(COMMANDS.values())
-    for package in packages:
+    app = table_of_commands("Tools around numalloc, the NUMA-aware memory allocator.")
+    wanted = packages(COMMANDS, words)
+    for package in wanted if wanted != [COMMANDS[_OF_ALL]] else packages(COMMANDS, ()):
         import_module(f"numalloc_tools.{package}").register(app)
     return app
+
+
+def table_of_commands(text: str, completion: bool = True) -> typer.Typer:
+    app = typer.Typer(help=text, no_args_is_help=True, add_completion=completion, pretty_exceptions_enable=False, rich_markup_mode="rich")
+    app.callback()(numalloc)
+    return app
+
+
+def packages(commands: dict[str, str], words: Sequence[str]) -> list[str]:
+    """Only the package of the command that `words` name: loading all takes longer than most of them run. All packages if the
+    words name none, as for help, for completion and for a misspelt command."""
+    named = next((word for word in words if not word.startswith("-")), "")
+    return [commands[named]] if named in commands else list(dict.fromkeys(commands.values()))
 
 
 # The exception for wrong words of a command: click's, or typer's own copy of it.
@@ -71,9 +75,14 @@ def numalloc(
 
 
 def main() -> None:
+    run(made)
+
+
+def run(command: Callable[[Sequence[str]], typer.Typer]) -> None:
+    """Ends the process: with the status of what the command line names, or with one line that says what is wrong."""
     _fill_closed_streams()
     try:
-        status = made(sys.argv[1:])(standalone_mode=False)
+        status = command(sys.argv[1:])(standalone_mode=False)
         sys.stdout.flush()
     except _WrongWords as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help; empty if rich has printed it

@@ -14,7 +14,7 @@ from numalloc_tools.allocators.found import binding_library, installed
 from numalloc_tools.preload import existing
 from numalloc_tools.problem import Problem
 
-BUNDLE = "bundle.json"  # at the top of the archive of numalloc bench bundle
+BUNDLE = "bundle.json"  # at the top of an archive of `research bundle`
 
 
 def given(texts: list[str]) -> dict[str, Path]:

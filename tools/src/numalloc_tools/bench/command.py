@@ -10,8 +10,7 @@ from rich.console import Console
 
 from numalloc_tools import allocators, programs
 from numalloc_tools.allocators import ablations, crates
-from numalloc_tools.bench import bundle, lab_run, levers, manifest, report
-from numalloc_tools.bench import paper as papers
+from numalloc_tools.bench import lab_run, levers, manifest, report
 from numalloc_tools.bench.progress import run_plan
 from numalloc_tools.bench.results import Results
 from numalloc_tools.bench.schedule import Plan
@@ -33,8 +32,6 @@ INTERRUPTED = 130
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 report.register(app)
-papers.register(app)
-bundle.register(app)
 
 
 @app.callback()

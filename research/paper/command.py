@@ -1,4 +1,4 @@
-"""`numalloc bench paper`: chooses experiments, runs what they need, and writes tables, JSON and pictures."""
+"""`research paper`: chooses experiments, runs what they need, and writes tables, JSON and pictures."""
 
 import json
 import os
@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
-from rich.console import Console
-
-from numalloc_tools.bench.paper import runs, table
-from numalloc_tools.bench.paper.table import Call, Experiment
 from numalloc_tools.checks import require_least
 from numalloc_tools.guest import vm
 from numalloc_tools.machine.brief import facts
 from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
+from rich.console import Console
+
+from research.paper import runs, table
+from research.paper.table import Call, Experiment
 
 _INTERRUPTED = 130
 
@@ -62,7 +62,7 @@ def paper(
         _show(terminal, chosen, calls, machine["nodes"])
         return
     if not wanted:
-        raise Problem("no experiment is named; accepted: all, or some of those that numalloc bench paper --list shows")
+        raise Problem("no experiment is named; accepted: all, or some of those that --list shows")
     if scale is not None and not scale > 0:
         raise Problem(f"--scale: {scale:g} is too little; accepted: more than 0, such as 0.5")
     for flag, number in (("--rounds", rounds), ("--cpus", cpus)):
@@ -89,7 +89,7 @@ def paper(
                 terminal.print(f"{call.name}: {trouble}", highlight=False, markup=False)
     except KeyboardInterrupt:
         status = _INTERRUPTED
-    from numalloc_tools.bench.paper import page  # here: matplotlib takes longer to load than most commands run
+    from research.paper import page  # here: matplotlib takes longer to load than most commands run
 
     page.write(chosen, calls, how, machine, troubles)
     terminal.print(f"{how.output}/papers.md and papers.json are written", highlight=False, markup=False)

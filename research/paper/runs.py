@@ -7,10 +7,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from numalloc_tools.bench.paper.table import Call
 from numalloc_tools.bench.results import Results, read
 from numalloc_tools.problem import Problem
 from numalloc_tools.processes import own_command
+
+from research.paper.table import Call
 
 _INTERRUPTED = 130
 _SIZED = ("group-median", "group-count", "hash-join", "index-join", "point-clusters")

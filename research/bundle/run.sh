@@ -10,10 +10,10 @@ sha256sum --quiet -c SHA256SUMS
 [ -x .venv/bin/numalloc ] || { python3 -m venv .venv && .venv/bin/pip install -q ./tools; }
 [ $# -gt 0 ] || set -- all
 status=0
-.venv/bin/numalloc bench paper "$@" --library build/release/libnumalloc.so --output results || status=$?
+.venv/bin/python research paper "$@" --library build/release/libnumalloc.so --output results || status=$?
 case " $* " in *" --list "* | *" --dry-run "*) exit $status ;; esac
 cp bundle.json results/
 archive=results-$(uname -n).tar.gz
 tar czf "$archive" results
-echo "the results are in $PWD/$archive; numalloc bench read-bundle $archive reads them"
+echo "the results are in $PWD/$archive; research read-bundle $archive reads them"
 exit $status

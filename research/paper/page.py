@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from numalloc_tools.bench.paper import draw, runs, view
-from numalloc_tools.bench.paper.runs import How
-from numalloc_tools.bench.paper.table import Call, Experiment
-from numalloc_tools.bench.paper.view import Shown
 from numalloc_tools.bench.results import Results
+
+from research.paper import draw, runs, view
+from research.paper.runs import How
+from research.paper.table import Call, Experiment
+from research.paper.view import Shown
 
 
 def write(

@@ -1,4 +1,4 @@
-"""`numalloc bench paper`: the table of experiments, what is run once, and tables from made-up results."""
+"""`research paper`: the table of experiments, what is run once, and tables from made-up results."""
 
 import json
 import signal
@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from limits import LIMIT, wait_until
 from numalloc_tools.bench import manifest
-from numalloc_tools.bench.paper import page, runs, table, view
-from numalloc_tools.bench.paper.table import Call, Experiment
 from numalloc_tools.bench.results import Results, Run
 from numalloc_tools.problem import Problem
+
+from research.paper import page, runs, table, view
+from research.paper.table import Call, Experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLS, EXPERIMENTS = table.load()
@@ -104,11 +105,13 @@ def test_interrupted_run_has_time_to_keep_what_it_has(tmp_path, early):
     """Early: before the caller is told that the child has started."""
     kept, started = tmp_path / "kept", tmp_path / "started"
     child = f"import pathlib, time\ntry:\n pathlib.Path({str(started)!r}).touch(); time.sleep(1000)\nfinally:\n time.sleep(1); pathlib.Path({str(kept)!r}).touch()"
-    code = f"import sys\nfrom pathlib import Path\nfrom numalloc_tools.bench.paper import runs\nruns._ended([sys.executable, '-c', {child!r}], Path('/'))"
+    code = (
+        f"import sys\nfrom pathlib import Path\nfrom research.paper import runs\nruns._ended([sys.executable, '-c', {child!r}], Path('/'))"
+    )
     if early:
         popen = f"class Popen(runs.subprocess.Popen):\n def __init__(self, *words, **more):\n  super().__init__(*words, **more)\n  while not Path({str(started)!r}).exists(): pass\n  os.kill(os.getpid(), 2)\nruns.subprocess.Popen = Popen\n"
         code = "import os\n" + code.replace("runs._ended(", f"{popen}runs._ended(")
-    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as running:
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.DEVNULL) as running:
         if not early:
             wait_until(started.exists)
             running.send_signal(signal.SIGINT)

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from matplotlib import pyplot as plt
-
-from numalloc_tools.bench.paper.view import Shown
 from numalloc_tools.style import TEXT, colours
+
+from research.paper.view import Shown
 
 _INCHES_A_BAR, _NARROWEST, _WIDEST, _HEIGHT = 0.16, 6.0, 28.0, 3.6
 

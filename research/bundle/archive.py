@@ -71,9 +71,7 @@ def _extract(tar: tarfile.TarFile, path: Path, folder: Path) -> None:
     for member in tar:
         target = (folder / member.name).resolve()
         if not target.is_relative_to(folder.resolve()) or not (member.isfile() or member.isdir()):
-            raise Problem(
-                f"{path}: '{member.name}' is not a plain file below its folder; accepted: what numalloc bench bundle's run.sh has packed"
-            )
+            raise Problem(f"{path}: '{member.name}' is not a plain file below its folder; accepted: what a bundle's run.sh has packed")
         if member.isdir():
             target.mkdir(parents=True, exist_ok=True)
             continue

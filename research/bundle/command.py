@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
-from rich.console import Console
-
 from numalloc_tools.allocators import DEBIAN
 from numalloc_tools.allocators.compared import BUNDLE, bundled_commit
 from numalloc_tools.bench import manifest
-from numalloc_tools.bench.paper import runs, table
 from numalloc_tools.bench.results import read
 from numalloc_tools.json_file import object_in
 from numalloc_tools.machine.words import printable
@@ -20,6 +17,9 @@ from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 from numalloc_tools.programs import own
 from numalloc_tools.version import commit
+from rich.console import Console
+
+from research.paper import runs, table
 
 FORMAT, VERSION = "numalloc-bundle", 1
 _TOP = "numalloc-bundle"
@@ -28,7 +28,17 @@ _TOP = "numalloc-bundle"
 _PLUGIN = "numascope.so"
 _RUN = Path(__file__).with_name("run.sh")
 # Of the working tree, as they lie there: the tools look for each other's files so.
-_TREE = ("bench/programs.json", "bench/real", "include", "tools/pyproject.toml", "tools/README.md", "tools/src", "tools/scope", "LICENSE")
+_TREE = (
+    "bench/programs.json",
+    "bench/real",
+    "include",
+    "tools/pyproject.toml",
+    "tools/README.md",
+    "tools/src",
+    "tools/scope",
+    "research",
+    "LICENSE",
+)
 _LEFT_OUT = ("__pycache__", ".egg-info", ".pytest_cache", ".identity.cpp", "CMakeFiles", ".cmake", ".a", "-build")
 
 
@@ -43,9 +53,9 @@ def bundle(
 ) -> None:
     """Pack library, programs, tools and scripts into an archive that repeats the papers on another machine.
 
-    There: unpack it, and sh run.sh. Its results come back as an archive that numalloc bench read-bundle reads.
+    There: unpack it, and sh run.sh. Its results come back as an archive that read-bundle reads.
     """
-    from numalloc_tools.bench.bundle import archive  # here: tarfile takes long to load, and few commands need it
+    from research.bundle import archive  # here: tarfile takes long to load, and few commands need it
 
     archive.check_name(file, "FILE")
     ours = our_library(library)
@@ -105,7 +115,7 @@ def read_bundle(
         "paper-from-elsewhere"
     ),
 ) -> None:
-    """Read the results of a bundle, and write the same tables and pictures as numalloc bench paper does here."""
+    """Read the results of a bundle, and write the same tables and pictures as `paper` does here."""
     folder = _folder(results, output)
     accepted = "accepted: what a bundle's run.sh has packed"
     kept = object_in(folder / "papers.json", f"{results}: papers.json cannot be read: ", accepted)
@@ -125,7 +135,7 @@ def read_bundle(
     def there(call: table.Call, how: runs.How) -> bool:
         return (how.document(call) if call.tool == "figures" else how.file(call)).is_file()
 
-    from numalloc_tools.bench.paper import page  # here: matplotlib takes longer to load than most commands run
+    from research.paper import page  # here: matplotlib takes longer to load than most commands run
 
     page.write([one for one in experiments if one.id in names], calls, how, facts, troubles, there)
     Console().print(
@@ -163,7 +173,7 @@ def _folder(results: Path, output: Path) -> Path:
         return results
     if not results.is_file():
         raise Problem(f"{results} does not exist; accepted: the archive that a bundle's run.sh has packed, or its folder")
-    from numalloc_tools.bench.bundle import archive
+    from research.bundle import archive
 
     archive.unpack(results, output)
     return output / "results" if (output / "results").is_dir() else output

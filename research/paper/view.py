@@ -6,8 +6,9 @@ from statistics import median
 
 from numalloc_tools.allocators import BASELINE, BOUND
 from numalloc_tools.bench.levers import AT
-from numalloc_tools.bench.paper.table import Experiment
 from numalloc_tools.bench.results import Results, Summary, merged
+
+from research.paper.table import Experiment
 
 _MEAN = "geometric mean"
 

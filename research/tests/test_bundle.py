@@ -1,4 +1,4 @@
-"""`numalloc bench bundle` and `read-bundle`: what is packed runs elsewhere by its own script; results come back."""
+"""`research bundle` and `read-bundle`: what is packed runs elsewhere by its own script; results come back."""
 
 import hashlib
 import io
@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 from limits import LIMIT
-from numalloc_tools.bench.paper import table
 from numalloc_tools.bench.results import Results, Run
+
+from research.paper import table
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def numalloc(*words, folder) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [Path(sys.executable).with_name("numalloc"), "bench", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT
-    )
+def research(*words, folder) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, ROOT / "research", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +50,8 @@ def tree(tmp_path_factory) -> Path:
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / "tools" / name, folder / "tools")
     (folder / "tools/src/link").symlink_to(folder / "bench/programs.json")
+    (folder / "research").mkdir()
+    shutil.copy(ROOT / "research/__main__.py", folder / "research")
     return folder
 
 
@@ -58,7 +59,7 @@ def tree(tmp_path_factory) -> Path:
 def test_bundle_has_what_its_script_needs(tree, tmp_path, ending):
     if ending == "tar.zst" and not shutil.which("zstd"):
         pytest.skip("zstd is not installed")
-    done = numalloc("bundle", tmp_path / f"b.{ending}", "--library", "build/release/libnumalloc.so", folder=tree)
+    done = research("bundle", tmp_path / f"b.{ending}", "--library", "build/release/libnumalloc.so", folder=tree)
     assert done.returncode == 0, done.stderr
     subprocess.run(["tar", "xf", f"b.{ending}"], cwd=tmp_path, check=True, timeout=LIMIT)
     top = tmp_path / "numalloc-bundle"
@@ -73,6 +74,7 @@ def test_bundle_has_what_its_script_needs(tree, tmp_path, ending):
         "bench/programs.json",
         "bench/real/applications.toml",
         "include/numalloc/options.def",
+        "research/__main__.py",
     }
     assert "build/release/bench/libleft_out.so" not in there
     assert not (top / "tools/src/link").is_symlink() and (top / "tools/src/link").read_text()
@@ -102,7 +104,7 @@ def results(tmp_path) -> Path:
 def test_results_come_back(results, tmp_path):
     with tarfile.open(tmp_path / "results.tar.gz", "w:gz") as tar:
         tar.add(results, "results")
-    done = numalloc("read-bundle", "results.tar.gz", "--output", "back", folder=tmp_path)
+    done = research("read-bundle", "results.tar.gz", "--output", "back", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "back/results/papers.md").read_text()
     assert "Large, 128 CPUs, 8 memory nodes" in text and "numalloc of abc1234" in text
@@ -123,12 +125,12 @@ def test_what_is_no_result_is_refused(results, tmp_path):
         ("outside.tar.gz", "not a plain file below its folder"),
         ("empty", "papers.json cannot be read"),
     ):
-        done = numalloc("read-bundle", name, "--output", "back", folder=tmp_path)
+        done = research("read-bundle", name, "--output", "back", folder=tmp_path)
         assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
     assert not (tmp_path.parent / "outside").exists() and not (tmp_path / "outside").exists()
 
 
 def test_bad_names_are_refused(tree, tmp_path):
     for name, said in (("b.zip", "accepted: a name that ends in .tar.gz or .tar.zst"), ("none/b.tar.gz", "does not exist")):
-        done = numalloc("bundle", name, "--library", "build/release/libnumalloc.so", folder=tree)
+        done = research("bundle", name, "--library", "build/release/libnumalloc.so", folder=tree)
         assert (done.returncode, said in done.stderr) == (2, True)
