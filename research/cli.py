@@ -9,7 +9,14 @@ import typer
 from numalloc_tools import cli
 
 # Each command, and the package that brings it.
-COMMANDS = {"bundle": "bundle", "paper": "paper", "read-bundle": "bundle"}
+COMMANDS = {
+    "bundle": "bundle",
+    "doctor": "scope",
+    "figures": "scope",
+    "paper": "paper",
+    "read-bundle": "bundle",
+    "scope": "scope",
+}
 
 
 def made(words: Sequence[str] = ()) -> typer.Typer:

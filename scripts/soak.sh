@@ -22,6 +22,6 @@ out=build/soak
 mkdir -p build || exit 1
 {
     cmake -G Ninja -S . -B "$out" -D CMAKE_BUILD_TYPE=RelWithDebInfo -D NUMALLOC_CHECKS=ON -D NUMALLOC_BUILD_BENCHMARKS=OFF \
-        -D NUMALLOC_BUILD_SCOPE=OFF && cmake --build "$out" --target $program
+        -D NUMALLOC_BUILD_RESEARCH=OFF && cmake --build "$out" --target $program
 } >"$out.log" 2>&1 || { cat "$out.log"; exit 1; }
 exec "$out/tests/fuzz/$program" "${1-1000000000}" "${2-8}" "${3-86400}" "${4-$(date +%s)}"

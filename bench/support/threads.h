@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "scope_markers.h"
 #include "support/command.h"
+#include "support/scope_markers.h"
 
 namespace bench {
 
@@ -39,7 +39,7 @@ pthread_t start_thread(void* (*body)(void*), Argument* argument) {
     return thread;
 }
 
-/// What `numalloc lab scope --window markers` counts begins and ends with these; elsewhere they do nothing.
+/// What `research scope --window markers` counts begins and ends with these; elsewhere they do nothing.
 inline void mark_start() {
 #ifdef __x86_64__
     SCOPE_MARK(SCOPE_MARK_START, 0ul, 0ul);

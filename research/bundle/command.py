@@ -23,7 +23,7 @@ from research.paper import runs, table
 
 FORMAT, VERSION = "numalloc-bundle", 1
 _TOP = "numalloc-bundle"
-# What numalloc lab figures counts with. Experiments that need it, or a library with the options for experiments, say so
+# What research figures counts with. Experiments that need it, or a library with the options for experiments, say so
 # where it is missing.
 _PLUGIN = "numascope.so"
 _RUN = Path(__file__).with_name("run.sh")
@@ -31,11 +31,11 @@ _RUN = Path(__file__).with_name("run.sh")
 _TREE = (
     "bench/programs.json",
     "bench/real",
+    "bench/support/scope_markers.h",
     "include",
     "tools/pyproject.toml",
     "tools/README.md",
     "tools/src",
-    "tools/scope",
     "research",
     "LICENSE",
 )

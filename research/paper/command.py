@@ -72,7 +72,7 @@ def paper(
     needed = [calls[name] for name in dict.fromkeys(name for one in chosen for name in one.runs)]
     if dry:
         for call in needed:
-            print("numalloc", *runs.words(call, how), "# is done" if runs.done(call, how) else "")
+            print("research" if call.tool == "figures" else "numalloc", *runs.words(call, how), "# is done" if runs.done(call, how) else "")
         return
     try:
         how.output.mkdir(parents=True, exist_ok=True)

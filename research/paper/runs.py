@@ -11,6 +11,7 @@ from numalloc_tools.bench.results import Results, read
 from numalloc_tools.problem import Problem
 from numalloc_tools.processes import own_command
 
+from research import cli
 from research.paper.table import Call
 
 _INTERRUPTED = 130
@@ -44,7 +45,7 @@ class How:
 
 
 def words(call: Call, how: How) -> list[str]:
-    """The command line of numalloc, without its name."""
+    """The command line, without the name of numalloc or research."""
     sweep = [number for number in (1, 2, 4, 8, 16, 32, 64, 128) if number < how.cpus] + [how.cpus]
     known = {"cpus": how.cpus, "half": max(1, how.cpus // 2), "sweep": ",".join(map(str, sweep)), "real": how.real}
     own = [word.format(**known) for word in call.words]
@@ -53,7 +54,6 @@ def words(call: Call, how: How) -> list[str]:
     names = ["--allocators", how.allocators] if how.allocators and not call.own_allocators else []
     if call.tool == "figures":
         return [
-            "lab",
             "figures",
             *own,
             *scale,
@@ -83,7 +83,7 @@ def words(call: Call, how: How) -> list[str]:
 
 
 def _peers(how: How) -> list[str]:
-    """lab figures compares numalloc with each, and says so by itself."""
+    """figures compares numalloc with each, and says so by itself."""
     peers = [name for name in (how.allocators or "").split(",") if name and name != "numalloc"]
     return ["--allocators", ",".join(peers)] if peers else []
 
@@ -114,7 +114,7 @@ def run(call: Call, how: How) -> str:
         return ""
     how.file(call).parent.mkdir(parents=True, exist_ok=True)
     how.file(call).with_suffix(".key").unlink(missing_ok=True)
-    status, errors = _ended([*own_command(), *words(call, how)], how.real.parents[1])
+    status, errors = _ended([*(cli.own_command() if call.tool == "figures" else own_command()), *words(call, how)], how.real.parents[1])
     if status == _INTERRUPTED:
         raise KeyboardInterrupt
     if status:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-IN_THE_GATE = {"test_commands.py", "test_paper.py"}
+IN_THE_GATE = {"test_commands.py", "test_paper.py", "test_scope_hardware.py", "test_scope_model.py"}
 sys.path.append(str(HERE.parents[1] / "tools/tests"))  # what both folders of tests use
 
 

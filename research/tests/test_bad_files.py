@@ -4,10 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+import tomli_w
 from any_file import any_bytes, changed, check, few
 from hypothesis import given
+from hypothesis import strategies as st
+from numalloc_tools.toml_file import content_of
 
 from research.bundle.command import read_bundle
+from research.scope import hardware
 
 PAPERS = {
     "machine": {"cpus": 2, "nodes": 1, "processor": "P"},
@@ -30,7 +34,7 @@ def read_archive(path: Path) -> None:
     read_bundle(archive, path.with_name("unpacked"))
 
 
-READERS = {"bundle": read_bundle_of, "archive": read_archive}
+READERS = {"bundle": read_bundle_of, "archive": read_archive, "hardware": hardware.read}
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -43,3 +47,11 @@ def test_any_bytes(name, tmp_path, content):
 @given(content=changed(PAPERS))
 def test_bundles_that_were_changed(tmp_path, content):
     check(read_bundle_of, tmp_path, json.dumps(content).encode())
+
+
+@few
+@given(data=st.data())
+def test_machines_that_were_changed(tmp_path, data):
+    preset = Path(hardware.__file__).parent / "presets" / f"{sorted(hardware.PRESETS)[0]}.toml"
+    whole = content_of(preset, "--machine", "a preset")
+    check(hardware.read, tmp_path, tomli_w.dumps(data.draw(changed(whole, with_null=False))).encode())

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from made_up_machines import machine, node
 from numalloc_tools.bench import manifest, results
 from numalloc_tools.guest import distances
-from numalloc_tools.lab.scope import hardware
-from numalloc_tools.lab.scope.hardware import PRESETS
 from numalloc_tools.launch import profile as levers
 from numalloc_tools.machine import facts
 from numalloc_tools.machine.files import Files
@@ -24,7 +22,6 @@ from numalloc_tools.profile import files as profiles
 from numalloc_tools.profile.proto import Profile
 from numalloc_tools.profile.samples import VIEWS, lost_records, samples, without_stacks, written_at_exit
 from numalloc_tools.symbolize.command import named
-from numalloc_tools.toml_file import content_of
 from numalloc_tools.topology import text
 from numalloc_tools.tune import space
 from numalloc_tools.tune.journal import FORMAT, Journal
@@ -90,7 +87,6 @@ READERS: dict[str, Callable[[Path], object]] = {
     "profile": read_profile,
     "levers": levers.load,
     "programs": lambda path: manifest.programs([path], set()),
-    "hardware": hardware.read,
     "space": read_space,
     "journal": lambda path: Journal.resume(path, {"rounds": 3}),
     "distances": lambda path: distances.matrix(str(path), 2),
@@ -120,14 +116,6 @@ def test_journals_that_were_changed(tmp_path, content):
 @given(data=st.data())
 def test_tables_that_were_changed(name, original, tmp_path, data):
     check(READERS[name], tmp_path, tomli_w.dumps(data.draw(changed(original, with_null=False))).encode())
-
-
-@few
-@given(data=st.data())
-def test_machines_that_were_changed(tmp_path, data):
-    preset = Path(hardware.__file__).parent / "presets" / f"{sorted(PRESETS)[0]}.toml"
-    whole = content_of(preset, "--machine", "a preset")
-    check(READERS["hardware"], tmp_path, tomli_w.dumps(data.draw(changed(whole, with_null=False))).encode())
 
 
 @few

@@ -13,7 +13,6 @@ import typer
 from numalloc_tools.checks import require_least
 from numalloc_tools.doctor import (
     invocation,
-    lab_checks,
     limit_checks,
     memory_checks,
     node_checks,
@@ -78,7 +77,7 @@ def doctor(
         environment = dict(os.environ) if files.real else {}
         case = Case(machine, machine.process, environment, threads or limit_checks.threads_of(environment))
         findings, subject, about = (
-            [*_of_machine(case), *(lab_checks.check() if files.real and not target else [])],
+            _of_machine(case),
             f"numalloc doctor: {machine.name or 'this machine'}",
             {"machine": machine.name},
         )

@@ -12,20 +12,13 @@ _TICKS_PER_SECOND = 250  # CONFIG_HZ of Debian's kernels
 
 
 def kernel_arguments() -> list[str]:
-    khz = _tsc_khz()
+    khz = tsc_khz()
     if khz is None:
         return []
     return [f"tsc_early_khz={khz}", f"lpj={khz * 1000 // _TICKS_PER_SECOND}"]
 
 
-def slower(times: int) -> tuple[str, ...]:
-    """Kernel arguments that slow all clocks of the guest by the factor `times`: they name a frequency that is higher by this
-    factor. They must follow those of kernel_arguments(), and no other source of the frequency may exist."""
-    khz = _tsc_khz()
-    return () if khz is None else (f"tsc_early_khz={khz * times}", "tsc=reliable", "pmtmr=0")
-
-
-def _tsc_khz() -> int | None:
+def tsc_khz() -> int | None:
     if platform.machine() != "x86_64":
         return None
     try:
