@@ -14,6 +14,7 @@ COMMANDS = {
     "doctor": "scope",
     "figures": "scope",
     "paper": "paper",
+    "prove": "proof",
     "read-bundle": "bundle",
     "scope": "scope",
 }

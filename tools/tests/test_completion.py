@@ -45,7 +45,7 @@ def test_commands_and_options(bash):
     assert {"run", "top", "lab", "doctor"} <= set(bash("numalloc "))
     assert set(bash("numalloc exporter --")) == {"--pid", "--name", "--port", "--address", "--help"}
     assert {option.flag for option in options()} <= set(bash("numalloc run --"))
-    assert bash("numalloc lab pr") == ["prove"]
+    assert bash("numalloc lab r") == ["run"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from numalloc_tools.allocators import Allocator
@@ -87,14 +87,6 @@ class Cell:
 
     def as_dict(self) -> dict:
         return {**asdict(self), "remote_percent": self.remote_percent, "fullest_share": self.fullest_share()}
-
-    @staticmethod
-    def from_dict(entry: dict) -> "Cell":
-        values = {field.name: entry[field.name] for field in fields(Cell)}
-        values["scenario"] = Scenario(**entry["scenario"])
-        values["switches"] = Switches(**entry["switches"])
-        values |= {name: tuple(entry[name]) for name in ("spread", "threads_on")}
-        return Cell(**values)
 
 
 def listing1(sizes: list[str], freed_by: list[str], threads_are: list[str], rounds: int, most_bytes: int = 0) -> list[Scenario]:

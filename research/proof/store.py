@@ -3,6 +3,7 @@ and the next call goes on from there. Two proofs may write to one folder at the 
 
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
 
 from numalloc_tools.guest.scenarios import Cell, Scenario, Switches
@@ -31,7 +32,7 @@ class Store:
             try:
                 entry = json.loads(line)
                 if entry["machine"] == machine and entry["version"] == versions.get(entry["cell"]["allocator"]):
-                    self._put(Cell.from_dict(entry["cell"]))
+                    self._put(_cell(entry["cell"]))
             except (ValueError, KeyError, TypeError):  # cut short, or written by an older numalloc
                 continue
 
@@ -47,3 +48,11 @@ class Store:
 
     def _put(self, cell: Cell) -> None:
         self.cells[cell.scenario, cell.switches, cell.allocator] = cell
+
+
+def _cell(entry: dict) -> Cell:
+    values = {field.name: entry[field.name] for field in fields(Cell)}
+    values["scenario"] = Scenario(**entry["scenario"])
+    values["switches"] = Switches(**entry["switches"])
+    values |= {name: tuple(entry[name]) for name in ("spread", "threads_on")}
+    return Cell(**values)

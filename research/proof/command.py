@@ -1,4 +1,4 @@
-"""`numalloc lab prove`: the share of remote pages, of numalloc and of its peers, as a report."""
+"""`research prove`: the share of remote pages, of numalloc and of its peers, as a report."""
 
 import sys
 from datetime import date
@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-
 from numalloc_tools.allocators import OURS, PACKAGED
 from numalloc_tools.checks import require_least
-from numalloc_tools.guest import architecture, kernel, values, versions, vm
+from numalloc_tools.guest import architecture, kernel, values, vm
 from numalloc_tools.guest.allocators import named
 from numalloc_tools.guest.machine import Machine, build_machine
 from numalloc_tools.guest.scenarios import BLOCKS, FREED_BY, ROUNDS, THREADS_ARE, Cell, Switches, generations, listing1, measure
-from numalloc_tools.lab import proof_report
-from numalloc_tools.lab.proof_store import Store
 from numalloc_tools.problem import Problem
 from numalloc_tools.progress import bar_on
+from rich.console import Console
+
+from research.proof import report, versions
+from research.proof.store import Store
 
 THP = ("always", "madvise", "never")
 AUTONUMA = ("off", "on")
@@ -104,10 +104,10 @@ def prove(
         "allocators": found_versions,
         "date": f"{date.today():%Y-%m-%d}",
     }
-    proof_report.write_json(output / "proof.json", cells, facts)
-    proof_report.write_markdown(output / "proof.md", cells, ordered, nodes)
-    proof_report.draw(output / "proof.svg", cells, ordered, nodes)
-    proof_report.print_tables(terminal, cells, ordered, nodes)
+    report.write_json(output / "proof.json", cells, facts)
+    report.write_markdown(output / "proof.md", cells, ordered, nodes)
+    report.draw(output / "proof.svg", cells, ordered, nodes)
+    report.print_tables(terminal, cells, ordered, nodes)
     terminal.print(f"{output}/proof.json, proof.md and proof.svg are written")
     ours = [one for one in cells if one.allocator == OURS]
     sys.exit(0 if all(one.passed(nodes) for one in ours) else 1)

@@ -4,7 +4,8 @@ from numalloc_tools.allocators import Allocator
 from numalloc_tools.guest import batch
 from numalloc_tools.guest.machine import build_machine
 from numalloc_tools.guest.scenarios import Cell, Scenario, Switches, listing1, measure
-from numalloc_tools.lab.proof_store import Store
+
+from research.proof.store import Store
 
 SCENARIO = Scenario("listing1", "1M", "free", "left", 5)
 SWITCHES = Switches("always", True)

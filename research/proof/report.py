@@ -3,11 +3,10 @@
 import json
 from pathlib import Path
 
+from numalloc_tools.guest.scenarios import Cell, Scenario, Switches
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
-
-from numalloc_tools.guest.scenarios import Cell, Scenario, Switches
 
 _FREED = {"own": "its writer", "left": "the right neighbour", "other": "a thread of another node"}
 
