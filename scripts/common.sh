@@ -5,8 +5,8 @@ root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd) || exit 1
 cd "$root" || exit 1
 
 BUILD_PACKAGES="cmake g++ ninja-build python3 python3-venv"
-DEMO_PACKAGES="redis-server redis-tools sqlite3"
-TEST_PACKAGES="abigail-tools qemu-system-x86 qemu-system-arm busybox-static cpio numactl util-linux gcc libc6-dev pkg-config binutils systemtap-sdt-dev bpftrace libcap2-bin libseccomp2 musl-tools openmpi-bin rpm python3-click python3-pyelftools python3-rich python3-shellingham python3-tomli-w zstd groff-base"
+DEMO_PACKAGES="redis-server redis-tools sqlite3 qemu-system-x86 busybox-static cpio"
+TEST_PACKAGES="abigail-tools qemu-system-arm numactl util-linux gcc libc6-dev pkg-config binutils systemtap-sdt-dev bpftrace libcap2-bin libseccomp2 musl-tools openmpi-bin rpm python3-click python3-pyelftools python3-rich python3-shellingham python3-tomli-w zstd groff-base"
 
 say() { printf '%s\n' "$*"; }
 fail() { printf '%s: %s\n' "$(basename -- "$0")" "$*" >&2; exit 1; }

@@ -25,10 +25,17 @@ def chosen(program: str, library: Path | None, others: list[str]) -> list[Alloca
         if libc is None:
             raise Problem(f"{program} does not load a C library, so nothing can be preloaded into it")
         allocators = [Allocator(BASELINE, (Path(libc),)), Allocator(f"own {bundled}")]
-    allocators.append(Allocator(OURS, (our_library(library),)))
+    return with_named([*allocators, Allocator(OURS, (our_library(library),))], others)
+
+
+def with_named(allocators: list[Allocator], others: list[str]) -> list[Allocator]:
+    """These, and those that the user names."""
+    allocators = [*allocators]
     for name, path in named_paths(others):
         if name in (allocator.name for allocator in allocators):
             raise Problem(f"--allocator: '{name}' is taken; accepted: another name")
+        if len(name.split()) != 1:
+            raise Problem(f"--allocator: '{name}' contains a blank; accepted: a name without one")
         allocators.append(Allocator(name, (existing(path, "--allocator"),)))
     return allocators
 

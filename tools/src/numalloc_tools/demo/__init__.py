@@ -1,4 +1,4 @@
-"""`numalloc demo`: a real program under glibc's malloc and under numalloc, side by side."""
+"""`numalloc demo`: numalloc beside glibc's malloc and jemalloc, on many nodes and on this machine."""
 
 import typer
 

@@ -1,85 +1,82 @@
-"""`numalloc demo --lab`: the same programs under glibc's malloc and under numalloc in a virtual machine of many nodes."""
+"""The part of `numalloc demo` with many nodes: in a virtual machine, where the pages of each allocator lie."""
 
 from pathlib import Path
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
-from numalloc_tools.allocators import BASELINE, OURS
-from numalloc_tools.demo import report
-from numalloc_tools.guest import vm
-from numalloc_tools.guest.allocators import named
-from numalloc_tools.guest.machine import build_machine
-from numalloc_tools.guest.scenarios import Cell, Scenario, Switches, generations, listing1, measure
-from numalloc_tools.progress import bar_on
+from numalloc_tools.allocators import BASELINE, OURS, Allocator
+from numalloc_tools.allocators.beside import with_named
+from numalloc_tools.allocators.found import installed
+from numalloc_tools.demo.steps import Steps
+from numalloc_tools.guest import accelerator, vm
+from numalloc_tools.guest.machine import Machine
+from numalloc_tools.guest.scenarios import Cell, Scenario, Switches, measure
+from numalloc_tools.preload import our_library
 
+PEER = "jemalloc"  # redis-server brings it
 SWITCHES = Switches("madvise", autonuma=False)  # as most distributions have it, and without a balancer that moves pages later
+BOOT_SECONDS = RUN_SECONDS = 120  # an idle machine takes 5 for each; beyond this the emulator hangs
 BAR = 20  # characters
 BLOCKS = " ▁▂▃▄▅▆▇█"
-WHAT = {
-    "listing1": "each thread writes its blocks; {freed} frees them",
-    "generations": "threads end, and others of another node go on with their blocks",
+SCENARIOS = {  # the one that tells most comes first
+    Scenario(
+        "generations", "64-4K", "free", "other", rounds=3
+    ): "Threads end; threads on other nodes free their blocks and go on (64 B to 4 KiB)",
+    Scenario("generations", "4K-64K", "free", "other", rounds=3): "The same with blocks of 4 to 64 KiB",
+    Scenario("listing1", "256", "free", "other", rounds=2): "Threads write blocks of 256 B, which threads on other nodes free",
 }
-FREED = {"own": "it", "left": "its neighbour", "other": "a thread of another node"}
 
 
-def scenarios() -> list[Scenario]:
-    """Where any allocator does well, where frees come from elsewhere, and where threads come and go."""
-    own, other = listing1(["1M"], ["own"], ["free"], rounds=2), listing1(["256"], ["other"], ["free"], rounds=2)
-    return [*own, *other, *generations(["free"], count=3)[:2]]
+def allocators(library: Path | None, others: list[str]) -> list[Allocator]:
+    peer = installed(PEER)
+    peers = [Allocator(PEER, (peer,))] if peer else []
+    return with_named([Allocator(BASELINE), *peers, Allocator(OURS, (our_library(library),))], others)
 
 
-def run(nodes: int, library: Path | None, json_file: Path | None, terminal: Console) -> int:
-    """The exit status: 1 where numalloc has a remote page or a program fails."""
-    machine = build_machine(nodes, "2", "512M", "full")
-    chosen = [named(BASELINE, None, machine.architecture), named(OURS, library, machine.architecture)]
-    wanted = [(scenario, allocator) for scenario in scenarios() for allocator in chosen]
+def run(machine: Machine, chosen: list[Allocator], kernel: Path | None, terminal: Console) -> list[Cell]:
+    """Prints each result as it comes."""
+    accelerator.qemu(machine.architecture)  # before a kernel is fetched in vain
     vm.end_in_order_on_signals()
+    nodes = len(machine.nodes)
     terminal.print(
-        f"A virtual machine of {nodes} nodes boots: 2 CPUs and 512 MiB each, a Linux kernel, and {len(wanted)} runs of programs."
+        f"A virtual machine of {nodes} memory nodes, with 2 threads on each. Its emulator has no near or far memory, so "
+        "pages are counted, and nothing is timed. A page is remote if it is not on the node of the thread that writes it.\n"
     )
-    terminal.print("The emulator is slow and has no near or far memory, so pages are counted, and nothing is timed.\n")
+    wanted = [(scenario, allocator) for scenario in SCENARIOS for allocator in chosen]
+    width = max(len(allocator.name) for allocator in chosen)
     cells: list[Cell] = []
-    with bar_on(terminal) as progress:
-        task = progress.add_task("booting", total=len(wanted))
+    with Steps(terminal, len(wanted), "preparing and booting the machine") as steps:
 
         def note(cell: Cell) -> None:
+            if not cells:
+                steps.print(f"{'':{width + 4}}{'remote pages':{BAR + 10}}pages on each node, and on the fullest")
+            if not cells or cell.scenario != cells[-1].scenario:
+                steps.print(SCENARIOS[cell.scenario])
             cells.append(cell)
-            text = f"{cell.allocator}, {title(cell.scenario)}: {cell.failure or f'{cell.remote_percent:.0f} % of the pages are remote'}"
-            progress.update(task, advance=1, description=cell.scenario.name)
-            report.say_step(terminal, text)
+            steps.print(line(cell, width))
+            steps.end()
+            if len(cells) < len(wanted):
+                steps.begin(f"run {len(cells) + 1} of {len(wanted)}, under {wanted[len(cells)][1].name}")
 
-        findings = measure(machine, wanted, SWITCHES, note, timeout=300)
+        findings = measure(machine, wanted, SWITCHES, note, RUN_SECONDS, kernel, BOOT_SECONDS)
     for finding in findings:
         terminal.print(finding, markup=False)
-    _print(terminal, cells, nodes)
-    if json_file:
-        report.write_lab_json(json_file, cells, nodes)
-    ours = [cell for cell in cells if cell.allocator == OURS]
-    return 0 if len(cells) == len(wanted) and all(cell.passed(nodes) for cell in ours) else 1
+    return cells
 
 
-def title(scenario: Scenario) -> str:
-    size = scenario.sizes if scenario.program == "generations" else f"{scenario.sizes}{'' if scenario.sizes[-1] in 'KM' else ' B'}"
-    return f"blocks of {size}: {WHAT[scenario.program].format(freed=FREED[scenario.freed_by])}"
+def passed(cells: list[Cell], nodes: int) -> bool:
+    """No page of numalloc's is remote, and no run of it failed."""
+    return all(cell.passed(nodes) for cell in cells if cell.allocator == OURS)
 
 
-def _print(terminal: Console, cells: list[Cell], nodes: int) -> None:
-    table = Table(box=SIMPLE, title=f"Where the pages are, on {nodes} nodes with 2 threads each", title_justify="left")
-    table.add_column("program", max_width=44)
-    table.add_column("allocator")
-    table.add_column("remote pages", no_wrap=True)
-    table.add_column(f"pages on each node, 0 to {nodes - 1}", no_wrap=True)
-    for scenario in dict.fromkeys(cell.scenario for cell in cells):
-        for number, cell in enumerate(one for one in cells if one.scenario == scenario):
-            name = f"[bold]{cell.allocator}[/bold]" if cell.allocator == OURS else cell.allocator
-            shown = cell.failure or bar(cell.remote_percent)
-            table.add_row("" if number else title(scenario), name, shown, spread(cell.spread), end_section=bool(number))
-    terminal.print(table)
-    terminal.print(
-        "A page is remote if it is not on the node of the thread that writes it. Full blocks: the fullest node has that many pages."
-    )
+def line(cell: Cell, width: int) -> Text:
+    name = f"  {cell.allocator:{width}}  "
+    bold = "bold" if cell.allocator == OURS else ""
+    if cell.failure:
+        return Text.assemble((name, bold), (cell.failure, "red"))
+    shown = (bar(cell.remote_percent), "red" if cell.remote else "green")
+    return Text.assemble((name, bold), shown, f"   {spread(cell.spread)} {100 * cell.fullest_share():4.0f} %")
 
 
 def bar(percent: float) -> str:
@@ -88,5 +85,6 @@ def bar(percent: float) -> str:
 
 
 def spread(pages: tuple[int, ...]) -> str:
+    """One character for each node; the fullest has a full block."""
     most = max(pages, default=0)
-    return " ".join(BLOCKS[max(1, round(n * (len(BLOCKS) - 1) / most)) if n else 0] for n in pages) if most else ""
+    return "".join(BLOCKS[max(1, round(n * (len(BLOCKS) - 1) / most)) if n else 0] for n in pages) if most else ""

@@ -25,6 +25,10 @@ class Run:
     def value(self, name: str) -> float:
         return next((figure.value for figure in self.figures if figure.name == name), 0.0)
 
+    def as_dict(self) -> dict:
+        figures = {figure.name: {"value": figure.value, "unit": figure.unit} for figure in self.figures}
+        return {"allocator": self.allocator, "round": self.round, "placed_by": self.placed_by, "figures": figures}
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -42,7 +46,7 @@ class Summary:
         return 50 * (self.most - self.least) / self.median if self.median else 0.0
 
 
-THROUGHPUT, CPU, MEMORY, NODES = "throughput", "CPU time", "memory", "where the memory lies"
+THROUGHPUT, CPU, MEMORY, NODES = "throughput", "CPU time", "memory", "memory by node"
 WORKING, PEAK, FULL, SETTLED = "all of it", "peak", "with its data", "settled"
 
 

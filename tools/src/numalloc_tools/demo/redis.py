@@ -12,7 +12,7 @@ from numalloc_tools.programs.real import redis
 
 NAME = "redis"
 REQUESTS = 200_000
-ABOUT = "{requests:,} requests of each kind over a socket, 50 clients, 16 requests in flight each, values of 128 bytes"
+ABOUT = "{requests:,} requests of each kind; 50 clients, 16 requests in flight each; values of 128 bytes"
 _SETTLE = 3.0  # seconds
 _PATIENCE = 30.0
 

@@ -1,7 +1,5 @@
-"""The comparison as people read it, and as programs do."""
+"""The comparison as people read it."""
 
-import json
-from pathlib import Path
 from statistics import median
 
 from rich.box import SIMPLE
@@ -9,31 +7,28 @@ from rich.console import Console
 from rich.table import Table
 
 from numalloc_tools.demo.measurement import CPU, MEMORY, NODES, THROUGHPUT, Figure, Run, Summary, summary
-from numalloc_tools.guest.scenarios import Cell
 
+_ANY_WIDTH = 1000
 _TELLING = 0.02  # a ratio nearer to 1 than this is not coloured
 
 
-def say_step(console: Console, text: str) -> None:
-    """A step of a run, where no progress bar can say it."""
-    if not console.is_terminal:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+def print_heading(console: Console, program: str, nodes: int) -> None:
+    if nodes == 1:
+        means = "it has one memory node, so nothing is placed: compare time and memory only"
+    else:
+        means = f"it has {nodes} memory nodes: compare time, memory, and on which of them it lies"
+    console.print(f"{program} on this machine; {means}.", highlight=False)
 
 
-def write_lab_json(path: Path, cells: list[Cell], nodes: int) -> None:
-    path.write_text(json.dumps({"nodes": nodes, "cells": [cell.as_dict() for cell in cells]}, indent=1) + "\n")
-
-
-def print_table(console: Console, runs: list[Run], allocators: list[str], title: str, nodes: int) -> None:
+def print_table(console: Console, runs: list[Run], allocators: list[str], nodes: int) -> None:
     baseline = allocators[0]
-    console.print(title, highlight=False)
-    table = Table(box=SIMPLE)
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("", no_wrap=True)
     for name in allocators:
         table.add_column(name, justify="right", no_wrap=True)
         if name != baseline:
-            table.add_column(f"/ {baseline}", justify="right", no_wrap=True, min_width=7)
-    for group in (THROUGHPUT, CPU, MEMORY, NODES):
+            table.add_column(f"/ {baseline}", justify="right", no_wrap=True)
+    for group in (THROUGHPUT, CPU, MEMORY, NODES) if nodes > 1 else (THROUGHPUT, CPU, MEMORY):
         figures = _figures(runs, group)
         table.add_row(f"[bold]{group}, {_unit(figures)}[/bold]" if figures else group)
         for figure in figures:
@@ -45,34 +40,19 @@ def print_table(console: Console, runs: list[Run], allocators: list[str], title:
                     cells.append(_ratio(found, figure))
             table.add_row(*cells)
     if nodes > 1:
-        table.add_row("  share of the fullest node, %", *_fullest_shares(runs, allocators))
+        table.add_row("  on the fullest, %", *_fullest_shares(runs, allocators))
+    needed = console.measure(table, options=console.options.update_width(_ANY_WIDTH)).maximum
+    console.width = max(console.width, needed)  # narrower, and figures would be cut
     console.print(table)
     rounds = len({run.round for run in runs})
     if rounds > 1:
-        console.print(
-            f"Medians of {rounds} interleaved rounds, ± half their range; ratios are medians of each round's ratio; nodes are means.",
-            highlight=False,
-        )
+        console.print(f"Medians of {rounds} rounds, ± half their range. Ratios are medians of the rounds' own ratios.", highlight=False)
     else:
         console.print("One round: nothing says how much of a difference is chance.")
-    console.print(f"Where the memory lies: by {runs[0].placed_by}; heap, stacks and anonymous mappings, no files.", markup=False)
-    if nodes == 1:
+    if nodes > 1:
         console.print(
-            "This machine has one memory node, so no memory can be far away here; `numalloc lab` brings a virtual machine with many."
+            f"Nodes: means, by {runs[0].placed_by}; heap, stacks and anonymous mappings, no files.", markup=False, highlight=False
         )
-
-
-def write_json(path: Path, runs: list[Run], facts: dict) -> None:
-    content = [
-        {
-            "allocator": run.allocator,
-            "round": run.round,
-            "placed_by": run.placed_by,
-            "figures": {figure.name: {"value": figure.value, "unit": figure.unit} for figure in run.figures},
-        }
-        for run in runs
-    ]
-    path.write_text(json.dumps({**facts, "runs": content}, indent=1) + "\n")
 
 
 def _fullest_shares(runs: list[Run], allocators: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from numalloc_tools.demo.measurement import THROUGHPUT, Figure, Run, after_work,
 
 NAME = "sqlite"
 REQUESTS = 200_000
-ABOUT = "{requests:,} rows in memory: inserted, indexed, joined and grouped, turned to JSON, every other one replaced"
+ABOUT = "{requests:,} rows in memory: inserted, indexed, joined and grouped, turned to JSON, half replaced"
 _ROWS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {requests})"
 _STATEMENTS = {
     "insert": "CREATE TABLE t(i INTEGER PRIMARY KEY, k TEXT, v TEXT);"

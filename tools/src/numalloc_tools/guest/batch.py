@@ -64,6 +64,7 @@ def run(
     commands: list[str] | None = None,
     acceleration: accelerator.Accelerator | None = None,
     kernel_arguments: tuple[str, ...] = (),
+    boot_seconds: int = BOOT_SECONDS,
 ) -> Report:
     """Runs the jobs one after the other. `commands` are those that their scripts call; `on_end` is called with each job that
     ends. Stops the machine if a job does not end within its time-out and a grace period."""
@@ -82,7 +83,7 @@ def run(
     streams = {"stdout": _Split(), "stderr": _Split()}
     results: dict[str, Result] = {}
     longest = max((job.timeout for job in jobs), default=0)
-    deadline = vm.Deadline(BOOT_SECONDS + longest)
+    deadline = vm.Deadline(boot_seconds + longest)
 
     def take(stream: str, chunk: bytes) -> None:
         streams[stream].take(chunk)
@@ -105,7 +106,7 @@ def run(
         lambda chunk: take("stderr", chunk),
     )
     if outcome.reason and _BOOTED not in streams["stdout"].parts:
-        raise NotBooted(f"{NOT_BOOTED}: {outcome.reason}; the console's end:\n{console.end(outcome.console)}", outcome.status)
+        raise NotBooted(f"{NOT_BOOTED}: {outcome.reason}\nThe console's end:\n{console.end(outcome.console)}", outcome.status)
     findings = console.findings(outcome.console)
     if outcome.reason:
         findings.append(outcome.reason)

@@ -113,6 +113,8 @@ class Image:
 
     @staticmethod
     def _cpio(root: str, names: list[str], output) -> None:
+        if not shutil.which("cpio"):
+            raise Problem("cpio is missing; install the Debian package cpio", 125)
         command = ["cpio", "--create", "--format=newc", "--owner=+0:+0", "--null", "--quiet"]
         listing = b"".join(os.fsencode(name) + b"\0" for name in names)
         done = subprocess.run(command, cwd=root, input=listing, stdout=output, stderr=subprocess.PIPE)

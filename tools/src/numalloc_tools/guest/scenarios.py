@@ -140,6 +140,7 @@ def measure(
     note: Callable[[Cell], None],
     timeout: int = 900,
     kernel_image: Path | None = None,
+    boot_seconds: int = batch.BOOT_SECONDS,
 ) -> list[str]:
     """Makes all measurements in one machine, and the rest in another one if that stops early. Returns the messages of the
     kernels."""
@@ -162,7 +163,14 @@ def measure(
         ]
         libraries = {str(library) for _, allocator in left.values() for library in allocator.libraries}
         report = batch.run(
-            machine, jobs, sorted(libraries), thp=switches.thp, autonuma=switches.autonuma, on_end=end, kernel_image=kernel_image
+            machine,
+            jobs,
+            sorted(libraries),
+            thp=switches.thp,
+            autonuma=switches.autonuma,
+            on_end=end,
+            kernel_image=kernel_image,
+            boot_seconds=boot_seconds,
         )
         findings += report.findings
         if left:  # the machine stopped during the first of these
