@@ -43,8 +43,8 @@ tried() {
     done
 }
 
-# quietly NAME COMMAND...: its output goes to build/NAME.log; a line every ten seconds says how it goes. In the foreground,
-# where Ctrl-C reaches apt and pip; the script ends once they have.
+# quietly NAME COMMAND...: its output goes to build/NAME.log; a line at least every ten seconds says how it goes. In the
+# foreground, where Ctrl-C reaches apt and pip; the script ends once they have.
 quietly() {
     log=build/$1.log
     shift
@@ -52,7 +52,9 @@ quietly() {
         seconds=0
         while sleep 1 && kill -0 $$ 2>/dev/null; do
             seconds=$((seconds + 1))
-            [ $((seconds % 10)) != 0 ] || say "$(printf '%6d s  %.90s' $seconds "$(tail -n 1 "$log")")"
+            [ $((seconds % 9)) = 0 ] || continue
+            line=$(tail -n 1 "$log")
+            say "$(printf '%6d s  %.90s' $seconds "${line:-$1}")"
         done
     ) &
     heart=$!
