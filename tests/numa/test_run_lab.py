@@ -191,7 +191,7 @@ def test_rank_takes_its_node(report):
 
 def test_rank_that_its_launcher_has_bound_stays(report):
     assert {thread["cpus"] for thread in seen(report, "bound-rank")["threads"]} == {"12"}
-    assert "has the CPUs of node 6 only" in report.results["bound-rank"].stderr
+    assert "has only the CPUs of node 6" in report.results["bound-rank"].stderr
 
 
 def test_ranks_may_be_left_alone(report):

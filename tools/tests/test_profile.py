@@ -209,7 +209,7 @@ def test_interrupt_ends_the_program_and_shows_its_profile(leaky):
     [
         ([], 2, "no program is given"),
         (["--show", "/nowhere.pb"], 2, "/nowhere.pb is not a file"),
-        (["--show", "/bin/sh"], 2, "/bin/sh is no profile"),
+        (["--show", "/bin/sh"], 2, "/bin/sh is not a profile"),
         (["--show", "/bin/sh", "--", "ls"], 2, "both a program and --show"),
         (["--", "/nowhere/program"], 127, "/nowhere/program"),
         (["--sample", "many", "--", "ls"], 2, "'many' is not understood; accepted: 1 to 1G"),

@@ -62,7 +62,7 @@ def place(environment: Mapping[str, str], machine: Nodes, asked: bool) -> tuple[
     here = f"local rank {found.local} of {found.of or 'several'} under {found.launcher}"
     if len(machine.cpus) <= 1:
         where = "one node" if machine.one else f"node {ranges(sorted(machine.cpus), steps=False)}"
-        return None, f"{here}: the launcher has bound it to the CPUs of {where}, and it stays there"
+        return None, f"{here}: it has only the CPUs of {where}, and stays there"
     if found.of == 1 and not asked:
         return None, f"{here}: it is the only rank on the machine, and is not bound"
     candidates = sorted(machine.cpus)
