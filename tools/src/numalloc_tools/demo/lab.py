@@ -41,7 +41,8 @@ def run(machine: Machine, chosen: list[Allocator], kernel: Path | None, terminal
     nodes = len(machine.nodes)
     terminal.print(
         f"A virtual machine of {nodes} memory nodes, with 2 threads on each. Its emulator has no near or far memory, so "
-        "pages are counted, and nothing is timed. A page is remote if it is not on the node of the thread that writes it.\n"
+        "pages are counted, and nothing is timed. A page is remote if it is not on the node of the thread that writes it.\n",
+        highlight=False,
     )
     wanted = [(scenario, allocator) for scenario in SCENARIOS for allocator in chosen]
     width = max(len(allocator.name) for allocator in chosen)
