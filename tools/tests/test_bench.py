@@ -280,9 +280,9 @@ def test_interrupted_run_keeps_its_results(tree, by):
     [
         (["--only", "nothing"], "accepted: bad, crashes, damaged, databases, fails"),
         (["--allocators", "scalloc"], "accepted: numalloc, glibc"),
-        (["--allocators", "numalloc+binding"], "each but numalloc with +binding"),
+        (["--allocators", "numalloc+binding"], "each but numalloc also with +binding"),
         (["--allocator", "x"], "accepted: NAME=PATH"),
-        (["--allocator", "glibc=/bin/sh"], "accepted: a name of its own"),
+        (["--allocator", "glibc=/bin/sh"], "accepted: another name"),
         (["--allocator", "x=/nowhere.so"], "/nowhere.so is not a file"),
         (["--rounds", "0"], "accepted: 1 or more"),
         (["--minutes", "0"], "--minutes: 0 is too little"),
