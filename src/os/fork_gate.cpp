@@ -82,22 +82,31 @@ void ForkGate::open() {
     }
     owner_.store(nullptr, std::memory_order_seq_cst);
     opened_.fetch_add(1, std::memory_order_seq_cst);
-    call(SYS_futex, &opened_, FUTEX_WAKE_PRIVATE, INT_MAX, 0, 0, 0);
+    // A program with one thread may run under a filter that kills for futex.
+    if (sleepers_.load(std::memory_order_seq_cst) != 0) call(SYS_futex, &opened_, FUTEX_WAKE_PRIVATE, INT_MAX, 0, 0, 0);
 }
 
 void ForkGate::become_child() {
     held_ += 4;
     process_ = process();
     shared_.inside.store(own_part(), std::memory_order_relaxed);
+    sleepers_.store(0, std::memory_order_relaxed);
     open();
 }
 
 bool ForkGate::stops_caller() const { return lock_holder.depth == 1 && !mine(); }
 
+// open() changes opened_ and then reads sleepers_; this changes sleepers_, and then the kernel reads opened_. So at
+// least one of the two threads sees the other.
+void ForkGate::sleep(std::uint32_t before, const timespec* longest) {
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    call(SYS_futex, &opened_, FUTEX_WAIT_PRIVATE, before, longest, 0, 0);
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
 void ForkGate::wait() {
     const std::uint32_t before = opened_.load(std::memory_order_seq_cst);
-    if (owner_.load(std::memory_order_seq_cst) != nullptr)
-        call(SYS_futex, &opened_, FUTEX_WAIT_PRIVATE, before, 0, 0, 0);
+    if (owner_.load(std::memory_order_seq_cst) != nullptr) sleep(before, nullptr);
 }
 
 bool ForkGate::wait_briefly() {
@@ -107,7 +116,7 @@ bool ForkGate::wait_briefly() {
     if (self.waited == before + 1) return false;
     self.waited = before + 1;
     const timespec longest{0, 10'000'000};
-    call(SYS_futex, &opened_, FUTEX_WAIT_PRIVATE, before, &longest, 0, 0);
+    sleep(before, &longest);
     return !is_closed();
 }
 

@@ -25,6 +25,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 
 #include "base/bits.h"
 
@@ -141,6 +142,8 @@ private:
     }
     bool mine() const { return owner_.load(std::memory_order_relaxed) == &lock_holder; }
     bool stops_caller() const;
+    // Sleeps while opened_ is `before`, at most `longest` if that is not nullptr.
+    void sleep(std::uint32_t before, const timespec* longest);
     // The calling thread's share of the shared mark: a signal may have interrupted it inside.
     static std::uint32_t own_part() { return lock_holder.depth > 0 && lock_holder.mark == nullptr ? 1 : 0; }
 
@@ -153,6 +156,7 @@ private:
     // Written when threads start and end, so on another cache line than the members above, which every lock reads.
     alignas(64) LockMark shared_;
     std::atomic<std::uint32_t> mark_changes_{0};  // by threads that were inside
+    std::atomic<std::uint32_t> sleepers_{0};      // threads in sleep()
 };
 
 extern constinit ForkGate fork_gate;

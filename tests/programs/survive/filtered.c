@@ -2,6 +2,7 @@
 //
 //   prctl, syscall     kills at all but what malloc and free need at least (src/os/filter.h) and what libc needs for threads and
 //                      fork. Installed by that function before the first malloc.
+//   alone              kills for futex. The program has one thread, and forks.
 //   EINVAL, EPERM      refuses MAP_FIXED_NOREPLACE with that error, from the first malloc on or from the second
 //   handler            a signal handler asks whether there are filters, in the middle of malloc and free
 //   counter            the processor's counter is out of bounds (PR_SET_TSC)
@@ -62,6 +63,16 @@ static void refuse_fixed_places(int error) {
     install(filter, sizeof filter / sizeof *filter, 0);
 }
 
+static void forbid_futex(void) {
+    struct sock_filter filter[] = {
+        LOAD(nr),
+        IF_EQUAL(SYS_futex, 0, 1),
+        RETURN(SECCOMP_RET_KILL_PROCESS),
+        RETURN(SECCOMP_RET_ALLOW),
+    };
+    install(filter, sizeof filter / sizeof *filter, 0);
+}
+
 // Long enough for what the heap does seldom.
 static void work_repeatedly(void) {
     for (int i = 0; i < 4; ++i) {
@@ -110,6 +121,10 @@ int main(int argc, char** argv) {
         work_repeatedly();
         fork_once();
         CHECK(execl("/nonexistent", "nonexistent", NULL) == -1 && errno == ENOENT);
+    } else if (strcmp(how, "alone") == 0) {
+        forbid_futex();
+        work((void*)7);
+        fork_once();
     } else if (strcmp(how, "EINVAL") == 0 || strcmp(how, "EPERM") == 0) {
         void* volatile first = argc > 2 ? malloc(1) : NULL;
         refuse_fixed_places(strcmp(how, "EINVAL") == 0 ? EINVAL : EPERM);
@@ -130,7 +145,7 @@ int main(int argc, char** argv) {
         work_all();
         raise(SIGTERM);
     } else {
-        dprintf(2, "filtered prctl|syscall|EINVAL|EPERM [later]|handler|counter|signal\n");
+        dprintf(2, "filtered prctl|syscall|alone|EINVAL|EPERM [later]|handler|counter|signal\n");
         return 2;
     }
     // Not by stdio, which asks for the file's kind.
