@@ -43,6 +43,8 @@ os::CpuMask kernel_mask_of(const ThreadRecord* record);
 // What to give the kernel for the user's mask, and for the bound one.
 os::CpuMask user_request_of(const ThreadRecord* record);
 os::CpuMask bound_request_of(const ThreadRecord* record);
+// The one of the two that holds now.
+os::CpuMask kernel_request_of(const ThreadRecord* record);
 
 // Whether `mask` is the one that placement set for the thread. If not, it was changed from outside (taskset, a cpuset,
 // a raw system call), and that change takes effect.

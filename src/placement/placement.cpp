@@ -93,25 +93,33 @@ void place(ThreadRecord* record, PlaceId runs_on, Vacated vacated) {
     if (record->place != no_place) ++process.places[record->place].threads;
 }
 
-void apply(ThreadRecord* record, int tid, bool wide) {
+namespace {
+
+// Notes where a thread lives from now on. Returns whether its mask in the kernel must become `request` for that.
+// `wide`: the mask is the user's now.
+bool bind(ThreadRecord* record, bool wide, os::CpuMask& request) NUMALLOC_REQUIRES(process.lock) {
     owner_was_moved(record);
+    const bool placed = record->place != no_place;
+    record->bound = placed && bound_mask_of(record) != user_mask_of(record);
+    if (placed) record->os_node.store(process.places[record->place].os_node, std::memory_order_relaxed);
+    const NodeId home = placed ? process.places[record->place].home : no_node;
+    record->home.store(home.value, std::memory_order_relaxed);
+    request = kernel_request_of(record);
+    return record->bound || !wide;
+}
+
+void was_refused(ThreadRecord* record, long result) NUMALLOC_REQUIRES(process.lock) {
+    if (record->place != no_place) note_refusal(result);
     record->bound = false;
     record->home.store(no_node.value, std::memory_order_relaxed);
-    if (record->place == no_place) {
-        if (!wide) os::set_affinity(tid, user_request_of(record));
-        return;
-    }
-    const bool narrower = bound_mask_of(record) != user_mask_of(record);
-    if (narrower || !wide) {
-        const os::CpuMask request = narrower ? bound_request_of(record) : user_request_of(record);
-        if (const long result = os::set_affinity(tid, request); result < 0) {
-            note_refusal(result);
-            return;
-        }
-    }
-    record->bound = narrower;
-    record->os_node.store(process.places[record->place].os_node, std::memory_order_relaxed);
-    record->home.store(process.places[record->place].home.value, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void apply(ThreadRecord* record, int tid, bool wide) {
+    os::CpuMask request;
+    if (!bind(record, wide, request)) return;
+    if (const long result = os::set_affinity(tid, request); result < 0) was_refused(record, result);
 }
 
 void settle_runner(ThreadRecord* record) {
@@ -360,34 +368,60 @@ void ThreadStart::abandon() {
 void ThreadStart::created(pthread_t handle) {
     created_ = true;
     os::Guard guard(process.lock);
-    if (record_->generation != generation_ || !record_->starting) return;
+    if (record_->generation != generation_ || record_->handle_out == nullptr) return;
     record_->handle = handle;
     *record_->handle_out = handle;
     record_->handle_out = nullptr;
 }
 
+namespace {
+
+// Returns whether the new thread, which lives at `took` now, must set its affinity to `request`. Not yet if its mask is
+// in its attributes.
+bool take_place(ThreadRecord* record, bool widened, const os::CpuMask* allowed, PlaceId& took, os::CpuMask& request) {
+    os::Guard guard(process.lock);
+    current = record;
+    record->handle = pthread_self();
+    if (record->handle_out != nullptr) *record->handle_out = record->handle;
+    record->handle_out = nullptr;
+    if (record->mask_from_attr) return false;
+    if (allowed != nullptr && *allowed != user_mask_of(record)) {
+        set_user_mask(record, *allowed);
+        place(record, no_place);
+    }
+    took = record->place;
+    return bind(record, widened || !record->inherits_ours, request);
+}
+
+}  // namespace
+
+// Sets the affinity without the lock, or all threads that start or end would wait for it: the call may last until a
+// CPU of the node runs this thread.
 void enter_thread(ThreadRecord* record) {
     // What the cpuset allows may have changed since the creator read it.
     os::CpuMask allowed;
     const bool widened = record->whole.load(std::memory_order_relaxed) && os::set_affinity(0, every_cpu()) == 0;
     const bool known = widened && os::get_affinity(0, allowed) > 0;
+    PlaceId took = no_place;
+    os::CpuMask request;
+    const bool sets = take_place(record, widened, known ? &allowed : nullptr, took, request);
+    const long result = sets ? os::set_affinity(0, request) : 0;
+
     os::Guard guard(process.lock);
-    current = record;
-    record->tid = os::thread_id();
-    record->handle = pthread_self();
-    if (record->handle_out != nullptr) *record->handle_out = record->handle;
     record->starting = false;
+    record->tid = os::thread_id();
     if (record->mask_from_attr) {
-        // Another thread may have set it while this one widened it.
-        if (widened) os::set_affinity(0, user_mask_of(record));
+        // Another thread may have set the mask while this one set another.
+        if (widened || sets) os::set_affinity(0, user_mask_of(record));
         // Reads the mask back: the kernel has cut it to the cpuset, and libc may have added default attributes.
         os::CpuMask mask;
         if (os::get_affinity(0, mask) > 0) set_user_mask(record, mask);
-    } else if (known && allowed != user_mask_of(record)) {
-        set_user_mask(record, allowed);
-        place(record, no_place);
+        apply(record, 0, true);
+    } else if (record->place != took) {
+        apply(record, 0, false);
+    } else if (result < 0) {
+        was_refused(record, result);
     }
-    apply(record, 0, widened || !record->inherits_ours);
 }
 
 void keep_record_to_the_end() { keeps_record = true; }

@@ -51,6 +51,10 @@ os::CpuMask bound_request_of(const ThreadRecord* record) {
     return record->whole.load(std::memory_order_relaxed) ? cpus_of(record->place) : bound_mask_of(record);
 }
 
+os::CpuMask kernel_request_of(const ThreadRecord* record) {
+    return record->bound ? bound_request_of(record) : user_request_of(record);
+}
+
 bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words) {
     if (!record->bound) return false;
     for (unsigned w = 0; w < process.words; ++w)
