@@ -13,7 +13,7 @@
 
 #include "api/export.h"
 #include "api/interpose/library.h"
-#include "base/text.h"
+#include "base/bits.h"
 #include "os/execute.h"
 #include "os/program_calls.h"
 #include "placement/placement.h"
@@ -58,17 +58,18 @@ long exec_by_path(const char* file, char* const argv[], char* const env[]) {
     if (length > NAME_MAX) return -ENAMETOOLONG;
     const char* path = std::getenv("PATH");
     if (path == nullptr) path = "/bin:/usr/bin";
+    // The stack may be small.
+    auto* const whole = static_cast<char*>(alloca(min_of<std::size_t>(std::strlen(path), PATH_MAX) + length + 2));
 
     bool denied = false;
     for (;;) {
         const char* end = std::strchr(path, ':');
         const std::size_t directory = end == nullptr ? std::strlen(path) : static_cast<std::size_t>(end - path);
         if (directory < PATH_MAX) {
-            Text<PATH_MAX + NAME_MAX + 2> whole;
-            whole.append(path, directory);
-            if (directory > 0) whole << '/';
-            whole << file;
-            const long result = exec_or_shell(whole.c_str(), argv, env);
+            char* at = static_cast<char*>(std::memcpy(whole, path, directory)) + directory;
+            if (directory > 0) *at++ = '/';
+            std::memcpy(at, file, length + 1);
+            const long result = exec_or_shell(whole, argv, env);
             switch (result) {
                 case -EACCES: denied = true; break;
                 case -ENOENT:
