@@ -13,6 +13,8 @@
 // Advice covers whole stretches, because each change of advice may cost one of the 65,530 mappings that a process may
 // have. BagMark::normal marks the bags that are advised against huge pages. madvise() is called without the lock, so
 // the advice may lag behind the mark.
+#include <initializer_list>
+
 #include "heap/pages/page_heap.h"
 #include "os/clock.h"
 

@@ -5,6 +5,8 @@
 //   finish    makes the range free again, and clean
 //
 // Each call does a bounded part of what is due, in proportion to what it frees. The next calls do the rest.
+#include <initializer_list>
+
 #include "base/tracepoints.h"
 #include "heap/pages/page_heap.h"
 #include "os/clock.h"
