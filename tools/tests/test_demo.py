@@ -198,7 +198,7 @@ FIGURES = [
     [
         (["--nodes", "4"], "--nodes: is for the virtual machine; accepted: with --lab, or without --program"),
         (["--kernel", "/nowhere"], "--kernel: is for the virtual machine"),
-        (["--lab", "--kernel", "/nowhere"], "--kernel: /nowhere is not a whole kernel"),
+        (["--lab", "--kernel", "/nowhere"], "--kernel: /nowhere is not a complete kernel"),
         (["--lab", "--nodes", "1"], "--nodes: 1 is out of range; accepted: 2 to 32"),
         (["--program", "emacs"], "accepted: redis, python, sqlite"),
         (["--rounds", "0"], "--rounds: 0 is too few"),
