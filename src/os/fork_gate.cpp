@@ -33,6 +33,8 @@ void wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t allowed) {
     }
 }
 
+constexpr std::uint32_t least_patience = 100;  // microseconds
+
 constexpr int unknown = -EPERM;
 
 int process() { return static_cast<int>(optional_call(SYS_getpid)); }
@@ -115,8 +117,13 @@ bool ForkGate::wait_briefly() {
     LockHolder& self = lock_holder;
     if (self.waited == before + 1) return false;
     self.waited = before + 1;
-    const timespec longest{0, 10'000'000};
+    // Forks that wait for what their waiters hold would cost 10 ms each.
+    const std::uint32_t patience = patience_.load(std::memory_order_relaxed);
+    const timespec longest{0, static_cast<long>(patience) * 1000};
     sleep(before, &longest);
+    const bool in_vain = opened_.load(std::memory_order_seq_cst) == before;
+    patience_.store(in_vain ? max_of(patience / 2, least_patience) : min_of(patience * 2, most_patience),
+                    std::memory_order_relaxed);
     return !is_closed();
 }
 

@@ -118,8 +118,11 @@ public:
     void change_mark(LockMark* mark);
     // Sleeps until the gate opens; may return early.
     void wait();
-    // The same for at most 10 ms, and once per fork. Returns whether the gate is open.
+    // The same for at most 10 ms, and once per fork. Halves that time, to 100 us, with each wait in vain, and doubles
+    // it with each other. Returns whether the gate is open.
     bool wait_briefly();
+    // Microseconds for which wait_briefly() would wait.
+    std::uint32_t patience() const { return patience_.load(std::memory_order_relaxed); }
     // Called when a lock is held: in a child whose own fork handler has not run yet, starts the new generation, so that
     // locks held by threads of the parent count as free.
     void notice_child();
@@ -157,6 +160,8 @@ private:
     alignas(64) LockMark shared_;
     std::atomic<std::uint32_t> mark_changes_{0};  // by threads that were inside
     std::atomic<std::uint32_t> sleepers_{0};      // threads in sleep()
+    static constexpr std::uint32_t most_patience = 10'000;
+    std::atomic<std::uint32_t> patience_{most_patience};  // microseconds for which wait_briefly() waits
 };
 
 extern constinit ForkGate fork_gate;

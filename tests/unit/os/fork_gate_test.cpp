@@ -150,6 +150,22 @@ TEST(ForkGate, WhoMustNotWaitIsTurnedAway) {
 }
 
 // A fork waits for a thread that is inside, which may enter again and take locks.
+// A fork waits for a lock of libc that a thread holds, and that thread waits for the fork: each time for less.
+TEST(ForkGate, WaitsInVainGrowShorter) {
+    for (std::uint32_t before = fork_gate.patience(), i = 0; i < 12; ++i) {
+        fork_gate.close();
+        std::thread([&] {
+            EXPECT_FALSE(fork_gate.wait_briefly());
+            EXPECT_EQ(fork_gate.patience(), before > 200 ? before / 2 : 100);
+            before = fork_gate.patience();
+            EXPECT_FALSE(fork_gate.wait_briefly()) << "not a second time";
+            EXPECT_EQ(fork_gate.patience(), before);
+        }).join();
+        fork_gate.open();
+    }
+    EXPECT_EQ(fork_gate.patience(), 100U);
+}
+
 TEST(ForkGate, WaitsForWhoIsInside) {
     Lock<LockRank::pages> lock;
     LockMark mark;
