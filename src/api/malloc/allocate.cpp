@@ -24,10 +24,10 @@ namespace {
 NodeId node_of(const ThreadHeap* h) { return h == &no_heap ? node_without_heap() : h->home->node; }
 
 // For callers that os::Inside refused. Returns false if the side heap has no memory: the caller waits for the end of
-// the fork. Within a LibcCall it would wait for itself, so the result is true, with p == nullptr.
-bool take_from_side(void*& p, Bytes n, Bytes alignment) {
-    p = side::allocate(n, alignment);
-    return p != nullptr || os::in_libc_call();
+// the fork. Within a LibcCall it would wait for itself, so the result is true, with side.p == nullptr.
+bool take_from_side(side::Memory& side, Bytes n, Bytes alignment) {
+    side = side::allocate(n, alignment);
+    return side.p != nullptr || os::in_libc_call();
 }
 bool free_without_heap(ThreadHeap* h, void* p, Pushed why, const char* call) {
     return defer_free(h, p, why, call) || os::in_libc_call();
@@ -56,8 +56,8 @@ NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) 
 __attribute__((noinline)) Allocation allocate_general(Bytes n, Bytes guarded, Bytes alignment) {
     if (!awake()) return {};
     const os::Inside inside;
-    void* p;
-    if (!inside && take_from_side(p, n, alignment)) return {p, true};
+    side::Memory side;
+    if (!inside && take_from_side(side, n, alignment)) return {side.p, side.zeroed};
     return allocate_with(thread_heap_slow(), n, guarded);
 }
 
@@ -75,9 +75,12 @@ Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment) {
 
 namespace {
 
-__attribute__((noinline)) void clear_big(void* p, Bytes n) {
-    const Location at = locate(p);
-    if (at.found == Found::side) return;
+__attribute__((noinline)) void clear_big(Allocation object, Bytes n) {
+    const Location at = locate(object.p);
+    if (at.found == Found::side) {
+        if (!object.zeroed) memset(object.p, 0, n);
+        return;
+    }
     at.owner->pages.clear(at.bag, n);
     renew_tail(at);
 }
@@ -86,7 +89,7 @@ __attribute__((noinline)) void clear_big(void* p, Bytes n) {
 
 void clear(Allocation object, Bytes n) {
     if (n > largest_small) {
-        clear_big(object.p, n);
+        clear_big(object, n);
     } else if (object.zeroed && n > sizeof(Object)) {
         static_cast<Object*>(object.p)->next = nullptr;
     } else {
@@ -106,8 +109,8 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     }
     if (!awake()) return nullptr;
     const os::Inside inside;
-    void* p;
-    if (!inside && take_from_side(p, n, alignment)) return p;
+    side::Memory side;
+    if (!inside && take_from_side(side, n, alignment)) return side.p;
     ThreadHeap* const h = thread_heap_slow();
     return allocate_big(h, node_of(h), n, alignment);
 }
@@ -115,8 +118,8 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
 Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     if (n > largest_request || alignment > largest_request || !awake()) return {};
     const os::Inside inside;
-    void* p;
-    if (!inside && take_from_side(p, n, alignment)) return {p, true};
+    side::Memory side;
+    if (!inside && take_from_side(side, n, alignment)) return {side.p, side.zeroed};
     ThreadHeap* const h = any_heap();
     // The class of the rounded size has this alignment: see size_class.h.
     n = max_of<Bytes>(n, 1);

@@ -15,6 +15,10 @@ constexpr Bytes largest_in_chunk = chunk_bytes / 4;
 constexpr Bytes largest = Bytes{1} << 35;  // a Location keeps the granules in 32 bits
 constexpr unsigned most_chunks = 1024;
 constexpr unsigned no_chunk = most_chunks;
+constexpr unsigned most_spares = 4;
+constexpr Bytes largest_spare = 4 * MiB;
+// A spare chunk serves requests of at least a quarter of it.
+constexpr Bytes spare_part = 4;
 
 constexpr std::uint64_t one_live = 1;
 constexpr std::uint64_t open = std::uint64_t{1} << 31;
@@ -30,6 +34,7 @@ struct Chunk {
 constinit Chunk chunks[most_chunks];
 constinit std::atomic<unsigned> ever_used{0};  // entries from this index on were never used
 constinit std::atomic<unsigned> current{no_chunk};
+constinit std::atomic<unsigned> spares[most_spares] = {};  // closed chunks without objects: index + 1, or 0
 
 // Precedes each object.
 struct Header {
@@ -97,6 +102,43 @@ void close(Chunk& chunk) {
     if (chunk.state.fetch_and(~open, std::memory_order_acq_rel) << used_shift == open << used_shift) unmap(chunk);
 }
 
+// Unmaps a closed chunk without objects, or keeps it as a spare.
+void retire(unsigned i) {
+    if (chunks[i].bytes.load(std::memory_order_relaxed) > largest_spare) return unmap(chunks[i]);
+    for (std::atomic<unsigned>& spare : spares) {
+        unsigned none = 0;
+        if (spare.compare_exchange_strong(none, i + 1, std::memory_order_acq_rel)) return;
+    }
+    // In place of an older one.
+    if (const unsigned older = spares[i % most_spares].exchange(i + 1, std::memory_order_acq_rel); older != 0)
+        unmap(chunks[older - 1]);
+}
+
+// The length of a chunk for one object. A quarter longer at most, so that it also suits objects a little larger.
+Bytes rounded(Bytes room) {
+    Bytes step = os::page_size();
+    while (step * 8 <= room) step *= 2;
+    return align_up(room, step);
+}
+
+bool suits(unsigned i, Bytes bytes) {
+    const Bytes has = chunks[i].bytes.load(std::memory_order_relaxed);
+    return has >= bytes && has / spare_part <= bytes;
+}
+
+// The index of a spare chunk, which becomes the caller's; no_chunk if none suits.
+unsigned take_spare(Bytes bytes) {
+    for (std::atomic<unsigned>& spare : spares) {
+        unsigned one = spare.load(std::memory_order_acquire);
+        if (one == 0 || !suits(one - 1, bytes) || !spare.compare_exchange_strong(one, 0, std::memory_order_acq_rel))
+            continue;
+        // It may have been taken, unmapped and replaced by another in between.
+        if (suits(one - 1, bytes)) return one - 1;
+        retire(one - 1);
+    }
+    return no_chunk;
+}
+
 // Maps a closed chunk, which becomes entry `i`, and allocates its first object.
 void* map_chunk(Bytes bytes, Bytes n, Bytes alignment, unsigned& i) {
     i = claim();
@@ -123,21 +165,26 @@ unsigned chunk_of(const void* p) {
 
 }  // namespace
 
-void* allocate(Bytes n, Bytes alignment) {
+Memory allocate(Bytes n, Bytes alignment) {
     alignment = max_of(alignment, granule);
-    if (n > largest || alignment > largest) return nullptr;
+    if (n > largest || alignment > largest) return {};
     n = align_up(max_of<Bytes>(n, 1), granule);
     const Bytes room = sizeof(Header) + n + (alignment - granule);
+    if (room > largest_in_chunk) {
+        unsigned i = take_spare(room);
+        if (i == no_chunk) return {map_chunk(rounded(room), n, alignment, i), true};
+        chunks[i].state.store(claimed, std::memory_order_release);
+        return {place(i, chunks[i].begin.load(std::memory_order_relaxed), n, alignment), false};
+    }
     unsigned i = current.load(std::memory_order_acquire);
-    if (room > largest_in_chunk) return map_chunk(align_up(room, os::page_size()), n, alignment, i);
     if (i != no_chunk)
-        if (void* const p = take(i, room, n, alignment)) return p;
+        if (void* const p = take(i, room, n, alignment)) return {p, true};
     void* const p = map_chunk(chunk_bytes, n, alignment, i);
-    if (p == nullptr) return nullptr;
+    if (p == nullptr) return {};
     chunks[i].state.store(room >> granule_shift << used_shift | open | one_live, std::memory_order_release);
     if (const unsigned before = current.exchange(i, std::memory_order_acq_rel); before != no_chunk)
         close(chunks[before]);
-    return p;
+    return {p, true};
 }
 
 bool contains(const void* p) { return chunk_of(p) != no_chunk; }
@@ -158,15 +205,17 @@ Bytes bytes_of(const void* p) { return header_of(p).bytes; }
 void free(void* p, const char* call) {
     if (const char* const why = why_invalid(p)) die_of_invalid_pointer(call, p, why);
     std::uint32_t mark = mark_of(p, in_use);
-    Chunk& chunk = chunks[header_of(p).chunk];
+    const unsigned i = header_of(p).chunk;
     // Detects two threads that free it at the same time.
     if (!header_of(p).mark.compare_exchange_strong(mark, mark_of(p, freed), std::memory_order_acq_rel))
         die_of_invalid_pointer(call, p, "was freed already");
-    const std::uint64_t before = chunk.state.fetch_sub(one_live, std::memory_order_acq_rel);
-    if (before << used_shift == one_live << used_shift) unmap(chunk);
+    const std::uint64_t before = chunks[i].state.fetch_sub(one_live, std::memory_order_acq_rel);
+    if (before << used_shift == one_live << used_shift) retire(i);
 }
 
 void trim() {
+    for (std::atomic<unsigned>& spare : spares)
+        if (const unsigned one = spare.exchange(0, std::memory_order_acq_rel); one != 0) unmap(chunks[one - 1]);
     unsigned i = current.load(std::memory_order_acquire);
     if (i == no_chunk || chunks[i].state.load(std::memory_order_relaxed) << used_shift != open << used_shift) return;
     // Closes it also if an object was added since, which then unmaps it.

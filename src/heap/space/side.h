@@ -11,9 +11,12 @@
 //
 //   live == number of allocated objects
 //   used > 0 from the claim of the entry until its chunk is unmapped; granules below `used` are never reused
-//   open: new objects may be added. Exactly one thread makes (open == 0 && live == 0) true; it unmaps the chunk.
+//   open: new objects may be added. Exactly one thread makes (open == 0 && live == 0) true; it unmaps the chunk, or
+//   keeps it as a spare until trim()
 //
-// An object larger than a quarter of a chunk has a chunk of its own, which is never open.
+// An object larger than a quarter of a chunk has a chunk of its own, which is never open. For these there are four
+// spare chunks of up to 4 MiB: a thread may hold the lock for which a fork waits while it allocates and frees such
+// objects in a loop, and the fork waits longer if each is mapped and unmapped.
 #pragma once
 
 #include "base/bits.h"
@@ -21,8 +24,12 @@
 
 namespace numalloc::side {
 
-// Zeroed memory; `alignment` is a power of two. nullptr without memory, above 32 GiB, or with more than 1,024 chunks.
-void* allocate(Bytes n, Bytes alignment);
+struct Memory {
+    void* p = nullptr;
+    bool zeroed = false;
+};
+// `alignment` is a power of two. nullptr without memory, above 32 GiB, or with more than 1,024 chunks.
+Memory allocate(Bytes n, Bytes alignment);
 
 // Whether `p` lies in a chunk. Exact for allocated objects.
 bool contains(const void* p);
@@ -33,8 +40,8 @@ Bytes bytes_of(const void* p);
 // Ends the program if `p` is not an allocated object; `call` is named in the message.
 void free(void* p, const char* call);
 
-// Unmaps the current chunk if it has no objects. Otherwise the chunk stays current, so that a long-lived object does
-// not hold a chunk for each fork.
+// Unmaps the spare chunks, and the current one if it has no objects. Otherwise the chunk stays current, so that a
+// long-lived object does not hold a chunk for each fork.
 void trim();
 
 }  // namespace numalloc::side

@@ -35,7 +35,7 @@ void add(Deferred* one) {
 }
 
 bool record(void* p, const char* call) {
-    auto* const one = static_cast<Deferred*>(side::allocate(sizeof(Deferred), granule));
+    auto* const one = static_cast<Deferred*>(side::allocate(sizeof(Deferred), granule).p);
     if (one == nullptr) return false;
     *one = {nullptr, p, call, os::fork_gate.generation()};
     add(one);

@@ -14,7 +14,12 @@
 namespace numalloc {
 namespace {
 
-char* take(Bytes n, Bytes alignment = 1) { return static_cast<char*>(side::allocate(n, alignment)); }
+// Zeroed: what the heap says is zero must be.
+char* take(Bytes n, Bytes alignment = 1) {
+    const side::Memory memory = side::allocate(n, alignment);
+    if (memory.p != nullptr && !memory.zeroed) std::memset(memory.p, 0, side::bytes_of(memory.p));
+    return static_cast<char*>(memory.p);
+}
 
 bool all_are(char value, const char* p, Bytes n) {
     return n == 0 || (p[0] == value && std::memcmp(p, p + 1, n - 1) == 0);
@@ -63,9 +68,39 @@ TEST_F(SideHeap, AChunkGoesWithItsLastObject) {
     side::free(c, "free");
     side::trim();
     EXPECT_FALSE(side::contains(b));
-    char* const large = take(MiB);
+    char* const large = take(5 * MiB);
     side::free(large, "free");
     EXPECT_FALSE(side::contains(large));
+}
+
+TEST_F(SideHeap, AFreedLargeObjectsChunkServesTheNextUntilTrim) {
+    char* const first = take(600 * KiB);
+    first[0] = 1;
+    side::free(first, "free");
+    EXPECT_STREQ(side::why_invalid(first), "was freed already");
+    const side::Memory next = side::allocate(610 * KiB, 1);
+    EXPECT_EQ(next.p, first);
+    EXPECT_FALSE(next.zeroed);
+    EXPECT_EQ(side::bytes_of(next.p), 610 * KiB);
+    EXPECT_EQ(side::why_invalid(next.p), nullptr);
+    side::free(next.p, "free");
+    EXPECT_NE(take(3 * MiB), first) << "longer";
+    char* const shorter = take(300 * KiB);
+    EXPECT_EQ(shorter, first);
+    side::free(shorter, "free");
+    side::trim();
+    EXPECT_FALSE(side::contains(first));
+}
+
+TEST_F(SideHeap, OnlyAFewChunksAreSpare) {
+    std::vector<char*> objects;
+    for (int i = 0; i < 20; ++i) objects.push_back(take(400 * KiB));
+    for (char* const p : objects) side::free(p, "free");
+    int kept = 0;
+    for (char* const p : objects) kept += side::contains(p);
+    EXPECT_EQ(kept, 4);
+    side::trim();
+    for (char* const p : objects) EXPECT_FALSE(side::contains(p));
 }
 
 TEST_F(SideHeap, AnEmptyChunkServesOnWhileItIsOpen) {
