@@ -103,7 +103,9 @@ bool ForkGate::stops_caller() const { return lock_holder.depth == 1 && !mine(); 
 void ForkGate::sleep(std::uint32_t before, const timespec* longest) {
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     call(SYS_futex, &opened_, FUTEX_WAIT_PRIVATE, before, longest, 0, 0);
-    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    // The child of a signal handler that forked while this thread slept has no sleepers.
+    std::uint32_t sleepers = sleepers_.load(std::memory_order_relaxed);
+    while (sleepers != 0 && !sleepers_.compare_exchange_weak(sleepers, sleepers - 1, std::memory_order_seq_cst)) {}
 }
 
 void ForkGate::wait() {
