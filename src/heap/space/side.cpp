@@ -4,6 +4,7 @@
 
 #include "heap/space/invalid.h"
 #include "heap/space/size_class.h"
+#include "os/fork_gate.h"
 #include "os/memory.h"
 
 namespace numalloc::side {
@@ -102,16 +103,20 @@ void close(Chunk& chunk) {
     if (chunk.state.fetch_and(~open, std::memory_order_acq_rel) << used_shift == open << used_shift) unmap(chunk);
 }
 
-// Unmaps a closed chunk without objects, or keeps it as a spare.
+void unmap_spare(std::atomic<unsigned>& spare) {
+    if (const unsigned one = spare.exchange(0, std::memory_order_acq_rel); one != 0) unmap(chunks[one - 1]);
+}
+
+// Unmaps a closed chunk without objects, or during a fork keeps it as a spare.
 void retire(unsigned i) {
-    if (chunks[i].bytes.load(std::memory_order_relaxed) > largest_spare) return unmap(chunks[i]);
-    for (std::atomic<unsigned>& spare : spares) {
-        unsigned none = 0;
-        if (spare.compare_exchange_strong(none, i + 1, std::memory_order_acq_rel)) return;
-    }
-    // In place of an older one.
-    if (const unsigned older = spares[i % most_spares].exchange(i + 1, std::memory_order_acq_rel); older != 0)
-        unmap(chunks[older - 1]);
+    if (!os::fork_gate.is_closed() || chunks[i].bytes.load(std::memory_order_relaxed) > largest_spare)
+        return unmap(chunks[i]);
+    std::atomic<unsigned>* place = &spares[i % most_spares];
+    for (std::atomic<unsigned>& spare : spares)
+        if (spare.load(std::memory_order_relaxed) == 0) place = &spare;
+    if (const unsigned older = place->exchange(i + 1, std::memory_order_acq_rel); older != 0) unmap(chunks[older - 1]);
+    // trim(), which follows each fork, may have been here before.
+    if (!os::fork_gate.is_closed()) unmap_spare(*place);
 }
 
 // The length of a chunk for one object. A quarter longer at most, so that it also suits objects a little larger.
@@ -214,8 +219,7 @@ void free(void* p, const char* call) {
 }
 
 void trim() {
-    for (std::atomic<unsigned>& spare : spares)
-        if (const unsigned one = spare.exchange(0, std::memory_order_acq_rel); one != 0) unmap(chunks[one - 1]);
+    for (std::atomic<unsigned>& spare : spares) unmap_spare(spare);
     unsigned i = current.load(std::memory_order_acquire);
     if (i == no_chunk || chunks[i].state.load(std::memory_order_relaxed) << used_shift != open << used_shift) return;
     // Closes it also if an object was added since, which then unmaps it.

@@ -12,7 +12,7 @@
 //   live == number of allocated objects
 //   used > 0 from the claim of the entry until its chunk is unmapped; granules below `used` are never reused
 //   open: new objects may be added. Exactly one thread makes (open == 0 && live == 0) true; it unmaps the chunk, or
-//   keeps it as a spare until trim()
+//   keeps it as a spare until the fork is over
 //
 // An object larger than a quarter of a chunk has a chunk of its own, which is never open. For these there are four
 // spare chunks of up to 4 MiB: a thread may hold the lock for which a fork waits while it allocates and frees such

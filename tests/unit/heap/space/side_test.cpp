@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "os/fork_gate.h"
 #include "os/memory.h"
 
 namespace numalloc {
@@ -68,12 +69,13 @@ TEST_F(SideHeap, AChunkGoesWithItsLastObject) {
     side::free(c, "free");
     side::trim();
     EXPECT_FALSE(side::contains(b));
-    char* const large = take(5 * MiB);
+    char* const large = take(MiB);
     side::free(large, "free");
     EXPECT_FALSE(side::contains(large));
 }
 
-TEST_F(SideHeap, AFreedLargeObjectsChunkServesTheNextUntilTrim) {
+TEST_F(SideHeap, DuringAForkAFreedLargeObjectsChunkServesTheNext) {
+    os::fork_gate.close();
     char* const first = take(600 * KiB);
     first[0] = 1;
     side::free(first, "free");
@@ -88,17 +90,26 @@ TEST_F(SideHeap, AFreedLargeObjectsChunkServesTheNextUntilTrim) {
     char* const shorter = take(300 * KiB);
     EXPECT_EQ(shorter, first);
     side::free(shorter, "free");
+    char* const beyond = take(5 * MiB);
+    side::free(beyond, "free");
+    EXPECT_FALSE(side::contains(beyond)) << "too long for a spare";
+    os::fork_gate.open();
     side::trim();
     EXPECT_FALSE(side::contains(first));
+    char* const after = take(600 * KiB);
+    side::free(after, "free");
+    EXPECT_FALSE(side::contains(after)) << "no fork is in progress";
 }
 
 TEST_F(SideHeap, OnlyAFewChunksAreSpare) {
+    os::fork_gate.close();
     std::vector<char*> objects;
     for (int i = 0; i < 20; ++i) objects.push_back(take(400 * KiB));
     for (char* const p : objects) side::free(p, "free");
     int kept = 0;
     for (char* const p : objects) kept += side::contains(p);
     EXPECT_EQ(kept, 4);
+    os::fork_gate.open();
     side::trim();
     for (char* const p : objects) EXPECT_FALSE(side::contains(p));
 }
