@@ -274,7 +274,7 @@ NodeId home_node() {
         if (current == nullptr) return os::current_node();
     }
     if (current->home.load(std::memory_order_relaxed) == no_node.value) return os::current_node();
-    if (os::current_os_node() != current->os_node.load(std::memory_order_relaxed)) was_moved();
+    if (os::current_os_node() != current->os_node.load(std::memory_order_relaxed) && !current->starting) was_moved();
     const NodeId home{current->home.load(std::memory_order_relaxed)};
     return home == no_node ? os::current_node() : home;
 }
@@ -380,7 +380,6 @@ namespace {
 // in its attributes.
 bool take_place(ThreadRecord* record, bool widened, const os::CpuMask* allowed, PlaceId& took, os::CpuMask& request) {
     os::Guard guard(process.lock);
-    current = record;
     record->handle = pthread_self();
     if (record->handle_out != nullptr) *record->handle_out = record->handle;
     record->handle_out = nullptr;
@@ -398,6 +397,7 @@ bool take_place(ThreadRecord* record, bool widened, const os::CpuMask* allowed, 
 // Sets the affinity without the lock, or all threads that start or end would wait for it: the call may last until a
 // CPU of the node runs this thread.
 void enter_thread(ThreadRecord* record) {
+    current = record;
     // What the cpuset allows may have changed since the creator read it.
     os::CpuMask allowed;
     const bool widened = record->whole.load(std::memory_order_relaxed) && os::set_affinity(0, every_cpu()) == 0;

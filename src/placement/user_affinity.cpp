@@ -32,6 +32,17 @@ ThreadRecord* own_record(int tid) {
     return current != nullptr && (tid == 0 || tid == current->tid) ? current : nullptr;
 }
 
+// Between vfork and exec the caller is not the thread of the record that it finds.
+bool is_own(const ThreadRecord* record) { return record->tid == 0 || record->tid == os::thread_id(); }
+
+// For another thread's record. A thread that has its user's mask for a moment, to start a child, keeps it.
+void renew_if_foreign(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock) {
+    os::CpuMask kernel;
+    if (os::get_affinity(tid, kernel) <= 0 || kernel == kernel_mask_of(record) || kernel == user_mask_of(record))
+        return;
+    renew_user_mask(record, tid);
+}
+
 // Whether it has a kernel ID or will get one. A thread that starts after a filter (os/filter.h) has none.
 bool has_number(const ThreadRecord* record) { return record->starting || record->tid != 0; }
 
@@ -53,16 +64,17 @@ long get_affinity(int tid, std::size_t bytes, void* mask) {
     const long got = os::get_affinity(tid, bytes, mask);
     if (got <= 0 || process.mode != Mode::active) return got;
     if (ThreadRecord* const self = own_record(tid); self != nullptr) {
-        // Not in a signal handler that interrupted code under a lock.
-        if (self->whole.load(std::memory_order_relaxed) && os::ForkGate::waits()) {
-            os::Guard guard(process.lock);
-            renew_user_mask(self, 0);
-        }
+        // Not in a signal handler that interrupted code under a lock; and not longer than malloc does during a fork.
+        if (self->whole.load(std::memory_order_relaxed) && !self->starting && is_own(self) && os::ForkGate::waits())
+            if (const os::Inside inside; inside) {
+                os::Guard guard(process.lock);
+                renew_user_mask(self, 0);
+            }
         hide(self, mask, got);
     } else if (tid > 0) {
         os::Guard guard(process.lock);
         if (ThreadRecord* const record = process.records.find(tid); record != nullptr) {
-            if (record->whole.load(std::memory_order_relaxed)) renew_user_mask(record, tid);
+            renew_if_foreign(record, tid);
             hide(record, mask, got);
         }
     }
@@ -81,7 +93,7 @@ long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node) {
     const long result = os::set_affinity(tid, bytes, mask);
     if (result < 0) return result;
     ThreadRecord* record = tid == 0 ? current : process.records.find(tid);
-    if (record == nullptr) return result;
+    if (record == nullptr || (tid == 0 && !is_own(record))) return result;
     follow_user(record);
     if (record == current) *node = home_of_caller(record);
     return result;
@@ -101,7 +113,7 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
         return static_cast<long>(whole);
     }
     const long got = os::get_affinity(record->tid, bytes, mask);
-    if (got > 0 && record->whole.load(std::memory_order_relaxed)) renew_user_mask(record, record->tid);
+    if (got > 0) renew_if_foreign(record, record->tid);
     if (got > 0) hide(record, mask, got);
     return got;
 }
@@ -137,7 +149,9 @@ long call_unbound(int tid, long (*call)(const void*), const void* argument) {
     if (process.mode != Mode::active) return -EPERM;
     os::Guard guard(process.lock);
     ThreadRecord* const record = tid == 0 ? current : process.records.find(tid);
-    if (record == nullptr || !record->bound || os::set_affinity(tid, user_request_of(record)) < 0) return -EPERM;
+    if (record == nullptr || (tid == 0 && !is_own(record)) || !record->bound ||
+        os::set_affinity(tid, user_request_of(record)) < 0)
+        return -EPERM;
     const long result = call(argument);
     if (result < 0) os::set_affinity(tid, bound_request_of(record));
     else unbind(record);
@@ -163,7 +177,7 @@ void fork_prepare() {
 
 void fork_parent() {
     if (process.mode != Mode::active) return;
-    if (process.fork_widened) os::set_affinity(0, bound_request_of(current));
+    if (process.fork_widened && current->bound) os::set_affinity(0, bound_request_of(current));
 }
 
 void fork_child() {
