@@ -21,11 +21,13 @@ set(NUMALLOC_BINDING_SOURCES
     src/os/sysfs.cpp
     src/os/topology.cpp
     src/placement/choose_place.cpp
+    src/placement/first_use.cpp
     src/placement/memory_home.cpp
     src/placement/owners.cpp
     src/placement/placement.cpp
     src/placement/rule_file.cpp
     src/placement/thread_record.cpp
+    src/placement/thread_start.cpp
     src/placement/user_affinity.cpp
     src/placement/user_mask.cpp)
 # The heap; the unit tests link it and the above.

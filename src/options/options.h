@@ -10,7 +10,7 @@
 
 namespace numalloc {
 
-enum class Binding : std::uint8_t { interleave, saturate, file, none };
+enum class Binding : std::uint8_t { automatic, interleave, saturate, file, none };
 enum class MemoryBinding : std::uint8_t { preferred, strict, none };
 enum class Interleave : std::uint8_t { off, serial, all };
 enum class DeepBind : std::uint8_t { share, drop, keep };
@@ -19,7 +19,7 @@ enum class HugePages : std::uint8_t { system, automatic, on, off };
 // The type of each kind in the program, and the text it accepts.
 //   kind           type            accepted
 #define NUMALLOC_OPTION_KINDS(KIND)                                                              \
-    KIND(Binding, Binding, "interleave, saturate, file, none")                                   \
+    KIND(Binding, Binding, "auto, interleave, saturate, file, none")                             \
     KIND(MemoryBinding, MemoryBinding, "preferred, strict, none")                                \
     KIND(Memory, MemoryPlacement, "local, interleave, preferred:NODE, bind:NODES such as 0-3,8") \
     KIND(Interleave, Interleave, "off, serial, all")                                             \

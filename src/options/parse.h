@@ -32,7 +32,8 @@ constexpr int number_of(E e) {
     return static_cast<int>(e);
 }
 
-inline constexpr Word words_of_Binding[] = {{"interleave", number_of(Binding::interleave)},
+inline constexpr Word words_of_Binding[] = {{"auto", number_of(Binding::automatic)},
+                                            {"interleave", number_of(Binding::interleave)},
                                             {"saturate", number_of(Binding::saturate)},
                                             {"file", number_of(Binding::file)},
                                             {"none", number_of(Binding::none)}};

@@ -12,6 +12,7 @@ enum class Mode : std::uint8_t { off, follow, active };
 struct Process {
     // Constant after init().
     Mode mode = Mode::off;
+    bool at_first_use = false;       // binding=auto: threads are bound when they allocate, not when they are created
     unsigned words = 1;              // 64-bit words of a mask
     Places places;                   // constant but for the counts of threads, which are under the lock
     std::uint64_t* masks = nullptr;  // [places][words]: the CPUs of each place
@@ -21,6 +22,8 @@ struct Process {
     std::atomic<unsigned> next_number{0};  // written under the lock, read without it
     // Numbers from next_number up to here are promised and count as threads: owners.h.
     unsigned promised_up_to NUMALLOC_GUARDED_BY(lock) = 0;
+    std::atomic<std::uint64_t> bound_threads{0};  // these two: written under the lock, read without it
+    std::atomic<std::uint64_t> unbound_threads{0};
     bool refusal_noted NUMALLOC_GUARDED_BY(lock) = false;
     PlaceId first_place NUMALLOC_GUARDED_BY(lock) = no_place;  // the place of main; policies start from it
 
@@ -30,6 +33,14 @@ struct Process {
     unsigned numbers() const { return next_number.load(std::memory_order_relaxed); }
 };
 extern constinit Process process;
+
+namespace detail {
+// The last home of a thread whose record is gone: its last frees still need one.
+extern NUMALLOC_THREAD_LOCAL std::uint16_t ended_on;
+}  // namespace detail
+
+// Makes the record of a running thread that was not announced: a raw clone's, or one of libc's own.
+void adopt();
 
 // ---- Masks: user_mask.cpp.
 
@@ -59,6 +70,8 @@ void follow_user(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 // Places a running thread anew if another process has set its mask or changed the cpuset. Costs four system calls for
 // a whole mask, one for another. `tid`: 0 for the caller.
 void renew_user_mask(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);
+// The same for another thread. One that has its user's mask for a moment, to start a child, keeps it.
+void renew_if_foreign(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);
 
 // The places whose CPUs the thread's user allows; and all places.
 PlaceSet places_of(const ThreadRecord* record);
@@ -68,9 +81,27 @@ PlaceSet all_places();
 // memory already lies, or no_place. `vacated`: choose_place.h.
 PlaceId choose(unsigned number, const PlaceSet& allowed, PlaceId runs_on, Vacated vacated = {})
     NUMALLOC_REQUIRES(process.lock);
-// Counts the thread at its promised place, else at the policy's choice, or nowhere if no place is allowed.
-void place(ThreadRecord* record, PlaceId runs_on, Vacated vacated = {}) NUMALLOC_REQUIRES(process.lock);
-void leave(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
+PlaceId current_place();
+// Counts the thread at its promised place; else at the policy's choice, or nowhere if no place is allowed; or nowhere
+// yet if it is bound at its first use.
+void place(ThreadRecord* record, Vacated vacated = {}) NUMALLOC_REQUIRES(process.lock);
+// Counts a thread that is counted nowhere; no longer counts it.
+void enter(ThreadRecord* record, PlaceId id) NUMALLOC_REQUIRES(process.lock);
+void leave(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);  // bound implies a place
+// Notes where a thread lives from now on. Returns whether its mask in the kernel must become `request` for that.
+// `wide`: the mask is the user's now.
+bool bind(ThreadRecord* record, bool wide, os::CpuMask& request) NUMALLOC_REQUIRES(process.lock);
+// The kernel refused that mask.
+void was_refused(ThreadRecord* record, long result) NUMALLOC_REQUIRES(process.lock);
+// For a running thread without a home that is about to get memory: binds it if it is its turn (first_use.cpp). Returns
+// whether it has a home now.
+bool bind_at_first_use(ThreadRecord* record);
+// That it is bound at its next use, or, if it is the initial thread, when it has had more.
+void wait_for_first_use(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
+// Counts a thread that is bound now and was not.
+void note_bound(const ThreadRecord* record, bool was_bound);
+// Whether the caller is the thread of the record that it finds: between vfork and exec it is not.
+bool is_own(const ThreadRecord* record);
 // Binds a thread that ran alone until now.
 void settle_runner(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 // Binds the thread to another place, which its user's mask allows.

@@ -72,11 +72,23 @@ PlaceId place_on_same_node(const ThreadRecord* record, PlaceId answered) NUMALLO
     return no_place;
 }
 
-// Binds the calling thread if it is not: main runs alone and unbound until an answer depends on its place.
+// Binds the calling thread if it is not, because an answer depends on its place.
 void settle_caller(bool* moved) NUMALLOC_REQUIRES(process.lock) {
-    if (current == nullptr || current->place != no_place) return;
+    if (current == nullptr || current->place != no_place || current->keeps_mask) return;
+    renew_if_foreign(current, 0);
     settle_runner(current);
     *moved = true;
+}
+
+// Binds a thread that has not allocated yet, because others ask where it lives.
+void settle_asked(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    const bool runs = !record->starting;
+    if (!process.at_first_use || record->place != no_place || record->keeps_mask || (runs && record->tid == 0)) return;
+    if (runs) renew_if_foreign(record, record->tid);
+    const PlaceSet allowed = places_of(record);
+    if (record->place != no_place || allowed.count() == 0) return;
+    enter(record, choose(record->number, allowed, no_place));
+    if (runs) apply(record, record->tid, true);
 }
 
 // Promises at most promises_at_a_time numbers, so that threads that begin or end need not wait for 65,536 of them.
@@ -113,7 +125,8 @@ NodeId ask(std::atomic<Answer>* t, int owner, bool* moved) {
     for (;;) {
         os::Guard guard(process.lock);
         settle_caller(moved);
-        const ThreadRecord* const record = record_of(owner);
+        ThreadRecord* const record = record_of(owner);
+        if (record != nullptr) settle_asked(record);
         if (record != nullptr) answer(t, number, record->place);
         else if (number >= process.numbers() && !promise_up_to(t, number)) continue;
         else if (place_in(t, number) == no_place) answer(t, number, choose(number, all_places(), no_place));

@@ -23,7 +23,7 @@ int owner_of_caller();
 bool register_owner(int owner, bool* moved);
 
 // The node of an owner; no_node for a number that no thread has or can get. *out_of_memory: there is no memory for the
-// table. *moved: the calling thread was bound; the first question binds main.
+// table. *moved: the calling thread was bound, which a question does if it was not.
 NodeId node_of_owner(int owner, bool* out_of_memory, bool* moved);
 
 }  // namespace numalloc::placement

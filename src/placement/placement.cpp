@@ -19,22 +19,19 @@ namespace numalloc::placement {
 
 namespace detail {
 NUMALLOC_THREAD_LOCAL ThreadRecord* current = nullptr;
-}
+NUMALLOC_THREAD_LOCAL std::uint16_t ended_on = no_node.value;
+}  // namespace detail
 constinit Process process;
 using detail::current;
+using detail::ended_on;
 
 namespace {
 
-NUMALLOC_THREAD_LOCAL bool keeps_record = false;  // keep_record_to_the_end()
-
-// The last home of a thread whose record is gone: its last frees still need one.
-NUMALLOC_THREAD_LOCAL std::uint16_t ended_on = no_node.value;
-
 constinit RuleFile rules;  // constant after init()
 
-PlaceId current_place() { return process.places.of_os_node(os::current_os_node()); }
-
 }  // namespace
+
+PlaceId current_place() { return process.places.of_os_node(os::current_os_node()); }
 
 PlaceSet places_of(const ThreadRecord* record) {
     PlaceSet result;
@@ -82,22 +79,35 @@ void note_refusal(long result) NUMALLOC_REQUIRES(process.lock) {
 void leave(ThreadRecord* record) {
     if (record->place != no_place) --process.places[record->place].threads;
     record->place = no_place;
+    record->bound = false;
 }
 
-void place(ThreadRecord* record, PlaceId runs_on, Vacated vacated) {
-    leave(record);
-    const PlaceSet allowed = places_of(record);
-    const PlaceId promised = answered_place(record->owner);
-    const bool keep_promise = promised != no_place && allowed.test(promised.value);
-    record->place = keep_promise ? promised : choose(record->number, allowed, runs_on, vacated);
-    if (record->place != no_place) ++process.places[record->place].threads;
+void enter(ThreadRecord* record, PlaceId id) {
+    record->place = id;
+    if (id != no_place) ++process.places[id].threads;
 }
 
 namespace {
 
-// Notes where a thread lives from now on. Returns whether its mask in the kernel must become `request` for that.
-// `wide`: the mask is the user's now.
-bool bind(ThreadRecord* record, bool wide, os::CpuMask& request) NUMALLOC_REQUIRES(process.lock) {
+void place_now(ThreadRecord* record, PlaceId runs_on, Vacated vacated) NUMALLOC_REQUIRES(process.lock) {
+    leave(record);
+    const PlaceSet allowed = places_of(record);
+    const PlaceId promised = answered_place(record->owner);
+    const bool keep_promise = promised != no_place && allowed.test(promised.value);
+    enter(record, keep_promise ? promised : choose(record->number, allowed, runs_on, vacated));
+}
+
+}  // namespace
+
+void place(ThreadRecord* record, Vacated vacated) {
+    if (!process.at_first_use || answered_place(record->owner) != no_place) return place_now(record, no_place, vacated);
+    leave(record);
+    wait_for_first_use(record);
+    // Its user has bound it already.
+    if (const PlaceSet allowed = places_of(record); allowed.count() == 1) enter(record, PlaceId{allowed.first()});
+}
+
+bool bind(ThreadRecord* record, bool wide, os::CpuMask& request) {
     owner_was_moved(record);
     const bool placed = record->place != no_place;
     record->bound = placed && bound_mask_of(record) != user_mask_of(record);
@@ -108,30 +118,33 @@ bool bind(ThreadRecord* record, bool wide, os::CpuMask& request) NUMALLOC_REQUIR
     return record->bound || !wide;
 }
 
-void was_refused(ThreadRecord* record, long result) NUMALLOC_REQUIRES(process.lock) {
+void was_refused(ThreadRecord* record, long result) {
     if (record->place != no_place) note_refusal(result);
     record->bound = false;
     record->home.store(no_node.value, std::memory_order_relaxed);
 }
 
-}  // namespace
+void note_bound(const ThreadRecord* record, bool was_bound) {
+    if (record->bound && !was_bound) process.bound_threads.fetch_add(1, std::memory_order_relaxed);
+}
 
 void apply(ThreadRecord* record, int tid, bool wide) {
     os::CpuMask request;
+    const bool was_bound = record->bound;
     if (!bind(record, wide, request)) return;
     if (const long result = os::set_affinity(tid, request); result < 0) was_refused(record, result);
+    note_bound(record, was_bound);
 }
 
 void settle_runner(ThreadRecord* record) {
-    place(record, current_place());
+    place_now(record, current_place(), {});
     if (process.first_place == no_place) process.first_place = record->place;
     apply(record, 0, true);
 }
 
 void move_to(ThreadRecord* record, PlaceId id) {
     leave(record);
-    record->place = id;
-    ++process.places[id].threads;
+    enter(record, id);
     if (!record->starting) apply(record, record->tid, false);
 }
 
@@ -161,6 +174,8 @@ bool look_through_ours(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     return false;
 }
 
+}  // namespace
+
 void adopt() {
     os::CpuMask mask;
     if (os::get_affinity(0, mask) < 0) return;
@@ -169,9 +184,11 @@ void adopt() {
     ThreadRecord* record = take_in(mask);
     if (record == nullptr || alone) return;
     const bool narrowed = look_through_ours(record);
-    place(record, no_place);
+    place(record);
     apply(record, 0, !narrowed);
 }
+
+namespace {
 
 // Called when the calling thread runs on a node to which it is not bound. It has widened its mask to start a child
 // (AsTheUserSetIt), or its mask was set by a raw system call.
@@ -221,7 +238,7 @@ void load_rules(const Places& places) {
     else rules.load(options().binding_file, places, complain);
 }
 
-bool start_binding() {
+bool start_binding(bool has_heap) {
     if (options().binding == Binding::none || &numalloc_interposes_threads == nullptr) return false;
     if (os::has_go_runtime()) {
         if (options().verbose) complain("Go's runtime starts children by itself: threads are not bound");
@@ -232,25 +249,29 @@ bool start_binding() {
     if (mask_bytes <= 0) return false;
     const unsigned words = static_cast<unsigned>(mask_bytes) / 8;
     process.words = words;
+    process.at_first_use = has_heap && options().binding == Binding::automatic;
     if (!find_places(words, mine)) return false;
     load_rules(process.places);
     if (options().verbose) {
         os::Line line;
-        line << process.places.count << " nodes with CPUs: threads are bound, from the second thread on";
+        line << process.places.count << " nodes with CPUs: threads are bound, "
+             << (process.at_first_use ? "when they allocate" : "from the second thread on");
         os::say(line);
     }
     os::Guard guard(process.lock);
     process.records.start(words);
     ThreadRecord* const main = take_in(mine);
-    if (main != nullptr) main->whole.store(is_whole(mine), std::memory_order_relaxed);
-    return main != nullptr;
+    if (main == nullptr) return false;
+    main->whole.store(is_whole(mine), std::memory_order_relaxed);
+    wait_for_first_use(main);
+    return true;
 }
 
 }  // namespace
 
 constinit bool has_several_nodes = false;
 
-void init() {
+void init(bool has_heap) {
     if (os::topology().nodes() == 1) {
         // Nothing to bind, but mistakes in the file are reported as on the machine that it is for.
         Place only{};
@@ -259,11 +280,14 @@ void init() {
         load_rules({&only, 1});
         return;
     }
-    process.mode = start_binding() ? Mode::active : Mode::follow;
+    process.mode = start_binding(has_heap) ? Mode::active : Mode::follow;
     has_several_nodes = true;
 }
 
 bool active() { return process.mode == Mode::active; }
+
+std::uint64_t bound_threads() { return process.bound_threads.load(std::memory_order_relaxed); }
+std::uint64_t unbound_threads() { return process.unbound_threads.load(std::memory_order_relaxed); }
 
 NodeId home_node() {
     if (process.mode == Mode::off) return NodeId{0};
@@ -273,7 +297,8 @@ NodeId home_node() {
         adopt();
         if (current == nullptr) return os::current_node();
     }
-    if (current->home.load(std::memory_order_relaxed) == no_node.value) return os::current_node();
+    if (current->home.load(std::memory_order_relaxed) == no_node.value && !bind_at_first_use(current))
+        return os::current_node();
     if (os::current_os_node() != current->os_node.load(std::memory_order_relaxed) && !current->starting) was_moved();
     const NodeId home{current->home.load(std::memory_order_relaxed)};
     return home == no_node ? os::current_node() : home;
@@ -298,145 +323,6 @@ int rehome_thread(pthread_t thread, unsigned os_node) {
     there.kind = MemoryPlacement::Kind::preferred;
     there.nodes.add(os_node);
     return set_thread_memory(&there);
-}
-
-namespace {
-
-// Called when a child begins or ends in `place`. If the creator's next child is to go there, notes the largest number
-// of threads there.
-void note_fullness(ThreadRecord* creator, PlaceId place) NUMALLOC_REQUIRES(process.lock) {
-    Vacated& vacated = creator->vacated;
-    if (place != no_place && place == vacated.place)
-        vacated.threads = max_of(vacated.threads, process.places[place].threads);
-}
-
-// Places a thread that the calling one creates.
-void place_child(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
-    if (current == nullptr) return place(record, no_place);
-    const bool alone = current->children++ == 0;
-    place(record, no_place, alone ? current->vacated : Vacated{});
-    if (alone && record->place != current->vacated.place) current->vacated = {record->place, 0};
-    note_fullness(current, record->place);
-    record->creator = current;
-    record->creator_generation = current->generation;
-}
-
-void give_record(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
-    if (ThreadRecord* const c = record->creator; c != nullptr && c->generation == record->creator_generation) {
-        --c->children;
-        note_fullness(c, record->place);
-    }
-    leave(record);
-    process.records.give(record);
-}
-
-}  // namespace
-
-ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
-    if (current == nullptr) adopt();
-    os::CpuMask mine;
-    const bool known = os::get_affinity(0, mine) > 0;
-    os::Guard guard(process.lock);
-    if (known && current != nullptr && mine != kernel_mask_of(current)) renew_user_mask(current, 0);
-    if (current != nullptr && current->place == no_place) {
-        settle_runner(current);
-        moved_creator_ = NodeId{current->home.load(std::memory_order_relaxed)} != no_node;
-    }
-    ThreadRecord* record = process.records.take();
-    if (record == nullptr) return nullptr;
-    record->starting = true;
-    number_thread(record);
-    record->mask_from_attr = attr_mask != nullptr;
-    if (attr_mask != nullptr) {
-        set_user_mask(record, *attr_mask);
-    } else if (current != nullptr) {
-        set_user_mask(record, user_mask_of(current));
-        record->whole.store(current->whole.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    }
-    record->inherits_ours = attr_mask == nullptr && current != nullptr && current->bound;
-    place_child(record);
-    generation_ = record->generation;
-    return record;
-}
-
-void ThreadStart::abandon() {
-    os::Guard guard(process.lock);
-    take_number_back(record_);
-    give_record(record_);
-}
-
-void ThreadStart::created(pthread_t handle) {
-    created_ = true;
-    os::Guard guard(process.lock);
-    if (record_->generation != generation_ || record_->handle_out == nullptr) return;
-    record_->handle = handle;
-    *record_->handle_out = handle;
-    record_->handle_out = nullptr;
-}
-
-namespace {
-
-// Returns whether the new thread, which lives at `took` now, must set its affinity to `request`. Not yet if its mask is
-// in its attributes.
-bool take_place(ThreadRecord* record, bool widened, const os::CpuMask* allowed, PlaceId& took, os::CpuMask& request) {
-    os::Guard guard(process.lock);
-    record->handle = pthread_self();
-    if (record->handle_out != nullptr) *record->handle_out = record->handle;
-    record->handle_out = nullptr;
-    if (record->mask_from_attr) return false;
-    if (allowed != nullptr && *allowed != user_mask_of(record)) {
-        set_user_mask(record, *allowed);
-        place(record, no_place);
-    }
-    took = record->place;
-    return bind(record, widened || !record->inherits_ours, request);
-}
-
-}  // namespace
-
-// Sets the affinity without the lock, or all threads that start or end would wait for it: the call may last until a
-// CPU of the node runs this thread.
-void enter_thread(ThreadRecord* record) {
-    current = record;
-    // What the cpuset allows may have changed since the creator read it.
-    os::CpuMask allowed;
-    const bool widened = record->whole.load(std::memory_order_relaxed) && os::set_affinity(0, every_cpu()) == 0;
-    const bool known = widened && os::get_affinity(0, allowed) > 0;
-    PlaceId took = no_place;
-    os::CpuMask request;
-    const bool sets = take_place(record, widened, known ? &allowed : nullptr, took, request);
-    const long result = sets ? os::set_affinity(0, request) : 0;
-
-    os::Guard guard(process.lock);
-    record->starting = false;
-    record->tid = os::thread_id();
-    if (record->mask_from_attr) {
-        // Another thread may have set the mask while this one set another.
-        if (widened || sets) os::set_affinity(0, user_mask_of(record));
-        // Reads the mask back: the kernel has cut it to the cpuset, and libc may have added default attributes.
-        os::CpuMask mask;
-        if (os::get_affinity(0, mask) > 0) set_user_mask(record, mask);
-        apply(record, 0, true);
-    } else if (record->place != took) {
-        apply(record, 0, false);
-    } else if (result < 0) {
-        was_refused(record, result);
-    }
-}
-
-void keep_record_to_the_end() { keeps_record = true; }
-
-void heap_ended() {
-    if (!keeps_record) thread_ended();
-}
-
-void thread_ended() {
-    if (current == nullptr) return;
-    const NodeId last{current->home.load(std::memory_order_relaxed)};
-    os::Guard guard(process.lock);
-    ended_on = (last == no_node ? os::current_node() : last).value;
-    give_record(current);
-    current = nullptr;
 }
 
 }  // namespace numalloc::placement

@@ -3,11 +3,12 @@
 //   off      one node: nothing to do, nothing is read or set
 //   follow   several nodes, but threads are not bound (binding=none, the static library, or affinity cannot be read):
 //            memory comes from the node that the thread runs on
-//   active   from the second thread on, every thread is bound to one node: to those CPUs of the node that are in its
-//            user's mask. The user's mask is kept here, and the program sees it instead of ours.
+//   active   threads are bound to nodes: each to those CPUs of one node that are in its user's mask. The user's mask is
+//            kept here, and the program sees it instead of ours. With binding=auto a thread is bound when it allocates
+//            (first_use.cpp), otherwise when it is created.
 //
-// A thread whose user's mask lies within one node is bound by its user already. A thread that runs alone (main until
-// the first pthread_create, and a forked child) is not bound.
+// A thread whose user's mask lies within one node is bound by its user already. The only thread of a process is not
+// bound.
 //
 // Thread-safe unless stated otherwise; keeps errno; nothing here allocates from the heap.
 #pragma once
@@ -22,8 +23,9 @@
 
 namespace numalloc::placement {
 
-// Called once, single-threaded, after init_options() and os::init_topology().
-void init();
+// Called once, single-threaded, after init_options() and os::init_topology(). `has_heap`: home_node() is called before
+// a thread gets memory. Without that binding=auto binds threads when they are created.
+void init(bool has_heap);
 
 namespace detail {
 extern NUMALLOC_THREAD_LOCAL ThreadRecord* current;
@@ -42,7 +44,24 @@ inline bool follows_cpu() { return has_several_nodes; }
 // Whether threads are bound and their masks hidden, so that the interposed functions have work to do.
 bool active();
 
+// Since the start: how often a thread was bound; and threads that found no room when they first allocated.
+std::uint64_t bound_threads();
+std::uint64_t unbound_threads();
+
 // ---- A thread's life.
+
+// While it exists the calling thread is not bound at its first use: it starts a thread or a child, which would inherit
+// the binding. Nothing in the child between vfork and exec, which never ends it.
+class [[nodiscard]] FirstUseHold {
+public:
+    FirstUseHold();
+    ~FirstUseHold();
+    FirstUseHold(const FirstUseHold&) = delete;
+    FirstUseHold& operator=(const FirstUseHold&) = delete;
+
+private:
+    ThreadRecord* record_;
+};
 
 // The creation of a thread by pthread_create. Makes the thread's record, and gives it back unless created() is called.
 class ThreadStart {
@@ -70,6 +89,7 @@ private:
     bool moved_creator_ = false;    // these two: begin() may set them
     std::uint64_t generation_ = 0;  // the record's: once the thread is created the record may be another's
     ThreadRecord* const record_;
+    const FirstUseHold hold_;  // from after begin(), which may make the creator's record
     bool created_ = false;
 };
 // Called first by the new thread: binds it.
@@ -115,6 +135,7 @@ public:
     AsTheUserSetIt& operator=(const AsTheUserSetIt&) = delete;
 
 private:
+    FirstUseHold hold_;
     bool widened_ = false;
 };
 

@@ -26,7 +26,13 @@ struct ThreadRecord {
     std::atomic<bool> whole{false};
     bool starting = false;  // created, but has not run yet
     bool mask_from_attr = false;
+    bool keeps_mask = false;  // the user's, whatever happens: it has got a deadline or a filter
+    // Slow paths until it is bound at its first use, if there is room then; 0: it is not.
+    std::atomic<std::uint16_t> slow_paths_left{1};
+    std::uint16_t rest = 0;      // slow paths from the last try to the next
+    std::uint16_t holds = 0;     // FirstUseHold: while there are some it is not bound at its first use; its own
     bool inherits_ours = false;  // starts with its creator's binding
+    bool asks_cpuset = false;    // at its start, unless it asks later; constant
     unsigned number = 0;         // order of creation; main is 0
     int owner = 0;               // the same, or the number that the thread chose: owners.h
     int tid = 0;                 // 0 while starting, and for ever if it started after a filter (os/filter.h)

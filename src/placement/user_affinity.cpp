@@ -32,17 +32,6 @@ ThreadRecord* own_record(int tid) {
     return current != nullptr && (tid == 0 || tid == current->tid) ? current : nullptr;
 }
 
-// Between vfork and exec the caller is not the thread of the record that it finds.
-bool is_own(const ThreadRecord* record) { return record->tid == 0 || record->tid == os::thread_id(); }
-
-// For another thread's record. A thread that has its user's mask for a moment, to start a child, keeps it.
-void renew_if_foreign(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock) {
-    os::CpuMask kernel;
-    if (os::get_affinity(tid, kernel) <= 0 || kernel == kernel_mask_of(record) || kernel == user_mask_of(record))
-        return;
-    renew_user_mask(record, tid);
-}
-
 // Whether it has a kernel ID or will get one. A thread that starts after a filter (os/filter.h) has none.
 bool has_number(const ThreadRecord* record) { return record->starting || record->tid != 0; }
 
@@ -54,11 +43,14 @@ NodeId home_of_caller(const ThreadRecord* record) {
 // The thread has its user's mask in the kernel, and keeps it.
 void unbind(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     leave(record);
-    record->bound = false;
+    record->keeps_mask = true;
+    wait_for_first_use(record);
     record->home.store(no_node.value, std::memory_order_relaxed);
 }
 
 }  // namespace
+
+bool is_own(const ThreadRecord* record) { return record->tid == 0 || record->tid == os::thread_id(); }
 
 long get_affinity(int tid, std::size_t bytes, void* mask) {
     const long got = os::get_affinity(tid, bytes, mask);
@@ -137,7 +129,7 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
         record->whole.store(false, std::memory_order_relaxed);
         record->mask_from_attr = true;
         record->inherits_ours = false;
-        place(record, no_place);
+        place(record);
     } else {
         follow_user(record);
         if (record == current) *node = home_of_caller(record);
@@ -164,6 +156,14 @@ AsTheUserSetIt::~AsTheUserSetIt() {
     if (widened_ && current->bound) os::set_affinity(0, bound_request_of(current));
 }
 
+FirstUseHold::FirstUseHold() : record_(current != nullptr && is_own(current) ? current : nullptr) {
+    if (record_ != nullptr) ++record_->holds;
+}
+
+FirstUseHold::~FirstUseHold() {
+    if (record_ != nullptr) --record_->holds;
+}
+
 void AsTheUserSetIt::keep() {
     if (!widened_) return;
     os::Guard guard(process.lock);
@@ -173,11 +173,13 @@ void AsTheUserSetIt::keep() {
 void fork_prepare() {
     if (process.mode != Mode::active) return;
     process.fork_widened = widen(current);
+    if (current != nullptr) ++current->holds;
 }
 
 void fork_parent() {
     if (process.mode != Mode::active) return;
     if (process.fork_widened && current->bound) os::set_affinity(0, bound_request_of(current));
+    if (current != nullptr && current->holds != 0) --current->holds;  // its record may be newer
 }
 
 void fork_child() {
@@ -196,7 +198,8 @@ void fork_child() {
         current->tid = os::thread_id();
         current->children = 0;
         number_thread(current);
-        current->bound = false;
+        if (current->holds != 0) --current->holds;
+        wait_for_first_use(current);
         current->home.store(no_node.value, std::memory_order_relaxed);
         if (!process.fork_widened) renew_user_mask(current, 0);
     }

@@ -13,8 +13,10 @@ namespace numalloc::placement {
 
 namespace {
 
+// None for no_place: a reader without the lock may meet a thread that another one moves.
 os::CpuMask cpus_of(PlaceId id) {
     os::CpuMask mask;
+    if (id == no_place) return mask;
     for (unsigned w = 0; w < process.words; ++w) mask.data()[w] = process.mask_of(id)[w];
     return mask;
 }
@@ -89,9 +91,16 @@ void follow_user(ThreadRecord* record) {
     record->whole.store(false, std::memory_order_relaxed);
     record->bound = false;
     // A thread that runs alone stays unbound; its memory follows it to the new CPUs anyway.
-    if (record->place == no_place) return;
-    place(record, no_place);
+    if (record->place == no_place && !process.at_first_use) return;
+    place(record);
     apply(record, record->tid, true);
+}
+
+void renew_if_foreign(ThreadRecord* record, int tid) {
+    os::CpuMask kernel;
+    if (os::get_affinity(tid, kernel) <= 0 || kernel == kernel_mask_of(record) || kernel == user_mask_of(record))
+        return;
+    renew_user_mask(record, tid);
 }
 
 void renew_user_mask(ThreadRecord* record, int tid) {
@@ -113,8 +122,9 @@ void renew_user_mask(ThreadRecord* record, int tid) {
         return;
     }
     set_user_mask(record, allowed);
-    if (record->place == no_place) return;
-    if (!places_of(record).test(record->place.value)) place(record, no_place);
+    if (record->place == no_place && !process.at_first_use) return;
+    // There may be more room now, or less.
+    if (process.at_first_use || !places_of(record).test(record->place.value)) place(record);
     apply(record, tid, true);
 }
 

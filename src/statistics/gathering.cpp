@@ -7,6 +7,7 @@
 #include "os/refusals.h"
 #include "os/sysfs.h"
 #include "os/topology.h"
+#include "placement/placement.h"
 
 namespace numalloc {
 
@@ -173,6 +174,8 @@ ProcessStatistics process_statistics() {
         static_cast<unsigned long long>(os::refused_##name.error.load(std::memory_order_relaxed));
 #include "os/refusals.def"
 #undef NUMALLOC_REFUSAL
+    s.bound_threads = placement::bound_threads();
+    s.unbound_threads = placement::unbound_threads();
     return s;
 }
 

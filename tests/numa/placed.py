@@ -1,6 +1,7 @@
 """Where the threads of the program `placement` have to be, on any nodes."""
 
 import json
+from collections import Counter
 from itertools import groupby
 
 from jobs import passed
@@ -51,6 +52,13 @@ class Nodes:
         filled = [(node, len(list(run))) for node, run in groupby(order[: self._cpus])]
         assert sorted(filled) == sorted(self._cpus_of.items())
         assert order[self._cpus :] == order[: self._cpus][: len(order) - self._cpus]
+
+    def check_room(self, seen: list[dict]) -> None:
+        """There are more threads than CPUs, and the first, which hardly allocates, is not bound."""
+        assert seen[0]["cpus"] == f"0-{self._cpus - 1}"
+        masks = Counter(thread["cpus"] for thread in seen)
+        assert masks.pop(f"0-{self._cpus - 1}") == len(seen) - self._cpus
+        assert masks == {self.cpus(node): count for node, count in self._cpus_of.items()}
 
     def check_left_alone(self, seen: list[dict]) -> None:
         for thread in seen:

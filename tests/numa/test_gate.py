@@ -21,11 +21,12 @@ JOBS = Jobs(nodes=COUNT)
 KERNEL = Switches("madvise", False)
 THREADS = COUNT * CPUS
 
-JOBS.add("interleave", "placement", 2 * THREADS)
+JOBS.add("auto", "placement", 3 * THREADS)
+JOBS.add("interleave", "placement", 2 * THREADS, options={"binding": "interleave"})
 JOBS.add("saturate", "placement", THREADS, options={"binding": "saturate"})
 JOBS.add("saturate-over", "placement", 2 * THREADS, options={"binding": "saturate"})
 JOBS.add("none", "placement", 6, options={"binding": "none"})
-JOBS.add("confined", "placement", 8, around=["numactl", "--cpunodebind=1,4"])
+JOBS.add("confined", "placement", 8, around=["numactl", "--cpunodebind=1,4"], options={"binding": "interleave"})
 # Another process changes the masks: it is the cpuset of the shell that starts the program.
 GROWN = "/sys/fs/cgroup/numalloc-grown"
 CPUSET = f"""
@@ -34,11 +35,17 @@ echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control
 mkdir -p {GROWN} && echo {{cpus}} >{GROWN}/cpuset.cpus && echo 0-7 >{GROWN}/cpuset.mems
 sh -c 'echo $PPID >{GROWN}/cgroup.procs'
 """
-OUTSIDE = ["outside-taskset", "outside-cpuset-grows", "outside-cpuset-shrinks"]
-JOBS.add("outside-taskset", "outside", "taskset")
-JOBS.add("outside-cpuset-grows", "outside", "cpuset", f"{GROWN}/cpuset.cpus", "0-5", setup=CPUSET.format(cpus="0,2"))
-JOBS.add("outside-cpuset-shrinks", "outside", "cpuset", f"{GROWN}/cpuset.cpus", "2-3", setup=CPUSET.format(cpus="0-5"))
+OUTSIDE = []
+for binding in ["auto", "interleave"]:
+    for name, words, before in [
+        ("taskset", ["taskset"], ""),
+        ("cpuset-grows", ["cpuset", f"{GROWN}/cpuset.cpus", "0-5"], "0,2"),
+        ("cpuset-shrinks", ["cpuset", f"{GROWN}/cpuset.cpus", "2-3"], "0-5"),
+    ]:
+        OUTSIDE.append(f"outside-{name}-{binding}")
+        JOBS.add(OUTSIDE[-1], "outside", *words, options={"binding": binding}, setup=before and CPUSET.format(cpus=before))
 JOBS.add("go-note", "go_note")
+JOBS.add("starts", "starts")
 FILTERED = ["prctl", "syscall"]
 for how in FILTERED:
     JOBS.add(f"filtered-{how}", "filtered", how, folder=ROOT / "tests/programs/survive")
@@ -54,6 +61,10 @@ def report(library) -> batch.Report:
     if booted is None:
         pytest.fail("no kernel is in the cache; fetch it with python -m numalloc_tools.guest.fetch (XDG_CACHE_HOME names the cache)")
     return JOBS.run(library, thp=KERNEL.thp, autonuma=KERNEL.autonuma, kernel_image=booted)
+
+
+def test_auto_binds_no_more_threads_than_a_node_has_cpus(report):
+    NODES.check_room(threads(report, "auto"))
 
 
 def test_interleave_goes_round_the_nodes(report):
@@ -79,6 +90,10 @@ def test_numactl_confines_binding(report):
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_masks_that_change_from_outside_are_obeyed(report, name):
     passed(report, name)
+
+
+def test_threads_and_children_start_with_the_users_mask(report):
+    passed(report, "starts")
 
 
 def test_a_process_with_the_runtime_of_go_is_not_bound(report):

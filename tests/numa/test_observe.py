@@ -14,7 +14,7 @@ WATCHED = guest_python.command(*STAT)
 CHANCE = 0.1  # threads that do the same have different CPU times in an emulator; one of eight nodes is 0.125
 JOBS = Jobs(nodes=NODES)
 
-JOBS.add("local", "observed", "local", NODES, 8, *WATCHED, options={"statistics_page": "1"})
+JOBS.add("local", "observed", "local", NODES, 8, *WATCHED, options={"binding": "interleave", "statistics_page": "1"})
 JOBS.add("first-touch", "observed", "shared", NODES, 32, *WATCHED, options={"binding": "none"}, around=["numactl", "--membind=2"])
 JOBS.add("interleaved", "observed", "shared", NODES, 32, *WATCHED, options={"binding": "none"}, around=["numactl", "--interleave=all"])
 JOBS.add("far", "observed", "shared", 2, 32, *WATCHED, options={"binding": "none"}, around=["numactl", "--cpunodebind=5", "--membind=3"])

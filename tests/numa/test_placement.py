@@ -12,7 +12,7 @@ JOBS = Jobs(nodes=8, cpus_per_node="2,4,1,2,3,2,2,2", absent="3", memory_only="5
 THREADS = sum(CPUS_OF.values())
 
 RULES = "/tmp/rules"
-JOBS.add("interleave", "placement", 2 * THREADS)
+JOBS.add("interleave", "placement", 2 * THREADS, options={"binding": "interleave"})
 JOBS.add("saturate", "placement", THREADS, options={"binding": "saturate"})
 JOBS.add("saturate-over", "placement", 2 * THREADS, options={"binding": "saturate"})
 JOBS.add("none", "placement", 6, options={"binding": "none"})
@@ -23,12 +23,17 @@ JOBS.add(
     options={"binding": "file", "binding_file": RULES},
     setup=f"printf '# a comment\\n1-3 4\\n4,6 1\\n5 7\\n' >{RULES}",
 )
-JOBS.add("confined", "placement", 8, around=["numactl", "--cpunodebind=1,4"])
-JOBS.add("user-affinity", "placement", 8, around=["taskset", "7c"])
+JOBS.add("auto", "placement", 2 * THREADS)
+JOBS.add("confined", "placement", 8, around=["numactl", "--cpunodebind=1,4"], options={"binding": "interleave"})
+JOBS.add("user-affinity", "placement", 8, around=["taskset", "7c"], options={"binding": "interleave"})
 JOBS.add("local-free", "confined", "0-2,4,6-7", "0-2,4-5,7")
-JOBS.add("lanes", "lanes", 24, 20)
+JOBS.add("lanes", "lanes", 24, 20, options={"binding": "interleave"})
 JOBS.add("lanes-saturate", "lanes", 24, 20, options={"binding": "saturate"})
 JOBS.add("saturate-memory", "confined", "0-2,4,6-7", "0-2,4-5,7", options={"binding": "saturate"})
+
+
+def test_auto_binds_no_more_threads_than_a_node_has_cpus(report):
+    NODES.check_room(threads(report, "auto"))
 
 
 def test_interleave_goes_round_the_nodes_that_have_cpus(report):

@@ -11,11 +11,12 @@ JOBS = Jobs(nodes=8, memory_per_node="256M")
 ALL_CPUS = "0-15"
 ALL = "0-7"
 
-JOBS.add("local-free", "local", "free", 2)
+JOBS.add("local-auto", "local", "used", 2)
+JOBS.add("local-free", "local", "free", 2, options={"binding": "interleave"})
 JOBS.add("local-pinned", "local", "pinned", 2)
 JOBS.add("local-pinned-unbound", "local", "pinned", 1, options={"binding": "none"})
 JOBS.add("local-saturate", "local", "free", 1, options={"binding": "saturate"})
-JOBS.add("local-strict", "local", "free", 1, options={"memory_binding": "strict"})
+JOBS.add("local-strict", "local", "free", 1, options={"binding": "interleave", "memory_binding": "strict"})
 
 # Two threads on each of four nodes, and one that goes through many more moves.
 JOBS.add("growing", "growing", 8, 100)
@@ -26,8 +27,8 @@ JOBS.add("regions", "regions")
 JOBS.add("regions-strict", "regions", options={"memory_binding": "strict"})
 JOBS.add("regions-huge-always", "regions", "huge", setup="echo always >/sys/kernel/mm/transparent_hugepage/enabled")
 JOBS.add("regions-huge-on", "regions", "huge", options={"thp": "on"}, setup="echo madvise >/sys/kernel/mm/transparent_hugepage/enabled")
-JOBS.add("local-huge", "local", "free", 1, options={"thp": "on"}, setup="echo always >/sys/kernel/mm/transparent_hugepage/enabled")
-JOBS.add("local-huge-never", "local", "free", 1, options={"thp": "off"}, setup="echo always >/sys/kernel/mm/transparent_hugepage/enabled")
+JOBS.add("local-huge", "local", "used", 1, options={"thp": "on"}, setup="echo always >/sys/kernel/mm/transparent_hugepage/enabled")
+JOBS.add("local-huge-never", "local", "used", 1, options={"thp": "off"}, setup="echo always >/sys/kernel/mm/transparent_hugepage/enabled")
 
 # Heaps that the program makes for itself.
 JOBS.add("heaps", "heaps")
@@ -48,7 +49,7 @@ for node in (0, 3):
 JOBS.add("strict-huge", "full_node", 3, 1 << 20, "strict", options={"memory_binding": "strict", "thp": "on"})
 
 # Where threads are put on nodes that are all alike.
-JOBS.add("interleave", "placement", 24)
+JOBS.add("interleave", "placement", 24, options={"binding": "interleave"})
 JOBS.add("saturate", "placement", 16, options={"binding": "saturate"})
 
 for who in ("main", "thread"):
@@ -57,7 +58,7 @@ for who in ("main", "thread"):
 JOBS.add("moving-unbound", "moving", "thread", "self", options={"binding": "none"})
 
 # What numactl and cpusets decide around the program.
-JOBS.add("numactl-cpunodebind", "confined", "2-3", ALL, around=["numactl", "--cpunodebind=2,3"])
+JOBS.add("numactl-cpunodebind", "confined", "2-3", ALL, around=["numactl", "--cpunodebind=2,3"], options={"binding": "interleave"})
 JOBS.add("numactl-cpunodebind-saturate", "confined", "2-3", ALL, around=["numactl", "--cpunodebind=2,3"], options={"binding": "saturate"})
 JOBS.add("numactl-membind", "confined", ALL, "4", around=["numactl", "--membind=4"])
 JOBS.add("numactl-membind-two", "confined", ALL, "1,6", around=["numactl", "--membind=1,6"])
@@ -72,7 +73,7 @@ echo {cpus} >/sys/fs/cgroup/test-{name}/cpuset.cpus
 echo {mems} >/sys/fs/cgroup/test-{name}/cpuset.mems
 sh -c 'echo $PPID >/sys/fs/cgroup/test-{name}/cgroup.procs'
 """
-JOBS.add("cpuset", "confined", "1-2", "1-2", setup=CPUSET.format(name="a", cpus="2-5", mems="1-2"))
+JOBS.add("cpuset", "confined", "1-2", "1-2", options={"binding": "interleave"}, setup=CPUSET.format(name="a", cpus="2-5", mems="1-2"))
 JOBS.add("cpuset-memory-elsewhere", "confined", "1", "4-5", setup=CPUSET.format(name="b", cpus="2-3", mems="4-5"))
 
 # fork and exec, with the user's own affinity and with the whole machine.

@@ -97,7 +97,7 @@ def is_even(pages: list[int]) -> bool:
     return len(pages) == NODES and min(pages) > 0.8 * sum(pages) / NODES and max(pages) < 1.2 * sum(pages) / NODES
 
 
-@pytest.mark.parametrize("name", ["numalloc-default", "numalloc-sparse", "glibc-sparse", "binding-only"])
+@pytest.mark.parametrize("name", ["numalloc-sparse", "glibc-sparse", "binding-only"])
 def test_sparse_gives_each_thread_a_node(report, name):
     assert len(set(nodes_of_threads(seen(report, name)))) == THREADS - 1
 

@@ -172,7 +172,7 @@ def test_script_without_a_first_line_is_a_shells(stays, tmp_path):
         (["--huge-pages", "often"], "--huge-pages: 'often' is unknown; accepted: default, on, off"),
         (["--autonuma", "on"], "--autonuma: 'on' is unknown; accepted: default, off"),
         (["--purge-delay", "soon"], "--purge-delay: 'soon' is not understood; accepted: milliseconds"),
-        (["--binding", "tight"], "--binding: 'tight' is not understood; accepted: interleave, saturate, file, none"),
+        (["--binding", "tight"], "--binding: 'tight' is not understood; accepted: auto, interleave, saturate, file, none"),
         (["--binding", "file"], "accepted: together with --binding-file"),
         (["--binding-file", "/no/such/rules"], "/no/such/rules cannot be read"),
         (["--threads", "none", "--binding", "none"], "accepted: one of the two"),

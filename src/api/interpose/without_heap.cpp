@@ -20,7 +20,7 @@ void initialise() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::fork_gate.start();
     os::init_topology();
-    placement::init();
+    placement::init(false);
     awake.store(true, std::memory_order_release);
 }
 

@@ -86,7 +86,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     if (options().profile != 0) start_profile();
     if (options().guarded != 0) start_guarded();
     if (options().verbose) say_what_was_found();
-    placement::init();
+    placement::init(true);
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* Whatever call a block comes from and however large it is: it lies on the node of the thread that
  * asked. One thread for each CPU, placed by the allocator; or with "pinned" by this program.
- *   local free|pinned ROUNDS     from the second round on memory is used again */
+ *   local free|used|pinned ROUNDS     from the second round on memory is used again
+ * used: each thread has used memory before, so that NUMALLOC_BINDING=auto has bound it. */
 #include "check.h"
 #include <malloc.h>
 
@@ -8,7 +9,7 @@ static const size_t sizes[] = {1,     16,    48,     100,    256,    1000,    20
                                16384, 30000, 32768,  65536,  100000, 524287,  524288,   1048576, 2097152};
 enum { SIZES = sizeof sizes / sizeof *sizes, KINDS = 6 };
 static const char *const kinds[KINDS] = {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"};
-static bool pinned;
+static bool pinned, used;
 static unsigned long rounds;
 static pthread_barrier_t barrier;
 static int thread_on[SHOWN_NODES];
@@ -28,6 +29,8 @@ static void *get(int kind, size_t size) {
 static void *work(void *argument) {
     int number = (int)(intptr_t)argument;
     if (pinned) pin_to_cpu(number);
+    for (int kind = 0; used && kind < KINDS; kind++)
+        for (int i = 0; i < SIZES; i++) free(get(kind, sizes[i]));
     int node = current_node();
     __atomic_fetch_add(&thread_on[node % SHOWN_NODES], 1, __ATOMIC_RELAXED);
     pthread_barrier_wait(&barrier);
@@ -51,8 +54,9 @@ static void *work(void *argument) {
 }
 
 int main(int count, char **words) {
-    if (count != 3) die("usage: local free|pinned ROUNDS");
+    if (count != 3) die("usage: local free|used|pinned ROUNDS");
     pinned = !strcmp(words[1], "pinned");
+    used = !strcmp(words[1], "used");
     rounds = number(words[2], "ROUNDS");
     int threads = cpu_count();
     pthread_t thread[threads];

@@ -16,7 +16,7 @@ assert {"binding", "binding_file", "memory_binding", "memory", "interleave", "th
     names
 ), names
 GOOD = {
-    "binding": ["interleave", "saturate", "none"],
+    "binding": ["auto", "interleave", "saturate", "none"],
     "memory_binding": ["preferred", "strict", "none"],
     "memory": ["local", "interleave"],
     "interleave": ["off", "serial", "all"],

@@ -10,7 +10,7 @@ for program; do
         OMP_PLACES=cores OMP_PLACES=threads OMP_PLACES='{0}' OMP_THREAD_LIMIT=2; do
         for cpus in all 0; do
             if [ $cpus = all ]; then run="env"; else run="taskset -c $cpus env"; fi
-            for binding in interleave saturate none; do
+            for binding in auto interleave saturate none; do
                 $run "$setting" "$program" > expected 2> expected.errors
                 preloaded $run "$setting" NUMALLOC_BINDING=$binding "$program" > got 2> errors || { cat errors; fail "$program under $setting"; }
                 cmp -s errors expected.errors || { cat errors; fail "$program under $setting: stderr"; }

@@ -7,7 +7,7 @@ shows='^NUMALLOC_[BT]|^NUMALLOC_TEST|^SHLVL='
 trap 'rm -rf "$folder"' EXIT
 NUMALLOC_TEST_ANY=1 "$3" > "$folder/without" 2>&1 < /dev/null || { cat "$folder/without"; exit 1; }
 [ "$(grep -c '^== ' "$folder/without")" = 7 ] || { echo "not the whole account"; exit 1; }
-for setting in NUMALLOC_BINDING=interleave NUMALLOC_BINDING=saturate NUMALLOC_BINDING=none NUMALLOC_THP=on NUMALLOC_THP=off; do
+for setting in NUMALLOC_BINDING=auto NUMALLOC_BINDING=interleave NUMALLOC_BINDING=saturate NUMALLOC_BINDING=none NUMALLOC_THP=on NUMALLOC_THP=off; do
     NUMALLOC_TEST_ANY=1 "$1" "$2" env "$setting" "$3" > "$folder/with" 2>&1 < /dev/null || { cat "$folder/with"; exit 1; }
     grep -Ev "$shows" "$folder/with" > "$folder/got"
     grep -Ev "$shows" "$folder/without" > "$folder/expected"

@@ -28,7 +28,7 @@ for peer in '' "$@"; do
     case $malloc in
         */libnumalloc*|'') echo "FAILED: malloc is $malloc with $preload"; exit 1 ;;
     esac
-    for binding in interleave saturate none; do
+    for binding in auto interleave saturate none; do
         export NUMALLOC_BINDING=$binding
         expect "attributes are kept" "$preload" "$attributes"
     done

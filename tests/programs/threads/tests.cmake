@@ -2,7 +2,7 @@
 numalloc_program(threads_attributes threads/attributes.cpp)
 numalloc_program(threads_endings threads/endings.cpp)
 numalloc_program(threads_many threads/many.cpp)
-foreach(binding interleave saturate none)
+foreach(binding auto interleave saturate none)
     numalloc_test(threads.attributes_${binding} programs 60 ${EXPECT} "attributes are kept"
         ${PRELOAD} ${LIBRARY} env NUMALLOC_BINDING=${binding} $<TARGET_FILE:threads_attributes>)
 endforeach()

@@ -27,7 +27,7 @@ Options parse(std::vector<const char*> environment) {
 
 TEST(Options, DefaultsAreTheTables) {
     const Options o = parse({"PATH=/bin", "NULL=1", "NUMALLOC"});
-    EXPECT_EQ(o.binding, Binding::interleave);
+    EXPECT_EQ(o.binding, Binding::automatic);
     EXPECT_EQ(o.binding_file, nullptr);
     EXPECT_EQ(o.memory_binding, MemoryBinding::preferred);
     EXPECT_EQ(o.memory.kind, MemoryPlacement::Kind::local);
@@ -77,15 +77,15 @@ TEST(Options, EachKindIsRead) {
 
 TEST(Options, ABadValueIsOneLineAndTheDefaultStays) {
     const Options o = parse({"NUMALLOC_BINDING=interleaved", "NUMALLOC_PURGE_DELAY=-2"});
-    EXPECT_EQ(o.binding, Binding::interleave);
+    EXPECT_EQ(o.binding, Binding::automatic);
     EXPECT_EQ(o.purge_delay, 1000);
     ASSERT_EQ(complaints.size(), 2u);
     EXPECT_EQ(complaints[0],
-              "NUMALLOC_BINDING=interleaved is not understood; accepted: interleave, saturate, file, none. Using interleave.");
+              "NUMALLOC_BINDING=interleaved is not understood; accepted: auto, interleave, saturate, file, none. Using auto.");
 }
 
 TEST(Options, AnEmptyValueIsNone) {
-    EXPECT_EQ(parse({"NUMALLOC_BINDING="}).binding, Binding::interleave);
+    EXPECT_EQ(parse({"NUMALLOC_BINDING="}).binding, Binding::automatic);
     EXPECT_TRUE(complaints.empty());
 }
 

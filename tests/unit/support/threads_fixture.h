@@ -86,7 +86,8 @@ Mask all_mask;
 
 class Threads : public ::testing::Test {
 protected:
-    static void SetUpTestSuite() {
+    static void SetUpTestSuite() { start("interleave"); }
+    static void start(const char* binding) {
         sched_getaffinity(0, sizeof all_mask, &all_mask);
         all = cpus_of(all_mask);
         if (all.size() > 4) all.resize(4);
@@ -99,9 +100,10 @@ protected:
         std::string nodes = "0-" + std::to_string(all.size() - 1);
         machine.nodes_file("online", nodes).nodes_file("has_memory", nodes);
         for (unsigned n = 0; n < all.size(); ++n) machine.node(n, std::to_string(all[n]), "10 10 10 10");
+        setenv("NUMALLOC_BINDING", binding, 1);
         init_options();
         os::init_topology(machine.reader(), machine.task_reader());
-        placement::init();
+        placement::init(true);
         ASSERT_TRUE(placement::active());
         api::register_fork_handlers();
         ASSERT_EQ(in_kernel(), all) << "alone, main is not bound";

@@ -89,7 +89,7 @@ def _signal(text: str) -> bool:
 
 # For each kind the accepted values, as in src/options/options.h, and the check of src/options/parse.h.
 KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
-    "Binding": ("interleave, saturate, file, none", _words("interleave", "saturate", "file", "none")),
+    "Binding": ("auto, interleave, saturate, file, none", _words("auto", "interleave", "saturate", "file", "none")),
     "MemoryBinding": ("preferred, strict, none", _words("preferred", "strict", "none")),
     "Memory": ("local, interleave, preferred:NODE, bind:NODES such as 0-3,8", _memory),
     "Interleave": ("off, serial, all", _words("off", "serial", "all")),

@@ -21,7 +21,7 @@ COUNTERS = {
         "regretted_bytes",
     },
     CLASS: {"fetched"},
-    PROCESS: {"forks", "refused_binding", "refused_affinity", "refused_moves", "refused_discards"},
+    PROCESS: {"forks", "refused_binding", "refused_affinity", "refused_moves", "refused_discards", "bound_threads", "unbound_threads"},
 }
 
 

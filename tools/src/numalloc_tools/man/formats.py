@@ -32,7 +32,10 @@ def page() -> Page:
     made.verbatim(PROFILE)
     for name, what in (
         ("allocator", "numalloc, glibc, another that numalloc-run(1) knows, or the path of a library."),
-        ("threads", "default, none, sparse (each new thread on the next node) or dense (a node's CPUs first, then the next node's)."),
+        (
+            "threads",
+            "default (auto), none, sparse (each new thread on the next node) or dense (a node's CPUs first, then the next node's).",
+        ),
         ("memory", "default, first-touch, local, interleave, preferred:N, bind:LIST or weighted."),
         ("huge-pages", "default, on or off."),
         ("autonuma", "default or off."),

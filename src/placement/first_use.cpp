@@ -1,0 +1,122 @@
+// binding=auto: a thread keeps its user's mask until it allocates. Then it is bound to the node that it runs on, or to
+// another one, but only to a node with a CPU left for it:
+//
+//   threads counted at a node <= CPUs of the node that they may use     but for those that users bind, and promised
+//   ones
+//
+// So the threads that are bound can all run at once, and the others, which keep the user's mask, may use every other
+// CPU: a program never has fewer CPUs than it would have without binding. The memory of a thread that is not bound is
+// taken from the node that it runs on.
+//
+//                     first slow path              ends
+//   user's mask ------------------------> bound ----------
+//        |  ^                               ^
+//        |  | no node has a CPU left        | one has
+//        +--+-------------------------------+
+//           at the 64th slow path after that, the 128th, ...
+//
+// The initial thread often allocates little once it has started others. It is bound only when it has allocated as they
+// do.
+#include "base/bits.h"
+#include "os/filter.h"
+#include "placement/internal.h"
+
+namespace numalloc::placement {
+
+namespace {
+
+namespace first_use {
+constexpr std::uint16_t of_initial_thread = 16;  // slow paths, the first one after it has started a thread
+constexpr std::uint16_t shortest_rest = 64;      // slow paths until the next try
+constexpr std::uint16_t longest_rest = 32768;
+}  // namespace first_use
+
+bool has_room(const ThreadRecord* record, PlaceId id) NUMALLOC_REQUIRES(process.lock) {
+    unsigned cpus = 0;
+    for (unsigned w = 0; w < process.words; ++w)
+        cpus += static_cast<unsigned>(__builtin_popcountll(record->user_mask()[w] & process.mask_of(id)[w]));
+    return process.places[id].threads < cpus;
+}
+
+// The kernel has put the thread where it runs, and knows how busy the CPUs are with other programs.
+PlaceId place_with_room(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    const PlaceSet allowed = places_of(record);
+    if (allowed.count() == 1) return PlaceId{allowed.first()};
+    PlaceSet room;
+    for (unsigned i = allowed.first(); i < process.places.count; i = allowed.next(i + 1))
+        if (has_room(record, PlaceId{i})) room.add(i);
+    if (room.count() == 0) return no_place;
+    const PlaceId here = current_place();
+    if (here == no_place) return choose_interleaved(process.places, room, PlaceId{0});
+    return room.test(here.value) ? here : choose_interleaved(process.places, room, here);
+}
+
+void rest(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    if (record->rest == 0) process.unbound_threads.fetch_add(1, std::memory_order_relaxed);
+    record->rest = static_cast<std::uint16_t>(
+        min_of<unsigned>(max_of<unsigned>(2U * record->rest, first_use::shortest_rest), first_use::longest_rest));
+    record->slow_paths_left.store(record->rest, std::memory_order_relaxed);
+}
+
+bool its_turn(ThreadRecord* record) {
+    const std::uint16_t left = record->slow_paths_left.load(std::memory_order_relaxed);
+    if (left == 0 || record->holds != 0 || process.numbers() <= 1) return false;
+    record->slow_paths_left.store(static_cast<std::uint16_t>(left - 1), std::memory_order_relaxed);
+    return left == 1;
+}
+
+bool is_alone(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    return record->next == nullptr && record->previous == nullptr;
+}
+
+// Returns whether the thread's mask must become `request`, which binds it to `took`.
+bool take_room(ThreadRecord* record, PlaceId& took, os::CpuMask& request) {
+    os::Guard guard(process.lock);
+    if (record->place != no_place) return false;  // another thread has placed it
+    if (is_alone(record)) {
+        record->slow_paths_left.store(first_use::of_initial_thread, std::memory_order_relaxed);
+        return false;
+    }
+    renew_if_foreign(record, 0);
+    if (record->place != no_place) return false;
+    took = os::filtered() ? no_place : place_with_room(record);
+    if (took == no_place) {
+        rest(record);
+        return false;
+    }
+    enter(record, took);
+    return bind(record, true, request);
+}
+
+void was_set(ThreadRecord* record, PlaceId took, const os::CpuMask& request, long result) {
+    os::Guard guard(process.lock);
+    // Another thread may have changed its place or its user's mask in the meantime.
+    if (record->place != took || kernel_request_of(record) != request) return apply(record, 0, false);
+    if (result >= 0) return note_bound(record, false);
+    was_refused(record, result);
+    leave(record);
+    rest(record);
+}
+
+}  // namespace
+
+void wait_for_first_use(ThreadRecord* record) {
+    record->rest = 0;
+    const std::uint16_t left = record->keeps_mask ? 0 : record->number == 0 ? first_use::of_initial_thread : 1;
+    record->slow_paths_left.store(left, std::memory_order_relaxed);
+}
+
+bool bind_at_first_use(ThreadRecord* record) {
+    if (!process.at_first_use || record->starting || !its_turn(record)) return false;
+    if (!is_own(record)) {
+        record->slow_paths_left.store(1, std::memory_order_relaxed);  // it is the thread's turn, not this child's
+        return false;
+    }
+    PlaceId took = no_place;
+    os::CpuMask request;
+    // Sets the mask without the lock: the call may last until a CPU of the node runs this thread.
+    if (take_room(record, took, request)) was_set(record, took, request, os::set_affinity(0, request));
+    return record->home.load(std::memory_order_relaxed) != no_node.value;
+}
+
+}  // namespace numalloc::placement

@@ -1,0 +1,171 @@
+// A thread's life in placement: its creation, its first steps and its end.
+#include "os/affinity.h"
+#include "placement/internal.h"
+
+namespace numalloc::placement {
+
+using detail::current;
+using detail::ended_on;
+
+namespace {
+
+NUMALLOC_THREAD_LOCAL bool keeps_record = false;  // keep_record_to_the_end()
+
+// Called when a child begins or ends in `place`. If the creator's next child is to go there, notes the largest number
+// of threads there.
+void note_fullness(ThreadRecord* creator, PlaceId place) NUMALLOC_REQUIRES(process.lock) {
+    Vacated& vacated = creator->vacated;
+    if (place != no_place && place == vacated.place)
+        vacated.threads = max_of(vacated.threads, process.places[place].threads);
+}
+
+// Places a thread that the calling one creates.
+void place_child(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    if (current == nullptr) return place(record);
+    const bool alone = current->children++ == 0;
+    place(record, alone ? current->vacated : Vacated{});
+    if (alone && record->place != current->vacated.place) current->vacated = {record->place, 0};
+    note_fullness(current, record->place);
+    record->creator = current;
+    record->creator_generation = current->generation;
+}
+
+void give_record(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    if (ThreadRecord* const c = record->creator; c != nullptr && c->generation == record->creator_generation) {
+        --c->children;
+        note_fullness(c, record->place);
+    }
+    leave(record);
+    process.records.give(record);
+}
+
+}  // namespace
+
+ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
+    if (current == nullptr) adopt();
+    os::CpuMask mine;
+    const bool known = os::get_affinity(0, mine) > 0;
+    os::Guard guard(process.lock);
+    if (known && current != nullptr && mine != kernel_mask_of(current)) renew_user_mask(current, 0);
+    if (process.at_first_use) {
+        if (current != nullptr && current->place == no_place && places_of(current).count() == 1) {
+            place(current);
+            apply(current, 0, true);
+        }
+        // Serial interleaving ends (interleave=serial), so the creator's heap has another home.
+        moved_creator_ = process.numbers() == 1;
+    } else if (current != nullptr && current->place == no_place) {
+        settle_runner(current);
+        moved_creator_ = NodeId{current->home.load(std::memory_order_relaxed)} != no_node;
+    }
+    ThreadRecord* record = process.records.take();
+    if (record == nullptr) return nullptr;
+    record->starting = true;
+    number_thread(record);
+    record->mask_from_attr = attr_mask != nullptr;
+    if (attr_mask != nullptr) {
+        set_user_mask(record, *attr_mask);
+    } else if (current != nullptr) {
+        set_user_mask(record, user_mask_of(current));
+        record->whole.store(current->whole.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    }
+    record->inherits_ours = attr_mask == nullptr && current != nullptr && current->bound;
+    record->asks_cpuset = !process.at_first_use || record->inherits_ours;
+    place_child(record);
+    generation_ = record->generation;
+    return record;
+}
+
+void ThreadStart::abandon() {
+    os::Guard guard(process.lock);
+    take_number_back(record_);
+    give_record(record_);
+}
+
+void ThreadStart::created(pthread_t handle) {
+    created_ = true;
+    os::Guard guard(process.lock);
+    if (record_->generation != generation_ || record_->handle_out == nullptr) return;
+    record_->handle = handle;
+    *record_->handle_out = handle;
+    record_->handle_out = nullptr;
+}
+
+namespace {
+
+// Whether `kernel` is the mask of a creator that another thread has bound since ThreadStart::begin().
+bool is_creators(const ThreadRecord* record, const os::CpuMask& kernel) NUMALLOC_REQUIRES(process.lock) {
+    const ThreadRecord* const c = record->creator;
+    return c != nullptr && c->generation == record->creator_generation && c->bound && kernel == bound_mask_of(c);
+}
+
+// Returns whether the new thread, which lives at `took` now, must set its affinity to `request`. Not yet if its mask is
+// in its attributes. `kernel`: its mask now, nullptr if unknown. `widened`: that is all that the cpuset allows.
+bool take_place(ThreadRecord* record, bool widened, const os::CpuMask* kernel, PlaceId& took, os::CpuMask& request) {
+    os::Guard guard(process.lock);
+    record->handle = pthread_self();
+    if (record->handle_out != nullptr) *record->handle_out = record->handle;
+    record->handle_out = nullptr;
+    if (record->mask_from_attr) return false;
+    bool ours = record->inherits_ours;
+    if (widened && kernel != nullptr && *kernel != user_mask_of(record)) {
+        set_user_mask(record, *kernel);
+        place(record);
+    } else if (!widened && kernel != nullptr) {
+        ours = ours || is_creators(record, *kernel);
+    }
+    took = record->place;
+    return bind(record, widened || !ours, request);
+}
+
+}  // namespace
+
+// Sets the affinity without the lock, or all threads that start or end would wait for it: the call may last until a
+// CPU of the node runs this thread.
+void enter_thread(ThreadRecord* record) {
+    current = record;
+    // What the cpuset allows may have changed since the creator read it.
+    os::CpuMask kernel;
+    const bool asks = record->asks_cpuset && record->whole.load(std::memory_order_relaxed);
+    const bool widened = asks && os::set_affinity(0, every_cpu()) == 0;
+    const bool known = (widened || process.at_first_use) && os::get_affinity(0, kernel) > 0;
+    PlaceId took = no_place;
+    os::CpuMask request;
+    const bool sets = take_place(record, widened, known ? &kernel : nullptr, took, request);
+    const long result = sets ? os::set_affinity(0, request) : 0;
+
+    os::Guard guard(process.lock);
+    record->starting = false;
+    record->tid = os::thread_id();
+    if (record->mask_from_attr) {
+        // Another thread may have set the mask while this one set another.
+        if (widened || sets) os::set_affinity(0, user_mask_of(record));
+        // Reads the mask back: the kernel has cut it to the cpuset, and libc may have added default attributes.
+        os::CpuMask mask;
+        if (os::get_affinity(0, mask) > 0) set_user_mask(record, mask);
+        apply(record, 0, true);
+    } else if (record->place != took || kernel_request_of(record) != request) {
+        apply(record, 0, false);
+    } else if (result < 0) {
+        was_refused(record, result);
+    } else {
+        note_bound(record, false);
+    }
+}
+
+void keep_record_to_the_end() { keeps_record = true; }
+
+void heap_ended() {
+    if (!keeps_record) thread_ended();
+}
+
+void thread_ended() {
+    if (current == nullptr) return;
+    const NodeId last{current->home.load(std::memory_order_relaxed)};
+    os::Guard guard(process.lock);
+    ended_on = (last == no_node ? os::current_node() : last).value;
+    give_record(current);
+    current = nullptr;
+}
+
+}  // namespace numalloc::placement
