@@ -107,12 +107,6 @@ bool promise_up_to(std::atomic<Answer>* t, unsigned owner) NUMALLOC_REQUIRES(pro
     return process.promised_up_to > owner;
 }
 
-ThreadRecord* record_of(int owner) NUMALLOC_REQUIRES(process.lock) {
-    for (ThreadRecord* r = process.records.first(); r != nullptr; r = r->next)
-        if (r->owner == owner) return r;
-    return nullptr;
-}
-
 NodeId home_of(const ThreadRecord* record) {
     if (record->place != no_place) return process.places[record->place].home;
     const NodeId home = os::topology().home_of_os_node(record->os_node.load(std::memory_order_relaxed));
@@ -125,7 +119,7 @@ NodeId ask(std::atomic<Answer>* t, int owner, bool* moved) {
     for (;;) {
         os::Guard guard(process.lock);
         settle_caller(moved);
-        ThreadRecord* const record = record_of(owner);
+        ThreadRecord* const record = process.records.find_owner(owner);
         if (record != nullptr) settle_asked(record);
         if (record != nullptr) answer(t, number, record->place);
         else if (number >= process.numbers() && !promise_up_to(t, number)) continue;
@@ -173,7 +167,7 @@ void number_thread(ThreadRecord* record) {
     if (is_promise(number)) count(answered_place(static_cast<int>(number)), -1);
     process.next_number.store(number + 1, std::memory_order_relaxed);
     record->number = number;
-    record->owner = static_cast<int>(number);
+    process.records.set_owner(record, static_cast<int>(number));
 }
 
 void take_number_back(const ThreadRecord* record) {
@@ -208,7 +202,7 @@ bool register_owner(int owner, bool* moved) {
     if (current == nullptr) (void)home_node();
     if (current == nullptr) return false;
     os::Guard guard(process.lock);
-    current->owner = owner;
+    process.records.set_owner(current, owner);
     const PlaceId answered = place_in(t, static_cast<unsigned>(owner));
     if (answered == no_place) return true;
     const PlaceId target = place_on_same_node(current, answered);
@@ -227,7 +221,7 @@ NodeId node_of_owner(int owner, bool* out_of_memory, bool* moved) {
         if (process.mode == Mode::follow && owner > 0 && owner == own_number) return home_node();
         if (owner < 0 || process.mode != Mode::active) return no_node;
         os::Guard guard(process.lock);
-        const ThreadRecord* const record = record_of(owner);
+        const ThreadRecord* const record = process.records.find_owner(owner);
         return record == nullptr ? no_node : home_of(record);
     }
     std::atomic<Answer>* const t = table();

@@ -155,8 +155,8 @@ ThreadRecord* take_in(const os::CpuMask& kernel_mask) NUMALLOC_REQUIRES(process.
     ThreadRecord* record = process.records.take();
     if (record == nullptr) return nullptr;
     number_thread(record);
-    record->tid = os::thread_id();
-    record->handle = pthread_self();
+    process.records.set_tid(record, os::thread_id());
+    process.records.set_handle(record, pthread_self());
     set_user_mask(record, kernel_mask);
     current = record;
     return record;
@@ -259,7 +259,7 @@ bool start_binding(bool has_heap) {
         os::say(line);
     }
     os::Guard guard(process.lock);
-    process.records.start(words);
+    if (!process.records.start(words)) return false;
     ThreadRecord* const main = take_in(mine);
     if (main == nullptr) return false;
     main->whole.store(is_whole(mine), std::memory_order_relaxed);

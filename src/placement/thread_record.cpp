@@ -14,6 +14,17 @@ constexpr Bytes slab_bytes = 64 * KiB;
 
 }  // namespace
 
+bool Records::start(unsigned words) {
+    words_ = words;
+    constexpr Bytes each = decltype(of_tid_)::table_bytes;
+    auto* const tables = static_cast<char*>(os::map(3 * each));
+    if (tables == nullptr) return false;
+    of_tid_.start(tables);
+    of_handle_.start(tables + each);
+    of_owner_.start(tables + 2 * each);
+    return true;
+}
+
 ThreadRecord* Records::fresh() {
     const Bytes record_bytes = align_up(sizeof(ThreadRecord) + words_ * sizeof(std::uint64_t), 64);
     if (slab_left_ < record_bytes) {
@@ -48,22 +59,12 @@ void Records::give(ThreadRecord* record) {
     else live_ = record->next;
     if (record->next != nullptr) record->next->previous = record->previous;
 
-    record->tid = 0;
+    of_tid_.remove(record);
+    of_handle_.remove(record);
+    of_owner_.remove(record);
     ++record->generation;
     record->next = free_;
     free_ = record;
-}
-
-ThreadRecord* Records::find(int tid) const {
-    for (ThreadRecord* r = live_; r != nullptr; r = r->next)
-        if (r->tid == tid) return r;
-    return nullptr;
-}
-
-ThreadRecord* Records::find(pthread_t handle) const {
-    for (ThreadRecord* r = live_; r != nullptr; r = r->next)
-        if (r->handle == handle) return r;
-    return nullptr;
 }
 
 }  // namespace numalloc::placement

@@ -34,7 +34,7 @@ struct ThreadRecord {
     bool inherits_ours = false;  // starts with its creator's binding
     bool asks_cpuset = false;    // at its start, unless it asks later; constant
     unsigned number = 0;         // order of creation; main is 0
-    int owner = 0;               // the same, or the number that the thread chose: owners.h
+    int owner = -1;              // the same, or the number that the thread chose: owners.h
     int tid = 0;                 // 0 while starting, and for ever if it started after a filter (os/filter.h)
     pthread_t handle{};
     std::uint64_t generation = 0;  // distinguishes the thread from a later one with the same record
@@ -53,25 +53,77 @@ struct ThreadRecord {
 
     ThreadRecord* next = nullptr;
     ThreadRecord* previous = nullptr;
+    // Of Records' indices.
+    ThreadRecord* next_of_tid = nullptr;
+    ThreadRecord* next_of_handle = nullptr;
+    ThreadRecord* next_of_owner = nullptr;
 
     // The affinity that the user set, Records::words() words. The kernel's is narrower while `bound`.
     std::uint64_t* user_mask() { return reinterpret_cast<std::uint64_t*>(this + 1); }
     const std::uint64_t* user_mask() const { return reinterpret_cast<const std::uint64_t*>(this + 1); }
 };
 
+// Finds records by a key; those with the key `none` are not in the index. With 10,000 threads a bucket has two or
+// three.
+template <class Key, Key none, Key ThreadRecord::* key, ThreadRecord* ThreadRecord::* link>
+class RecordIndex {
+public:
+    static constexpr unsigned bits = 12;
+    static constexpr Bytes table_bytes = sizeof(ThreadRecord*) << bits;
+
+    // `table`: zeroed memory. Called before any other function.
+    void start(void* table) { bucket_ = static_cast<ThreadRecord**>(table); }
+
+    void set(ThreadRecord* record, Key k) {
+        remove(record);
+        record->*key = k;
+        if (k == none) return;
+        record->*link = bucket_[bucket_of(k)];
+        bucket_[bucket_of(k)] = record;
+    }
+    void remove(ThreadRecord* record) {
+        if (record->*key == none) return;
+        ThreadRecord** at = &bucket_[bucket_of(record->*key)];
+        while (*at != record) at = &((*at)->*link);
+        *at = record->*link;
+        record->*key = none;
+    }
+    // The newest with this key.
+    ThreadRecord* find(Key k) const {
+        if (k == none) return nullptr;
+        ThreadRecord* record = bucket_[bucket_of(k)];
+        while (record != nullptr && record->*key != k) record = record->*link;
+        return record;
+    }
+    // Handles are addresses, at equal distances: a multiplication spreads them (Fibonacci hashing, Knuth).
+    static unsigned bucket_of(Key k) {
+        return static_cast<unsigned>((static_cast<std::uint64_t>(k) * 0x9E3779B97F4A7C15) >> (64 - bits));
+    }
+
+private:
+    ThreadRecord** bucket_ = nullptr;  // [1 << bits]
+};
+
 // All records. Not thread-safe: placement's lock guards them.
 class Records {
 public:
-    // `words`: 64-bit words in a mask of this kernel. Called before any other function.
-    void start(unsigned words) { words_ = words; }
+    // `words`: 64-bit words in a mask of this kernel. Called before any other function. false without memory.
+    bool start(unsigned words);
     unsigned words() const { return words_; }
 
     // Adds a record with an empty mask to the list of live ones; nullptr if the OS has no memory.
     ThreadRecord* take();
     void give(ThreadRecord* record);
 
-    ThreadRecord* find(int tid) const;
-    ThreadRecord* find(pthread_t handle) const;
+    // Only these set the members of these names.
+    void set_tid(ThreadRecord* record, int tid) { of_tid_.set(record, tid); }
+    void set_handle(ThreadRecord* record, pthread_t handle) { of_handle_.set(record, handle); }
+    void set_owner(ThreadRecord* record, int owner) { of_owner_.set(record, owner); }
+
+    // A live record, or nullptr.
+    ThreadRecord* find(int tid) const { return of_tid_.find(tid); }
+    ThreadRecord* find(pthread_t handle) const { return of_handle_.find(handle); }
+    ThreadRecord* find_owner(int owner) const { return of_owner_.find(owner); }
     ThreadRecord* first() const { return live_; }
 
 private:
@@ -82,6 +134,9 @@ private:
     unsigned words_ = 1;
     ThreadRecord* live_ = nullptr;
     ThreadRecord* free_ = nullptr;
+    RecordIndex<int, 0, &ThreadRecord::tid, &ThreadRecord::next_of_tid> of_tid_;
+    RecordIndex<pthread_t, 0, &ThreadRecord::handle, &ThreadRecord::next_of_handle> of_handle_;
+    RecordIndex<int, -1, &ThreadRecord::owner, &ThreadRecord::next_of_owner> of_owner_;
 };
 
 }  // namespace numalloc::placement

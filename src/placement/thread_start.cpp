@@ -86,7 +86,7 @@ void ThreadStart::created(pthread_t handle) {
     created_ = true;
     os::Guard guard(process.lock);
     if (record_->generation != generation_ || record_->handle_out == nullptr) return;
-    record_->handle = handle;
+    process.records.set_handle(record_, handle);
     *record_->handle_out = handle;
     record_->handle_out = nullptr;
 }
@@ -103,7 +103,7 @@ bool is_creators(const ThreadRecord* record, const os::CpuMask& kernel) NUMALLOC
 // in its attributes. `kernel`: its mask now, nullptr if unknown. `widened`: that is all that the cpuset allows.
 bool take_place(ThreadRecord* record, bool widened, const os::CpuMask* kernel, PlaceId& took, os::CpuMask& request) {
     os::Guard guard(process.lock);
-    record->handle = pthread_self();
+    process.records.set_handle(record, pthread_self());
     if (record->handle_out != nullptr) *record->handle_out = record->handle;
     record->handle_out = nullptr;
     if (record->mask_from_attr) return false;
@@ -136,7 +136,7 @@ void enter_thread(ThreadRecord* record) {
 
     os::Guard guard(process.lock);
     record->starting = false;
-    record->tid = os::thread_id();
+    process.records.set_tid(record, os::thread_id());
     if (record->mask_from_attr) {
         // Another thread may have set the mask while this one set another.
         if (widened || sets) os::set_affinity(0, user_mask_of(record));

@@ -195,7 +195,7 @@ void fork_child() {
     process.promised_up_to = 0;
     process.first_place = no_place;
     if (current != nullptr) {
-        current->tid = os::thread_id();
+        process.records.set_tid(current, os::thread_id());
         current->children = 0;
         number_thread(current);
         if (current->holds != 0) --current->holds;
