@@ -1,22 +1,21 @@
-// binding=auto: a thread keeps its user's mask until it allocates. Then it is bound to the node that it runs on, or to
-// another one, but only to a node with a CPU left for it:
+// binding=auto: a thread keeps its user's mask until it allocates. Then it is bound to the node where the thread before
+// it ran, if its creator starts one after the other; or to the one that it runs on; or to another one, if there is
+// room:
 //
-//   threads counted at a node <= CPUs of the node that they may use     but for those that users bind, and promised
-//   ones
+//   room for a thread on a node:     threads counted there < CPUs there that the thread may use
 //
-// So the threads that are bound can all run at once, and the others, which keep the user's mask, may use every other
-// CPU: a program never has fewer CPUs than it would have without binding. The memory of a thread that is not bound is
-// taken from the node that it runs on.
+// Threads that a user has bound to the node count, too, and so do promised ones (owners.h). So all threads that are
+// bound here can run at once, and the others, which keep the user's mask, may use every other CPU. The memory of a
+// thread that is not bound is taken from the node that it runs on.
 //
 //                     first slow path              ends
 //   user's mask ------------------------> bound ----------
 //        |  ^                               ^
-//        |  | no node has a CPU left        | one has
+//        |  | no node has room              | one has
 //        +--+-------------------------------+
-//           at the 64th slow path after that, the 128th, ...
+//           at the 8th slow path after that, the 16th, ...
 //
-// The initial thread often allocates little once it has started others. It is bound only when it has allocated as they
-// do.
+// The initial thread often allocates little once it has started others. It is bound at its 16th slow path beside them.
 #include "base/bits.h"
 #include "os/filter.h"
 #include "placement/internal.h"
@@ -26,8 +25,9 @@ namespace numalloc::placement {
 namespace {
 
 namespace first_use {
-constexpr std::uint16_t of_initial_thread = 16;  // slow paths, the first one after it has started a thread
-constexpr std::uint16_t shortest_rest = 64;      // slow paths until the next try
+constexpr std::uint16_t of_initial_thread = 16;  // slow paths until its first try
+// Slow paths until the next try. Often a thread is started by one that ends at once, whose room it takes then.
+constexpr std::uint16_t shortest_rest = 8;
 constexpr std::uint16_t longest_rest = 32768;
 }  // namespace first_use
 
@@ -38,7 +38,8 @@ bool has_room(const ThreadRecord* record, PlaceId id) NUMALLOC_REQUIRES(process.
     return process.places[id].threads < cpus;
 }
 
-// The kernel has put the thread where it runs, and knows how busy the CPUs are with other programs.
+// A thread that works on what another one left when it ended is placed there. Otherwise the kernel has put it where it
+// runs, and knows how busy the CPUs are with other programs.
 PlaceId place_with_room(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     const PlaceSet allowed = places_of(record);
     if (allowed.count() == 1) return PlaceId{allowed.first()};
@@ -46,6 +47,7 @@ PlaceId place_with_room(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lo
     for (unsigned i = allowed.first(); i < process.places.count; i = allowed.next(i + 1))
         if (has_room(record, PlaceId{i})) room.add(i);
     if (room.count() == 0) return no_place;
+    if (record->follows != no_place && room.test(record->follows.value)) return record->follows;
     const PlaceId here = current_place();
     if (here == no_place) return choose_interleaved(process.places, room, PlaceId{0});
     return room.test(here.value) ? here : choose_interleaved(process.places, room, here);

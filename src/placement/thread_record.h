@@ -43,8 +43,9 @@ struct ThreadRecord {
     // ran, because their memory lies there.
     ThreadRecord* creator = nullptr;  // valid while it has that generation
     std::uint64_t creator_generation = 0;
-    unsigned children = 0;  // that have not ended
-    Vacated vacated;        // place of the last child that was started while no other ran
+    unsigned children = 0;       // that have not ended
+    Vacated vacated;             // place of the last child that was started while no other ran
+    PlaceId follows = no_place;  // binding=auto: where the thread before it ran, if it is started while no other runs
 
     // For the trampoline that starts the thread.
     pthread_t* handle_out = nullptr;

@@ -23,9 +23,14 @@ void note_fullness(ThreadRecord* creator, PlaceId place) NUMALLOC_REQUIRES(proce
 void place_child(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     if (current == nullptr) return place(record);
     const bool alone = current->children++ == 0;
-    place(record, alone ? current->vacated : Vacated{});
-    if (alone && record->place != current->vacated.place) current->vacated = {record->place, 0};
-    note_fullness(current, record->place);
+    if (process.at_first_use) {
+        if (alone) record->follows = current->vacated.place;
+        place(record);
+    } else {
+        place(record, alone ? current->vacated : Vacated{});
+        if (alone && record->place != current->vacated.place) current->vacated = {record->place, 0};
+        note_fullness(current, record->place);
+    }
     record->creator = current;
     record->creator_generation = current->generation;
 }
@@ -33,6 +38,7 @@ void place_child(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
 void give_record(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     if (ThreadRecord* const c = record->creator; c != nullptr && c->generation == record->creator_generation) {
         --c->children;
+        if (process.at_first_use && record->place != no_place) c->vacated.place = record->place;
         note_fullness(c, record->place);
     }
     leave(record);

@@ -47,9 +47,25 @@ static void start_threads(int slow_paths) {
     for (int i = 0; i < LATER; i++) pthread_join(thread[i], NULL);
 }
 
+static void *live(void *unused) {
+    free(malloc(100));
+    return unused;
+}
+
 static int status_of(pid_t child) {
     int status = -1;
     return waitpid(child, &status, 0) == child ? status : -1;
+}
+
+/* The thread itself has no use of memory, and takes no CPU of a node from those that have. */
+static void *start_others(void *unused) {
+    pthread_t thread;
+    for (int i = 0; i < LATER; i++) {
+        if (pthread_create(&thread, NULL, live, NULL) != 0) die("cannot start a thread");
+        pthread_join(thread, NULL);
+    }
+    expect(runs_everywhere(), "a thread that starts others is bound");
+    return unused;
 }
 
 /* The first thing that a thread does. */
@@ -89,8 +105,10 @@ int main(int count, char **words) {
         }
         expect(status_of(child) == 0, "after %d slow paths", slow_paths);
     }
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, start_others, NULL) != 0) die("cannot start a thread");
+    pthread_join(thread, NULL);
     for (int how = 0; how < HOWS; how++) {
-        pthread_t thread;
         if (pthread_create(&thread, NULL, start_child, (void *)(intptr_t)how) != 0) die("cannot start a thread");
         pthread_join(thread, NULL);
     }

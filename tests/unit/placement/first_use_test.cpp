@@ -8,7 +8,7 @@
 namespace numalloc {
 namespace {
 
-constexpr int later_try = 64;     // slow paths, after a try without success
+constexpr int later_try = 8;      // slow paths, after a try without success
 constexpr int of_main = 16;       // slow paths until its first try
 constexpr int many = 4 * later_try;
 
@@ -143,6 +143,20 @@ TEST_F(FirstUse, ThreadsThatUsersBindTakeRoom) {
     });
     EXPECT_EQ(std::count(masks.begin(), masks.end(), cpu_of(0)), 0);
     EXPECT_EQ(std::count(masks.begin(), masks.end(), all), 1);
+}
+
+TEST_F(FirstUse, AThreadFollowsTheOneBeforeIt) {
+    std::thread([] {
+        unsigned node = 0;
+        std::thread([&] { node = home(); }).join();
+        for (int i = 0; i < 100; ++i)
+            std::thread([&] {
+                set_in_kernel(one(all[static_cast<unsigned>(i) % all.size()]));  // it runs there now
+                set_in_kernel(all_mask);
+                EXPECT_EQ(home(), node);
+                EXPECT_EQ(in_kernel(), cpu_of(node));
+            }).join();
+    }).join();
 }
 
 TEST_F(FirstUse, MemoryOfAThreadWithoutRoomFollowsIt) {
