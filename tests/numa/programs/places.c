@@ -38,8 +38,8 @@ static uint64_t in_thread_result;
 static int in_thread_node;
 static void *in_thread(void *placement) {
     if (placement) expect(API(numalloc_set_thread_placement)(placement) == 0, "%s: %s", (char *)placement, strerror(errno));
-    in_thread_node = current_node();
     in_thread_result = nodes_of_malloc();
+    in_thread_node = current_node(); /* after its first malloc, which binds it */
     return NULL;
 }
 static uint64_t nodes_of_thread(const char *placement) {
@@ -232,8 +232,8 @@ static void *moved_thread(void *unused) {
     stage = 1;
     while (stage < 2) nodes_of_malloc();
     for (int i = 0; i < 3; i++) nodes_of_malloc();
-    in_thread_node = current_node();
     in_thread_result = nodes_of_malloc();
+    in_thread_node = current_node(); /* after its first malloc, which binds it */
     return NULL;
 }
 
