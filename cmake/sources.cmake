@@ -44,6 +44,7 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/node/process_heap.cpp
     src/heap/node/slot_pool.cpp
     src/heap/pages/clear.cpp
+    src/heap/pages/evidence.cpp
     src/heap/pages/free_runs.cpp
     src/heap/pages/huge_pages.cpp
     src/heap/pages/move.cpp

@@ -85,6 +85,18 @@ __attribute__((noinline)) void clear_big(Allocation object, Bytes n) {
     renew_tail(at);
 }
 
+__attribute__((noinline)) void copy_big(void* q, const void* p, Bytes n) {
+    const Location at = locate(q);
+    if (at.found == Found::big) at.owner->pages.copy_to(at.bag, p, n);
+    else memcpy(q, p, n);
+}
+
+// For a realloc to a new block.
+void copy(void* q, const void* p, Bytes n) {
+    if (n > small_limit) copy_big(q, p, n);
+    else memcpy(q, p, n);
+}
+
 }  // namespace
 
 void clear(Allocation object, Bytes n) {
@@ -170,7 +182,7 @@ NUMALLOC_INLINE void* resize_or_copy(void* p, const Resize& resize, const char* 
     if (q == nullptr) return resize.may_stay && n <= old_bytes ? p : nullptr;  // shrinking never fails
     if (resize.may_stay && NUMALLOC_UNLIKELY(process_heap.any_moved()))
         if (const os::Inside inside; inside) spread_as(at, locate(q));
-    memcpy(q, p, min_of(old_bytes, n));
+    copy(q, p, min_of(old_bytes, n));
     const Pushed pushed = push(this_thread_heap, p);
     if (pushed != Pushed::done && !(this_thread_heap->profile != nullptr && push_counted(this_thread_heap, p)))
         free_found(at, p, pushed, call);

@@ -32,6 +32,7 @@ bool ProcessHeap::was_moved(Location at) const { return any_moved() && at.owner-
 
 void ProcessHeap::give_big(Location at) {
     trace::big_free(at.owner->node.value, at.owner->pages.region().address(at.bag), bytes_of(at));
+    at.owner->pages.learn_from(at.bag);
     if (was_moved(at)) {
         bring_back(at, 0);
         at.owner->pages.set_moved(at.bag, no_node);

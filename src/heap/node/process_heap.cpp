@@ -52,7 +52,7 @@ RegionPages huge_pages_of(HugePages option) {
     if (system_says("[always]", huge_page)) return {.huge_by_itself = true, .huge = true};
     if (option == HugePages::system || !system_says("[madvise]", huge_page)) return {};
     const Bytes normal_first = policy::huge_pages::normal_unless_asked / os::huge_page * huge_page;
-    return {.huge_pages = os::HugePages::on, .normal_first = normal_first, .huge = true, .huge_if_cheap = true};
+    return {.huge_pages = os::HugePages::on, .normal_first = normal_first, .huge = true, .huge_if_worth_it = true};
 }
 
 }  // namespace
@@ -112,10 +112,14 @@ NodeHeap* ProcessHeap::make(NodeId n) {
     options.purge_delay = options_.purge_delay;
     options.huge_pages = pages.huge && pages.huge_pages != os::HugePages::off;
     options.populate = pages.place == RegionPages::Place::strict;
-    if (pages.huge_if_cheap && !options.populate) options.touch_is_dear = os::touch_is_dear;
+    if (pages.huge_if_worth_it && !options.populate) {
+        options.huge_on_evidence = true;
+        options.touch_is_dear = os::touch_is_dear;
+    }
     options.os_node = static_cast<std::uint16_t>(pages.os_node);
     options.page_owners = mechanisms_.page_owners();
     options.most_moved = policy::moving::most_mappings / nodes_;
+    options.most_advice_changes = policy::evidence::most_changes / nodes_;
     node->pages.start(options);
     node->slots.start(options_.thread_slot);
     open_[n.value].store(node, std::memory_order_release);

@@ -1,5 +1,6 @@
-// calloc of a big object: clears the bags that are marked dirty. Memory fresh from the kernel, or returned to it,
-// already reads as zero. The caller owns the run, so nothing here takes the heap's lock.
+// calloc and realloc of a big object: clears the bags that are marked dirty, and copies what is not zero.
+// Memory fresh from the kernel, or returned to it, already reads as zero. The caller owns the run, so nothing here
+// takes the heap's lock.
 #include <cstring>
 
 #include "heap/pages/page_heap.h"
@@ -16,21 +17,36 @@ constexpr Bytes long_stretch = 4 * MiB;
 // glibc always gets new pages from the kernel.
 constexpr Bytes discarded_from = 32 * MiB;
 
+// realloc looks for zeros in pieces of 4 KiB, and copies up to 64 KiB that are not, while they are in the cache.
+constexpr Bytes compared = 4 * KiB;
+constexpr Bytes copied_at_once = 64 * KiB;
+
 }  // namespace policy::clearing
 
 namespace {
 
 constexpr std::uint32_t long_stretch = bags_in(policy::clearing::long_stretch);
-constexpr std::uint64_t zero_word = 0;
 
 // Writes only to bags that do not read as zero: a huge page that was only read counts as resident, but uses no memory
 // until it is written to. The comparison stops at the first byte that is not zero.
 void clear_what_is_not_zero(char* p, Bytes bytes) {
     for (Bytes done = 0; done < bytes; done += bag_bytes) {
         const Bytes n = min_of(bag_bytes, bytes - done);
-        const bool zero = n > sizeof zero_word && memcmp(p + done, &zero_word, sizeof zero_word) == 0 &&
-                          memcmp(p + done, p + done + sizeof zero_word, n - sizeof zero_word) == 0;
-        if (!zero) memset(p + done, 0, n);
+        if (!is_zero(p + done, n)) memset(p + done, 0, n);
+    }
+}
+
+// Writes no page that is zero already and stays so. `clean`: all of the target is zero.
+void copy_what_is_not_zero(char* to, const char* from, Bytes bytes, bool clean) {
+    Bytes copied = 0;
+    for (Bytes done = 0, n; done < bytes; done += n) {
+        n = min_of(policy::clearing::compared, bytes - done);
+        const bool zero = is_zero(from + done, n);
+        if (!zero && done + n < bytes && done - copied < policy::clearing::copied_at_once) continue;
+        const Bytes end = zero ? done : done + n;
+        if (copied < end) memcpy(to + copied, from + copied, end - copied);
+        if (zero && !clean && !is_zero(to + done, n)) memset(to + done, 0, n);
+        copied = done + n;
     }
 }
 
@@ -64,6 +80,17 @@ void PageHeap::clear(BagIndex run, Bytes bytes) {
             piece = is_long ? min_of(b + long_stretch, end) : end;
             clear_piece(b, piece, is_long, may_discard);
         }
+        return true;
+    });
+}
+
+void PageHeap::copy_to(BagIndex run, const void* from, Bytes bytes) const {
+    char* const target = static_cast<char*>(region_.address(run));
+    const char* const source = static_cast<const char*>(from);
+    for_each_stretch(region_, run, run + divide_up(bytes, bag_bytes), [&](BagIndex b, BagIndex end, bool dirty) {
+        const Bytes offset = Bytes{b - run} << bag_shift;
+        const Bytes n = min_of(Bytes{end - b} << bag_shift, bytes - offset);
+        copy_what_is_not_zero(target + offset, source + offset, n, !dirty);
         return true;
     });
 }

@@ -57,7 +57,7 @@ void PageHeap::no_more_huge(BagIndex b) {
     {
         os::Guard guard(lock_);
         stretch = stretch_of(b);
-        set(BagMark::normal, stretch.first, stretch.end - stretch.first, true);
+        set_normal(stretch, true);
     }
     region_.advise(stretch.first, stretch.end - stretch.first, os::HugePages::off);
 }
@@ -73,7 +73,7 @@ BagRange PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uint32_t b
                               : max_of(free_.aligned(run, stretch_bags), aligned_down(first, stretch_bags));
     const BagIndex to = min_of(aligned_down(run_end, stretch_bags), free_.aligned(end, stretch_bags));
     if (from >= to || region_.count(BagMark::normal, from, to - from) == 0) return {};
-    set(BagMark::normal, from, to - from, false);
+    set_normal({from, to}, false);
     return {from, to};
 }
 
@@ -81,17 +81,17 @@ void PageHeap::huge_again(BagRange range) {
     if (range.first == range.end) return;
     if (!touches_.were_dear()) return region_.advise(range.first, range.end - range.first, os::HugePages::on);
     os::Guard guard(lock_);
-    set(BagMark::normal, range.first, range.end - range.first, true);
+    set_normal(range, true);
 }
 
 // Whether newly mapped bags stay on normal pages; advises so. The rest of a stretch follows its beginning, so that a
-// stretch has one advice.
+// stretch has one advice, unless its beginning may be a big object's (evidence.cpp).
 bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
     if (!may_be_huge(to - 1)) return false;
     const bool begins =
         from <= region_.huge_from() || address_of(region_.address(from)) % policy::huge_pages::stretch == 0;
-    const bool normal =
-        begins || to - from >= stretch_bags ? touches_.were_dear() : region_.count(BagMark::normal, from - 1, 1) != 0;
+    const bool decides = begins || to - from >= stretch_bags || options_.huge_on_evidence;
+    const bool normal = decides ? touches_.were_dear() : region_.count(BagMark::normal, from - 1, 1) != 0;
     const BagIndex first = max_of(from, region_.huge_from());
     if (normal) region_.advise(first, to - first, os::HugePages::off);
     return normal;
@@ -134,8 +134,7 @@ void PageHeap::sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own)
 
 void PageHeap::settle(BagIndex first, std::uint32_t bags) {
     region_.settle(first, bags);
-    os::Guard guard(lock_);
-    set(BagMark::normal, first, bags, false);
+    advise_as_marked(first, first + bags);
 }
 
 // The free part of the run's first or last huge page if others use the rest of it, else empty.

@@ -28,7 +28,6 @@ void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
     std::uint32_t count = moved_mappings() - region_.count(BagMark::moved_first, first, bags) + (moved ? 1 : 0);
     set(BagMark::moved_first, first, bags, false);
     set(BagMark::moved, first, bags, moved);
-    set(BagMark::normal, first, bags, false);
     if (moved) set(BagMark::moved_first, first, 1, true);
     const BagIndex next = first + bags;
     if (region_.is_mapped(next) && region_.count(BagMark::moved, next, 1) != 0 &&
@@ -37,6 +36,14 @@ void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
         ++count;
     }
     moved_mappings_.store(count, std::memory_order_relaxed);
+}
+
+// Puts the region's natural mapping back, with the advice that is marked.
+os::Replaced PageHeap::renew(BagIndex first, std::uint32_t bags) {
+    const os::Replaced result = region_.renew(first, bags);
+    if (result != os::Replaced::lost) advise_as_marked(first, first + bags);
+    if (result == os::Replaced::done) note_mapping(first, bags, false);
+    return result;
 }
 
 // Moves pieces from the front while that works. Returns the number of bytes that are at `to` now.
@@ -56,6 +63,10 @@ Bytes PageHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replace
             last = os::move_mapping(source + done, target + done, piece);
             if (last != os::Replaced::done) break;
             note_mapping(to + bags_in(done), bags_in(piece), true);
+            // A mapping keeps its advice.
+            const bool normal = region_.count(BagMark::normal, from + bags_in(done), 1) != 0;
+            os::Guard guard(lock_);
+            set_normal({to + bags_in(done), to + bags_in(done + piece)}, normal);
         }
         done += piece;
     }
@@ -66,13 +77,12 @@ Bytes PageHeap::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replace
 // Returns whether the whole source was discarded.
 bool PageHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
     char* const source = static_cast<char*>(region_.address(from));
-    char* const target = static_cast<char*>(region_.address(to));
     const Bytes step = options_.populate ? policy::moving::copied_at_once : bytes;
     // If a part was moved, its short pieces were copied, and their source still holds data.
     bool given_back = options_.populate && done == 0;
     for (; done < bytes; done += step) {
         const Bytes piece = min_of(step, bytes - done);
-        memcpy(target + done, source + done, piece);
+        copy_to(to + bags_in(done), source + done, piece);
         given_back = given_back && os::discard(source + done, piece);
     }
     return given_back;
@@ -102,9 +112,8 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     const bool given_back = copy(from, to, done, bytes);
 
     os::Replaced renewed = os::Replaced::refused;
-    if (done > 0) renewed = region_.renew(from, bags);
+    if (done > 0) renewed = renew(from, bags);
     if (renewed == os::Replaced::lost) return true;  // `from` stays allocated forever
-    if (renewed == os::Replaced::done) note_mapping(from, bags, false);
     give(from, renewed == os::Replaced::done || given_back ? Contents::zero : Contents::any);
     return true;
 }

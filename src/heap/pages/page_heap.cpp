@@ -18,7 +18,7 @@ void PageHeap::start(const PageHeapOptions& options) {
     os::Guard guard(lock_);
     rule_.set_delay(options.purge_delay);
     free_.start(region_, rule_.together());
-    top_ = region_.first_bag();
+    top_ = highest_top_ = region_.first_bag();
 }
 
 void PageHeap::set_purge_delay(std::int32_t delay) {
@@ -64,8 +64,8 @@ bool PageHeap::back(BagIndex run, std::uint32_t bags) {
     return false;
 }
 
-// Takes mapped bags. `huge`: receives the stretches that the caller must advise; nullptr if it cannot.
-BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, BagRange* huge) {
+// Takes mapped bags. `advice`: receives what the caller must advise; nullptr if it cannot.
+BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, Advice* advice) {
     const FreeRuns::Place place = free_.find(bags, alignment);
     // If the first fit would have to be faulted in, take the memory that was freed last, which is still resident: the
     // resident set does not grow. A small bag would break it up.
@@ -78,15 +78,22 @@ BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagSta
             return first;
         }
     }
-    if (place.run == none) return extend_top(bags, alignment);
-    if (huge != nullptr) *huge = whole_stretches(place.run, place.first, bags);
+    if (place.run == none) {
+        const BagIndex never_used = highest_top_;
+        const BagIndex run = extend_top(bags, alignment);
+        if (run != none && advice != nullptr)
+            advice->normal = without_evidence(max_of(run, never_used), run + bags, state);
+        return run;
+    }
+    if (advice != nullptr && !(options_.huge_on_evidence && state == BagState::big))
+        advice->huge = whole_stretches(place.run, place.first, bags);
     free_.cut(place, bags);
     return place.first;
 }
 
-BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, BagRange* huge) {
+BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, Advice* advice) {
     os::Guard guard(lock_);
-    const BagIndex run = take_free(bags, alignment, state, huge);
+    const BagIndex run = take_free(bags, alignment, state, advice);
     if (run == none) return none;
     use_new(run, bags, state, DirtyLimit::kind_of(c, bags));
     bag(run).class_id = c.value;
@@ -113,13 +120,13 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
     const std::uint64_t end = region_.end_bag().value;
     if (bags > end || alignment > end) return none;
     for (;;) {
-        BagRange huge;
-        const BagIndex run = take_mapped(bags, alignment, state, c, &huge);
+        Advice advice;
+        const BagIndex run = take_mapped(bags, alignment, state, c, &advice);
         if (run == none) {
-            if (!grow(bags, alignment, none)) return none;
+            if (!grow(bags, alignment, none, state)) return none;
             continue;
         }
-        huge_again(huge);
+        advise(advice);
         if (moved == 0) sample_cost(run, bags);
         if (back(run + moved, bags - moved)) return run;
         os::Guard guard(lock_);
@@ -207,6 +214,7 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
     const BagState state = bag(run).state;
     const std::uint32_t more = bags - length;
     const BagIndex right = run + length;
+    Advice advice;
     for (bool grown = false;; grown = true) {
         {
             os::Guard guard(lock_);
@@ -215,7 +223,9 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
             if (available < more && !at_top) return false;
             if (available >= more || (right + more).value <= region_.committed()) {
                 if (available > 0) free_.cut({right, right}, min_of(available, more));
+                const BagIndex never_used = highest_top_;
                 if (available < more) move_top(right + more);
+                advice.normal = without_evidence(max_of(right, never_used), right + more, state);
                 // The kind that the run will be freed as.
                 use_new(right, more, state, DirtyLimit::kind_of(no_class, bags));
                 // Before the lock is released: the entries still say that the bags are free.
@@ -223,8 +233,9 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
                 break;
             }
         }
-        if (grown || !grow(more, 1, right)) return false;
+        if (grown || !grow(more, 1, right, state)) return false;
     }
+    advise(advice);
     if (back(right, more)) return true;
     os::Guard guard(lock_);
     mark(run, length, state);
@@ -249,6 +260,8 @@ void PageHeap::validate() {
             if (entry.run > 1) NUMALLOC_ASSERT(bag(b + (entry.run - 1)).run == entry.run - 1);
         }
         free_.validate(region_.first_bag(), top_);
+        const BagIndex end{region_.committed()}, from = min_of(region_.first_bag() + 1, end);
+        NUMALLOC_ASSERT(advice_changes_ == region_.changes(BagMark::normal, from, end));
     }
 }
 

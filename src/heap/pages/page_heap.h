@@ -7,7 +7,8 @@
 //                         foreign_mappings.h remembers those
 //   purge.cpp             returns pages to the system; purge_rule.h decides which are due
 //   move.cpp, clear.cpp   realloc and calloc of big objects
-//   huge_pages.cpp        which parts may have huge pages; huge_page_touches.h times their first touches
+//   huge_pages.cpp        which parts may have huge pages; huge_page_touches.h times their first touches;
+//                         evidence.cpp: big objects have them where memory was densely used
 //   own_pages.cpp         the alternative to shared huge pages, for incremental_sharing=0
 //
 // Finding or freeing a run costs O(log n) of n free runs, and cutting it one step more for each piece that the cut
@@ -43,15 +44,26 @@ constexpr std::uint32_t most_mappings = 8192;
 
 }  // namespace policy::moving
 
+namespace policy::evidence {
+
+// Each change of advice between two bags may be the border of two mappings (evidence.cpp). With the mappings of moved
+// blocks these are 1/5 of what a process may have.
+constexpr std::uint32_t most_changes = 4096;
+
+}  // namespace policy::evidence
+
 struct PageHeapOptions {
     std::int32_t purge_delay = 1000;  // milliseconds; 0: at once, -1: never
     bool huge_pages = false;          // bags may lie on huge pages: break up as few as possible
+    bool huge_on_evidence = false;    // big objects have them only where memory was densely used: evidence.cpp
     // os/huge_page_cost.h; nullptr: huge pages are never dear.
     HugePageTouches::Touch touch_is_dear = nullptr;
     bool populate = false;          // put pages behind bags before handing them out
     std::uint16_t os_node = 0;      // the node whose memory must suffice for that
     std::uint32_t page_owners = 0;  // owners with huge pages of their own (an experiment): see take_small()
     std::uint32_t most_moved = policy::moving::most_mappings;  // most mappings that moved blocks may lie in
+    // From this number of changes of advice on, big objects have the advice that is there.
+    std::uint32_t most_advice_changes = policy::evidence::most_changes;
 };
 
 struct PageHeapUse {
@@ -112,6 +124,13 @@ public:
 
     // Zeroes the first bytes of a run that was just taken; writes only where they may not be zero.
     void clear(BagIndex run, Bytes bytes);
+
+    // Copies bytes to the beginning of a run that was just taken; writes only pages that are not zero or must become
+    // so.
+    void copy_to(BagIndex run, const void* from, Bytes bytes) const;
+
+    // Finds out how a big object was used that is about to be freed (evidence.cpp). Only for the object's owner.
+    void learn_from(BagIndex run) NUMALLOC_EXCLUDES(lock_);
 
     // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`: moves pages where the
     // kernel can, else copies. false: both are still allocated and `from` is unchanged, but `to` is no longer fully
@@ -175,6 +194,10 @@ private:
         // Others use the rest of the huge page that the range begins or ends in.
         bool breaks_first = false, breaks_last = false;
     };
+    // What to advise for memory that was just taken, once no lock is held.
+    struct Advice {
+        BagRange huge, normal;
+    };
     // The result of discard().
     enum class Discarded { done, refused, lost };
 
@@ -189,11 +212,11 @@ private:
 
     BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved)
         NUMALLOC_EXCLUDES(growth_lock_, lock_);
-    BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, BagRange* huge)
+    BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, Advice* advice)
         NUMALLOC_EXCLUDES(lock_);
     void start_owning(std::uint32_t owners);
     BagIndex take_owned(std::uint32_t bags, ClassId c, std::uint32_t owner) NUMALLOC_EXCLUDES(growth_lock_, lock_);
-    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, BagRange* huge)
+    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, Advice* advice)
         NUMALLOC_REQUIRES(lock_);
     bool lengthen(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) NUMALLOC_REQUIRES(lock_);
@@ -205,12 +228,16 @@ private:
     void set(BagMark mark, BagIndex b, std::uint32_t bags, bool on) NUMALLOC_REQUIRES(lock_) {
         region_.set(mark, b, bags, on);
     }
+    void set_normal(BagRange range, bool on) NUMALLOC_REQUIRES(lock_);
+    void set_committed(std::uint64_t end) NUMALLOC_REQUIRES(lock_);
 
     BagIndex at_top(std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);
     BagIndex extend_top(std::uint32_t bags, std::uint32_t alignment) NUMALLOC_REQUIRES(lock_);
     void move_top(BagIndex to) NUMALLOC_REQUIRES(lock_);
     void free_top_page() NUMALLOC_REQUIRES(lock_);
-    bool grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    bool grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, BagState state)
+        NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    void use_mapped(BagIndex to, BagState state) NUMALLOC_REQUIRES(growth_lock_) NUMALLOC_EXCLUDES(lock_);
     bool grow_over(std::uint64_t bags) NUMALLOC_REQUIRES(growth_lock_) NUMALLOC_EXCLUDES(lock_);
     bool top_is_clean() const NUMALLOC_REQUIRES(lock_);
     void trim_top() NUMALLOC_EXCLUDES(growth_lock_, lock_);
@@ -228,6 +255,10 @@ private:
     void no_more_huge(BagIndex b) NUMALLOC_EXCLUDES(lock_);
     void huge_again(BagRange range) NUMALLOC_EXCLUDES(lock_);
     bool leave_normal(BagIndex from, BagIndex to);
+    BagRange huge_pages_in(BagIndex first, BagIndex end) const;
+    BagRange without_evidence(BagIndex from, BagIndex to, BagState state) NUMALLOC_REQUIRES(lock_);
+    void advise(const Advice& advice) NUMALLOC_EXCLUDES(lock_);
+    void advise_as_marked(BagIndex first, BagIndex end);
     BagRange count_untouched(BagIndex run, std::uint32_t bags);
     void sample_cost(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
     bool time_touch(BagIndex b, Bytes own) NUMALLOC_EXCLUDES(lock_);
@@ -239,6 +270,7 @@ private:
 
     bool copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes);
     Bytes move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last) NUMALLOC_EXCLUDES(lock_);
+    os::Replaced renew(BagIndex b, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
     void note_mapping(BagIndex b, std::uint32_t bags, bool moved) NUMALLOC_EXCLUDES(lock_);
 
     std::uint64_t& bags_of(BagState state) NUMALLOC_REQUIRES(lock_) {
@@ -264,6 +296,8 @@ private:
     alignas(64) os::Lock<os::LockRank::pages> lock_;
     std::atomic<std::uint32_t> threads_{1};  // accessed without the lock
     BagIndex top_ NUMALLOC_GUARDED_BY(lock_);
+    BagIndex highest_top_ NUMALLOC_GUARDED_BY(lock_);              // bags above were never used
+    std::uint32_t advice_changes_ NUMALLOC_GUARDED_BY(lock_) = 0;  // see evidence.cpp
     FreeRuns free_ NUMALLOC_GUARDED_BY(lock_);
     PageHeapUse use_ NUMALLOC_GUARDED_BY(lock_){};
     PurgeRule rule_ NUMALLOC_GUARDED_BY(lock_);

@@ -78,8 +78,7 @@ PageHeap::Discarded PageHeap::discard(const Purging& range) {
     trace::purge(region_.address(range.first), Bytes{range.bags} << bag_shift, range.rested);
     break_huge_pages(range);
     if (region_.count(BagMark::moved, range.first, range.bags) == 0) return Discarded::done;
-    const os::Replaced renewed = region_.renew(range.first, range.bags);
-    if (renewed == os::Replaced::done) note_mapping(range.first, range.bags, false);
+    const os::Replaced renewed = renew(range.first, range.bags);
     return renewed == os::Replaced::lost ? Discarded::lost : Discarded::done;
 }
 

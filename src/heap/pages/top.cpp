@@ -19,6 +19,7 @@ constexpr Bytes trimmed_from = 2 * MiB;
 void PageHeap::move_top(BagIndex to) {
     set(BagMark::dirty, top_, to - top_, false);
     top_ = to;
+    highest_top_ = max_of(highest_top_, to);
 }
 
 // Frees the never-used bags of the top's page if a page holds several bags: otherwise neither the page nor the address
@@ -56,9 +57,27 @@ BagIndex PageHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
     return run;
 }
 
+// Marks newly mapped bags and makes them usable. For a big object, what was used before keeps its marks.
+void PageHeap::use_mapped(BagIndex to, BagState state) {
+    const BagIndex from{region_.committed()};
+    const bool normal = leave_normal(from, to);
+    BagIndex known = from;
+    if (options_.huge_on_evidence && state == BagState::big && !normal) {
+        {
+            os::Guard guard(lock_);
+            known = min_of(max_of(from, highest_top_), to);
+        }
+        advise_as_marked(from, known);
+    }
+    os::Guard guard(lock_);
+    trace::map(region_.address(from), Bytes{to - from} << bag_shift);
+    set_normal({known, to}, normal);
+    set_committed(to.value);
+}
+
 // Maps memory for a request that take_free() could not serve or, from `at` on, for lengthen(). true if a retry may
 // succeed (another thread may have taken the memory by then).
-bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) {
+bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, BagState state) {
     os::Guard growing(growth_lock_);
     std::uint64_t up_to;
     {
@@ -70,12 +89,7 @@ bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at) {
     }
     if (up_to > region_.end_bag().value) return false;
     if (const std::uint64_t mapped = region_.map_up_to(up_to); mapped != 0) {
-        const BagIndex from{region_.committed()};
-        const bool normal = leave_normal(from, BagIndex{mapped});
-        os::Guard guard(lock_);
-        trace::map(region_.address(from), (mapped - from.value) << bag_shift);
-        set(BagMark::normal, from, static_cast<std::uint32_t>(mapped - from.value), normal);
-        region_.set_committed(mapped);
+        use_mapped(BagIndex{mapped}, state);
         return true;
     }
     return at == none && grow_over(std::uint64_t{bags} + alignment - 1);
@@ -89,8 +103,9 @@ bool PageHeap::grow_over(std::uint64_t bags) {
     const BagIndex old_top = top_;
     const BagIndex old_end{region_.committed()};
     top_ = BagIndex{beyond.first};
-    set(BagMark::normal, top_, static_cast<std::uint32_t>(beyond.end - beyond.first), false);
-    region_.set_committed(beyond.end);
+    highest_top_ = max_of(highest_top_, top_);
+    set_normal({top_, BagIndex{beyond.end}}, false);
+    set_committed(beyond.end);
     mark(old_end, top_ - old_end, BagState::small);
     foreign_.add({old_end, top_});
     if (old_end > old_top) {
@@ -124,14 +139,14 @@ void PageHeap::trim_top() {
                 bag(end).state = BagState::inside;
                 to = region_.committed();
                 top_ = end;
-                region_.set_committed(from);
+                set_committed(from);
             }
         }
     }
     if (to != 0) {
         const std::uint64_t end = region_.unmap(from, to);
         os::Guard guard(lock_);
-        region_.set_committed(end);
+        set_committed(end);
     }
     growth_lock_.unlock();
 }

@@ -16,6 +16,14 @@ constexpr Bytes used_part = 2;
 
 }  // namespace policy::written
 
+// Whether all bytes are zero; false if there are less than 8. Stops at the first one that is not.
+inline bool is_zero(const char* p, Bytes bytes) {
+    std::uint64_t first;
+    if (bytes < sizeof first) return false;
+    std::memcpy(&first, p, sizeof first);
+    return first == 0 && std::memcmp(p, p + sizeof first, bytes - sizeof first) == 0;
+}
+
 // How many of written_samples pieces of 4 KiB hold a byte that is not zero. Reads one piece in each 1/32 of the memory,
 // at a pseudo-random offset, so that data at regular distances is neither always hit nor always missed. The caller owns
 // the memory, at least 128 KiB. Reading memory that nobody has touched maps the kernel's zero page.
@@ -27,9 +35,7 @@ inline unsigned count_written(const char* p, Bytes bytes) {
     for (std::uint64_t i = 0; i < written_samples; ++i) {
         const std::uint64_t mixed = (i + 1) * 0x9E37'79B9'7F4A'7C15;
         const char* const at = p + i * part + align_down((mixed >> 32) % (part - sample + 1), sample);
-        std::uint64_t first;
-        std::memcpy(&first, at, sizeof first);
-        written += first != 0 || std::memcmp(at, at + sizeof first, sample - sizeof first) != 0 ? 1 : 0;
+        written += is_zero(at, sample) ? 0 : 1;
     }
     return written;
 }

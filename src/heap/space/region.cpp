@@ -215,6 +215,23 @@ std::uint32_t Region::count(BagMark mark, BagIndex b, Bytes bags) const {
     return count;
 }
 
+std::uint32_t Region::changes(BagMark mark, BagIndex from, BagIndex to) const {
+    const auto is_set = [&](std::uint64_t b) { return load_relaxed(*word_of(mark, b)) >> (b % 64) & 1; };
+    std::uint32_t changes = 0;
+    for (std::uint64_t i = from.value; i < to.value;) {
+        const std::uint64_t before = is_set(i - 1);
+        if (i % 64 == 0 && to.value - i >= 64) {
+            const std::uint64_t word = load_relaxed(*word_of(mark, i));
+            changes += static_cast<std::uint32_t>(__builtin_popcountll(word ^ (word << 1 | before)));
+            i += 64;
+        } else {
+            changes += before != is_set(i) ? 1 : 0;
+            ++i;
+        }
+    }
+    return changes;
+}
+
 void Region::set(BagMark mark, BagIndex b, Bytes bags, bool on) {
     for (std::uint64_t i = b.value, end = b.value + bags; i < end;) {
         const std::uint64_t n = min_of<std::uint64_t>(64 - i % 64, end - i);

@@ -28,7 +28,8 @@ struct RegionPages {
     Bytes normal_first = policy::huge_pages::normal_first;  // bytes of these first bags
     bool huge_by_itself = false;                            // the first bags may become huge pages without advice
     bool huge = false;                                      // the other bags may lie on huge pages
-    bool huge_if_cheap = false;                             // as long as they cost no more than clearing them
+    // as long as they cost no more than clearing them and, for big objects, where memory was densely used
+    bool huge_if_worth_it = false;
     enum class Place { first_touch, preferred, within, strict, interleaved };
     Place place = Place::first_touch;
     unsigned os_node = 0;
@@ -96,6 +97,8 @@ public:
     // neighbours' bits in the same word change.
     std::uint32_t count(BagMark mark, BagIndex b, Bytes bags) const;
     void set(BagMark mark, BagIndex b, Bytes bags, bool on);
+    // How many bags of [from, to) have another value of the mark than the bag before them. `from` is not bag 0.
+    std::uint32_t changes(BagMark mark, BagIndex from, BagIndex to) const;
     std::uint32_t count_dirty(BagIndex b, Bytes bags) const { return count(BagMark::dirty, b, bags); }
     // Whether objects that were never handed out, in bags in use, read as zero.
     bool is_zero(const void* p, Bytes bytes) const {

@@ -1,8 +1,10 @@
 // Which of a program's memory asks for huge pages: `huge_pages system|auto|on|off`, which is the option's
 // value. The advice is read, not whether pages came huge: the machine may have none to give. With `auto` they are not asked
-// for where they are dear (os/huge_page_cost.h), so they are made cheap first.
+// for where they are dear (os/huge_page_cost.h), so they are made cheap first; nor for large blocks in memory that was
+// not densely used before (heap/pages/evidence.cpp).
 #include <sys/mman.h>
 
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -78,7 +80,15 @@ int main(int argc, char** argv) {
         CHECK(first == Advice::none && middle == Advice::none);
         // Beyond 32 huge pages it asks, and these are of 2 MiB where pages are of 4 KiB only.
         const bool asks = option == "auto" && system == "[madvise]" && sysconf(_SC_PAGESIZE) == 4096;
-        CHECK(last == (asks ? Advice::asked : Advice::none));
+        CHECK(last == (asks ? Advice::refused : Advice::none));
+        for (int i = 0; i < 2048; ++i) blocks.push_back(static_cast<char*>(malloc(mib / 64)));
+        CHECK(advice_of(blocks.back()) == (asks ? Advice::asked : Advice::none));
+        char* const filled = static_cast<char*>(malloc(128 * mib));
+        CHECK(advice_of(filled + 64 * mib) == (asks ? Advice::refused : Advice::none));
+        std::memset(filled, 1, 128 * mib);
+        free(filled);
+        blocks.push_back(static_cast<char*>(malloc(128 * mib)));
+        CHECK(advice_of(blocks.back() + 64 * mib) == (asks ? Advice::asked : Advice::none));
     }
     for (char* block : blocks) free(block);
 }

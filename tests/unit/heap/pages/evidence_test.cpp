@@ -1,0 +1,269 @@
+// Big objects have huge pages where memory was densely used, and only there.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "heap/pages/stretches.h"
+#include "support/advice.h"
+#include "support/made_up_clock.h"
+#include "support/made_up_node.h"
+
+namespace numalloc {
+namespace {
+
+using testing::advice_at;
+using testing::Node;
+
+constexpr std::uint32_t huge_bags = 64;
+
+struct EvidenceNode : Node {
+    explicit EvidenceNode(std::int32_t purge_delay, std::uint32_t most_changes = policy::evidence::most_changes)
+        : Node(purge_delay, 4 * GiB, 8192, true, false, nullptr, most_changes) {
+        // What is taken next begins a huge page.
+        const BagIndex from = pages.region().huge_from();
+        const auto to_huge_page = static_cast<std::uint32_t>((0 - address_of(at(from))) % os::huge_page / bag_bytes);
+        small(from - pages.region().first_bag() + to_huge_page);
+    }
+    BagIndex small(std::uint32_t bags) { return pages.take(bags, 1, BagState::small); }
+    BagIndex big_filled(std::uint32_t huge_pages) { return take_filled(huge_pages * huge_bags); }
+    BagIndex big(std::uint32_t huge_pages) { return take(huge_pages * huge_bags); }
+    // As the process's heap does.
+    void free_big(BagIndex run) {
+        pages.learn_from(run);
+        pages.give(run);
+    }
+    std::string advice(BagIndex b) { return advice_at(at(b)); }
+    // The kernel's advice is the mark, everywhere.
+    void check(BagIndex from, BagIndex to) {
+        pages.validate();
+        for (BagIndex b = from; b < to; b = b + huge_bags / 2)
+            ASSERT_EQ(advice(b), pages.region().count(BagMark::normal, b, 1) != 0 ? "nh" : "hg") << (b - from);
+    }
+};
+
+// A machine whose kernel has no huge pages says nothing in either case.
+bool no_huge_pages() {
+    Node node(0, 1 * GiB, 8192, true);
+    return advice_at(node.at(node.pages.region().huge_from() + node.take(8 * huge_bags).value)) == "" &&
+           advice_at(node.at(node.take(8 * huge_bags))) == "";
+}
+#define NEEDS_HUGE_PAGES \
+    if (no_huge_pages()) GTEST_SKIP() << "a kernel without huge pages"
+
+TEST(Evidence, WhatWasNeverUsedIsNormalForABigObjectAndHugeForSmallOnes) {
+    NEEDS_HUGE_PAGES;
+    EvidenceNode node(0);
+    const BagIndex first = node.small(huge_bags), big = node.big(8), behind = node.small(4 * huge_bags);
+    EXPECT_EQ(node.advice(first), "hg");
+    EXPECT_EQ(node.advice(big), "nh");
+    EXPECT_EQ(node.advice(big + (8 * huge_bags - 1)), "nh");
+    EXPECT_EQ(node.advice(behind + huge_bags), "hg");
+    node.check(first, behind + 4 * huge_bags);
+}
+
+// Each is shorter than a huge page.
+TEST(Evidence, BigObjectsThatShareAHugePageAreNormal) {
+    NEEDS_HUGE_PAGES;
+    EvidenceNode node(0);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(node.advice(node.take(huge_bags / 2 - 1)), "nh") << i;
+    node.pages.validate();
+}
+
+TEST(Evidence, MemoryThatWasFilledIsHugeNextTime) {
+    NEEDS_HUGE_PAGES;
+    // Kept, purged, and unmapped at the end of the heap.
+    for (const int how : {0, 1, 2}) {
+        EvidenceNode node(how == 0 ? -1 : 0);
+        const BagIndex big = node.big_filled(40);
+        if (how != 2) node.small(1);
+        ASSERT_EQ(node.advice(big), "nh");
+        node.free_big(big);
+        ASSERT_EQ(node.pages.region().is_mapped(big + 39 * huge_bags), how != 2);
+        const BagIndex again = node.big(40);
+        ASSERT_EQ(again, big);
+        node.check(big, big + 40 * huge_bags);
+        EXPECT_EQ(node.advice(big), "hg") << how;
+        EXPECT_EQ(node.advice(big + 39 * huge_bags), "hg") << how;
+    }
+}
+
+TEST(Evidence, MemoryThatWasHardlyTouchedStaysNormal) {
+    NEEDS_HUGE_PAGES;
+    for (const bool at_end : {false, true}) {
+        EvidenceNode node(0);
+        const BagIndex big = node.big(64);
+        if (!at_end) node.small(1);
+        for (std::uint32_t i = 0; i < 64 * huge_bags; i += huge_bags) *node.at(big + i) = 1;
+        node.free_big(big);
+        ASSERT_EQ(node.big(64), big);
+        node.check(big, big + 64 * huge_bags);
+        EXPECT_EQ(node.advice(big), "nh");
+        EXPECT_EQ(node.advice(big + 63 * huge_bags), "nh");
+    }
+}
+
+// Of huge pages that small objects or a dense big one left.
+TEST(Evidence, ABigObjectThatHardlyTouchesHugePagesMakesThemNormal) {
+    NEEDS_HUGE_PAGES;
+    EvidenceNode node(0);
+    const BagIndex small = node.small(32 * huge_bags);
+    node.small(1);
+    node.fill(small, 32 * huge_bags);
+    node.pages.give(small);
+    const BagIndex big = node.big(32);
+    ASSERT_EQ(big, small);
+    ASSERT_EQ(node.advice(big), "hg");
+    *node.at(big + 100) = 1;
+    node.free_big(big);
+    EXPECT_EQ(node.advice(big), "nh");
+    EXPECT_EQ(node.advice(big + (32 * huge_bags - 1)), "nh");
+    node.check(big, big + 32 * huge_bags);
+}
+
+// Neither dense nor sparse; and memory that was resident before, of which nothing new is known.
+TEST(Evidence, HalfUsedMemoryKeepsItsAdvice) {
+    NEEDS_HUGE_PAGES;
+    EvidenceNode node(-1);
+    const BagIndex big = node.big(32);
+    node.small(1);
+    node.fill(big, 21 * huge_bags);
+    node.free_big(big);
+    EXPECT_EQ(node.advice(big), "nh");
+    ASSERT_EQ(node.big_filled(32), big);
+    node.free_big(big);
+    EXPECT_EQ(node.advice(big), "nh") << "it was dirty when it was taken";
+    node.check(big, big + 32 * huge_bags);
+}
+
+TEST(Evidence, WhatABigObjectGrowsIntoIsNormal) {
+    NEEDS_HUGE_PAGES;
+    EvidenceNode node(0);
+    const BagIndex big = node.big(4);
+    ASSERT_TRUE(node.pages.resize(big, 400 * huge_bags));
+    for (const std::uint32_t page : {3U, 4U, 100U, 399U}) EXPECT_EQ(node.advice(big + page * huge_bags), "nh") << page;
+    node.check(big, big + 400 * huge_bags);
+}
+
+// The mapping keeps its advice, and the place that it left gets its own back.
+TEST(Evidence, AMovedObjectKeepsItsAdvice) {
+    NEEDS_HUGE_PAGES;
+    for (const bool dense : {false, true}) {
+        EvidenceNode node(0);
+        BagIndex from = node.big(8);
+        node.small(1);
+        if (dense) {
+            node.fill(from, 8 * huge_bags);
+            node.free_big(from);
+            ASSERT_EQ(node.big(8), from);
+        }
+        *node.at(from) = 1;
+        const BagIndex to = node.pages.take_to_move(16 * huge_bags, huge_bags, 8 * huge_bags);
+        ASSERT_TRUE(node.pages.move(from, to, 8 * huge_bags));
+        EXPECT_EQ(node.advice(to), dense ? "hg" : "nh");
+        EXPECT_EQ(node.advice(to + 15 * huge_bags), "nh");
+        ASSERT_EQ(node.big(8), from);
+        EXPECT_EQ(node.advice(from), dense ? "hg" : "nh");
+        node.check(from, from + 8 * huge_bags);
+        node.check(to, to + 16 * huge_bags);
+        node.free_big(to);
+        node.pages.purge(true);
+        node.pages.validate();
+    }
+}
+
+// Big and small by turns: each change may be the border of two mappings.
+TEST(Evidence, ChangesOfAdviceAreBounded) {
+    NEEDS_HUGE_PAGES;
+    EvidenceNode node(0, 8);
+    std::vector<std::string> advice;
+    for (int i = 0; i < 6; ++i) {
+        advice.push_back(node.advice(node.big(1)));
+        node.small(huge_bags);
+    }
+    EXPECT_EQ(advice, (std::vector<std::string>{"nh", "nh", "nh", "nh", "hg", "hg"}));
+    node.pages.validate();
+}
+
+TEST(Evidence, AdviceAndMarksAgreeWhateverHappens) {
+    NEEDS_HUGE_PAGES;
+    std::mt19937 random(20261126);
+    const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+    EvidenceNode node(0);
+    const BagIndex start = node.small(1);
+    struct Run {
+        BagIndex first;
+        std::uint32_t bags;
+        bool big;
+    };
+    std::vector<Run> runs;
+    for (int i = 0; i < 600; ++i) {
+        const std::uint32_t bags = 1 + below(6 * huge_bags);
+        if (below(5) < 2 && !runs.empty()) {
+            const Run run = runs[below(runs.size())];
+            std::erase_if(runs, [&](const Run& r) { return r.first == run.first; });
+            if (run.big) node.free_big(run.first);
+            else node.pages.give(run.first);
+        } else if (below(4) == 0 && !runs.empty()) {
+            if (Run& run = runs[below(runs.size())]; run.big && node.pages.resize(run.first, bags)) run.bags = bags;
+        } else if (below(6) == 0 && !runs.empty() && runs.back().big) {
+            Run& run = runs.back();
+            const BagIndex to = node.pages.take_to_move(run.bags + bags, huge_bags, run.bags);
+            ASSERT_TRUE(node.pages.move(run.first, to, run.bags));
+            run = {to, run.bags + bags, true};
+        } else {
+            const bool big = below(2) != 0;
+            const BagIndex run = big ? node.take(bags) : node.small(bags);
+            if (below(2) != 0) node.fill(run, bags);
+            runs.push_back({run, bags, big});
+        }
+        if (i % 100 == 99) node.pages.purge(true);
+        node.pages.validate();
+    }
+    // What neighbours share is the kernel's, once for each change.
+    BagIndex end = start;
+    for (const Run& run : runs) end = max_of(end, run.first + run.bags);
+    for (const Run& run : runs)
+        for_each_stretch(node.pages.region(), BagMark::normal, run.first, run.first + run.bags, [&](BagIndex b, BagIndex, bool normal) {
+            EXPECT_EQ(node.advice(b), normal ? "nh" : "hg");
+            return true;
+        });
+}
+
+bool is_resident(const char* p) {
+    unsigned char state = 0;
+    EXPECT_EQ(mincore(const_cast<char*>(p), 4096, &state), 0);
+    return (state & 1) != 0;
+}
+
+// realloc of a sparse object.
+TEST(Evidence, ACopyWritesOnlyWhatIsNotZero) {
+    Node node(-1);
+    constexpr Bytes bytes = 40 * bag_bytes - 3;
+    std::vector<char> source(bytes);
+    for (const bool dirty : {false, true}) {
+        const BagIndex to = node.take(40);
+        if (dirty) {
+            node.fill(to, 20);
+            node.pages.give(to);
+            ASSERT_EQ(node.take(40), to);
+        }
+        for (const Bytes at : {Bytes{0}, Bytes{4095}, 5 * bag_bytes + 1, 30 * bag_bytes, bytes - 1}) source[at] = 'x';
+        node.pages.copy_to(to, source.data(), bytes);
+        // Before anything reads there.
+        EXPECT_EQ(is_resident(node.at(to) + 10 * bag_bytes), dirty);
+        EXPECT_TRUE(std::equal(source.begin(), source.end(), node.at(to))) << dirty;
+        std::fill(source.begin(), source.end(), 'y');
+        node.pages.copy_to(to, source.data(), bytes);
+        EXPECT_TRUE(std::equal(source.begin(), source.end(), node.at(to))) << dirty;
+        std::fill(source.begin(), source.end(), '\0');
+        node.pages.give(to);
+    }
+}
+
+}  // namespace
+}  // namespace numalloc
