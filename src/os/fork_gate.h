@@ -118,8 +118,8 @@ public:
     void change_mark(LockMark* mark);
     // Sleeps until the gate opens; may return early.
     void wait();
-    // The same for at most 10 ms, and once per fork. Halves that time, to 100 us, with each wait in vain, and doubles
-    // it with each other. Returns whether the gate is open.
+    // The same for at most 10 ms, and once per fork. Returns whether the gate is open. If not, the next wait is half as
+    // long, down to 100 us; else twice as long.
     bool wait_briefly();
     // Microseconds for which wait_briefly() would wait.
     std::uint32_t patience() const { return patience_.load(std::memory_order_relaxed); }

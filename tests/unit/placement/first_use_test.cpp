@@ -117,7 +117,7 @@ TEST_F(FirstUse, AThreadWithoutRoomIsBoundWhenThereIsSome) {
     Living second(1);
     second.run(0, [] {
         EXPECT_EQ(in_kernel(), all);
-        use_memory(later_try);  // in vain
+        use_memory(later_try);  // there is no room
         EXPECT_EQ(in_kernel(), all);
     });
     first.end();
