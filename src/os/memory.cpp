@@ -11,6 +11,9 @@
 #include "os/optional_call.h"
 #include "os/refusals.h"
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -121,6 +124,10 @@ bool populate(void* p, Bytes bytes) {
     if (filtered()) return true;
     const Address first = align_down(address_of(p), page_size());
     return !failed(call(SYS_madvise, first, align_up(address_of(p) + bytes, page_size()) - first, MADV_POPULATE_WRITE));
+}
+
+bool make_readable(const void* p) {
+    return !failed(optional_call(SYS_madvise, align_down(address_of(p), page_size()), page_size(), MADV_POPULATE_READ));
 }
 
 bool allow_writes(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, bytes, PROT_READ | PROT_WRITE)); }

@@ -52,8 +52,8 @@ void copy_what_is_not_zero(char* to, const char* from, Bytes bytes, bool clean) 
 
 // Whether to discard the range instead of clearing it. Clearing a huge page costs as much as faulting a new one in, so
 // huge pages are discarded only if no sample holds data: they may never have been touched.
-bool better_discarded(const char* p, Bytes bytes, bool huge) {
-    return huge ? count_written(p, bytes) == 0 : !mostly_written(p, bytes);
+bool better_discarded(const char* p, Bytes bytes, bool only_zero) {
+    return only_zero ? count_written(p, bytes) == 0 : !mostly_written(p, bytes);
 }
 
 }  // namespace
@@ -61,14 +61,15 @@ bool better_discarded(const char* p, Bytes bytes, bool huge) {
 void PageHeap::clear(BagIndex run, Bytes bytes) {
     char* const start = static_cast<char*>(region_.address(run));
     const BagIndex to = run + divide_up(bytes, bag_bytes);
-    const auto clear_piece = [&](BagIndex b, BagIndex end, bool is_long, bool may_discard) {
-        const Bytes offset = Bytes{b - run} << bag_shift;
+    const auto discarded = [&](BagIndex b, BagIndex end, bool only_zero) {
+        char* const at = start + (Bytes{b - run} << bag_shift);
         const Bytes length = Bytes{end - b} << bag_shift;
-        if (may_discard && better_discarded(start + offset, length, may_be_huge(b)) &&
-            os::discard(start + offset, length))
-            return;
-        const Bytes wanted = min_of(length, bytes - offset);
-        if (is_long && may_be_huge(b)) clear_what_is_not_zero(start + offset, wanted);
+        return better_discarded(at, length, only_zero || breaks_huge_page(b)) && os::discard(at, length);
+    };
+    const auto clear_piece = [&](BagIndex b, BagIndex end, bool is_long) {
+        const Bytes offset = Bytes{b - run} << bag_shift;
+        const Bytes wanted = min_of(Bytes{end - b} << bag_shift, bytes - offset);
+        if (is_long && breaks_huge_page(b)) clear_what_is_not_zero(start + offset, wanted);
         else memset(start + offset, 0, wanted);
     };
     for_each_stretch(region_, run, to, [&](BagIndex b, BagIndex end, bool dirty) {
@@ -76,9 +77,11 @@ void PageHeap::clear(BagIndex run, Bytes bytes) {
         // Strict binding has promised these pages, so it does not discard them.
         const bool is_long = end - b >= long_stretch && !options_.populate;
         const bool may_discard = is_long && end - b >= bags_in(policy::clearing::discarded_from);
+        // All of it if no sample holds data, so that a long block needs few samples; else piece by piece.
+        if (may_discard && discarded(b, end, true)) return true;
         for (BagIndex piece; b < end; b = piece) {
             piece = is_long ? min_of(b + long_stretch, end) : end;
-            clear_piece(b, piece, is_long, may_discard);
+            if (!may_discard || !discarded(b, piece, false)) clear_piece(b, piece, is_long);
         }
         return true;
     });

@@ -10,14 +10,14 @@
 //       | small objects                   +---------------------------+
 //       +-----------------------------------------------------------> huge
 //
-// BagMark::normal is the state. It stays with the addresses, also when the end of the heap is unmapped and mapped again
-// for a big object. So big objects that are used sparsely hold no more than what was resident there before.
+// BagMark::normal is the state. It belongs to the addresses: a block that moves takes its state along, and the end of
+// the heap has it again when it is unmapped and mapped for a big object. (Mapped for small objects, it is huge.)
+//
+// Of a huge page that an object shares with its neighbours, the object that has half of it decides.
 //
 // Invariants:
 //   advice_changes_ == number of bags b, first_bag < b < committed, whose BagMark::normal differs from that of b - 1
-//   if advice_changes_ >= PageHeapOptions::most_advice_changes, nothing changes here
-#include <cstring>
-
+//   nothing here raises it above PageHeapOptions::most_advice_changes
 #include "heap/pages/page_heap.h"
 #include "heap/pages/stretches.h"
 #include "heap/pages/written.h"
@@ -26,9 +26,9 @@ namespace numalloc {
 
 namespace policy::evidence {
 
-// Used densely: 28 of 32 samples hold data, so that huge pages cost at most about 1/8 more than what is used. Used
-// sparsely: less than half of them (policy::written::used_part). Between the two the advice stays.
-constexpr unsigned dense_samples = 28;
+// Of eight samples of a page. Used densely: all hold data. Used sparsely: three or less do.
+constexpr std::uint64_t samples = 8;
+constexpr std::uint64_t sparse = 3;
 // Memory that was resident when the object got it shows nothing new. At least half must not have been.
 constexpr std::uint32_t new_part = 2;
 
@@ -51,56 +51,94 @@ void PageHeap::set_committed(std::uint64_t end) {
     region_.set_committed(end);
 }
 
-// The whole huge pages of [first, end); empty if there are none.
+// The huge pages of which [first, end) has half.
 BagRange PageHeap::huge_pages_in(BagIndex first, BagIndex end) const {
     const std::uint64_t start = region_.start() >> bag_shift;
-    const std::uint64_t from = align_up(start + max_of(first, region_.huge_from()).value, huge_bags) - start;
-    const std::uint64_t to = align_down(start + end.value, Bytes{huge_bags}) - start;
+    // With half or more of it, the huge page at either end is in the range.
+    const auto rounded = [&](BagIndex b, std::uint32_t up_from) {
+        return align_down(start + b.value + (huge_bags - up_from), Bytes{huge_bags}) - start;
+    };
+    const std::uint64_t huge_from = align_up(start + region_.huge_from().value, huge_bags) - start;
+    const std::uint64_t from = max_of(rounded(first, huge_bags / 2 + 1), huge_from);
+    const std::uint64_t to =
+        min_of(rounded(end, huge_bags / 2), align_down(start + region_.committed(), Bytes{huge_bags}) - start);
     return from < to ? BagRange{BagIndex{from}, BagIndex{to}} : BagRange{};
 }
 
+// Whether the range may be marked: that makes no change of advice more, or there are few.
+bool PageHeap::may_mark(BagRange range, bool normal) const {
+    if (advice_changes_ + 2 <= options_.most_advice_changes) return true;
+    const auto differs = [&](BagIndex b) { return (region_.count(BagMark::normal, b, 1) != 0) != normal ? 1U : 0U; };
+    const bool is_last = range.end.value >= region_.committed();
+    const BagIndex to = is_last ? range.end : range.end + 1;
+    const std::uint32_t after = differs(range.first - 1) + (is_last ? 0 : differs(range.end));
+    const std::uint32_t before = region_.changes(BagMark::normal, range.first, to);
+    return after <= before || advice_changes_ + (after - before) <= options_.most_advice_changes;
+}
+
 // Marks the huge pages of never used bags [from, to) as normal, if they are about to be a big object's. Returns what to
-// advise. The rest of the last huge page belongs to it.
+// advise: the rest of the last huge page, too.
 BagRange PageHeap::without_evidence(BagIndex from, BagIndex to, BagState state) {
     if (!options_.huge_on_evidence || state != BagState::big || from >= to) return {};
-    if (advice_changes_ >= options_.most_advice_changes) return {};
-    const BagIndex end{min_of<std::uint64_t>(free_.aligned(to, huge_bags).value, region_.committed())};
-    const BagRange part = huge_pages_in(from, end);
-    if (region_.count(BagMark::normal, part.first, part.end - part.first) == part.end - part.first) return {};
+    const BagRange part = huge_pages_in(free_.aligned(from, huge_bags), free_.aligned(to, huge_bags));
+    const std::uint32_t bags = part.end - part.first;
+    if (region_.count(BagMark::normal, part.first, bags) == bags || !may_mark(part, true)) return {};
     set_normal(part, true);
     return part;
 }
 
-void PageHeap::advise(const Advice& advice) {
-    huge_again(advice.huge);
-    if (const auto [first, end] = advice.normal; first < end) region_.advise(first, end - first, os::HugePages::off);
+// Advises each stretch of the range as it is marked; `settled`: the huge ones are advised already. If another thread
+// changes a mark meanwhile, the last one to advise sees it, so that advice and mark agree in the end.
+void PageHeap::advise_as_marked(BagRange range, bool settled) {
+    bool again = false;
+    for (BagIndex b = range.first; b < range.end;) {
+        bool normal = false;
+        BagIndex to = b;
+        for_each_stretch(region_, BagMark::normal, b, range.end, [&](BagIndex, BagIndex end, bool is_normal) {
+            normal = is_normal;
+            to = end;
+            return false;
+        });
+        if (normal || !settled || again) region_.advise(b, to - b, normal ? os::HugePages::off : os::HugePages::on);
+        again = region_.count(BagMark::normal, b, to - b) != (normal ? to - b : 0);
+        if (!again) b = to;
+    }
 }
 
-// After the range was advised as a whole.
-void PageHeap::advise_as_marked(BagIndex first, BagIndex end) {
-    for_each_stretch(region_, BagMark::normal, first, end, [&](BagIndex b, BagIndex to, bool normal) {
-        if (normal) region_.advise(b, to - b, os::HugePages::off);
-        return true;
-    });
+// How the range was used. The program may have protected pages of it or mapped something else there, so it reads only
+// what the kernel says can be read. Reading a page that nobody has touched maps the kernel's zero page, so the samples
+// end where a normal range cannot be dense any more.
+PageHeap::Use PageHeap::use_of(BagRange range, bool is_normal) const {
+    const char* const p = static_cast<const char*>(region_.address(range.first));
+    const Bytes part = (Bytes{range.end - range.first} << bag_shift) / policy::evidence::samples;
+    std::uint64_t written = 0;
+    for (std::uint64_t i = 0; i < policy::evidence::samples; ++i) {
+        const char* const sample = p + sample_in(i, part);
+        if (!os::make_readable(sample)) return Use::unknown;
+        if (!is_zero(sample, written_sample)) ++written;
+        else if (is_normal) return Use::unknown;
+    }
+    return written == policy::evidence::samples  ? Use::dense
+           : written <= policy::evidence::sparse ? Use::sparse
+                                                 : Use::unknown;
 }
 
 void PageHeap::learn_from(BagIndex run) {
     if (!options_.huge_on_evidence) return;
-    const BagRange range = huge_pages_in(run, run + bag(run).run);
-    const std::uint32_t bags = range.end - range.first;
-    if ((bags - region_.count_dirty(range.first, bags)) * policy::evidence::new_part < bags || bags == 0) return;
-    const unsigned written =
-        count_written(static_cast<const char*>(region_.address(range.first)), Bytes{bags} << bag_shift);
-    const bool dense = written >= policy::evidence::dense_samples;
-    const bool sparse = written * policy::written::used_part < written_samples;
-    const std::uint32_t normal = region_.count(BagMark::normal, range.first, bags);
-    if (dense ? normal == 0 : !sparse || normal == bags) return;
+    const BagIndex end = run + bag(run).run;
+    const BagRange range = huge_pages_in(run, end);
+    const BagRange own{max_of(run, range.first), min_of(end, range.end)};
+    if (own.first >= own.end) return;
+    const std::uint32_t bags = own.end - own.first;
+    if ((bags - region_.count_dirty(own.first, bags)) * policy::evidence::new_part < bags) return;
+    const bool is_normal = region_.count(BagMark::normal, range.first, range.end - range.first) != 0;
+    if (use_of(own, is_normal) != (is_normal ? Use::dense : Use::sparse)) return;
     {
         os::Guard guard(lock_);
-        if (advice_changes_ >= options_.most_advice_changes) return;
-        set_normal(range, !dense);
+        if (!may_mark(range, !is_normal)) return;
+        set_normal(range, !is_normal);
     }
-    region_.advise(range.first, bags, dense ? os::HugePages::on : os::HugePages::off);
+    advise_as_marked(range, false);
 }
 
 }  // namespace numalloc

@@ -59,7 +59,7 @@ void PageHeap::no_more_huge(BagIndex b) {
         stretch = stretch_of(b);
         set_normal(stretch, true);
     }
-    region_.advise(stretch.first, stretch.end - stretch.first, os::HugePages::off);
+    advise_as_marked(stretch, false);
 }
 
 // The stretches within the free run that are about to be taken in part; clears their BagMark::normal. Empty if there is
@@ -79,9 +79,11 @@ BagRange PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uint32_t b
 
 void PageHeap::huge_again(BagRange range) {
     if (range.first == range.end) return;
-    if (!touches_.were_dear()) return region_.advise(range.first, range.end - range.first, os::HugePages::on);
-    os::Guard guard(lock_);
-    set_normal(range, true);
+    if (touches_.were_dear()) {
+        os::Guard guard(lock_);
+        set_normal(range, true);
+    }
+    advise_as_marked(range, false);
 }
 
 // Whether newly mapped bags stay on normal pages; advises so. The rest of a stretch follows its beginning, so that a
@@ -134,7 +136,7 @@ void PageHeap::sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own)
 
 void PageHeap::settle(BagIndex first, std::uint32_t bags) {
     region_.settle(first, bags);
-    advise_as_marked(first, first + bags);
+    advise_as_marked({first, first + bags}, true);
 }
 
 // The free part of the run's first or last huge page if others use the rest of it, else empty.

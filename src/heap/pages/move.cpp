@@ -41,7 +41,7 @@ void PageHeap::note_mapping(BagIndex first, std::uint32_t bags, bool moved) {
 // Puts the region's natural mapping back, with the advice that is marked.
 os::Replaced PageHeap::renew(BagIndex first, std::uint32_t bags) {
     const os::Replaced result = region_.renew(first, bags);
-    if (result != os::Replaced::lost) advise_as_marked(first, first + bags);
+    if (result != os::Replaced::lost) advise_as_marked({first, first + bags}, true);
     if (result == os::Replaced::done) note_mapping(first, bags, false);
     return result;
 }
@@ -82,7 +82,9 @@ bool PageHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
     bool given_back = options_.populate && done == 0;
     for (; done < bytes; done += step) {
         const Bytes piece = min_of(step, bytes - done);
-        copy_to(to + bags_in(done), source + done, piece);
+        // Strict binding has promised all pages of the target, and the copy is what puts them there.
+        if (options_.populate) memcpy(region_.address(to + bags_in(done)), source + done, piece);
+        else copy_to(to + bags_in(done), source + done, piece);
         given_back = given_back && os::discard(source + done, piece);
     }
     return given_back;

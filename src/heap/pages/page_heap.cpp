@@ -126,7 +126,8 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
             if (!grow(bags, alignment, none, state)) return none;
             continue;
         }
-        advise(advice);
+        huge_again(advice.huge);
+        advise_as_marked(advice.normal, false);
         if (moved == 0) sample_cost(run, bags);
         if (back(run + moved, bags - moved)) return run;
         os::Guard guard(lock_);
@@ -214,7 +215,7 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
     const BagState state = bag(run).state;
     const std::uint32_t more = bags - length;
     const BagIndex right = run + length;
-    Advice advice;
+    BagRange normal;
     for (bool grown = false;; grown = true) {
         {
             os::Guard guard(lock_);
@@ -225,7 +226,7 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
                 if (available > 0) free_.cut({right, right}, min_of(available, more));
                 const BagIndex never_used = highest_top_;
                 if (available < more) move_top(right + more);
-                advice.normal = without_evidence(max_of(right, never_used), right + more, state);
+                normal = without_evidence(max_of(right, never_used), right + more, state);
                 // The kind that the run will be freed as.
                 use_new(right, more, state, DirtyLimit::kind_of(no_class, bags));
                 // Before the lock is released: the entries still say that the bags are free.
@@ -235,7 +236,7 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
         }
         if (grown || !grow(more, 1, right, state)) return false;
     }
-    advise(advice);
+    advise_as_marked(normal, false);
     if (back(right, more)) return true;
     os::Guard guard(lock_);
     mark(run, length, state);

@@ -198,6 +198,8 @@ private:
     struct Advice {
         BagRange huge, normal;
     };
+    // What the samples of a big object show (evidence.cpp).
+    enum class Use { dense, sparse, unknown };
     // The result of discard().
     enum class Discarded { done, refused, lost };
 
@@ -257,8 +259,9 @@ private:
     bool leave_normal(BagIndex from, BagIndex to);
     BagRange huge_pages_in(BagIndex first, BagIndex end) const;
     BagRange without_evidence(BagIndex from, BagIndex to, BagState state) NUMALLOC_REQUIRES(lock_);
-    void advise(const Advice& advice) NUMALLOC_EXCLUDES(lock_);
-    void advise_as_marked(BagIndex first, BagIndex end);
+    bool may_mark(BagRange range, bool normal) const NUMALLOC_REQUIRES(lock_);
+    void advise_as_marked(BagRange range, bool settled);
+    Use use_of(BagRange range, bool is_normal) const;
     BagRange count_untouched(BagIndex run, std::uint32_t bags);
     void sample_cost(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
     bool time_touch(BagIndex b, Bytes own) NUMALLOC_EXCLUDES(lock_);

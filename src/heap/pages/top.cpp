@@ -67,7 +67,7 @@ void PageHeap::use_mapped(BagIndex to, BagState state) {
             os::Guard guard(lock_);
             known = min_of(max_of(from, highest_top_), to);
         }
-        advise_as_marked(from, known);
+        advise_as_marked({from, known}, true);
     }
     os::Guard guard(lock_);
     trace::map(region_.address(from), Bytes{to - from} << bag_shift);

@@ -24,19 +24,21 @@ inline bool is_zero(const char* p, Bytes bytes) {
     return first == 0 && std::memcmp(p, p + sizeof first, bytes - sizeof first) == 0;
 }
 
-// How many of written_samples pieces of 4 KiB hold a byte that is not zero. Reads one piece in each 1/32 of the memory,
-// at a pseudo-random offset, so that data at regular distances is neither always hit nor always missed. The caller owns
-// the memory, at least 128 KiB. Reading memory that nobody has touched maps the kernel's zero page.
+// The offset of a sample in the i-th of equal parts of memory: pseudo-random, so that data at regular distances is
+// neither always hit nor always missed.
+constexpr Bytes written_sample = 4 * KiB;
+constexpr Bytes sample_in(std::uint64_t i, Bytes part) {
+    const std::uint64_t mixed = (i + 1) * 0x9E37'79B9'7F4A'7C15;
+    return i * part + align_down((mixed >> 32) % (part - written_sample + 1), written_sample);
+}
+
+// How many of written_samples pieces of 4 KiB hold a byte that is not zero. Reads one piece in each 1/32 of the memory.
+// The caller owns the memory, at least 128 KiB. Reading memory that nobody has touched maps the kernel's zero page.
 constexpr unsigned written_samples = 32;
 inline unsigned count_written(const char* p, Bytes bytes) {
-    constexpr Bytes sample = 4 * KiB;
-    const Bytes part = bytes / written_samples;
     unsigned written = 0;
-    for (std::uint64_t i = 0; i < written_samples; ++i) {
-        const std::uint64_t mixed = (i + 1) * 0x9E37'79B9'7F4A'7C15;
-        const char* const at = p + i * part + align_down((mixed >> 32) % (part - sample + 1), sample);
-        written += is_zero(at, sample) ? 0 : 1;
-    }
+    for (std::uint64_t i = 0; i < written_samples; ++i)
+        written += is_zero(p + sample_in(i, bytes / written_samples), written_sample) ? 0 : 1;
     return written;
 }
 

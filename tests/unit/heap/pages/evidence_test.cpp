@@ -125,6 +125,37 @@ TEST(Evidence, ABigObjectThatHardlyTouchesHugePagesMakesThemNormal) {
     node.check(big, big + 32 * huge_bags);
 }
 
+// The second has; the third has a bag less.
+TEST(Evidence, WhoHasHalfOfAHugePageDecides) {
+    NEEDS_HUGE_PAGES;
+    EvidenceNode node(-1);
+    const BagIndex left = node.take_filled(huge_bags / 2), right = node.take_filled(huge_bags / 2);
+    const BagIndex less = node.take_filled(huge_bags / 2 - 1);
+    node.small(1);
+    ASSERT_EQ(node.advice(left), "nh");
+    node.free_big(right);
+    EXPECT_EQ(node.advice(left), "hg");
+    EXPECT_EQ(node.advice(right), "hg");
+    node.free_big(less);
+    EXPECT_EQ(node.advice(less), "nh");
+    node.pages.validate();
+}
+
+// A guard page, or a hole.
+TEST(Evidence, PagesThatCannotBeReadShowNothing) {
+    NEEDS_HUGE_PAGES;
+    for (const int protection : {PROT_NONE, PROT_READ | PROT_WRITE}) {
+        EvidenceNode node(-1);
+        const BagIndex big = node.big_filled(8);
+        node.small(1);
+        const bool is_guard = protection == PROT_NONE;
+        ASSERT_EQ(is_guard ? mprotect(node.at(big), 8 * os::huge_page, PROT_NONE) : munmap(node.at(big), 8 * os::huge_page), 0);
+        node.pages.learn_from(big);
+        EXPECT_EQ(node.advice(big), is_guard ? "nh" : "");
+        node.pages.validate();
+    }
+}
+
 // Neither dense nor sparse; and memory that was resident before, of which nothing new is known.
 TEST(Evidence, HalfUsedMemoryKeepsItsAdvice) {
     NEEDS_HUGE_PAGES;
@@ -194,7 +225,6 @@ TEST(Evidence, AdviceAndMarksAgreeWhateverHappens) {
     std::mt19937 random(20261126);
     const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
     EvidenceNode node(0);
-    const BagIndex start = node.small(1);
     struct Run {
         BagIndex first;
         std::uint32_t bags;
@@ -224,9 +254,6 @@ TEST(Evidence, AdviceAndMarksAgreeWhateverHappens) {
         if (i % 100 == 99) node.pages.purge(true);
         node.pages.validate();
     }
-    // What neighbours share is the kernel's, once for each change.
-    BagIndex end = start;
-    for (const Run& run : runs) end = max_of(end, run.first + run.bags);
     for (const Run& run : runs)
         for_each_stretch(node.pages.region(), BagMark::normal, run.first, run.first + run.bags, [&](BagIndex b, BagIndex, bool normal) {
             EXPECT_EQ(node.advice(b), normal ? "nh" : "hg");
@@ -238,6 +265,14 @@ bool is_resident(const char* p) {
     unsigned char state = 0;
     EXPECT_EQ(mincore(const_cast<char*>(p), 4096, &state), 0);
     return (state & 1) != 0;
+}
+
+// Strict binding has promised them.
+TEST(Evidence, ACopyUnderStrictBindingPutsAllPagesThere) {
+    Node node(0, 512 * MiB, 0, false, true);
+    const BagIndex from = node.take(256), to = node.pages.take_to_move(512, 1, 256);
+    ASSERT_TRUE(node.pages.move(from, to, 256));
+    for (std::uint32_t b = 0; b < 256; b += 16) EXPECT_TRUE(is_resident(node.at(to + b))) << b;
 }
 
 // realloc of a sparse object.
