@@ -13,6 +13,8 @@
 // BagMark::normal is the state. It belongs to the addresses: a block that moves takes its state along, and the end of
 // the heap has it again when it is unmapped and mapped for a big object. (Mapped for small objects, it is huge.)
 //
+// An object that moves because it grows shows how it is used before it is freed.
+//
 // Of a huge page that an object shares with its neighbours, the object that has half of it decides.
 //
 // Invariants:
@@ -107,8 +109,8 @@ void PageHeap::advise_as_marked(BagRange range, bool settled) {
 
 // How the range was used. The program may have protected pages of it or mapped something else there, so it reads only
 // what the kernel says can be read. Reading a page that nobody has touched maps the kernel's zero page, so the samples
-// end where a normal range cannot be dense any more.
-PageHeap::Use PageHeap::use_of(BagRange range, bool is_normal) const {
+// end where the range cannot be dense any more if nothing else is asked.
+PageHeap::Use PageHeap::use_of(BagRange range, bool only_dense) const {
     const char* const p = static_cast<const char*>(region_.address(range.first));
     const Bytes part = (Bytes{range.end - range.first} << bag_shift) / policy::evidence::samples;
     std::uint64_t written = 0;
@@ -116,23 +118,35 @@ PageHeap::Use PageHeap::use_of(BagRange range, bool is_normal) const {
         const char* const sample = p + sample_in(i, part);
         if (!os::make_readable(sample)) return Use::unknown;
         if (!is_zero(sample, written_sample)) ++written;
-        else if (is_normal) return Use::unknown;
+        else if (only_dense) return Use::unknown;
     }
     return written == policy::evidence::samples  ? Use::dense
            : written <= policy::evidence::sparse ? Use::sparse
                                                  : Use::unknown;
 }
 
-void PageHeap::learn_from(BagIndex run) {
-    if (!options_.huge_on_evidence) return;
+// The part of an object in the huge pages on which it decides.
+BagRange PageHeap::sampled_part(BagIndex run) const {
     const BagIndex end = run + bag(run).run;
     const BagRange range = huge_pages_in(run, end);
-    const BagRange own{max_of(run, range.first), min_of(end, range.end)};
-    if (own.first >= own.end) return;
-    const std::uint32_t bags = own.end - own.first;
-    if ((bags - region_.count_dirty(own.first, bags)) * policy::evidence::new_part < bags) return;
+    return {max_of(run, range.first), min_of(end, range.end)};
+}
+
+bool PageHeap::is_dense(BagIndex run) const {
+    if (!options_.huge_on_evidence) return false;
+    const BagRange part = sampled_part(run);
+    return part.first < part.end && use_of(part, true) == Use::dense;
+}
+
+void PageHeap::learn_from(BagIndex run) {
+    if (!options_.huge_on_evidence) return;
+    const BagRange part = sampled_part(run);
+    if (part.first >= part.end) return;
+    const std::uint32_t bags = part.end - part.first;
+    if ((bags - region_.count_dirty(part.first, bags)) * policy::evidence::new_part < bags) return;
+    const BagRange range = huge_pages_in(run, run + bag(run).run);
     const bool is_normal = region_.count(BagMark::normal, range.first, range.end - range.first) != 0;
-    if (use_of(own, is_normal) != (is_normal ? Use::dense : Use::sparse)) return;
+    if (use_of(part, is_normal) != (is_normal ? Use::dense : Use::sparse)) return;
     {
         os::Guard guard(lock_);
         if (!may_mark(range, !is_normal)) return;

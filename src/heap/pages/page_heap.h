@@ -92,12 +92,13 @@ public:
     // is freed. `c`: the class of the objects that the run is for.
     BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c = no_class)
         NUMALLOC_EXCLUDES(growth_lock_, lock_) {
-        return take(bags, alignment, state, c, 0);
+        return take(bags, alignment, state, c, no_bag);
     }
-    // Takes a target for move(): its first `moved` bags will get the pages of another run.
-    BagIndex take_to_move(std::uint32_t bags, std::uint32_t alignment, std::uint32_t moved)
+    // Takes a longer run, whose first bags will get the pages of big object `from`: a target for move(). The rest may
+    // have huge pages if that is used densely.
+    BagIndex take_to_move(std::uint32_t bags, std::uint32_t alignment, BagIndex from)
         NUMALLOC_EXCLUDES(growth_lock_, lock_) {
-        return take(bags, alignment, BagState::big, no_class, moved);
+        return take(bags, alignment, BagState::big, no_class, from);
     }
     static constexpr BagIndex none = no_bag;
 
@@ -196,7 +197,8 @@ private:
     };
     // What to advise for memory that was just taken, once no lock is held.
     struct Advice {
-        BagRange huge, normal;
+        BagRange huge{}, normal{};
+        bool has_evidence = false;  // never used memory may be huge: the caller knows how it will be used
     };
     // What the samples of a big object show (evidence.cpp).
     enum class Use { dense, sparse, unknown };
@@ -212,7 +214,7 @@ private:
     static BagIndex page_end(BagIndex b) { return BagIndex{whole_pages(b.value)}; }
     static bool has_whole_pages(BagState state) { return state == BagState::big || state == BagState::bound_big; }
 
-    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved)
+    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, BagIndex from)
         NUMALLOC_EXCLUDES(growth_lock_, lock_);
     BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, Advice* advice)
         NUMALLOC_EXCLUDES(lock_);
@@ -261,7 +263,9 @@ private:
     BagRange without_evidence(BagIndex from, BagIndex to, BagState state) NUMALLOC_REQUIRES(lock_);
     bool may_mark(BagRange range, bool normal) const NUMALLOC_REQUIRES(lock_);
     void advise_as_marked(BagRange range, bool settled);
-    Use use_of(BagRange range, bool is_normal) const;
+    BagRange sampled_part(BagIndex run) const;
+    Use use_of(BagRange range, bool only_dense) const;
+    bool is_dense(BagIndex run) const;
     BagRange count_untouched(BagIndex run, std::uint32_t bags);
     void sample_cost(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
     bool time_touch(BagIndex b, Bytes own) NUMALLOC_EXCLUDES(lock_);
