@@ -11,10 +11,11 @@ namespace numalloc {
 
 namespace policy::clearing {
 
-// calloc checks long dirty memory in pieces of 4 MiB, because parts of it may never have been written.
+// calloc discards dirty memory of 4 MiB or more of which no sample holds data, and looks at the rest in pieces of that
+// length: parts of it may never have been written.
 constexpr Bytes long_stretch = 4 * MiB;
-// calloc discards dirty memory of 32 MiB or more, instead of clearing it, if most of it is zero. From this length on
-// glibc always gets new pages from the kernel.
+// Of 32 MiB or more, it discards also pieces that are mostly zero. From this length on glibc always gets new pages from
+// the kernel.
 constexpr Bytes discarded_from = 32 * MiB;
 
 // realloc looks for zeros in pieces of 4 KiB, and copies up to 64 KiB that are not, while they are in the cache.
@@ -77,10 +78,11 @@ void PageHeap::clear(BagIndex run, Bytes bytes) {
         // Strict binding has promised these pages, so it does not discard them.
         const bool is_long = end - b >= long_stretch && !options_.populate;
         const bool may_discard = is_long && end - b >= bags_in(policy::clearing::discarded_from);
-        // All of it if no sample holds data, so that a long block needs few samples; else piece by piece.
-        if (may_discard && discarded(b, end, true)) return true;
+        // All of it if no sample holds data, so that a long block needs few samples; else piece by piece, of which none
+        // is too short to be sampled.
+        if (is_long && discarded(b, end, true)) return true;
         for (BagIndex piece; b < end; b = piece) {
-            piece = is_long ? min_of(b + long_stretch, end) : end;
+            piece = is_long && end - b >= 2 * long_stretch ? b + long_stretch : end;
             if (!may_discard || !discarded(b, piece, false)) clear_piece(b, piece, is_long);
         }
         return true;

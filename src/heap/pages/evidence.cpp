@@ -19,7 +19,8 @@
 //
 // Invariants:
 //   advice_changes_ == number of bags b, first_bag < b < committed, whose BagMark::normal differs from that of b - 1
-//   nothing here raises it above PageHeapOptions::most_advice_changes
+//   evidence does not raise it above PageHeapOptions::most_advice_changes (broken huge pages may: one change or two for
+//   each 64 MiB)
 #include "heap/pages/page_heap.h"
 #include "heap/pages/stretches.h"
 #include "heap/pages/written.h"
@@ -64,7 +65,8 @@ BagRange PageHeap::huge_pages_in(BagIndex first, BagIndex end) const {
     const std::uint64_t from = max_of(rounded(first, huge_bags / 2 + 1), huge_from);
     const std::uint64_t to =
         min_of(rounded(end, huge_bags / 2), align_down(start + region_.committed(), Bytes{huge_bags}) - start);
-    return from < to ? BagRange{BagIndex{from}, BagIndex{to}} : BagRange{};
+    const bool is_short = to - from == huge_bags && end - first < huge_bags / 2;
+    return from < to && !is_short ? BagRange{BagIndex{from}, BagIndex{to}} : BagRange{};
 }
 
 // Whether the range may be marked: that makes no change of advice more, or there are few.
@@ -125,26 +127,28 @@ PageHeap::Use PageHeap::use_of(BagRange range, bool only_dense) const {
                                                  : Use::unknown;
 }
 
-// The part of an object in the huge pages on which it decides.
-BagRange PageHeap::sampled_part(BagIndex run) const {
+// The huge pages on which an object decides, without mappings of others, and its part of them. That is empty if most of
+// it was resident when the program got it.
+PageHeap::Sampled PageHeap::sampled(BagIndex run) const {
     const BagIndex end = run + bag(run).run;
-    const BagRange range = huge_pages_in(run, end);
-    return {max_of(run, range.first), min_of(end, range.end)};
+    const BagRange decides = foreign_.between(huge_pages_in(run, end), run);
+    const BagRange part{max_of(run, decides.first), min_of(end, decides.end)};
+    if (part.first >= part.end) return {};
+    const std::uint32_t bags = part.end - part.first;
+    if ((bags - region_.count_dirty(part.first, bags)) * policy::evidence::new_part < bags) return {};
+    return {decides, part};
 }
 
 bool PageHeap::is_dense(BagIndex run) const {
     if (!options_.huge_on_evidence) return false;
-    const BagRange part = sampled_part(run);
+    const BagRange part = sampled(run).part;
     return part.first < part.end && use_of(part, true) == Use::dense;
 }
 
 void PageHeap::learn_from(BagIndex run) {
     if (!options_.huge_on_evidence) return;
-    const BagRange part = sampled_part(run);
+    const auto [range, part] = sampled(run);
     if (part.first >= part.end) return;
-    const std::uint32_t bags = part.end - part.first;
-    if ((bags - region_.count_dirty(part.first, bags)) * policy::evidence::new_part < bags) return;
-    const BagRange range = huge_pages_in(run, run + bag(run).run);
     const bool is_normal = region_.count(BagMark::normal, range.first, range.end - range.first) != 0;
     if (use_of(part, is_normal) != (is_normal ? Use::dense : Use::sparse)) return;
     {

@@ -10,9 +10,9 @@
 //   when it is mapped again.
 //   A stretch stays on normal pages if huge pages were dear just now (huge_page_touches.h).
 //
-// Advice covers whole stretches, because each change of advice may cost one of the 65,530 mappings that a process may
-// have. BagMark::normal marks the bags that are advised against huge pages. madvise() is called without the lock, so
-// the advice may lag behind the mark.
+// This advice covers whole stretches, because each change of advice may cost one of the 65,530 mappings that a process
+// may have; that of evidence.cpp covers huge pages, and counts its changes. BagMark::normal marks the bags that are
+// advised against huge pages. madvise() is called without the lock, so the advice may lag behind the mark.
 #include <initializer_list>
 
 #include "heap/pages/page_heap.h"
@@ -22,7 +22,7 @@ namespace numalloc {
 
 namespace policy::huge_pages {
 
-// Huge pages are advised, and advised against, in ranges of 64 MiB, because each may be a mapping of its own.
+// Around a broken huge page, and where huge pages are dear, 64 MiB are advised against them.
 constexpr Bytes stretch = 64 * MiB;
 
 }  // namespace policy::huge_pages

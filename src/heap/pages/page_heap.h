@@ -46,8 +46,8 @@ constexpr std::uint32_t most_mappings = 8192;
 
 namespace policy::evidence {
 
-// Each change of advice between two bags may be the border of two mappings (evidence.cpp). With the mappings of moved
-// blocks these are 1/5 of what a process may have.
+// Each change of advice between two bags may be the border of two mappings. Evidence makes 4,096 in a process, at most
+// (evidence.cpp): with the mappings of moved blocks 1/5 of what it may have.
 constexpr std::uint32_t most_changes = 4096;
 
 }  // namespace policy::evidence
@@ -130,7 +130,8 @@ public:
     // so.
     void copy_to(BagIndex run, const void* from, Bytes bytes) const;
 
-    // Finds out how a big object was used that is about to be freed (evidence.cpp). Only for the object's owner.
+    // Finds out how a big object is used that is about to be freed or moved (evidence.cpp). Only for the object's
+    // owner.
     void learn_from(BagIndex run) NUMALLOC_EXCLUDES(lock_);
 
     // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`: moves pages where the
@@ -202,6 +203,9 @@ private:
     };
     // What the samples of a big object show (evidence.cpp).
     enum class Use { dense, sparse, unknown };
+    struct Sampled {
+        BagRange decides{}, part{};
+    };
     // The result of discard().
     enum class Discarded { done, refused, lost };
 
@@ -263,7 +267,7 @@ private:
     BagRange without_evidence(BagIndex from, BagIndex to, BagState state) NUMALLOC_REQUIRES(lock_);
     bool may_mark(BagRange range, bool normal) const NUMALLOC_REQUIRES(lock_);
     void advise_as_marked(BagRange range, bool settled);
-    BagRange sampled_part(BagIndex run) const;
+    Sampled sampled(BagIndex run) const;
     Use use_of(BagRange range, bool only_dense) const;
     bool is_dense(BagIndex run) const;
     BagRange count_untouched(BagIndex run, std::uint32_t bags);

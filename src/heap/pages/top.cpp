@@ -66,6 +66,8 @@ void PageHeap::use_mapped(BagIndex to, BagState state) {
         {
             os::Guard guard(lock_);
             known = min_of(max_of(from, highest_top_), to);
+            if (advice_changes_ + region_.changes(BagMark::normal, from, known) > options_.most_advice_changes)
+                known = from;
         }
         advise_as_marked({from, known}, true);
     }

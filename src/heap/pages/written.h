@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/bits.h"
+#include "base/check.h"
 
 namespace numalloc {
 
@@ -36,6 +37,7 @@ constexpr Bytes sample_in(std::uint64_t i, Bytes part) {
 // The caller owns the memory, at least 128 KiB. Reading memory that nobody has touched maps the kernel's zero page.
 constexpr unsigned written_samples = 32;
 inline unsigned count_written(const char* p, Bytes bytes) {
+    NUMALLOC_ASSERT(bytes >= written_samples * written_sample);
     unsigned written = 0;
     for (std::uint64_t i = 0; i < written_samples; ++i)
         written += is_zero(p + sample_in(i, bytes / written_samples), written_sample) ? 0 : 1;

@@ -433,5 +433,25 @@ TEST(PageHeap, ManyHolesCostTheirLogarithm) {
 }
 #endif
 
+// Also if what is left of long dirty memory behind whole pieces is short.
+TEST(PageHeapClear, ClearsLongMemoryOfAnyLength) {
+    Node node(-1);
+    constexpr std::uint32_t mib32 = 32 * MiB / bag_bytes;
+    for (const std::uint32_t more : {0U, 1U, 2U, 3U, 4U, 5U, 127U}) {
+        for (const bool filled : {true, false}) {
+            const BagIndex run = node.take(mib32 + more);
+            if (filled) node.fill(run, mib32 + more);
+            else node.at(run)[3 * MiB] = node.at(run)[(mib32 + more) * bag_bytes - 1] = 'x';
+            node.pages.give(run);
+            ASSERT_EQ(node.take(mib32 + more), run);
+            ASSERT_EQ(node.dirty(run, mib32 + more), mib32 + more);
+            const Bytes bytes = (mib32 + more) * bag_bytes;
+            node.pages.clear(run, bytes);
+            EXPECT_EQ(std::count(node.at(run), node.at(run) + bytes, 0), long(bytes)) << more << filled;
+            node.pages.give(run);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace numalloc
