@@ -29,7 +29,7 @@ namespace numalloc {
 
 namespace policy::evidence {
 
-// Of eight samples of a page. Used densely: all hold data. Used sparsely: three or less do.
+// Of eight samples, each in a page. Used densely: all hold data. Used sparsely: three or less do.
 constexpr std::uint64_t samples = 8;
 constexpr std::uint64_t sparse = 3;
 // Memory that was resident when the object got it shows nothing new. At least half must not have been.
