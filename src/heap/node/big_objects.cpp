@@ -59,9 +59,10 @@ void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
     PageHeap& pages = at.owner->pages;
     const std::uint32_t old_bags = pages.region().bag(at.bag).run;
     if (old_bags < bags_for(policy::moving::from) || bags < old_bags || was_moved(at)) return nullptr;
-    pages.learn_from(at.bag);
+    const bool dense = pages.learn_from(at.bag);
     // Aligned to a huge page, so that the kernel moves whole page tables and splits no huge page.
-    const BagIndex to = pages.take_to_move(bags, static_cast<std::uint32_t>(os::huge_page >> bag_shift), at.bag);
+    const BagIndex to =
+        pages.take_to_move(bags, static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags, dense);
     if (to == PageHeap::none) return nullptr;
     pages.region().bag(to).big = pages.region().bag(at.bag).big;
     return pages.move(at.bag, to, old_bags) ? pages.region().address(to) : nullptr;

@@ -111,8 +111,8 @@ void PageHeap::advise_as_marked(BagRange range, bool settled) {
 
 // How the range was used. The program may have protected pages of it or mapped something else there, so it reads only
 // what the kernel says can be read. Reading a page that nobody has touched maps the kernel's zero page, so the samples
-// end where the range cannot be dense any more if nothing else is asked.
-PageHeap::Use PageHeap::use_of(BagRange range, bool only_dense) const {
+// of a normal range end where it cannot be dense any more.
+PageHeap::Use PageHeap::use_of(BagRange range, bool is_normal) const {
     const char* const p = static_cast<const char*>(region_.address(range.first));
     const Bytes part = (Bytes{range.end - range.first} << bag_shift) / policy::evidence::samples;
     std::uint64_t written = 0;
@@ -120,7 +120,7 @@ PageHeap::Use PageHeap::use_of(BagRange range, bool only_dense) const {
         const char* const sample = p + sample_in(i, part);
         if (!os::make_readable(sample)) return Use::unknown;
         if (!is_zero(sample, written_sample)) ++written;
-        else if (only_dense) return Use::unknown;
+        else if (is_normal) return Use::unknown;
     }
     return written == policy::evidence::samples  ? Use::dense
            : written <= policy::evidence::sparse ? Use::sparse
@@ -139,24 +139,20 @@ PageHeap::Sampled PageHeap::sampled(BagIndex run) const {
     return {decides, part};
 }
 
-bool PageHeap::is_dense(BagIndex run) const {
+bool PageHeap::learn_from(BagIndex run) {
     if (!options_.huge_on_evidence) return false;
-    const BagRange part = sampled(run).part;
-    return part.first < part.end && use_of(part, true) == Use::dense;
-}
-
-void PageHeap::learn_from(BagIndex run) {
-    if (!options_.huge_on_evidence) return;
     const auto [range, part] = sampled(run);
-    if (part.first >= part.end) return;
+    if (part.first >= part.end) return false;
     const bool is_normal = region_.count(BagMark::normal, range.first, range.end - range.first) != 0;
-    if (use_of(part, is_normal) != (is_normal ? Use::dense : Use::sparse)) return;
+    const Use use = use_of(part, is_normal);
+    if (use != (is_normal ? Use::dense : Use::sparse)) return use == Use::dense;
     {
         os::Guard guard(lock_);
-        if (!may_mark(range, !is_normal)) return;
+        if (!may_mark(range, !is_normal)) return use == Use::dense;
         set_normal(range, !is_normal);
     }
     advise_as_marked(range, false);
+    return use == Use::dense;
 }
 
 }  // namespace numalloc

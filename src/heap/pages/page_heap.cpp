@@ -81,7 +81,7 @@ BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagSta
     if (place.run == none) {
         const BagIndex never_used = highest_top_;
         const BagIndex run = extend_top(bags, alignment);
-        if (run != none && advice != nullptr && !advice->has_evidence)
+        if (run != none && advice != nullptr && !advice->dense)
             advice->normal = without_evidence(max_of(run, never_used), run + bags, state);
         return run;
     }
@@ -112,16 +112,16 @@ BagIndex PageHeap::take_small_at_once(std::uint32_t bags, ClassId c) {
     return take_mapped(bags, 1, BagState::small, c, nullptr);
 }
 
-BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, BagIndex from) {
+BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved,
+                        bool dense) {
     if (has_whole_pages(state)) {
         bags = whole_pages(bags);
         alignment = max_of(alignment, page_bags());
     }
-    const std::uint32_t moved = from == none ? 0 : bag(from).run;
     const std::uint64_t end = region_.end_bag().value;
     if (bags > end || alignment > end) return none;
     for (;;) {
-        Advice advice{.has_evidence = moved != 0 && is_dense(from)};
+        Advice advice{.dense = dense};
         const BagIndex run = take_mapped(bags, alignment, state, c, &advice);
         if (run == none) {
             if (!grow(bags, alignment, none, state)) return none;

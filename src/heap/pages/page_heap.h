@@ -92,13 +92,13 @@ public:
     // is freed. `c`: the class of the objects that the run is for.
     BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c = no_class)
         NUMALLOC_EXCLUDES(growth_lock_, lock_) {
-        return take(bags, alignment, state, c, no_bag);
+        return take(bags, alignment, state, c, 0, false);
     }
-    // Takes a longer run, whose first bags will get the pages of big object `from`: a target for move(). The rest may
-    // have huge pages if that is used densely.
-    BagIndex take_to_move(std::uint32_t bags, std::uint32_t alignment, BagIndex from)
+    // Takes a target for move(): its first `moved` bags will get the pages of another run. `dense`: the rest may have
+    // huge pages, although it was never used.
+    BagIndex take_to_move(std::uint32_t bags, std::uint32_t alignment, std::uint32_t moved, bool dense)
         NUMALLOC_EXCLUDES(growth_lock_, lock_) {
-        return take(bags, alignment, BagState::big, no_class, from);
+        return take(bags, alignment, BagState::big, no_class, moved, dense);
     }
     static constexpr BagIndex none = no_bag;
 
@@ -130,9 +130,9 @@ public:
     // so.
     void copy_to(BagIndex run, const void* from, Bytes bytes) const;
 
-    // Finds out how a big object is used that is about to be freed or moved (evidence.cpp). Only for the object's
-    // owner.
-    void learn_from(BagIndex run) NUMALLOC_EXCLUDES(lock_);
+    // Finds out how a big object is used that is about to be freed or moved (evidence.cpp). Returns whether densely;
+    // false also if that is unknown. Only for the object's owner.
+    bool learn_from(BagIndex run) NUMALLOC_EXCLUDES(lock_);
 
     // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`: moves pages where the
     // kernel can, else copies. false: both are still allocated and `from` is unchanged, but `to` is no longer fully
@@ -199,7 +199,7 @@ private:
     // What to advise for memory that was just taken, once no lock is held.
     struct Advice {
         BagRange huge{}, normal{};
-        bool has_evidence = false;  // never used memory may be huge: the caller knows how it will be used
+        bool dense = false;  // never used memory may be huge
     };
     // What the samples of a big object show (evidence.cpp).
     enum class Use { dense, sparse, unknown };
@@ -218,8 +218,8 @@ private:
     static BagIndex page_end(BagIndex b) { return BagIndex{whole_pages(b.value)}; }
     static bool has_whole_pages(BagState state) { return state == BagState::big || state == BagState::bound_big; }
 
-    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, BagIndex from)
-        NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    BagIndex take(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, std::uint32_t moved,
+                  bool dense) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     BagIndex take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, Advice* advice)
         NUMALLOC_EXCLUDES(lock_);
     void start_owning(std::uint32_t owners);
@@ -268,8 +268,7 @@ private:
     bool may_mark(BagRange range, bool normal) const NUMALLOC_REQUIRES(lock_);
     void advise_as_marked(BagRange range, bool settled);
     Sampled sampled(BagIndex run) const;
-    Use use_of(BagRange range, bool only_dense) const;
-    bool is_dense(BagIndex run) const;
+    Use use_of(BagRange range, bool is_normal) const;
     BagRange count_untouched(BagIndex run, std::uint32_t bags);
     void sample_cost(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
     bool time_touch(BagIndex b, Bytes own) NUMALLOC_EXCLUDES(lock_);

@@ -3,9 +3,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <fstream>
+#include <functional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heap/pages/stretches.h"
@@ -190,13 +191,12 @@ TEST(Evidence, WhatComesBackIsBoundedToo) {
 // A guard page, or a hole.
 TEST(Evidence, PagesThatCannotBeReadShowNothing) {
     NEEDS_HUGE_PAGES;
-    for (const int protection : {PROT_NONE, PROT_READ | PROT_WRITE}) {
+    for (const bool is_guard : {true, false}) {
         EvidenceNode node(-1);
         const BagIndex big = node.big_filled(8);
         node.small(1);
-        const bool is_guard = protection == PROT_NONE;
         ASSERT_EQ(is_guard ? mprotect(node.at(big), 8 * os::huge_page, PROT_NONE) : munmap(node.at(big), 8 * os::huge_page), 0);
-        node.pages.learn_from(big);
+        EXPECT_FALSE(node.pages.learn_from(big));
         EXPECT_EQ(node.advice(big), is_guard ? "nh" : "");
         node.pages.validate();
     }
@@ -240,7 +240,7 @@ TEST(Evidence, AMovedObjectKeepsItsAdvice) {
         }
         if (dense) node.fill(from, 8 * huge_bags);
         *node.at(from) = 1;
-        const BagIndex to = node.pages.take_to_move(16 * huge_bags, huge_bags, from);
+        const BagIndex to = node.pages.take_to_move(16 * huge_bags, huge_bags, 8 * huge_bags, node.pages.learn_from(from));
         ASSERT_TRUE(node.pages.move(from, to, 8 * huge_bags));
         EXPECT_EQ(node.advice(to), dense ? "hg" : "nh");
         EXPECT_EQ(node.advice(to + 15 * huge_bags), dense ? "hg" : "nh") << "what it grows into";
@@ -267,6 +267,20 @@ TEST(Evidence, ChangesOfAdviceAreBounded) {
     node.pages.validate();
 }
 
+// What another thread does between a mark and its advice.
+std::function<void()> before_advice;
+
+TEST(Evidence, ALateAdviceIsCorrected) {
+    NEEDS_HUGE_PAGES;
+    EvidenceNode node(-1);
+    const BagIndex big = node.big_filled(8);
+    node.small(1);
+    before_advice = [&] { EXPECT_TRUE(node.pages.return_pages(node.at(big), os::page_size())); };
+    EXPECT_TRUE(node.pages.learn_from(big));
+    node.check(big, big + 8 * huge_bags);
+    EXPECT_EQ(node.advice(big), "nh");
+}
+
 TEST(Evidence, AdviceAndMarksAgreeWhateverHappens) {
     NEEDS_HUGE_PAGES;
     std::mt19937 random(20261126);
@@ -289,7 +303,7 @@ TEST(Evidence, AdviceAndMarksAgreeWhateverHappens) {
             if (Run& run = runs[below(runs.size())]; run.big && node.pages.resize(run.first, bags)) run.bags = bags;
         } else if (below(6) == 0 && !runs.empty() && runs.back().big) {
             Run& run = runs.back();
-            const BagIndex to = node.pages.take_to_move(run.bags + bags, huge_bags, run.first);
+            const BagIndex to = node.pages.take_to_move(run.bags + bags, huge_bags, run.bags, node.pages.learn_from(run.first));
             ASSERT_TRUE(node.pages.move(run.first, to, run.bags));
             run = {to, run.bags + bags, true};
         } else {
@@ -317,7 +331,7 @@ bool is_resident(const char* p) {
 // Strict binding has promised them.
 TEST(Evidence, ACopyUnderStrictBindingPutsAllPagesThere) {
     Node node(0, 512 * MiB, 0, false, true);
-    const BagIndex from = node.take(256), to = node.pages.take_to_move(512, 1, from);
+    const BagIndex from = node.take(256), to = node.pages.take_to_move(512, 1, 256, false);
     ASSERT_TRUE(node.pages.move(from, to, 256));
     for (std::uint32_t b = 0; b < 256; b += 16) EXPECT_TRUE(is_resident(node.at(to + b))) << b;
 }
@@ -349,3 +363,12 @@ TEST(Evidence, ACopyWritesOnlyWhatIsNotZero) {
 
 }  // namespace
 }  // namespace numalloc
+
+extern "C" {
+void __real__ZN8numalloc2os11advise_hugeEPvmNS0_9HugePagesE(void* p, numalloc::Bytes bytes, numalloc::os::HugePages mode);
+void __wrap__ZN8numalloc2os11advise_hugeEPvmNS0_9HugePagesE(void* p, numalloc::Bytes bytes, numalloc::os::HugePages mode) {
+    // Once, and not again for what it does.
+    if (const auto first = std::exchange(numalloc::before_advice, nullptr)) first();
+    __real__ZN8numalloc2os11advise_hugeEPvmNS0_9HugePagesE(p, bytes, mode);
+}
+}

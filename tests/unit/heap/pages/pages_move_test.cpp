@@ -207,7 +207,7 @@ TEST(PagesMove, WhatTheLimitForbidsLosesNothing) {
 TEST(PagesMoveStrict, OnlyWhatIsNewGetsPagesBefore) {
     Node node(-1, 512 * MiB, 8192, false, true);
     const Block from = take(node, 8 * bags_of_mib, 1);
-    const Block to{node.pages.take_to_move(16 * bags_of_mib, 64, from.run), 16 * bags_of_mib, 1};
+    const Block to{node.pages.take_to_move(16 * bags_of_mib, 64, from.bags, false), 16 * bags_of_mib, 1};
     ASSERT_NE(to.run, PageHeap::none);
     EXPECT_EQ(resident_bytes(node.at(to.run), 8 * MiB), 0u);
     EXPECT_EQ(resident_bytes(node.at(to.run) + 8 * MiB, 8 * MiB), 8 * MiB);
@@ -219,7 +219,7 @@ TEST(PagesMoveStrict, OnlyWhatIsNewGetsPagesBefore) {
 TEST(PagesMoveStrict, WhatIsCopiedGivesItsPagesBack) {
     Node node(-1, 512 * MiB, 0, false, true);
     const Block from = take(node, 8 * bags_of_mib, 1);
-    const Block to{node.pages.take_to_move(9 * bags_of_mib, 64, from.run), 9 * bags_of_mib, 1};
+    const Block to{node.pages.take_to_move(9 * bags_of_mib, 64, from.bags, false), 9 * bags_of_mib, 1};
     ASSERT_TRUE(node.pages.move(from.run, to.run, from.bags));
     EXPECT_TRUE(intact(node, to, from.bags));
     EXPECT_EQ(resident_bytes(node.at(from.run), 8 * MiB), 0u);
