@@ -254,6 +254,23 @@ TEST(Evidence, AMovedObjectKeepsItsAdvice) {
     }
 }
 
+// What small objects left would be huge.
+TEST(Evidence, AMovedObjectTakesItsAdviceAlong) {
+    NEEDS_HUGE_PAGES;
+    EvidenceNode node(-1);
+    const BagIndex small = node.small(16 * huge_bags);
+    const BagIndex from = node.big(8);
+    node.small(1);
+    node.pages.give(small);
+    node.pages.purge(true);
+    const BagIndex to = node.pages.take_to_move(16 * huge_bags, huge_bags, 8 * huge_bags, node.pages.learn_from(from));
+    ASSERT_EQ(to, small);
+    ASSERT_TRUE(node.pages.move(from, to, 8 * huge_bags));
+    EXPECT_EQ(node.advice(to), "nh");
+    EXPECT_EQ(node.advice(to + 8 * huge_bags), "hg");
+    node.check(to, to + 16 * huge_bags);
+}
+
 // Big and small by turns: each change may be the border of two mappings.
 TEST(Evidence, ChangesOfAdviceAreBounded) {
     NEEDS_HUGE_PAGES;
