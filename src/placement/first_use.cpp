@@ -15,7 +15,8 @@
 //        +--+-------------------------------+
 //           at the 8th slow path after that, the 16th, ...
 //
-// The initial thread often allocates little once it has started others. It is bound at its 16th slow path beside them.
+// The initial thread often allocates little once it has started others. It is bound at its 16th slow path beside them,
+// and sooner if it wants much: a call for many bytes counts as several slow paths.
 #include "base/bits.h"
 #include "os/filter.h"
 #include "placement/internal.h"
@@ -29,6 +30,9 @@ constexpr std::uint16_t of_initial_thread = 16;  // slow paths until its first t
 // Slow paths until the next try. Often a thread is started by one that ends at once, whose room it takes then.
 constexpr std::uint16_t shortest_rest = 8;
 constexpr std::uint16_t longest_rest = 32768;
+// A call counts once, and once more for each of these, up to `most`.
+constexpr Bytes bytes_of_one_more = 64 * KiB;
+constexpr std::uint16_t most = of_initial_thread;
 }  // namespace first_use
 
 bool has_room(const ThreadRecord* record, PlaceId id) NUMALLOC_REQUIRES(process.lock) {
@@ -60,11 +64,13 @@ void rest(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     record->slow_paths_left.store(record->rest, std::memory_order_relaxed);
 }
 
-bool its_turn(ThreadRecord* record) {
+bool its_turn(ThreadRecord* record, Bytes wanted) {
     const std::uint16_t left = record->slow_paths_left.load(std::memory_order_relaxed);
     if (left == 0 || record->holds != 0 || process.numbers() <= 1) return false;
-    record->slow_paths_left.store(static_cast<std::uint16_t>(left - 1), std::memory_order_relaxed);
-    return left == 1;
+    const auto counts =
+        static_cast<std::uint16_t>(min_of<Bytes>(1 + wanted / first_use::bytes_of_one_more, first_use::most));
+    record->slow_paths_left.store(static_cast<std::uint16_t>(left - min_of(left, counts)), std::memory_order_relaxed);
+    return left <= counts;
 }
 
 bool is_alone(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
@@ -108,8 +114,8 @@ void wait_for_first_use(ThreadRecord* record) {
     record->slow_paths_left.store(left, std::memory_order_relaxed);
 }
 
-bool bind_at_first_use(ThreadRecord* record) {
-    if (!process.at_first_use || record->starting || !its_turn(record)) return false;
+bool bind_at_first_use(ThreadRecord* record, Bytes wanted) {
+    if (!process.at_first_use || record->starting || !its_turn(record, wanted)) return false;
     if (!is_own(record)) {
         record->slow_paths_left.store(1, std::memory_order_relaxed);  // it is the thread's turn, not this child's
         return false;

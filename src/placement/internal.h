@@ -95,7 +95,7 @@ bool bind(ThreadRecord* record, bool wide, os::CpuMask& request) NUMALLOC_REQUIR
 void was_refused(ThreadRecord* record, long result) NUMALLOC_REQUIRES(process.lock);
 // For a running thread without a home that is about to get memory: binds it if it is its turn (first_use.cpp). Returns
 // whether it has a home now.
-bool bind_at_first_use(ThreadRecord* record);
+bool bind_at_first_use(ThreadRecord* record, Bytes wanted);
 // That it is bound at its next use, or, if it is the initial thread, when it has had more.
 void wait_for_first_use(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 // Counts a thread that is bound now and was not.

@@ -88,8 +88,8 @@ void init_memory_home() {
     if (options().interleave == Interleave::all) of_process.said.kind = Kind::interleave;
 }
 
-NodeId memory_home() {
-    const NodeId home = home_node();
+NodeId memory_home(Bytes wanted) {
+    const NodeId home = home_node(wanted);
     if (process.mode == Mode::off) return home;
     const Resolved* const own = of_thread;
     if (own == nullptr && options().interleave == Interleave::serial && alone()) return os::topology().interleaved();

@@ -14,7 +14,8 @@ namespace numalloc::placement {
 void init_memory_home();
 
 // The node that serves the calling thread's malloc, or Topology::interleaved(). Use it instead of home_node().
-NodeId memory_home();
+// `wanted`: bytes that the thread wants to allocate.
+NodeId memory_home(Bytes wanted = 0);
 
 // The nodes of the option memory=bind:LIST, the kernel's numbers; empty without it.
 const os::NodeMask& bound_nodes();

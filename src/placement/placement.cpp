@@ -289,7 +289,7 @@ bool active() { return process.mode == Mode::active; }
 std::uint64_t bound_threads() { return process.bound_threads.load(std::memory_order_relaxed); }
 std::uint64_t unbound_threads() { return process.unbound_threads.load(std::memory_order_relaxed); }
 
-NodeId home_node() {
+NodeId home_node(Bytes wanted) {
     if (process.mode == Mode::off) return NodeId{0};
     if (process.mode == Mode::follow) return os::current_node();
     if (current == nullptr) {
@@ -297,7 +297,7 @@ NodeId home_node() {
         adopt();
         if (current == nullptr) return os::current_node();
     }
-    if (current->home.load(std::memory_order_relaxed) == no_node.value && !bind_at_first_use(current))
+    if (current->home.load(std::memory_order_relaxed) == no_node.value && !bind_at_first_use(current, wanted))
         return os::current_node();
     if (os::current_os_node() != current->os_node.load(std::memory_order_relaxed) && !current->starting) was_moved();
     const NodeId home{current->home.load(std::memory_order_relaxed)};

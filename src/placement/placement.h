@@ -33,8 +33,8 @@ extern NUMALLOC_THREAD_LOCAL ThreadRecord* current;
 
 // The node from which the calling thread must allocate now. No system call on the usual path. Here a thread that was
 // not announced (a raw clone, glibc's own helpers) gets its record and is bound, and a change of affinity by a raw
-// system call (libnuma's numa_run_on_node) takes effect.
-NodeId home_node();
+// system call (libnuma's numa_run_on_node) takes effect. `wanted`: bytes that the thread wants to allocate.
+NodeId home_node(Bytes wanted = 0);
 
 // Whether home_node() may change from one call to the next. It may with several nodes: unbound threads migrate, and
 // other threads may move bound ones. Then call it at each refill.

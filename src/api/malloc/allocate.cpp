@@ -58,7 +58,7 @@ __attribute__((noinline)) Allocation allocate_general(Bytes n, Bytes guarded, By
     const os::Inside inside;
     side::Memory side;
     if (!inside && take_from_side(side, n, alignment)) return {side.p, side.zeroed};
-    return allocate_with(thread_heap_slow(), n, guarded);
+    return allocate_with(thread_heap_slow(n), n, guarded);
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     const os::Inside inside;
     side::Memory side;
     if (!inside && take_from_side(side, n, alignment)) return side.p;
-    ThreadHeap* const h = thread_heap_slow();
+    ThreadHeap* const h = thread_heap_slow(n);
     return allocate_big(h, node_of(h), n, alignment);
 }
 

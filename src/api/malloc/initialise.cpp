@@ -148,13 +148,13 @@ bool awake_slow() {
 
 NodeId node_without_heap() { return thread_ended ? os::current_node() : placement::memory_home(); }
 
-ThreadHeap* thread_heap_slow() {
+ThreadHeap* thread_heap_slow(Bytes wanted) {
     if (attached_heap != &no_heap) {
-        if (placement::follows_cpu()) rehome_current_thread(placement::memory_home());
+        if (placement::follows_cpu()) rehome_current_thread(placement::memory_home(wanted));
         return attached_heap;
     }
     if (!initialise()) return nullptr;
-    if (thread_ended || !attach_thread(placement::memory_home())) return &no_heap;
+    if (thread_ended || !attach_thread(placement::memory_home(wanted))) return &no_heap;
     thread_spill_limit = placement::thread_spill_limit();
     // This may allocate, which works by now. Without the hook a thread that ends keeps its heap.
     (void)HeapExit::set();

@@ -12,8 +12,8 @@ bool awake_slow();
 inline bool awake() { return NUMALLOC_LIKELY(attached_heap != &no_heap) || awake_slow(); }
 
 // The calling thread's heap, created if it has none, and moved if the thread follows its CPU. &no_heap if the thread
-// has ended or there is no memory. nullptr if the library is not awake().
-ThreadHeap* thread_heap_slow();
+// has ended or there is no memory. nullptr if the library is not awake(). `wanted`: bytes that it is wanted for.
+ThreadHeap* thread_heap_slow(Bytes wanted = 0);
 
 // Starts the library for a call that does not allocate. Afterwards the topology is known.
 void wake();

@@ -309,5 +309,41 @@ TEST_F(FirstUse, TheInitialThreadIsBoundWhenItAllocatesAsOthersDo) {
     EXPECT_EQ(status, 0);
 }
 
+// A call for much counts as several, but not as more than the initial thread's first try takes.
+TEST_F(FirstUse, WhoWantsMuchIsBoundSooner) {
+    const pid_t child = fork();
+    if (child == 0) {
+        std::atomic<bool> end{false};
+        std::thread other([&] {
+            while (!end) sched_yield();
+        });
+        (void)placement::home_node(64 * KiB * (of_main - 2));
+        bool good = in_kernel() == all;  // all but one
+        const NodeId node = placement::home_node();
+        good = good && in_kernel() == cpu_of(node.value) && seen() == all;
+        end = true;
+        other.join();
+        _exit(good ? 0 : 1);
+    }
+    int status = 1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+
+    Living first(static_cast<unsigned>(all.size()));
+    Living second(1);
+    constexpr Bytes very_much = Bytes{1} << 40;
+    second.run(0, [] {
+        for (int tries = 0; tries < 2; ++tries) (void)placement::home_node(very_much);  // there is no room
+        EXPECT_EQ(in_kernel(), all);
+    });
+    first.end();
+    second.run(0, [] {
+        (void)placement::home_node(very_much);
+        EXPECT_EQ(in_kernel(), all) << "16 slow paths of 32";
+        const NodeId node = placement::home_node(very_much);
+        EXPECT_EQ(in_kernel(), cpu_of(node.value));
+    });
+}
+
 }  // namespace
 }  // namespace numalloc
