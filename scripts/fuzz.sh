@@ -27,8 +27,9 @@ command -v ccache >/dev/null && launcher=ccache
 # as the archive has it.
 object_of() { echo "$out/$(echo "${1%.cpp}" | tr / _).o"; }
 compile() { echo "build $(object_of "$1"): compile $1"; }
-readers=$(ls src/options/options.cpp src/placement/rule_file.cpp src/placement/choose_place.cpp src/os/*.cpp)
-all=$(find src -name '*.cpp' | grep -Ev '/aside.cpp|/nothrow_new.cpp|/interpose/' | sort)
+# Without program_calls.cpp, which passes calls on to what the preloaded library interposes.
+readers=$(ls src/options/options.cpp src/placement/rule_file.cpp src/placement/choose_place.cpp src/os/*.cpp | grep -v /program_calls.cpp)
+all=$(find src -name '*.cpp' | grep -Ev "/(aside|nothrow_new|program_calls)[.]cpp|/interpose/" | sort)
 all="$all src/api/interpose/fork_handlers.cpp tests/fuzz/api/made_up_nodes.cpp"
 {
     cat <<END

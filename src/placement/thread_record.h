@@ -70,7 +70,7 @@ template <class Key, Key none, Key ThreadRecord::* key, ThreadRecord* ThreadReco
 class RecordIndex {
 public:
     static constexpr unsigned bits = 12;
-    static constexpr Bytes table_bytes = sizeof(ThreadRecord*) << bits;
+    static constexpr Bytes table_bytes = sizeof(void*) << bits;
 
     // `table`: zeroed memory. Called before any other function.
     void start(void* table) { bucket_ = static_cast<ThreadRecord**>(table); }

@@ -84,8 +84,6 @@ def rest(quarantined: list[str]) -> list[Stage]:
         _ctest("release-rest", "release", "-L", "^(full|real|fuzz|unit)$", gates=False, online=True),
         # The unit tests run with the same assertions under ubsan. Figures are of the library that users run.
         _ctest("debug", "debug", "-L", "^(programs|survive)$", "-E", "^(figures|replaced)[.]|_after_[36]0_days$", gates=False),
-        _ctest("tsan-rest", "tsan", "-L", "^full$", gates=False),
-        _ctest("ubsan-rest", "ubsan", "-L", "^full$", gates=False),
         _pytest("tools-rest", "-m", "full", "--durations", "20", "tests/numa", "tools", "tests/gate", "research", gates=False, online=True),
         others("world", PYTHON, "tests/world", "--quick"),
         _pytest("world-tests", "tests/world", gates=False, online=True),

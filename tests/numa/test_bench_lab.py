@@ -43,8 +43,9 @@ def test_debians_programs_run_there_too(library, tmp_path):
     for case in results.cases:
         for allocator in ("numalloc", "glibc+binding"):
             cell = summary.cell(case, allocator, "remote_percent")
-            # What glibc's arenas share between the nodes is a matter of luck: 0 % to 14 % were seen.
-            most = 1 if allocator == "numalloc" else 50
+            # What glibc's arenas share between the nodes is a matter of luck: 0 % to 14 % were seen. memcached has more
+            # threads than this machine has CPUs, and those beyond are not bound: 0 % to 11 % were seen.
+            most = 50 if allocator != "numalloc" else 25 if "memcached" in case else 1
             assert cell.status == "ok" and cell.value < most, f"{case} under {allocator}: {cell}"
     spread = summary.cell("lab:memcached/4", "numalloc", "fullest_percent").value
     assert 50 <= spread < 95, "its four threads are on both nodes"

@@ -66,7 +66,7 @@ long exec_by_path(const char* file, char* const argv[], char* const env[]) {
         const char* end = std::strchr(path, ':');
         const std::size_t directory = end == nullptr ? std::strlen(path) : static_cast<std::size_t>(end - path);
         if (directory < PATH_MAX) {
-            char* at = static_cast<char*>(std::memcpy(whole, path, directory)) + directory;
+            auto* at = static_cast<char*>(mempcpy(whole, path, directory));
             if (directory > 0) *at++ = '/';
             std::memcpy(at, file, length + 1);
             const long result = exec_or_shell(whole, argv, env);

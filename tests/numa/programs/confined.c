@@ -12,6 +12,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *work(void *argument) {
     int number = (int)(intptr_t)argument;
     uint64_t mine[SHOWN_NODES] = {0}, elsewhere = 0;
+    free(malloc(BLOCK)); /* that it allocates binds it */
     int node = current_node();
     expect(cpu_nodes >> node & 1, "thread %d runs on node %d", number, node);
     char *large[BLOCKS], **small = map(SMALL * sizeof(char *));
