@@ -116,7 +116,7 @@ class Surroundings:
             "XDG_CACHE_HOME": cache,
             "LC_ALL": "C.UTF-8",
             "TERM": "dumb",
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPYCACHEPREFIX": str(self.folder / "pycache"),
             "NUMALLOC_TEST_SEED": str(self.seed),
         }
         if full:

@@ -2,6 +2,7 @@ numalloc_program(program_api
     api/main.cpp api/malloc_test.cpp api/realloc_test.cpp api/aligned_test.cpp api/glibc_only_names_test.cpp
     api/new_delete_test.cpp api/introspection_test.cpp)
 target_link_libraries(program_api PRIVATE GTest::gtest)
+target_precompile_headers(program_api PRIVATE <gtest/gtest.h>)
 
 # One process a suite: each starts from a fresh heap, and a crash names its suite.
 foreach(suite Malloc Calloc Free Libc Realloc Reallocarray PosixMemalign Aligned AlignedAlloc Memalign Valloc Pvalloc
@@ -21,6 +22,7 @@ if(TARGET numalloc_shared)
     # Compiled once: the tests do not ask which library they are linked with.
     add_library(places OBJECT EXCLUDE_FROM_ALL ${places})
     target_link_libraries(places PRIVATE program_support GTest::gtest)
+    target_precompile_headers(places PRIVATE <gtest/gtest.h> <thread>)
     target_include_directories(places PRIVATE ${PROJECT_SOURCE_DIR}/include)
     numalloc_program(program_places $<TARGET_OBJECTS:places>)
     target_link_libraries(program_places PRIVATE numalloc_shared GTest::gtest)

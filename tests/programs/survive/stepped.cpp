@@ -40,12 +40,12 @@ void work() {
             free(held[i]);
         }
     }
-    for (int i = 0; i < 3; ++i) {
-        // Each byte that is cleared or copied may be a step.
-        auto* p = static_cast<unsigned char*>(realloc(calloc(1, 1000), 1 << 20));
+    for (const std::size_t n : {3UL << 20, 1UL << 20}) {
+        // A big object, but as small as one can be: what is copied of it takes a step for every four bytes.
+        auto* p = static_cast<unsigned char*>(realloc(calloc(1, 1000), 520 << 10));
         CHECK(p[999] == 0);
         p[12345] = 7;
-        p = static_cast<unsigned char*>(realloc(p, 3 << 20));
+        p = static_cast<unsigned char*>(realloc(p, n));
         CHECK(p[12345] == 7);
         free(p);
     }
