@@ -82,8 +82,9 @@ int main() {
 #else
     CHECK(*of_child <= 2 * threads);
 #endif
-    // Every node that threads run on has bags of each size class of its own, 3 MiB of them. Of longer pages the last of
-    // each thing that a thread has is used in part: its stack, its heap, its lists.
-    const long of_nodes = (numalloc_node_count == nullptr ? 0 : numalloc_node_count() - 1) * 3 * 1024 / threads;
-    CHECK(each <= 160 + of_nodes + 8 * (sysconf(_SC_PAGESIZE) - 4096) / 1024);
+    // Lists keep what the thread may hold by itself, and a share of 20 MiB (heap/node/list_budget.h). Every node that
+    // threads run on has such a budget, and bags of each size class, 3 MiB of them. Of longer pages the last of each thing
+    // that a thread has is used in part: its stack, its heap, its lists.
+    const long of_nodes = (numalloc_node_count == nullptr ? 0 : numalloc_node_count() - 1) * (3 + 20) * 1024 / threads;
+    CHECK(each <= 260 + of_nodes + 8 * (sysconf(_SC_PAGESIZE) - 4096) / 1024);
 }
