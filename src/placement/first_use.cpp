@@ -16,7 +16,7 @@
 //           at the 8th slow path after that, the 16th, ...
 //
 // The initial thread often allocates little once it has started others. It is bound at its 16th slow path beside them,
-// and sooner if it wants much: a call for many bytes counts as several slow paths.
+// and sooner if it wants much: a malloc of many bytes counts as several slow paths.
 #include "base/bits.h"
 #include "os/filter.h"
 #include "placement/internal.h"
@@ -30,7 +30,7 @@ constexpr std::uint16_t of_initial_thread = 16;  // slow paths until its first t
 // Slow paths until the next try. Often a thread is started by one that ends at once, whose room it takes then.
 constexpr std::uint16_t shortest_rest = 8;
 constexpr std::uint16_t longest_rest = 32768;
-// A call counts once, and once more for each of these, up to `most`.
+// A malloc counts once, and once more for each of these, up to `most`.
 constexpr Bytes bytes_of_one_more = 64 * KiB;
 constexpr std::uint16_t most = of_initial_thread;
 }  // namespace first_use
