@@ -41,7 +41,7 @@ void work() {
         }
     }
     for (const std::size_t n : {3UL << 20, 1UL << 20}) {
-        // A big object, but as small as one can be: what is copied of it takes a step for every four bytes.
+        // Big objects, but as small as they can be: each byte that is cleared or copied may be a step.
         auto* p = static_cast<unsigned char*>(realloc(calloc(1, 1000), 520 << 10));
         CHECK(p[999] == 0);
         p[12345] = 7;

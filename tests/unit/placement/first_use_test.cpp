@@ -309,7 +309,7 @@ TEST_F(FirstUse, TheInitialThreadIsBoundWhenItAllocatesAsOthersDo) {
     EXPECT_EQ(status, 0);
 }
 
-// A call for much counts as several, but not as more than the initial thread's first try takes.
+// A malloc of much counts as several, but not as more than the initial thread's first try takes.
 TEST_F(FirstUse, WhoWantsMuchIsBoundSooner) {
     const pid_t child = fork();
     if (child == 0) {
