@@ -84,12 +84,13 @@ install_packages() {
 # The tools in .venv, with what $1 names in brackets (such as [test]). Nothing is fetched where all of it is there already.
 make_venv() {
     .venv/bin/python -m pip --version >/dev/null 2>&1 || python3 -m venv --clear .venv || return 1
-    installed=.venv/numalloc-installed  # the same text in it: the same packages
-    for extra in "$1" '[test]'; do
-        { cat tools/pyproject.toml; echo "$root $extra"; } >build/wanted || return 1
-        cmp -s build/wanted $installed && return 0
+    mkdir -p build || return 1
+    # Where the same text is in .venv/numalloc-installed[test], the same packages are there.
+    { cat tools/pyproject.toml; echo "$root"; } >build/wanted || return 1
+    for extra in "$1" "${1:-[test]}"; do
+        cmp -s build/wanted ".venv/numalloc-installed$extra" && return 0
     done
     # shellcheck disable=SC2086  # a list of words
     tried $LIMITED .venv/bin/python -m pip install -q --disable-pip-version-check -e "tools$1" || return 1
-    { cat tools/pyproject.toml; echo "$root $1"; } >$installed
+    cp build/wanted ".venv/numalloc-installed$1"
 }

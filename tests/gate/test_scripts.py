@@ -37,3 +37,22 @@ def test_a_folder_that_cannot_be_preloaded_from_is_refused(tmp_path, name):
     shutil.copytree(ROOT / "scripts", tmp_path / name / "scripts")
     done = subprocess.run(["sh", str(tmp_path / name / "scripts/test.sh")], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 2 and "LD_PRELOAD" in done.stderr
+
+
+def test_each_set_of_packages_is_installed_once(tmp_path):
+    for folder in ("scripts", "tools", ".venv/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(ROOT / "scripts/common.sh", tmp_path / "scripts")
+    (tmp_path / "tools/pyproject.toml").write_text("one")
+    (tmp_path / ".venv/bin/python").write_text('#!/bin/sh\nshift 2\n[ "$1" != install ] || echo "$5" >>installed\n')
+    (tmp_path / ".venv/bin/python").chmod(0o755)
+    (tmp_path / "scripts/install.sh").write_text('. "$(dirname -- "$0")/common.sh"\nmake_venv "$1"\n')
+
+    def installed(*extras: str) -> list[str]:
+        for extra in extras:
+            subprocess.run(["sh", "scripts/install.sh", extra], cwd=tmp_path, timeout=LIMIT, check=True)
+        return (tmp_path / "installed").read_text().split()
+
+    assert installed("[docs]", "[docs]", "[test]", "[test]", "[docs]", "") == ["tools[docs]", "tools[test]"]
+    (tmp_path / "tools/pyproject.toml").write_text("two")
+    assert installed("", "", "[docs]")[2:] == ["tools", "tools[docs]"]
