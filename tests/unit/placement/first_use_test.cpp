@@ -284,8 +284,9 @@ TEST_F(FirstUse, AForkedChildHasTheUsersMask) {
     }).join();
 }
 
-// In a child: main of this process must not take room from the other tests.
-TEST_F(FirstUse, TheInitialThreadIsBoundWhenItAllocatesAsOthersDo) {
+// In a child: main of this process must not take room from the other tests. Beside another thread `all_but_one` must not
+// bind main yet; one more use must.
+void expect_main_is_bound_after(const std::function<void()>& all_but_one) {
     const pid_t child = fork();
     if (child == 0) {
         use_memory(many);
@@ -297,7 +298,8 @@ TEST_F(FirstUse, TheInitialThreadIsBoundWhenItAllocatesAsOthersDo) {
         std::thread other([&] {
             while (!end) sched_yield();
         });
-        use_memory(of_main);
+        all_but_one();
+        good = good && in_kernel() == all;
         const unsigned node = home();
         good = good && in_kernel() == cpu_of(node) && seen() == all;
         end = true;
@@ -309,25 +311,13 @@ TEST_F(FirstUse, TheInitialThreadIsBoundWhenItAllocatesAsOthersDo) {
     EXPECT_EQ(status, 0);
 }
 
+TEST_F(FirstUse, TheInitialThreadIsBoundWhenItAllocatesAsOthersDo) {
+    expect_main_is_bound_after([] { use_memory(of_main - 1); });
+}
+
 // A malloc of much counts as several, but not as more than the initial thread's first try takes.
 TEST_F(FirstUse, WhoWantsMuchIsBoundSooner) {
-    const pid_t child = fork();
-    if (child == 0) {
-        std::atomic<bool> end{false};
-        std::thread other([&] {
-            while (!end) sched_yield();
-        });
-        (void)placement::home_node(64 * KiB * (of_main - 2));
-        bool good = in_kernel() == all;  // all but one
-        const NodeId node = placement::home_node();
-        good = good && in_kernel() == cpu_of(node.value) && seen() == all;
-        end = true;
-        other.join();
-        _exit(good ? 0 : 1);
-    }
-    int status = 1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+    expect_main_is_bound_after([] { (void)placement::home_node(64 * KiB * (of_main - 2)); });
 
     Living first(static_cast<unsigned>(all.size()));
     Living second(1);
