@@ -46,10 +46,11 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/pages/clear.cpp
     src/heap/pages/evidence.cpp
     src/heap/pages/free_runs.cpp
-    src/heap/pages/huge_pages.cpp
+    src/heap/pages/huge_page_advice.cpp
     src/heap/pages/move.cpp
+    src/heap/pages/moved_mappings.cpp
     src/heap/pages/page_heap.cpp
-    src/heap/pages/purge.cpp
+    src/heap/pages/purger.cpp
     src/heap/pages/run_tree.cpp
     src/heap/pages/top.cpp
     src/heap/profile/busy.cpp

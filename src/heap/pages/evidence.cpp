@@ -16,12 +16,7 @@
 // An object that moves because it grows shows how it is used before it is freed.
 //
 // Of a huge page that an object shares with its neighbours, the object that has half of it decides.
-//
-// Invariants:
-//   advice_changes_ == number of bags b, first_bag < b < committed, whose BagMark::normal differs from that of b - 1
-//   evidence does not raise it above PageHeapOptions::most_advice_changes (broken huge pages may: one change or two for
-//   each 64 MiB)
-#include "heap/pages/page_heap.h"
+#include "heap/pages/huge_page_advice.h"
 #include "heap/pages/stretches.h"
 #include "heap/pages/written.h"
 
@@ -37,7 +32,7 @@ constexpr std::uint32_t new_part = 2;
 
 }  // namespace policy::evidence
 
-void PageHeap::set_normal(BagRange range, bool on) {
+void HugePageAdvice::set_normal(BagRange range, bool on) {
     // The bag behind the range may differ from it, too.
     const BagIndex from = max_of(range.first, region_.first_bag() + 1);
     const BagIndex to{min_of<std::uint64_t>(std::uint64_t{range.end.value} + 1, region_.committed())};
@@ -46,8 +41,7 @@ void PageHeap::set_normal(BagRange range, bool on) {
     if (from < to) advice_changes_ += region_.changes(BagMark::normal, from, to);
 }
 
-// The marks of the bags up to the larger end must be written.
-void PageHeap::set_committed(std::uint64_t end) {
+void HugePageAdvice::set_committed(std::uint64_t end) {
     const BagIndex old{region_.committed()}, to{end}, first = region_.first_bag() + 1;
     advice_changes_ += region_.changes(BagMark::normal, max_of(old, first), max_of(to, old));
     advice_changes_ -= region_.changes(BagMark::normal, max_of(to, first), max_of(to, old));
@@ -55,7 +49,7 @@ void PageHeap::set_committed(std::uint64_t end) {
 }
 
 // The huge pages of which [first, end) has half.
-BagRange PageHeap::huge_pages_in(BagIndex first, BagIndex end) const {
+BagRange HugePageAdvice::huge_pages_in(BagIndex first, BagIndex end) const {
     const std::uint64_t start = region_.start() >> bag_shift;
     // With half or more of it, the huge page at either end is in the range.
     const auto rounded = [&](BagIndex b, std::uint32_t up_from) {
@@ -70,7 +64,7 @@ BagRange PageHeap::huge_pages_in(BagIndex first, BagIndex end) const {
 }
 
 // Whether the range may be marked: that makes no change of advice more, or there are few.
-bool PageHeap::may_mark(BagRange range, bool normal) const {
+bool HugePageAdvice::may_mark(BagRange range, bool normal) const {
     if (advice_changes_ + 2 <= options_.most_advice_changes) return true;
     const auto differs = [&](BagIndex b) { return (region_.count(BagMark::normal, b, 1) != 0) != normal ? 1U : 0U; };
     const bool is_last = range.end.value >= region_.committed();
@@ -80,9 +74,8 @@ bool PageHeap::may_mark(BagRange range, bool normal) const {
     return after <= before || advice_changes_ + (after - before) <= options_.most_advice_changes;
 }
 
-// Marks the huge pages of never used bags [from, to) as normal, if they are about to be a big object's. Returns what to
-// advise: the rest of the last huge page, too.
-BagRange PageHeap::without_evidence(BagIndex from, BagIndex to, BagState state) {
+// Marks the rest of the last huge page, too.
+BagRange HugePageAdvice::without_evidence(BagIndex from, BagIndex to, BagState state) {
     if (!options_.huge_on_evidence || state != BagState::big || from >= to) return {};
     const BagRange part = huge_pages_in(free_.aligned(from, huge_bags), free_.aligned(to, huge_bags));
     const std::uint32_t bags = part.end - part.first;
@@ -91,9 +84,8 @@ BagRange PageHeap::without_evidence(BagIndex from, BagIndex to, BagState state) 
     return part;
 }
 
-// Advises each stretch of the range as it is marked; `settled`: the huge ones are advised already. If another thread
-// changes a mark meanwhile, the last one to advise sees it, so that advice and mark agree in the end.
-void PageHeap::advise_as_marked(BagRange range, bool settled) {
+// If another thread changes a mark meanwhile, the last one to advise sees it, so that advice and mark agree in the end.
+void HugePageAdvice::advise_as_marked(BagRange range, bool settled) {
     bool again = false;
     for (BagIndex b = range.first; b < range.end;) {
         bool normal = false;
@@ -112,7 +104,7 @@ void PageHeap::advise_as_marked(BagRange range, bool settled) {
 // How the range was used. The program may have protected pages of it or mapped something else there, so it reads only
 // what the kernel says can be read. Reading a page that nobody has touched maps the kernel's zero page, so the samples
 // of a normal range end where it cannot be dense any more.
-PageHeap::Use PageHeap::use_of(BagRange range, bool is_normal) const {
+HugePageAdvice::Use HugePageAdvice::use_of(BagRange range, bool is_normal) const {
     const char* const p = static_cast<const char*>(region_.address(range.first));
     const Bytes part = (Bytes{range.end - range.first} << bag_shift) / policy::evidence::samples;
     std::uint64_t written = 0;
@@ -129,7 +121,7 @@ PageHeap::Use PageHeap::use_of(BagRange range, bool is_normal) const {
 
 // The huge pages on which an object decides, without mappings of others, and its part of them. That is empty if most of
 // it was resident when the program got it.
-PageHeap::Sampled PageHeap::sampled(BagIndex run) const {
+HugePageAdvice::Sampled HugePageAdvice::sampled(BagIndex run) const {
     const BagIndex end = run + bag(run).run;
     const BagRange decides = foreign_.between(huge_pages_in(run, end), run);
     const BagRange part{max_of(run, decides.first), min_of(end, decides.end)};
@@ -139,7 +131,7 @@ PageHeap::Sampled PageHeap::sampled(BagIndex run) const {
     return {decides, part};
 }
 
-bool PageHeap::learn_from(BagIndex run) {
+bool HugePageAdvice::learn_from(BagIndex run) {
     if (!options_.huge_on_evidence) return false;
     const auto [range, part] = sampled(run);
     if (part.first >= part.end) return false;

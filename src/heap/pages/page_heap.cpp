@@ -21,23 +21,6 @@ void PageHeap::start(const PageHeapOptions& options) {
     top_ = highest_top_ = region_.first_bag();
 }
 
-void PageHeap::set_purge_delay(std::int32_t delay) {
-    os::Guard guard(lock_);
-    rule_.set_delay(delay);
-    free_.set_together(rule_.together());
-}
-
-// Writes the first and the last entry of a run in use: see bag.h.
-void PageHeap::mark(BagIndex run, std::uint32_t length, BagState state) {
-    bag(run).run = length;
-    bag(run).state = state;
-    if (length > 1) {
-        Bag& last = bag(run + (length - 1));
-        last.state = BagState::inside;
-        last.run = length - 1;
-    }
-}
-
 // Strict binding must not promise pages that the node does not have, because the kernel would answer their first touch
 // with the OOM killer. So the pages are populated now, or the request fails.
 bool PageHeap::back(BagIndex run, std::uint32_t bags) {
@@ -243,14 +226,6 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
     mark(run, length, state);
     not_used(right, more, state);
     return false;
-}
-
-PageHeapUse PageHeap::use() {
-    os::Guard guard(lock_);
-    PageHeapUse u = use_;
-    u.free_bags = free_.bags();
-    u.dirty_bags = std::uint64_t{free_.dirty()} + free_.kept();
-    return u;
 }
 
 void PageHeap::validate() {

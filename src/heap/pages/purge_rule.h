@@ -6,7 +6,7 @@
 //   due                   how much of the oldest dirty piece to purge now
 //   on_answer, on_purge   the kernel refused pages or not; pages were purged
 //
-// Does not know where the memory is: purge.cpp cuts it out, calls the kernel and frees it again.
+// Does not know where the memory is: purger.cpp cuts it out, calls the kernel and frees it again.
 //
 // Invariants:
 //   a piece that was free for purge_delay is due as a whole; of others at most the excess and policy::purge::beyond_due

@@ -1,10 +1,6 @@
-// The end of a node's bags: growing the heap and returning its address space. System calls are made without lock_;
-// growth_lock_ keeps the end of the mapped memory where it is.
-//
-//   first_bag ... free and used ...   top_        ...        committed            nothing, or others' mappings
-//                                     never used, or unused since it was trimmed: mapped, zero
+#include "heap/pages/top.h"
+
 #include "base/tracepoints.h"
-#include "heap/pages/page_heap.h"
 
 namespace numalloc {
 
@@ -15,16 +11,13 @@ constexpr Bytes trimmed_from = 2 * MiB;
 
 }  // namespace policy::mapping
 
-// Moves the top over never-used bags, which are clean.
-void PageHeap::move_top(BagIndex to) {
+void Top::move_top(BagIndex to) {
     set(BagMark::dirty, top_, to - top_, false);
     top_ = to;
     highest_top_ = max_of(highest_top_, to);
 }
 
-// Frees the never-used bags of the top's page if a page holds several bags: otherwise neither the page nor the address
-// space before it could be returned. Does the same for a huge page, which is resident as a whole.
-void PageHeap::free_top_page() {
+void Top::free_top_page() {
     const BagIndex from = top_;
     BagIndex to = page_end(from);
     if (options_.huge_pages && from > region_.huge_from())
@@ -36,13 +29,12 @@ void PageHeap::free_top_page() {
 }
 
 // Where a request that reaches beyond the top would begin: in the free run that ends at the top, if there is one.
-BagIndex PageHeap::at_top(std::uint32_t alignment) const {
+BagIndex Top::at_top(std::uint32_t alignment) const {
     const BagIndex tail = free_.run_before(top_);
     return free_.aligned(tail != none ? tail : top_, alignment);
 }
 
-// Takes mapped never-used bags, together with the end of a free run right before them.
-BagIndex PageHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
+BagIndex Top::extend_top(std::uint32_t bags, std::uint32_t alignment) {
     const BagIndex old_top = top_;
     const BagIndex run = at_top(alignment);
     const BagIndex end = run + bags;
@@ -58,7 +50,7 @@ BagIndex PageHeap::extend_top(std::uint32_t bags, std::uint32_t alignment) {
 }
 
 // Marks newly mapped bags and makes them usable. For a big object, what was used before keeps its marks.
-void PageHeap::use_mapped(BagIndex to, BagState state) {
+void Top::use_mapped(BagIndex to, BagState state) {
     const BagIndex from{region_.committed()};
     const bool normal = leave_normal(from, to);
     BagIndex known = from;
@@ -77,9 +69,7 @@ void PageHeap::use_mapped(BagIndex to, BagState state) {
     set_committed(to.value);
 }
 
-// Maps memory for a request that take_free() could not serve or, from `at` on, for lengthen(). true if a retry may
-// succeed (another thread may have taken the memory by then).
-bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, BagState state) {
+bool Top::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, BagState state) {
     os::Guard growing(growth_lock_);
     std::uint64_t up_to;
     {
@@ -98,7 +88,7 @@ bool PageHeap::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, Ba
 }
 
 // Grows behind a mapping of others that is in the way. The bags that it covers stay allocated forever.
-bool PageHeap::grow_over(std::uint64_t bags) {
+bool Top::grow_over(std::uint64_t bags) {
     const Region::Stretch beyond = region_.map_beyond(bags);
     if (beyond.first == beyond.end) return false;
     os::Guard guard(lock_);
@@ -117,15 +107,14 @@ bool PageHeap::grow_over(std::uint64_t bags) {
     return true;
 }
 
-bool PageHeap::top_is_clean() const {
+bool Top::top_is_clean() const {
     const BagIndex run = free_.run_before(top_);
     if (run == none) return false;
     const Bag::Free& last = free_.piece(free_.last_piece(run));
     return last.kind == Bag::Piece::clean && last.length >= bags_in(policy::mapping::trimmed_from);
 }
 
-// Unmaps the clean end of the heap, because limits on address space, core dumps and locked memory count what is mapped.
-void PageHeap::trim_top() {
+void Top::trim_top() {
     if (!growth_lock_.try_lock()) return;  // its holder needs more memory
     std::uint64_t from = 0;
     std::uint64_t to = 0;

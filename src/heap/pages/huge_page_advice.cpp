@@ -11,12 +11,8 @@
 //   A stretch stays on normal pages if huge pages were dear just now (huge_page_touches.h).
 //
 // This advice covers whole stretches, because each change of advice may cost one of the 65,530 mappings that a process
-// may have; that of evidence.cpp covers huge pages, and counts its changes. BagMark::normal marks the bags that are
-// advised against huge pages. madvise() is called without the lock, so the advice may lag behind the mark.
-#include <initializer_list>
-
-#include "heap/pages/page_heap.h"
-#include "os/clock.h"
+// may have; that of evidence.cpp covers huge pages, and counts its changes.
+#include "heap/pages/huge_page_advice.h"
 
 namespace numalloc {
 
@@ -33,25 +29,14 @@ constexpr std::uint32_t stretch_bags = bags_in(policy::huge_pages::stretch);
 
 }  // namespace
 
-BagIndex PageHeap::aligned_down(BagIndex b, std::uint32_t alignment) const {
-    const BagIndex next = free_.aligned(b, alignment);
-    return next == b ? b : next - alignment;
-}
-
 // The mapped part of the bag's stretch that may be huge, without the known mappings of others, whose advice is theirs.
-BagRange PageHeap::stretch_of(BagIndex b) const {
+BagRange HugePageAdvice::stretch_of(BagIndex b) const {
     const std::uint64_t end = min_of<std::uint64_t>(free_.aligned(b + 1, stretch_bags).value, region_.committed());
     const BagRange stretch{max_of(aligned_down(b, stretch_bags), region_.huge_from()), BagIndex{end}};
     return foreign_.between(stretch, b);
 }
 
-// Breaks the huge pages at the ends of the range if others use parts of them.
-void PageHeap::break_huge_pages(const Purging& range) {
-    if (range.breaks_first) no_more_huge(range.first);
-    if (range.breaks_last) no_more_huge(range.first + (range.bags - 1));
-}
-
-void PageHeap::no_more_huge(BagIndex b) {
+void HugePageAdvice::no_more_huge(BagIndex b) {
     if (region_.count(BagMark::normal, b, 1) != 0) return;
     BagRange stretch;
     {
@@ -62,9 +47,7 @@ void PageHeap::no_more_huge(BagIndex b) {
     advise_as_marked(stretch, false);
 }
 
-// The stretches within the free run that are about to be taken in part; clears their BagMark::normal. Empty if there is
-// nothing to advise.
-BagRange PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) {
+BagRange HugePageAdvice::whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) {
     const BagIndex end = first + bags;
     if (!may_be_huge(end - 1)) return {};
     const BagIndex run_end = run + free_.length(run);
@@ -77,7 +60,7 @@ BagRange PageHeap::whole_stretches(BagIndex run, BagIndex first, std::uint32_t b
     return {from, to};
 }
 
-void PageHeap::huge_again(BagRange range) {
+void HugePageAdvice::huge_again(BagRange range) {
     if (range.first == range.end) return;
     if (touches_.were_dear()) {
         os::Guard guard(lock_);
@@ -86,9 +69,9 @@ void PageHeap::huge_again(BagRange range) {
     advise_as_marked(range, false);
 }
 
-// Whether newly mapped bags stay on normal pages; advises so. The rest of a stretch follows its beginning, so that a
-// stretch has one advice, unless its beginning may be a big object's (evidence.cpp).
-bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
+// The rest of a stretch follows its beginning, so that a stretch has one advice, unless its beginning may be a big
+// object's (evidence.cpp).
+bool HugePageAdvice::leave_normal(BagIndex from, BagIndex to) {
     if (!may_be_huge(to - 1)) return false;
     const bool begins =
         from <= region_.huge_from() || address_of(region_.address(from)) % policy::huge_pages::stretch == 0;
@@ -101,7 +84,7 @@ bool PageHeap::leave_normal(BagIndex from, BagIndex to) {
 
 // Counts the run's huge pages, from the first whole one on, and returns them. Empty if that one may have been touched,
 // or is advised against huge pages.
-BagRange PageHeap::count_untouched(BagIndex run, std::uint32_t bags) {
+BagRange HugePageAdvice::count_untouched(BagIndex run, std::uint32_t bags) {
     if (!touches_.is_on()) return {};
     const Address start = address_of(region_.address(run));
     const BagIndex first = run + static_cast<std::uint32_t>((align_up(start, os::huge_page) - start) >> bag_shift);
@@ -114,69 +97,27 @@ BagRange PageHeap::count_untouched(BagIndex run, std::uint32_t bags) {
 
 // Times the first touch of a huge page; where huge pages are dear, its stretch stays on normal pages. Returns whether
 // to time the next one as well.
-bool PageHeap::time_touch(BagIndex b, Bytes own) {
+bool HugePageAdvice::time_touch(BagIndex b, Bytes own) {
     const HugePageTouches::Cost cost = touches_.time(region_.address(b), own);
     if (cost == HugePageTouches::Cost::dear) no_more_huge(b);
     return cost == HugePageTouches::Cost::unsure;
 }
 
-// Times the first touch of a run that is about to be handed out. A caller that never touches its run gets one to four
-// resident huge pages for each sample.
-void PageHeap::sample_cost(BagIndex run, std::uint32_t bags) {
+void HugePageAdvice::sample_cost(BagIndex run, std::uint32_t bags) {
     const auto [first, end] = count_untouched(run, bags);
     if (first == BagIndex{} || !touches_.take_sample()) return;
     for (BagIndex b = first; b < end && time_touch(b, bag_bytes); b = b + huge_bags) {}
 }
 
-void PageHeap::sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) {
+void HugePageAdvice::sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) {
     const auto [first, end] = count_untouched(run, bags);
     if (first != run || own < policy::huge_pages::timed_from) return;
     (void)time_touch(first, own);
 }
 
-void PageHeap::settle(BagIndex first, std::uint32_t bags) {
+void HugePageAdvice::settle(BagIndex first, std::uint32_t bags) {
     region_.settle(first, bags);
     advise_as_marked({first, first + bags}, true);
-}
-
-// The free part of the run's first or last huge page if others use the rest of it, else empty.
-BagRange PageHeap::shared_huge_page(BagIndex run, bool at_end) const {
-    const BagIndex end = run + free_.length(run);
-    const BagIndex from = max_of(run, region_.huge_from());
-    if (from >= end || (at_end && end == top_)) return {};
-    // If pages are longer than bags, others may use a part of the page, too.
-    const BagRange part = at_end ? BagRange{max_of(page_end(from), aligned_down(end, huge_bags)), page_start(end)}
-                                 : BagRange{page_end(from), min_of(free_.aligned(from, huge_bags), page_start(end))};
-    return part.first < part.end ? part : BagRange{};
-}
-
-// Purges the clean bags at the ends of free runs, which may be resident because others use the rest of their huge page.
-// Makes up to two short system calls a free run, so only purge(true) calls it.
-void PageHeap::purge_beside_used() {
-    for (BagIndex run = region_.first_bag();;) {
-        BagIndex next;
-        for (const bool at_end : {false, true}) {
-            Purging range;
-            {
-                os::Guard guard(lock_);
-                if (!at_end) run = free_.next_run(run);
-                if (run == none) return;
-                // Another thread may have taken the run between the two ends.
-                if (at_end && !free_.begins_at(run, top_)) break;
-                next = run + free_.length(run);
-                const BagRange part = shared_huge_page(run, at_end);
-                if (part.first == part.end) continue;
-                BagIndex near = at_end ? free_.last_piece(run) : run;
-                while (near > part.first) near = free_.piece_before(near);
-                range = cut_range(run, part, near);
-            }
-            const Discarded how = discard(range);
-            os::Guard guard(lock_);
-            finish(range, how, os::milliseconds());
-            if (how == Discarded::refused) return;
-        }
-        run = next;
-    }
 }
 
 }  // namespace numalloc

@@ -1,14 +1,8 @@
-// Returns free memory to the system: what is due by purge_rule.h.
-//
-//   pick      cuts out a piece, or the end of one: no thread takes it or merges with it
-//   discard   calls the kernel, without a lock
-//   finish    makes the range free again, and clean
-//
-// Each call does a bounded part of what is due, in proportion to what it frees. The next calls do the rest.
+#include "heap/pages/purger.h"
+
 #include <initializer_list>
 
 #include "base/tracepoints.h"
-#include "heap/pages/page_heap.h"
 #include "os/clock.h"
 
 namespace numalloc {
@@ -16,7 +10,7 @@ namespace numalloc {
 // Cuts at least `bags` bags off the end of a dirty piece, which would be allocated last, or all of a shorter piece.
 // Takes whole huge pages, except at the beginning of the piece. Where a page is longer than a bag, takes whole pages
 // whose other bags are free too. Returns no bags if there is no whole page.
-PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
+Purger::Purging Purger::cut_end(BagIndex piece, std::uint32_t bags) {
     const std::uint32_t length = free_.piece(piece).length;
     const BagIndex end = piece + length;
     if (end == top_) free_top_page();
@@ -46,7 +40,7 @@ PageHeap::Purging PageHeap::cut_end(BagIndex piece, std::uint32_t bags) {
 }
 
 // `near`: a piece of the run at or before `part`.
-PageHeap::Purging PageHeap::cut_range(BagIndex run, BagRange part, BagIndex near) {
+Purger::Purging Purger::cut_range(BagIndex run, BagRange part, BagIndex near) {
     const BagIndex run_end = run + free_.length(run);
     Purging range{part.first, part.end - part.first};
     range.breaks_first =
@@ -58,8 +52,7 @@ PageHeap::Purging PageHeap::cut_range(BagIndex run, BagRange part, BagIndex near
     return range;
 }
 
-// Cuts out the range that is due first, of about `most` bags at most.
-PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
+Purger::Purging Purger::pick(std::uint32_t most, std::uint32_t now) {
     if (rule_.pauses(now)) return {};
     for (BagIndex oldest; (oldest = free_.oldest()) != none;) {
         const PurgeRule::Due due =
@@ -73,7 +66,13 @@ PageHeap::Purging PageHeap::pick(std::uint32_t most, std::uint32_t now) {
     return {};
 }
 
-PageHeap::Discarded PageHeap::discard(const Purging& range) {
+// Breaks the huge pages at the ends of the range if others use parts of them.
+void Purger::break_huge_pages(const Purging& range) {
+    if (range.breaks_first) no_more_huge(range.first);
+    if (range.breaks_last) no_more_huge(range.first + (range.bags - 1));
+}
+
+Purger::Discarded Purger::discard(const Purging& range) {
     if (!os::discard(region_.address(range.first), Bytes{range.bags} << bag_shift)) return Discarded::refused;
     trace::purge(region_.address(range.first), Bytes{range.bags} << bag_shift, range.rested);
     break_huge_pages(range);
@@ -82,7 +81,7 @@ PageHeap::Discarded PageHeap::discard(const Purging& range) {
     return renewed == os::Replaced::lost ? Discarded::lost : Discarded::done;
 }
 
-bool PageHeap::return_pages(void* p, Bytes bytes) {
+bool Purger::return_pages(void* p, Bytes bytes) {
     if (!os::discard(p, bytes)) return false;
     trace::purge(p, bytes, false);
     for (const BagIndex b : {region_.bag_of(p), region_.bag_of(static_cast<char*>(p) + bytes - 1)})
@@ -93,7 +92,7 @@ bool PageHeap::return_pages(void* p, Bytes bytes) {
 }
 
 // A lost range stays allocated forever.
-void PageHeap::finish(const Purging& range, Discarded how, std::uint32_t now) {
+void Purger::finish(const Purging& range, Discarded how, std::uint32_t now) {
     const bool refused = how == Discarded::refused;
     rule_.on_answer(refused, now);
     if (how == Discarded::lost) return;
@@ -104,8 +103,7 @@ void PageHeap::finish(const Purging& range, Discarded how, std::uint32_t now) {
     rule_.on_purge(range.dirty, range.rested, now);
 }
 
-// Purges what is due, `range` first, up to `most` dirty bags. Returns the number of dirty bags that were returned.
-std::uint32_t PageHeap::purge_due(Purging range, std::uint32_t most) {
+std::uint32_t Purger::purge_due(Purging range, std::uint32_t most) {
     std::uint32_t went = 0;
     bool trim = false;
     while (range.bags > 0) {
@@ -122,7 +120,47 @@ std::uint32_t PageHeap::purge_due(Purging range, std::uint32_t most) {
     return went;
 }
 
-Bytes PageHeap::purge(bool all) {
+// The free part of the run's first or last huge page if others use the rest of it, else empty.
+BagRange Purger::shared_huge_page(BagIndex run, bool at_end) const {
+    const BagIndex end = run + free_.length(run);
+    const BagIndex from = max_of(run, region_.huge_from());
+    if (from >= end || (at_end && end == top_)) return {};
+    // If pages are longer than bags, others may use a part of the page, too.
+    const BagRange part = at_end ? BagRange{max_of(page_end(from), aligned_down(end, huge_bags)), page_start(end)}
+                                 : BagRange{page_end(from), min_of(free_.aligned(from, huge_bags), page_start(end))};
+    return part.first < part.end ? part : BagRange{};
+}
+
+// Purges the clean bags at the ends of free runs, which may be resident because others use the rest of their huge page.
+// Makes up to two short system calls a free run, so only purge(true) calls it.
+void Purger::purge_beside_used() {
+    for (BagIndex run = region_.first_bag();;) {
+        BagIndex next;
+        for (const bool at_end : {false, true}) {
+            Purging range;
+            {
+                os::Guard guard(lock_);
+                if (!at_end) run = free_.next_run(run);
+                if (run == none) return;
+                // Another thread may have taken the run between the two ends.
+                if (at_end && !free_.begins_at(run, top_)) break;
+                next = run + free_.length(run);
+                const BagRange part = shared_huge_page(run, at_end);
+                if (part.first == part.end) continue;
+                BagIndex near = at_end ? free_.last_piece(run) : run;
+                while (near > part.first) near = free_.piece_before(near);
+                range = cut_range(run, part, near);
+            }
+            const Discarded how = discard(range);
+            os::Guard guard(lock_);
+            finish(range, how, os::milliseconds());
+            if (how == Discarded::refused) return;
+        }
+        run = next;
+    }
+}
+
+Bytes Purger::purge(bool all) {
     constexpr std::uint32_t most = PurgeRule::most_after(0);
     Purging range;
     std::uint64_t left;

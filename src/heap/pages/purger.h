@@ -1,0 +1,68 @@
+// Returns free memory to the system: what is due by purge_rule.h.
+//
+//   pick      cuts out a piece, or the end of one: no thread takes it or merges with it
+//   discard   calls the kernel, without a lock
+//   finish    makes the range free again, and clean
+//
+// Each call does a bounded part of what is due, in proportion to what it frees. The next calls do the rest.
+#pragma once
+
+#include <atomic>
+
+#include "heap/pages/purge_rule.h"
+#include "heap/pages/top.h"
+
+namespace numalloc {
+
+class Purger : public Top {
+public:
+    // Returns a bounded part of what is due to the OS; with `all`, everything that is free. Returns the bytes.
+    Bytes purge(bool all) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+
+    // Returns pages of a bag in use to the OS; they read as zero afterwards. false if the OS refuses: some may be gone
+    // then. Only if returns_pages().
+    bool return_pages(void* p, Bytes bytes) NUMALLOC_EXCLUDES(lock_);
+
+    // How long memory stays free before it is purged, from now on: PageHeapOptions::purge_delay.
+    void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_) {
+        os::Guard guard(lock_);
+        rule_.set_delay(delay);
+        free_.set_together(rule_.together());
+    }
+
+    // The number of threads that the heap serves now, which decides how much it keeps for them.
+    void set_threads(std::uint32_t threads) { threads_.store(threads, std::memory_order_relaxed); }
+
+protected:
+    // A range that is being purged: marked as allocated, so that no thread takes it or merges it with a free run.
+    struct Purging {
+        BagIndex first;
+        std::uint32_t bags = 0;
+        std::uint32_t dirty = 0;  // of these, may hold other than zeros
+        bool rested = false;      // as in PurgeRule::Due
+        // Others use the rest of the huge page that the range begins or ends in.
+        bool breaks_first = false, breaks_last = false;
+    };
+    // Cuts out the range that is due first, of about `most` bags at most.
+    Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
+    // Purges what is due, `range` first, up to `most` dirty bags. Returns the number of dirty bags that were returned.
+    std::uint32_t purge_due(Purging range, std::uint32_t most) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+
+    PurgeRule rule_ NUMALLOC_GUARDED_BY(lock_);
+
+private:
+    // The result of discard().
+    enum class Discarded { done, refused, lost };
+
+    Purging cut_end(BagIndex piece, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
+    Purging cut_range(BagIndex run, BagRange part, BagIndex near) NUMALLOC_REQUIRES(lock_);
+    Discarded discard(const Purging& range) NUMALLOC_EXCLUDES(lock_);
+    void finish(const Purging& range, Discarded how, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
+    void break_huge_pages(const Purging& range) NUMALLOC_EXCLUDES(lock_);
+    BagRange shared_huge_page(BagIndex run, bool at_end) const NUMALLOC_REQUIRES(lock_);
+    void purge_beside_used() NUMALLOC_EXCLUDES(lock_);
+
+    std::atomic<std::uint32_t> threads_{1};
+};
+
+}  // namespace numalloc
