@@ -16,7 +16,7 @@ CHOICE = {
     "16K": {
         "unit.address_space_test": "address_space_test",
         "unit.region_test": "region_test",
-        "unit.pages_move_test": "pages_move_test",
+        "unit.move_test": "move_test",
         "survive.first_and_last": "survive_first_and_last",
         "survive.victim": "survive_victim",
         "survive.small_stacks": "survive_small_stacks",

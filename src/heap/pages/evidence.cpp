@@ -32,22 +32,6 @@ constexpr std::uint32_t new_part = 2;
 
 }  // namespace policy::evidence
 
-void HugePageAdvice::set_normal(BagRange range, bool on) {
-    // The bag behind the range may differ from it, too.
-    const BagIndex from = max_of(range.first, region_.first_bag() + 1);
-    const BagIndex to{min_of<std::uint64_t>(std::uint64_t{range.end.value} + 1, region_.committed())};
-    if (from < to) advice_changes_ -= region_.changes(BagMark::normal, from, to);
-    set(BagMark::normal, range.first, range.end - range.first, on);
-    if (from < to) advice_changes_ += region_.changes(BagMark::normal, from, to);
-}
-
-void HugePageAdvice::set_committed(std::uint64_t end) {
-    const BagIndex old{region_.committed()}, to{end}, first = region_.first_bag() + 1;
-    advice_changes_ += region_.changes(BagMark::normal, max_of(old, first), max_of(to, old));
-    advice_changes_ -= region_.changes(BagMark::normal, max_of(to, first), max_of(to, old));
-    region_.set_committed(end);
-}
-
 // The huge pages of which [first, end) has half.
 BagRange HugePageAdvice::huge_pages_in(BagIndex first, BagIndex end) const {
     const std::uint64_t start = region_.start() >> bag_shift;
@@ -74,7 +58,6 @@ bool HugePageAdvice::may_mark(BagRange range, bool normal) const {
     return after <= before || advice_changes_ + (after - before) <= options_.most_advice_changes;
 }
 
-// Marks the rest of the last huge page, too.
 BagRange HugePageAdvice::without_evidence(BagIndex from, BagIndex to, BagState state) {
     if (!options_.huge_on_evidence || state != BagState::big || from >= to) return {};
     const BagRange part = huge_pages_in(free_.aligned(from, huge_bags), free_.aligned(to, huge_bags));
@@ -82,23 +65,6 @@ BagRange HugePageAdvice::without_evidence(BagIndex from, BagIndex to, BagState s
     if (region_.count(BagMark::normal, part.first, bags) == bags || !may_mark(part, true)) return {};
     set_normal(part, true);
     return part;
-}
-
-// If another thread changes a mark meanwhile, the last one to advise sees it, so that advice and mark agree in the end.
-void HugePageAdvice::advise_as_marked(BagRange range, bool settled) {
-    bool again = false;
-    for (BagIndex b = range.first; b < range.end;) {
-        bool normal = false;
-        BagIndex to = b;
-        for_each_stretch(region_, BagMark::normal, b, range.end, [&](BagIndex, BagIndex end, bool is_normal) {
-            normal = is_normal;
-            to = end;
-            return false;
-        });
-        if (normal || !settled || again) region_.advise(b, to - b, normal ? os::HugePages::off : os::HugePages::on);
-        again = region_.count(BagMark::normal, b, to - b) != (normal ? to - b : 0);
-        if (!again) b = to;
-    }
 }
 
 // How the range was used. The program may have protected pages of it or mapped something else there, so it reads only

@@ -1,4 +1,4 @@
-// Which parts of a node may have huge pages.
+// Huge pages that are broken, and huge pages that are dear.
 //
 // The kernel maps a whole huge page at the first touch of any of its bags. If a part of a huge page is returned,
 // khugepaged fills it again as long as the mapping is advised to have huge pages. Returned memory would become resident
@@ -14,6 +14,8 @@
 // may have; that of evidence.cpp covers huge pages, and counts its changes.
 #include "heap/pages/huge_page_advice.h"
 
+#include "heap/pages/stretches.h"
+
 namespace numalloc {
 
 namespace policy::huge_pages {
@@ -28,6 +30,39 @@ namespace {
 constexpr std::uint32_t stretch_bags = bags_in(policy::huge_pages::stretch);
 
 }  // namespace
+
+void HugePageAdvice::set_normal(BagRange range, bool on) {
+    // The bag behind the range may differ from it, too.
+    const BagIndex from = max_of(range.first, region_.first_bag() + 1);
+    const BagIndex to{min_of<std::uint64_t>(std::uint64_t{range.end.value} + 1, region_.committed())};
+    if (from < to) advice_changes_ -= region_.changes(BagMark::normal, from, to);
+    set(BagMark::normal, range.first, range.end - range.first, on);
+    if (from < to) advice_changes_ += region_.changes(BagMark::normal, from, to);
+}
+
+void HugePageAdvice::set_committed(std::uint64_t end) {
+    const BagIndex old{region_.committed()}, to{end}, first = region_.first_bag() + 1;
+    advice_changes_ += region_.changes(BagMark::normal, max_of(old, first), max_of(to, old));
+    advice_changes_ -= region_.changes(BagMark::normal, max_of(to, first), max_of(to, old));
+    region_.set_committed(end);
+}
+
+// If another thread changes a mark meanwhile, the last one to advise sees it, so that advice and mark agree in the end.
+void HugePageAdvice::advise_as_marked(BagRange range, bool settled) {
+    bool again = false;
+    for (BagIndex b = range.first; b < range.end;) {
+        bool normal = false;
+        BagIndex to = b;
+        for_each_stretch(region_, BagMark::normal, b, range.end, [&](BagIndex, BagIndex end, bool is_normal) {
+            normal = is_normal;
+            to = end;
+            return false;
+        });
+        if (normal || !settled || again) region_.advise(b, to - b, normal ? os::HugePages::off : os::HugePages::on);
+        again = region_.count(BagMark::normal, b, to - b) != (normal ? to - b : 0);
+        if (!again) b = to;
+    }
+}
 
 // The mapped part of the bag's stretch that may be huge, without the known mappings of others, whose advice is theirs.
 BagRange HugePageAdvice::stretch_of(BagIndex b) const {

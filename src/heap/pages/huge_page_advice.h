@@ -1,6 +1,8 @@
 // Which bags of a node may have huge pages. BagMark::normal marks those that are advised against them; madvise() is
 // called without the lock, so the advice may lag behind the mark.
 //
+// A stretch: 64 MiB, aligned (policy::huge_pages::stretch), as far as it is mapped and may be huge.
+//
 //   huge_page_advice.cpp  broken huge pages, and those that are dear just now (huge_page_touches.h times first touches)
 //   evidence.cpp          big objects have them where memory was densely used
 //
@@ -16,11 +18,11 @@ namespace numalloc {
 
 class HugePageAdvice : public NodeBags {
 public:
-    // Binds and advises bags in use like the rest of the region, after their mapping was changed.
+    // Binds bags in use like the rest of the region and advises them as marked, after their mapping was changed.
     void settle(BagIndex first, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
 
-    // Finds out how a big object is used that is about to be freed or moved (evidence.cpp). Returns whether densely;
-    // false also if that is unknown. Only for the object's owner.
+    // Samples a big object that is about to be freed or moved, to learn how densely it was used (evidence.cpp). true:
+    // densely. false: sparsely or unknown. Only for the object's owner.
     bool learn_from(BagIndex run) NUMALLOC_EXCLUDES(lock_);
 
     // Whether returning pages of the bag may break up a huge page.
@@ -31,32 +33,36 @@ public:
     void sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) NUMALLOC_EXCLUDES(lock_);
 
 protected:
+    // Bags in a huge page.
     static constexpr std::uint32_t huge_bags = static_cast<std::uint32_t>(os::huge_page / bag_bytes);
 
+    // Whether the bag can lie on a huge page, whatever its mark.
     bool may_be_huge(BagIndex b) const { return options_.huge_pages && b >= region_.huge_from(); }
 
-    // Marks bags as normal or huge, and sets the end of the mapped memory, whose marks must be written.
+    // Marks bags as normal (`on`) or huge.
     void set_normal(BagRange range, bool on) NUMALLOC_REQUIRES(lock_);
+    // Sets the end of the mapped memory. The marks of all bags below the old and the new end must be valid.
     void set_committed(std::uint64_t end) NUMALLOC_REQUIRES(lock_);
-    // Advises each stretch of the range as it is marked; `settled`: the huge ones are advised already.
-    void advise_as_marked(BagRange range, bool settled);
+    // Calls madvise() for each row of bags with equal marks. `settled`: the kernel already has the advice for huge
+    // ones, so that only normal ones need a call.
+    void advise_as_marked(BagRange range, bool settled) NUMALLOC_EXCLUDES(lock_);
 
-    // Part of the huge page that holds the bag is returned: its stretch becomes normal.
+    // Call it after part of the bag's huge page was returned: marks and advises the bag's stretch as normal.
     void no_more_huge(BagIndex b) NUMALLOC_EXCLUDES(lock_);
-    // The stretches within the free run that are about to be taken in part; clears their BagMark::normal. Empty if
-    // there is nothing to advise. Then, without the lock, huge_again() advises them.
+    // The stretches that lie wholly in the free run and of which [first, first + bags) will be cut; clears their
+    // BagMark::normal. Empty if none had it. Pass them to huge_again() once no lock is held: it advises huge pages or,
+    // if those are dear, marks them again.
     BagRange whole_stretches(BagIndex run, BagIndex first, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
     void huge_again(BagRange range) NUMALLOC_EXCLUDES(lock_);
-    // Whether newly mapped bags stay on normal pages; advises so.
-    bool leave_normal(BagIndex from, BagIndex to);
-    // Marks the huge pages of never used bags [from, to) as normal, if they are about to be a big object's. Returns
-    // what to advise.
+    // Decides whether newly mapped bags [from, to) stay on normal pages, and then advises them. Sets no marks.
+    bool leave_normal(BagIndex from, BagIndex to) NUMALLOC_EXCLUDES(lock_);
+    // If never used bags [from, to) are about to be a big object's: marks their huge pages as normal, the last one as a
+    // whole. Returns what to pass to advise_as_marked(range, false) once no lock is held, or an empty range.
     BagRange without_evidence(BagIndex from, BagIndex to, BagState state) NUMALLOC_REQUIRES(lock_);
     // Times the first touch of a run that is about to be handed out. A caller that never touches its run gets one to
     // four resident huge pages for each sample.
     void sample_cost(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
 
-    HugePageTouches touches_;
     std::uint32_t advice_changes_ NUMALLOC_GUARDED_BY(lock_) = 0;
 
 private:
@@ -71,7 +77,7 @@ private:
     bool may_mark(BagRange range, bool normal) const NUMALLOC_REQUIRES(lock_);
     Sampled sampled(BagIndex run) const;
     Use use_of(BagRange range, bool is_normal) const;
-    BagRange count_untouched(BagIndex run, std::uint32_t bags);
+    BagRange count_untouched(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
     bool time_touch(BagIndex b, Bytes own) NUMALLOC_EXCLUDES(lock_);
 };
 

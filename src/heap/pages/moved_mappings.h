@@ -20,16 +20,18 @@ public:
     std::uint32_t moved_mappings() const { return moved_mappings_.load(std::memory_order_relaxed); }
 
 protected:
-    // Moves pieces from the front while that works. Returns the number of bytes that are at `to` now; `last`: the
-    // kernel's last answer.
+    // Moves or, where that is cheaper, copies pieces from the front of run `from` to run `to` (whole pages, discarded
+    // before) until the kernel refuses one. BagMark::moved and ::normal follow. Returns the number of bytes that are at
+    // `to` now; `last`: the kernel's answer for the last piece, `done` for a copied one.
     Bytes move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Replaced& last) NUMALLOC_EXCLUDES(lock_);
-    // Puts the region's natural mapping back, with the advice that is marked.
+    // Puts the region's natural mapping back, bound, and advised as marked. done: the bags read as zero. refused: they
+    // are as before. lost: they are not mapped and must never be used.
     os::Replaced renew(BagIndex first, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);
 
 private:
     void note_mapping(BagIndex first, std::uint32_t bags, bool moved) NUMALLOC_EXCLUDES(lock_);
 
-    std::atomic<std::uint32_t> moved_mappings_{0};
+    std::atomic<std::uint32_t> moved_mappings_{0};  // written under lock_, read without
 };
 
 }  // namespace numalloc

@@ -1,8 +1,10 @@
-// The bags of one node: what all parts of its PageHeap share. One lock guards them; clang's analysis follows it through
-// base classes only, so the parts are bases of each other (page_heap.h).
+// What all parts of a PageHeap share: the bags of its node, which of them are free, the options, the counts, and the
+// lock. Each part is a base class of the next (page_heap.h), because clang's lock analysis treats a base's lock_ as the
+// object's own, but not a lock reached through a reference.
 //
-//   first_bag ... in use, or in free_ ... the top (top.h)
-//   bags of each state in use == use_.big_bags, small_bags, bound_bags
+// Below the top (top.h) each bag is in use, in free_, or neither: being purged (Purger::Purging), lost, or covered by
+// another mapping. The last three have the state `small`, so that no free run merges with them, but use_ does not count
+// them.
 //
 // Where a page holds several bags (64 KiB pages on some aarch64 kernels), runs of big objects are whole pages, so that
 // each can be bound, moved and returned by itself. Of the runs of small bags only wholly free pages are returned.
@@ -16,6 +18,7 @@
 
 namespace numalloc {
 
+// Defaults of PageHeapOptions.
 namespace policy::moving {
 
 // Moved blocks lie in mappings of their own, and each may split another. The kernel allows a process 65,530 mappings,
@@ -40,7 +43,7 @@ struct PageHeapOptions {
     HugePageTouches::Touch touch_is_dear = nullptr;
     bool populate = false;          // put pages behind bags before handing them out
     std::uint16_t os_node = 0;      // the node whose memory must suffice for that
-    std::uint32_t page_owners = 0;  // owners with huge pages of their own (an experiment): see take_small()
+    std::uint32_t page_owners = 0;  // owners with huge pages of their own (an experiment): see PageHeap::take_small()
     std::uint32_t most_moved = policy::moving::most_mappings;  // most mappings that moved blocks may lie in
     // From this number of changes of advice on, big objects have the advice that is there.
     std::uint32_t most_advice_changes = policy::evidence::most_changes;
@@ -89,20 +92,26 @@ public:
     }
 
 protected:
+    // Only PageHeap is constructed, and PageHeap::start() sets up all parts.
+    NodeBags() = default;
+
+    // Bags in a page: 1, or more where pages are longer.
     static std::uint32_t page_bags() {
         return static_cast<std::uint32_t>(max_of(os::page_size(), bag_bytes) / bag_bytes);
     }
     // The first bag of the page that holds b, and the first bag from b on that begins a page (as regions do).
     static BagIndex page_start(BagIndex b) { return BagIndex{b.value & ~(page_bags() - 1)}; }
     static BagIndex page_end(BagIndex b) { return BagIndex{whole_pages(b.value)}; }
+    // Whether runs of that state are whole pages.
     static bool has_whole_pages(BagState state) { return state == BagState::big || state == BagState::bound_big; }
 
     Bag& bag(BagIndex b) const { return region_.bag(b); }
+    // Region::set(), for which clang checks the lock.
     void set(BagMark mark, BagIndex b, std::uint32_t bags, bool on) NUMALLOC_REQUIRES(lock_) {
         region_.set(mark, b, bags, on);
     }
     // Writes the first and the last entry of a run in use: see bag.h.
-    void mark(BagIndex run, std::uint32_t length, BagState state) NUMALLOC_REQUIRES(lock_) {
+    void write_used_run(BagIndex run, std::uint32_t length, BagState state) NUMALLOC_REQUIRES(lock_) {
         bag(run).run = length;
         bag(run).state = state;
         if (length > 1) {
@@ -116,6 +125,7 @@ protected:
         const BagIndex next = free_.aligned(b, alignment);
         return next == b ? b : next - alignment;
     }
+    // The counter of bags in use of that state.
     std::uint64_t& bags_of(BagState state) NUMALLOC_REQUIRES(lock_) {
         return state == BagState::big ? use_.big_bags : state == BagState::small ? use_.small_bags : use_.bound_bags;
     }
@@ -128,8 +138,9 @@ protected:
     Region region_;
     PageHeapOptions options_;
     ForeignMappings foreign_;
+    // HugePageAdvice's. Here, because each take() reads it without the lock: behind use_ each would write its line.
+    HugePageTouches touches_;
 
-    // No system call is made under it.
     alignas(64) os::Lock<os::LockRank::pages> lock_;
     FreeRuns free_ NUMALLOC_GUARDED_BY(lock_);
     PageHeapUse use_ NUMALLOC_GUARDED_BY(lock_){};

@@ -23,8 +23,8 @@ BagIndex PageHeap::take_owned(std::uint32_t bags, ClassId c, std::uint32_t owner
     {
         os::Guard guard(lock_);  // freeing a neighbour reads both runs' entries
         bag(rest).class_id = c.value;
-        mark(rest, length - bags, BagState::small);
-        mark(run, bags, BagState::small);
+        write_used_run(rest, length - bags, BagState::small);
+        write_used_run(run, bags, BagState::small);
     }
     // Another thread of the owner may have stored a rest since.
     BagIndex nothing = none;

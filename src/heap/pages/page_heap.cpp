@@ -80,7 +80,7 @@ BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagS
     if (run == none) return none;
     use_new(run, bags, state, DirtyLimit::kind_of(c, bags));
     bag(run).class_id = c.value;
-    mark(run, bags, state);
+    write_used_run(run, bags, state);
     if (state == BagState::big) {
         ++use_.big_objects;
         ++use_.big_taken;
@@ -184,7 +184,7 @@ bool PageHeap::resize(BagIndex run, std::uint32_t bags) {
     {
         os::Guard guard(lock_);
         const std::uint32_t now = os::milliseconds();
-        mark(run, bags, state);
+        write_used_run(run, bags, state);
         bags_of(state) -= length - bags;
         make_free(run + bags, length - bags, DirtyLimit::kind_of(no_class, length - bags), Contents::any, now);
         due = pick(most, now);
@@ -214,7 +214,7 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
                 // The kind that the run will be freed as.
                 use_new(right, more, state, DirtyLimit::kind_of(no_class, bags));
                 // Before the lock is released: the entries still say that the bags are free.
-                mark(run, bags, state);
+                write_used_run(run, bags, state);
                 break;
             }
         }
@@ -223,7 +223,7 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
     advise_as_marked(normal, false);
     if (back(right, more)) return true;
     os::Guard guard(lock_);
-    mark(run, length, state);
+    write_used_run(run, length, state);
     not_used(right, more, state);
     return false;
 }

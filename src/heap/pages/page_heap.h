@@ -1,20 +1,23 @@
 // The bags of one node: runs of bags for small objects and for big objects (above 512 KiB), from one set of free runs,
 // so that memory freed by either serves both.
 //
-// Its parts, each a base of the next:
-//   node_bags.h           which bags are free (free_runs.h: found by length and by age), and the lock
-//   huge_page_advice.h    which bags may have huge pages; evidence.cpp: big objects have them where memory was densely
-//                         used
+// Its base classes, each derived from the one before, only to share the lock; they declare a part of its interface:
+//   node_bags.h           which bags are free (free_runs.h: by length and by age), options, counts, and the lock
+//   huge_page_advice.h    which bags may have huge pages: of big objects, where memory was densely used (evidence.cpp);
+//                         none where they are dear (huge_page_touches.h)
 //   moved_mappings.h      the mappings of blocks that realloc moved
-//   top.h                 the end of the mapped memory: growing, stepping over mappings of others, trimming
+//   top.h                 the end of the mapped memory: growing, stepping over mappings of others
+//                         (foreign_mappings.h), trimming; node_room.h: what strict binding may still grant
 //   purger.h              returns pages to the system; purge_rule.h decides which are due
-//   page_heap.cpp         allocating, freeing and resizing runs; node_room.h: what strict binding may still grant
+//
+// PageHeap itself:
+//   page_heap.cpp         allocates, frees and resizes runs
 //   move.cpp, clear.cpp   realloc and calloc of big objects
 //   own_pages.cpp         the alternative to shared huge pages, for incremental_sharing=0
 //
 // Finding or freeing a run costs O(log n) of n free runs, and cutting it one step more for each piece that the cut
 // passes. A freed run merges with its free neighbours at once. Memory that was never used, and memory returned to the
-// OS, reads as zero. Each bag's mark records that, for calloc.
+// OS, reads as zero: BagMark::dirty records, for calloc, which bags may not.
 //
 // Thread-safe. lock_ guards the free runs; no system call is made under it. growth_lock_ guards the end of the mapped
 // memory and, under strict binding, the node's remaining pages (node_room.h), granted to one request at a time. Order:
@@ -24,7 +27,6 @@
 #include <atomic>
 
 #include "base/experiments.h"
-#include "heap/pages/node_room.h"
 #include "heap/pages/purger.h"
 
 namespace numalloc {
@@ -73,6 +75,7 @@ public:
     // kernel can, else copies. false: both are still allocated and `from` is unchanged, but `to` is no longer fully
     // mapped and must not be used.
     bool move(BagIndex from, BagIndex to, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+
     // The length in bags of the big object that begins at the bag; 0 if none does. Takes no lock: exact for an object
     // that no other thread frees, safe for any bag of the region.
     std::uint32_t big_run(BagIndex b) const;
@@ -115,8 +118,8 @@ private:
 
     bool copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes);
 
-    std::atomic<BagIndex>* rests_ = nullptr;  // of each owner: the rest of its huge page, or none. nullptr: all share
-    NodeRoom room_ NUMALLOC_GUARDED_BY(growth_lock_);  // used if options_.populate
+    // Of each owner: the rest of its huge page, or none. nullptr: all share. Constant after start().
+    std::atomic<BagIndex>* rests_ = nullptr;
 };
 
 }  // namespace numalloc

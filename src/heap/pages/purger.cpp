@@ -48,7 +48,7 @@ Purger::Purging Purger::cut_range(BagIndex run, BagRange part, BagIndex near) {
     range.breaks_last = part.end == run_end && part.end != top_ && may_be_huge(part.end - 1) &&
                         aligned_down(part.end, huge_bags) != part.end;
     range.dirty = free_.cut(run, range.first, range.bags, near);
-    mark(range.first, range.bags, BagState::small);
+    write_used_run(range.first, range.bags, BagState::small);
     return range;
 }
 

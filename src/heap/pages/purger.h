@@ -2,9 +2,10 @@
 //
 //   pick      cuts out a piece, or the end of one: no thread takes it or merges with it
 //   discard   calls the kernel, without a lock
-//   finish    makes the range free again, and clean
+//   finish    makes the range free again: clean or, if the kernel refused, kept
 //
-// Each call does a bounded part of what is due, in proportion to what it frees. The next calls do the rest.
+// A free or purge(false) purges a bounded part of what is due, a free in proportion to its length, and the next ones do
+// the rest. purge(true) purges all.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,8 @@ namespace numalloc {
 
 class Purger : public Top {
 public:
-    // Returns a bounded part of what is due to the OS; with `all`, everything that is free. Returns the bytes.
+    // Returns to the OS a bounded part of what is due or, with `all`, everything that is free. The result is the number
+    // of dirty bytes that were returned.
     Bytes purge(bool all) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // Returns pages of a bag in use to the OS; they read as zero afterwards. false if the OS refuses: some may be gone
@@ -43,12 +45,14 @@ protected:
         // Others use the rest of the huge page that the range begins or ends in.
         bool breaks_first = false, breaks_last = false;
     };
-    // Cuts out the range that is due first, of about `most` bags at most.
-    Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
-    // Purges what is due, `range` first, up to `most` dirty bags. Returns the number of dirty bags that were returned.
+    // Cuts out the range that is due first, of about `most` bags at most; 0 bags if nothing is due. Pass it to
+    // purge_due() once lock_ is released: until then the range counts as allocated.
+    [[nodiscard]] Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
+    // Purges `range`, from pick(), and then what else is due, up to `most` dirty bags. Then unmaps a clean end of the
+    // heap. Returns the number of dirty bags that were returned.
     std::uint32_t purge_due(Purging range, std::uint32_t most) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
-    PurgeRule rule_ NUMALLOC_GUARDED_BY(lock_);
+    alignas(64) PurgeRule rule_ NUMALLOC_GUARDED_BY(lock_);
 
 private:
     // The result of discard().
@@ -62,7 +66,7 @@ private:
     BagRange shared_huge_page(BagIndex run, bool at_end) const NUMALLOC_REQUIRES(lock_);
     void purge_beside_used() NUMALLOC_EXCLUDES(lock_);
 
-    std::atomic<std::uint32_t> threads_{1};
+    std::atomic<std::uint32_t> threads_{1};  // read and written without the lock
 };
 
 }  // namespace numalloc

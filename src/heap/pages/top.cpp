@@ -98,7 +98,7 @@ bool Top::grow_over(std::uint64_t bags) {
     highest_top_ = max_of(highest_top_, top_);
     set_normal({top_, BagIndex{beyond.end}}, false);
     set_committed(beyond.end);
-    mark(old_end, top_ - old_end, BagState::small);
+    write_used_run(old_end, top_ - old_end, BagState::small);
     foreign_.add({old_end, top_});
     if (old_end > old_top) {
         bag(old_top).state = BagState::inside;

@@ -3,30 +3,33 @@
 //   first_bag ... free and used ...   top_        ...        committed            nothing, or others' mappings
 //                                     never used, or unused since it was trimmed: mapped, zero
 //
-// The memory above `top_` was never used (the paper's bump pointers), or is unused since it was trimmed. It reads as
-// zero.
+// `top_` is the paper's bump pointer.
 //
-// growth_lock_ keeps the end of the mapped memory where it is. Only a thread that needs more than is mapped waits for
-// it, as it would in the kernel. Order: growth_lock_, then lock_. System calls are made without lock_.
+// growth_lock_ keeps the end of the mapped memory where it is. A thread waits for it only if it needs more than is
+// mapped or, under strict binding, must populate pages (PageHeap::back()).
 #pragma once
 
 #include "heap/pages/moved_mappings.h"
+#include "heap/pages/node_room.h"
 
 namespace numalloc {
 
 class Top : public MovedMappings {
 protected:
-    // Takes mapped bags at the top, together with the end of a free run right before them. `none`: grow() first.
+    // Takes a run at the top: the end of the free run right before it, if there is one, and mapped bags from
+    // the top on. Bags skipped for the alignment become free. `none`: not enough is mapped; release lock_ and grow().
     BagIndex extend_top(std::uint32_t bags, std::uint32_t alignment) NUMALLOC_REQUIRES(lock_);
-    // Moves the top over bags, which are clean.
+    // Raises the top to `to`, at most committed(). The bags passed are clean and in no run: the caller uses or frees
+    // them.
     void move_top(BagIndex to) NUMALLOC_REQUIRES(lock_);
-    // Maps memory for a request that the free runs and the top could not serve or, from `at` on, for a run that grows.
-    // true if a retry may succeed (another thread may have taken the memory by then).
+    // Maps more memory, for bags of `state`. `at` == none: for a new run of `bags` bags; may step over mappings of
+    // others. Else for `bags` bags that begin at `at`, behind a run that grows. true: try again (another thread may
+    // have taken the memory by then).
     bool grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, BagState state)
         NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
-    // Frees the bags of the top's page if a page holds several bags: otherwise neither the page nor the address space
-    // before it could be returned. Does the same for a huge page, which is resident as a whole.
+    // Frees the bags from the top to the end of its page or of its huge page, which is resident as a whole. Otherwise
+    // neither that page nor the address space before it could be returned.
     void free_top_page() NUMALLOC_REQUIRES(lock_);
     // Whether trim_top() has something to do.
     bool top_is_clean() const NUMALLOC_REQUIRES(lock_);
@@ -34,9 +37,12 @@ protected:
     // mapped.
     void trim_top() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
+    BagIndex top_ NUMALLOC_GUARDED_BY(lock_);
+    BagIndex highest_top_ NUMALLOC_GUARDED_BY(lock_);  // bags from here on were never used
+
+    // In a line of its own: those who wait for it must not slow the holder of lock_.
     alignas(64) os::Lock<os::LockRank::growth> growth_lock_;
-    alignas(64) BagIndex top_ NUMALLOC_GUARDED_BY(lock_);
-    BagIndex highest_top_ NUMALLOC_GUARDED_BY(lock_);  // bags above were never used
+    NodeRoom room_ NUMALLOC_GUARDED_BY(growth_lock_);  // used if options_.populate
 
 private:
     BagIndex at_top(std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);

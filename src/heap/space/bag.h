@@ -126,7 +126,7 @@ enum class BagMark : unsigned {
     dirty,        // in use: might hold other than zeros when it was taken
     moved,        // lies in a mapping that was moved there, with its own policy and advice
     moved_first,  // a moved mapping begins here
-    normal,       // advised against huge pages, see heap/pages/huge_page_advice.cpp
+    normal,       // advised against huge pages: heap/pages/huge_page_advice.h
 };
 constexpr unsigned bag_marks = 4;
 constexpr Bytes bag_marks_bytes(std::uint64_t bags) { return divide_up(bags, 64) * bag_marks * sizeof(std::uint64_t); }

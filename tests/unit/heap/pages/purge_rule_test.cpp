@@ -1,4 +1,4 @@
-// When free memory is due to be purged. pages_purge_test.cpp has the limit on what may stay.
+// When free memory is due to be purged. purger_test.cpp has the limit on what may stay.
 #include "heap/pages/purge_rule.h"
 
 #include <gtest/gtest.h>
