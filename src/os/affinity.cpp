@@ -64,7 +64,7 @@ int process_id() {
     return now;
 }
 
-int current_cpu() {
+int cpu_at_once() {
     // struct rseq: cpu_id is the second word, negative while the thread is not registered. Its node_id is not used:
     // kernels before 6.3 leave it wrong, and __rseq_size does not show that.
     if (&__rseq_size != nullptr && __rseq_size >= 8) {
@@ -72,6 +72,11 @@ int current_cpu() {
         const int cpu = load_relaxed(rseq[1]);  // written by the kernel
         if (cpu >= 0) return cpu;
     }
+    return -1;
+}
+
+int current_cpu() {
+    if (const int cpu = cpu_at_once(); cpu >= 0) return cpu;
     const int kept = errno;
     const int cpu = sched_getcpu();
     errno = kept;

@@ -29,6 +29,8 @@ int process_id();
 
 // The CPU that the caller runs on, from rseq or the vDSO: no system call if glibc has either. -1 if unknown.
 int current_cpu();
+// The same from rseq alone, so that no function of libc is called, which a library may replace. -1 before glibc 2.35.
+int cpu_at_once();
 
 // The kernel's number of the node that the caller runs on. -1 if unknown or after a filter. A system call each time.
 int ask_os_node();

@@ -15,14 +15,15 @@ struct alignas(64) NodeHeap {
     os::Lock<os::LockRank::thread_pool> attaching = {};
     std::uint32_t next_to_ask NUMALLOC_GUARDED_BY(attaching) = 0;  // the next slot to check for a dead thread
     MetadataPages mapped NUMALLOC_GUARDED_BY(attaching) = {};      // the pages of this NodeHeap and its shards
-    std::uint32_t cpus_seen NUMALLOC_GUARDED_BY(attaching) = 0;    // 1 + the highest CPU seen, on machines of one node
+    std::uint32_t cpus_known NUMALLOC_GUARDED_BY(attaching) = 0;   // 1 + the highest CPU seen, on machines of one node
 
-    ListBudget list_budget = {};
     std::atomic<std::uint32_t> next_drain = {};  // milliseconds: when its idle rings are next drained
 
     // For the statistics, counted since the start.
     std::atomic<std::uint64_t> spills = {};  // requests that another node served
     std::atomic<Bytes> moved_here = {};      // moved to this node by move_big()
+
+    ListBudget list_budget = {};
 
     // The NodeHeap and all shards behind it, on pages that are zero until used. A thread that gets a shard maps its
     // pages.

@@ -135,9 +135,9 @@ unsigned ProcessHeap::shards_of(NodeHeap* node) const {
         os::topology().cpus_of(node->node, mask);
         cpus = mask.count();
     } else {
-        node->cpus_seen =
-            max_of<std::uint32_t>(node->cpus_seen, static_cast<std::uint32_t>(max_of(os::current_cpu(), 0)) + 1);
-        cpus = node->cpus_seen;
+        node->cpus_known =
+            max_of<std::uint32_t>(node->cpus_known, static_cast<std::uint32_t>(max_of(os::current_cpu(), 0)) + 1);
+        cpus = node->cpus_known;
     }
     return min_of(max_of(cpus, policy::shards::least), policy::shards::most);
 }

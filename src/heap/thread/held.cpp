@@ -2,6 +2,7 @@
 
 #include "heap/thread/hand_over.h"
 #include "heap/thread/lists.h"
+#include "os/affinity.h"
 
 namespace numalloc {
 
@@ -54,6 +55,7 @@ void flush_class(ThreadHeap* h, unsigned c) {
 }  // namespace
 
 void return_grants(ThreadHeap* h) {
+    h->home->list_budget.saw(os::cpu_at_once());
     Bytes kept = h->home->list_budget.kept(h->granted, h->home->slots.taken());
     while (kept > 0 && h->held + 2 * policy::lists::grant <= policy::lists::any_may_hold + kept)
         kept -= policy::lists::grant;

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <climits>
@@ -82,9 +83,11 @@ int main() {
 #else
     CHECK(*of_child <= 2 * threads);
 #endif
-    // Lists keep what the thread may hold by itself, and a share of 20 MiB (heap/node/list_budget.h). Every node that
-    // threads run on has such a budget, and bags of each size class, 3 MiB of them. Of longer pages the last of each thing
-    // that a thread has is used in part: its stack, its heap, its lists.
+    // Lists keep what the thread may hold by itself, and a share of the node's budget (heap/node/list_budget.h): 20 MiB, or
+    // 2 MiB for each CPU, which may lie in twice as many pages. Every node that threads run on has such a budget, and bags of
+    // each size class, 3 MiB of them. Of longer pages the last of each thing that a thread has is used in part: its stack, its
+    // heap, its lists.
+    const long of_cpus = 2 * 2 * 1024 * std::clamp(sysconf(_SC_NPROCESSORS_CONF) - 10, 0L, threads - 10L) / threads;
     const long of_nodes = (numalloc_node_count == nullptr ? 0 : numalloc_node_count() - 1) * (3 + 20) * 1024 / threads;
-    CHECK(each <= 260 + of_nodes + 8 * (sysconf(_SC_PAGESIZE) - 4096) / 1024);
+    CHECK(each <= 260 + of_cpus + of_nodes + 8 * (sysconf(_SC_PAGESIZE) - 4096) / 1024);
 }

@@ -9,6 +9,11 @@
 #include "os/numa_policy.h"
 #include "os/memory.h"
 
+// Weak: glibc before 2.35 has none.
+extern "C" {
+extern const unsigned int __rseq_size __attribute__((weak));
+}
+
 namespace numalloc::os {
 namespace {
 
@@ -40,12 +45,14 @@ TEST(Affinity, AgreesWithLibc) {
 TEST(Affinity, CurrentCpuIsTheOnlyOneAllowed) {
     CpuMask all;
     ASSERT_GT(get_affinity(0, all), 0);
+    const bool has_rseq = &__rseq_size != nullptr && __rseq_size != 0;
     std::thread([&] {
         for (unsigned c = all.first(); c < max_cpus; c = all.next(c + 1)) {
             CpuMask one;
             one.add(c);
             ASSERT_EQ(set_affinity(0, one), 0);
             EXPECT_EQ(current_cpu(), static_cast<int>(c));
+            EXPECT_EQ(cpu_at_once(), has_rseq ? static_cast<int>(c) : -1);
         }
     }).join();
 }
