@@ -17,7 +17,6 @@
 //
 // Of a huge page that an object shares with its neighbours, the object that has half of it decides.
 #include "heap/pages/huge_page_advice.h"
-#include "heap/pages/stretches.h"
 #include "heap/pages/written.h"
 
 namespace numalloc {
