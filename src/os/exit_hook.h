@@ -1,4 +1,4 @@
-// Code at the end of a thread, however the thread ends but by a raw system call: the destructor of a pthread key.
+// Runs code at the end of a thread, as the destructor of a pthread key. A raw exit system call skips it.
 //
 // libc calls the destructors of all keys in up to four rounds, as long as they set their keys again. Those of the
 // program run among ours: they use malloc, and expect to run on the thread's node. So a hook lets some rounds pass. The

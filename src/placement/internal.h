@@ -96,7 +96,7 @@ void was_refused(ThreadRecord* record, long result) NUMALLOC_REQUIRES(process.lo
 // For a running thread without a home that is about to get memory: binds it if it is its turn (first_use.cpp). Returns
 // whether it has a home now.
 bool bind_at_first_use(ThreadRecord* record, Bytes wanted);
-// That it is bound at its next use, or, if it is the initial thread, when it has had more.
+// Sets how many slow paths come before its next try to be bound: 1; 16 for the initial thread; no try if keeps_mask.
 void wait_for_first_use(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 // Counts a thread that is bound now and was not.
 void note_bound(const ThreadRecord* record, bool was_bound);

@@ -94,7 +94,7 @@ private:
 };
 // Called first by the new thread: binds it.
 void enter_thread(ThreadRecord* record);
-// Called by the new thread if its end calls thread_ended() in the last round of key destructors.
+// For a new thread whose end calls thread_ended() in the last round of key destructors: heap_ended() keeps its record.
 void keep_record_to_the_end();
 // Called when the thread's heap has been returned. Ends the record, unless the thread keeps it to the end: so that its
 // last destructors, and children that they start, still see the user's mask.

@@ -119,7 +119,7 @@ using namespace numalloc::api;
 extern "C" NUMALLOC_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*start)(void*),
                                               void* argument) noexcept {
     const auto next = NUMALLOC_NEXT(pthread_create);
-    const placement::FirstUseHold hold;  // who starts others need not work itself
+    const placement::FirstUseHold hold;  // the new thread would inherit the binding
     wake_library();
     bool ours = false;
     if (placement::active()) {
@@ -133,7 +133,7 @@ extern "C" NUMALLOC_EXPORT int pthread_create(pthread_t* thread, const pthread_a
 
 extern "C" NUMALLOC_EXPORT int thrd_create(thrd_t* thread, thrd_start_t start, void* argument) {
     const auto next = NUMALLOC_NEXT(thrd_create);
-    const placement::FirstUseHold hold;  // who starts others need not work itself
+    const placement::FirstUseHold hold;  // the new thread would inherit the binding
     wake_library();
     bool ours = false;
     if (placement::active()) {

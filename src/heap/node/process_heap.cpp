@@ -239,13 +239,12 @@ void ProcessHeap::give_back_thread_heaps() {
     }
 }
 
-void ProcessHeap::drain(bool all) {
+void ProcessHeap::drain() {
     for (unsigned n = 0; n < heaps(); ++n) {
         NodeHeap* const node = opened(NodeId{n});
         if (node == nullptr) continue;
-        node->drain(!all);
-        if constexpr (experiments)
-            if (all) node->pages.give_rests();
+        node->drain(false);
+        if constexpr (experiments) node->pages.give_rests();
     }
 }
 
@@ -271,7 +270,7 @@ Bytes ProcessHeap::purge_due() { return purge(false); }
 
 Bytes ProcessHeap::purge_all() {
     give_back_thread_heaps();
-    drain(true);
+    drain();
     Bytes bytes = 0;
     for (unsigned n = 0; n < heaps(); ++n)
         if (NodeHeap* const node = opened(NodeId{n}); node != nullptr)

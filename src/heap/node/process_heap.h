@@ -101,8 +101,8 @@ public:
     // Returns the memory of ended threads' heaps to the system if there are many.
     void give_back_thread_heaps();
 
-    // Returns the objects in rings to their bags: of all shards, or only of those unused since the last call.
-    void drain(bool all);
+    // Returns the objects in all rings to their bags.
+    void drain();
     // Purges a bounded part of the memory that is due. Returns its bytes; 0 if nothing more is due.
     Bytes purge_due();
     // Purges all free memory. Returns its bytes.

@@ -24,7 +24,7 @@
 //     slack   part of kept that was for big objects, at most most / 2: some holes are too small for the next
 //             big object, which would have to be faulted in
 //     enough  max(proven, 16 MiB, threads * largest, (most - in_use) / 4)
-//     proven  part of kept that was added since most last grew by 1/16
+//     proven  bags regretted since most last grew by 1/16
 //     largest longest run freed within purge_delay
 //
 // policy::dirty has the numbers.

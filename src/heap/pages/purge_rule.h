@@ -9,7 +9,8 @@
 // Does not know where the memory is: purger.cpp cuts it out, calls the kernel and frees it again.
 //
 // Invariants:
-//   a piece that was free for purge_delay is due as a whole; of others at most the excess and policy::purge::beyond_due
+//   a piece that was free for purge_delay is due as a whole; of others about the excess and policy::purge::beyond_due,
+//   rounded up to pages or whole huge pages
 //   on_purge() is called once for each purge, so that DirtyLimit counts each bag as purged early or late
 //
 // Not thread-safe: the page heap's lock guards it. Counts are bags, times milliseconds.

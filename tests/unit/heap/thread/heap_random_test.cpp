@@ -137,7 +137,8 @@ private:
     void disturb() {
         switch (random_() % 4) {
             case 0:
-                process_heap.drain(random_() % 2 == 0);
+                if (random_() % 2 == 0) process_heap.drain();
+                else this_thread_heap->home->drain(true);
                 process_heap.purge_due();
                 break;
             case 1: send_quiet_remote_caches(0); break;
