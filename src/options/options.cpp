@@ -106,7 +106,11 @@ void complain_of_value(const char* name, const char* value, const char* accepted
                        void (*complain)(const char*)) {
     os::Line line;
     put_capitals(line, name);
-    line << '=' << value << " is not understood; accepted: " << accepted << ". Using " << used << '.';
+    constexpr std::size_t shown = 80;  // a longer value would leave no room for what is accepted
+    line << '=';
+    line.append(value, strnlen(value, shown))
+        << (strnlen(value, shown + 1) > shown ? "..." : "") << " is not understood; accepted: " << accepted
+        << ". Using " << used << '.';
     complain(line.c_str());
 }
 

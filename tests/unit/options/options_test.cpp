@@ -84,6 +84,15 @@ TEST(Options, ABadValueIsOneLineAndTheDefaultStays) {
               "NUMALLOC_BINDING=interleaved is not understood; accepted: auto, interleave, saturate, file, none. Using auto.");
 }
 
+TEST(Options, OfALongValueTheBeginningIsShown) {
+    const std::string too_long = "NUMALLOC_BINDING=" + std::string(81, 'x'), as_long = "NUMALLOC_BINDING=" + std::string(80, 'y');
+    parse({too_long.c_str(), as_long.c_str()});
+    ASSERT_EQ(complaints.size(), 2u);
+    const std::string rest = " is not understood; accepted: auto, interleave, saturate, file, none. Using auto.";
+    EXPECT_EQ(complaints[0], "NUMALLOC_BINDING=" + std::string(80, 'x') + "..." + rest);
+    EXPECT_EQ(complaints[1], as_long + rest);
+}
+
 TEST(Options, AnEmptyValueIsNone) {
     EXPECT_EQ(parse({"NUMALLOC_BINDING="}).binding, Binding::automatic);
     EXPECT_TRUE(complaints.empty());
