@@ -24,6 +24,13 @@ namespace {
 
 constinit std::atomic<Bytes> known_page_size{0};  // 0: not read yet; every thread reads the same value
 
+// For a mapping that nobody has been given. While the heap starts, libc's function is bypassed: the constructor of a
+// library that interposes it may not have run, and nobody has registered memory yet.
+void unmap_unused(Address unused, Bytes bytes) {
+    if (at_libc_call == nullptr) call(SYS_munmap, unused, bytes);
+    else unmap(reinterpret_cast<void*>(unused), bytes);
+}
+
 long map_fixed(void* p, Bytes bytes, int access) {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
     long at = call(SYS_mmap, p, bytes, access, flags | MAP_FIXED_NOREPLACE, -1, 0);
@@ -31,7 +38,7 @@ long map_fixed(void* p, Bytes bytes, int access) {
     if (at == -EINVAL || at == -EPERM) at = call(SYS_mmap, p, bytes, access, flags, -1, 0);
     if (failed(at) || at == as_long(p)) return at;
     // The kernel took the address as a hint, as it does without the flag and before 4.17: the range was not free.
-    unmap(reinterpret_cast<void*>(at), bytes);
+    unmap_unused(static_cast<Address>(at), bytes);
     return -EEXIST;
 }
 
@@ -63,9 +70,9 @@ void* hold(Bytes bytes, Bytes alignment) {
     if (failed(start)) return nullptr;
     const Address begin = static_cast<Address>(start);
     const Address aligned = align_up(begin, alignment);
-    if (aligned > begin) unmap(reinterpret_cast<void*>(begin), aligned - begin);
+    if (aligned > begin) unmap_unused(begin, aligned - begin);
     const Address end = begin + padded;
-    if (end > aligned + bytes) unmap(reinterpret_cast<void*>(aligned + bytes), end - (aligned + bytes));
+    if (end > aligned + bytes) unmap_unused(aligned + bytes, end - (aligned + bytes));
     return without_dump(aligned, bytes);
 }
 
@@ -94,7 +101,7 @@ Mapped map_at(void* p, Bytes bytes) { return outcome(map_fixed(p, bytes, PROT_RE
 
 Mapped try_range(void* p, Bytes bytes) {
     const long result = map_fixed(p, bytes, PROT_NONE);
-    if (!failed(result)) unmap(p, bytes);
+    if (!failed(result)) unmap_unused(address_of(p), bytes);
     return outcome(result);
 }
 

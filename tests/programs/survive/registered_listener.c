@@ -35,7 +35,12 @@ static void use_malloc(unsigned long number) {
 // A free may call back into these functions.
 static __thread int depth;
 
+// A library in C++ cannot use its tables before.
+static int constructed;
+__attribute__((constructor)) static void construct(void) { constructed = 1; }
+
 static void note(void) {
+    if (!constructed) abort();
     const unsigned long number = ++calls;
     if (depth++ == 0) use_malloc(number);
     --depth;
