@@ -35,6 +35,10 @@ WEAK = {
     "_Unwind_Find_FDE",
     "_Unwind_GetCFA",
     "_Unwind_GetIPInfo",
+    # The C++ run-time library, in a process that has it.
+    "_ZSt15get_new_handlerv",
+    "_ZSt17__throw_bad_allocv",
+    "_ZNSt3__117__throw_bad_allocEv",
     # Sanitizers: the library steps aside where there is one.
     "__asan_init",
     "__hwasan_init",

@@ -1,4 +1,4 @@
-// The program's own C++ run-time library, looked up when it is needed: numalloc is built without one.
+// The program's own C++ run-time library: numalloc is built without one.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,17 +10,13 @@ namespace numalloc::api {
 
 using NewHandler = void (*)();
 
-#if defined(NUMALLOC_STATIC)
-// The program's linker resolves these, or leaves them null.
+// Null if the program was started without them. Not looked up when memory is missing, because dlsym() waits for a
+// dlopen() of another thread, and replaces what dlerror() would say.
 extern "C" __attribute__((weak)) NewHandler _ZSt15get_new_handlerv();
 extern "C" __attribute__((weak)) void _ZSt17__throw_bad_allocv();
-inline NewHandler current_new_handler() {
-    return _ZSt15get_new_handlerv != nullptr ? _ZSt15get_new_handlerv() : nullptr;
-}
-inline void throw_bad_alloc() {
-    if (_ZSt17__throw_bad_allocv != nullptr) _ZSt17__throw_bad_allocv();
-}
-#else
+extern "C" __attribute__((weak)) void _ZNSt3__117__throw_bad_allocEv();  // of libc++
+
+#if !defined(NUMALLOC_STATIC)
 // Finds a function in the run-time library. Usually it is the next function with the name, which dlsym() finds without
 // a malloc. A library that was loaded with dlopen and RTLD_LOCAL (by a plugin) has no names in the global scope, but is
 // found by its own name. It stays loaded from now on.
@@ -43,16 +39,23 @@ inline void* find_in_runtime(const char* name) {
     void* found = dlsym(RTLD_DEFAULT, name);
     return found != nullptr ? found : find_in_libraries(name);
 }
+#endif
 
 inline NewHandler current_new_handler() {
-    auto* const get = reinterpret_cast<NewHandler (*)()>(find_in_runtime("_ZSt15get_new_handlerv"));
-    return get != nullptr ? get() : nullptr;
+    if (_ZSt15get_new_handlerv != nullptr) return _ZSt15get_new_handlerv();
+#if !defined(NUMALLOC_STATIC)
+    if (auto* const get = reinterpret_cast<NewHandler (*)()>(find_in_runtime("_ZSt15get_new_handlerv"))) return get();
+#endif
+    return nullptr;
 }
 
 inline void throw_bad_alloc() {
+    if (_ZSt17__throw_bad_allocv != nullptr) _ZSt17__throw_bad_allocv();
+    if (_ZNSt3__117__throw_bad_allocEv != nullptr) _ZNSt3__117__throw_bad_allocEv();
+#if !defined(NUMALLOC_STATIC)
     for (const char* name : {"_ZSt17__throw_bad_allocv", "_ZNSt3__117__throw_bad_allocEv"})
         if (auto* const thrower = reinterpret_cast<void (*)()>(find_in_runtime(name))) thrower();
-}
 #endif
+}
 
 }  // namespace numalloc::api

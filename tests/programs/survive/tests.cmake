@@ -170,6 +170,12 @@ target_compile_options(survive_plugin PRIVATE -Wall -Wextra)
 survive_expect(dlopen_threads 120 "opened and closed" survive/dlopen_threads.cpp $<TARGET_FILE:survive_plugin>)
 add_dependencies(survive_dlopen_threads survive_plugin)
 
+add_library(survive_failing_new_library MODULE survive/failing_new_library.c)
+survive_expect(failing_new 60 "new failed as it should" survive/failing_new.cpp $<TARGET_FILE:survive_failing_new_library>)
+set_target_properties(survive_failing_new PROPERTIES ENABLE_EXPORTS ON)
+add_dependencies(survive_failing_new survive_failing_new_library)
+target_compile_options(survive_failing_new_library PRIVATE -Wall -Wextra)
+
 # Two libraries of one source: one is found by the other's RUNPATH only.
 set(OPENED ${CMAKE_CURRENT_BINARY_DIR}/opened)
 foreach(library caller hidden)
