@@ -123,21 +123,16 @@ NUMALLOC_EXPORT int malloc_trim(size_t pad) {
 }
 
 // Returns 1 if the program gets the requested behaviour, else 0. Most of glibc's parameters tune structures that
-// numalloc does not have, so they change no result. M_CHECK_ACTION and M_PERTURB have effects that a program can see.
+// numalloc does not have, so they change no result, and glibc accepts a parameter that it does not know. M_CHECK_ACTION
+// and M_PERTURB have effects that a program can see.
 NUMALLOC_EXPORT int mallopt(int parameter, int value) {
     if (const auto next = NUMALLOC_ASIDE(mallopt)) return next(parameter, value);
     switch (parameter) {
         case M_MXFAST:
             return value >= 0 && value <= static_cast<int>(80 * sizeof(size_t) / 4) ? 1 : 0;  // glibc's range
-        case M_TRIM_THRESHOLD:
-        case M_TOP_PAD:
-        case M_MMAP_THRESHOLD:
-        case M_MMAP_MAX:
-        case M_ARENA_TEST:
-        case M_ARENA_MAX: return 1;
         case M_CHECK_ACTION: return (value & 3) == 3 ? 1 : 0;  // 3: a line and abort(), which is what numalloc does
         case M_PERTURB: return value == 0 ? 1 : 0;             // blocks are never filled
-        default: return 0;
+        default: return 1;
     }
 }
 

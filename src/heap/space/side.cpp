@@ -14,7 +14,7 @@ namespace {
 constexpr Bytes chunk_bytes = MiB;
 constexpr Bytes largest_in_chunk = chunk_bytes / 4;
 constexpr Bytes largest = Bytes{1} << 35;  // a Location keeps the granules in 32 bits
-constexpr unsigned most_chunks = 1024;
+constexpr unsigned most_chunks = 8192;
 constexpr unsigned no_chunk = most_chunks;
 constexpr unsigned most_spares = 4;
 constexpr Bytes largest_spare = 4 * MiB;

@@ -28,7 +28,7 @@ struct Memory {
     void* p = nullptr;
     bool zeroed = false;
 };
-// `alignment` is a power of two. nullptr without memory, above 32 GiB, or with more than 1,024 chunks.
+// `alignment` is a power of two. nullptr without memory, above 32 GiB, or with more than 8,192 chunks.
 Memory allocate(Bytes n, Bytes alignment);
 
 // Whether `p` lies in a chunk. Exact for allocated objects.

@@ -86,6 +86,7 @@ TEST(Mallopt, AcceptsGlibcsParameters) {
     EXPECT_EQ(mallopt(M_ARENA_MAX, 2), 1);
     EXPECT_EQ(mallopt(M_ARENA_TEST, 2), 1);
     EXPECT_EQ(mallopt(M_MXFAST, 64), 1);
+    EXPECT_EQ(mallopt(12345, 1), 1);
     EXPECT_EQ(mallopt(M_MXFAST, 100000), 0);
     EXPECT_EQ(mallopt(M_MXFAST, -1), 0);
     void* p = malloc(100);

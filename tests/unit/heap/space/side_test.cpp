@@ -148,13 +148,13 @@ TEST_F(SideHeap, WhatCannotBeIsRefused) {
 // With all table entries in use allocation fails, and it works again after the frees.
 TEST_F(SideHeap, TooManyChunksAreRefused) {
     std::vector<char*> objects;
-    for (int i = 0; i < 5000; ++i) {
+    for (int i = 0; i < 10000; ++i) {
         char* const p = take(300 * 1024);
         if (p == nullptr) break;
         objects.push_back(p);
     }
-    EXPECT_LT(objects.size(), 5000U);
-    EXPECT_GE(objects.size(), 1000U);
+    EXPECT_LT(objects.size(), 10000U);
+    EXPECT_GE(objects.size(), 8000U);
     EXPECT_EQ(take(1), nullptr);
     for (char* const p : objects) side::free(p, "free");
     char* const p = take(1);
