@@ -28,7 +28,8 @@ constexpr unsigned used_shift = 32;
 struct Chunk {
     std::atomic<std::uint64_t> state{0};
     std::atomic<Address> begin{0};
-    // Stored after `begin` and cleared before it, so a reader of `bytes` sees the right `begin`.
+    // Stored after `begin` and cleared before it: if `bytes` is the same before and after a read of `begin`, both are
+    // one chunk's.
     std::atomic<Bytes> bytes{0};
 };
 
@@ -154,7 +155,7 @@ void* map_chunk(Bytes bytes, Bytes n, Bytes alignment, unsigned& i) {
         give_entry(chunk);
         return nullptr;
     }
-    chunk.begin.store(address_of(memory), std::memory_order_relaxed);
+    chunk.begin.store(address_of(memory), std::memory_order_release);
     chunk.bytes.store(bytes, std::memory_order_release);
     return place(i, address_of(memory), n, alignment);
 }
@@ -163,7 +164,9 @@ unsigned chunk_of(const void* p) {
     const unsigned end = ever_used.load(std::memory_order_acquire);
     for (unsigned i = 0; i < end; ++i) {
         const Bytes bytes = chunks[i].bytes.load(std::memory_order_acquire);
-        if (address_of(p) - chunks[i].begin.load(std::memory_order_relaxed) < bytes) return i;
+        const Address begin = chunks[i].begin.load(std::memory_order_acquire);
+        // Another chunk may have become the entry's in between. The chunk of an allocated object does not change.
+        if (address_of(p) - begin < bytes && chunks[i].bytes.load(std::memory_order_acquire) == bytes) return i;
     }
     return no_chunk;
 }

@@ -162,6 +162,42 @@ TEST_F(SideHeap, TooManyChunksAreRefused) {
     side::free(p, "free");
 }
 
+// An entry before its own in the table is that of a long chunk, and of a shorter one in front of the object's, in turn.
+TEST_F(SideHeap, AnObjectIsFoundWhileOtherChunksChange) {
+    constexpr Bytes longer = 2 * MiB, shorter = 300 * KiB, room = 320 * KiB;
+    std::atomic<bool> begins{false}, ends{false};
+    std::thread other([&] {
+        side::free(take(shorter), "free");  // the thread itself needs no more memory
+        begins.wait(false);
+        while (!ends) {
+            side::free(take(longer), "free");
+            side::free(take(shorter), "free");
+        }
+    });
+    char* const entry = take(shorter);
+    char* const object = take(100);
+    side::free(entry, "free");
+    // Fills all other places that the shorter chunk could have.
+    std::vector<void*> full;
+    for (;;) {
+        auto* const p = static_cast<char*>(os::map(room));
+        ASSERT_NE(p, nullptr);
+        full.push_back(p);
+        if (p < object && object < p + longer) break;
+    }
+    os::unmap(full.back(), room);
+    full.pop_back();
+    begins = true;
+    begins.notify_all();
+    unsigned faults = 0;
+    for (int i = 0; i < 1'000'000; ++i) faults += side::why_invalid(object) != nullptr ? 1 : 0;
+    ends = true;
+    other.join();
+    EXPECT_EQ(faults, 0u);
+    side::free(object, "free");
+    for (void* const p : full) os::unmap(p, room);
+}
+
 // Threads free each other's objects while chunks are closed at random.
 TEST_F(SideHeap, ManyThreads) {
     constexpr unsigned slots = 64;
