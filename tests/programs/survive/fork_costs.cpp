@@ -86,8 +86,9 @@ int main() {
     // Lists keep what the thread may hold by itself, and a share of the node's budget (heap/node/list_budget.h): 20 MiB, or
     // 2 MiB for each CPU, which may lie in twice as many pages. Every node that threads run on has such a budget, and bags of
     // each size class, 3 MiB of them. Of longer pages the last of each thing that a thread has is used in part: its stack, its
-    // heap, its lists.
+    // heap, its lists. The first and the last take 30 KiB.
+    const long of_lists = 192 + 20 * 1024 / threads;
     const long of_cpus = 2 * 2 * 1024 * std::clamp(sysconf(_SC_NPROCESSORS_CONF) - 10, 0L, threads - 10L) / threads;
     const long of_nodes = (numalloc_node_count == nullptr ? 0 : numalloc_node_count() - 1) * (3 + 20) * 1024 / threads;
-    CHECK(each <= 260 + of_cpus + of_nodes + 8 * (sysconf(_SC_PAGESIZE) - 4096) / 1024);
+    CHECK(each <= of_lists + 30 + of_cpus + of_nodes + 8 * (sysconf(_SC_PAGESIZE) - 4096) / 1024);
 }

