@@ -21,7 +21,7 @@ namespace {
 
 constexpr unsigned threads = 24;
 
-// Threads of one node free more than they may hold, on so many CPUs, while 400 MiB are in use. What the node has granted
+// Threads of one node free more than they may hold, on `cpus` CPUs, while 400 MiB are in use. What the node has granted
 // to all of them.
 Bytes granted_on(unsigned node, unsigned cpus) {
     process_heap.node(NodeId{node})->list_budget.set_in_use(400 * MiB);
