@@ -12,8 +12,8 @@ namespace numalloc::side {
 namespace {
 
 constexpr Bytes chunk_bytes = MiB;
-constexpr Bytes largest_in_chunk = chunk_bytes / 4;
-constexpr Bytes largest = Bytes{1} << 35;  // a Location keeps the granules in 32 bits
+constexpr Bytes largest_slot = chunk_bytes / 4;
+constexpr Bytes largest = Bytes{1} << 35;  // keeps sums of sizes from overflow
 constexpr unsigned most_chunks = 8192;
 constexpr unsigned no_chunk = most_chunks;
 constexpr unsigned most_spares = 4;
@@ -23,7 +23,34 @@ constexpr Bytes spare_part = 4;
 
 constexpr std::uint64_t one_live = 1;
 constexpr std::uint64_t open = std::uint64_t{1} << 31;
-constexpr unsigned used_shift = 32;
+constexpr unsigned kind_shift = 32;
+constexpr std::uint64_t one_object = std::uint64_t{1} << kind_shift;
+
+constexpr std::uint64_t live_in(std::uint64_t state) { return state & (open - 1); }
+constexpr std::uint64_t kind_of(std::uint64_t state) { return state >> kind_shift << kind_shift; }
+constexpr bool is_unused(std::uint64_t state) { return state == kind_of(state); }
+
+// Four classes for each doubling: 32, 40 (not used), 48, 56 (not used), 64, 80, 96, 112, 128, 160 bytes ...
+constexpr unsigned class_of(Bytes room) {
+    const unsigned step = log2_floor(room - 1) - 2;
+    return step * 4 + static_cast<unsigned>((room - 1) >> step);
+}
+constexpr Bytes slot_bytes(unsigned slot_class) {
+    const unsigned step = (slot_class - 4) / 4;
+    return Bytes{slot_class - step * 4 + 1} << step;
+}
+constexpr unsigned classes = class_of(largest_slot) + 1;
+static_assert(slot_bytes(class_of(32)) == 32 && slot_bytes(class_of(33)) == 40 && slot_bytes(class_of(81)) == 96);
+static_assert(slot_bytes(classes - 1) == largest_slot);
+constexpr std::uint64_t kind_of_class(unsigned slot_class) { return (slot_class + std::uint64_t{2}) << kind_shift; }
+constexpr unsigned class_of_kind(std::uint64_t state) { return static_cast<unsigned>(state >> kind_shift) - 2; }
+
+// At the start of a chunk with slots: a bit for each, set while it is used.
+struct UsedSlots {
+    std::atomic<std::uint64_t> words[chunk_bytes / 32 / 64];
+};
+constexpr Bytes first_slot = sizeof(UsedSlots);
+constexpr std::uint64_t slots(unsigned slot_class) { return (chunk_bytes - first_slot) / slot_bytes(slot_class); }
 
 struct Chunk {
     std::atomic<std::uint64_t> state{0};
@@ -34,8 +61,8 @@ struct Chunk {
 };
 
 constinit Chunk chunks[most_chunks];
-constinit std::atomic<unsigned> ever_used{0};  // entries from this index on were never used
-constinit std::atomic<unsigned> current{no_chunk};
+constinit std::atomic<unsigned> ever_used{0};              // entries from this index on were never used
+constinit std::atomic<unsigned> current[classes] = {};     // a class's open chunk: index + 1, or 0
 constinit std::atomic<unsigned> spares[most_spares] = {};  // closed chunks without objects: index + 1, or 0
 
 // Precedes each object.
@@ -62,20 +89,49 @@ void* place(unsigned chunk, Address at, Bytes n, Bytes alignment) {
     return p;
 }
 
-void* take(unsigned i, Bytes room, Bytes n, Bytes alignment) {
-    Chunk& chunk = chunks[i];
-    std::uint64_t state = chunk.state.load(std::memory_order_acquire);
-    Bytes used;
-    do {
-        used = (state >> used_shift) << granule_shift;
-        if ((state & open) == 0 || used + room > chunk_bytes) return nullptr;
-    } while (!chunk.state.compare_exchange_weak(state, state + one_live + (room >> granule_shift << used_shift),
-                                                std::memory_order_acq_rel));
-    return place(i, chunk.begin.load(std::memory_order_relaxed) + used, n, alignment);
+UsedSlots& used_slots(unsigned i) {
+    return *reinterpret_cast<UsedSlots*>(chunks[i].begin.load(std::memory_order_relaxed));
 }
 
-// A closed chunk with one object. `used` is not 0, so the entry stays claimed after that object is freed.
-constexpr std::uint64_t claimed = std::uint64_t{1} << used_shift | one_live;
+// Takes a slot of a chunk whose state counts the object already, so that one is unused.
+Address take_slot(unsigned i, unsigned slot_class, std::uint64_t live_before) {
+    UsedSlots& used = used_slots(i);
+    const std::uint64_t end = slots(slot_class);
+    // While nothing was freed the first unused slot follows the `live_before` used ones.
+    for (std::uint64_t word = live_before / 64;; word = (word + 1) * 64 < end ? word + 1 : 0) {
+        std::uint64_t bits = used.words[word].load(std::memory_order_relaxed);
+        while (~bits != 0) {
+            const unsigned bit = static_cast<unsigned>(__builtin_ctzll(~bits));
+            const std::uint64_t slot = word * 64 + bit;
+            if (slot >= end) break;
+            if (used.words[word].compare_exchange_weak(bits, bits | std::uint64_t{1} << bit, std::memory_order_acquire))
+                return chunks[i].begin.load(std::memory_order_relaxed) + first_slot + slot * slot_bytes(slot_class);
+        }
+    }
+}
+
+void give_slot(unsigned i, unsigned slot_class, const void* p) {
+    const Address header = address_of(p) - sizeof(Header);
+    const Bytes from_first = header - chunks[i].begin.load(std::memory_order_relaxed) - first_slot;
+    const std::uint64_t slot = from_first / slot_bytes(slot_class);
+    used_slots(i).words[slot / 64].fetch_and(~(std::uint64_t{1} << slot % 64), std::memory_order_release);
+}
+
+// Allocates in an open chunk of the class with an unused slot, or, to open it, in a closed one that is half empty.
+void* take(unsigned i, unsigned slot_class, bool opened, Bytes n, Bytes alignment) {
+    Chunk& chunk = chunks[i];
+    const std::uint64_t most = opened ? slots(slot_class) - 1 : slots(slot_class) / 2;
+    std::uint64_t state = chunk.state.load(std::memory_order_acquire);
+    do {
+        if (kind_of(state) != kind_of_class(slot_class) || ((state & open) != 0) != opened || is_unused(state) ||
+            live_in(state) > most)
+            return nullptr;
+    } while (!chunk.state.compare_exchange_weak(state, (state | open) + one_live, std::memory_order_acq_rel));
+    return place(i, take_slot(i, slot_class, live_in(state)), n, alignment);
+}
+
+// The state of an entry from its claim on: a closed chunk with one object.
+constexpr std::uint64_t claimed = one_object | one_live;
 
 // The index of an unused entry, which becomes the caller's; no_chunk if all are used.
 unsigned claim() {
@@ -101,7 +157,7 @@ void unmap(Chunk& chunk) {
 }
 
 void close(Chunk& chunk) {
-    if (chunk.state.fetch_and(~open, std::memory_order_acq_rel) << used_shift == open << used_shift) unmap(chunk);
+    if (live_in(chunk.state.fetch_and(~open, std::memory_order_acq_rel)) == 0) unmap(chunk);
 }
 
 void unmap_spare(std::atomic<unsigned>& spare) {
@@ -145,19 +201,45 @@ unsigned take_spare(Bytes bytes) {
     return no_chunk;
 }
 
-// Maps a closed chunk, which becomes entry `i`, and allocates its first object.
-void* map_chunk(Bytes bytes, Bytes n, Bytes alignment, unsigned& i) {
-    i = claim();
-    if (i == no_chunk) return nullptr;
+// Maps a closed chunk, which becomes the entry returned; no_chunk without memory.
+unsigned map_chunk(Bytes bytes) {
+    const unsigned i = claim();
+    if (i == no_chunk) return no_chunk;
     Chunk& chunk = chunks[i];
     void* const memory = os::map(bytes);
     if (memory == nullptr) {
         give_entry(chunk);
-        return nullptr;
+        return no_chunk;
     }
     chunk.begin.store(address_of(memory), std::memory_order_release);
     chunk.bytes.store(bytes, std::memory_order_release);
-    return place(i, address_of(memory), n, alignment);
+    return i;
+}
+
+Memory allocate_alone(Bytes room, Bytes n, Bytes alignment) {
+    unsigned i = take_spare(room);
+    const bool mapped = i == no_chunk;
+    if (mapped) i = map_chunk(rounded(room));
+    if (i == no_chunk) return {};
+    chunks[i].state.store(claimed, std::memory_order_release);
+    return {place(i, chunks[i].begin.load(std::memory_order_relaxed), n, alignment), mapped};
+}
+
+// Opens another chunk for the class, and allocates in it.
+void* open_chunk(unsigned slot_class, Bytes n, Bytes alignment) {
+    const unsigned end = ever_used.load(std::memory_order_acquire);
+    void* p = nullptr;
+    unsigned i = 0;
+    while (i < end && (p = take(i, slot_class, false, n, alignment)) == nullptr) ++i;
+    if (p == nullptr) {
+        i = map_chunk(chunk_bytes);
+        if (i == no_chunk) return nullptr;
+        p = place(i, take_slot(i, slot_class, 0), n, alignment);
+        chunks[i].state.store(kind_of_class(slot_class) | open | one_live, std::memory_order_release);
+    }
+    if (const unsigned before = current[slot_class].exchange(i + 1, std::memory_order_acq_rel); before != 0)
+        close(chunks[before - 1]);
+    return p;
 }
 
 unsigned chunk_of(const void* p) {
@@ -178,21 +260,12 @@ Memory allocate(Bytes n, Bytes alignment) {
     if (n > largest || alignment > largest) return {};
     n = align_up(max_of<Bytes>(n, 1), granule);
     const Bytes room = sizeof(Header) + n + (alignment - granule);
-    if (room > largest_in_chunk) {
-        unsigned i = take_spare(room);
-        if (i == no_chunk) return {map_chunk(rounded(room), n, alignment, i), true};
-        chunks[i].state.store(claimed, std::memory_order_release);
-        return {place(i, chunks[i].begin.load(std::memory_order_relaxed), n, alignment), false};
-    }
-    unsigned i = current.load(std::memory_order_acquire);
-    if (i != no_chunk)
-        if (void* const p = take(i, room, n, alignment)) return {p, true};
-    void* const p = map_chunk(chunk_bytes, n, alignment, i);
-    if (p == nullptr) return {};
-    chunks[i].state.store(room >> granule_shift << used_shift | open | one_live, std::memory_order_release);
-    if (const unsigned before = current.exchange(i, std::memory_order_acq_rel); before != no_chunk)
-        close(chunks[before]);
-    return {p, true};
+    if (room > largest_slot) return allocate_alone(room, n, alignment);
+    const unsigned slot_class = class_of(room);
+    const unsigned one = current[slot_class].load(std::memory_order_acquire);
+    void* p = one == 0 ? nullptr : take(one - 1, slot_class, true, n, alignment);
+    if (p == nullptr) p = open_chunk(slot_class, n, alignment);
+    return {p, false};
 }
 
 bool contains(const void* p) { return chunk_of(p) != no_chunk; }
@@ -217,16 +290,20 @@ void free(void* p, const char* call) {
     // Detects two threads that free it at the same time.
     if (!header_of(p).mark.compare_exchange_strong(mark, mark_of(p, freed), std::memory_order_acq_rel))
         die_of_invalid_pointer(call, p, "was freed already");
+    const std::uint64_t state = chunks[i].state.load(std::memory_order_relaxed);
+    if (kind_of(state) != one_object) give_slot(i, class_of_kind(state), p);
     const std::uint64_t before = chunks[i].state.fetch_sub(one_live, std::memory_order_acq_rel);
-    if (before << used_shift == one_live << used_shift) retire(i);
+    if (is_unused(before - one_live)) retire(i);
 }
 
 void trim() {
     for (std::atomic<unsigned>& spare : spares) unmap_spare(spare);
-    unsigned i = current.load(std::memory_order_acquire);
-    if (i == no_chunk || chunks[i].state.load(std::memory_order_relaxed) << used_shift != open << used_shift) return;
-    // Closes it also if an object was added since, which then unmaps it.
-    if (current.compare_exchange_strong(i, no_chunk, std::memory_order_acq_rel)) close(chunks[i]);
+    for (std::atomic<unsigned>& one : current) {
+        unsigned i = one.load(std::memory_order_acquire);
+        if (i == 0 || live_in(chunks[i - 1].state.load(std::memory_order_relaxed)) != 0) continue;
+        // Closes it also if an object was added since, which then unmaps it.
+        if (one.compare_exchange_strong(i, 0, std::memory_order_acq_rel)) close(chunks[i - 1]);
+    }
 }
 
 }  // namespace numalloc::side

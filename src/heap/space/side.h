@@ -6,15 +6,17 @@
 //
 // A program that never forks and has no such function allocates nothing here.
 //
-//   chunk   | header | object | header | object | ...       mapped on demand, unmapped when its last object is freed
-//   state   | used : 32 (granules) | open : 1 | live : 31 |  0: the table entry is unused
+//   chunk   | used : 1 bit a slot | slot | slot | ...      mapped on demand, unmapped when its last object is freed
+//   slot    | room for alignment | header | object |       all of a chunk are of one size class
+//   state   | kind : 32 | open : 1 | live : 31 |           0: the table entry is not used
 //
-//   live == number of allocated objects
-//   used > 0 from the claim of the entry until its chunk is unmapped; granules below `used` are never reused
-//   open: new objects may be added. Exactly one thread makes (open == 0 && live == 0) true; it unmaps the chunk, or
-//   keeps it as a spare until the fork is over
+//   kind != 0 from the claim of the entry until its chunk is unmapped: one object's, or a size class's
+//   live == number of allocated objects >= number of slots whose bit is set
+//   open: the chunk in which its class allocates. A full one is closed; a closed one that is half empty opens again.
+//   Exactly one thread makes (open == 0 && live == 0) true; it unmaps the chunk, or keeps it as a spare until the fork
+//   is over
 //
-// An object larger than a quarter of a chunk has a chunk of its own, which is never open. For these there are four
+// An object that needs more than a quarter of a chunk has its own, which is never open. For these there are four
 // spare chunks of up to 4 MiB: a thread may hold the lock for which a fork waits while it allocates and frees such
 // objects in a loop, and the fork waits longer if each is mapped and unmapped.
 #pragma once
@@ -40,8 +42,8 @@ Bytes bytes_of(const void* p);
 // Ends the program if `p` is not an allocated object; `call` is named in the message.
 void free(void* p, const char* call);
 
-// Unmaps the spare chunks, and the current one if it has no objects. Otherwise the chunk stays current, so that a
-// long-lived object does not hold a chunk for each fork.
+// Unmaps the spare chunks, and the open ones that have no objects. The others stay open, so that a long-lived object
+// does not hold a chunk for each fork.
 void trim();
 
 }  // namespace numalloc::side
