@@ -72,6 +72,15 @@ Replaced move_mapping(void* from, void* to, Bytes bytes) {
     return fill_hole(to, bytes) ? Replaced::refused : Replaced::lost;
 }
 
+bool locks_new_mappings() {
+    void* const page = map(page_size());
+    if (page == nullptr) return true;
+    const LibcCall call;
+    const bool locked = madvise(page, page_size(), MADV_DONTNEED) != 0;
+    munmap(page, page_size());
+    return locked;
+}
+
 Replaced renew(void* p, Bytes bytes) {
     for (Bytes done = 0; done < bytes;) {
         const Bytes piece = min_of(bytes - done, longest_move);

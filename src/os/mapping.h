@@ -21,6 +21,9 @@ Bytes mapping_length(void* p, Bytes at_most);
 // `done`, `from` is unchanged.
 Replaced move_mapping(void* from, void* to, Bytes bytes);
 
+// Whether the kernel locks what is mapped anew, as after mlockall(MCL_FUTURE). true also if nothing can be mapped.
+bool locks_new_mappings();
+
 // Replaces the range by fresh zero pages, as map_at() maps them: without policy or advice, in a mapping that merges
 // with its neighbours.
 Replaced renew(void* p, Bytes bytes);

@@ -73,12 +73,18 @@ void Purger::break_huge_pages(const Purging& range) {
 }
 
 Purger::Discarded Purger::discard(const Purging& range) {
-    if (!os::discard(region_.address(range.first), Bytes{range.bags} << bag_shift)) return Discarded::refused;
+    const bool gone = os::discard(region_.address(range.first), Bytes{range.bags} << bag_shift);
+    // What the program locked and freed without munlock() is unlocked only by a new mapping.
+    if (!gone && os::locks_new_mappings()) return Discarded::refused;
+    const bool moved = region_.count(BagMark::moved, range.first, range.bags) != 0;
+    if (!gone || moved) {
+        const os::Replaced renewed = renew(range.first, range.bags);
+        if (renewed == os::Replaced::lost) return Discarded::lost;
+        if (renewed == os::Replaced::refused && !gone) return Discarded::refused;
+    }
     trace::purge(region_.address(range.first), Bytes{range.bags} << bag_shift, range.rested);
     break_huge_pages(range);
-    if (region_.count(BagMark::moved, range.first, range.bags) == 0) return Discarded::done;
-    const os::Replaced renewed = renew(range.first, range.bags);
-    return renewed == os::Replaced::lost ? Discarded::lost : Discarded::done;
+    return Discarded::done;
 }
 
 bool Purger::return_pages(void* p, Bytes bytes) {

@@ -1,5 +1,6 @@
-// mlockall: what is locked must be what is used, not what is reserved. Skipped where the limits do
-// not allow locking at all.
+// mlockall: what is locked must be what is used, not what is reserved. mlock: a freed block is unlocked. Skipped where
+// the limits do not allow locking at all.
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -10,14 +11,14 @@
 
 namespace {
 
-// What mlockall would fill at once: private writable mappings.
-long writable_kib() {
+// A line of /proc/self/status, such as "VmData:".
+long status_kib(const char* name) {
     char text[8192];
     long data = -1;
     FILE* file = std::fopen("/proc/self/status", "r");
     CHECK(file != nullptr);
     while (std::fgets(text, sizeof text, file) != nullptr)
-        if (std::strncmp(text, "VmData:", 7) == 0) data = std::strtol(text + 7, nullptr, 10);
+        if (std::strncmp(text, name, std::strlen(name)) == 0) data = std::strtol(text + std::strlen(name), nullptr, 10);
     std::fclose(file);
     return data;
 }
@@ -36,8 +37,16 @@ void use(std::size_t total) {
 
 int main() {
     testing_support::require_library();
-    // A writable reserve would be filled, and the machine with it: fail before that.
-    CHECK(writable_kib() < 1024 * 1024);
+    constexpr std::size_t block = 2 << 20;
+    void* const locked = malloc(block);
+    CHECK(locked != nullptr);
+    if (mlock(locked, block) == 0) {
+        free(locked);
+        malloc_trim(0);
+        CHECK(status_kib("VmLck:") == 0);
+    }
+    // A writable reserve would be filled by mlockall, and the machine with it: fail before that.
+    CHECK(status_kib("VmData:") < 1024 * 1024);
     const long start = testing_support::resident_kib();
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) {
         std::puts("skipped: mlockall is not allowed here");

@@ -1,5 +1,6 @@
 // When free memory goes back to the system, and when it waits for the program to want it again.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,7 +39,8 @@ TEST(PageHeapPurge, WhatTheKernelRefusesStaysDirty) {
     const BagIndex run = node.take_filled(bags), wall = node.take(1);
     EXPECT_NE(wall, PageHeap::none);
     // ThreadSanitizer makes libc's mlock() do nothing.
-    if (syscall(SYS_mlock, node.at(run), bags * bag_bytes) != 0) GTEST_SKIP() << "no memory can be locked here";
+    if (syscall(SYS_mlock, node.at(run), bags * bag_bytes) != 0 || syscall(SYS_mlockall, MCL_FUTURE) != 0)
+        GTEST_SKIP() << "no memory can be locked here";
     node.pages.give(run);
     EXPECT_EQ(node.pages.use().purged_bags, 0u);
     EXPECT_EQ(node.pages.use().dirty_bags, bags);
@@ -46,12 +48,29 @@ TEST(PageHeapPurge, WhatTheKernelRefusesStaysDirty) {
     EXPECT_EQ(node.take(bags), run);
     EXPECT_EQ(node.pages.use().dirty_bags, 0u);
     EXPECT_EQ(node.dirty(run, bags), bags);
-    syscall(SYS_munlock, node.at(run), bags * bag_bytes);
+    syscall(SYS_munlockall);
     node.pages.give(run);
     advance_clock(policy::purge::refusal_lasts);
     EXPECT_EQ(node.pages.purge(true), bags * bag_bytes);
     EXPECT_EQ(node.pages.use().dirty_bags, 0u);
     node.pages.validate();
+}
+
+// free() of a locked block unlocks it under glibc, which unmaps it.
+TEST(PageHeapPurge, WhatTheProgramLockedGoesAndIsUnlocked) {
+    Node node(0);
+    const std::uint32_t bags = PageHeap::whole_pages(8);
+    const BagIndex run = node.take_filled(bags), wall = node.take(1);
+    EXPECT_NE(wall, PageHeap::none);
+    if (syscall(SYS_mlock, node.at(run) + bag_bytes, bag_bytes) != 0) GTEST_SKIP() << "no memory can be locked here";
+    node.pages.give(run);
+    EXPECT_EQ(node.pages.use().purged_bags, bags);
+    EXPECT_EQ(node.pages.use().dirty_bags, 0u);
+    node.pages.validate();
+    EXPECT_EQ(node.take(bags), run);
+    for (Bytes at = 0; at < bags * bag_bytes; ++at) ASSERT_EQ(node.at(run)[at], 0);
+    EXPECT_EQ(madvise(node.at(run), bags * bag_bytes, MADV_DONTNEED), 0) << "still locked";
+    node.pages.give(run);
 }
 
 TEST(PageHeapPurge, DelayOfASecondKeepsALittleUntilItIsOver) {
