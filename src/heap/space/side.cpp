@@ -5,6 +5,7 @@
 #include "heap/space/invalid.h"
 #include "heap/space/size_class.h"
 #include "os/fork_gate.h"
+#include "os/libc_call.h"
 #include "os/memory.h"
 
 namespace numalloc::side {
@@ -25,6 +26,7 @@ constexpr std::uint64_t one_live = 1;
 constexpr std::uint64_t open = std::uint64_t{1} << 31;
 constexpr unsigned kind_shift = 32;
 constexpr std::uint64_t one_object = std::uint64_t{1} << kind_shift;
+constexpr std::uint64_t left = std::uint64_t{2} << kind_shift;
 
 constexpr std::uint64_t live_in(std::uint64_t state) { return state & (open - 1); }
 constexpr std::uint64_t kind_of(std::uint64_t state) { return state >> kind_shift << kind_shift; }
@@ -42,8 +44,8 @@ constexpr Bytes slot_bytes(unsigned slot_class) {
 constexpr unsigned classes = class_of(largest_slot) + 1;
 static_assert(slot_bytes(class_of(32)) == 32 && slot_bytes(class_of(33)) == 40 && slot_bytes(class_of(81)) == 96);
 static_assert(slot_bytes(classes - 1) == largest_slot);
-constexpr std::uint64_t kind_of_class(unsigned slot_class) { return (slot_class + std::uint64_t{2}) << kind_shift; }
-constexpr unsigned class_of_kind(std::uint64_t state) { return static_cast<unsigned>(state >> kind_shift) - 2; }
+constexpr std::uint64_t kind_of_class(unsigned slot_class) { return (slot_class + std::uint64_t{3}) << kind_shift; }
+constexpr unsigned class_of_kind(std::uint64_t state) { return static_cast<unsigned>(state >> kind_shift) - 3; }
 
 // At the start of a chunk with slots: a bit for each, set while it is used.
 struct UsedSlots {
@@ -64,6 +66,7 @@ constinit Chunk chunks[most_chunks];
 constinit std::atomic<unsigned> ever_used{0};              // entries from this index on were never used
 constinit std::atomic<unsigned> current[classes] = {};     // a class's open chunk: index + 1, or 0
 constinit std::atomic<unsigned> spares[most_spares] = {};  // closed chunks without objects: index + 1, or 0
+constinit std::atomic<bool> any_left{false};               // a chunk may be `left`
 
 // Precedes each object.
 struct Header {
@@ -156,22 +159,30 @@ void unmap(Chunk& chunk) {
     give_entry(chunk);
 }
 
-void close(Chunk& chunk) {
-    if (live_in(chunk.state.fetch_and(~open, std::memory_order_acq_rel)) == 0) unmap(chunk);
+// Unmaps a closed chunk without objects; inside a LibcCall leaves it to trim() and take_left(), because a library's
+// replacement of munmap() that allocates and frees would otherwise be called again for what it frees, without end.
+void unmap_or_leave(unsigned i) {
+    if (!os::in_libc_call()) return unmap(chunks[i]);
+    chunks[i].state.store(left, std::memory_order_release);
+    any_left.store(true, std::memory_order_release);
+}
+
+void close(unsigned i) {
+    if (live_in(chunks[i].state.fetch_and(~open, std::memory_order_acq_rel)) == 0) unmap_or_leave(i);
 }
 
 void unmap_spare(std::atomic<unsigned>& spare) {
-    if (const unsigned one = spare.exchange(0, std::memory_order_acq_rel); one != 0) unmap(chunks[one - 1]);
+    if (const unsigned one = spare.exchange(0, std::memory_order_acq_rel); one != 0) unmap_or_leave(one - 1);
 }
 
 // Unmaps a closed chunk without objects, or during a fork keeps it as a spare.
 void retire(unsigned i) {
     if (!os::fork_gate.is_closed() || chunks[i].bytes.load(std::memory_order_relaxed) > largest_spare)
-        return unmap(chunks[i]);
+        return unmap_or_leave(i);
     std::atomic<unsigned>* place = &spares[i % most_spares];
     for (std::atomic<unsigned>& spare : spares)
         if (spare.load(std::memory_order_relaxed) == 0) place = &spare;
-    if (const unsigned older = place->exchange(i + 1, std::memory_order_acq_rel); older != 0) unmap(chunks[older - 1]);
+    if (const unsigned older = place->exchange(i + 1, std::memory_order_acq_rel); older != 0) unmap_or_leave(older - 1);
     // trim(), which follows each fork, may have been here before.
     if (!os::fork_gate.is_closed()) unmap_spare(*place);
 }
@@ -201,6 +212,25 @@ unsigned take_spare(Bytes bytes) {
     return no_chunk;
 }
 
+// Makes a chunk that was left the caller's.
+bool take_if_left(unsigned i) {
+    std::uint64_t state = left;
+    return chunks[i].state.load(std::memory_order_relaxed) == left &&
+           chunks[i].state.compare_exchange_strong(state, claimed, std::memory_order_acq_rel);
+}
+
+// The index of a chunk that was left, which becomes the caller's; no_chunk if none suits.
+unsigned take_left(Bytes bytes) {
+    if (!any_left.load(std::memory_order_acquire)) return no_chunk;
+    const unsigned end = ever_used.load(std::memory_order_acquire);
+    for (unsigned i = 0; i < end; ++i) {
+        if (!suits(i, bytes) || !take_if_left(i)) continue;
+        if (suits(i, bytes)) return i;
+        unmap_or_leave(i);
+    }
+    return no_chunk;
+}
+
 // Maps a closed chunk, which becomes the entry returned; no_chunk without memory.
 unsigned map_chunk(Bytes bytes) {
     const unsigned i = claim();
@@ -218,6 +248,7 @@ unsigned map_chunk(Bytes bytes) {
 
 Memory allocate_alone(Bytes room, Bytes n, Bytes alignment) {
     unsigned i = take_spare(room);
+    if (i == no_chunk) i = take_left(room);
     const bool mapped = i == no_chunk;
     if (mapped) i = map_chunk(rounded(room));
     if (i == no_chunk) return {};
@@ -238,7 +269,7 @@ void* open_chunk(unsigned slot_class, Bytes n, Bytes alignment) {
         chunks[i].state.store(kind_of_class(slot_class) | open | one_live, std::memory_order_release);
     }
     if (const unsigned before = current[slot_class].exchange(i + 1, std::memory_order_acq_rel); before != 0)
-        close(chunks[before - 1]);
+        close(before - 1);
     return p;
 }
 
@@ -302,8 +333,12 @@ void trim() {
         unsigned i = one.load(std::memory_order_acquire);
         if (i == 0 || live_in(chunks[i - 1].state.load(std::memory_order_relaxed)) != 0) continue;
         // Closes it also if an object was added since, which then unmaps it.
-        if (one.compare_exchange_strong(i, 0, std::memory_order_acq_rel)) close(chunks[i - 1]);
+        if (one.compare_exchange_strong(i, 0, std::memory_order_acq_rel)) close(i - 1);
     }
+    if (!any_left.exchange(false, std::memory_order_acq_rel)) return;
+    const unsigned end = ever_used.load(std::memory_order_acquire);
+    for (unsigned i = 0; i < end; ++i)
+        if (take_if_left(i)) unmap_or_leave(i);
 }
 
 }  // namespace numalloc::side

@@ -14,7 +14,7 @@
 //   live == number of allocated objects >= number of slots whose bit is set
 //   open: the chunk in which its class allocates. A full one is closed; a closed one that is half empty opens again.
 //   Exactly one thread makes (open == 0 && live == 0) true; it unmaps the chunk, or keeps it as a spare until the fork
-//   is over
+//   is over, or inside a LibcCall leaves it for the next object that it suits, and for trim()
 //
 // An object that needs more than a quarter of a chunk has its own, which is never open. For these there are four
 // spare chunks of up to 4 MiB: a thread may hold the lock for which a fork waits while it allocates and frees such
@@ -42,8 +42,8 @@ Bytes bytes_of(const void* p);
 // Ends the program if `p` is not an allocated object; `call` is named in the message.
 void free(void* p, const char* call);
 
-// Unmaps the spare chunks, and the open ones that have no objects. The others stay open, so that a long-lived object
-// does not hold a chunk for each fork.
+// Unmaps the spare chunks, those that were left, and the open ones that have no objects. The others stay open, so that
+// a long-lived object does not hold a chunk for each fork.
 void trim();
 
 }  // namespace numalloc::side

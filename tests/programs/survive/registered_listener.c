@@ -32,8 +32,8 @@ static void use_malloc(unsigned long number) {
     }
 }
 
-// A free may call back into these functions.
-static __thread int depth;
+// What these functions allocate and free must not call them again: there would be no end.
+static __thread int inside;
 
 // A library in C++ cannot use its tables before.
 static int constructed;
@@ -42,8 +42,10 @@ __attribute__((constructor)) static void construct(void) { constructed = 1; }
 static void note(void) {
     if (!constructed) abort();
     const unsigned long number = ++calls;
-    if (depth++ == 0) use_malloc(number);
-    --depth;
+    if (inside) abort();
+    inside = 1;
+    use_malloc(number);
+    inside = 0;
     errno = 4712;
 }
 int munmap(void* p, size_t n) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "os/fork_gate.h"
+#include "os/libc_call.h"
 #include "os/memory.h"
 
 namespace numalloc {
@@ -135,6 +136,26 @@ TEST_F(SideHeap, DuringAForkAFreedLargeObjectsChunkServesTheNext) {
     char* const after = take(600 * KiB);
     side::free(after, "free");
     EXPECT_FALSE(side::contains(after)) << "no fork is in progress";
+}
+
+// munmap() may be a library's, which has just allocated and freed what is to be unmapped.
+TEST_F(SideHeap, InsideALibcCallNothingIsUnmapped) {
+    std::vector<char*> left;
+    {
+        const os::LibcCall call;
+        for (const Bytes n : {300 * KiB, 2 * MiB, 9 * MiB}) {
+            left.push_back(take(n));
+            side::free(left.back(), "free");
+            EXPECT_TRUE(side::contains(left.back()));
+            EXPECT_EQ(take(n), left.back()) << "another chunk, although this one suits";
+            side::free(left.back(), "free");
+        }
+    }
+    EXPECT_EQ(take(2 * MiB), left[1]);
+    side::free(left[1], "free");
+    EXPECT_FALSE(side::contains(left[1])) << "no call is in progress";
+    side::trim();
+    for (char* const p : left) EXPECT_FALSE(side::contains(p));
 }
 
 TEST_F(SideHeap, OnlyAFewChunksAreSpare) {
