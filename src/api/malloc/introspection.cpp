@@ -9,6 +9,7 @@
 #include "api/export.h"
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
+#include "heap/thread/deferred.h"
 #include "heap/thread/hand_over.h"
 #include "heap/thread/housekeeping.h"
 #include "statistics/gathering.h"
@@ -116,6 +117,7 @@ NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     if (!process_heap.started()) return 0;
     // Inside ends at once: the call may take long, and a fork would wait for it.
     if (const os::Inside inside; !inside) return 0;
+    defer_side_trim();
     flush_thread();
     ask_others_to_flush();
     send_quiet_remote_caches(0);
@@ -123,13 +125,19 @@ NUMALLOC_EXPORT int malloc_trim(size_t pad) {
 }
 
 // Returns 1 if the program gets the requested behaviour, else 0. Most of glibc's parameters tune structures that
-// numalloc does not have, so they change no result, and glibc accepts a parameter that it does not know. M_CHECK_ACTION
-// and M_PERTURB have effects that a program can see.
+// numalloc does not have, so they change no result, and glibc accepts a parameter that it does not know. A negative
+// M_TRIM_THRESHOLD, M_CHECK_ACTION and M_PERTURB have effects that a program can see.
 NUMALLOC_EXPORT int mallopt(int parameter, int value) {
     if (const auto next = NUMALLOC_ASIDE(mallopt)) return next(parameter, value);
     switch (parameter) {
         case M_MXFAST:
             return value >= 0 && value <= static_cast<int>(80 * sizeof(size_t) / 4) ? 1 : 0;  // glibc's range
+        case M_TRIM_THRESHOLD:
+            // Below 0 glibc keeps what is free: programs under real-time limits lock or touch their memory once.
+            api::wake();
+            if (process_heap.started())
+                process_heap.set_purge_delay(value < 0 ? -1 : load_relaxed(options().purge_delay));
+            return 1;
         case M_CHECK_ACTION: return (value & 3) == 3 ? 1 : 0;  // 3: a line and abort(), which is what numalloc does
         case M_PERTURB: return value == 0 ? 1 : 0;             // blocks are never filled
         default: return 1;

@@ -78,6 +78,18 @@ TEST(MallocTrim, SaysWhetherItReturnedAnything) {
     EXPECT_EQ(malloc_trim(0), 0) << "nothing was left to return";
 }
 
+// As programs under real-time limits set it, before they touch or lock their memory.
+TEST(Mallopt, ANegativeTrimThresholdKeepsWhatIsFree) {
+    if (testing_support::any_allocator()) GTEST_SKIP() << "glibc wants M_MMAP_MAX as well";
+    EXPECT_EQ(mallopt(M_TRIM_THRESHOLD, -1), 1);
+    auto blocks = allocate(128 * mib, 1 * mib);
+    release(blocks);
+    EXPECT_GE(mallinfo2().keepcost, 127 * mib);
+    EXPECT_EQ(mallopt(M_TRIM_THRESHOLD, 128 * 1024), 1);
+    EXPECT_EQ(malloc_trim(0), 1);
+    EXPECT_LT(mallinfo2().keepcost, 32 * mib);
+}
+
 TEST(Mallopt, AcceptsGlibcsParameters) {
     EXPECT_EQ(mallopt(M_TRIM_THRESHOLD, 128 * 1024), 1);
     EXPECT_EQ(mallopt(M_TOP_PAD, 64 * 1024), 1);
