@@ -108,11 +108,13 @@ void settle_runner(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 void move_to(ThreadRecord* record, PlaceId id) NUMALLOC_REQUIRES(process.lock);
 // Sets the kernel's mask of thread `tid` to the record's. `wide`: the kernel's mask is now the user's.
 void apply(ThreadRecord* record, int tid, bool wide) NUMALLOC_REQUIRES(process.lock);
-// Owners, see owners.h. In this order: return the place answered for a number, or no_place; number a new thread; undo
-// that if the thread was never created; note that a thread has moved.
+// Owners, see owners.h. The place that was answered for a number, or no_place.
 PlaceId answered_place(int owner) NUMALLOC_REQUIRES(process.lock);
+// Numbers a new thread.
 void number_thread(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
+// Undoes number_thread() if the thread could not be created.
 void take_number_back(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
+// Notes that the thread has moved to another place.
 void owner_was_moved(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 
 }  // namespace numalloc::placement

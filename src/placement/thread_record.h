@@ -26,10 +26,10 @@ struct ThreadRecord {
     std::atomic<bool> whole{false};
     bool starting = false;  // created, but has not run yet
     bool mask_from_attr = false;
-    bool keeps_mask = false;  // the user's, whatever happens: it has got a deadline or a filter
-    // Slow paths until it is bound at its first use, if there is room then; 0: it is not.
+    bool keeps_mask = false;  // not bound any more: it has a deadline, or has installed a seccomp filter
+    // Slow paths left before the next try to bind it, which succeeds if a CPU is left; 0: it is not tried.
     std::atomic<std::uint16_t> slow_paths_left{1};
-    std::uint16_t rest = 0;      // slow paths from the last try to the next
+    std::uint16_t rest = 0;      // slow paths between two tries
     std::uint16_t holds = 0;     // FirstUseHold: while there are some it is not bound at its first use; its own
     bool inherits_ours = false;  // starts with its creator's binding
     bool asks_cpuset = false;    // at its start, unless it asks later; constant

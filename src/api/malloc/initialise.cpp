@@ -30,10 +30,10 @@ constinit os::Lock<os::LockRank::initialise> initialise_lock;
 
 // Set for good when the thread has returned its heap. Later mallocs and frees of its last destructors and of libc go
 // straight to the node.
-NUMALLOC_THREAD_LOCAL bool thread_ended = false;
+NUMALLOC_THREAD_LOCAL bool heap_returned = false;
 
 void end_heap() {
-    thread_ended = true;
+    heap_returned = true;
     detach_thread();
     placement::heap_ended();
 }
@@ -146,7 +146,7 @@ bool awake_slow() {
     return os::in_libc_call() ? !stepped_aside() : initialise();
 }
 
-NodeId node_without_heap() { return thread_ended ? os::current_node() : placement::memory_home(); }
+NodeId node_without_heap() { return heap_returned ? os::current_node() : placement::memory_home(); }
 
 ThreadHeap* thread_heap_slow(Bytes wanted) {
     if (attached_heap != &no_heap) {
@@ -154,7 +154,7 @@ ThreadHeap* thread_heap_slow(Bytes wanted) {
         return attached_heap;
     }
     if (!initialise()) return nullptr;
-    if (thread_ended || !attach_thread(placement::memory_home(wanted))) return &no_heap;
+    if (heap_returned || !attach_thread(placement::memory_home(wanted))) return &no_heap;
     thread_spill_limit = placement::thread_spill_limit();
     // This may allocate, which works by now. Without the hook a thread that ends keeps its heap.
     (void)HeapExit::set();
