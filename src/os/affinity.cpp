@@ -77,6 +77,9 @@ int cpu_at_once() {
 
 int current_cpu() {
     if (const int cpu = cpu_at_once(); cpu >= 0) return cpu;
+#if !defined(__x86_64__)
+    if (filtered()) return -1;  // the vDSO has no getcpu, so it would be a system call
+#endif
     const int kept = errno;
     const int cpu = sched_getcpu();
     errno = kept;
