@@ -10,12 +10,13 @@
 
 int main() {
     auto count = reinterpret_cast<long (*)()>(dlsym(RTLD_DEFAULT, "wrapper_count"));
-    CHECK(count != nullptr);
+    auto frees = reinterpret_cast<long (*)()>(dlsym(RTLD_DEFAULT, "wrapper_frees"));
+    CHECK(count != nullptr && frees != nullptr);
     if (!testing_support::any_allocator()) {
         Dl_info info{};
         CHECK(dladdr(dlsym(RTLD_DEFAULT, "calloc"), &info) != 0 && std::strstr(info.dli_fname, "libnumalloc") != nullptr);
     }
-    const long before = count();
+    const long before = count(), frees_before = frees();
     for (int i = 0; i < 10000; ++i) {
         void* p = malloc(static_cast<std::size_t>(i));
         CHECK(malloc_usable_size(p) >= static_cast<std::size_t>(i));
@@ -23,12 +24,12 @@ int main() {
         free(p);
         free(calloc(10, 10));
     }
-    CHECK(count() - before >= 10000);
+    CHECK(count() - before >= 10000 && frees() - frees_before >= 20000);
     // Operators too, as libstdc++'s: a leak checker sees what C++ allocates.
-    const long before_operators = count();
+    const long before_operators = count(), frees_before_operators = frees();
     for (int i = 0; i < 100; ++i) ::operator delete(::operator new(50), std::size_t{50});
     for (int i = 0; i < 100; ++i) ::operator delete[](::operator new[](50, std::nothrow));
-    CHECK(count() - before_operators == 200);
+    CHECK(count() - before_operators == 200 && frees() - frees_before_operators == 200);
     std::thread([] {
         std::vector<std::string> texts;
         for (int i = 0; i < 1000; ++i) texts.push_back(std::string(100, 'a'));

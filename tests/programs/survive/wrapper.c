@@ -7,20 +7,21 @@
 
 static void *(*next_malloc)(size_t);
 static void (*next_free)(void *);
-atomic_long wrapper_mallocs, wrapper_frees;
+static atomic_long mallocs, frees;
 
 void *malloc(size_t n)
 {
     if (!next_malloc) next_malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
-    wrapper_mallocs++;
+    mallocs++;
     return next_malloc(n);
 }
 
 void free(void *p)
 {
     if (!next_free) next_free = (void (*)(void *))dlsym(RTLD_NEXT, "free");
-    wrapper_frees++;
+    frees++;
     next_free(p);
 }
 
-long wrapper_count(void) { return wrapper_mallocs; }
+long wrapper_count(void) { return mallocs; }
+long wrapper_frees(void) { return frees; }
