@@ -129,6 +129,7 @@ set(NUMALLOC_HARDENED_SOURCES
 # Interposing pthread_create, fork and friends needs the dynamic linker.
 set(NUMALLOC_INTERPOSED_SOURCES
     src/api/interpose/children.cpp
+    src/api/interpose/clone.cpp
     src/api/interpose/exec.cpp
     src/api/interpose/filters.cpp
     src/api/interpose/next.cpp

@@ -36,6 +36,10 @@ long pass_on(const ProgramCall& c) {
         case SYS_sched_setattr: return set_attributes_for_program(c);
         case SYS_execve: return execute_for_program(c);
         case SYS_execveat: return execute_at_for_program(c);
+        case SYS_clone: return fork_for_program(c);
+#if defined(SYS_fork)
+        case SYS_fork: return fork_for_program(c);
+#endif
         default: return installs_filter(c) ? around_filter(c) : make(c);
     }
 }
@@ -63,7 +67,8 @@ __attribute__((used)) long numalloc_syscall_failed(long result) {
     errno = static_cast<int>(-result);
     return -1;
 }
-// `number` is one of NUMALLOC_PASSED_ON in its lower half; its upper half is arbitrary.
+// `number` is one of NUMALLOC_PASSED_ON in its lower half, or SYS_clone for a child with a copy of memory and stack;
+// its upper half is arbitrary.
 __attribute__((used)) long numalloc_syscall_passed_on(long number, long a, long b, long c, long d, long e) {
     const long result = pass_on({static_cast<int>(number), {a, b, c, d, e}});
     return failed(result) ? numalloc_syscall_failed(result) : result;
@@ -84,9 +89,15 @@ long numalloc_program_sched_setattr(int tid, void* attributes, unsigned flags) {
     X(SYS_sched_setaffinity)  \
     X(SYS_sched_setattr)      \
     X(SYS_execve)             \
-    X(SYS_execveat)
+    X(SYS_execveat)           \
+    NUMALLOC_FORK(X)
+#if defined(SYS_fork)
+#define NUMALLOC_FORK(X) X(SYS_fork)
+#else
+#define NUMALLOC_FORK(X)
+#endif
 
-// Assembly without a stack frame: a child that it clones may return on another stack.
+// Assembly without a stack frame: a child that it clones may return on another stack. CLONE_VM is 0x100.
 #define NUMALLOC_TEXT_(x) #x
 #define NUMALLOC_TEXT(x) NUMALLOC_TEXT_(x)
 #if defined(__x86_64__)
@@ -103,7 +114,13 @@ __asm__(
     "numalloc_program_syscall:\n"
     ".cfi_startproc\n" NUMALLOC_PASSED_ON(NUMALLOC_JUMP)
 #if defined(__x86_64__)
-        "mov %rdi, %rax\n"
+        "cmp $" NUMALLOC_TEXT(SYS_clone) ", %edi\n"
+        "jne 1f\n"
+        "test $0x100, %esi\n"
+        "jnz 1f\n"
+        "test %rdx, %rdx\n"
+        "jz numalloc_syscall_passed_on\n"
+        "1: mov %rdi, %rax\n"
         "mov %rsi, %rdi\n"
         "mov %rdx, %rsi\n"
         "mov %rcx, %rdx\n"
@@ -116,7 +133,11 @@ __asm__(
         "jae numalloc_syscall_failed\n"
         "ret\n"
 #else
-        "mov x8, x0\n"
+        "cmp w0, #" NUMALLOC_TEXT(SYS_clone) "\n"
+        "b.ne 3f\n"
+        "tbnz w1, #8, 3f\n"
+        "cbz x2, 1f\n"
+        "3: mov x8, x0\n"
         "mov x0, x1\n"
         "mov x1, x2\n"
         "mov x2, x3\n"

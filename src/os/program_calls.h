@@ -28,6 +28,8 @@ long set_affinity_for_program(const ProgramCall& call);
 long set_attributes_for_program(const ProgramCall& call);
 long execute_for_program(const ProgramCall& call);
 long execute_at_for_program(const ProgramCall& call);
+// Defined in api/interpose: what fork() does for the heap, around a clone() whose child has a copy of memory and stack.
+long fork_for_program(const ProgramCall& call);
 
 }  // namespace numalloc::os
 

@@ -7,7 +7,7 @@ namespace numalloc::api {
 
 // clang-format off
 #define NUMALLOC_NEXT_FUNCTIONS(F) \
-    F(__register_atfork) F(dlmopen) F(dlopen) F(popen) F(posix_spawn) F(posix_spawnp) F(pthread_create) \
+    F(_Fork) F(__register_atfork) F(clone) F(dlmopen) F(dlopen) F(popen) F(posix_spawn) F(posix_spawnp) F(pthread_create) \
     F(pthread_getaffinity_np) F(pthread_getattr_np) F(pthread_setaffinity_np) F(pthread_setattr_default_np) F(system) \
     F(thrd_create) F(wordexp)
 // clang-format on

@@ -1,0 +1,66 @@
+// Interposed: _Fork(), and clone() without CLONE_VM, by syscall() too. libc calls no fork handler for such children.
+// One that allocates would wait for ever for a thread of its parent that was inside the heap.
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+
+#include "api/export.h"
+#include "api/interpose/fork_handlers.h"
+#include "os/program_calls.h"
+
+extern "C" pid_t _Fork() noexcept;  // of glibc 2.34
+
+#include "api/interpose/next.h"
+
+namespace {
+
+using namespace numalloc;
+
+template <class MakeChild>
+auto around_child(MakeChild make_child) {
+    api::fork_prepare();
+    const auto child = make_child();
+    if (child == 0) api::fork_child();
+    else api::fork_parent();
+    return child;
+}
+
+struct ChildsWork {
+    int (*start)(void*);
+    void* argument;
+};
+
+// Called on the child's own stack; `p` lies on its copy of the parent's.
+int begin_child(void* p) {
+    const ChildsWork work = *static_cast<ChildsWork*>(p);
+    api::fork_child();
+    return work.start(work.argument);
+}
+
+}  // namespace
+
+long os::fork_for_program(const ProgramCall& call) {
+    return around_child([&] { return make(call); });
+}
+
+extern "C" NUMALLOC_EXPORT pid_t _Fork() noexcept {
+    const auto next = NUMALLOC_NEXT(_Fork);
+    if (next != nullptr) return around_child(next);
+    errno = ENOSYS;
+    return -1;
+}
+
+extern "C" NUMALLOC_EXPORT int clone(int (*start)(void*), void* stack, int flags, void* argument, ...) noexcept {
+    void* rest[3];
+    va_list arguments;
+    va_start(arguments, argument);
+    for (void*& one : rest) one = va_arg(arguments, void*);
+    va_end(arguments);
+    const auto next = NUMALLOC_NEXT(clone);
+    const bool copies_memory = (flags & CLONE_VM) == 0 && start != nullptr && stack != nullptr;
+    if (!copies_memory) return next(start, stack, flags, argument, rest[0], rest[1], rest[2]);
+    ChildsWork work{start, argument};
+    return around_child([&] { return next(begin_child, stack, flags, &work, rest[0], rest[1], rest[2]); });
+}

@@ -1,0 +1,88 @@
+// Children for which libc calls no fork handler, made while other threads are inside malloc: each works with the heap.
+//   raw_children syscall|_Fork|clone
+#define _GNU_SOURCE
+#include "c_check.h"
+
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { children = 60, workers = 3, blocks = 300, rounds = 5 };
+
+static atomic_int stop;
+static void* work(void* number) {
+    enum { kept = 500 };
+    static __thread char* live[kept];
+    uint32_t random = (uint32_t)(uintptr_t)number;
+    while (!stop) {
+        random = random * 1664525 + 1013904223;
+        char** const one = &live[(random >> 8) % kept];
+        random = random * 1664525 + 1013904223;
+        const size_t n = random >> 28 == 0 ? 200000 + (random >> 10) % 900000 : 16 + (random >> 8) % 20000;
+        free(*one);
+        CHECK((*one = malloc(n)) != NULL);
+        **one = 1;
+    }
+    for (int i = 0; i < kept; ++i) free(live[i]);
+    return NULL;
+}
+
+static int child(void* parents) {
+    alarm(200);
+    free(parents);
+    static unsigned char* p[blocks];
+    for (int round = 0; round < rounds; ++round) {
+        for (int i = 0; i < blocks; ++i) {
+            const size_t n = i % 10 == 0 ? (size_t)(300000 + i * 1000) : (size_t)(16 + i * 50);
+            CHECK((p[i] = malloc(n)) != NULL);
+            memset(p[i], i % 256, 16);
+        }
+        for (int i = 0; i < blocks; ++i) {
+            CHECK(p[i][0] == i % 256 && p[i][15] == i % 256);
+            free(p[i]);
+        }
+    }
+    return 0;
+}
+
+static pid_t make_child(const char* how, void* block) {
+    static _Alignas(16) char stack[1 << 18];
+    if (strcmp(how, "clone") == 0) return clone(child, stack + sizeof stack, SIGCHLD, block);
+    pid_t (*const raw_fork)(void) = (pid_t (*)(void))dlsym(RTLD_DEFAULT, "_Fork");
+    const pid_t pid = strcmp(how, "_Fork") == 0 ? raw_fork() : (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid == 0) _exit(child(block));
+    return pid;
+}
+
+int main(int argc, char** argv) {
+    CHECK(argc == 2);
+    int major = 0, minor = 0;
+    CHECK(sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor) == 2);
+    if (strcmp(argv[1], "_Fork") == 0 && major == 2 && minor < 34) {
+        puts("skipped: glibc before 2.34 has no _Fork()");
+        return 77;
+    }
+    pthread_t thread[workers];
+    for (uintptr_t i = 0; i < workers; ++i) CHECK(pthread_create(&thread[i], NULL, work, (void*)i) == 0);
+    for (int i = 0; i < children; ++i) {
+        void* const block = malloc(40);
+        const pid_t pid = make_child(argv[1], block);
+        CHECK(pid > 0);
+        int status = -1;
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+        free(block);
+    }
+    stop = 1;
+    for (int i = 0; i < workers; ++i) CHECK(pthread_join(thread[i], NULL) == 0);
+    puts("every child was whole");
+    return 0;
+}
