@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "heap/thread/deferred.h"
 #include "heap/thread/fork.h"
 #include "support/made_up_clock.h"
 #include "support/made_up_heap.h"
@@ -201,6 +202,8 @@ TEST_F(HeapForkTest, ThreadsComeAndGoWhileTheParentLetsGo) {
         threads.emplace_back([&stop, &came, t] {
             while (!stop) {
                 ASSERT_TRUE(attach_thread(NodeId{t}));
+                // As the first slow path does: a heap that could not be returned at once waits for that.
+                if (const os::Inside inside; inside) run_deferred(attached_heap);
                 detach_thread();
                 ++came;
             }
