@@ -263,8 +263,10 @@ void* open_chunk(unsigned slot_class, Bytes n, Bytes alignment) {
     unsigned i = 0;
     while (i < end && (p = take(i, slot_class, false, n, alignment)) == nullptr) ++i;
     if (p == nullptr) {
-        i = map_chunk(chunk_bytes);
-        if (i == no_chunk) return nullptr;
+        i = take_left(chunk_bytes);
+        if (i != no_chunk)
+            for (std::atomic<std::uint64_t>& word : used_slots(i).words) word.store(0, std::memory_order_relaxed);
+        else if (i = map_chunk(chunk_bytes); i == no_chunk) return nullptr;
         p = place(i, take_slot(i, slot_class, 0), n, alignment);
         chunks[i].state.store(kind_of_class(slot_class) | open | one_live, std::memory_order_release);
     }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -150,6 +151,25 @@ TEST_F(SideHeap, InsideALibcCallNothingIsUnmapped) {
             EXPECT_EQ(take(n), left.back()) << "another chunk, although this one suits";
             side::free(left.back(), "free");
         }
+    }
+    {
+        const os::LibcCall call;
+        std::set<Address> megabytes;
+        for (int round = 0; round < 30; ++round) {
+            std::vector<char*> objects;
+            for (int i = 0; i < 4000; ++i) objects.push_back(take(1000));
+            for (char* const p : objects) {
+                megabytes.insert(address_of(p) / MiB);
+                side::free(p, "free");
+            }
+        }
+        EXPECT_LT(megabytes.size(), 20U) << "each round has chunks of its own";
+    }
+    side::trim();
+    left.assign({take(300 * KiB), take(2 * MiB), take(9 * MiB)});
+    {
+        const os::LibcCall call;
+        for (char* const p : left) side::free(p, "free");
     }
     EXPECT_EQ(take(2 * MiB), left[1]);
     side::free(left[1], "free");
