@@ -37,6 +37,17 @@ struct mallinfo2 information() {
     return info;
 }
 
+// Below 0 glibc keeps what is free: programs under real-time limits lock or touch their memory once. False in a signal
+// handler that interrupted the heap, and if a fork takes long.
+bool keep_free_memory(bool keep) {
+    if (!os::ForkGate::waits()) return false;
+    api::wake();
+    if (!process_heap.started()) return true;
+    const os::Inside inside;
+    if (inside) process_heap.set_purge_delay(keep ? -1 : load_relaxed(options().purge_delay));
+    return static_cast<bool>(inside);
+}
+
 // The elements that readers of glibc's output look for, for each heap and in total.
 void write_totals(FILE* stream, const NodeStatistics& s) {
     using Ull = unsigned long long;
@@ -132,12 +143,7 @@ NUMALLOC_EXPORT int mallopt(int parameter, int value) {
     switch (parameter) {
         case M_MXFAST:
             return value >= 0 && value <= static_cast<int>(80 * sizeof(size_t) / 4) ? 1 : 0;  // glibc's range
-        case M_TRIM_THRESHOLD:
-            // Below 0 glibc keeps what is free: programs under real-time limits lock or touch their memory once.
-            api::wake();
-            if (process_heap.started())
-                process_heap.set_purge_delay(value < 0 ? -1 : load_relaxed(options().purge_delay));
-            return 1;
+        case M_TRIM_THRESHOLD: return keep_free_memory(value < 0) ? 1 : 0;
         case M_CHECK_ACTION: return (value & 3) == 3 ? 1 : 0;  // 3: a line and abort(), which is what numalloc does
         case M_PERTURB: return value == 0 ? 1 : 0;             // blocks are never filled
         default: return 1;
