@@ -21,13 +21,15 @@ constexpr long first_sleep = 50'000;  // nanoseconds
 constexpr long longest_sleep = 1'000'000;
 
 // Waits until `mark` is at most `allowed`. A thread inside leaves soon but wakes no waiter, and may be preempted, even
-// by this thread. So this spins first and then sleeps.
-void wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t allowed) {
+// by this thread. So this spins first and then sleeps, at most `sleeps` times. Returns whether it is.
+bool wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t allowed, std::uint32_t& sleeps) {
     timespec sleep{0, first_sleep};
     for (int i = 0;; ++i) {
         const std::uint32_t inside = mark.load(std::memory_order_seq_cst);
-        if (inside <= allowed) return;
+        if (inside <= allowed) return true;
         if (i < spins_before_sleep) continue;
+        if (sleeps == 0) return false;
+        if (sleeps != ForkGate::without_end) --sleeps;
         call(SYS_futex, &mark, FUTEX_WAIT_PRIVATE, inside, &sleep, 0, 0);
         if (sleep.tv_nsec < longest_sleep) sleep.tv_nsec *= 2;
     }
@@ -47,11 +49,33 @@ void ForkGate::close() {
         ++nested_;
         return;
     }
-    for (LockHolder* nobody = nullptr; !owner_.compare_exchange_strong(nobody, &lock_holder, std::memory_order_seq_cst);
-         nobody = nullptr)
-        wait();
+    while (!become_owner()) wait();
     process_ = process();
     if (waits()) wait_for_sharers();
+}
+
+bool ForkGate::become_owner() {
+    LockHolder* nobody = nullptr;
+    return owner_.compare_exchange_strong(nobody, &lock_holder, std::memory_order_seq_cst);
+}
+
+bool ForkGate::try_close(std::uint32_t& sleeps) {
+    if (mine()) {
+        ++nested_;
+        return true;
+    }
+    for (;;) {
+        const std::uint32_t before = opened_.load(std::memory_order_seq_cst);
+        if (become_owner()) break;
+        if (sleeps == 0) return false;
+        --sleeps;
+        const timespec longest{0, longest_sleep};
+        sleep(before, &longest);
+    }
+    process_ = process();
+    if (wait_for_sharers(sleeps)) return true;
+    open();
+    return false;
 }
 
 void ForkGate::start() { process_ = process(); }
@@ -61,7 +85,12 @@ bool ForkGate::is_process() const {
     return now == process_ && now != unknown;
 }
 
-void ForkGate::wait_for_sharers() { wait_until(shared_.inside, own_part()); }
+bool ForkGate::wait_for_sharers(std::uint32_t& sleeps) { return wait_until(shared_.inside, own_part(), sleeps); }
+
+void ForkGate::wait_for_sharers() {
+    std::uint32_t sleeps = without_end;
+    wait_for_sharers(sleeps);
+}
 
 // The order matters: set the new mark, change the counter, clear the old mark. A forking thread that saw neither mark
 // set sees that the counter has changed.
@@ -75,7 +104,12 @@ void ForkGate::change_mark(LockMark* new_mark) {
     mark(old, 0);
 }
 
-void ForkGate::wait_for(const LockMark& mark) { wait_until(mark.inside, 0); }
+bool ForkGate::wait_for(const LockMark& mark, std::uint32_t& sleeps) { return wait_until(mark.inside, 0, sleeps); }
+
+void ForkGate::wait_for(const LockMark& mark) {
+    std::uint32_t sleeps = without_end;
+    wait_for(mark, sleeps);
+}
 
 void ForkGate::open() {
     if (nested_ > 0) {

@@ -56,6 +56,13 @@ public:
     static bool waits() { return lock_holder.depth == 0; }
     void wait_for_sharers();
     void wait_for(const LockMark& mark);
+    // The same for a fork that must not wait long. `sleeps`: how often it may still sleep, 50 us to 1 ms at a time.
+    // false if that is not enough; after try_close() the gate is as before.
+    static constexpr std::uint32_t few_sleeps = 16;
+    static constexpr std::uint32_t without_end = ~std::uint32_t{0};
+    bool try_close(std::uint32_t& sleeps);
+    bool wait_for_sharers(std::uint32_t& sleeps);
+    static bool wait_for(const LockMark& mark, std::uint32_t& sleeps);
     std::uint32_t mark_changes() const { return mark_changes_.load(std::memory_order_seq_cst); }
     // In the parent, or if no fork happened after all.
     void open();
@@ -128,6 +135,8 @@ public:
     void notice_child();
 
 private:
+    // false if another thread has closed the gate.
+    bool become_owner();
     void mark(const LockHolder& self, std::uint32_t inside) {
         if (self.mark != nullptr) {
             self.mark->inside.store(inside, std::memory_order_release);

@@ -20,7 +20,7 @@ using namespace numalloc;
 
 template <class MakeChild>
 auto around_child(MakeChild make_child) {
-    api::fork_prepare();
+    if (!api::fork_prepare_briefly()) return make_child();
     const auto child = make_child();
     if (child == 0) api::fork_child();
     else api::fork_parent();
@@ -59,8 +59,13 @@ extern "C" NUMALLOC_EXPORT int clone(int (*start)(void*), void* stack, int flags
     for (void*& one : rest) one = va_arg(arguments, void*);
     va_end(arguments);
     const auto next = NUMALLOC_NEXT(clone);
-    const bool copies_memory = (flags & CLONE_VM) == 0 && start != nullptr && stack != nullptr;
-    if (!copies_memory) return next(start, stack, flags, argument, rest[0], rest[1], rest[2]);
+    const auto pass_on = [&](int (*first)(void*), void* its) {
+        return next(first, stack, flags, its, rest[0], rest[1], rest[2]);
+    };
+    const bool copies_memory = (flags & (CLONE_VM | CLONE_VFORK)) == 0 && start != nullptr && stack != nullptr;
+    if (!copies_memory || !api::fork_prepare_briefly()) return pass_on(start, argument);
     ChildsWork work{start, argument};
-    return around_child([&] { return next(begin_child, stack, flags, &work, rest[0], rest[1], rest[2]); });
+    const int child = pass_on(begin_child, &work);
+    api::fork_parent();
+    return child;
 }

@@ -38,6 +38,12 @@ void fork_prepare() {
     os::fork_gate.close();
     placement::fork_prepare();
 }
+bool fork_prepare_briefly() {
+    std::uint32_t sleeps = os::ForkGate::few_sleeps;
+    if (!os::ForkGate::waits() || !os::fork_gate.is_process() || !os::fork_gate.try_close(sleeps)) return false;
+    placement::fork_prepare();
+    return true;
+}
 void fork_parent() {
     placement::fork_parent();
     os::fork_gate.open();

@@ -130,6 +130,11 @@ void fork_prepare() {
     heap_fork_prepare();
     placement::fork_prepare();
 }
+bool fork_prepare_briefly() {
+    if (!heap_fork_prepare_briefly()) return false;
+    placement::fork_prepare();
+    return true;
+}
 void fork_parent() {
     placement::fork_parent();
     heap_fork_parent();

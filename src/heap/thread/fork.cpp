@@ -6,20 +6,38 @@
 
 namespace numalloc {
 
-// Only reads each thread's mark. Locks taken here would be released after the fork, which would copy their pages.
-void heap_fork_prepare() {
-    os::fork_gate.close();
-    if (!os::ForkGate::waits()) return;
+namespace {
+
+// Waits until no thread is inside. Only reads each thread's mark. Locks taken here would be released after the fork,
+// which would copy their pages.
+bool wait_for_threads(std::uint32_t sleeps) {
     const std::uint32_t generation = os::fork_gate.generation();
     std::uint32_t changed;
+    bool all_outside;
     do {
         changed = os::fork_gate.mark_changes();
-        os::fork_gate.wait_for_sharers();
-        for_each_thread_heap([=](ThreadHeap* h) {
+        all_outside = os::fork_gate.wait_for_sharers(sleeps);
+        for_each_thread_heap([&](ThreadHeap* h) {
             const bool ours = h->generation.load(std::memory_order_relaxed) == generation;
-            if (ours && h != attached_heap) os::fork_gate.wait_for(h->lock_mark);
+            if (ours && h != attached_heap) all_outside = os::ForkGate::wait_for(h->lock_mark, sleeps) && all_outside;
         });
-    } while (changed != os::fork_gate.mark_changes());
+    } while (all_outside && changed != os::fork_gate.mark_changes());
+    return all_outside;
+}
+
+}  // namespace
+
+void heap_fork_prepare() {
+    os::fork_gate.close();
+    if (os::ForkGate::waits()) wait_for_threads(os::ForkGate::without_end);
+}
+
+bool heap_fork_prepare_briefly() {
+    std::uint32_t sleeps = os::ForkGate::few_sleeps;
+    if (!os::ForkGate::waits() || !os::fork_gate.is_process() || !os::fork_gate.try_close(sleeps)) return false;
+    if (wait_for_threads(sleeps)) return true;
+    heap_fork_parent();
+    return false;
 }
 
 void heap_fork_parent() {

@@ -217,6 +217,40 @@ TEST_F(HeapForkTest, ThreadsComeAndGoWhileTheParentLetsGo) {
     run_on(0, [] { release(allocate(Bytes{500})); });
 }
 
+// A thread that was stopped inside, and a signal handler that interrupted the heap, must not stop a _Fork().
+TEST_F(HeapForkTest, WhoMustNotWaitLongGivesUp) {
+    os::fork_gate.start();
+    std::atomic<int> stage{0};
+    std::thread stopped = testing::thread_on(0, [&] {
+        os::fork_gate.enter();
+        stage = 1;
+        while (stage == 1) std::this_thread::yield();
+        os::fork_gate.leave();
+    });
+    while (stage == 0) std::this_thread::yield();
+    EXPECT_FALSE(heap_fork_prepare_briefly());
+    EXPECT_FALSE(os::fork_gate.is_closed());
+    stage = 2;
+    stopped.join();
+    os::fork_gate.enter();
+    EXPECT_FALSE(heap_fork_prepare_briefly());
+    os::fork_gate.leave();
+    std::thread other([&] {
+        os::fork_gate.close();
+        stage = 3;
+        while (stage == 3) std::this_thread::yield();
+        os::fork_gate.open();
+    });
+    while (stage == 2) std::this_thread::yield();
+    EXPECT_FALSE(heap_fork_prepare_briefly());
+    stage = 4;
+    other.join();
+    ASSERT_TRUE(heap_fork_prepare_briefly());
+    EXPECT_TRUE(os::fork_gate.is_closed());
+    heap_fork_parent();
+    EXPECT_FALSE(os::fork_gate.is_closed());
+}
+
 TEST_F(HeapForkTest, TheParentGoesOn) {
     heap_fork_prepare();
     heap_fork_parent();
