@@ -1,5 +1,6 @@
 // Interposed: _Fork(), and clone() without CLONE_VM, by syscall() too. libc calls no fork handler for such children.
-// One that allocates would wait for ever for a thread of its parent that was inside the heap.
+// One that allocates would wait for ever for a thread of its parent that was inside the heap. Not with CLONE_VFORK: the
+// gate would stay closed until the child ends.
 #include <sched.h>
 #include <unistd.h>
 
