@@ -42,6 +42,7 @@ struct LockHolder {
     LockMark* mark = nullptr;      // its own; nullptr: the mark shared by all threads without one
     std::uint32_t libc_calls = 0;  // in progress: libc_call.h
     std::uint32_t waited = 0;      // 1 + ForkGate::opened_ at the last fork that it waited for briefly
+    bool passes = false;           // depth > 0, but its mark is not set: PassesGate
 };
 extern NUMALLOC_THREAD_LOCAL LockHolder lock_holder;
 
@@ -157,7 +158,9 @@ private:
     // Sleeps while opened_ is `before`, at most `longest` if that is not nullptr.
     void sleep(std::uint32_t before, const timespec* longest);
     // The calling thread's share of the shared mark: a signal may have interrupted it inside.
-    static std::uint32_t own_part() { return lock_holder.depth > 0 && lock_holder.mark == nullptr ? 1 : 0; }
+    static std::uint32_t own_part() {
+        return lock_holder.depth > 0 && lock_holder.mark == nullptr && !lock_holder.passes ? 1 : 0;
+    }
 
     std::atomic<LockHolder*> owner_{nullptr};  // the thread that closed the gate; nullptr: open
     std::atomic<std::uint32_t> opened_{0};     // how often it was opened; sleepers wait for a change
@@ -196,14 +199,22 @@ private:
     bool in_;
 };
 
-// For locks under which the caller only reads. It passes the gate, and a fork does not wait for it: in the child such a
-// lock counts as free, and the data under it is consistent.
-class [[nodiscard]] ReadsOnly {
+// While it lives, the thread neither waits for a fork when it acquires a lock, nor does a fork wait for it. In the
+// child these locks count as free. So what lies under them is only read, or is made anew in the child.
+class [[nodiscard]] PassesGate {
 public:
-    ReadsOnly() { ++lock_holder.depth; }
-    ~ReadsOnly() { --lock_holder.depth; }
-    ReadsOnly(const ReadsOnly&) = delete;
-    ReadsOnly& operator=(const ReadsOnly&) = delete;
+    PassesGate() { begin(); }
+    ~PassesGate() { end(); }
+    PassesGate(const PassesGate&) = delete;
+    PassesGate& operator=(const PassesGate&) = delete;
+
+    static void begin() {
+        if (lock_holder.depth == 0) lock_holder.passes = true;
+        ++lock_holder.depth;
+    }
+    static void end() {
+        if (--lock_holder.depth == 0) lock_holder.passes = false;
+    }
 };
 
 // For an operation that begins under a lock, goes on after its release, and must not be interrupted by a fork.

@@ -120,6 +120,23 @@ public:
     void assert_held() const NUMALLOC_ASSERTS_HELD(this) { check_held(rank); }
 };
 
+// A lock that passes the gate (PassesGate): in a fork's child what it guards may be half changed, and is made anew.
+template <LockRank rank>
+class NUMALLOC_LOCK PassingLock {
+public:
+    void lock() NUMALLOC_ACQUIRES() NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+        PassesGate::begin();
+        lock_.lock();
+    }
+    void unlock() NUMALLOC_RELEASES() NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+        lock_.unlock();
+        PassesGate::end();
+    }
+
+private:
+    Lock<rank> lock_;
+};
+
 template <class AnyLock>
 class [[nodiscard]] NUMALLOC_SCOPED_LOCK Guard {
 public:

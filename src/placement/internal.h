@@ -17,7 +17,8 @@ struct Process {
     Places places;                   // constant but for the counts of threads, which are under the lock
     std::uint64_t* masks = nullptr;  // [places][words]: the CPUs of each place
 
-    os::Lock<os::LockRank::threads> lock;
+    // Neither does a fork wait for this lock, nor its holder for a fork: fork_child() makes anew what it guards.
+    os::PassingLock<os::LockRank::threads> lock;
     Records records NUMALLOC_GUARDED_BY(lock);
     std::atomic<unsigned> next_number{0};  // written under the lock, read without it
     // Numbers from next_number up to here are promised and count as threads: owners.h.
@@ -27,7 +28,9 @@ struct Process {
     bool refusal_noted NUMALLOC_GUARDED_BY(lock) = false;
     PlaceId first_place NUMALLOC_GUARDED_BY(lock) = no_place;  // the place of main; policies start from it
 
-    bool fork_widened = false;  // between fork's handlers: the caller's mask is widened to its user's
+    // Between fork's handlers; written by the thread that has closed the gate.
+    unsigned forks = 0;         // in progress: its handlers may fork, too
+    bool fork_widened = false;  // the caller's mask is widened to its user's
 
     const std::uint64_t* mask_of(PlaceId id) const { return masks + std::size_t{id.value} * words; }
     unsigned numbers() const { return next_number.load(std::memory_order_relaxed); }

@@ -1,5 +1,6 @@
 #include "placement/memory_home.h"
 
+#include <atomic>
 #include <cerrno>
 #include <new>
 
@@ -29,10 +30,10 @@ struct Resolved {
 constinit Resolved of_process;
 NUMALLOC_THREAD_LOCAL const Resolved* of_thread = nullptr;
 
-// The placements that threads have set, each different one once. Never freed, so that threads' pointers stay valid.
-Resolved* known NUMALLOC_GUARDED_BY(process.lock) = nullptr;
-Resolved* slab NUMALLOC_GUARDED_BY(process.lock) = nullptr;
-unsigned slab_left NUMALLOC_GUARDED_BY(process.lock) = 0;
+// The placements that threads have set, each different one once. Never freed, so that threads' pointers stay valid. A
+// fork may meet any step of a change here: a placement is listed when it is complete.
+constinit std::atomic<Resolved*> known{nullptr};                   // written under the lock
+Resolved* next_fresh NUMALLOC_GUARDED_BY(process.lock) = nullptr;  // in a page of its own kind, or at its end
 
 // Returns 0, or the error of the first node that cannot be used.
 int resolve(const MemoryPlacement& said, os::NodeMask& nodes) {
@@ -48,15 +49,14 @@ int resolve(const MemoryPlacement& said, os::NodeMask& nodes) {
 }
 
 Resolved* fresh() NUMALLOC_REQUIRES(process.lock) {
-    if (slab_left == 0) {
-        const Bytes slab_bytes = os::page_size();
-        void* memory = os::map(slab_bytes);
-        if (memory == nullptr) return nullptr;
-        slab = static_cast<Resolved*>(memory);
-        slab_left = static_cast<unsigned>(slab_bytes / sizeof(Resolved));
+    const Address at = address_of(next_fresh);
+    auto* made = next_fresh;
+    if (align_up(at, os::page_size()) - at < sizeof(Resolved)) {
+        made = static_cast<Resolved*>(os::map(os::page_size()));
+        if (made == nullptr) return nullptr;
     }
-    --slab_left;
-    return new (slab++) Resolved;
+    next_fresh = made + 1;
+    return new (made) Resolved;
 }
 
 bool alone() {
@@ -123,7 +123,8 @@ int set_thread_memory(const MemoryPlacement* wanted) {
     os::NodeMask nodes;
     if (const int error = resolve(*wanted, nodes); error != 0) return error;
     os::Guard guard(process.lock);
-    for (Resolved* r = known; r != nullptr; r = r->next)
+    Resolved* const first = known.load(std::memory_order_relaxed);
+    for (Resolved* r = first; r != nullptr; r = r->next)
         if (r->said.kind == wanted->kind && r->said.nodes == wanted->nodes) {
             of_thread = r;
             return 0;
@@ -132,8 +133,8 @@ int set_thread_memory(const MemoryPlacement* wanted) {
     if (made == nullptr) return ENOMEM;
     made->said = *wanted;
     made->nodes = nodes;
-    made->next = known;
-    known = made;
+    made->next = first;
+    known.store(made, std::memory_order_release);
     of_thread = made;
     return 0;
 }

@@ -144,12 +144,13 @@ private:
 // there instead; ENOTSUP for other threads.
 int rehome_thread(pthread_t thread, unsigned os_node);
 
-// ---- fork(): its handlers call these, while no other thread holds a lock.
+// ---- fork(): its handlers call these, one thread at a time. Other threads may go on starting, ending and changing
+// their affinity: placement's lock passes the gate (os/lock.h), and the child makes anew what it guards.
 // Widens the caller's mask, so that the kernel may place the child on any CPU that its user allows.
 void fork_prepare();
 void fork_parent();
-// The child has one thread, which is unbound and follows its CPU. Takes no lock: a signal handler may fork while the
-// code that it interrupted holds one of higher rank.
+// The child has one thread, which is unbound and follows its CPU. Takes no lock: a thread of the parent may have held
+// placement's.
 void fork_child() NUMALLOC_NO_THREAD_SAFETY_ANALYSIS;
 
 }  // namespace numalloc::placement

@@ -26,6 +26,7 @@ struct ThreadRecord {
     std::atomic<bool> whole{false};
     bool starting = false;  // created, but has not run yet
     bool mask_from_attr = false;
+    bool forking = false;     // while its fork is in progress it has its user's mask, whatever its place
     bool keeps_mask = false;  // not bound any more: it has a deadline, or has installed a seccomp filter
     // Slow paths left before the next try to bind it, which succeeds if a CPU is left; 0: it is not tried.
     std::atomic<std::uint16_t> slow_paths_left{1};
@@ -115,6 +116,9 @@ public:
     // Adds a record with an empty mask to the list of live ones; nullptr if the OS has no memory.
     ThreadRecord* take();
     void give(ThreadRecord* record);
+    // In the child of a fork: `kept`, or no record if that is nullptr, is the only live one from now on, in no index.
+    // Reads no list or index, because another thread may have been changing them at the clone.
+    void keep_only(ThreadRecord* kept);
 
     // Only these set the members of these names.
     void set_tid(ThreadRecord* record, int tid) { of_tid_.set(record, tid); }
@@ -128,16 +132,28 @@ public:
     ThreadRecord* first() const { return live_; }
 
 private:
+    // Its memory begins with this and goes on with records.
+    struct Slab {
+        Slab* older;
+    };
+    // false without memory.
+    bool next_slab();
     ThreadRecord* fresh();
 
-    char* slab_ = nullptr;  // the rest of the newest slab
-    Bytes slab_left_ = 0;
+    // All slabs, the newest first. Those from unused_ on are used again, after keep_only().
+    std::atomic<Slab*> slabs_{nullptr};
+    Slab* unused_ = nullptr;
+    char* rest_ = nullptr;  // the rest of the slab in use
+    Bytes rest_bytes_ = 0;
+    ThreadRecord* kept_ = nullptr;  // lies in one of the slabs that are used again
+    void* tables_ = nullptr;
     unsigned words_ = 1;
     ThreadRecord* live_ = nullptr;
     ThreadRecord* free_ = nullptr;
     RecordIndex<int, 0, &ThreadRecord::tid, &ThreadRecord::next_of_tid> of_tid_;
     RecordIndex<pthread_t, 0, &ThreadRecord::handle, &ThreadRecord::next_of_handle> of_handle_;
     RecordIndex<int, -1, &ThreadRecord::owner, &ThreadRecord::next_of_owner> of_owner_;
+    static constexpr Bytes tables_bytes = 3 * decltype(of_tid_)::table_bytes;
 };
 
 }  // namespace numalloc::placement

@@ -56,12 +56,11 @@ long get_affinity(int tid, std::size_t bytes, void* mask) {
     const long got = os::get_affinity(tid, bytes, mask);
     if (got <= 0 || process.mode != Mode::active) return got;
     if (ThreadRecord* const self = own_record(tid); self != nullptr) {
-        // Not in a signal handler that interrupted code under a lock; and not longer than malloc does during a fork.
-        if (self->whole.load(std::memory_order_relaxed) && !self->starting && is_own(self) && os::ForkGate::waits())
-            if (const os::Inside inside; inside) {
-                os::Guard guard(process.lock);
-                renew_user_mask(self, 0);
-            }
+        // Not in a signal handler that interrupted code under a lock.
+        if (self->whole.load(std::memory_order_relaxed) && !self->starting && is_own(self) && os::ForkGate::waits()) {
+            os::Guard guard(process.lock);
+            renew_user_mask(self, 0);
+        }
         hide(self, mask, got);
     } else if (tid > 0) {
         os::Guard guard(process.lock);
@@ -170,39 +169,70 @@ void AsTheUserSetIt::keep() {
     unbind(current);
 }
 
+namespace {
+
+// Gives the caller its user's mask for a fork. Returns whether it was bound. In a signal handler that interrupted code
+// under a lock, takes none.
+bool begin_fork() {
+    if (current == nullptr) return false;
+    if (!os::ForkGate::waits()) return widen(current);
+    os::Guard guard(process.lock);
+    if (!widen(current)) return false;
+    current->bound = false;
+    current->forking = true;
+    return true;
+}
+
+// In the parent: binds the caller again.
+void end_fork() {
+    if (!os::ForkGate::waits()) {
+        os::set_affinity(0, bound_request_of(current));
+        return;
+    }
+    os::Guard guard(process.lock);
+    current->forking = false;
+    os::CpuMask request;
+    if (!bind(current, true, request)) return;
+    if (const long result = os::set_affinity(0, request); result < 0) was_refused(current, result);
+}
+
+}  // namespace
+
 void fork_prepare() {
     if (process.mode != Mode::active) return;
-    process.fork_widened = widen(current);
+    if (process.forks++ == 0) process.fork_widened = begin_fork();
     if (current != nullptr) ++current->holds;
 }
 
 void fork_parent() {
-    if (process.mode != Mode::active) return;
-    if (process.fork_widened && current->bound) os::set_affinity(0, bound_request_of(current));
+    if (process.mode != Mode::active || process.forks == 0) return;
+    if (--process.forks == 0 && process.fork_widened) end_fork();
     if (current != nullptr && current->holds != 0) --current->holds;  // its record may be newer
 }
 
 void fork_child() {
     if (process.mode != Mode::active) return;
-    for (ThreadRecord* record = process.records.first(); record != nullptr;) {
-        ThreadRecord* next = record->next;
-        leave(record);
-        if (record != current) process.records.give(record);
-        record = next;
-    }
+    if (process.forks != 0) --process.forks;
+    process.records.keep_only(current);
     process.next_number.store(0, std::memory_order_relaxed);
     for (unsigned i = 0; i < process.places.count; ++i) process.places[PlaceId{i}].threads = 0;
     process.promised_up_to = 0;
     process.first_place = no_place;
-    if (current != nullptr) {
-        process.records.set_tid(current, os::thread_id());
-        current->children = 0;
-        number_thread(current);
-        if (current->holds != 0) --current->holds;
-        wait_for_first_use(current);
-        current->home.store(no_node.value, std::memory_order_relaxed);
-        if (!process.fork_widened) renew_user_mask(current, 0);
-    }
+    if (current == nullptr) return;
+    current->place = no_place;
+    current->bound = current->forking = false;
+    current->creator = nullptr;
+    current->children = 0;
+    process.records.set_tid(current, os::thread_id());
+    process.records.set_handle(current, pthread_self());
+    number_thread(current);
+    if (current->holds != 0) --current->holds;
+    wait_for_first_use(current);
+    current->home.store(no_node.value, std::memory_order_relaxed);
+    // Another thread may have been changing the record's mask. The kernel's is the user's.
+    os::CpuMask kernel;
+    if (!process.fork_widened) renew_user_mask(current, 0);
+    else if (os::get_affinity(0, kernel) > 0) set_user_mask(current, kernel);
 }
 
 }  // namespace numalloc::placement

@@ -56,7 +56,7 @@ private:
 };
 
 PageHeapUse pages_of(NodeHeap& node) {
-    const os::ReadsOnly passes_the_gate;
+    const os::PassesGate passes_the_gate;
     return node.pages.use();
 }
 
@@ -128,7 +128,7 @@ void Gathering::take_threads() {
     for_each_thread_heap([&](ThreadHeap* h) {
         OfNode& home = of_[h->home->node.value];
         for (unsigned c = 1; c < class_count; ++c) home.of_class[c].lists += objects_in_lists(h, c);
-        const os::ReadsOnly passes_the_gate;
+        const os::PassesGate passes_the_gate;
         h->remote_cache.for_each_list([&](NodeId n, ClassId c, std::uint32_t objects) {
             of_[n.value].node.small_homeward += objects * Bytes{shape_of(c).size};
             auto& live = of_[n.value].of_class[c.value].live;

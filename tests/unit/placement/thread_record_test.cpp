@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 namespace numalloc::placement {
@@ -55,6 +56,27 @@ TEST(ThreadRecords, AnEndedOneIsNotFoundAndItsRecordServesAgain) {
     t.records.set_tid(again, 1000);
     EXPECT_EQ(t.records.find(1000), again);
     EXPECT_EQ(t.records.find(handle_of(0)), nullptr);
+}
+
+TEST(ThreadRecords, OneIsKeptAndTheMemoryOfAllOthersServesAgain) {
+    static TenThousand t;
+    ThreadRecord* const kept = t.all[4321];
+    const std::uint64_t generation = kept->generation;
+    t.all[0]->next = t.all[0];  // lists that another thread was changing are not read
+    t.records.keep_only(kept);
+    EXPECT_EQ(t.records.first(), kept);
+    EXPECT_EQ(kept->next, nullptr);
+    EXPECT_EQ(kept->generation, generation);
+    for (int i = 0; i < many; ++i) ASSERT_EQ(t.records.find(1000 + i), nullptr);
+    std::set<ThreadRecord*> again{t.all.begin(), t.all.end()};
+    const std::size_t before = again.size();
+    std::set<ThreadRecord*> taken{kept};
+    for (int i = 1; i < many; ++i) EXPECT_TRUE(taken.insert(t.records.take()).second);
+    again.insert(taken.begin(), taken.end());
+    // The newest slab was not full.
+    EXPECT_LT(again.size(), before + 400);
+    t.records.set_tid(kept, 7);
+    EXPECT_EQ(t.records.find(7), kept);
 }
 
 TEST(ThreadRecords, ANewNameReplacesTheOldOneAndTheNewestHasIt) {
