@@ -76,16 +76,17 @@ void Topology::read(const SysReader& reader, const TaskReader& task) {
     only_os_node_ = online.first();
     online_ = online;
     if (online.count() == 1) return;
-
     auto* text = static_cast<char*>(map(text_bytes));
     if (text == nullptr) return;
-    online.clear();
+    read_several(reader, task, text);
+    unmap(text, text_bytes);
+}
+
+void Topology::read_several(const SysReader& reader, const TaskReader& task, char* text) {
+    NodeMask online;
     NodeMask memory;
     read_nodes(reader, "online", text, text_bytes, online);
-    if (online.empty()) {  // the file could be read a moment ago
-        unmap(text, text_bytes);
-        return;
-    }
+    if (online.empty()) return;  // the file could be read a moment ago
     online_ = online;
     if (!read_nodes(reader, "has_memory", text, text_bytes, memory))
         for (unsigned n = online.first(); n < max_os_nodes; n = online.next(n + 1))
@@ -101,18 +102,15 @@ void Topology::read(const SysReader& reader, const TaskReader& task) {
     }
 
     only_os_node_ = mine_.first();
-    const unsigned count = mine_.count();
-    if (count > 1) {
-        nodes_ = count;
-        if (make_tables()) {
-            read_distances(reader, online, text);
-            rank_by_distance();
-            read_cpus(reader, online, text);
-        } else {
-            nodes_ = 1;
-        }
+    if (mine_.count() == 1) return;
+    nodes_ = mine_.count();
+    if (!make_tables()) {
+        nodes_ = 1;
+        return;
     }
-    unmap(text, text_bytes);
+    read_distances(reader, online, text);
+    rank_by_distance();
+    read_cpus(reader, online, text);
 }
 
 bool Topology::make_tables() {

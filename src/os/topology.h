@@ -77,6 +77,8 @@ private:
     using Small = std::uint16_t;
     static constexpr NodeId minus_one(Small stored) { return stored == 0 ? no_node : NodeId{stored - 1U}; }
 
+    // Of a machine with several nodes. `text`: room for one file.
+    void read_several(const SysReader& reader, const TaskReader& task, char* text);
     bool make_tables();
     void read_distances(const SysReader& reader, const NodeMask& online, char* text);
     void read_cpus(const SysReader& reader, const NodeMask& online, char* text);

@@ -20,6 +20,36 @@ bool ends_line(const char* p) { return *p == '\0' || *p == '\n' || *p == '#'; }
 
 }  // namespace
 
+const char* RuleFile::parse_line(const char* p, const Places& places, long& bad_node) {
+    // Threads first: their ranges are completed when the nodes are known.
+    const std::uint32_t first_range = range_count_;
+    const std::uint32_t first_place_range = place_range_count_;
+    std::uint32_t position = 0;
+    const bool has_threads = take_list(p, [&](unsigned first, unsigned last) {
+        ranges_[range_count_++] = {first, last, position, first_place_range, 0};
+        position += last - first + 1;
+    });
+    if (!has_threads || (*p != ' ' && *p != '\t')) return "expected THREADS NODES, such as 0-3 1";
+    p = skip_blanks(p);
+    std::uint32_t nodes = 0;
+    long bad = -1;
+    const bool has_nodes = take_list(p, [&](unsigned first, unsigned last) {
+        for (unsigned n = first; n <= last && bad < 0; ++n) {
+            const PlaceId place = places.of_os_node(static_cast<int>(n));
+            if (place == no_place || places[place].cpus == 0) bad = static_cast<long>(n);
+        }
+        if (bad >= 0) return;
+        place_ranges_[place_range_count_++] = {places.of_os_node(static_cast<int>(first)).value, last - first + 1};
+        nodes += last - first + 1;
+    });
+    if (!has_nodes) return "expected a list of nodes, such as 0-1,4";
+    if (!ends_line(skip_blanks(p))) return "too many words";
+    bad_node = bad;
+    if (bad >= 0) return "has no CPUs that this process may use";
+    for (std::uint32_t r = first_range; r < range_count_; ++r) ranges_[r].places = nodes;
+    return nullptr;
+}
+
 void RuleFile::parse(const char* text, const char* name, const Places& places, Complain complain) {
     if (!make_room(std::strlen(text))) {
         complain("no memory for the binding file; threads are interleaved");
@@ -28,47 +58,19 @@ void RuleFile::parse(const char* text, const char* name, const Places& places, C
     unsigned line_number = 0;
     for (const char* line = text; *line != '\0';) {
         ++line_number;
-        const char* p = skip_blanks(line);
         const std::uint32_t old_ranges = range_count_;
         const std::uint32_t old_place_ranges = place_range_count_;
-        std::uint32_t nodes = 0;
-        const char* fault = nullptr;
+        const char* const p = skip_blanks(line);
         long bad_node = -1;
-        if (!ends_line(p)) {
-            // Threads first: their ranges are completed when the nodes are known.
-            std::uint32_t position = 0;
-            bool good = take_list(p, [&](unsigned first, unsigned last) {
-                ranges_[range_count_++] = {first, last, position, old_place_ranges, 0};
-                position += last - first + 1;
-            });
-            good = good && (*p == ' ' || *p == '\t');
-            if (!good) fault = "expected THREADS NODES, such as 0-3 1";
-            p = skip_blanks(p);
-            if (good && !take_list(p, [&](unsigned first, unsigned last) {
-                    for (unsigned n = first; n <= last && bad_node < 0; ++n) {
-                        const PlaceId place = places.of_os_node(static_cast<int>(n));
-                        if (place == no_place || places[place].cpus == 0) bad_node = static_cast<long>(n);
-                    }
-                    if (bad_node >= 0) return;
-                    place_ranges_[place_range_count_++] = {places.of_os_node(static_cast<int>(first)).value,
-                                                           last - first + 1};
-                    nodes += last - first + 1;
-                }))
-                fault = "expected a list of nodes, such as 0-1,4";
-            if (fault == nullptr && !ends_line(skip_blanks(p))) fault = "too many words";
-        }
-        if (fault != nullptr || bad_node >= 0) {
+        if (const char* const fault = ends_line(p) ? nullptr : parse_line(p, places, bad_node); fault != nullptr) {
             os::Line complaint;
             complaint << name << ':' << line_number << ": ";
-            if (fault != nullptr) complaint << fault;
-            else
-                complaint << "node " << static_cast<std::int64_t>(bad_node) << " has no CPUs that this process may use";
-            complaint << "; line ignored";
+            if (bad_node >= 0) complaint << "node " << static_cast<std::int64_t>(bad_node) << ' ';
+            complaint << fault << "; line ignored";
             complain(complaint.c_str());
             range_count_ = old_ranges;
             place_range_count_ = old_place_ranges;
         }
-        for (std::uint32_t r = old_ranges; r < range_count_; ++r) ranges_[r].places = nodes;
         while (*line != '\0' && *line != '\n') ++line;
         if (*line == '\n') ++line;
     }
