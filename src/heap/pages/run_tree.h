@@ -40,7 +40,7 @@ public:
 
 private:
     static constexpr std::uint32_t told_exactly = 1U << 23;
-    static constexpr std::uint32_t step = 16;
+    static constexpr std::uint32_t step = 64;
     static constexpr std::uint32_t told(std::uint32_t bags) {
         return bags < told_exactly ? bags : told_exactly + (bags - told_exactly) / step;
     }

@@ -14,6 +14,10 @@ constexpr Address favourite = 20 * TiB;
 // Used instead if the heaps of all nodes would reach the program itself (85 TiB).
 constexpr Address low = 9 * TiB;
 constexpr Address programs = 84 * TiB;
+// Longer regions than this only if they end below the libraries, wherever the kernel puts those.
+constexpr Bytes usual_stride = 8 * TiB;
+constexpr Address libraries = 42 * TiB;
+constexpr Bytes most_room = 4 * TiB;
 
 bool is_free(Address page) { return os::try_range(reinterpret_cast<void*>(page), os::page_size()) == os::Mapped::done; }
 
@@ -29,7 +33,7 @@ bool AddressSpace::lay_out(unsigned stride_shift, const SpaceOptions& options) {
     data_offset_ = align_up(node_heap_offset_ + align_up(node_heap_bytes_, page), os::huge_page);
     end_offset_ = min_of(length, data_offset_ + align_up(min_of(options.bags, length), os::huge_page));
     thread_heaps_bytes_ = min_of(most_bags, align_down((stride() - end_offset_) >> bag_shift, page));
-    total_ = stride() * regions_;
+    total_ = stride() * (regions_ - 1) + end_offset_;
     return data_offset_ + os::huge_page <= length;
 }
 
@@ -44,11 +48,12 @@ bool AddressSpace::parts_are_free(unsigned r) const {
 // A free end shows that the machine has such addresses. The space between the parts is not tested: mapping it, if only
 // for a moment, would cost an emulator gigabytes of page tables. A heap that meets another mapping there steps over it.
 bool AddressSpace::find_place() {
-    const Bytes room = stride() / 4;
+    const Bytes room = min_of(stride() / 4, most_room);
+    const Address limit = stride() > usual_stride ? libraries : programs;
     // The more room, the harder it is to guess the place from outside.
     const Bytes shift = align_down(os::layout_seed(os::SeedFor::layout) % room, os::huge_page);
     for (const Address lowest : {favourite, low, total_}) {
-        if (lowest + room + total_ > programs) continue;
+        if (lowest + room + total_ > limit) continue;
         base_ = lowest + shift;
         bool all = is_free(base_ + total_ - os::page_size());
         for (unsigned r = 0; all && r < regions_; ++r) all = parts_are_free(r);

@@ -1,7 +1,7 @@
 // The layout of the address space: a region for each node and, on machines with several, one interleaved over all
 // (paper 3.1).
 //
-//   base                base + stride          base + 2 * stride
+//   base                base + stride          base + 2 * stride              base + total
 //   | region of node 0  | region of node 1     | ...            | interleaved |
 //
 // The place is chosen where nothing is mapped, and mapped step by step as it is needed. So the kernel's accounts of the
@@ -15,7 +15,7 @@
 //
 // Everything before the bags is metadata: on the region's own node, never on huge pages.
 //
-//   stride = 2^stride_shift,  node of p = (p - base) >> stride_shift
+//   stride = 2^stride_shift,  node of p = (p - base) >> stride_shift,  total = (regions - 1) * stride + end_offset
 //   end_offset <= stride / 2,  T <= (stride - end_offset) / 32 KiB
 //   bag of p = (p - R) / 32 KiB,  class of p = byte R + bag
 //
@@ -38,7 +38,8 @@
 
 namespace numalloc {
 
-constexpr unsigned largest_stride_shift = 43;
+// 16 TiB of bags on a machine with one node: glibc grants 12 TiB and more that a program never touches.
+constexpr unsigned largest_stride_shift = 45;
 constexpr Bytes largest_stride = Bytes{1} << largest_stride_shift;
 constexpr Bytes smallest_stride = 4 * GiB;
 
@@ -47,7 +48,7 @@ constexpr Bytes longest_region = largest_stride / 2;
 constexpr std::uint64_t most_bags = longest_region >> bag_shift;
 
 // A constant in the code of free(): see above. Room for the largest class map and, behind it, the largest T: some
-// 23,000 threads a node.
+// 23,000 threads a node with regions of 4 TiB.
 constexpr Bytes class_reach = 2 * most_bags;
 
 struct SpaceOptions {

@@ -28,6 +28,8 @@ survive_test(fork_costs 60 survive/fork_costs.cpp)
 numalloc_full_only("resident memory, page faults" survive.fork_costs)
 survive_expect(children 120 "all children did what they should" survive/children.cpp)
 survive_test(many_mappings 120 survive/many_mappings.cpp)
+add_executable(survive_terabytes survive/terabytes.c)
+survive_run(terabytes 120 "12 TiB" $<TARGET_FILE:survive_terabytes>)
 survive_test(signals 120 survive/signals.cpp)
 # The registers are x86-64's. As users run it: no assertion between.
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT NUMALLOC_CHECKS AND NOT NUMALLOC_SANITIZER)
