@@ -123,7 +123,9 @@ NUMALLOC_EXPORT int posix_memalign(void** result, size_t alignment, size_t n) {
     void* p = allocate_aligned(n, alignment);
     if (p == nullptr) {
         const auto next = NUMALLOC_ASIDE(posix_memalign);
-        return next != nullptr ? next(result, alignment, n) : ENOMEM;
+        if (next != nullptr) return next(result, alignment, n);
+        no_memory();  // as with glibc errno says it, too
+        return ENOMEM;
     }
     *result = p;
     return 0;
@@ -139,7 +141,7 @@ NUMALLOC_EXPORT void* aligned_alloc(size_t alignment, size_t n) {
 
 // Like glibc, rounds an alignment that is no power of two up to one.
 NUMALLOC_EXPORT void* memalign(size_t alignment, size_t n) {
-    if (alignment > largest_request / 2 + 1) {
+    if (alignment > SIZE_MAX / 2 + 1) {
         errno = EINVAL;
         return nullptr;
     }

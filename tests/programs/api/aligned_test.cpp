@@ -59,7 +59,9 @@ TEST(PosixMemalign, TooLargeIsEnomem) {
     for (std::size_t size : api::impossible_sizes()) {
         for (std::size_t alignment : {16, 4096, 1 << 21}) {
             void* p = reinterpret_cast<void*>(0x1234);
+            errno = 0;
             EXPECT_EQ(posix_memalign(&p, alignment, size), ENOMEM);
+            EXPECT_EQ(errno, ENOMEM);  // programs print it by perror()
             EXPECT_EQ(p, reinterpret_cast<void*>(0x1234));
         }
     }
@@ -83,6 +85,14 @@ TEST(Aligned, HugeAlignmentsGiveAnAlignedBlockOrEnomem) {
     errno = 0;
     EXPECT_EQ(memalign(opaque(std::size_t{1} << 62), opaque(std::size_t{1} << 62)), nullptr);
     EXPECT_EQ(errno, ENOMEM);
+    for (const std::size_t alignment : {PTRDIFF_MAX + std::size_t{0}, (std::size_t{1} << 62) + 1, SIZE_MAX / 2 + 1}) {
+        errno = 0;
+        EXPECT_EQ(memalign(opaque(alignment), 10), nullptr);
+        EXPECT_EQ(errno, ENOMEM) << alignment;
+    }
+    errno = 0;
+    EXPECT_EQ(memalign(opaque(SIZE_MAX / 2 + 2), 10), nullptr);
+    EXPECT_EQ(errno, EINVAL);
 }
 
 TEST(AlignedAlloc, PowersOfTwoAndAnySize) {
