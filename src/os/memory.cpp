@@ -33,9 +33,10 @@ void unmap_unused(Address unused, Bytes bytes) {
 
 long map_fixed(void* p, Bytes bytes, int access) {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    long at = call(SYS_mmap, p, bytes, access, flags | MAP_FIXED_NOREPLACE, -1, 0);
-    // A seccomp filter that does not know the flag may refuse it.
-    if (at == -EINVAL || at == -EPERM) at = call(SYS_mmap, p, bytes, access, flags, -1, 0);
+    const auto map_with = [&](int more) { return call(SYS_mmap, p, bytes, access, flags | more, -1, 0); };
+    // A filter that does not know the flag may refuse it with any error, or kill.
+    long at = filtered() ? map_with(0) : map_with(MAP_FIXED_NOREPLACE);
+    if (failed(at) && at != -EEXIST && at != -ENOMEM) at = map_with(0);
     if (failed(at) || at == as_long(p)) return at;
     // The kernel took the address as a hint, as it does without the flag and before 4.17: the range was not free.
     unmap_unused(static_cast<Address>(at), bytes);
@@ -54,6 +55,13 @@ void* without_dump(Address p, Bytes bytes) {
 }
 
 }  // namespace
+
+Address where_the_kernel_maps() {
+    const long at = call(SYS_mmap, 0, page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (failed(at)) return 0;
+    unmap_unused(static_cast<Address>(at), page_size());
+    return static_cast<Address>(at);
+}
 
 Bytes page_size() {
     Bytes size = known_page_size.load(std::memory_order_relaxed);

@@ -37,6 +37,10 @@ Mapped map_at(void* p, Bytes bytes);
 // The result that hold_at() would have there. Nothing stays mapped.
 Mapped try_range(void* p, Bytes bytes);
 
+// Where the kernel puts a mapping for which no address is requested: near libraries and stacks. 0 if it refuses.
+// Nothing stays mapped.
+Address where_the_kernel_maps();
+
 // Maps fresh zero pages outside of all regions, for data that must exist before or beside the heap. nullptr if refused.
 void* map(Bytes bytes);
 // false if refused (a limit on mappings): then nothing has changed.

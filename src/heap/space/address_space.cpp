@@ -8,16 +8,14 @@ namespace numalloc {
 
 namespace {
 
-// Above the addresses that run-time systems request (Go's heap at 0.75 TiB, Java's ZGC at 4 to 20 TiB), and below
-// libraries and stacks even where the kernel lays these out upwards (42 TiB).
-constexpr Address favourite = 20 * TiB;
+// Above the addresses that run-time systems request (Go's heap at 0.75 TiB, Java's ZGC at 4 to 20 TiB), and, by
+// `below`, above libraries and stacks where the stack is unlimited (20 to 21.4 TiB on x86-64, from there downwards).
+constexpr Address favourite = 26 * TiB;
 // Used instead if the heaps of all nodes would reach the program itself (85 TiB).
 constexpr Address low = 9 * TiB;
 constexpr Address programs = 84 * TiB;
-// Longer regions than this only if they end below the libraries, wherever the kernel puts those.
-constexpr Bytes usual_stride = 8 * TiB;
-constexpr Address libraries = 42 * TiB;
-constexpr Bytes most_room = 4 * TiB;
+// Left to new mappings that the kernel puts below the libraries, at most.
+constexpr Bytes left_to_mappings = 4 * TiB;
 
 bool is_free(Address page) { return os::try_range(reinterpret_cast<void*>(page), os::page_size()) == os::Mapped::done; }
 
@@ -32,7 +30,7 @@ bool AddressSpace::lay_out(unsigned stride_shift, const SpaceOptions& options) {
     node_heap_offset_ = bag_table_offset_ + align_up(bags * sizeof(Bag), page);
     data_offset_ = align_up(node_heap_offset_ + align_up(node_heap_bytes_, page), os::huge_page);
     end_offset_ = min_of(length, data_offset_ + align_up(min_of(options.bags, length), os::huge_page));
-    thread_heaps_bytes_ = min_of(most_bags, align_down((stride() - end_offset_) >> bag_shift, page));
+    thread_heaps_bytes_ = min_of(most_thread_heaps, align_down((stride() - end_offset_) >> bag_shift, page));
     total_ = stride() * (regions_ - 1) + end_offset_;
     return data_offset_ + os::huge_page <= length;
 }
@@ -48,13 +46,15 @@ bool AddressSpace::parts_are_free(unsigned r) const {
 // A free end shows that the machine has such addresses. The space between the parts is not tested: mapping it, if only
 // for a moment, would cost an emulator gigabytes of page tables. A heap that meets another mapping there steps over it.
 bool AddressSpace::find_place() {
-    const Bytes room = min_of(stride() / 4, most_room);
-    const Address limit = stride() > usual_stride ? libraries : programs;
+    const Bytes room = stride() / 2;
     // The more room, the harder it is to guess the place from outside.
     const Bytes shift = align_down(os::layout_seed(os::SeedFor::layout) % room, os::huge_page);
+    const Address libraries = os::where_the_kernel_maps();
     for (const Address lowest : {favourite, low, total_}) {
-        if (lowest + room + total_ > limit) continue;
+        if (lowest + room + total_ > programs) continue;
         base_ = lowest + shift;
+        const Bytes in_the_way = below() + total_ + min_of(left_to_mappings, total_);
+        if (libraries - (base_ - below()) < in_the_way) continue;
         bool all = is_free(base_ + total_ - os::page_size());
         for (unsigned r = 0; all && r < regions_; ++r) all = parts_are_free(r);
         if (all) return true;
@@ -72,8 +72,10 @@ bool AddressSpace::choose(unsigned regions, Bytes node_heap_bytes, const SpaceOp
             if (!lay_out(shift, options)) break;
             held_ = hold;
             if (hold) {
-                base_ = address_of(os::hold(total_, os::huge_page));
+                const Bytes in_front = align_up(below(), os::huge_page);
+                base_ = address_of(os::hold(in_front + total_, os::huge_page));
                 if (base_ == 0) continue;
+                base_ += in_front;
             } else {
                 reserve_ = min_of(align_up(options.reserve, os::huge_page), end_offset_ - data_offset_);
                 if (!find_place()) continue;

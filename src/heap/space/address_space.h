@@ -25,9 +25,12 @@
 //   R + bag = H + j - reach
 //   j < bound  <=>  -before <= bag < end_bag
 // The thread heaps end at R + reach, hence 0 < before <= T: an address that passes the comparison is in a bag of this
-// region, or less than stride - end_offset below the region. No bags lie there: it is the part of the region before
-// that is never mapped, or no address of ours. Only a pointer that malloc did not return can point there; free() may
-// fault on it instead of printing a message.
+// region, or less than T * 32 KiB below the region. No bags lie there: it is the part of the region before that is
+// never mapped, or `below` the first region:
+//   below = T * 32 KiB <= stride - end_offset
+// free() faults on a pointer in [base - below, base + total) that is in no bag. So the place is chosen far from where
+// the kernel puts libraries and stacks, and the side heap and guarded objects with them. Only a program that passes a
+// pointer that malloc did not return, into a mapping which it has itself put there, meets the fault.
 #pragma once
 
 #include "base/bits.h"
@@ -47,9 +50,10 @@ constexpr Bytes smallest_stride = 4 * GiB;
 constexpr Bytes longest_region = largest_stride / 2;
 constexpr std::uint64_t most_bags = longest_region >> bag_shift;
 
-// A constant in the code of free(): see above. Room for the largest class map and, behind it, the largest T: some
-// 23,000 threads a node with regions of 4 TiB.
-constexpr Bytes class_reach = 2 * most_bags;
+// The largest T: some 23,000 threads a node.
+constexpr Bytes most_thread_heaps = 128 * MiB;
+// A constant in the code of free(): see above. Room for the largest class map and, behind it, the largest T.
+constexpr Bytes class_reach = most_bags + most_thread_heaps;
 
 struct SpaceOptions {
     Bytes stride = largest_stride;  // at most; a power of two
@@ -88,6 +92,7 @@ private:
     bool lay_out(unsigned stride_shift, const SpaceOptions& options);
     bool parts_are_free(unsigned r) const;
     bool find_place();
+    Bytes below() const { return thread_heaps_bytes_ << bag_shift; }
 
     Address base_ = 0;
     Bytes total_ = 0;

@@ -3,7 +3,8 @@
 //   prctl, syscall     kills at all but what malloc and free need at least (src/os/filter.h) and what libc needs for threads and
 //                      fork. Installed by that function before the first malloc.
 //   alone              kills for futex. The program has one thread, and forks.
-//   EINVAL, EPERM      refuses MAP_FIXED_NOREPLACE with that error, from the first malloc on or from the second
+//   EINVAL, EPERM, EACCES, ENOSYS, kill      refuses MAP_FIXED_NOREPLACE with that error, or kills for it, from the
+//                      first malloc on or from the second
 //   handler            a signal handler asks whether there are filters, in the middle of malloc and free
 //   counter            the processor's counter is out of bounds (PR_SET_TSC)
 //   signal             after a filter that allows all: SIGTERM ends the process
@@ -58,7 +59,7 @@ static void refuse_fixed_places(int error) {
         LOW(3),
         IF_BITS(MAP_FIXED_NOREPLACE, 1, 0),
         RETURN(SECCOMP_RET_ALLOW),
-        RETURN(SECCOMP_RET_ERRNO | (unsigned)error),
+        RETURN(error == 0 ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | (unsigned)error),
     };
     install(filter, sizeof filter / sizeof *filter, 0);
 }
@@ -114,6 +115,17 @@ static void fork_once(void) {
     CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
+// 0: the filter kills.
+static int error_named(const char* name) {
+    static const struct {
+        const char* name;
+        int error;
+    } known[] = {{"EINVAL", EINVAL}, {"EPERM", EPERM}, {"EACCES", EACCES}, {"ENOSYS", ENOSYS}, {"kill", 0}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
+        if (strcmp(name, known[i].name) == 0) return known[i].error;
+    return -1;
+}
+
 int main(int argc, char** argv) {
     const char* const how = argc > 1 ? argv[1] : "";
     if (strcmp(how, "prctl") == 0 || strcmp(how, "syscall") == 0) {
@@ -125,9 +137,9 @@ int main(int argc, char** argv) {
         forbid_futex();
         work((void*)7);
         fork_once();
-    } else if (strcmp(how, "EINVAL") == 0 || strcmp(how, "EPERM") == 0) {
+    } else if (error_named(how) >= 0) {
         void* volatile first = argc > 2 ? malloc(1) : NULL;
-        refuse_fixed_places(strcmp(how, "EINVAL") == 0 ? EINVAL : EPERM);
+        refuse_fixed_places(error_named(how));
         work_all();
         free(first);
     } else if (strcmp(how, "handler") == 0) {
@@ -145,7 +157,7 @@ int main(int argc, char** argv) {
         work_all();
         raise(SIGTERM);
     } else {
-        dprintf(2, "filtered prctl|syscall|alone|EINVAL|EPERM [later]|handler|counter|signal\n");
+        dprintf(2, "filtered prctl|syscall|alone|EINVAL|EPERM|EACCES|ENOSYS|kill [later]|handler|counter|signal\n");
         return 2;
     }
     // Not by stdio, which asks for the file's kind.

@@ -1,5 +1,6 @@
 // Children for which libc calls no fork handler, made while other threads are inside malloc: each works with the heap.
 //   raw_children syscall|_Fork|clone
+//   raw_children left        a handler leaves _Fork(), which is async-signal-safe, by siglongjmp()
 #define _GNU_SOURCE
 #include "c_check.h"
 
@@ -7,6 +8,7 @@
 #include <gnu/libc-version.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -63,14 +65,67 @@ static pid_t make_child(const char* how, void* block) {
     return pid;
 }
 
+static sigjmp_buf before_fork;
+static pthread_t main_thread;
+static pid_t main_process;
+static volatile sig_atomic_t armed;
+
+static void leave(int signal) {
+    (void)signal;
+    if (!armed || getpid() != main_process) return;
+    armed = 0;
+    siglongjmp(before_fork, 1);
+}
+static void* send_signals(void* unused) {
+    while (!stop)
+        if (armed) pthread_kill(main_thread, SIGUSR1);
+    return unused;
+}
+static void* fork_and_work(void* unused) {
+    const pid_t pid = fork();
+    if (pid == 0) _exit(child(NULL));
+    int status = -1;
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    return unused;
+}
+
+static int leave_forks(void) {
+    main_thread = pthread_self();
+    main_process = getpid();
+    const struct sigaction action = {.sa_handler = leave};
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    // A large heap, so that a fork takes long.
+    char* const large = malloc(32 << 20);
+    memset(large, 1, 32 << 20);
+    pid_t (*const raw_fork)(void) = (pid_t (*)(void))dlsym(RTLD_DEFAULT, "_Fork");
+    pthread_t sender;
+    CHECK(pthread_create(&sender, NULL, send_signals, NULL) == 0);
+    for (volatile int i = 0; i < 300; ++i) {
+        if (sigsetjmp(before_fork, 1) == 0) {
+            armed = 1;
+            if (raw_fork() == 0) _exit(0);
+            armed = 0;
+        }
+        while (waitpid(-1, NULL, WNOHANG) > 0) {}
+    }
+    stop = 1;
+    CHECK(pthread_join(sender, NULL) == 0);
+    while (waitpid(-1, NULL, 0) > 0) {}
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, fork_and_work, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    puts("every child was whole");
+    return 0;
+}
+
 int main(int argc, char** argv) {
     CHECK(argc == 2);
     int major = 0, minor = 0;
     CHECK(sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor) == 2);
-    if (strcmp(argv[1], "_Fork") == 0 && major == 2 && minor < 34) {
+    if ((strcmp(argv[1], "_Fork") == 0 || strcmp(argv[1], "left") == 0) && major == 2 && minor < 34) {
         puts("skipped: glibc before 2.34 has no _Fork()");
         return 77;
     }
+    if (strcmp(argv[1], "left") == 0) return leave_forks();
     pthread_t thread[workers];
     for (uintptr_t i = 0; i < workers; ++i) CHECK(pthread_create(&thread[i], NULL, work, (void*)i) == 0);
     for (int i = 0; i < children; ++i) {

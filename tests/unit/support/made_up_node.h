@@ -30,7 +30,7 @@ public:
         options.populate = populate;
         pages.start(options);
     }
-    ~Node() { os::unmap(reinterpret_cast<void*>(space_.region(0)), space_.stride()); }
+    ~Node() { os::unmap(reinterpret_cast<void*>(space_.region(0)), space_.end_offset()); }
 
     char* at(BagIndex run) { return static_cast<char*>(pages.region().address(run)); }
     void fill(BagIndex run, std::uint32_t bags) { std::memset(at(run), 0xEE, bags * bag_bytes); }

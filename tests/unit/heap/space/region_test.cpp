@@ -19,7 +19,7 @@ protected:
         ASSERT_TRUE(region_.open(space_, 1, pages));
     }
     ~RegionTest() override {
-        if (space_.regions() != 0) os::unmap(reinterpret_cast<void*>(space_.region(0)), 2 * space_.stride());
+        if (space_.regions() != 0) os::unmap(reinterpret_cast<void*>(space_.region(0)), space_.stride() + space_.end_offset());
     }
     // The two steps of each change, as their owner takes them.
     bool grow(std::uint64_t up_to) {
