@@ -42,7 +42,7 @@ struct LockHolder {
     LockMark* mark = nullptr;      // its own; nullptr: the mark shared by all threads without one
     std::uint32_t libc_calls = 0;  // in progress: libc_call.h
     std::uint32_t waited = 0;      // 1 + ForkGate::opened_ at the last fork that it waited for briefly
-    bool passes = false;           // depth > 0, but its mark is not set: PassesGate
+    bool shares = false;           // counted in the shared mark
 };
 extern NUMALLOC_THREAD_LOCAL LockHolder lock_holder;
 
@@ -94,7 +94,7 @@ public:
         if (self.depth++ != 0) return true;
         // Not mark(): no atomic operation on a lock follows that could be the barrier.
         if (self.mark != nullptr) self.mark->inside.exchange(1, std::memory_order_seq_cst);
-        else shared_.inside.fetch_add(1, std::memory_order_seq_cst);
+        else share(1);
         if (!stops()) return true;
         leave();
         return false;
@@ -147,20 +147,21 @@ private:
 #else
             if (inside != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
-        } else if (inside != 0) {
-            shared_.inside.fetch_add(1, std::memory_order_seq_cst);
         } else {
-            shared_.inside.fetch_sub(1, std::memory_order_seq_cst);
+            share(inside);
         }
+    }
+    void share(std::uint32_t inside) {
+        lock_holder.shares = inside != 0;
+        if (inside != 0) shared_.inside.fetch_add(1, std::memory_order_seq_cst);
+        else shared_.inside.fetch_sub(1, std::memory_order_seq_cst);
     }
     bool mine() const { return owner_.load(std::memory_order_relaxed) == &lock_holder; }
     bool stops_caller() const;
     // Sleeps while opened_ is `before`, at most `longest` if that is not nullptr.
     void sleep(std::uint32_t before, const timespec* longest);
     // The calling thread's share of the shared mark: a signal may have interrupted it inside.
-    static std::uint32_t own_part() {
-        return lock_holder.depth > 0 && lock_holder.mark == nullptr && !lock_holder.passes ? 1 : 0;
-    }
+    static std::uint32_t own_part() { return lock_holder.shares ? 1 : 0; }
 
     std::atomic<LockHolder*> owner_{nullptr};  // the thread that closed the gate; nullptr: open
     std::atomic<std::uint32_t> opened_{0};     // how often it was opened; sleepers wait for a change
@@ -208,13 +209,8 @@ public:
     PassesGate(const PassesGate&) = delete;
     PassesGate& operator=(const PassesGate&) = delete;
 
-    static void begin() {
-        if (lock_holder.depth == 0) lock_holder.passes = true;
-        ++lock_holder.depth;
-    }
-    static void end() {
-        if (--lock_holder.depth == 0) lock_holder.passes = false;
-    }
+    static void begin() { ++lock_holder.depth; }
+    static void end() { --lock_holder.depth; }
 };
 
 // For an operation that begins under a lock, goes on after its release, and must not be interrupted by a fork.

@@ -2,6 +2,8 @@
 
 #include <linux/futex.h>
 
+#include <ctime>
+
 #include "base/check.h"
 #include "os/syscall.h"
 
@@ -53,6 +55,20 @@ void LockWord::acquire_contended() {
         count(Count::futex_sleeps);
         call(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, held_and_awaited, 0, 0, 0);
     }
+}
+
+bool LockWord::acquire_within(std::uint32_t sleeps) {
+    fork_gate.enter();
+    if (try_acquire()) return true;
+    for (;; --sleeps) {
+        const std::uint32_t held_and_awaited = fork_gate.held() | awaited;
+        if (is_free(word_.exchange(held_and_awaited, std::memory_order_acquire))) return true;
+        if (sleeps == 0) break;
+        const timespec millisecond{0, 1'000'000};
+        call(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, held_and_awaited, &millisecond, 0, 0);
+    }
+    fork_gate.leave();
+    return false;
 }
 
 // A fork is in progress: releases the lock, the only one that the caller holds, until the fork is over.

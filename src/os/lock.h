@@ -60,6 +60,8 @@ protected:
         fork_gate.leave();
         return false;
     }
+    // For a caller that passes the gate. Sleeps at most `sleeps` times, a millisecond each.
+    bool acquire_within(std::uint32_t sleeps);
     void release() {
         give_back();
         fork_gate.leave();
@@ -110,6 +112,13 @@ public:
         count_lock(static_cast<unsigned>(rank));
         return true;
     }
+    // Only for PassingLock.
+    bool lock_within(std::uint32_t sleeps) NUMALLOC_TRIES_TO_ACQUIRE(true) {
+        if (!acquire_within(sleeps)) return false;
+        check_order(rank, false);
+        count_lock(static_cast<unsigned>(rank));
+        return true;
+    }
     void unlock() NUMALLOC_RELEASES() {
         after_unlock(rank);
         count_unlock(static_cast<unsigned>(rank));
@@ -127,6 +136,13 @@ public:
     void lock() NUMALLOC_ACQUIRES() NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
         PassesGate::begin();
         lock_.lock();
+    }
+    // false if that takes more than `sleeps` sleeps of a millisecond.
+    bool lock_within(std::uint32_t sleeps) NUMALLOC_TRIES_TO_ACQUIRE(true) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+        PassesGate::begin();
+        if (lock_.lock_within(sleeps)) return true;
+        PassesGate::end();
+        return false;
     }
     void unlock() NUMALLOC_RELEASES() NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
         lock_.unlock();

@@ -129,6 +129,8 @@ bool discard(void* p, Bytes bytes) {
     return refused_discards.note(madvise(p, bytes, MADV_DONTNEED) == 0 ? 0 : errno) == 0;
 }
 
+bool discard_unseen(void* unseen, Bytes bytes) { return !failed(call(SYS_madvise, unseen, bytes, MADV_DONTNEED)); }
+
 bool withdraw(void* p, Bytes bytes) {
     if (failed(call(SYS_mprotect, p, bytes, PROT_NONE))) return false;
     discard(p, bytes);

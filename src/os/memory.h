@@ -50,6 +50,10 @@ bool unmap(void* p, Bytes bytes);
 // unchanged.
 bool discard(void* p, Bytes bytes);
 
+// The same for memory that no program sees, by the system call itself: in the child of a fork, a library that replaces
+// madvise() may find its lock held for ever.
+bool discard_unseen(void* unseen, Bytes bytes);
+
 // Returns the pages to the kernel and forbids access until allow_writes(); the memory policy stays. false if refused (a
 // limit on mappings): then nothing has changed. Locked memory keeps its contents.
 bool withdraw(void* p, Bytes bytes);

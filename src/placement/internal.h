@@ -29,8 +29,8 @@ struct Process {
     PlaceId first_place NUMALLOC_GUARDED_BY(lock) = no_place;  // the place of main; policies start from it
 
     // Between fork's handlers; written by the thread that has closed the gate.
-    unsigned forks = 0;         // in progress: its handlers may fork, too
-    bool fork_widened = false;  // the caller's mask is widened to its user's
+    unsigned forks = 0;      // in progress, one within the other: its handlers may fork, too
+    unsigned wide_fork = 0;  // the one of them that gave the thread its user's mask; 0: none
 
     const std::uint64_t* mask_of(PlaceId id) const { return masks + std::size_t{id.value} * words; }
     unsigned numbers() const { return next_number.load(std::memory_order_relaxed); }
@@ -103,6 +103,7 @@ bool bind_at_first_use(ThreadRecord* record, Bytes wanted);
 void wait_for_first_use(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 // Counts a thread that is bound now and was not.
 void note_bound(const ThreadRecord* record, bool was_bound);
+inline bool is_forking(const ThreadRecord* record) { return record->forking.load(std::memory_order_relaxed); }
 // Whether the caller is the thread of the record that it finds: between vfork and exec it is not.
 bool is_own(const ThreadRecord* record);
 // Binds a thread that ran alone until now.

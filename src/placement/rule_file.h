@@ -45,7 +45,7 @@ private:
         std::uint32_t count;
     };
 
-    // Reads the rule that begins at `p`. Returns nullptr, or what is wrong; `bad_node`: with that node, if not negative.
+    // Reads the rule at `p`. Returns nullptr, or what is wrong; with `bad_node`, unless that is negative.
     const char* parse_line(const char* p, const Places& places, long& bad_node);
     bool make_room(Bytes text_length);
 

@@ -54,7 +54,7 @@ ThreadRecord* Records::fresh() {
 }
 
 void Records::keep_only(ThreadRecord* kept) {
-    if (!os::discard(tables_, tables_bytes)) std::memset(tables_, 0, tables_bytes);
+    if (!os::discard_unseen(tables_, tables_bytes)) std::memset(tables_, 0, tables_bytes);
     unused_ = slabs_.load(std::memory_order_relaxed);
     rest_bytes_ = 0;
     free_ = nullptr;

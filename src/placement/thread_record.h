@@ -26,7 +26,8 @@ struct ThreadRecord {
     std::atomic<bool> whole{false};
     bool starting = false;  // created, but has not run yet
     bool mask_from_attr = false;
-    bool forking = false;     // while its fork is in progress it has its user's mask, whatever its place
+    // While its fork is in progress it has its user's mask, whatever its place. Set by the thread itself.
+    std::atomic<bool> forking{false};
     bool keeps_mask = false;  // not bound any more: it has a deadline, or has installed a seccomp filter
     // Slow paths left before the next try to bind it, which succeeds if a CPU is left; 0: it is not tried.
     std::atomic<std::uint16_t> slow_paths_left{1};

@@ -40,6 +40,16 @@ NodeId home_of_caller(const ThreadRecord* record) {
     return home == no_node ? os::current_node() : home;
 }
 
+// The user has just set the mask of a running thread. It may have set its own one in between, once (first_use.cpp,
+// thread_start.cpp): then the user's is set again.
+void follow_set(ThreadRecord* record, std::size_t bytes, const void* mask) NUMALLOC_REQUIRES(process.lock) {
+    os::CpuMask wanted;
+    os::CpuMask kernel;
+    std::memcpy(wanted.data(), mask, min_of(bytes, sizeof wanted));
+    if (os::get_affinity(record->tid, kernel) > 0 && kernel != wanted) os::set_affinity(record->tid, bytes, mask);
+    follow_user(record);
+}
+
 // The thread has its user's mask in the kernel, and keeps it.
 void unbind(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     leave(record);
@@ -85,7 +95,7 @@ long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node) {
     if (result < 0) return result;
     ThreadRecord* record = tid == 0 ? current : process.records.find(tid);
     if (record == nullptr || (tid == 0 && !is_own(record))) return result;
-    follow_user(record);
+    follow_set(record, bytes, mask);
     if (record == current) *node = home_of_caller(record);
     return result;
 }
@@ -130,7 +140,7 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
         record->inherits_ours = false;
         place(record);
     } else {
-        follow_user(record);
+        follow_set(record, bytes, mask);
         if (record == current) *node = home_of_caller(record);
     }
     return result;
@@ -140,12 +150,13 @@ long call_unbound(int tid, long (*call)(const void*), const void* argument) {
     if (process.mode != Mode::active) return -EPERM;
     os::Guard guard(process.lock);
     ThreadRecord* const record = tid == 0 ? current : process.records.find(tid);
-    if (record == nullptr || (tid == 0 && !is_own(record)) || !record->bound ||
-        os::set_affinity(tid, user_request_of(record)) < 0)
-        return -EPERM;
+    if (record == nullptr || (tid == 0 && !is_own(record))) return -EPERM;
+    const bool bound = record->bound;
+    if (!bound && !is_forking(record)) return -EPERM;
+    if (bound && os::set_affinity(tid, user_request_of(record)) < 0) return -EPERM;
     const long result = call(argument);
-    if (result < 0) os::set_affinity(tid, bound_request_of(record));
-    else unbind(record);
+    if (result >= 0) unbind(record);
+    else if (bound) os::set_affinity(tid, bound_request_of(record));
     return result;
 }
 
@@ -164,63 +175,100 @@ FirstUseHold::~FirstUseHold() {
 }
 
 void AsTheUserSetIt::keep() {
-    if (!widened_) return;
+    if (!widened_ && (current == nullptr || !is_forking(current))) return;
     os::Guard guard(process.lock);
     unbind(current);
 }
 
 namespace {
 
-// Gives the caller its user's mask for a fork. Returns whether it was bound. In a signal handler that interrupted code
-// under a lock, takes none.
+// After a fork: binds the caller to its place. `self->bound`: the fork began without the lock.
+void bind_again(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
+    if (self->bound) {
+        os::set_affinity(0, bound_request_of(self));
+        return;
+    }
+    os::CpuMask kernel;
+    os::CpuMask request;
+    if (os::get_affinity(0, kernel) <= 0) return;
+    if (kernel != user_mask_of(self)) return renew_user_mask(self, 0);  // another process has set it meanwhile
+    if (!bind(self, true, request)) return;
+    if (const long result = os::set_affinity(0, request); result < 0) was_refused(self, result);
+}
+
+// For placement's lock around a fork. In a signal handler that interrupted the heap, and if the holder of the lock does
+// not go on, the fork does without.
+bool lock_for_fork() NUMALLOC_TRIES_TO_ACQUIRE(true, process.lock) {
+    return os::ForkGate::waits() && process.lock.lock_within(os::ForkGate::few_sleeps);
+}
+
+// Gives the caller its user's mask until end_fork(). Returns false if a fork in progress has done that.
 bool begin_fork() {
-    if (current == nullptr) return false;
-    if (!os::ForkGate::waits()) return widen(current);
-    os::Guard guard(process.lock);
-    if (!widen(current)) return false;
-    current->bound = false;
-    current->forking = true;
+    ThreadRecord* const self = current;
+    if (self == nullptr || is_forking(self)) return false;
+    if (!lock_for_fork()) {
+        widen(self);
+        self->forking.store(true, std::memory_order_relaxed);
+        return true;
+    }
+    self->forking.store(true, std::memory_order_relaxed);
+    os::CpuMask kernel;
+    if (widen(self)) {
+        self->bound = false;
+    } else if (self->bound && os::get_affinity(0, kernel) > 0) {
+        self->bound = false;  // another process has set its mask
+        renew_user_mask(self, 0);
+    }
+    process.lock.unlock();
     return true;
 }
 
-// In the parent: binds the caller again.
+// In the parent.
 void end_fork() {
-    if (!os::ForkGate::waits()) {
-        os::set_affinity(0, bound_request_of(current));
-        return;
+    ThreadRecord* const self = current;
+    const bool locked = lock_for_fork();
+    self->forking.store(false, std::memory_order_relaxed);
+    if (locked) {
+        bind_again(self);
+        process.lock.unlock();
+    } else if (self->bound) {
+        os::set_affinity(0, bound_request_of(self));
     }
-    os::Guard guard(process.lock);
-    current->forking = false;
-    os::CpuMask request;
-    if (!bind(current, true, request)) return;
-    if (const long result = os::set_affinity(0, request); result < 0) was_refused(current, result);
 }
 
 }  // namespace
 
 void fork_prepare() {
     if (process.mode != Mode::active) return;
-    if (process.forks++ == 0) process.fork_widened = begin_fork();
+    const unsigned fork = ++process.forks;
+    if (begin_fork()) process.wide_fork = fork;
     if (current != nullptr) ++current->holds;
 }
 
 void fork_parent() {
     if (process.mode != Mode::active || process.forks == 0) return;
-    if (--process.forks == 0 && process.fork_widened) end_fork();
+    if (process.wide_fork == process.forks) {
+        process.wide_fork = 0;
+        end_fork();
+    }
+    --process.forks;
     if (current != nullptr && current->holds != 0) --current->holds;  // its record may be newer
 }
 
 void fork_child() {
     if (process.mode != Mode::active) return;
     if (process.forks != 0) --process.forks;
+    if (process.wide_fork > process.forks) process.wide_fork = 0;
     process.records.keep_only(current);
     process.next_number.store(0, std::memory_order_relaxed);
     for (unsigned i = 0; i < process.places.count; ++i) process.places[PlaceId{i}].threads = 0;
     process.promised_up_to = 0;
     process.first_place = no_place;
     if (current == nullptr) return;
+    widen(current);  // if the fork began without the lock, another thread may have bound it since
     current->place = no_place;
-    current->bound = current->forking = false;
+    current->bound = false;
+    if (process.forks == 0) current->forking.store(false, std::memory_order_relaxed);
     current->creator = nullptr;
     current->children = 0;
     process.records.set_tid(current, os::thread_id());
@@ -231,8 +279,9 @@ void fork_child() {
     current->home.store(no_node.value, std::memory_order_relaxed);
     // Another thread may have been changing the record's mask. The kernel's is the user's.
     os::CpuMask kernel;
-    if (!process.fork_widened) renew_user_mask(current, 0);
-    else if (os::get_affinity(0, kernel) > 0) set_user_mask(current, kernel);
+    if (os::get_affinity(0, kernel) <= 0) return;
+    set_user_mask(current, kernel);
+    if (current->whole.load(std::memory_order_relaxed)) renew_user_mask(current, 0);
 }
 
 }  // namespace numalloc::placement

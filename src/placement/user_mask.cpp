@@ -98,7 +98,7 @@ void follow_user(ThreadRecord* record) {
 
 void renew_if_foreign(ThreadRecord* record, int tid) {
     os::CpuMask kernel;
-    if (record->forking || os::get_affinity(tid, kernel) <= 0 || kernel == kernel_mask_of(record) ||
+    if (is_forking(record) || os::get_affinity(tid, kernel) <= 0 || kernel == kernel_mask_of(record) ||
         kernel == user_mask_of(record))
         return;
     renew_user_mask(record, tid);

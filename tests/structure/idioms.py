@@ -20,7 +20,10 @@ ASSEMBLY = re.compile(r"__asm__ volatile")
 ACCESS = re.compile(r"[.>](load|store|exchange|fetch_\w+|compare_exchange_\w+)\(")
 KIND_OF_LIBRARY = re.compile(r"\bNUMALLOC_STATIC\b")
 # What takes pages away or moves them.
-UNHEARD = re.compile(r"SYS_munmap\b(?!, unused)|\bcall\(SYS_\w+[^;]*\b(?:MADV_DONTNEED|MADV_FREE|MADV_REMOVE|MAP_FIXED|MREMAP_MAYMOVE)\b")
+UNHEARD = re.compile(
+    r"SYS_munmap\b(?!, unused)"
+    r"|\bcall\(SYS_\w+\b(?!, unseen)[^;]*\b(?:MADV_DONTNEED|MADV_FREE|MADV_REMOVE|MAP_FIXED|MREMAP_MAYMOVE)\b"
+)
 # Functions of ours that have the same names: how many arguments those have.
 OURS = {"load": 3, "exchange": 2}
 

@@ -167,8 +167,8 @@ void rehome_current_thread(NodeId node) {
     ThreadHeap* const h = attached_heap;
     if (h == &no_heap || h->home->node == node) return;
     detach_thread();
-    // If this fails for lack of memory, the next malloc tries again.
-    (void)attach_thread(node);
+    // Without memory, or while a fork is in progress, the next malloc tries again.
+    if (const os::Inside inside; inside) (void)attach_thread(node);
 }
 
 void forget_other_threads() {

@@ -95,9 +95,9 @@ list(APPEND handlers survive_fork_libc)
 survive_run(fork_libc 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_plugin>)
 survive_run(fork_names 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_plugin> names)
 # With an unlimited stack the kernel puts libraries, and all that has no address of its own, at 20 TiB or at 42 TiB.
-foreach(layout "" compat)
+foreach(layout "" _compat)
     set(place prlimit --stack=unlimited)
-    if(layout STREQUAL "compat")
+    if(layout STREQUAL "_compat")
         list(APPEND place setarch -L)
     endif()
     numalloc_test(survive.unlimited_stack_forks${layout} survive 600 ${PRELOAD} ${LIBRARY} ${place}

@@ -1,11 +1,14 @@
 // Threads that start, end and change their affinity while another thread forks.
 #include <dlfcn.h>
 #include <semaphore.h>
+#include <sys/mman.h>
 
 #include <functional>
 
+#include "heap/thread/attach.h"
 #include "placement/internal.h"
 #include "placement/memory_home.h"
+#include "support/made_up_heap.h"
 #include "support/threads_fixture.h"
 
 namespace numalloc {
@@ -30,9 +33,10 @@ protected:
         ASSERT_EQ(libcs(prepare_after_ours, parent_before_ours, nullptr, nullptr), 0);
         start("interleave");
     }
+    void TearDown() override { EXPECT_EQ(sched_setaffinity(0, sizeof all_mask, &all_mask), 0); }
 };
 
-// Forks, does `child` in the child, and expects its result to be 0.
+// Forks, does `work` in the child, and expects its result to be 0.
 template <class Child>
 void fork_and(Child work) {
     const pid_t child = fork();
@@ -42,6 +46,20 @@ void fork_and(Child work) {
     EXPECT_EQ(status, 0);
     EXPECT_FALSE(while_it_forks);
     EXPECT_EQ(in_kernel().size(), 1U) << "bound again";
+}
+
+int has_all_cpus() { return (in_kernel() == all ? 0 : 1) + (seen() == all ? 0 : 2); }
+
+// Runs `work` in a thread that starts and ends while the fork is in progress.
+template <class Work>
+void beside(Work work) {
+    const auto run = [](void* p) -> void* {
+        (*static_cast<Work*>(p))();
+        return nullptr;
+    };
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, nullptr, run, &work), 0);
+    pthread_join(thread, nullptr);
 }
 
 // Starts and ends threads; 0 if all is well.
@@ -81,19 +99,30 @@ void start_end_and_ask(pthread_t other, int other_tid) {
 
 TEST_F(ForkBeside, NoThreadWaitsForAFork) {
     while_it_forks = [forking = pthread_self(), forking_tid = tid()] {
-        pthread_t beside;
-        struct Names {
-            pthread_t thread;
-            int tid;
-        } names{forking, forking_tid};
-        const auto work = [](void* n) -> void* {
-            start_end_and_ask(static_cast<Names*>(n)->thread, static_cast<Names*>(n)->tid);
-            return nullptr;
-        };
-        ASSERT_EQ(pthread_create(&beside, nullptr, work, &names), 0);
-        pthread_join(beside, nullptr);
+        beside([&] { start_end_and_ask(forking, forking_tid); });
     };
     fork_and(use_threads);
+}
+
+TEST_F(ForkBeside, AThreadsHeapFollowsItsMaskDuringAFork) {
+    testing::start_heap(static_cast<unsigned>(all.size()));
+    sem_t attached, forking;
+    for (sem_t* s : {&attached, &forking}) sem_init(s, 0, 0);
+    std::thread other([&] {
+        const Mask first = one(all.front()), last = one(all.back());
+        EXPECT_EQ(sched_setaffinity(0, sizeof first, &first), 0);
+        EXPECT_TRUE(attach_thread(placement::home_node()));
+        sem_post(&attached);
+        while (sem_wait(&forking) != 0) {}
+        EXPECT_EQ(sched_setaffinity(0, sizeof last, &last), 0);
+        detach_thread();
+    });
+    while (sem_wait(&attached) != 0) {}
+    while_it_forks = [&] {
+        sem_post(&forking);
+        other.join();
+    };
+    fork_and(has_all_cpus);
 }
 
 // What a thread does that a fork stops with the lock held: no list of the records can be followed.
@@ -136,6 +165,40 @@ TEST_F(ForkBeside, AForkMayMeetAnyStepOfAnotherThreadsChange) {
     EXPECT_EQ(seen(), all);
 }
 
+// Another thread has changed the mask in the kernel, and not yet the record.
+TEST_F(ForkBeside, TheChildsThreadsObeyAMaskThatWasBeingSet) {
+    ASSERT_TRUE(set_in_kernel(all_mask));
+    placement::detail::current->whole = true;
+    const Mask last = one(all.back());
+    while_it_forks = [&, forking = tid()] { EXPECT_TRUE(set_in_kernel(last, forking)); };
+    fork_and([] {
+        const std::vector<int> wanted{all.back()};
+        std::vector<int> in_thread;
+        std::thread([&] { in_thread = seen(); }).join();
+        return (in_thread == wanted ? 0 : 1) + (seen() == wanted ? 0 : 2);
+    });
+    placement::detail::current->whole = false;
+}
+
+TEST_F(ForkBeside, AMaskThatIsWidenedDuringAForkIsTheChilds) {
+    const Mask first = one(all.front());
+    ASSERT_EQ(sched_setaffinity(0, sizeof first, &first), 0);
+    while_it_forks = [forking = pthread_self()] {
+        beside([&] { EXPECT_EQ(pthread_setaffinity_np(forking, sizeof all_mask, &all_mask), 0); });
+    };
+    fork_and(has_all_cpus);
+    EXPECT_EQ(seen(), all);
+}
+
+TEST_F(ForkBeside, AMaskFromOutsideIsTheChildsIfItIsNoticedDuringAFork) {
+    const Mask first = one(all.front());
+    ASSERT_EQ(sched_setaffinity(0, sizeof first, &first), 0);
+    ASSERT_TRUE(set_in_kernel(all_mask));
+    while_it_forks = [forking = pthread_self()] { beside([&] { EXPECT_EQ(seen(forking), all); }); };
+    fork_and(has_all_cpus);
+    EXPECT_EQ(seen(), all);
+}
+
 TEST_F(ForkBeside, ManyForksBesideThreadsThatComeAndGo) {
     std::atomic<bool> stop{false};
     const pthread_t forking = pthread_self();
@@ -174,5 +237,51 @@ TEST_F(ForkBeside, AForkWithinAForkLeavesTheParentBound) {
     fork_and(use_threads);
 }
 
+// The child of a fork within a handler of a fork goes on with the outer one.
+TEST_F(ForkBeside, TheInnerChildForksToo) {
+    static bool is_inner = false;
+    static int inner_status = 1;
+    while_it_forks = [] {
+        const pid_t child = fork();
+        if (child != 0) {
+            waitpid(child, &inner_status, 0);
+            return;
+        }
+        is_inner = true;
+        std::thread([] {}).join();
+    };
+    const pid_t child = fork();
+    if (child == 0) _exit(has_all_cpus());
+    int status = 1;
+    waitpid(child, &status, 0);
+    if (is_inner) _exit(status == 0 ? 0 : 7);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(inner_status, 0);
+}
+
+// A library that replaces madvise(), and whose lock its fork handlers protect.
+std::atomic<bool> protects{false};
+pthread_mutex_t librarys = PTHREAD_MUTEX_INITIALIZER;
+void lock_librarys() {
+    if (protects) pthread_mutex_lock(&librarys);
+}
+void unlock_librarys() {
+    if (protects) pthread_mutex_unlock(&librarys);
+}
+
+TEST_F(ForkBeside, TheChildNeedsNoLockOfALibraryWithRegisteredMemory) {
+    ASSERT_EQ(pthread_atfork(lock_librarys, unlock_librarys, unlock_librarys), 0);
+    protects = true;
+    fork_and(has_all_cpus);
+    protects = false;
+}
+
 }  // namespace
 }  // namespace numalloc
+
+extern "C" int madvise(void* p, std::size_t bytes, int advice) noexcept {
+    numalloc::lock_librarys();
+    const long result = syscall(SYS_madvise, p, bytes, advice);
+    numalloc::unlock_librarys();
+    return static_cast<int>(result);
+}
