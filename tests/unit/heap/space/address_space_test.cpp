@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,6 +159,42 @@ TEST(AddressSpaceTest, TheWholeIsHeldWhereThatIsAsked) {
               }),
               0);
 }
+
+#if !defined(__SANITIZE_THREAD__)
+// free()'s comparison lets addresses pass from T * 32 KiB below the first region on. No library, stack or other mapping of
+// the kernel's choice may lie there.
+TEST(AddressSpaceTest, NothingOfTheKernelsChoiceIsNear) {
+    for (const unsigned regions : {1u, 3u, 5u, 9u, 17u, 33u, 65u, 257u})
+        for (const bool held : {false, true})
+            EXPECT_EQ(in_child([&] {
+                          AddressSpace space;
+                          if (!space.choose(regions, node_heap, {.stride = held ? smallest_stride : largest_stride, .held = held})) return 1;
+                          const Address begin = space.region(0) - (space.thread_heaps_bytes() << bag_shift);
+                          const Address end = space.region(regions - 1) + space.end_offset();
+                          for (const Address other : {os::where_the_kernel_maps(), address_of(environ), reinterpret_cast<Address>(&puts),
+                                                      reinterpret_cast<Address>(&is_power_of_two)})
+                              if (other - begin < end - begin) return 2;
+                          return 0;
+                      }),
+                      0)
+                << regions << " regions, held: " << held;
+}
+
+// It puts them at other addresses if the stack is unlimited, and at others again in the old layout.
+TEST(AddressSpaceTest, NothingIsNearWithAnUnlimitedStack) {
+    for (const unsigned long layout : {0UL, 0x0200000UL}) {  // ADDR_COMPAT_LAYOUT
+        const int status = in_child([layout] {
+            const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
+            if (setrlimit(RLIMIT_STACK, &none) != 0) return 77;  // not allowed here
+            personality(layout);
+            execl("/proc/self/exe", "itself", "--gtest_filter=*NothingOfTheKernelsChoiceIsNear", nullptr);
+            return 1;
+        });
+        if (status == 77) GTEST_SKIP() << "the stack is limited";
+        EXPECT_EQ(status, 0) << layout;
+    }
+}
+#endif
 
 #if !defined(__SANITIZE_THREAD__)  // its shadow alone is above every limit
 TEST(AddressSpaceTest, ALimitOnAddressSpaceChangesNothing) {
