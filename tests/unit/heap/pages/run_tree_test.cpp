@@ -78,15 +78,15 @@ TEST(RunTree, TheLowestThatIsLongEnough) {
 // Longer than the three bytes tell exactly in which a subtree says its longest.
 TEST(RunTree, RunsOfManyGigabytes) {
     constexpr std::uint32_t rough = 1U << 23;
-    constexpr std::uint32_t region = 1U << 27;
+    constexpr std::uint32_t region = 1U << 29;
     Model m(100);
-    m.insert(10, rough + 36);
+    m.insert(10, rough + 100);
     m.insert(5, 70'000);
     m.insert(90, rough - 1);
     m.insert(50, region - 1000);
     EXPECT_EQ(m.tree().validate(), 4u);
-    for (const std::uint32_t bags : {1u, 65'535u, 65'536u, 70'000u, 70'001u, rough - 1, rough, rough + 32, rough + 37, region - 1024, region - 999, region}) m.check(bags);
-    EXPECT_EQ(lowest(m, rough + 33), 50u);  // 10 would do, but tells only that it is rough + 32 long
+    for (const std::uint32_t bags : {1u, 65'535u, 65'536u, 70'000u, 70'001u, rough - 1, rough, rough + 64, rough + 101, region - 1024, region - 999, region}) m.check(bags);
+    EXPECT_EQ(lowest(m, rough + 65), 50u);  // 10 would do, but tells only that it is rough + 64 long
     m.remove(50);
     m.remove(10);
     for (const std::uint32_t bags : {70'001u, rough - 1, rough}) m.check(bags);
