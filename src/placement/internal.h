@@ -68,8 +68,10 @@ bool is_whole(const os::CpuMask& mine);
 // Gives the calling thread its user's mask in the kernel if it runs under ours. Returns whether it did. Takes no lock
 // and changes no state, so it works between vfork and exec too.
 bool widen(const ThreadRecord* record);
-// Places a running thread by its mask in the kernel, which its user has just set.
-void follow_user(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
+// Places a running thread by the mask that its user has set, and that the kernel has.
+void follow_user(ThreadRecord* record, const os::CpuMask& mask) NUMALLOC_REQUIRES(process.lock);
+// Binds the caller again whose fork ended without the lock.
+void bind_left_wide(ThreadRecord* self);
 // Places a running thread anew if another process has set its mask or changed the cpuset. Costs four system calls for
 // a whole mask, one for another. `tid`: 0 for the caller.
 void renew_user_mask(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);

@@ -299,6 +299,7 @@ NodeId home_node(Bytes wanted) {
     }
     if (current->home.load(std::memory_order_relaxed) == no_node.value && !bind_at_first_use(current, wanted))
         return os::current_node();
+    if (NUMALLOC_UNLIKELY(current->left_wide.load(std::memory_order_relaxed))) bind_left_wide(current);
     if (os::current_os_node() != current->os_node.load(std::memory_order_relaxed) && !current->starting) was_moved();
     const NodeId home{current->home.load(std::memory_order_relaxed)};
     return home == no_node ? os::current_node() : home;

@@ -28,6 +28,8 @@ struct ThreadRecord {
     bool mask_from_attr = false;
     // While its fork is in progress it has its user's mask, whatever its place. Set by the thread itself.
     std::atomic<bool> forking{false};
+    // A fork has ended without placement's lock: the thread is to be bound again at its next slow path.
+    std::atomic<bool> left_wide{false};
     bool keeps_mask = false;  // not bound any more: it has a deadline, or has installed a seccomp filter
     // Slow paths left before the next try to bind it, which succeeds if a CPU is left; 0: it is not tried.
     std::atomic<std::uint16_t> slow_paths_left{1};

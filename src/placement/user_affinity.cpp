@@ -40,14 +40,21 @@ NodeId home_of_caller(const ThreadRecord* record) {
     return home == no_node ? os::current_node() : home;
 }
 
-// The user has just set the mask of a running thread. It may have set its own one in between, once (first_use.cpp,
-// thread_start.cpp): then the user's is set again.
+// Follows the mask that the user has just set for a running thread. The thread may be setting its own one without the
+// lock, once (first_use.cpp, thread_start.cpp): then the user's is set again. The kernel may have cut it, to the
+// cpuset.
 void follow_set(ThreadRecord* record, std::size_t bytes, const void* mask) NUMALLOC_REQUIRES(process.lock) {
     os::CpuMask wanted;
     os::CpuMask kernel;
     std::memcpy(wanted.data(), mask, min_of(bytes, sizeof wanted));
-    if (os::get_affinity(record->tid, kernel) > 0 && kernel != wanted) os::set_affinity(record->tid, bytes, mask);
-    follow_user(record);
+    const auto reads = [&] { return os::get_affinity(record->tid, kernel) > 0; };
+    const auto sets_and_reads = [&] { return os::set_affinity(record->tid, bytes, mask) >= 0 && reads(); };
+    if (!reads()) return;
+    if (const os::CpuMask first = kernel; first != wanted) {
+        if (!sets_and_reads()) return;
+        if (kernel != first && !sets_and_reads()) return;
+    }
+    follow_user(record, kernel);
 }
 
 // The thread has its user's mask in the kernel, and keeps it.
@@ -182,7 +189,7 @@ void AsTheUserSetIt::keep() {
 
 namespace {
 
-// After a fork: binds the caller to its place. `self->bound`: the fork began without the lock.
+// Binds the caller to its place after a fork. `self->bound`: the fork began without the lock.
 void bind_again(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
     if (self->bound) {
         os::set_affinity(0, bound_request_of(self));
@@ -233,10 +240,17 @@ void end_fork() {
         process.lock.unlock();
     } else if (self->bound) {
         os::set_affinity(0, bound_request_of(self));
+    } else {
+        self->left_wide.store(true, std::memory_order_relaxed);
     }
 }
 
 }  // namespace
+
+void bind_left_wide(ThreadRecord* self) {
+    os::Guard guard(process.lock);
+    if (self->left_wide.exchange(false, std::memory_order_relaxed) && is_own(self)) bind_again(self);
+}
 
 void fork_prepare() {
     if (process.mode != Mode::active) return;
@@ -268,6 +282,7 @@ void fork_child() {
     widen(current);  // if the fork began without the lock, another thread may have bound it since
     current->place = no_place;
     current->bound = false;
+    current->left_wide.store(false, std::memory_order_relaxed);
     if (process.forks == 0) current->forking.store(false, std::memory_order_relaxed);
     current->creator = nullptr;
     current->children = 0;

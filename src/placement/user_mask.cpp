@@ -84,9 +84,7 @@ bool widen(const ThreadRecord* record) {
     return false;
 }
 
-void follow_user(ThreadRecord* record) {
-    os::CpuMask mask;
-    if (os::get_affinity(record->tid, mask) <= 0) return;
+void follow_user(ThreadRecord* record, const os::CpuMask& mask) {
     set_user_mask(record, mask);
     record->whole.store(false, std::memory_order_relaxed);
     record->bound = false;
@@ -110,13 +108,13 @@ void renew_user_mask(ThreadRecord* record, int tid) {
     os::CpuMask allowed;
     if (!record->whole.load(std::memory_order_relaxed) || os::set_affinity(tid, every_cpu()) < 0 ||
         os::get_affinity(tid, allowed) <= 0) {
-        if (kernel != kernel_mask_of(record)) follow_user(record);
+        if (kernel != kernel_mask_of(record)) follow_user(record, kernel);
         return;
     }
     const bool ours = record->bound && kernel == (allowed & cpus_of(record->place));
     if (!ours && kernel != allowed) {
         os::set_affinity(tid, kernel);
-        return follow_user(record);
+        return follow_user(record, kernel);
     }
     if (allowed == user_mask_of(record)) {
         if (record->bound) os::set_affinity(tid, bound_request_of(record));

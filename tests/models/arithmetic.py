@@ -2,7 +2,7 @@
 """arithmetic.py [all]: what all of the heap leans on, for every value that there can be, by the solver z3.
 
 Each claim is about lines of the sources, which stand with it: who changes such a line looks at its claim, too. Each has a
-fault made for it, which the solver must find. Regions of 4 GiB, 256 GiB and 8 TiB; `all`: of every length, a minute
+fault made for it, which the solver must find. Regions of 4 GiB, 256 GiB and 32 TiB; `all`: of every length, a minute
 of processor time. Status 77 where z3 is not installed.
 """
 
@@ -18,20 +18,25 @@ except ImportError:
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 BAG_SHIFT, GRANULE_SHIFT = 15, 4
+LONGEST, MOST_THREAD_HEAPS = 13 << 40, 128 << 20
 ADDRESSES = 1 << 47  # that Linux gives to programs which do not ask for more
 
 LINES = {
     "heap/space/address_space.h": (
-        "constexpr unsigned largest_stride_shift = 43;",
+        "constexpr unsigned largest_stride_shift = 45;",
         "constexpr Bytes smallest_stride = 4 * GiB;",
-        "constexpr Bytes longest_region = largest_stride / 2;",
+        "constexpr Bytes longest_region = 13 * TiB;",
         "constexpr std::uint64_t most_bags = longest_region >> bag_shift;",
-        "constexpr Bytes class_reach = 2 * most_bags;",
+        "constexpr Bytes most_thread_heaps = 128 * MiB;",
+        "constexpr Bytes class_reach = most_bags + most_thread_heaps;",
         "return static_cast<unsigned>((address_of(p) - base_) >> stride_shift_);",
         "return base_ + (Address{r} << stride_shift_);",
         "Bytes thread_heaps_offset() const { return class_reach - thread_heaps_bytes(); }",
     ),
-    "heap/space/address_space.cpp": ("thread_heaps_bytes_ = min_of(most_bags, align_down((stride() - end_offset_) >> bag_shift, page));",),
+    "heap/space/address_space.cpp": (
+        "const Bytes length = min_of(stride() / 2, longest_region);",
+        "thread_heaps_bytes_ = min_of(most_thread_heaps, align_down((stride() - end_offset_) >> bag_shift, page));",
+    ),
     "heap/space/region.h": (
         "Address bias_for(Address h) const { return (bags_before(h) << bag_shift) - start_; }",
         "std::uint64_t bound_for(Address h) const { return bags_before(h) + end_bag_.value; }",
@@ -73,10 +78,12 @@ class Region:
     """One node's, with 2^shift bytes of addresses, and a thread's heap in it. `crowd`: times as many heaps as there may be."""
 
     def __init__(self, shift: int, crowd: int):
-        reach = 2 * (1 << 42 >> BAG_SHIFT)
+        reach = (LONGEST >> BAG_SHIFT) + MOST_THREAD_HEAPS
         self.stride = 1 << shift
         self.start, self.end, self.p = word("start"), word("end"), word("p")  # `end`: of the bags, from the start
-        heap, heaps = word("heap"), word("heaps")
+        heap = word("heap")
+        heaps = word("heaps")  # their bytes
+        self.below = heaps << BAG_SHIFT
         before = reach - (heap - self.start)
         bias = (before << BAG_SHIFT) - self.start
         self.j = LShR(self.p + bias, BAG_SHIFT)
@@ -88,9 +95,9 @@ class Region:
             UGE(self.start, self.stride),  # nothing lies in the first stride: the kernel maps no page at 0
             ULE(self.start, ADDRESSES - self.stride),
             self.end & aligned == 0,
-            ULE(self.end, self.stride // 2),
+            ULE(self.end, min(self.stride // 2, LONGEST)),
             ULE(heaps, crowd * LShR(self.stride - self.end, BAG_SHIFT)),
-            ULE(heaps, crowd * (reach // 2)),
+            ULE(heaps, crowd * MOST_THREAD_HEAPS),
             UGE(heap, self.start + reach - heaps),
             ULT(heap, self.start + reach),
         )
@@ -106,11 +113,11 @@ def finds_its_byte(shift: int, fault: bool):
 
 def others_stay_out(shift: int, fault: bool):
     """A bag of another region never passes, and what passes beside the bags lies right before the region."""
-    r = Region(shift, crowd=3 if fault else 1)
+    r = Region(shift, crowd=8 if fault else 1)
     regions = word("regions")
     other = r.start + (regions << shift)
     there = And(other != r.start, ULT(other, ADDRESSES), ULT(r.p - other, r.end))
-    gap = And(ULT(r.p, r.start), ULE(r.start - r.p, r.stride - r.end))
+    gap = And(ULT(r.p, r.start), ULE(r.start - r.p, r.below))
     return Implies(r.known, And(Implies(there, Not(r.passes)), Implies(r.passes, Or(r.inside, gap))))
 
 
@@ -153,7 +160,7 @@ def batch_in_a_slot(_: int, fault: bool):
     return Implies(known, And(LShR(packed, bits) << GRANULE_SHIFT == head, packed & ((1 << bits) - 1) == count))
 
 
-STRIDES = range(32, 44) if sys.argv[1:] == ["all"] else (32, 38, 43)
+STRIDES = range(32, 46) if sys.argv[1:] == ["all"] else (32, 38, 45)
 CLAIMS = {
     finds_its_byte: STRIDES,
     others_stay_out: STRIDES,

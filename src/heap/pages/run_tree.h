@@ -3,9 +3,9 @@
 // index, so the tree needs no memory of its own. Every call takes O(log n) expected steps for n runs.
 //
 //   longest(r) == max(told(length)) over the subtree of r       in three spare bytes of the entry
-//   told(n)    == n below 2^23; from 2^23 on (256 GiB), 2^23 + (n - 2^23) / 16 < 2^24
+//   told(n)    == n below 2^23; from 2^23 on (256 GiB), 2^23 + (n - 2^23) / 64 < 2^24
 //
-// So find() may overlook a run of 256 GiB or more that is less than 512 KiB longer than requested. First fit keeps the
+// So find() may overlook a run of 256 GiB or more that is less than 2 MiB longer than requested. First fit keeps the
 // memory in use at the low end, and large holes whole.
 //
 // Not thread-safe: the page heap's lock guards it.

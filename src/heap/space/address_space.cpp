@@ -8,14 +8,24 @@ namespace numalloc {
 
 namespace {
 
+// Candidates for the place, the best first. The place is one of `room` bytes from `lowest` on.
+struct Candidate {
+    Address lowest;
+    Bytes room;
+};
+
+// Below the program itself (85 TiB), and so high that a program can reserve 64 TiB in one piece.
+constexpr Candidate high{65 * TiB, 6 * TiB};
 // Above the addresses that run-time systems request (Go's heap at 0.75 TiB, Java's ZGC at 4 to 20 TiB), and, by
 // `below`, above libraries and stacks where the stack is unlimited (20 to 21.4 TiB on x86-64, from there downwards).
-constexpr Address favourite = 26 * TiB;
-// Used instead if the heaps of all nodes would reach the program itself (85 TiB).
+constexpr Address middle = 26 * TiB;
+// Used instead if the heaps of all nodes would reach the program itself.
 constexpr Address low = 9 * TiB;
 constexpr Address programs = 84 * TiB;
 // Left to new mappings that the kernel puts below the libraries, at most.
 constexpr Bytes left_to_mappings = 4 * TiB;
+// Longer regions of several nodes would leave no long stretch of addresses to the program.
+constexpr unsigned largest_shift_of_several = 43;
 
 bool is_free(Address page) { return os::try_range(reinterpret_cast<void*>(page), os::page_size()) == os::Mapped::done; }
 
@@ -24,7 +34,7 @@ bool is_free(Address page) { return os::try_range(reinterpret_cast<void*>(page),
 bool AddressSpace::lay_out(unsigned stride_shift, const SpaceOptions& options) {
     const Bytes page = os::page_size();
     stride_shift_ = stride_shift;
-    const Bytes length = stride() / 2;
+    const Bytes length = min_of(stride() / 2, longest_region);
     const Bytes bags = length >> bag_shift;
     bag_table_offset_ = bag_marks_offset() + align_up(bag_marks_bytes(bags), page);
     node_heap_offset_ = bag_table_offset_ + align_up(bags * sizeof(Bag), page);
@@ -46,13 +56,12 @@ bool AddressSpace::parts_are_free(unsigned r) const {
 // A free end shows that the machine has such addresses. The space between the parts is not tested: mapping it, if only
 // for a moment, would cost an emulator gigabytes of page tables. A heap that meets another mapping there steps over it.
 bool AddressSpace::find_place() {
-    const Bytes room = stride() / 2;
-    // The more room, the harder it is to guess the place from outside.
-    const Bytes shift = align_down(os::layout_seed(os::SeedFor::layout) % room, os::huge_page);
+    const Bytes room = stride() / 4;
     const Address libraries = os::where_the_kernel_maps();
-    for (const Address lowest : {favourite, low, total_}) {
-        if (lowest + room + total_ > programs) continue;
-        base_ = lowest + shift;
+    for (const Candidate& c : {high, Candidate{middle, room}, Candidate{low, room}, Candidate{total_, room}}) {
+        if (c.lowest + c.room + total_ > programs) continue;
+        // The more room, the harder it is to guess the place from outside.
+        base_ = c.lowest + align_down(os::layout_seed(os::SeedFor::layout) % c.room, os::huge_page);
         const Bytes in_the_way = below() + total_ + min_of(left_to_mappings, total_);
         if (libraries - (base_ - below()) < in_the_way) continue;
         bool all = is_free(base_ + total_ - os::page_size());
@@ -65,7 +74,8 @@ bool AddressSpace::find_place() {
 bool AddressSpace::choose(unsigned regions, Bytes node_heap_bytes, const SpaceOptions& options) {
     regions_ = regions;
     node_heap_bytes_ = node_heap_bytes;
-    const unsigned largest = log2_floor(min_of(options.stride, largest_stride));
+    const unsigned asked = log2_floor(min_of(options.stride, largest_stride));
+    const unsigned largest = regions == 1 ? asked : min_of(asked, largest_shift_of_several);
     for (const bool hold : {options.held, true}) {
         // Retry with shorter regions, for processors with fewer address bits and for emulators.
         for (unsigned shift = largest; (Bytes{1} << shift) >= smallest_stride; --shift) {

@@ -41,13 +41,13 @@
 
 namespace numalloc {
 
-// 16 TiB of bags on a machine with one node: glibc grants 12 TiB and more that a program never touches.
 constexpr unsigned largest_stride_shift = 45;
 constexpr Bytes largest_stride = Bytes{1} << largest_stride_shift;
 constexpr Bytes smallest_stride = 4 * GiB;
 
-// The longest possible region, and its number of bags.
-constexpr Bytes longest_region = largest_stride / 2;
+// The longest possible region, and its number of bags. glibc grants 12 TiB and more that a program never touches.
+constexpr Bytes longest_region = 13 * TiB;
+static_assert(longest_region <= largest_stride / 2);
 constexpr std::uint64_t most_bags = longest_region >> bag_shift;
 
 // The largest T: some 23,000 threads a node.

@@ -31,7 +31,7 @@ void fixed_addresses_are_free() {
     }
 }
 
-// Runtimes reserve a terabyte and more; 64 of 128 must be left.
+// Runtimes reserve a terabyte and more; 64 of 128 must be left, 60 of them in one piece.
 void large_reserves_are_possible() {
     const std::size_t tib = std::size_t{1} << 40;
     std::vector<void*> reserves;
@@ -42,6 +42,9 @@ void large_reserves_are_possible() {
     }
     CHECK(reserves.size() == 64);
     for (void* p : reserves) munmap(p, tib);
+    void* const whole = mmap(nullptr, 60 * tib, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(whole != MAP_FAILED);
+    munmap(whole, 60 * tib);
 }
 
 // A mapping of the program's own right beside everything the heap has, then a growing heap: the

@@ -225,6 +225,33 @@ TEST_F(ForkBeside, ManyForksBesideThreadsThatComeAndGo) {
     for (std::thread& thread : beside) thread.join();
 }
 
+// A thread that holds placement's lock does not go on before the fork is over.
+TEST_F(ForkBeside, AThreadIsBoundAtItsNextSlowPathIfTheLockWasNotFree) {
+    sem_t begin, locked, over;
+    for (sem_t* s : {&begin, &locked, &over}) sem_init(s, 0, 0);
+    std::thread other([&]() NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+        while (sem_wait(&begin) != 0) {}
+        placement::process.lock.lock();
+        sem_post(&locked);
+        while (sem_wait(&over) != 0) {}
+        placement::process.lock.unlock();
+    });
+    after_the_fork = [&] {
+        sem_post(&begin);
+        while (sem_wait(&locked) != 0) {}
+    };
+    const pid_t child = fork();
+    if (child == 0) _exit(has_all_cpus());
+    EXPECT_EQ(in_kernel(), all);
+    sem_post(&over);
+    other.join();
+    home();
+    EXPECT_EQ(in_kernel().size(), 1U);
+    int status = 1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
 TEST_F(ForkBeside, AForkWithinAForkLeavesTheParentBound) {
     while_it_forks = [] {
         const pid_t child = fork();
