@@ -34,6 +34,12 @@ std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
 
 namespace {
 
+// Whether to fetch that many objects, more than the program asked for.
+bool fetches_ahead(const ThreadHeap* h, const ClassShape& shape, std::uint32_t objects) {
+    return shape.batch > 1 &&
+           (shape.size <= policy::lists::small || h->held + Bytes{objects} * shape.size <= h->may_hold);
+}
+
 // Fills the current list, which is empty, with a batch from the node. `one`: returns the first object to the caller.
 Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     const unsigned c = id.value;
@@ -41,7 +47,8 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     const ClassShape& shape = shape_of(id);
     s.capacity = next_capacity(h, id);
     // The largest classes are refilled one object at a time (paper 3.4: above 32 KiB).
-    const std::uint32_t want = shape.batch > 1 ? s.capacity + std::uint32_t{one} : 1;
+    std::uint32_t want = s.capacity + std::uint32_t{one};
+    if (!fetches_ahead(h, shape, want)) want = 1;
     const Supply supply = process_heap.take_small(h->home->node, id, want, h->shard);
     if (supply.count == 0) return {};
     trace::refill(h->home->node.value, static_cast<unsigned>(shape.size), supply.count);
@@ -78,7 +85,7 @@ NUMALLOC_INLINE Allocation take_last_or_batch(ThreadHeap* h, ClassId id) {
         make_sealed_current(h, c);
     } else {
         set_empty(h, c);
-        if (shape_of(id).batch > 1) take_batch(h, id, false);
+        if (fetches_ahead(h, shape_of(id), next_capacity(h, id))) take_batch(h, id, false);
     }
     return {hand_out(last, id)};
 }

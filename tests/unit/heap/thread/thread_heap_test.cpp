@@ -124,6 +124,39 @@ TEST_F(ThreadHeapTest, AThreadOverItsLimitFlushesIdleListsFirst) {
     });
 }
 
+// Objects fetched ahead would push out the lists that the thread has.
+TEST_F(ThreadHeapTest, AThreadNearItsLimitFetchesLargeObjectsOneByOne) {
+    run_on(1, [] {
+        ThreadHeap* const h = this_thread_heap;
+        const ClassId kept = class_of(1000);
+        const ClassId small = class_of(600);
+        const ClassId large = class_of(10000);
+        ASSERT_GT(process_heap.batch(large), 1u);
+        use_list(kept);
+        const auto allocate_near_limit = [h](ClassId c) {
+            h->slow_paths = 0;  // so that nothing is granted
+            h->may_hold = h->held + 4 * KiB;
+            void* const p = allocate(c);
+            h->may_hold = policy::lists::any_may_hold;
+            return p;
+        };
+        void* const first = allocate_near_limit(large);
+        EXPECT_EQ(h->head[large.value], &end_of_list);
+        release(first);
+        void* const last = allocate_near_limit(large);  // of its list
+        EXPECT_EQ(last, first);
+        EXPECT_EQ(h->head[large.value], &end_of_list);
+        EXPECT_NE(h->head[kept.value], &end_of_list);
+        void* const other = allocate_near_limit(small);
+        EXPECT_NE(h->head[small.value], &end_of_list);
+        for (void* p : {last, other}) release(p);
+        check_lists(h);
+        void* const ahead = allocate(class_of(12000));
+        EXPECT_NE(h->head[class_of(12000).value], &end_of_list);
+        release(ahead);
+    });
+}
+
 TEST_F(ThreadHeapTest, TheFastPathsBiasFindsTheMapsByte) {
     run_on(3, [] {
         trust();
