@@ -60,6 +60,9 @@ public:
     // The same for a fork that must not wait long. `sleeps`: how often it may still sleep, 50 us to 1 ms at a time.
     // false if that is not enough; after try_close() the gate is as before.
     static constexpr std::uint32_t few_sleeps = 16;
+    // For who gives up a child's heap otherwise: on a busy machine a thread inside may not run for tens of
+    // milliseconds.
+    static constexpr std::uint32_t many_sleeps = 256;
     static constexpr std::uint32_t without_end = ~std::uint32_t{0};
     bool try_close(std::uint32_t& sleeps);
     bool wait_for_sharers(std::uint32_t& sleeps);

@@ -39,7 +39,7 @@ void fork_prepare() {
     placement::fork_prepare();
 }
 bool fork_prepare_briefly() {
-    std::uint32_t sleeps = os::ForkGate::few_sleeps;
+    std::uint32_t sleeps = os::ForkGate::many_sleeps;
     if (!os::ForkGate::waits() || !os::fork_gate.is_process() || !os::fork_gate.try_close(sleeps)) return false;
     placement::fork_prepare();
     return true;

@@ -33,7 +33,7 @@ void heap_fork_prepare() {
 }
 
 bool heap_fork_prepare_briefly() {
-    std::uint32_t sleeps = os::ForkGate::few_sleeps;
+    std::uint32_t sleeps = os::ForkGate::many_sleeps;
     if (!os::ForkGate::waits() || !os::fork_gate.is_process() || !os::fork_gate.try_close(sleeps)) return false;
     if (wait_for_threads(sleeps)) return true;
     heap_fork_parent();

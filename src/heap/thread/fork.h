@@ -6,7 +6,7 @@ namespace numalloc {
 
 void heap_fork_prepare();
 // For a child of which libc tells no handler. Its creator may be in a signal handler, and may have stopped other
-// threads, so this waits for 16 ms at most. false if a thread stayed inside, or the caller interrupted the heap, or is
+// threads, so this waits for 1/4 s at most. false if a thread stayed inside, or the caller interrupted the heap, or is
 // itself such a child or one between vfork and exec: nothing has changed, and the child must not use the heap.
 bool heap_fork_prepare_briefly();
 void heap_fork_parent();
