@@ -172,9 +172,10 @@ long long numalloc_node_free_memory(int node) NUMALLOC_NOEXCEPT;
 
 /* The node of the memory at `p`. For most blocks of this library the answer takes a few instructions: the node whose
  * heap the block is from, where its pages are or will be unless that node was full or the kernel refuses to bind. For
- * blocks that are interleaved, over a set of nodes or moved by numalloc_move(), and for other memory, it asks the
- * kernel where the page is: ENOENT or EFAULT if it was never written, EPERM or ENOSYS if the kernel refuses (on a
- * machine with one node the result is then that node). */
+ * blocks that the kernel may move (of 16 MiB and more, with AutoNUMA), it asks the kernel where the page is, and
+ * answers with the heap's node if the kernel does not tell. For blocks that are interleaved, over a set of nodes or
+ * moved by numalloc_move(), and for other memory, it asks, too: ENOENT or EFAULT if the page was never written, EPERM
+ * or ENOSYS if the kernel refuses (on a machine with one node the result is then that node). */
 int numalloc_node_of(const void *p) NUMALLOC_NOEXCEPT;
 
 /* ---- Where memory lies: pages by node, as the kernel reports them now. Each call adds to on_node[n] the pages that

@@ -17,6 +17,9 @@
 #ifndef SYS_set_mempolicy_home_node
 #define SYS_set_mempolicy_home_node 450
 #endif
+#ifndef MPOL_F_NUMA_BALANCING
+#define MPOL_F_NUMA_BALANCING (1 << 13)
+#endif
 
 namespace numalloc::os {
 
@@ -53,6 +56,23 @@ int bind(void* p, Bytes bytes, unsigned os_node, BindMode mode) {
 int bind_within(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes) {
     if (const int error = refused_binding.note(set_policy(p, bytes, MPOL_BIND, nodes)); error != 0) return error;
     return static_cast<int>(-optional_call(SYS_set_mempolicy_home_node, p, bytes, os_node, 0));
+}
+
+int bind_balanced(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes) {
+    if (const int error = set_policy(p, bytes, MPOL_BIND | MPOL_F_NUMA_BALANCING, nodes); error != 0) return error;
+    return static_cast<int>(-optional_call(SYS_set_mempolicy_home_node, p, bytes, os_node, 0));
+}
+
+bool kernel_balances(unsigned os_node, const NodeMask& nodes) {
+    char text[16];
+    if (read_file("/proc/sys/kernel/numa_balancing", text, sizeof text) <= 0) return false;
+    const char* p = text;
+    if ((take_number(p) & 1) == 0) return false;
+    void* const page = map(page_size());
+    if (page == nullptr) return false;
+    const bool works = bind_balanced(page, page_size(), os_node, nodes) == 0;
+    unmap(page, page_size());
+    return works;
 }
 
 int interleave(void* p, Bytes bytes, const NodeMask& nodes) {

@@ -21,6 +21,12 @@ enum class BindMode {
 int bind(void* p, Bytes bytes, unsigned os_node, BindMode mode);
 // From `os_node` while it has room, then from the nearest others of `nodes`. ENOSYS before Linux 5.17.
 int bind_within(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes);
+// The same, and where the kernel balances memory, it may move the pages within `nodes` to the threads that use them.
+// EINVAL before Linux 5.12, ENOSYS before 5.17; then bind() is the next to try. Before 6.8 a huge page comes from the
+// node of the thread that touches it first.
+int bind_balanced(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes);
+// Whether the kernel balances memory between nodes (AutoNUMA) and has bind_balanced(). Reads a file, and tries it.
+bool kernel_balances(unsigned os_node, const NodeMask& nodes);
 // From all `nodes` in turn, by the kernel's weights if it has some (Linux 6.9).
 int interleave(void* p, Bytes bytes, const NodeMask& nodes);
 // Only from the nearest of `nodes` that has room.

@@ -33,6 +33,8 @@ public:
 
     unsigned nodes() const { return nodes_; }
     unsigned os_node(NodeId n) const { return nodes_ == 1 ? only_os_node_ : os_node_[n.value]; }
+    // The kernel's numbers of all our nodes; empty with one node.
+    const NodeMask& os_nodes() const { return mine_; }
     // The NodeId of interleaved memory: the one after the last node's; with one node, that node's.
     NodeId interleaved() const { return NodeId{nodes_ > 1 ? nodes_ : 0}; }
     // The node with this kernel number; no_node if it is not one of ours.

@@ -103,6 +103,8 @@ NodeId memory_home(Bytes wanted) {
     return home;
 }
 
+bool memory_is_local() { return (of_thread != nullptr ? of_thread : &of_process)->said.kind == Kind::local; }
+
 const os::NodeMask& bound_nodes() {
     static constinit const os::NodeMask none{};
     return of_process.said.kind == Kind::bind ? of_process.said.nodes : none;

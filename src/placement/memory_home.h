@@ -17,6 +17,9 @@ void init_memory_home();
 // `wanted`: bytes that the thread wants to allocate.
 NodeId memory_home(Bytes wanted = 0);
 
+// Whether that is the thread's home node and nobody has named another: memory may follow its users.
+bool memory_is_local();
+
 // The nodes of the option memory=bind:LIST, the kernel's numbers; empty without it.
 const os::NodeMask& bound_nodes();
 

@@ -37,12 +37,13 @@ private:
         while (*text == ' ') ++text;
         return text;
     }
+    static NodeId region_of(const void* p) { return NodeId{process_heap.space().region_of(p)}; }
     void take_range(const char* text) {
         Address start = 0;
         for (; is_range(text); ++text)
             start = start * 16 + static_cast<Address>(*text <= '9' ? *text - '0' : *text - 'a' + 10);
         const void* const p = reinterpret_cast<const void*>(start);
-        mine_ = process_heap.contains(p) ? of_ + process_heap.space().region_of(p) : nullptr;
+        mine_ = process_heap.contains(p) ? of_ + process_heap.counted_as(region_of(p)).value : nullptr;
     }
     void add(unsigned long long NodeStatistics::* what, const char* text) {
         if (mine_ == nullptr) return;
@@ -60,7 +61,7 @@ PageHeapUse pages_of(NodeHeap& node) {
     return node.pages.use();
 }
 
-void take_node(NodeHeap& node, Gathering::OfNode& into) {
+void take_classes(NodeHeap& node, Gathering::OfNode& into) {
     NodeStatistics& s = into.node;
     for (unsigned c = 1; c < class_count; ++c) {
         const ClassUse use = node.of(ClassId{c}).use();
@@ -71,6 +72,12 @@ void take_node(NodeHeap& node, Gathering::OfNode& into) {
         s.fetched_objects += use.fetched;
         s.remote_frees += use.came_home;
     }
+}
+
+// Adds what the heap holds: a balanced heap's pages are its node's, too.
+void take_node(NodeHeap& node, Gathering::OfNode& into) {
+    if (!node.balanced) take_classes(node, into);
+    NodeStatistics& s = into.node;
     PageHeapUse use = pages_of(node);
     if constexpr (hardened) {
         const big_quarantine::Resting resting = big_quarantine::of(node);
@@ -78,18 +85,18 @@ void take_node(NodeHeap& node, Gathering::OfNode& into) {
         use.big_bags -= min_of(resting.bags, use.big_bags);
         use.free_bags += resting.bags;
     }
-    s.small_bags = use.small_bags << bag_shift;
-    s.big_objects = use.big_objects;
-    s.big_bytes = use.big_bags << bag_shift;
-    s.heap_bytes = use.bound_bags << bag_shift;
-    s.free_bytes = use.free_bags << bag_shift;
-    s.dirty_bytes = use.dirty_bags << bag_shift;
-    s.purged_bytes = (use.purged_bags << bag_shift) + use.returned_bytes;
-    s.regretted_bytes = use.regretted_bags << bag_shift;
-    s.big_allocations = use.big_taken;
-    s.thread_heaps = node.slots.made();
-    s.spills = node.spills.load(std::memory_order_relaxed);
-    s.moved_bytes = node.moved_here.load(std::memory_order_relaxed);
+    s.small_bags += use.small_bags << bag_shift;
+    s.big_objects += use.big_objects;
+    s.big_bytes += use.big_bags << bag_shift;
+    s.heap_bytes += use.bound_bags << bag_shift;
+    s.free_bytes += use.free_bags << bag_shift;
+    s.dirty_bytes += use.dirty_bags << bag_shift;
+    s.purged_bytes += (use.purged_bags << bag_shift) + use.returned_bytes;
+    s.regretted_bytes += use.regretted_bags << bag_shift;
+    s.big_allocations += use.big_taken;
+    s.thread_heaps += node.slots.made();
+    s.spills += node.spills.load(std::memory_order_relaxed);
+    s.moved_bytes += node.moved_here.load(std::memory_order_relaxed);
 }
 
 // Approximate: reads another thread's list without synchronisation, while that thread may change it.
@@ -104,9 +111,9 @@ __attribute__((no_sanitize("thread"))) std::uint32_t objects_in_lists(const Thre
 Gathering::Gathering(Depth depth) {
     if (!process_heap.started()) return;
     (void)try_catch_up();  // does nothing during a fork: deferred frees then count as in use
-    of_ = static_cast<OfNode*>(os::map(mapping_of(process_heap.heaps())));
+    of_ = static_cast<OfNode*>(os::map(mapping_of(process_heap.counted_heaps())));
     if (of_ == nullptr) return;
-    heaps_ = process_heap.heaps();
+    heaps_ = process_heap.counted_heaps();
     take_nodes();
     if (depth >= Depth::threads) take_threads();
     take_live();
@@ -117,11 +124,15 @@ Gathering::~Gathering() {
     if (of_ != nullptr) os::unmap(of_, mapping_of(heaps_));
 }
 
-bool Gathering::in_use(unsigned n) const { return process_heap.opened(NodeId{n}) != nullptr; }
+bool Gathering::in_use(unsigned n) const {
+    const NodeId of_blocks = process_heap.heap_for_block(NodeId{n}, policy::balancing::from);
+    return process_heap.opened(NodeId{n}) != nullptr || process_heap.opened(of_blocks) != nullptr;
+}
 
 void Gathering::take_nodes() {
-    for (unsigned n = 0; n < heaps_; ++n)
-        if (NodeHeap* const node = process_heap.opened(NodeId{n}); node != nullptr) take_node(*node, of_[n]);
+    for (unsigned n = 0; n < process_heap.heaps(); ++n)
+        if (NodeHeap* const node = process_heap.opened(NodeId{n}); node != nullptr)
+            take_node(*node, of_[process_heap.counted_as(NodeId{n}).value]);
 }
 
 void Gathering::take_threads() {

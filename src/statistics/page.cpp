@@ -74,7 +74,7 @@ char path[64] = {};
 // false if it cannot be created; a process tries only once.
 bool make_page(int process) {
     owner.store(process, std::memory_order_relaxed);
-    const unsigned heaps = process_heap.heaps();
+    const unsigned heaps = process_heap.counted_heaps();
     // The parent's page, or one that was removed for an exec that failed.
     if (page != nullptr) os::unmap(page, page_bytes(heaps));
     Text<sizeof path> name;

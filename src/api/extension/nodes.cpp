@@ -96,6 +96,10 @@ NUMALLOC_EXPORT int numalloc_node_of(const void* p) noexcept {
         return ask_kernel(p);
     if (NUMALLOC_UNLIKELY(at.owner->pages.foreign().has(at.owner->pages.region().bag_of(p)))) return ask_kernel(p);
     const bool in_turn = at.owner->node.value >= process_heap.nodes();
+    if (process_heap.may_stray(at)) {
+        const int node = os::node_of_page(p);
+        return node >= 0 ? node : os_number(at.owner->node);
+    }
     const bool may_have_moved = at.found != Found::small && process_heap.any_moved();
     return NUMALLOC_UNLIKELY(in_turn || may_have_moved) ? ask_kernel(p) : os_number(at.owner->node);
 }

@@ -30,10 +30,10 @@ struct Heaps {
 };
 bool heaps_of(int node, Heaps& heaps) {
     wake();
-    if (node == NUMALLOC_ALL_NODES) return heaps = {0, process_heap.heaps()}, true;
+    if (node == NUMALLOC_ALL_NODES) return heaps = {0, process_heap.counted_heaps()}, true;
     const NodeId n = node == NUMALLOC_INTERLEAVED ? process_heap.interleaved() : usable_node(node);
     if (n == no_node) return false;
-    heaps = {n.value, min_of(n.value + 1U, process_heap.heaps())};
+    heaps = {n.value, min_of(n.value + 1U, process_heap.counted_heaps())};
     return true;
 }
 

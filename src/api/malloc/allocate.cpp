@@ -23,6 +23,12 @@ namespace {
 
 NodeId node_of(const ThreadHeap* h) { return h == &no_heap ? node_without_heap() : h->home->node; }
 
+void* allocate_block(ThreadHeap* h, Bytes n, Bytes alignment) {
+    const NodeId node = node_of(h);
+    const NodeId heap = process_heap.heap_for_block(node, n);
+    return allocate_big(h, heap != node && placement::memory_is_local() ? heap : node, n, alignment);
+}
+
 // For callers that os::Inside refused. Returns false if the side heap has no memory: the caller waits for the end of
 // the fork. Within a LibcCall it would wait for itself, so the result is true, with side.p == nullptr.
 bool take_from_side(side::Memory& side, Bytes n, Bytes alignment) {
@@ -44,7 +50,7 @@ namespace {
 // The caller is inside the fork gate.
 NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) {
     if (any_deferred()) run_deferred(h);
-    if (n > largest_small) return n <= largest_request ? Allocation{allocate_big(h, node_of(h), n, 1)} : Allocation{};
+    if (n > largest_small) return n <= largest_request ? Allocation{allocate_block(h, n, 1)} : Allocation{};
     const ClassId c = class_for(n);
     if (h == &no_heap) return allocate_without_heap(node_of(h), c, guarded);
     // A thread's first call, and sizes above the fast path's, may find an object in the list.
@@ -124,7 +130,7 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     side::Memory side;
     if (!inside && take_from_side(side, n, alignment)) return side.p;
     ThreadHeap* const h = thread_heap_slow(n);
-    return allocate_big(h, node_of(h), n, alignment);
+    return allocate_block(h, n, alignment);
 }
 
 Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
@@ -228,7 +234,8 @@ void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
     const NodeId wanted = node == no_node ? now : node;
     const NodeId to = wanted == no_node ? node_of(attached_heap) : wanted;
     if (is_in_bound_heap(at) && now == to) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
-    return reallocate_with(p, {at, n, {.node = to}, now == to}, call);
+    const bool is_there = now == to && (node == no_node || !process_heap.may_stray(at));
+    return reallocate_with(p, {at, n, {.node = to}, is_there}, call);
 }
 
 void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {

@@ -72,6 +72,8 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     HeapOptions o;
     o.memory_binding = options().memory_binding;
     o.bound_nodes = placement::bound_nodes();
+    const os::Topology& topology = os::topology();
+    o.kernel_balances = topology.nodes() > 1 && os::kernel_balances(topology.os_node(NodeId{0}), topology.os_nodes());
     o.huge_pages = options().thp;
     o.purge_delay = options().purge_delay;
 #if defined(NUMALLOC_EXPERIMENTS)

@@ -1,9 +1,11 @@
 // Big objects in use: resizing in place, moving the pages to a longer run, moving the pages to another node.
 #include <cerrno>
 
+#include "base/random.h"
 #include "base/tracepoints.h"
 #include "heap/node/big_quarantine.h"
 #include "heap/node/locate.h"
+#include "os/clock.h"
 #include "os/numa_policy.h"
 
 namespace numalloc {
@@ -14,6 +16,15 @@ namespace policy::moving {
 constexpr Bytes from = 4 * MiB;
 
 }  // namespace policy::moving
+
+namespace policy::balancing {
+
+// Where a block's pages are is asked of this number of them, by one system call.
+constexpr unsigned pages_asked = 64;
+// If the kernel tells of none of them, this many are asked whether they are in memory at all, by a call each.
+constexpr unsigned hidden_asked = 8;
+
+}  // namespace policy::balancing
 
 // Discards the pages of a moved object from its bag `from_bag` on and restores their node's own policy.
 void ProcessHeap::bring_back(Location at, std::uint32_t from_bag) {
@@ -30,6 +41,48 @@ void ProcessHeap::bring_back(PageHeap& pages, BagIndex first, std::uint32_t bags
 
 bool ProcessHeap::was_moved(Location at) const { return any_moved() && at.owner->pages.moved_to(at.bag) != no_node; }
 
+// Whether the kernel may have moved pages of the range, which is in a balanced block, to other nodes. It hides pages to
+// see their next touch: if all that were touched are hidden, they may be anywhere. false if it does not tell.
+bool ProcessHeap::has_strayed(const NodeHeap& owner, const char* start, Bytes bytes) {
+    using namespace policy::balancing;
+    const Bytes pages = bytes / os::page_size();
+    const unsigned asked = static_cast<unsigned>(min_of<Bytes>(pages, pages_asked));
+    const void* page[pages_asked];
+    int node[pages_asked];
+    // By chance within each part: threads may share a block by columns of a matrix.
+    const std::uint64_t chance = Random::mixed(address_of(start) + os::milliseconds());
+    for (unsigned i = 0; i < asked; ++i) {
+        const Bytes first = i * pages / asked;
+        const Bytes part = (i + 1) * pages / asked - first;
+        page[i] = start + (first + Random::mixed(chance + i) % part) * os::page_size();
+    }
+    if (!os::nodes_of_pages(page, node, asked)) return false;
+    const int home = static_cast<int>(os::topology().os_node(owner.node));
+    bool seen = false;
+    for (unsigned i = 0; i < asked; ++i) {
+        if (node[i] >= 0 && node[i] != home) return true;
+        seen = seen || node[i] >= 0;
+    }
+    if (seen) return false;
+    for (unsigned i = 0; i < min_of(asked, hidden_asked); ++i)
+        if (os::ask_for_page(page[i]) == 0) return true;
+    return false;
+}
+
+// Discards a balanced block from its bag `from_bag` on if that has strayed: who gets the memory next would find its
+// pages on the nodes of this block's users. Returns whether it did.
+bool ProcessHeap::discard_if_strayed(Location at, std::uint32_t from_bag) {
+    const Bytes kept = Bytes{from_bag} << bag_shift;
+    const Bytes bytes = bytes_of(at);
+    if (kept >= bytes) return false;
+    char* const start = static_cast<char*>(at.owner->pages.region().address(at.bag)) + kept;
+    return has_strayed(*at.owner, start, bytes - kept) && os::discard(start, bytes - kept);
+}
+
+bool ProcessHeap::may_stray(Location at) const {
+    return at.found == Found::big && at.owner->balanced && !was_moved(at);
+}
+
 void ProcessHeap::give_big(Location at) {
     trace::big_free(at.owner->node.value, at.owner->pages.region().address(at.bag), bytes_of(at));
     at.owner->pages.learn_from(at.bag);
@@ -38,9 +91,13 @@ void ProcessHeap::give_big(Location at) {
         at.owner->pages.set_moved(at.bag, no_node);
         moved_.fetch_sub(1, std::memory_order_relaxed);
     }
+    // Moved mappings (heap/pages/moved_mappings.h) become natural ones again when they are purged.
+    const Region& region = at.owner->pages.region();
+    const bool discarded = at.owner->balanced && discard_if_strayed(at, 0) &&
+                           region.count(BagMark::moved, at.bag, region.bag(at.bag).run) == 0;
     if constexpr (hardened)
         if (big_quarantine::put(at)) return;
-    at.owner->pages.give(at.bag);
+    at.owner->pages.give(at.bag, discarded && !hardened ? PageHeap::Contents::zero : PageHeap::Contents::any);
 }
 
 bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
@@ -50,6 +107,8 @@ bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
         const std::uint32_t length = at.owner->pages.region().bag(at.bag).run;
         if (bags > length) return false;
         if (bags < length) bring_back(at, bags);
+    } else if (at.owner->balanced) {
+        discard_if_strayed(at, bags);
     }
     return at.owner->pages.resize(at.bag, bags);
 }
@@ -72,6 +131,8 @@ void* ProcessHeap::resize_big(const Resize& resize) {
     const Location at = resize.at;
     const std::uint32_t bags = bags_for_big(resize.bytes);
     if (bags == 0) return nullptr;
+    // The program names a node.
+    if (at.owner->balanced && !resize.may_stay) return nullptr;
     void* const q = resize.may_stay && resize_in_place(at, bags) ? at.owner->pages.region().address(at.bag)
                     : resize.target.node == at.owner->node       ? grow_elsewhere(at, bags)
                                                                  : nullptr;
@@ -87,14 +148,15 @@ int ProcessHeap::move_big(Location at, NodeId to) {
     void* const p = pages.region().address(at.bag);
     const Bytes bytes = bytes_of(at);
     const bool was_elsewhere = was_moved(at);
-    const bool was_there = node_of(at) == to;
+    const bool was_there = !may_stray(at) && node_of(at) == to;
     // The binding is strict during the move: if the node is full, the move fails and the OOM killer does not run.
     // Afterwards the binding is only a preference.
     const int error = os::move_to_node(p, bytes, os::topology().os_node(to));
     trace::move(p, bytes, to.value, error);
     const bool nothing_happened = error != 0 && error != ENOMEM;
     if (nothing_happened) return error;
-    const bool is_home = to == at.owner->node;
+    // A balanced block gets a policy of its own also at home, or the kernel might move it again.
+    const bool is_home = to == at.owner->node && !at.owner->balanced;
     if (is_home) {
         os::unbind(p, bytes);
         pages.settle(at.bag, static_cast<std::uint32_t>(bytes >> bag_shift));

@@ -9,6 +9,7 @@ namespace numalloc {
 
 struct alignas(64) NodeHeap {
     NodeId node = {};
+    bool balanced = false;  // holds the node's balanced blocks: process_heap.h
     PageHeap pages = {};
     SlotPool slots = {};
     // Held while a thread gets its heap. A thread returns its heap without it.

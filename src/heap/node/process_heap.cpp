@@ -64,12 +64,12 @@ bool ProcessHeap::start(const HeapOptions& options) {
 #if defined(NUMALLOC_EXPERIMENTS)
     mechanisms_.start(options.ablations, nodes_);
 #endif
-    // One more region, interleaved over the nodes, if there are several.
-    const unsigned regions = nodes_ > 1 ? nodes_ + 1 : 1;
+    if (os::topology().user_policy_rules()) options_.memory_binding = MemoryBinding::none;
+    balances_ = nodes_ > 1 && options_.memory_binding == MemoryBinding::preferred && options.kernel_balances;
+    const unsigned regions = nodes_ == 1 ? 1 : nodes_ + 1 + (balances_ ? nodes_ : 0);
     open_ = static_cast<std::atomic<NodeHeap*>*>(os::map(align_up(regions * sizeof *open_, os::page_size())));
     if (open_ == nullptr) return false;
     pages_ = huge_pages_of(options.huge_pages);
-    if (os::topology().user_policy_rules()) options_.memory_binding = MemoryBinding::none;
     return space_.choose(regions, NodeHeap::bytes, options.space);
 }
 
@@ -82,7 +82,9 @@ RegionPages ProcessHeap::pages_of(NodeId n) const {
         // With huge pages most objects would lie on one node, so the interleaved heap has them only if thp=on.
         if (options_.huge_pages != HugePages::on) pages.huge_pages = os::HugePages::off;
     } else {
-        pages.os_node = os::topology().os_node(n);
+        pages.os_node = os::topology().os_node(counted_as(n));
+        pages.balanced = n.value > nodes_;
+        if (pages.balanced) pages.normal_first = 0;  // small programs have no such blocks
         if (options_.memory_binding == MemoryBinding::preferred)
             pages.place =
                 options_.bound_nodes.test(pages.os_node) ? RegionPages::Place::within : RegionPages::Place::preferred;
@@ -103,7 +105,7 @@ NodeHeap* ProcessHeap::make(NodeId n) {
     MetadataPages node_pages{place};
     auto* node = reinterpret_cast<NodeHeap*>(place);
     if (!node_pages.map_up_to(node->shards().end_of(0), space_, pages)) return nullptr;
-    new (node) NodeHeap{.node = n, .mapped = node_pages};
+    new (node) NodeHeap{.node = counted_as(n), .balanced = n.value > nodes_, .mapped = node_pages};
     if (!node->pages.region().open(space_, n.value, pages)) {
         node_pages.give_back(space_);
         return nullptr;
@@ -118,8 +120,12 @@ NodeHeap* ProcessHeap::make(NodeId n) {
     }
     options.os_node = static_cast<std::uint16_t>(pages.os_node);
     options.page_owners = mechanisms_.page_owners();
-    options.most_moved = policy::moving::most_mappings / nodes_;
-    options.most_advice_changes = policy::evidence::most_changes / nodes_;
+    const auto share = [&](std::uint32_t most) {
+        const std::uint32_t of_balanced = balances_ ? most / policy::balancing::part_of_mappings : 0;
+        return (node->balanced ? of_balanced : most - of_balanced) / nodes_;
+    };
+    options.most_moved = share(policy::moving::most_mappings);
+    options.most_advice_changes = share(policy::evidence::most_changes);
     node->pages.start(options);
     node->slots.start(options_.thread_slot);
     open_[n.value].store(node, std::memory_order_release);
@@ -150,12 +156,14 @@ unsigned ProcessHeap::open_shard(NodeHeap* node, std::uint32_t n) {
     return shard;
 }
 
-// The heap for the k-th try: `n` itself, then the other nodes, nearest first. nullptr if spilling to that node is not
+// The heap for the k-th try: `n` itself, then the nodes, nearest first. nullptr if spilling to that node is not
 // allowed, or if its heap cannot be opened.
 NodeHeap* ProcessHeap::candidate(NodeId n, unsigned k) {
     if (k == 0) return node(n);
     const os::Topology& topology = os::topology();
-    const NodeId other = n.value < nodes_ ? topology.nearest(n, k) : topology.nearest(os::current_node(), k - 1);
+    const NodeId other = n.value < nodes_     ? topology.nearest(n, k)
+                         : n == interleaved() ? topology.nearest(os::current_node(), k - 1)
+                                              : topology.nearest(counted_as(n), k - 1);
     if (thread_spill_limit != nullptr && !thread_spill_limit->test(other.value)) return nullptr;
     return node(other);
 }
@@ -217,7 +225,7 @@ void* ProcessHeap::take_big(NodeId n, Bytes bytes, Bytes alignment, BagState sta
         if (from == nullptr) continue;
         const BagIndex run = from->pages.take(bags, static_cast<std::uint32_t>(alignment_bags), state, c);
         if (run == PageHeap::none) continue;
-        if (k > 0) note_spill(n, from->node, bytes);
+        if (k > 0 && from->node != counted_as(n)) note_spill(counted_as(n), from->node, bytes);
         void* const p = from->pages.region().address(run);
         if (state != BagState::big) return p;
         trace::big_allocate(from->node.value, p, bytes);
@@ -254,7 +262,9 @@ Bytes ProcessHeap::purge(bool all) {
         NodeHeap* const node = opened(NodeId{n});
         if (node == nullptr) continue;
         bytes += node->pages.purge(all);
-        node->list_budget.set_in_use(node->pages.in_use());
+        NodeHeap* const of_blocks = opened(heap_for_block(node->node, policy::balancing::from));
+        const Bytes blocks = of_blocks != nullptr && of_blocks != node ? of_blocks->pages.in_use() : 0;
+        node->list_budget.set_in_use(node->pages.in_use() + blocks);
     }
     return bytes;
 }

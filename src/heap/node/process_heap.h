@@ -4,6 +4,14 @@
 // The interleaved heap is one more heap, and its NodeId follows those of the nodes. Threads' lists, rings and remote
 // caches treat it like any other node.
 //
+// Where the kernel balances memory between nodes (AutoNUMA), each node has a second heap, for blocks of which malloc
+// gets 16 MiB or more at once while memory is local: the balanced one. Its pages come from its node, but the kernel may
+// move them to the threads that use them, as it does with malloc's under glibc. A program that fills a block with one
+// thread and then works on it with many needs that. Others stay: a free by a thread of another node is a use, too.
+//
+//   NodeId   0 .. nodes - 1   nodes         nodes + 1 .. 2 * nodes
+//            nodes            interleaved   balanced, of node NodeId - nodes - 1
+//
 // Thread-safe after start().
 #pragma once
 
@@ -16,6 +24,15 @@
 
 namespace numalloc {
 
+namespace policy::balancing {
+
+// With less, a part of a huge page that the kernel moves would hold other blocks.
+constexpr Bytes from = 16 * MiB;
+// Of the mappings that moved blocks and advice may cost a process, all balanced heaps may have 1/8.
+constexpr std::uint32_t part_of_mappings = 8;
+
+}  // namespace policy::balancing
+
 // An object for a program; `p` is nullptr without memory. Fits two registers.
 struct Allocation {
     void* p = nullptr;
@@ -24,7 +41,8 @@ struct Allocation {
 
 struct HeapOptions {
     MemoryBinding memory_binding = MemoryBinding::preferred;
-    os::NodeMask bound_nodes;  // all memory comes from these nodes (the kernel's numbers); empty: from any
+    os::NodeMask bound_nodes;      // all memory comes from these nodes (the kernel's numbers); empty: from any
+    bool kernel_balances = false;  // os::kernel_balances(): with `preferred`, nodes have balanced heaps
     HugePages huge_pages = HugePages::system;
     std::int32_t purge_delay = 1000;  // milliseconds
 #if defined(NUMALLOC_EXPERIMENTS)
@@ -49,8 +67,17 @@ public:
     // Most objects of a batch.
     std::uint32_t batch(ClassId c) const { return mechanisms_.batch(c); }
     unsigned nodes() const { return nodes_; }
-    // Number of heaps: one for each node, and the interleaved one if there are several nodes.
+    // Number of heaps: of nodes, interleaved and balanced ones.
     unsigned heaps() const { return space_.regions(); }
+    // The same without the balanced heaps, which statistics count as parts of their nodes.
+    unsigned counted_heaps() const { return balances_ ? nodes_ + 1 : heaps(); }
+    // The heap as which statistics count heap `n`.
+    NodeId counted_as(NodeId n) const { return n.value <= nodes_ ? n : NodeId{n.value - nodes_ - 1}; }
+    // The heap for a block whose node neither the program nor its user has named.
+    NodeId heap_for_block(NodeId n, Bytes bytes) const {
+        const bool balanced = balances_ && bytes >= policy::balancing::from && n.value < nodes_;
+        return balanced ? NodeId{nodes_ + 1 + n.value} : n;
+    }
     // The heap whose pages are interleaved over all nodes; with one node, that node's heap.
     NodeId interleaved() const { return os::topology().interleaved(); }
 
@@ -88,6 +115,8 @@ public:
     static void bring_back(PageHeap& pages, BagIndex first, std::uint32_t bags);
     // Moves all big objects that the thread allocated. Returns the bytes of those that are on the node afterwards.
     Bytes move_blocks_of(std::int32_t thread, NodeId to);
+    // Whether the kernel may have moved pages of the object, or may do so, without the heap's knowledge.
+    bool may_stray(Location at) const;
     // Notes that the pages of a big object are spread over several nodes (program_heaps/spread.h).
     void note_spread(Location at);
     // The node of an object's region, or the node that its pages were moved to. no_node for the side heap.
@@ -113,6 +142,8 @@ public:
 private:
     NodeHeap* open(NodeId n) NUMALLOC_EXCLUDES(lock_);
     NodeHeap* make(NodeId n) NUMALLOC_REQUIRES(lock_);
+    static bool has_strayed(const NodeHeap& owner, const char* start, Bytes bytes);
+    static bool discard_if_strayed(Location at, std::uint32_t from_bag);
     RegionPages pages_of(NodeId n) const;
     unsigned shards_of(NodeHeap* node) const NUMALLOC_REQUIRES(node->attaching);
     bool was_moved(Location at) const;
@@ -128,7 +159,8 @@ private:
     HeapOptions options_;
     Mechanisms mechanisms_;
     unsigned nodes_ = 0;
-    RegionPages pages_;  // the same for all nodes, except the place
+    bool balances_ = false;  // there are balanced heaps
+    RegionPages pages_;      // the same for all nodes, except the place
     std::atomic<NodeHeap*>* open_ = nullptr;
     std::atomic<std::uint32_t> moved_{0};       // blocks in use that are moved or spread
     os::Lock<os::LockRank::thread_pool> lock_;  // held to open a node; the entries of open_ are read without it

@@ -62,7 +62,9 @@ public:
     void give_rests() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // Frees a run that take() returned. Then purges part of what is due, in proportion to the length of the run.
-    void give(BagIndex run) NUMALLOC_EXCLUDES(growth_lock_, lock_) { give(run, Contents::any); }
+    // `zero`: its pages have been discarded.
+    enum class Contents { any, zero };
+    void give(BagIndex run, Contents contents = Contents::any) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // Zeroes the first bytes of a run that was just taken; writes only where they may not be zero.
     void clear(BagIndex run, Bytes bytes);
@@ -93,7 +95,6 @@ public:
     void validate() NUMALLOC_EXCLUDES(lock_);
 
 private:
-    enum class Contents { any, zero };
     // What to advise for memory that was just taken, once no lock is held.
     struct Advice {
         BagRange huge{}, normal{};
@@ -111,7 +112,6 @@ private:
     bool lengthen(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) NUMALLOC_REQUIRES(lock_);
     void not_used(BagIndex first, std::uint32_t bags, BagState state) NUMALLOC_REQUIRES(lock_);
-    void give(BagIndex run, Contents contents) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     void make_free(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now)
         NUMALLOC_REQUIRES(lock_);
     bool back(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);

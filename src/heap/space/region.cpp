@@ -58,17 +58,21 @@ void MetadataPages::give_back(const AddressSpace& space) {
     end_ = start_;
 }
 
+void RegionPages::bind_metadata(void* p, Bytes bytes) const {
+    if (place == Place::interleaved || place == Place::first_touch) return;
+    // On a kernel without a home among several nodes, only our own spilling keeps to `nodes`.
+    if (place == Place::within && os::bind_within(p, bytes, os_node, *nodes) == 0) return;
+    os::bind(p, bytes, os_node, place == Place::strict ? os::BindMode::strict : os::BindMode::preferred);
+}
+
 void RegionPages::bind(void* p, Bytes bytes) const {
     if (place == Place::interleaved) {
-        const os::Topology& topology = os::topology();
-        os::NodeMask all;
-        for (unsigned i = 0; i < topology.nodes(); ++i) all.add(topology.os_node(NodeId{i}));
-        os::interleave(p, bytes, all);
-    } else if (place != Place::first_touch) {
-        // On a kernel without a home among several nodes, only our own spilling keeps to `nodes`.
-        if (place == Place::within && os::bind_within(p, bytes, os_node, *nodes) == 0) return;
-        os::bind(p, bytes, os_node, place == Place::strict ? os::BindMode::strict : os::BindMode::preferred);
+        os::interleave(p, bytes, os::topology().os_nodes());
+        return;
     }
+    const os::NodeMask& all = place == Place::within ? *nodes : os::topology().os_nodes();
+    if (balanced && os::bind_balanced(p, bytes, os_node, all) == 0) return;
+    bind_metadata(p, bytes);
 }
 
 // Advises huge pages as configured, above the normal pages. If the system does not use huge pages by itself, the normal

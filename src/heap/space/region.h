@@ -34,13 +34,13 @@ struct RegionPages {
     Place place = Place::first_touch;
     unsigned os_node = 0;
     const os::NodeMask* nodes = nullptr;  // within: if the node is full, pages come from others of these
+    bool balanced = false;                // the kernel may move the bags' pages to other nodes
 
     // Places the pages of the range. If the kernel refuses, their first touch does.
     void bind(void* p, Bytes bytes) const;
-    // The same for metadata, which is never interleaved: a thread's first touch places its own thread heap.
-    void bind_metadata(void* p, Bytes bytes) const {
-        if (place != Place::interleaved) bind(p, bytes);
-    }
+    // The same for metadata, which is neither interleaved, because a thread's first touch places its own thread heap,
+    // nor balanced.
+    void bind_metadata(void* p, Bytes bytes) const;
 };
 
 // Metadata pages of one kind, mapped from their start as far as they are needed.
