@@ -53,6 +53,15 @@ for name, words in EVERYWHERE.items():
     JOBS.add(name, *words)
 for scenario in SMOKE:
     JOBS.add_scenario(scenario)
+# The last ones: AutoNUMA stays on, and looks at pages as often as it can.
+BALANCING = """
+mount -t debugfs none /sys/kernel/debug 2>/dev/null
+cd /sys/kernel/debug/sched/numa_balancing && echo 20 >scan_period_min_ms && echo 100 >scan_period_max_ms && echo 0 >scan_delay_ms
+cd / && echo 1 >/proc/sys/kernel/numa_balancing
+"""
+BALANCED = ["home", "follow"]
+for what in BALANCED:
+    JOBS.add(f"balanced-{what}", "balanced", what, setup=BALANCING)
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +117,11 @@ def test_a_filter_that_kills_meets_no_call_of_nodes(report, how):
 @pytest.mark.parametrize("name", EVERYWHERE)
 def test_memory_is_where_the_program_says(report, name):
     passed(report, name)
+
+
+@pytest.mark.parametrize("what", BALANCED)
+def test_large_blocks_follow_their_users_where_the_kernel_balances(report, what):
+    passed(report, f"balanced-{what}")
 
 
 @pytest.mark.parametrize("scenario", SMOKE, ids=lambda one: one.name)
