@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from numalloc_tools.doctor.finding import NOTE, OK, WARNING, Case, Finding
 from numalloc_tools.machine.lists import ranges
-from numalloc_tools.machine.permissions import BIND, KILLED, REFUSED, of
+from numalloc_tools.machine.permissions import BIND, HOME, KILLED, REFUSED, of
 from numalloc_tools.machine.words import size
 
 _TELLING_SWAP = 0.1
@@ -29,12 +29,18 @@ def _autonuma(case: Case) -> Iterator[Finding]:
         return
     mend = ["sysctl kernel.numa_balancing=0"]
     if binds(case):
+        has_home = of(case.machine.permissions, HOME).answer not in (REFUSED, KILLED) and case.option("memory_binding") != "strict"
         yield Finding(
             NOTE,
             "autonuma",
             "AutoNUMA is on",
-            "It does not affect the library's memory, which is bound, and cannot move bound threads. It still samples the "
-            "program's other memory (stacks, its own mappings) by page faults, and moves it.",
+            (
+                "It moves the library's blocks of 16 MiB and more to the nodes of the threads that use them"
+                if has_home
+                else "It moves none of the library's memory here (large blocks: Linux 5.17, memory_binding=preferred)"
+            )
+            + ", and not its other memory, which is bound, nor bound threads. It samples what it may move by page faults, the "
+            "program's stacks and own mappings, too.",
             mend,
         )
     else:
