@@ -27,6 +27,8 @@ HOLDS = (
     "for _ in range(7): threading.Thread(target=hold, daemon=True).start()\n"
     "time.sleep(3600)\n"
 )
+# The first thread has set up what the others might work on.
+SERIAL = "table = bytearray(100 << 20)\ntable[::4096] = b'x' * len(table[::4096])\n" + HOLDS
 
 
 def job(name: str, *words: str, environment: dict[str, str] | None = None, setup: str = "") -> batch.Job:
@@ -36,7 +38,10 @@ def job(name: str, *words: str, environment: dict[str, str] | None = None, setup
 @pytest.fixture(scope="module")
 def report(library) -> batch.Report:
     machine = build_machine(8, "1", "768M", "twogroups", memory_only=str(MEMORY_ONLY), cpu_only=str(CPU_ONLY))
-    holds = f"LD_PRELOAD={library} PYTHONMALLOC=malloc {PYTHON} -I -S -c {shlex.quote(HOLDS)} & echo $! > /tmp/pid; /lab/bin/sleep 20"
+    holds, serial = (
+        f"LD_PRELOAD={library} PYTHONMALLOC=malloc {PYTHON} -I -S -c {shlex.quote(what)} & echo $! > /tmp/pid; /lab/bin/sleep 20"
+        for what in (HOLDS, SERIAL)
+    )
     looks = f"exec {shlex.join(guest_python.command('doctor', '--json'))} $(/lab/bin/cat /tmp/pid)"
     jobs = [
         job("topology", "topology", "--json"),
@@ -45,6 +50,7 @@ def report(library) -> batch.Report:
         batch.Job("forbidden", [PYTHON, str(FORBIDDEN), "EPERM", "mbind", *guest_python.command("doctor", "--json")], ENVIRONMENT),
         job("unbound", "doctor", "--json", environment={"NUMALLOC_MEMORY_BINDING": "none"}),
         batch.Job("process", ["/bin/sh", "-c", f"{holds}; {looks}"], ENVIRONMENT, "echo 0 > /proc/sys/kernel/numa_balancing"),
+        batch.Job("serial", ["/bin/sh", "-c", f"{serial}; {looks}"], ENVIRONMENT),
     ]
     loaded = guest_python.files(["topology", "--json"], ["topology"], ["doctor", "--json"], ["doctor", "--json", str(os.getpid())])
     return batch.run(machine, jobs, [*loaded, library, PYTHON, *([SECCOMP] if os.path.exists(SECCOMP) else [])])
@@ -98,3 +104,10 @@ def test_process_is_seen_with_its_threads_and_memory_on_their_nodes(report):
     assert found["library"]["severity"] == "ok", found["library"]
     assert re.fullmatch(r"8 threads: .*1 on node \d.*", found["threads"]["what"])
     assert "prefer" in found["placement"]["what"] and found["placement"]["what"].count(" on node ") >= 5
+    assert "one-sided" not in found
+
+
+def test_memory_that_one_thread_has_set_up_for_all_is_named(report):
+    found = findings(report, "serial")["one-sided"]
+    assert re.fullmatch(r"\d\d % of its memory is on node \d, and \d of \d bound threads run on other nodes", found["what"])
+    assert any("numa_balancing=1" in remedy for remedy in found["mend"])

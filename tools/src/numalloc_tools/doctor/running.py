@@ -14,6 +14,8 @@ from numalloc_tools.machine.words import size
 from numalloc_tools.problem import Problem
 
 _NEARLY = 0.8
+_ONE_SIDED = 0.8
+_LITTLE = 64 << 20  # bytes of which it does not matter where they are
 _TELLING_SWAP = 0.1
 _NODE = re.compile(r"\bN(\d+)=(\d+)")
 _PAGE = re.compile(r"kernelpagesize_kB=(\d+)")
@@ -54,23 +56,29 @@ def check(case: Case, process: int, files: Files) -> Iterator[Finding]:
     mappings = maps.read(process)
     ours = presence.library_of(mappings) is not None
     yield from presence.check(case, process, mappings)
-    yield from _threads(case, process, files, ours)
-    yield from _memory(case, process, ours)
+    places = _places(case, process, files)
+    yield from _threads(case, places, ours)
+    yield from _memory(case, process, ours, places)
     yield from _mappings(case, len(mappings))
 
 
-def _threads(case: Case, process: int, files: Files, ours: bool) -> Iterator[Finding]:
+def _places(case: Case, process: int, files: Files) -> Counter[str]:
+    """The threads by the nodes on which they may run."""
     masks: Counter[str] = Counter()
     for thread in files.names(f"/proc/{process}/task"):
         masks[files.fields(f"/proc/{process}/task/{thread}/status").get("Cpus_allowed_list", "")] += 1
-    total = sum(masks.values())
-    if total < 2 or not case.several_nodes:
-        return
     places: Counter[str] = Counter()
     for mask, threads in masks.items():
         cpus = set(numbers(mask)) if mask else set()
         nodes = [node.number for node in case.machine.nodes if cpus & set(node.cpus)]
         places[ranges(nodes)] += threads
+    return places
+
+
+def _threads(case: Case, places: Counter[str], ours: bool) -> Iterator[Finding]:
+    total = sum(places.values())
+    if total < 2 or not case.several_nodes:
+        return
     words = ", ".join(
         f"{threads} on {'node' if place.isdecimal() else 'nodes'} {place or '?'}" for place, threads in sorted(places.items())
     )
@@ -87,7 +95,29 @@ def _threads(case: Case, process: int, files: Files, ours: bool) -> Iterator[Fin
         yield Finding(OK, "threads", f"{total} threads: {words}")
 
 
-def _memory(case: Case, process: int, ours: bool) -> Iterator[Finding]:
+def _one_sided(case: Case, placed: Counter[int], places: Counter[str]) -> Iterator[Finding]:
+    """One thread has set up what threads on all nodes work on."""
+    node, most = placed.most_common(1)[0]
+    total = sum(placed.values())
+    elsewhere = sum(threads for place, threads in places.items() if place.isdecimal() and int(place) != node)
+    bound = sum(threads for place, threads in places.items() if place.isdecimal())
+    if most < _LITTLE or most < _ONE_SIDED * total or 2 * elsewhere <= bound:
+        return
+    balances = case.machine.settings.autonuma
+    yield Finding(
+        NOTE,
+        "one-sided",
+        f"{100 * most / total:.0f} % of its memory is on node {node}, and {elsewhere} of {bound} bound threads run on other nodes",
+        "If one thread has set up what all work on, most of it is remote, and one node's memory serves all.",
+        [
+            "numalloc run --memory first-touch, if the threads write their parts first; else --memory interleave",
+            "psm_alloc() puts each thread's part on its node",
+            *([] if balances else ["sysctl kernel.numa_balancing=1 lets blocks of 16 MiB and more follow their users (Linux 5.17)"]),
+        ],
+    )
+
+
+def _memory(case: Case, process: int, ours: bool, places: Counter[str]) -> Iterator[Finding]:
     try:
         text = Path(f"/proc/{process}/numa_maps").read_text(errors="replace")
     except OSError:
@@ -117,6 +147,7 @@ def _memory(case: Case, process: int, ours: bool) -> Iterator[Finding]:
             )
         else:
             yield Finding(OK, "placement", f"Its own memory: {where}; by policy: {how}")
+        yield from _one_sided(case, placed, places)
     status = case.process
     if status.locked:
         yield Finding(
