@@ -215,8 +215,9 @@ TaskPolicy task_policy(NodeMask& nodes) {
     nodes.clear();
     if (failed(optional_call(SYS_get_mempolicy, &mode, nodes.data(), kernel_bits, 0, 0))) return TaskPolicy::none;
     mode &= ~MPOL_MODE_FLAGS;
-    if (mode == MPOL_DEFAULT || mode == MPOL_LOCAL) return TaskPolicy::none;
-    if (mode == MPOL_PREFERRED && nodes.empty()) return TaskPolicy::none;  // "local" before Linux 5.14
+    if (mode == MPOL_DEFAULT) return TaskPolicy::none;
+    // The second is "local" before Linux 5.14.
+    if (mode == MPOL_LOCAL || (mode == MPOL_PREFERRED && nodes.empty())) return TaskPolicy::local;
     return mode == MPOL_BIND ? TaskPolicy::membind : TaskPolicy::other;
 }
 

@@ -64,7 +64,8 @@ Bytes kept_bytes_of_node(unsigned os_node);
 
 // The memory policy that the calling thread began with, as set by numactl.
 enum class TaskPolicy {
-    none,     // the kernel's default, or local
+    none,     // the kernel's default
+    local,    // the same, but the kernel does not balance
     membind,  // these nodes only
     other,    // interleaved or preferred: the user decides where memory goes
 };

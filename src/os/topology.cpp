@@ -97,7 +97,8 @@ void Topology::read_several(const SysReader& reader, const TaskReader& task, cha
     if (mine_.count() > 1) {
         NodeMask task_nodes;
         const TaskPolicy policy = task.read(task.context, task_nodes);
-        user_policy_rules_ = policy != TaskPolicy::none;
+        user_policy_rules_ = policy == TaskPolicy::membind || policy == TaskPolicy::other;
+        user_policy_is_local_ = policy == TaskPolicy::local;
         if (policy == TaskPolicy::membind) restrict_to(mine_, task_nodes);
     }
 

@@ -74,6 +74,8 @@ public:
     // The user has set a memory policy (numactl --interleave, --membind, --preferred). Ours must not override it, so
     // memory is left unbound.
     bool user_policy_rules() const { return user_policy_rules_; }
+    // The user has set the policy `local`, which also keeps the kernel from moving pages (numalloc run --autonuma off).
+    bool user_policy_is_local() const { return user_policy_is_local_; }
 
 private:
     using Small = std::uint16_t;
@@ -89,6 +91,7 @@ private:
     unsigned nodes_ = 1;
     unsigned only_os_node_ = 0;
     bool user_policy_rules_ = false;
+    bool user_policy_is_local_ = false;
     NodeMask online_;  // kernel numbers of all nodes
 
     // The tables are one mapping, made only for several nodes. "+ 1": the number plus one; zero means unknown.

@@ -59,9 +59,9 @@ mount -t debugfs none /sys/kernel/debug 2>/dev/null
 cd /sys/kernel/debug/sched/numa_balancing && echo 20 >scan_period_min_ms && echo 100 >scan_period_max_ms && echo 0 >scan_delay_ms
 cd / && echo 1 >/proc/sys/kernel/numa_balancing
 """
-BALANCED = ["home", "follow"]
-for what in BALANCED:
-    JOBS.add(f"balanced-{what}", "balanced", what, setup=BALANCING)
+BALANCED = {"local": ["numactl", "--localalloc"], "home": [], "follow": []}
+for what, around in BALANCED.items():
+    JOBS.add(f"balanced-{what}", "balanced", what, setup=BALANCING, around=around)
 
 
 @pytest.fixture(scope="module")

@@ -163,9 +163,15 @@ void free_found(Location at, void* p, Pushed why, const char* call) {
     if (any_deferred()) run_deferred(h);
 }
 
-void* allocate_at(const Resize::Target& target, Bytes n) {
+// A block that the kernel may move stays one unless the program names a node, and no other becomes one.
+void* allocate_at(const Resize& resize) {
+    const Resize::Target& target = resize.target;
+    const Bytes n = resize.bytes;
     if (target.heap != nullptr) return allocate_in(target.heap, n, 1).p;
-    if (!target.by_lists) return allocate_on_node(n, 1, target.node).p;
+    const bool may_stray = resize.may_stay && process_heap.may_stray(resize.at);
+    const NodeId of_block = process_heap.heap_for_block(target.node, n);
+    if (!target.by_lists || of_block != target.node)
+        return allocate_on_node(n, 1, may_stray ? of_block : target.node).p;
     void* const p = allocate_fast(n);
     return p != nullptr ? p : allocate_slow(n).p;
 }
@@ -184,7 +190,7 @@ NUMALLOC_INLINE void* resize_or_copy(void* p, const Resize& resize, const char* 
         if (q != nullptr) return q;
     }
     const Bytes old_bytes = size_of(at);
-    void* const q = allocate_at(resize.target, n);
+    void* const q = allocate_at(resize);
     if (q == nullptr) return resize.may_stay && n <= old_bytes ? p : nullptr;  // shrinking never fails
     if (resize.may_stay && NUMALLOC_UNLIKELY(process_heap.any_moved()))
         if (const os::Inside inside; inside) spread_as(at, locate(q));

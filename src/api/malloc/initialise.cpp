@@ -64,6 +64,11 @@ void say_what_was_found() {
     say_options();
 }
 
+bool kernel_may_balance(const os::Topology& topology) {
+    if (topology.nodes() == 1 || topology.user_policy_rules() || topology.user_policy_is_local()) return false;
+    return os::kernel_balances(topology.os_node(NodeId{0}), topology.os_nodes());
+}
+
 bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::init_topology();
@@ -72,8 +77,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     HeapOptions o;
     o.memory_binding = options().memory_binding;
     o.bound_nodes = placement::bound_nodes();
-    const os::Topology& topology = os::topology();
-    o.kernel_balances = topology.nodes() > 1 && os::kernel_balances(topology.os_node(NodeId{0}), topology.os_nodes());
+    o.kernel_balances = o.memory_binding == MemoryBinding::preferred && kernel_may_balance(os::topology());
     o.huge_pages = options().thp;
     o.purge_delay = options().purge_delay;
 #if defined(NUMALLOC_EXPERIMENTS)

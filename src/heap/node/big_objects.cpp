@@ -23,6 +23,8 @@ namespace policy::balancing {
 constexpr unsigned pages_asked = 64;
 // If the kernel tells of none of them, this many are asked whether they are in memory at all, by a call each.
 constexpr unsigned hidden_asked = 8;
+// Less than that, cut off a block that shrinks, is not asked about.
+constexpr Bytes cut_off = 2 * MiB;
 
 }  // namespace policy::balancing
 
@@ -41,8 +43,10 @@ void ProcessHeap::bring_back(PageHeap& pages, BagIndex first, std::uint32_t bags
 
 bool ProcessHeap::was_moved(Location at) const { return any_moved() && at.owner->pages.moved_to(at.bag) != no_node; }
 
-// Whether the kernel may have moved pages of the range, which is in a balanced block, to other nodes. It hides pages to
-// see their next touch: if all that were touched are hidden, they may be anywhere. false if it does not tell.
+// Whether the kernel may have moved pages of the range, which is in a balanced block, to other nodes, and their node
+// has room for them: pages that came from another node because it had none would come from there again. The kernel
+// hides pages to see their next touch: if all that were touched are hidden, they may be anywhere. false if it does not
+// tell.
 bool ProcessHeap::has_strayed(const NodeHeap& owner, const char* start, Bytes bytes) {
     using namespace policy::balancing;
     const Bytes pages = bytes / os::page_size();
@@ -58,12 +62,14 @@ bool ProcessHeap::has_strayed(const NodeHeap& owner, const char* start, Bytes by
     }
     if (!os::nodes_of_pages(page, node, asked)) return false;
     const int home = static_cast<int>(os::topology().os_node(owner.node));
-    bool seen = false;
+    unsigned seen = 0;
+    unsigned elsewhere = 0;
     for (unsigned i = 0; i < asked; ++i) {
-        if (node[i] >= 0 && node[i] != home) return true;
-        seen = seen || node[i] >= 0;
+        seen += node[i] >= 0 ? 1U : 0U;
+        elsewhere += node[i] >= 0 && node[i] != home ? 1U : 0U;
     }
-    if (seen) return false;
+    if (elsewhere > 0) return os::recent_free_bytes_of_node(static_cast<unsigned>(home)) > bytes / asked * elsewhere;
+    if (seen > 0) return false;
     for (unsigned i = 0; i < min_of(asked, hidden_asked); ++i)
         if (os::ask_for_page(page[i]) == 0) return true;
     return false;
@@ -86,15 +92,16 @@ bool ProcessHeap::may_stray(Location at) const {
 void ProcessHeap::give_big(Location at) {
     trace::big_free(at.owner->node.value, at.owner->pages.region().address(at.bag), bytes_of(at));
     at.owner->pages.learn_from(at.bag);
+    bool discarded = false;
     if (was_moved(at)) {
         bring_back(at, 0);
         at.owner->pages.set_moved(at.bag, no_node);
         moved_.fetch_sub(1, std::memory_order_relaxed);
+    } else if (at.owner->balanced) {
+        // Moved mappings (heap/pages/moved_mappings.h) become natural ones again when they are purged.
+        const Region& region = at.owner->pages.region();
+        discarded = discard_if_strayed(at, 0) && region.count(BagMark::moved, at.bag, region.bag(at.bag).run) == 0;
     }
-    // Moved mappings (heap/pages/moved_mappings.h) become natural ones again when they are purged.
-    const Region& region = at.owner->pages.region();
-    const bool discarded = at.owner->balanced && discard_if_strayed(at, 0) &&
-                           region.count(BagMark::moved, at.bag, region.bag(at.bag).run) == 0;
     if constexpr (hardened)
         if (big_quarantine::put(at)) return;
     at.owner->pages.give(at.bag, discarded && !hardened ? PageHeap::Contents::zero : PageHeap::Contents::any);
@@ -107,7 +114,7 @@ bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
         const std::uint32_t length = at.owner->pages.region().bag(at.bag).run;
         if (bags > length) return false;
         if (bags < length) bring_back(at, bags);
-    } else if (at.owner->balanced) {
+    } else if (at.owner->balanced && bytes_of(at) >= (Bytes{bags} << bag_shift) + policy::balancing::cut_off) {
         discard_if_strayed(at, bags);
     }
     return at.owner->pages.resize(at.bag, bags);

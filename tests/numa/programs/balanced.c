@@ -1,5 +1,6 @@
 /* Where the kernel balances memory between nodes (AutoNUMA), it may move the pages of blocks of 16 MiB and more whose
  * node nobody has named. Their memory comes home when they are freed.
+ *   balanced local     started by numactl --localalloc: no block
  *   balanced home      which blocks; what is freed elsewhere is allocated at home
  *   balanced follow    threads of another node work on a block until its pages are there, however long that takes */
 #include <linux/mempolicy.h>
@@ -31,8 +32,9 @@ static char *filled(size_t bytes) {
 static void move_away(void *block, size_t bytes) {
     for (char *page = (char *)((uintptr_t)block & ~(PAGE - 1)); page < (char *)block + bytes; page += PAGE) {
         void *one = page;
-        int to = AWAY, status = -1;
-        if (syscall(SYS_move_pages, 0, 1, &one, &to, &status, MPOL_MF_MOVE)) die("move_pages: %s", strerror(errno));
+        int to = AWAY, status = -EBUSY;
+        for (int tries = 0; tries < 100 && status == -EBUSY; tries++) /* the kernel is at work on the page */
+            if (syscall(SYS_move_pages, 0, 1, &one, &to, &status, MPOL_MF_MOVE)) die("move_pages: %s", strerror(errno));
     }
     if (pages_elsewhere(block, bytes, AWAY, NULL)) die("the pages did not move");
 }
@@ -40,6 +42,13 @@ static void move_away(void *block, size_t bytes) {
 static void expect_home(const void *block, size_t bytes, const char *what) {
     uint64_t elsewhere = pages_elsewhere(block, bytes, HOME, NULL);
     expect(elsewhere == 0, "%s: %llu pages are not at home", what, (unsigned long long)elsewhere);
+}
+
+/* Started under the policy `local`, which says that the kernel shall not balance. */
+static void local(void) {
+    char *given = filled(24 * MIB);
+    expect(!may_move(given) && policy_of(given) == MPOL_PREFERRED, "24 MiB: policy %d", policy_of(given));
+    free(given);
 }
 
 /* The library has seen that the kernel balances. From here on only this program moves pages. */
@@ -88,6 +97,11 @@ static void home(void) {
     expect_home(behind, 24 * MIB, "numalloc_move()");
     expect(!may_move(behind), "named by numalloc_move(): policy %d", policy_of(behind));
 
+    char *grown = API(numalloc_malloc_on_node)(100000, HOME);
+    grown = realloc(grown, 24 * MIB);
+    expect(!may_move(grown), "named, then grown: policy %d", policy_of(grown));
+    free(grown);
+
     if (API(numalloc_set_thread_placement)("preferred:2")) die("numalloc_set_thread_placement: %s", strerror(errno));
     char *there = malloc(24 * MIB);
     expect(!may_move(there), "the program has chosen a placement: policy %d", policy_of(there));
@@ -129,9 +143,10 @@ static void follow(void) {
 }
 
 int main(int count, char **words) {
-    if (count != 2) die("usage: balanced home|follow");
+    if (count != 2) die("usage: balanced local|home|follow");
     pin_to_cpu(cpu_of_node(HOME));
-    if (!strcmp(words[1], "home")) home();
+    if (!strcmp(words[1], "local")) local();
+    else if (!strcmp(words[1], "home")) home();
     else follow();
     return verdict();
 }

@@ -29,15 +29,20 @@ def _autonuma(case: Case) -> Iterator[Finding]:
         return
     mend = ["sysctl kernel.numa_balancing=0"]
     if binds(case):
-        has_home = of(case.machine.permissions, HOME).answer not in (REFUSED, KILLED) and case.option("memory_binding") != "strict"
+        follow = (
+            mode & 1
+            and of(case.machine.permissions, HOME).answer not in (REFUSED, KILLED)
+            and case.option("memory_binding") == "preferred"
+            and case.option("memory") == "local"
+        )
         yield Finding(
             NOTE,
             "autonuma",
             "AutoNUMA is on",
             (
                 "It moves the library's blocks of 16 MiB and more to the nodes of the threads that use them"
-                if has_home
-                else "It moves none of the library's memory here (large blocks: Linux 5.17, memory_binding=preferred)"
+                if follow
+                else "It moves none of the library's memory here (Linux 5.17 and a local placement let it move large blocks)"
             )
             + ", and not its other memory, which is bound, nor bound threads. It samples what it may move by page faults, the "
             "program's stacks and own mappings, too.",
