@@ -11,10 +11,13 @@ namespace numalloc {
 
 namespace policy::lists {
 
-// A thread's first list of a class has 1/8 of a batch, but at least two objects; each further list doubles. So a thread
-// that uses a class once does not touch a whole page for it.
+// Up to 4 KiB, a thread's first list of a class has 1/8 of a batch, but at least two objects; each further list
+// doubles. So a thread that uses a class once does not touch a whole page for it.
 constexpr std::uint32_t first_part = 8;
 constexpr std::uint32_t shortest = 2;
+// Each object above 4 KiB costs a page at least. So the first one is fetched alone, and with the last one of a list
+// none, unless the same list ran empty a moment ago: a thread that uses many classes now and then never needs more.
+constexpr Bytes alone_above = 4 * KiB;
 
 }  // namespace policy::lists
 
@@ -40,15 +43,25 @@ bool fetches_ahead(const ThreadHeap* h, const ClassShape& shape, std::uint32_t o
            (shape.size <= policy::lists::small || h->held + Bytes{objects} * shape.size <= h->may_hold);
 }
 
+// Notes that the class's list runs empty. Returns whether it was among the last four that did, or is of small objects.
+bool runs_empty_again(ThreadHeap* h, ClassId c) {
+    if (shape_of(c).size <= policy::lists::alone_above) return true;
+    bool again = false;
+    for (unsigned shift = 0; shift < 32; shift += 8) again = again || (h->emptied >> shift & 0xFF) == c.value;
+    h->emptied = h->emptied << 8 | c.value;
+    return again;
+}
+
 // Fills the current list, which is empty, with a batch from the node. `one`: returns the first object to the caller.
 Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     const unsigned c = id.value;
     ThreadHeap::Lists& s = h->lists[c];
     const ClassShape& shape = shape_of(id);
-    s.capacity = next_capacity(h, id);
-    // The largest classes are refilled one object at a time (paper 3.4: above 32 KiB).
+    const bool alone = s.capacity == 0 && shape.size > policy::lists::alone_above;
+    s.capacity = alone ? 1 : next_capacity(h, id);
     std::uint32_t want = s.capacity + std::uint32_t{one};
-    if (!fetches_ahead(h, shape, want)) want = 1;
+    // The largest classes are always refilled one object at a time (paper 3.4: above 32 KiB).
+    if (alone || !fetches_ahead(h, shape, want)) want = 1;
     const Supply supply = process_heap.take_small(h->home->node, id, want, h->shard);
     if (supply.count == 0) return {};
     trace::refill(h->home->node.value, static_cast<unsigned>(shape.size), supply.count);
@@ -77,7 +90,7 @@ NUMALLOC_INLINE Allocation take_last_or_batch(ThreadHeap* h, ClassId id) {
     ThreadHeap::Lists& s = h->lists[c];
     if (h->head[c] == &end_of_list) return take_batch(h, id, true);
     // Returns the last object of the current list and makes the sealed list or a new batch current: with an empty list
-    // the next free, and the malloc after it, would be slow, too.
+    // the next free, and the malloc after it, would be slow, too, though without a lock.
     Object* const last = h->head[c];
     // pop() returns nullptr for a longer list only if the mark is missing.
     if (NUMALLOC_UNLIKELY(last->next != nullptr)) die_of_damage(last);
@@ -85,7 +98,7 @@ NUMALLOC_INLINE Allocation take_last_or_batch(ThreadHeap* h, ClassId id) {
         make_sealed_current(h, c);
     } else {
         set_empty(h, c);
-        if (fetches_ahead(h, shape_of(id), next_capacity(h, id))) take_batch(h, id, false);
+        if (runs_empty_again(h, id) && fetches_ahead(h, shape_of(id), next_capacity(h, id))) take_batch(h, id, false);
     }
     return {hand_out(last, id)};
 }

@@ -130,7 +130,7 @@ TEST_F(ThreadHeapTest, AThreadNearItsLimitFetchesLargeObjectsOneByOne) {
         ThreadHeap* const h = this_thread_heap;
         const ClassId kept = class_of(1000);
         const ClassId small = class_of(600);
-        const ClassId large = class_of(10000);
+        const ClassId large = class_of(3000);
         ASSERT_GT(process_heap.batch(large), 1u);
         use_list(kept);
         const auto allocate_near_limit = [h](ClassId c) {
@@ -151,9 +151,38 @@ TEST_F(ThreadHeapTest, AThreadNearItsLimitFetchesLargeObjectsOneByOne) {
         EXPECT_NE(h->head[small.value], &end_of_list);
         for (void* p : {last, other}) release(p);
         check_lists(h);
-        void* const ahead = allocate(class_of(12000));
-        EXPECT_NE(h->head[class_of(12000).value], &end_of_list);
+        void* const ahead = allocate(class_of(3500));
+        EXPECT_NE(h->head[class_of(3500).value], &end_of_list);
         release(ahead);
+    });
+}
+
+// Each costs a page that a thread of many classes may never need.
+TEST_F(ThreadHeapTest, ObjectsAbove4KiBAreFetchedAheadWhereAListRunsEmptyAgain) {
+    run_on(1, [] {
+        ThreadHeap* const h = this_thread_heap;
+        const std::vector<ClassId> classes = {class_of(10000), class_of(6000), class_of(8000), class_of(12000), class_of(16000)};
+        const auto ran_empty = [h](ClassId c) { return h->head[c.value] == &end_of_list; };
+        const auto use = [&](ClassId c) {
+            void* const p = allocate(c);
+            const bool empty = ran_empty(c);
+            release(p);
+            return empty;
+        };
+        for (int round = 0; round < 3; ++round)
+            for (const ClassId c : classes) {
+                ASSERT_GT(process_heap.batch(c), 1u);
+                EXPECT_TRUE(use(c)) << "one of five classes in turn";
+            }
+        EXPECT_FALSE(use(classes.back())) << "twice in a row";
+        check_lists(h);
+        const ClassId many = class_of(20000);
+        void* const first = allocate(many);
+        EXPECT_TRUE(ran_empty(many)) << "the first one";
+        void* const second = allocate(many);
+        EXPECT_FALSE(ran_empty(many)) << "a second one beside it";
+        for (void* p : {first, second}) release(p);
+        check_lists(h);
     });
 }
 
