@@ -9,9 +9,9 @@
 // threads sees the other. At the clone no thread is in the middle of a change under a lock, and the fork has only read
 // the marks.
 //
-// The child starts a new generation. A lock's word holds the generation in which it was acquired; a lock that is held
-// since an earlier generation (by a thread that was about to release it at the gate) counts as free. So nothing needs
-// to be reset.
+// The child starts a new generation. A lock's word holds the generation in which it was acquired; a lock that has been
+// held since an earlier generation (by a thread that was about to release it at the gate) counts as free. So nothing
+// needs to be reset.
 //
 // The gate does not stop the thread that closed it: other pthread_atfork() handlers may run after ours in the parent,
 // or before ours in the child, and may allocate.

@@ -7,7 +7,8 @@
 // Where the kernel balances memory between nodes (AutoNUMA), each node has a second heap, for blocks of which malloc
 // gets 16 MiB or more at once while memory is local: the balanced one. Its pages come from its node, but the kernel may
 // move them to the threads that use them, as it does with malloc's under glibc. A program that fills a block with one
-// thread and then works on it with many needs that. Others stay: a free by a thread of another node is a use, too.
+// thread and then works on it with many needs that. Smaller blocks are not balanced: the kernel takes a free by a
+// thread of another node for a use, and would move them.
 //
 //   NodeId   0 .. nodes - 1   nodes         nodes + 1 .. 2 * nodes
 //            nodes            interleaved   balanced, of node NodeId - nodes - 1

@@ -13,8 +13,8 @@
 // A list keeps its place until all lists are sent, so a search ends at the first unused place. The table is an object
 // of the thread's own node, from the first object here to the next flush(). With one node there is never a table.
 //
-// Beyond the budget lists are sent round robin. So each has had a whole round to grow, and is twice as long as the
-// mean: the other node pays for some cache lines a list, not an object.
+// Beyond the budget lists are sent round robin. So a list that is sent has had a whole round to grow, and is about
+// twice as long as the mean: the other node pays for a few cache lines a list, not an object.
 #pragma once
 
 #include "base/bit_set.h"
