@@ -11,11 +11,14 @@
 #include "heap/thread/lists.h"
 #include "heap/thread/attach.h"
 #include "support/made_up_heap.h"
+#include "support/thread_lists.h"
 
 namespace numalloc {
 namespace {
 
 using testing::allocate;
+using testing::check_lists;
+using testing::length;
 using testing::release;
 using testing::run_on;
 using testing::validate_heap;
@@ -35,28 +38,6 @@ protected:
         for (int i = 0; i < 2000; ++i) release(allocate(Bytes{16}));
         ASSERT_EQ(this_thread_heap->bound, this_thread_heap->fast_bound);
         ASSERT_NE(this_thread_heap->bound, 0u);
-    }
-    static std::uint32_t length(const Object* list) {
-        std::uint32_t n = 0;
-        for (; list != nullptr; list = list->next) ++n;
-        return n;
-    }
-    // The equations of thread_heap.h.
-    static void check_lists(const ThreadHeap* h) {
-        EXPECT_EQ(h->room[0], 0);
-        Bytes held = 0;
-        for (unsigned c = 1; c < class_count; ++c) {
-            const ThreadHeap::Lists& s = h->lists[c];
-            const std::uint32_t current = h->head[c] == &end_of_list ? 0 : length(h->head[c]);
-            EXPECT_EQ(static_cast<std::int32_t>(current), s.limit - h->room[c]) << "class " << c;
-            if (current == 0) { EXPECT_EQ(h->room[c], 0) << "class " << c; }
-            EXPECT_EQ(length(s.sealed), s.sealed == nullptr ? 0u : s.sealed_count) << "class " << c;
-            EXPECT_LE(s.capacity, shape_of(ClassId{c}).batch);
-            EXPECT_LE(current + (s.sealed == nullptr ? 0 : s.sealed_count), s.held) << "class " << c;
-            EXPECT_TRUE(s.held == 0 || h->filled.test(c)) << "class " << c;
-            held += Bytes{s.held} * size_of_class(c);
-        }
-        EXPECT_EQ(held, h->held);
     }
     // Frees some objects of the class, so that its list has another head than before.
     static void use_list(ClassId c) {
@@ -120,68 +101,6 @@ TEST_F(ThreadHeapTest, AThreadOverItsLimitFlushesIdleListsFirst) {
         hold_less(h, no_class);
         EXPECT_TRUE(is_there(in_use[0]));
         EXPECT_FALSE(is_there(in_use[1]));
-        check_lists(h);
-    });
-}
-
-// Objects fetched ahead would push out the lists that the thread has.
-TEST_F(ThreadHeapTest, AThreadNearItsLimitFetchesLargeObjectsOneByOne) {
-    run_on(1, [] {
-        ThreadHeap* const h = this_thread_heap;
-        const ClassId kept = class_of(1000);
-        const ClassId small = class_of(600);
-        const ClassId large = class_of(3000);
-        ASSERT_GT(process_heap.batch(large), 1u);
-        use_list(kept);
-        const auto allocate_near_limit = [h](ClassId c) {
-            h->slow_paths = 0;  // so that nothing is granted
-            h->may_hold = h->held + 4 * KiB;
-            void* const p = allocate(c);
-            h->may_hold = policy::lists::any_may_hold;
-            return p;
-        };
-        void* const first = allocate_near_limit(large);
-        EXPECT_EQ(h->head[large.value], &end_of_list);
-        release(first);
-        void* const last = allocate_near_limit(large);  // of its list
-        EXPECT_EQ(last, first);
-        EXPECT_EQ(h->head[large.value], &end_of_list);
-        EXPECT_NE(h->head[kept.value], &end_of_list);
-        void* const other = allocate_near_limit(small);
-        EXPECT_NE(h->head[small.value], &end_of_list);
-        for (void* p : {last, other}) release(p);
-        check_lists(h);
-        void* const ahead = allocate(class_of(3500));
-        EXPECT_NE(h->head[class_of(3500).value], &end_of_list);
-        release(ahead);
-    });
-}
-
-// Each costs a page that a thread of many classes may never need.
-TEST_F(ThreadHeapTest, ObjectsAbove4KiBAreFetchedAheadWhereAListRunsEmptyAgain) {
-    run_on(1, [] {
-        ThreadHeap* const h = this_thread_heap;
-        const std::vector<ClassId> classes = {class_of(10000), class_of(6000), class_of(8000), class_of(12000), class_of(16000)};
-        const auto ran_empty = [h](ClassId c) { return h->head[c.value] == &end_of_list; };
-        const auto use = [&](ClassId c) {
-            void* const p = allocate(c);
-            const bool empty = ran_empty(c);
-            release(p);
-            return empty;
-        };
-        for (int round = 0; round < 3; ++round)
-            for (const ClassId c : classes) {
-                ASSERT_GT(process_heap.batch(c), 1u);
-                EXPECT_TRUE(use(c)) << "one of five classes in turn";
-            }
-        EXPECT_FALSE(use(classes.back())) << "twice in a row";
-        check_lists(h);
-        const ClassId many = class_of(20000);
-        void* const first = allocate(many);
-        EXPECT_TRUE(ran_empty(many)) << "the first one";
-        void* const second = allocate(many);
-        EXPECT_FALSE(ran_empty(many)) << "a second one beside it";
-        for (void* p : {first, second}) release(p);
         check_lists(h);
     });
 }

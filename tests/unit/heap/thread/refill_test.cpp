@@ -1,0 +1,89 @@
+// What a refill fetches beyond the object that was asked for.
+#include "heap/thread/refill.h"
+
+#include <vector>
+
+#include "heap/thread/held.h"
+#include "support/made_up_heap.h"
+#include "support/thread_lists.h"
+
+namespace numalloc {
+namespace {
+
+using testing::allocate;
+using testing::check_lists;
+using testing::release;
+using testing::run_on;
+
+class Refill : public ::testing::Test {
+protected:
+    static void SetUpTestSuite() { testing::start_heap(2); }
+    void TearDown() override { testing::validate_heap(); }
+};
+
+// Objects fetched ahead would push out the lists that the thread has.
+TEST_F(Refill, AThreadNearItsLimitFetchesLargeObjectsOneByOne) {
+    run_on(1, [] {
+        ThreadHeap* const h = this_thread_heap;
+        const ClassId kept = class_of(1000);
+        const ClassId small = class_of(600);
+        const ClassId large = class_of(3000);
+        ASSERT_GT(process_heap.batch(large), 1u);
+        std::vector<void*> all;
+        for (int i = 0; i < 24; ++i) all.push_back(allocate(kept));
+        for (void* p : all) release(p);
+        const auto allocate_near_limit = [h](ClassId c) {
+            h->slow_paths = 0;  // so that nothing is granted
+            h->may_hold = h->held + 4 * KiB;
+            void* const p = allocate(c);
+            h->may_hold = policy::lists::any_may_hold;
+            return p;
+        };
+        void* const first = allocate_near_limit(large);
+        EXPECT_EQ(h->head[large.value], &end_of_list);
+        release(first);
+        void* const last = allocate_near_limit(large);  // of its list
+        EXPECT_EQ(last, first);
+        EXPECT_EQ(h->head[large.value], &end_of_list);
+        EXPECT_NE(h->head[kept.value], &end_of_list);
+        void* const other = allocate_near_limit(small);
+        EXPECT_NE(h->head[small.value], &end_of_list);
+        for (void* p : {last, other}) release(p);
+        check_lists(h);
+        void* const ahead = allocate(class_of(3500));
+        EXPECT_NE(h->head[class_of(3500).value], &end_of_list);
+        release(ahead);
+    });
+}
+
+// Each costs a page that a thread of many classes may never need.
+TEST_F(Refill, ObjectsAbove4KiBAreFetchedAheadWhereAListRunsEmptyAgain) {
+    run_on(1, [] {
+        ThreadHeap* const h = this_thread_heap;
+        const std::vector<ClassId> classes = {class_of(10000), class_of(6000), class_of(8000), class_of(12000), class_of(16000)};
+        const auto ran_empty = [h](ClassId c) { return h->head[c.value] == &end_of_list; };
+        const auto use = [&](ClassId c) {
+            void* const p = allocate(c);
+            const bool empty = ran_empty(c);
+            release(p);
+            return empty;
+        };
+        for (int round = 0; round < 3; ++round)
+            for (const ClassId c : classes) {
+                ASSERT_GT(process_heap.batch(c), 1u);
+                EXPECT_TRUE(use(c)) << "one of five classes in turn";
+            }
+        EXPECT_FALSE(use(classes.back())) << "twice in a row";
+        check_lists(h);
+        const ClassId many = class_of(20000);
+        void* const first = allocate(many);
+        EXPECT_TRUE(ran_empty(many)) << "the first one";
+        void* const second = allocate(many);
+        EXPECT_FALSE(ran_empty(many)) << "a second one beside it";
+        for (void* p : {first, second}) release(p);
+        check_lists(h);
+    });
+}
+
+}  // namespace
+}  // namespace numalloc
