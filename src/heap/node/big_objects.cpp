@@ -138,7 +138,7 @@ void* ProcessHeap::resize_big(const Resize& resize) {
     const Location at = resize.at;
     const std::uint32_t bags = bags_for_big(resize.bytes);
     if (bags == 0) return nullptr;
-    // The program names a node.
+    // The program names a node: the block goes to that node's other heap, by a copy.
     if (at.owner->balanced && !resize.may_stay) return nullptr;
     void* const q = resize.may_stay && resize_in_place(at, bags) ? at.owner->pages.region().address(at.bag)
                     : resize.target.node == at.owner->node       ? grow_elsewhere(at, bags)

@@ -71,8 +71,7 @@ void sign(ThreadHeap* h) {
 }
 
 // A thread can end without detach_thread(): its first malloc was in the last rounds of key destructors, or it ended by
-// a raw system call. Before the node makes a new heap this checks policy::threads::dead_looked_for heaps, so that lost
-// heaps are found as fast as new ones are made.
+// a raw system call.
 void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
     const std::uint32_t made = home->slots.made();
     for (unsigned i = 0; i < min_of(policy::threads::dead_looked_for, made); ++i) {

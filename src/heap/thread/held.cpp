@@ -27,8 +27,8 @@ void ask_for_more(ThreadHeap* h) {
 }
 
 // A new list has room for a batch besides its objects. This limits objects and room together to a batch, which suffices
-// if the thread frees only what it allocated itself. A list of small objects keeps room for one
-// more object: without it the next free would seal the list, which doubles what the class holds.
+// if the thread frees only what it allocated itself. A list of small objects keeps room for one more: without it the
+// next free would seal the list, which doubles what the class holds.
 void keep_less_room(ThreadHeap* h) {
     for (unsigned c = class_count; (c = h->filled.previous(c)) < class_count;) {
         ThreadHeap::Lists& s = h->lists[c];
