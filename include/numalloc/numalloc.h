@@ -21,8 +21,8 @@
  *           the nearest node that has room serves the request
  * On success errno is unchanged.
  *
- * On a machine with one node, and where the kernel refuses to bind memory (containers), every function works, but has
- * no other place to put memory.
+ * On a machine with one node every function works, but there is no other node. Where the kernel refuses to bind memory
+ * (containers), functions that allocate work, and pages lie where they are touched first; numalloc_move() fails.
  *
  * Origins: psm_ is the interface of JArena (partitioned shared memory), the placement functions follow the study of
  * allocators and placement for data analytics on NUMA machines, and the interleaved heap is NUMAlloc's. docs/api.md
@@ -102,9 +102,10 @@ int numalloc_option_set(const char *name, const char *text) NUMALLOC_NOEXCEPT;
 
 /* ---- Statistics: what the heaps hold and did. statistics.def describes each number.
  *
- * Exact for a process at rest, otherwise a picture of slightly different moments. Each call walks the heaps of all
- * threads. `bytes` is sizeof the caller's struct: a shorter struct gets its first numbers, a longer one zeros at its
- * end, so that the library and the header may be of different versions. */
+ * Exact for a process at rest, otherwise a picture of slightly different moments. Each call but
+ * numalloc_statistics_of_process() walks the heaps of all threads. `bytes` is sizeof the caller's struct: a shorter
+ * struct gets its first numbers, a longer one zeros at its end, so that the library and the header may be of different
+ * versions. */
 
 /* Instead of a node's number: all nodes together, and the interleaved memory. */
 #define NUMALLOC_ALL_NODES (-1)

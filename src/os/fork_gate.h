@@ -1,4 +1,5 @@
-// fork() takes no lock: it closes a gate. Threads that hold locks finish first; no other thread enters.
+// A fork takes none of numalloc's locks: it closes a gate. Threads that hold locks finish first; no other thread
+// enters.
 //
 //   a thread that takes a lock          the thread that forks
 //     set the mark: inside                close the gate
@@ -16,8 +17,8 @@
 // The gate does not stop the thread that closed it: other pthread_atfork() handlers may run after ours in the parent,
 // or before ours in the child, and may allocate.
 //
-// After our prepare handler fork() acquires other locks, in this order: those of prepare handlers registered before
-// ours; then, if the process has several threads, those of the name service (glibc 2.33 and later), popen's list
+// After our prepare handler libc's fork() acquires locks of others, in this order: those of prepare handlers registered
+// before ours; then, if the process has several threads, those of the name service (glibc 2.33 and later), popen's list
 // (glibc's sources of 2025), the list of streams, and libc's own malloc. A thread that waited at the gate while holding
 // one of these would deadlock with the fork. So malloc and free enter with Inside, which waits at most 10 ms; then they
 // use the side heap (heap/space/side.h).

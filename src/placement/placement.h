@@ -32,8 +32,8 @@ extern NUMALLOC_THREAD_LOCAL ThreadRecord* current;
 }
 
 // The node from which the calling thread must allocate now. No system call on the usual path. Here a thread that was
-// not announced (a raw clone, glibc's own helpers) gets its record and is bound, and a change of affinity by a raw
-// system call (libnuma's numa_run_on_node) takes effect. `wanted`: bytes that the thread wants to allocate.
+// not announced (a raw clone, glibc's own helpers) gets its record and is bound as others are, and a change of affinity
+// by a raw system call (libnuma's numa_run_on_node) takes effect. `wanted`: bytes that the thread wants to allocate.
 NodeId home_node(Bytes wanted = 0);
 
 // Whether home_node() may change from one call to the next. It may with several nodes: unbound threads migrate, and
@@ -51,7 +51,7 @@ std::uint64_t unbound_threads();
 // ---- A thread's life.
 
 // While it exists the calling thread is not bound at its first use: it starts a thread or a child, which would inherit
-// the binding. Nothing in the child between vfork and exec, which never ends it.
+// the binding. Has no effect in a child between vfork and exec, which never runs its destructor.
 class [[nodiscard]] FirstUseHold {
 public:
     FirstUseHold();
@@ -66,7 +66,8 @@ private:
 // The creation of a thread by pthread_create. Makes the thread's record, and gives it back unless created() is called.
 class ThreadStart {
 public:
-    // Chooses the thread's node. `attr_mask`: the affinity in the caller's attributes, or nullptr.
+    // Chooses the thread's node, except with binding=auto. `attr_mask`: the affinity in the caller's attributes, or
+    // nullptr.
     explicit ThreadStart(const os::CpuMask* attr_mask) : record_(begin(attr_mask)) {}
     ~ThreadStart() {
         if (record_ != nullptr && !created_) abandon();
@@ -92,7 +93,7 @@ private:
     const FirstUseHold hold_;  // from after begin(), which may make the creator's record
     bool created_ = false;
 };
-// Called first by the new thread: binds it.
+// Called first by the new thread: binds it if its node has been chosen.
 void enter_thread(ThreadRecord* record);
 // For a new thread whose end calls thread_ended() in the last round of key destructors: heap_ended() keeps its record.
 void keep_record_to_the_end();

@@ -1,8 +1,8 @@
 // How much free but still resident memory a node may keep for quick reuse.
 //
 // There is no background thread: a program that frees everything and then sleeps never calls the allocator again.
-// Memory that is freed and not replaced is therefore purged at once, beyond a share of the memory in use. Memory that a
-// program frees and replaces only waits for purge_delay.
+// Memory that is freed and not replaced is therefore purged before purge_delay, once more than a share of the memory in
+// use was freed. Memory that a program frees and replaces waits for purge_delay.
 //
 //   due = max(min(dirty - allowed, fall - short),     bags to purge early, 0 if negative
 //             dirty - max(allowed, 2 * in_use))
@@ -36,7 +36,7 @@
 // that moves on to other sizes therefore regrets nothing. A slow loop (each round writes all its memory, or the machine
 // is busy) counts like a fast one.
 //
-// Not thread-safe: the page heap's lock guards it. Counts are bags, times milliseconds.
+// Not thread-safe: the page heap's lock guards it. Counts are in bags, times in milliseconds.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 //   rounded up to pages or whole huge pages
 //   on_purge() is called once for each purge, so that DirtyLimit counts each bag as purged early or late
 //
-// Not thread-safe: the page heap's lock guards it. Counts are bags, times milliseconds.
+// Not thread-safe: the page heap's lock guards it. Counts are in bags, times in milliseconds.
 #pragma once
 
 #include "heap/pages/dirty_limit.h"
