@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -187,6 +188,8 @@ def variables(row: Row, cache: Path) -> dict[str, str]:
         "BUILD": str(cache / "build" / row.name.replace(" ", "-").replace("/", "-")),
         "CACHE": str(cache),
         "PROGRAMS": str(HERE / "programs"),
+        "GUEST_PROGRAMS": str(HERE.parents[1] / "tools/src/numalloc_tools/guest/programs"),
+        "NUMALLOC": str(Path(sys.executable).with_name("numalloc")),
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",
         "TZ": "UTC",
