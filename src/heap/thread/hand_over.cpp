@@ -76,6 +76,25 @@ void keep_large(ThreadHeap* h, unsigned c) {
     kept[0] = static_cast<std::uint8_t>(c);
 }
 
+// Makes `p` the current list, which is full. Returns the objects that leave it. `kept`: how many stay behind `p`.
+Batch start_list(ThreadHeap* h, unsigned c, Object* p, std::uint32_t& kept) {
+    const std::uint32_t count = length(h, c);
+    const std::uint32_t capacity = h->lists[c].capacity;
+    Object* const first = h->head[c];
+    p->next = nullptr;
+    kept = 0;
+    if (count <= capacity + capacity / policy::lists::grown_part) return {first, count};
+    // The list had grown beyond a batch: its newest objects stay. The walk visits objects just freed. A thread that
+    // goes on freeing gets less room, and so no such list again.
+    kept = min_of<std::uint32_t>(capacity, count - capacity);
+    Object* last = first;
+    for (std::uint32_t i = 1; i < kept; ++i) last = last->next;
+    p->next = first;
+    Object* const old = last->next;
+    last->next = nullptr;
+    return {old, count - kept};
+}
+
 }  // namespace
 
 void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
@@ -92,38 +111,25 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
     }
     // Seals the full list, or the older part of a list that has grown; the list sealed before goes to the node. In the
     // largest classes, whose batch is one object, no list is sealed.
-    Object* donated = s.sealed;
-    std::uint32_t donated_count = s.sealed_count;
-    Object* old = h->head[c];
+    Batch donated{s.sealed, s.sealed_count};
     std::uint32_t kept = 0;
-    if (count > s.capacity + s.capacity / policy::lists::grown_part) {
-        // The list had grown beyond a batch: its newest objects stay. The walk visits objects just freed. A thread that
-        // goes on freeing gets less room, and so no such list again.
-        kept = min_of<std::uint32_t>(s.capacity, count - s.capacity);
-        Object* last = old;
-        for (std::uint32_t i = 1; i < kept; ++i) last = last->next;
-        p->next = old;
-        old = last->next;
-        last->next = nullptr;
-    } else {
-        p->next = nullptr;
-    }
-    const bool too_much = Bytes{count - kept} * shape_of(ClassId{c}).size > h->may_hold;
+    const Batch old = start_list(h, c, p, kept);
+    const bool too_much = Bytes{old.count} * shape_of(ClassId{c}).size > h->may_hold;
     if (shape_of(ClassId{c}).batch > 1 && !too_much) {
-        s.sealed = old;
-        s.sealed_count = static_cast<std::uint16_t>(count - kept);
+        s.sealed = old.head;
+        s.sealed_count = static_cast<std::uint16_t>(old.count);
     } else {
-        if (donated != nullptr) hand_over(h, ClassId{c}, {donated, donated_count}, To::bags);
+        if (donated.head != nullptr) hand_over(h, ClassId{c}, donated, To::bags);
         s.sealed = nullptr;
         donated = old;
-        donated_count = count - kept;
     }
-    set_current(h, c, p, kept + 1,
-                max_of(kept + 1, s.capacity + (donated == nullptr ? kept : kept / policy::lists::kept_again_part)));
-    if (donated == nullptr) return bound_lists(h, ClassId{c});
+    set_current(
+        h, c, p, kept + 1,
+        max_of(kept + 1, s.capacity + (donated.head == nullptr ? kept : kept / policy::lists::kept_again_part)));
+    if (donated.head == nullptr) return bound_lists(h, ClassId{c});
     // The thread frees more than it allocates. Its batches grow like those of a thread that allocates.
     s.capacity = next_capacity(h, ClassId{c});
-    const std::uint32_t keep = hand_over(h, ClassId{c}, {donated, donated_count}, too_much ? To::bags : To::ring);
+    const std::uint32_t keep = hand_over(h, ClassId{c}, donated, too_much ? To::bags : To::ring);
     if (keep < s.capacity) keep_fewer(h, c, keep);
     bound_lists(h, ClassId{c});
     housekeeping(h);
