@@ -44,7 +44,8 @@ static inline void add_own_pages(struct own *own, struct own *total) {
 }
 
 static inline void print_own_pages(const char *name, const struct own *total) {
-    say("%s: %.2f %% of own pages here\n", name, total->pages ? 100.0 * (double)total->here / (double)total->pages : 100.0);
+    if (total->pages == 0) die("no thread had pages");
+    say("%s: %.2f %% of own pages here\n", name, 100.0 * (double)total->here / (double)total->pages);
 }
 
 #endif
