@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+
 namespace numalloc::os {
 
 // libc's functions. The shared libraries have them by names that no program replaces (api/interpose/mutexes.cpp).
@@ -27,6 +29,9 @@ public:
 
 private:
     pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    // After end(), the mutex is still locked: the program has freed or unmapped a robust mutex that the owner had
+    // locked, and unlocking ours would write to it.
+    std::atomic<bool> stays_locked_{false};
 };
 
 }  // namespace numalloc::os
