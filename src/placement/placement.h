@@ -106,8 +106,11 @@ void thread_ended();
 // ---- Affinity as the user sees it. Results as of the system calls: bytes or 0, or -errno.
 
 long get_affinity(int tid, std::size_t bytes, void* mask);
+// Sets the affinity of thread `tid` (0: the caller's). Returns 0 or -errno.
+using SetAffinity = long (*)(int tid, std::size_t bytes, const void* mask);
 // *node: where the calling thread's memory comes from now, if the call changed its own affinity; otherwise no_node.
-long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node);
+// `while_unbound` sets it where no thread is bound; else it is a system call.
+long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node, SetAffinity while_unbound);
 
 // The same by handle. unknown_thread: placement does not know the thread or its ID, so the caller must use libc.
 constexpr long unknown_thread = -16384;

@@ -89,10 +89,10 @@ long get_affinity(int tid, std::size_t bytes, void* mask) {
     return got;
 }
 
-long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node) {
+long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node, SetAffinity while_unbound) {
     *node = no_node;
     if (process.mode != Mode::active) {
-        const long result = os::set_affinity(tid, bytes, mask);
+        const long result = while_unbound(tid, bytes, mask);
         if (result == 0 && process.mode == Mode::follow && (tid == 0 || tid == os::thread_id()))
             *node = os::current_node();
         return result;
@@ -129,7 +129,8 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
 long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId* node,
                   int (*libc_set)(pthread_t, std::size_t, const cpu_set_t*)) {
     *node = no_node;
-    if (process.mode == Mode::follow && thread == pthread_self()) return set_affinity(0, bytes, mask, node);
+    if (process.mode == Mode::follow && thread == pthread_self())
+        return set_affinity(0, bytes, mask, node, os::set_affinity);
     if (process.mode != Mode::active) return unknown_thread;
     os::Guard guard(process.lock);
     ThreadRecord* record = process.records.find(thread);

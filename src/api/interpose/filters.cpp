@@ -1,9 +1,12 @@
 // Interposed: prctl and syscall, by which a program installs a filter of its system calls. The library completes its
 // start before the first filter, and makes no optional system call after it: os/filter.h.
+#include <sys/prctl.h>
+
 #include <cstdarg>
 
 #include "api/export.h"
 #include "api/interpose/library.h"
+#include "api/interpose/next.h"
 #include "os/fork_gate.h"
 #include "os/program_calls.h"
 #include "placement/placement.h"
@@ -31,6 +34,8 @@ extern "C" NUMALLOC_EXPORT int prctl(int option, ...) noexcept {
     va_start(arguments, option);
     for (long& argument : rest) argument = va_arg(arguments, long);
     va_end(arguments);
+    if (const auto others = NUMALLOC_OTHERS(prctl); others != nullptr && option != PR_SET_SECCOMP)
+        return others(option, rest[0], rest[1], rest[2], rest[3]);
     return static_cast<int>(numalloc_program_prctl(option, rest[0], rest[1], rest[2], rest[3]));
 }
 

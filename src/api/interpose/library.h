@@ -10,6 +10,9 @@ void wake_library();
 // The same without malloc. May be called in a signal handler that did not interrupt code under numalloc's locks.
 void complete_start();
 
+// Whether dlsym(), which may call malloc, would start the library.
+extern const bool looking_up_starts_malloc;
+
 // Called when the calling thread's node has changed, or it is no longer alone: another node may have to serve it.
 void thread_moved();
 

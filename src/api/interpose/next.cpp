@@ -1,8 +1,12 @@
 #include "api/interpose/next.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <atomic>
+
+#include "api/interpose/library.h"
+#include "base/bits.h"
 
 namespace numalloc::api {
 
@@ -14,15 +18,46 @@ constexpr const char* names[count] = {NUMALLOC_NEXT_FUNCTIONS(NUMALLOC_NAME)};
 #undef NUMALLOC_NAME
 constinit std::atomic<void*> found[count] = {};
 constinit std::atomic<bool> looked_up{false};
+// Where libc is loaded; written before looked_up.
+constinit Address libc_start = 0;
+constinit Address libc_end = 0;
+
+int note_libc(dl_phdr_info* object, std::size_t, void* inside) {
+    Address start = ~Address{0};
+    Address end = 0;
+    for (unsigned i = 0; i < object->dlpi_phnum; ++i) {
+        const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+        if (segment.p_type != PT_LOAD) continue;
+        start = min_of<Address>(start, object->dlpi_addr + segment.p_vaddr);
+        end = max_of<Address>(end, object->dlpi_addr + segment.p_vaddr + segment.p_memsz);
+    }
+    if (address_of(inside) - start >= end - start) return 0;
+    libc_start = start;
+    libc_end = end;
+    return 1;
+}
+
+void look_up() {
+    if (looked_up.load(std::memory_order_acquire)) return;
+    for (int i = 0; i < count; ++i) found[i].store(dlsym(RTLD_NEXT, names[i]), std::memory_order_relaxed);
+    dl_iterate_phdr(note_libc, dlsym(RTLD_NEXT, "gnu_get_libc_version"));
+    looked_up.store(true, std::memory_order_release);
+}
 
 }  // namespace
 
 void* next_function(Next which) {
-    if (!looked_up.load(std::memory_order_acquire)) {
-        for (int i = 0; i < count; ++i) found[i].store(dlsym(RTLD_NEXT, names[i]), std::memory_order_relaxed);
-        looked_up.store(true, std::memory_order_release);
-    }
+    look_up();
     return found[static_cast<int>(which)].load(std::memory_order_relaxed);
+}
+
+void* others_function(Next which) {
+    if (!looked_up.load(std::memory_order_acquire)) {
+        if (looking_up_starts_malloc) return nullptr;
+        look_up();
+    }
+    void* const function = found[static_cast<int>(which)].load(std::memory_order_relaxed);
+    return address_of(function) - libc_start < libc_end - libc_start ? nullptr : function;
 }
 
 }  // namespace numalloc::api

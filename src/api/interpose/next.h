@@ -7,9 +7,10 @@ namespace numalloc::api {
 
 // clang-format off
 #define NUMALLOC_NEXT_FUNCTIONS(F) \
-    F(_Fork) F(__register_atfork) F(clone) F(dlmopen) F(dlopen) F(popen) F(posix_spawn) F(posix_spawnp) F(pthread_create) \
-    F(pthread_getaffinity_np) F(pthread_getattr_np) F(pthread_setaffinity_np) F(pthread_setattr_default_np) F(system) \
-    F(thrd_create) F(wordexp)
+    F(_Fork) F(__register_atfork) F(clone) F(dlmopen) F(dlopen) F(execl) F(execle) F(execlp) F(execv) F(execve) \
+    F(execveat) F(execvp) F(execvpe) F(fexecve) F(popen) F(posix_spawn) F(posix_spawnp) F(prctl) F(pthread_create) \
+    F(pthread_getaffinity_np) F(pthread_getattr_np) F(pthread_setaffinity_np) F(pthread_setattr_default_np) \
+    F(sched_getaffinity) F(sched_setaffinity) F(system) F(thrd_create) F(wordexp)
 // clang-format on
 #define NUMALLOC_NUMBER(name) name,
 enum class Next : int { NUMALLOC_NEXT_FUNCTIONS(NUMALLOC_NUMBER) count };
@@ -17,9 +18,15 @@ enum class Next : int { NUMALLOC_NEXT_FUNCTIONS(NUMALLOC_NUMBER) count };
 
 // Returns nullptr if this libc has no such function.
 void* next_function(Next which);
+// The same if it is another library's and not libc's, and else nullptr. Before the first malloc it
+// is nullptr, too: the caller may be a child between vfork and exec, in which the library must not start.
+void* others_function(Next which);
 
 // Usage: NUMALLOC_NEXT(pthread_create)(thread, attr, start, argument)
 #define NUMALLOC_NEXT(name)                                                                          \
     reinterpret_cast<decltype(&::name)>(::numalloc::api::next_function(::numalloc::api::Next::name))
+
+#define NUMALLOC_OTHERS(name)                                                                          \
+    reinterpret_cast<decltype(&::name)>(::numalloc::api::others_function(::numalloc::api::Next::name))
 
 }  // namespace numalloc::api

@@ -97,9 +97,9 @@ int create_thread(pthread_t* thread, const pthread_attr_t* attr, void (*start)()
     return 0;
 }
 
-long set_and_follow(int tid, std::size_t bytes, const void* mask) {
+long set_and_follow(int tid, std::size_t bytes, const void* mask, placement::SetAffinity while_unbound) {
     NodeId node;
-    const long result = placement::set_affinity(tid, bytes, mask, &node);
+    const long result = placement::set_affinity(tid, bytes, mask, &node, while_unbound);
     if (node != no_node) thread_moved();
     return result;
 }
@@ -153,6 +153,8 @@ extern "C" NUMALLOC_EXPORT int pthread_setattr_default_np(const pthread_attr_t* 
 }
 
 extern "C" NUMALLOC_EXPORT int sched_getaffinity(pid_t tid, std::size_t bytes, cpu_set_t* mask) noexcept {
+    if (const auto others = NUMALLOC_OTHERS(sched_getaffinity); others != nullptr && !placement::active())
+        return others(tid, bytes, mask);
     const long got = placement::get_affinity(tid, bytes, mask);
     if (got < 0) return fail(got);
     std::memset(reinterpret_cast<char*>(mask) + got, 0, bytes - static_cast<std::size_t>(got));
@@ -160,7 +162,12 @@ extern "C" NUMALLOC_EXPORT int sched_getaffinity(pid_t tid, std::size_t bytes, c
 }
 
 extern "C" NUMALLOC_EXPORT int sched_setaffinity(pid_t tid, std::size_t bytes, const cpu_set_t* mask) noexcept {
-    const long result = set_and_follow(tid, bytes, mask);
+    const auto others_set = [](int id, std::size_t length, const void* wanted) -> long {
+        const auto others = NUMALLOC_OTHERS(sched_setaffinity);
+        if (others == nullptr) return os::set_affinity(id, length, wanted);
+        return others(id, length, static_cast<const cpu_set_t*>(wanted)) == 0 ? 0 : -errno;
+    };
+    const long result = set_and_follow(tid, bytes, mask, others_set);
     return result < 0 ? fail(result) : 0;
 }
 
@@ -172,7 +179,7 @@ long os::get_affinity_for_program(const ProgramCall& c) {
 
 long os::set_affinity_for_program(const ProgramCall& c) {
     return set_and_follow(static_cast<int>(c.argument[0]), static_cast<unsigned>(c.argument[1]),
-                          reinterpret_cast<const void*>(c.argument[2]));
+                          reinterpret_cast<const void*>(c.argument[2]), os::set_affinity);
 }
 
 long os::set_attributes_for_program(const ProgramCall& c) {

@@ -15,6 +15,8 @@ void wake_library() {
     std::free(p);
 }
 
+const bool looking_up_starts_malloc = true;
+
 void complete_start() { wake(); }
 
 void thread_moved() { settle_heap(); }

@@ -59,6 +59,8 @@ void wake_library() {
     if (wake_once()) register_fork_handlers();
 }
 
+const bool looking_up_starts_malloc = false;
+
 void complete_start() { wake_library(); }
 
 // The other allocator takes memory where the thread runs, or where it chooses to.

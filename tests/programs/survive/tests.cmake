@@ -260,6 +260,26 @@ foreach(place before after)
         ${EXPECT} "every thread went on" env LD_PRELOAD=${order} $<TARGET_FILE:survive_mutexes>)
 endforeach()
 
+# A library that replaces exec and other calls that ours replaces, too, loaded before ours and behind it.
+add_library(survive_own_calls SHARED survive/own_calls.c)
+add_executable(survive_calls survive/calls.c)
+foreach(target survive_own_calls survive_calls)
+    target_compile_options(${target} PRIVATE -O2 -g -Wall -Wextra -fno-builtin -Wno-nonnull)
+    target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
+endforeach()
+foreach(place before after)
+    preload_order(order ${place} $<TARGET_FILE:survive_own_calls>)
+    numalloc_test(survive.own_calls_loaded_${place} survive 60
+        ${EXPECT} "......... every call was seen" env LD_PRELOAD=${order} $<TARGET_FILE:survive_calls>)
+endforeach()
+
+add_executable(survive_robust survive/robust.c)
+target_compile_options(survive_robust PRIVATE -O2 -g -Wall -Wextra -fno-builtin)
+target_link_libraries(survive_robust PRIVATE Threads::Threads)
+foreach(what held unmapped freed)
+    survive_run(robust_${what} 60 "every thread ended" $<TARGET_FILE:survive_robust> ${what})
+endforeach()
+
 # Setuid: needs a library to link with.
 if(NOT LIBRARY STREQUAL "none")
     numalloc_test(survive.setuid survive 60 ${HERE}/setuid.sh ${CMAKE_CXX_COMPILER} ${LIBRARY} ${CMAKE_CURRENT_SOURCE_DIR})
