@@ -77,15 +77,16 @@ bool is_alone(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     return record->next == nullptr && record->previous == nullptr;
 }
 
-// Returns whether the thread's mask must become `request`, which binds it to `took`.
-bool take_room(ThreadRecord* record, PlaceId& took, os::CpuMask& request) {
+// Returns whether the thread's mask must become `request`, which binds it to `took`. `kernel`: its mask now, nullptr if
+// unknown.
+bool take_room(ThreadRecord* record, const os::CpuMask* kernel, PlaceId& took, os::CpuMask& request) {
     os::Guard guard(process.lock);
     if (record->place != no_place) return false;  // another thread has placed it
     if (is_alone(record)) {
         record->slow_paths_left.store(first_use::of_initial_thread, std::memory_order_relaxed);
         return false;
     }
-    renew_if_foreign(record, 0);
+    if (kernel != nullptr && !is_forking(record) && !is_set(record, *kernel)) renew_user_mask(record, 0);
     if (record->place != no_place) return false;
     took = os::filtered() ? no_place : place_with_room(record);
     if (took == no_place) {
@@ -121,9 +122,12 @@ bool bind_at_first_use(ThreadRecord* record, Bytes wanted) {
         return false;
     }
     PlaceId took = no_place;
+    os::CpuMask kernel;
     os::CpuMask request;
+    const bool known = os::get_affinity(0, kernel) > 0;
     // Sets the mask without the lock: the call may last until a CPU of the node runs this thread.
-    if (take_room(record, took, request)) was_set(record, took, request, os::set_affinity(0, request));
+    if (take_room(record, known ? &kernel : nullptr, took, request))
+        was_set(record, took, request, os::set_affinity(0, request));
     return record->home.load(std::memory_order_relaxed) != no_node.value;
 }
 

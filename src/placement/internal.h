@@ -75,6 +75,8 @@ void bind_left_wide(ThreadRecord* self);
 // Places a running thread anew if another process has set its mask or changed the cpuset. Costs four system calls for
 // a whole mask, one for another. `tid`: 0 for the caller.
 void renew_user_mask(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);
+// Whether `kernel` is the thread's own mask or its user's.
+bool is_set(const ThreadRecord* record, const os::CpuMask& kernel);
 // The same for another thread. One that has its user's mask for a moment, to start a child, keeps it.
 void renew_if_foreign(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);
 

@@ -196,7 +196,7 @@ void was_moved() {
     os::CpuMask mask;
     if (os::get_affinity(0, mask) <= 0) return;
     os::Guard guard(process.lock);
-    if (mask == kernel_mask_of(current) || mask == user_mask_of(current)) return;
+    if (is_set(current, mask)) return;
     renew_user_mask(current, 0);
 }
 

@@ -139,10 +139,11 @@ void enter_thread(ThreadRecord* record) {
     os::CpuMask request;
     const bool sets = take_place(record, widened, known ? &kernel : nullptr, took, request);
     const long result = sets ? os::set_affinity(0, request) : 0;
+    const int tid = os::thread_id();
 
     os::Guard guard(process.lock);
     record->starting = false;
-    process.records.set_tid(record, os::thread_id());
+    process.records.set_tid(record, tid);
     if (record->mask_from_attr) {
         // Another thread may have set the mask while this one set another.
         if (widened || sets) os::set_affinity(0, user_mask_of(record));

@@ -40,8 +40,8 @@ NodeId home_of_caller(const ThreadRecord* record) {
     return home == no_node ? os::current_node() : home;
 }
 
-// Follows the mask that the user has just set for a running thread. The thread may be setting its own one without the
-// lock, once (first_use.cpp, thread_start.cpp): then the user's is set again. The kernel may have cut it, to the
+// Follows the mask that the user has just set for a running thread. The thread may have set its own one since, without
+// the lock (here, first_use.cpp, thread_start.cpp): then the user's is set again. The kernel may have cut it, to the
 // cpuset.
 void follow_set(ThreadRecord* record, std::size_t bytes, const void* mask) NUMALLOC_REQUIRES(process.lock) {
     os::CpuMask wanted;
@@ -97,11 +97,22 @@ long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node, Se
             *node = os::current_node();
         return result;
     }
+    ThreadRecord* self = own_record(tid);
+    if (self != nullptr && !is_own(self)) self = nullptr;
+    if (self != nullptr || tid == 0) {
+        // Without the lock: the call lasts until a CPU of the mask runs this thread.
+        const long result = os::set_affinity(tid, bytes, mask);
+        if (result < 0 || self == nullptr) return result;
+        os::Guard guard(process.lock);
+        follow_set(self, bytes, mask);
+        *node = home_of_caller(self);
+        return result;
+    }
     os::Guard guard(process.lock);
     const long result = os::set_affinity(tid, bytes, mask);
     if (result < 0) return result;
-    ThreadRecord* record = tid == 0 ? current : process.records.find(tid);
-    if (record == nullptr || (tid == 0 && !is_own(record))) return result;
+    ThreadRecord* const record = process.records.find(tid);
+    if (record == nullptr) return result;
     follow_set(record, bytes, mask);
     if (record == current) *node = home_of_caller(record);
     return result;
@@ -132,6 +143,8 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
     if (process.mode == Mode::follow && thread == pthread_self())
         return set_affinity(0, bytes, mask, node, os::set_affinity);
     if (process.mode != Mode::active) return unknown_thread;
+    if (current != nullptr && thread == current->handle && current->tid != 0 && is_own(current))
+        return set_affinity(0, bytes, mask, node, os::set_affinity);
     os::Guard guard(process.lock);
     ThreadRecord* record = process.records.find(thread);
     if (record == nullptr || !has_number(record)) return unknown_thread;

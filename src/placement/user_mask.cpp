@@ -94,11 +94,13 @@ void follow_user(ThreadRecord* record, const os::CpuMask& mask) {
     apply(record, record->tid, true);
 }
 
+bool is_set(const ThreadRecord* record, const os::CpuMask& kernel) {
+    return kernel == kernel_mask_of(record) || kernel == user_mask_of(record);
+}
+
 void renew_if_foreign(ThreadRecord* record, int tid) {
     os::CpuMask kernel;
-    if (is_forking(record) || os::get_affinity(tid, kernel) <= 0 || kernel == kernel_mask_of(record) ||
-        kernel == user_mask_of(record))
-        return;
+    if (is_forking(record) || os::get_affinity(tid, kernel) <= 0 || is_set(record, kernel)) return;
     renew_user_mask(record, tid);
 }
 
