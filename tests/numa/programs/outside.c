@@ -118,8 +118,16 @@ int main(int count, char **words) {
     for (int t = 0; t < THREADS; t++)
         if (pthread_create(&thread[t], NULL, work, NULL) != 0) die("cannot start a thread");
     pthread_barrier_wait(&changed);
+    // The other process begins when fork() has returned: the library may still be setting the caller's mask before.
+    int forked[2];
+    if (pipe(forked) != 0) die("pipe: %s", strerror(errno));
     pid_t process = getpid(), other = fork();
-    if (other == 0) taskset ? set_all_masks(process) : write_file(words[2], cpus);
+    close(forked[1]);
+    if (other == 0) {
+        char none;
+        while (read(forked[0], &none, 1) > 0) continue;
+        taskset ? set_all_masks(process) : write_file(words[2], cpus);
+    }
     wait_for(other, "the other process");
 
     pthread_t next[LATER];
