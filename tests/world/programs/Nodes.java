@@ -34,9 +34,8 @@ public class Nodes {
             threads[t] = new Thread(() -> work(memory, until));
             threads[t].start();
         }
-        Thread.sleep(length / 1000000 * 9 / 10);
-        System.out.println("end");
         for (Thread thread : threads) thread.join();
+        System.out.println("end");
         System.out.println("processors: " + Runtime.getRuntime().availableProcessors());
         new ProcessBuilder("grep", "Cpus_allowed_list", "/proc/self/status").inheritIO().start().waitFor();
     }

@@ -26,8 +26,9 @@ func main() {
 	fmt.Println("begin goroutines")
 	until := time.Now().Add(time.Duration(length * float64(time.Second)))
 	masks := make(chan string, 8)
-	var group sync.WaitGroup
+	var work, group sync.WaitGroup
 	for g := 0; g < 8; g++ {
+		work.Add(1)
 		group.Add(1)
 		go func() {
 			defer group.Done()
@@ -36,12 +37,13 @@ func main() {
 			for time.Now().Before(until) {
 				C.work(own)
 			}
+			work.Done()
 			C.end(own)
 			out, err := exec.Command("/bin/grep", "Cpus_allowed_list", "/proc/self/status").CombinedOutput()
 			masks <- fmt.Sprint(string(out), err)
 		}()
 	}
-	time.Sleep(time.Until(until))
+	work.Wait()
 	fmt.Println("end")
 	group.Wait()
 	for g := 0; g < 8; g++ {
