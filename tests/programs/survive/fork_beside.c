@@ -85,6 +85,7 @@ static void use_malloc(void) {
     CHECK(mallinfo2().uordblks > 0);
     CHECK(malloc_info(0, report) == 0);
     malloc_trim(0);
+    mallopt(M_TRIM_THRESHOLD, 1 << 20);
     pthread_t thread;
     void* result;
     CHECK(pthread_create(&thread, NULL, end_at_once, malloc(70)) == 0);
