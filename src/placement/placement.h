@@ -36,10 +36,9 @@ extern NUMALLOC_THREAD_LOCAL ThreadRecord* current;
 // by a raw system call (libnuma's numa_run_on_node) takes effect. `wanted`: bytes that the thread wants to allocate.
 NodeId home_node(Bytes wanted = 0);
 
-// Whether home_node() may change from one call to the next. It may with several nodes: unbound threads migrate, and
-// other threads may move bound ones. Then call it at each refill.
-extern bool has_several_nodes;  // constant after init()
-inline bool follows_cpu() { return has_several_nodes; }
+// With several nodes home_node() may change from one call to the next: unbound threads migrate, and other threads may
+// move bound ones. Then call it at each refill. Constant after init().
+extern bool has_several_nodes;
 
 // Whether threads are bound and their masks hidden, so that the interposed functions have work to do.
 bool active();

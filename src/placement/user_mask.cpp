@@ -1,10 +1,11 @@
 // The mask that the user gives a thread, and the one that the kernel has of it.
 //
-//   user mask       what the user allows:  a mask that was set, or all that the cpuset allows (`whole`)
-//   bound mask      the user mask without the CPUs of other nodes
-//   request         what set_affinity() is given for either. The kernel cuts it to the cpuset. For a whole mask it
-//   holds
-//                   CPUs that the cpuset does not allow yet: so the kernel adds them when the cpuset grows (Linux 6.2)
+//   user mask     what the user allows:  a mask that was set, or all that the cpuset allows (`whole`)
+//   bound mask    the user mask without the CPUs of other nodes
+//   request       what set_affinity() is given for either. The kernel cuts it to the cpuset.
+//
+// The request for a whole mask has CPUs that the cpuset does not allow yet. The kernel adds them when the cpuset grows
+// (Linux 6.2).
 //
 //   kernel's mask == request & cpuset     unless another process has set it
 #include "placement/internal.h"

@@ -72,7 +72,7 @@ __attribute__((noinline)) Allocation allocate_general(Bytes n, Bytes guarded, By
 Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment) {
     ThreadHeap* const h = this_thread_heap;
     // Within a LibcCall h is no_heap.
-    if (NUMALLOC_UNLIKELY(h == &no_heap || placement::follows_cpu() || !os::fork_gate.try_enter_with(h->lock_mark)))
+    if (NUMALLOC_UNLIKELY(h == &no_heap || placement::has_several_nodes || !os::fork_gate.try_enter_with(h->lock_mark)))
         return allocate_general(n, guarded, alignment);
     const Allocation object = allocate_with(h, n, guarded);
     os::fork_gate.leave_with(h->lock_mark);

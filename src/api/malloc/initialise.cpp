@@ -37,8 +37,8 @@ void end_heap() {
     detach_thread();
     placement::heap_ended();
 }
-// A thread whose first malloc is in a destructor of the first or second round still returns its heap. One in the third
-// or fourth round keeps it, until another thread needs one and finds that its owner has died (attach.cpp).
+// A thread whose first malloc is in a destructor of the first or second round still returns its heap. One whose
+// first malloc is later may keep it, until another thread needs one and finds that its owner has died (attach.cpp).
 using HeapExit = os::ExitHook<2, end_heap>;
 
 void say_options() {
@@ -161,7 +161,7 @@ NodeId node_without_heap() { return heap_returned ? os::current_node() : placeme
 
 ThreadHeap* thread_heap_slow(Bytes wanted) {
     if (attached_heap != &no_heap) {
-        if (placement::follows_cpu()) rehome_current_thread(placement::memory_home(wanted));
+        if (placement::has_several_nodes) rehome_current_thread(placement::memory_home(wanted));
         return attached_heap;
     }
     if (!initialise()) return nullptr;

@@ -9,7 +9,7 @@ namespace numalloc {
 namespace policy::rings {
 
 // Up to three shards (a main thread and two workers) have a whole ring each. More shards share the room of two rings.
-constexpr unsigned whole = 2;
+constexpr unsigned of_many_shards = 2;
 // From 4 KiB on a batch has few objects, so a ring has room for at least four lists: with fewer, threads take the
 // shard's lock more often.
 constexpr Bytes short_lists_from = 4 * KiB;
@@ -87,9 +87,9 @@ void ClassHeap::note_spare(unsigned number) { set_bit(common().spare, number, ca
 // more room.
 std::uint32_t ClassHeap::ring_room(std::uint32_t objects) const {
     if (shape().batch == 1) return 0;
-    const std::uint32_t half = shape().ring / max_of(shards_.count() / policy::rings::whole, 1U);
+    const std::uint32_t share = shape().ring / max_of(shards_.count() / policy::rings::of_many_shards, 1U);
     const std::uint32_t room =
-        max_of(half, shape().size >= policy::rings::short_lists_from ? policy::rings::least_lists : 1U);
+        max_of(share, shape().size >= policy::rings::short_lists_from ? policy::rings::least_lists : 1U);
     return min_of(room * max_of(shape().batch / max_of(objects, 1U), 1U), policy::rings::slots);
 }
 
@@ -174,7 +174,7 @@ Supply ClassHeap::take_from_bags(std::uint32_t want, unsigned number, bool or_ad
     return supply;
 }
 
-Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, BagIndex& fresh) {
+Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_add, BagIndex& fresh) {
     Shard& shard = this->shard(number);
     Taken taken;
     os::StayInside until_cut;
@@ -182,8 +182,8 @@ Supply ClassHeap::try_bags(std::uint32_t want, unsigned number, bool or_adopt, B
     {
         os::Guard guard(shard.lock);
         take_from(shard, want, taken);
-        if (or_adopt && taken.nothing() && adopt(shard, number)) take_from(shard, want, taken);
-        if (or_adopt && taken.nothing()) fresh = at_once = pages_.take_small_at_once(shape().bags, class_);
+        if (or_add && taken.nothing() && adopt(shard, number)) take_from(shard, want, taken);
+        if (or_add && taken.nothing()) fresh = at_once = pages_.take_small_at_once(shape().bags, class_);
         if (taken.nothing() && fresh != PageHeap::none) {
             add_bag(shard, number, fresh);
             fresh = PageHeap::none;

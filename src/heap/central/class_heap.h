@@ -55,7 +55,7 @@ struct ClassUse {
     std::uint64_t ring = 0;
     std::uint64_t bags = 0;
     std::uint64_t fetched = 0;    // objects that threads took, since the start
-    std::uint64_t came_home = 0;  // objects freed by other nodes' threads, since the start
+    std::uint64_t came_home = 0;  // objects that other nodes' threads sent, since the start
 };
 
 // Passed by value: it only refers to the class's data.
@@ -167,7 +167,7 @@ private:
     Batch take_larger();
     Supply take_any(std::uint32_t want, unsigned shard);
     Supply take_from_bags(std::uint32_t want, unsigned shard, bool or_add);
-    Supply try_bags(std::uint32_t want, unsigned shard, bool or_adopt, BagIndex& fresh);
+    Supply try_bags(std::uint32_t want, unsigned shard, bool or_add, BagIndex& fresh);
 
     // The shard's lock also guards small.next, previous and listed of its bags.
     void take_from(Shard& shard, std::uint32_t want, Taken& taken) NUMALLOC_REQUIRES(shard.lock);

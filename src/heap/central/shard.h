@@ -56,7 +56,7 @@ struct alignas(64) Shard {
     std::atomic<std::uint64_t> taken{0};        // objects outside of the shard's bags
     std::atomic<std::uint64_t> flush_below{0};  // sparse: empty the ring when `taken` falls to this
     std::atomic<std::uint64_t> fetched{0};      // objects that threads of the shard have taken since the start
-    std::atomic<std::uint64_t> came_home{0};    // objects that other nodes' threads have freed since the start
+    std::atomic<std::uint64_t> came_home{0};    // objects that other nodes' threads have sent since the start
 };
 static_assert(sizeof(Shard) == 256);
 

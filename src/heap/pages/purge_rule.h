@@ -1,6 +1,6 @@
-// Decides which free memory of a node is due to be purged: memory that was free for purge_delay, and the excess over
-// dirty_limit.h's limit. Nothing is due with purge_delay=-1, nor within policy::purge::refusal_lasts of a refusal by
-// the kernel (after mlockall, say), because every free would make a system call that fails.
+// Decides which free memory of a node is due to be purged: memory that was free for purge_delay, and before that what
+// dirty_limit.h finds too much. Nothing is due with purge_delay=-1, nor within policy::purge::refusal_lasts of a
+// refusal by the kernel (after mlockall, say), because every free would make a system call that fails.
 //
 //   on_take, on_give      runs come into use and become free
 //   due                   how much of the oldest dirty piece to purge now
@@ -9,8 +9,8 @@
 // Does not know where the memory is: purger.cpp cuts it out, calls the kernel and frees it again.
 //
 // Invariants:
-//   a piece that was free for purge_delay is due as a whole; of others about the excess and policy::purge::beyond_due,
-//   rounded up to pages or whole huge pages
+//   a piece that was free for purge_delay is due as a whole; of others DirtyLimit::due() and policy::purge::beyond_due.
+//   Purger::pick() cuts that to what one call may purge, and rounds it to pages or whole huge pages
 //   on_purge() is called once for each purge, so that DirtyLimit counts each bag as purged early or late
 //
 // Not thread-safe: the page heap's lock guards it. Counts are in bags, times in milliseconds.
@@ -40,7 +40,7 @@ class PurgeRule {
 public:
     struct Due {
         std::uint32_t bags = 0;
-        bool rested = false;  // was free for purge_delay; else purged early, because of the limit
+        bool rested = false;  // was free for purge_delay; else it is purged early
     };
 
     // PageHeapOptions::purge_delay. May be called again later.

@@ -7,7 +7,7 @@
 
 namespace numalloc {
 
-// Cuts at least `bags` bags off the end of a dirty piece, which would be allocated last, or all of a shorter piece.
+// Cuts at least `bags` bags off the end of a dirty piece, or all of a shorter one: the end would be allocated last.
 // Takes whole huge pages, except at the beginning of the piece. Where a page is longer than a bag, takes whole pages
 // whose other bags are free too. Returns no bags if there is no whole page.
 Purger::Purging Purger::cut_end(BagIndex piece, std::uint32_t bags) {
@@ -18,7 +18,7 @@ Purger::Purging Purger::cut_end(BagIndex piece, std::uint32_t bags) {
     BagIndex to = end;
     const BagIndex run = free_.run_of(piece);
     const BagIndex run_end = run + free_.length(run);
-    BagIndex near = piece;
+    BagIndex near = piece;  // as in cut_range()
     if (may_be_huge(end - 1)) {
         if (first > piece) first = max_of(aligned_down(first, huge_bags), piece);
         // The first touch of a bag made its whole huge page resident, so the clean bags beside the piece go, too.

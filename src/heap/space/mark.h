@@ -4,9 +4,10 @@
 //   in use        |   the program's  ...         mark was set to 0 when the object was handed out
 //
 // Every free checks that the object has no mark, and every malloc that its object still has one. So a second free ends
-// the program at that call. So does a malloc from a list that the program has overwritten: an address written there
-// leads to no mark, because the key is secret. A stale mark can reappear, because a program may copy uninitialised
-// bytes that still hold one, but it is invalid at any other address. The checks touch no additional cache line.
+// the program at that call (exceptions: docs/security.md, 'Small blocks'). So does a malloc from a list that the
+// program has overwritten: an address written there leads to no mark, because the key is secret. A stale mark can
+// reappear, because a program may copy uninitialised bytes that still hold one, but it is invalid at any other address.
+// The checks touch no additional cache line.
 #pragma once
 
 #include <cstddef>

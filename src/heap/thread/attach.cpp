@@ -144,7 +144,7 @@ void detach_thread() {
     if (h == &no_heap) return;
     trace::detach(h->home->node.value);
     const os::Inside inside;
-    if (inside) hand_over_all(h, To::empty_ring);
+    if (inside) hand_over_all(h, To::ring_if_empty);
     this_thread_heap = this_thread_operators = attached_heap = &no_heap;
     os::use_lock_mark(nullptr);
     if (inside) {

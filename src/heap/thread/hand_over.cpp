@@ -23,7 +23,7 @@ std::uint32_t hand_over(const ThreadHeap* h, ClassId c, Batch list, To to) {
     if (list.head == nullptr) return process_heap.batch(c);
     trace::hand_over(h->home->node.value, static_cast<unsigned>(shape_of(c).size), list.count);
     if (to == To::ring) return node.put(list);
-    if (to == To::empty_ring) node.give_last(list);
+    if (to == To::ring_if_empty) node.give_last(list);
     else node.give_to_bags(list);
     return process_heap.batch(c);
 }

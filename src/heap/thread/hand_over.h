@@ -6,8 +6,9 @@
 
 namespace numalloc {
 
-// The destination of a list: the shard's ring; the ring only if that is empty, for a thread that ends; or its bags.
-enum class To { ring, empty_ring, bags };
+// The destination of a list: the shard's ring; the ring if that is empty, else the bags, for a thread that ends; or its
+// bags.
+enum class To { ring, ring_if_empty, bags };
 
 // Hands a list of the class to the node. Returns how many objects the thread should keep from now on: see
 // ClassHeap::put().

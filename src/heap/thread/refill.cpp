@@ -21,7 +21,7 @@ constexpr Bytes alone_above = 4 * KiB;
 
 }  // namespace policy::lists
 
-// At least two if the class's batch has two: with lists of one object every other call would be slow.
+// At least two, if a batch of the class has two: with lists of one object every other call would be slow.
 std::uint32_t batch_limit(const ThreadHeap* h, ClassId c) {
     const std::uint32_t batch = process_heap.batch(c);
     return max_of(min_of(batch, policy::lists::shortest), batch >> h->home->slots.crowding());
@@ -37,13 +37,14 @@ std::uint16_t next_capacity(const ThreadHeap* h, ClassId c) {
 
 namespace {
 
-// Whether to fetch that many objects, more than the program asked for.
+// Whether to fetch `objects` objects, though the program asked for one or none.
 bool fetches_ahead(const ThreadHeap* h, const ClassShape& shape, std::uint32_t objects) {
     return shape.batch > 1 &&
            (shape.size <= policy::lists::small || h->held + Bytes{objects} * shape.size <= h->may_hold);
 }
 
-// Notes that the class's list runs empty. Returns whether it was among the last four that did, or is of small objects.
+// Notes that the class's list runs empty. Returns whether it is one of the last four lists that did, or has objects of
+// up to 4 KiB.
 bool runs_empty_again(ThreadHeap* h, ClassId c) {
     if (shape_of(c).size <= policy::lists::alone_above) return true;
     bool again = false;
@@ -52,7 +53,8 @@ bool runs_empty_again(ThreadHeap* h, ClassId c) {
     return again;
 }
 
-// Fills the current list, which is empty, with a batch from the node. `one`: returns the first object to the caller.
+// Fills the current list, which is empty, with a batch from the node. With `one` the batch has one object more, which
+// the caller gets; else all are for the list, and the result only says whether there are any.
 Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     const unsigned c = id.value;
     ThreadHeap::Lists& s = h->lists[c];
@@ -60,7 +62,7 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     const bool alone = s.capacity == 0 && shape.size > policy::lists::alone_above;
     s.capacity = alone ? 1 : next_capacity(h, id);
     std::uint32_t want = s.capacity + std::uint32_t{one};
-    // The largest classes are always refilled one object at a time (paper 3.4: above 32 KiB).
+    // Above 32 KiB always one object at a time (NUMAlloc, 3.4).
     if (alone || !fetches_ahead(h, shape, want)) want = 1;
     const Supply supply = process_heap.take_small(h->home->node, id, want, h->shard);
     if (supply.count == 0) return {};
@@ -89,8 +91,8 @@ NUMALLOC_INLINE Allocation take_last_or_batch(ThreadHeap* h, ClassId id) {
     const unsigned c = id.value;
     ThreadHeap::Lists& s = h->lists[c];
     if (h->head[c] == &end_of_list) return take_batch(h, id, true);
-    // Returns the last object of the current list and makes the sealed list or a new batch current: with an empty list
-    // the next free, and the malloc after it, would be slow, too, though without a lock.
+    // Returns the last object of the current list. Makes the sealed list or a new batch current: with an empty list the
+    // next free and the malloc after it would be slow, too.
     Object* const last = h->head[c];
     // pop() returns nullptr for a longer list only if the mark is missing.
     if (NUMALLOC_UNLIKELY(last->next != nullptr)) die_of_damage(last);

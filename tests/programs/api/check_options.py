@@ -1,5 +1,5 @@
-"""check_options.py OPTIONS_TABLE experiments|users COMMAND...: every option of the table is read from the environment. A
-good value is silent; a bad one is one line on stderr that names the variable, the value and what is
+"""check_options.py OPTIONS_TABLE experiments|users COMMAND...: options are read from the environment: those of GOOD and
+BAD below. A good value is silent; a bad one is one line on stderr that names the variable, the value and what is
 accepted, and the program runs on with the default; verbose speaks; a file of binding rules is
 reported with its name and line."""
 

@@ -149,7 +149,6 @@ TEST(ForkGate, WhoMustNotWaitIsTurnedAway) {
     }).join();
 }
 
-// A fork waits for a thread that is inside, which may enter again and take locks.
 // A fork waits for a lock of libc that a thread holds, and that thread waits for the fork: each time for less.
 TEST(ForkGate, WaitsInVainGrowShorter) {
     for (std::uint32_t before = fork_gate.patience(), i = 0; i < 12; ++i) {
@@ -166,6 +165,7 @@ TEST(ForkGate, WaitsInVainGrowShorter) {
     EXPECT_EQ(fork_gate.patience(), 100U);
 }
 
+// A fork waits for a thread that is inside, which may enter again and take locks.
 TEST(ForkGate, WaitsForWhoIsInside) {
     Lock<LockRank::pages> lock;
     LockMark mark;

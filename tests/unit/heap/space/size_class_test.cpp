@@ -76,7 +76,7 @@ TEST(SizeClass, BagsAreFullAndWasteLittle) {
     });
 }
 
-TEST(SizeClass, SegmentsAndRingsStayInBounds) {
+TEST(SizeClass, BatchesAndRingsStayInBounds) {
     for_each_class([](ClassId c, const ClassShape& s) {
         ASSERT_GE(s.batch, 1u);
         ASSERT_LE(s.batch, 512u);
