@@ -72,6 +72,7 @@ const Slot& slot_of_fault(Address a) {
 bool explain(const os::Fault& fault) {
     const auto* const p = reinterpret_cast<const void*>(fault.address);
     if (!contains(p)) return false;
+    os::begin_explanation();
     const Slot& slot = slot_of_fault(fault.address);
     const State state = slot.state.load(std::memory_order_acquire);
     const char* const access = fault.access == os::Access::write  ? "write"

@@ -43,6 +43,7 @@ bool explain(const os::Fault& fault) {
         if (object == 0) continue;
         const Bytes bytes = bytes_of(location_of(object));
         if (fault.address - object >= bytes) continue;
+        os::begin_explanation();
         const char* const access = fault.access == os::Access::write  ? "write"
                                    : fault.access == os::Access::read ? "read"
                                                                       : "access";
@@ -69,7 +70,8 @@ bool put(Location at) {
         store_relaxed(bag.big.thread, 0);
         return false;
     }
-    if (!explaining.exchange(true, std::memory_order_relaxed)) os::on_fault(explain);
+    if (!explaining.exchange(true, std::memory_order_relaxed) && !os::on_fault(explain))
+        explaining.store(false, std::memory_order_relaxed);
     Random random(secrets.place + random_state.fetch_add(1, std::memory_order_relaxed));
     const Address out =
         places[random.below(policy::quarantine::big_places)].exchange(address_of(p), std::memory_order_acq_rel);

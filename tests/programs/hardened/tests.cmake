@@ -10,6 +10,9 @@ if(TARGET numalloc_hardened AND NOT NUMALLOC_CHECKS)
     numalloc_full_only("resident memory" hardened.resident)
     numalloc_test(hardened.fault programs 60
         ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/hardened/check_fault.py $<TARGET_FILE:numalloc_hardened> $<TARGET_FILE:hardened>)
+    numalloc_program(hardened_handlers hardened/handlers.cpp)
+    numalloc_test(hardened.handlers programs 60
+        ${EXPECT} done ${PRELOAD} $<TARGET_FILE:numalloc_hardened> $<TARGET_FILE:hardened_handlers>)
     numalloc_test(hardened.enomem survive 1200
         ${Python3_EXECUTABLE} ${HERE}/inject.py $<TARGET_FILE:numalloc_hardened> $<TARGET_FILE:hardened> mprotect madvise)
 endif()
