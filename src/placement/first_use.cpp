@@ -97,7 +97,8 @@ bool take_room(ThreadRecord* record, const os::CpuMask* kernel, PlaceId& took, o
     return bind(record, true, request);
 }
 
-void was_set(ThreadRecord* record, PlaceId took, const os::CpuMask& request, long result) {
+// Not inlined: it has a mask of its own on the stack.
+__attribute__((noinline)) void was_set(ThreadRecord* record, PlaceId took, const os::CpuMask& request, long result) {
     os::Guard guard(process.lock);
     // Another thread may have changed its place or its user's mask in the meantime.
     if (record->place != took || kernel_request_of(record) != request) return apply(record, 0, false);

@@ -57,17 +57,26 @@ os::CpuMask kernel_mask_of(const ThreadRecord* record);
 // What to give the kernel for the user's mask, and for the bound one.
 os::CpuMask user_request_of(const ThreadRecord* record);
 os::CpuMask bound_request_of(const ThreadRecord* record);
+// Gives it to the kernel for thread `tid` (0: the caller). Not inlined: a mask has 1 KiB, and callers have little
+// stack.
+__attribute__((noinline)) void set_bound_request(const ThreadRecord* record, int tid);
 // The one of the two that holds now.
 os::CpuMask kernel_request_of(const ThreadRecord* record);
 
 // Whether `mask` is the one that placement set for the thread. If not, it was changed from outside (taskset, a cpuset,
 // a raw system call), and that change takes effect.
 bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words);
+// Whether `mask` is the user's of the thread.
+bool is_users(const ThreadRecord* record, const os::CpuMask& mask);
+// Whether the place of the thread lacks a CPU of its user's mask.
+bool is_narrowed(const ThreadRecord* record);
 // Whether `mine`, the caller's mask, is all that the cpuset allows.
 bool is_whole(const os::CpuMask& mine);
 // Gives the calling thread its user's mask in the kernel if it runs under ours. Returns whether it did. Takes no lock
-// and changes no state, so it works between vfork and exec too.
-bool widen(const ThreadRecord* record);
+// and changes no state, so it works between vfork and exec too. `record` may be nullptr. A thread that is not bound
+// needs no stack for masks of 1 KiB, a bound one mostly has one at a time: programs call exec on stacks of a page.
+bool widen_bound(const ThreadRecord* record);
+inline bool widen(const ThreadRecord* record) { return record != nullptr && record->bound && widen_bound(record); }
 // Places a running thread by the mask that its user has set, and that the kernel has.
 void follow_user(ThreadRecord* record, const os::CpuMask& mask) NUMALLOC_REQUIRES(process.lock);
 // Binds the caller again whose fork ended without the lock.

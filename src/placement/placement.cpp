@@ -110,7 +110,7 @@ void place(ThreadRecord* record, Vacated vacated) {
 bool bind(ThreadRecord* record, bool wide, os::CpuMask& request) {
     owner_was_moved(record);
     const bool placed = record->place != no_place;
-    record->bound = placed && !is_forking(record) && bound_mask_of(record) != user_mask_of(record);
+    record->bound = placed && !is_forking(record) && is_narrowed(record);
     if (placed) record->os_node.store(process.places[record->place].os_node, std::memory_order_relaxed);
     const NodeId home = placed ? process.places[record->place].home : no_node;
     record->home.store(home.value, std::memory_order_relaxed);

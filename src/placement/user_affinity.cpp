@@ -177,14 +177,14 @@ long call_unbound(int tid, long (*call)(const void*), const void* argument) {
     if (bound && os::set_affinity(tid, user_request_of(record)) < 0) return -EPERM;
     const long result = call(argument);
     if (result >= 0) unbind(record);
-    else if (bound) os::set_affinity(tid, bound_request_of(record));
+    else if (bound) set_bound_request(record, tid);
     return result;
 }
 
 AsTheUserSetIt::AsTheUserSetIt() : widened_(widen(current)) {}
 
 AsTheUserSetIt::~AsTheUserSetIt() {
-    if (widened_ && current->bound) os::set_affinity(0, bound_request_of(current));
+    if (widened_ && current->bound) set_bound_request(current, 0);
 }
 
 FirstUseHold::FirstUseHold() : record_(current != nullptr && is_own(current) ? current : nullptr) {
@@ -203,18 +203,28 @@ void AsTheUserSetIt::keep() {
 
 namespace {
 
-// Binds the caller to its place after a fork. `self->bound`: the fork began without the lock.
-void bind_again(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
-    if (self->bound) {
-        os::set_affinity(0, bound_request_of(self));
-        return;
-    }
+// A mask has 1 KiB, and crash handlers fork on small stacks: these functions are not inlined, so that the stack has few
+// masks at a time.
+
+// Whose mask the caller has in the kernel. `other`: ours, or one that another process has set.
+enum class Whose { unknown, users, other };
+__attribute__((noinline)) Whose whose_mask(const ThreadRecord* self) {
     os::CpuMask kernel;
+    if (os::get_affinity(0, kernel) <= 0) return Whose::unknown;
+    return is_users(self, kernel) ? Whose::users : Whose::other;
+}
+__attribute__((noinline)) void bind_unbound(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
     os::CpuMask request;
-    if (os::get_affinity(0, kernel) <= 0) return;
-    if (kernel != user_mask_of(self)) return renew_user_mask(self, 0);  // another process has set it meanwhile
     if (!bind(self, true, request)) return;
     if (const long result = os::set_affinity(0, request); result < 0) was_refused(self, result);
+}
+
+// Binds the caller to its place after a fork. `self->bound`: the fork began without the lock.
+void bind_again(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
+    if (self->bound) return set_bound_request(self, 0);
+    const Whose whose = whose_mask(self);
+    if (whose == Whose::other) renew_user_mask(self, 0);
+    else if (whose == Whose::users) bind_unbound(self);
 }
 
 // For placement's lock around a fork. In a signal handler that interrupted the heap, and if the holder of the lock does
@@ -233,14 +243,20 @@ bool begin_fork() {
         return true;
     }
     self->forking.store(true, std::memory_order_relaxed);
-    os::CpuMask kernel;
     if (widen(self)) {
         self->bound = false;
-    } else if (self->bound && os::get_affinity(0, kernel) > 0) {
+    } else if (self->bound && whose_mask(self) != Whose::unknown) {
         self->bound = false;  // another process has set its mask
         renew_user_mask(self, 0);
     }
     process.lock.unlock();
+    return true;
+}
+
+__attribute__((noinline)) bool take_kernels_mask(ThreadRecord* self) {
+    os::CpuMask kernel;
+    if (os::get_affinity(0, kernel) <= 0) return false;
+    set_user_mask(self, kernel);
     return true;
 }
 
@@ -253,7 +269,7 @@ void end_fork() {
         bind_again(self);
         process.lock.unlock();
     } else if (self->bound) {
-        os::set_affinity(0, bound_request_of(self));
+        set_bound_request(self, 0);
     } else {
         self->left_wide.store(true, std::memory_order_relaxed);
     }
@@ -307,10 +323,7 @@ void fork_child() {
     wait_for_first_use(current);
     current->home.store(no_node.value, std::memory_order_relaxed);
     // Another thread may have been changing the record's mask. The kernel's is the user's.
-    os::CpuMask kernel;
-    if (os::get_affinity(0, kernel) <= 0) return;
-    set_user_mask(current, kernel);
-    if (current->whole.load(std::memory_order_relaxed)) renew_user_mask(current, 0);
+    if (take_kernels_mask(current) && current->whole.load(std::memory_order_relaxed)) renew_user_mask(current, 0);
 }
 
 }  // namespace numalloc::placement

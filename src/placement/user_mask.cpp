@@ -8,6 +8,7 @@
 // (Linux 6.2).
 //
 //   kernel's mask == request & cpuset     unless another process has set it
+#include "base/atomic.h"
 #include "placement/internal.h"
 
 namespace numalloc::placement {
@@ -40,7 +41,11 @@ os::CpuMask user_mask_of(const ThreadRecord* record) {
     return mask;
 }
 
-os::CpuMask bound_mask_of(const ThreadRecord* record) { return user_mask_of(record) & cpus_of(record->place); }
+os::CpuMask bound_mask_of(const ThreadRecord* record) {
+    os::CpuMask mask = cpus_of(record->place);
+    for (unsigned w = 0; w < process.words; ++w) mask.data()[w] &= record->user_mask()[w];
+    return mask;
+}
 
 os::CpuMask kernel_mask_of(const ThreadRecord* record) {
     return record->bound ? bound_mask_of(record) : user_mask_of(record);
@@ -58,12 +63,49 @@ os::CpuMask kernel_request_of(const ThreadRecord* record) {
     return record->bound ? bound_request_of(record) : user_request_of(record);
 }
 
+void set_bound_request(const ThreadRecord* record, int tid) { os::set_affinity(tid, bound_request_of(record)); }
+
 bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words) {
-    if (!record->bound) return false;
+    // Read once: another thread may move this one.
+    const PlaceId place{load_relaxed(record->place.value)};
+    if (!record->bound || place == no_place) return false;
     for (unsigned w = 0; w < process.words; ++w)
-        if ((w < words ? mask[w] : 0) != (record->user_mask()[w] & process.mask_of(record->place)[w])) return false;
+        if ((w < words ? mask[w] : 0) != (record->user_mask()[w] & process.mask_of(place)[w])) return false;
     return true;
 }
+
+bool is_users(const ThreadRecord* record, const os::CpuMask& mask) {
+    for (unsigned w = 0; w < os::CpuMask::words; ++w)
+        if (mask.data()[w] != (w < process.words ? record->user_mask()[w] : 0)) return false;
+    return true;
+}
+
+bool is_narrowed(const ThreadRecord* record) {
+    for (unsigned w = 0; w < process.words; ++w)
+        if ((record->user_mask()[w] & ~process.mask_of(record->place)[w]) != 0) return true;
+    return false;
+}
+
+namespace {
+
+__attribute__((noinline)) bool allow_every_cpu(int tid) { return os::set_affinity(tid, every_cpu()) >= 0; }
+
+// Whether `mask` has those of the CPUs in `allowed` that belong to the place.
+bool is_part(const os::CpuMask& mask, const os::CpuMask& allowed, PlaceId place) {
+    for (unsigned w = 0; w < os::CpuMask::words; ++w) {
+        const std::uint64_t here = place != no_place && w < process.words ? process.mask_of(place)[w] : 0;
+        if (mask.data()[w] != (allowed.data()[w] & here)) return false;
+    }
+    return true;
+}
+
+// The same with the CPUs that the kernel allows the thread now.
+__attribute__((noinline)) bool is_allowed_part(int tid, PlaceId place, const os::CpuMask& mask) {
+    os::CpuMask allowed;
+    return os::get_affinity(tid, allowed) > 0 && is_part(mask, allowed, place);
+}
+
+}  // namespace
 
 // Only the kernel knows: for a moment the caller may run on every CPU of the cpuset.
 bool is_whole(const os::CpuMask& mine) {
@@ -74,15 +116,30 @@ bool is_whole(const os::CpuMask& mine) {
     return false;
 }
 
-bool widen(const ThreadRecord* record) {
+namespace {
+
+// Not inlined, so that widen_bound() has only one mask at a time on the stack; in a rare case two.
+__attribute__((noinline)) bool runs_under_ours(const ThreadRecord* record) {
     os::CpuMask kernel;
-    if (record == nullptr || !record->bound || os::get_affinity(0, kernel) <= 0) return false;
-    if (kernel == bound_mask_of(record)) return os::set_affinity(0, user_request_of(record)) == 0;
-    if (!record->whole.load(std::memory_order_relaxed) || os::set_affinity(0, every_cpu()) < 0) return false;
-    os::CpuMask allowed;
-    if (os::get_affinity(0, allowed) > 0 && kernel == (allowed & cpus_of(record->place))) return true;
+    return os::get_affinity(0, kernel) > 0 && is_ours(record, kernel.data(), os::CpuMask::words);
+}
+__attribute__((noinline)) bool set_user_request(const ThreadRecord* record) {
+    return os::set_affinity(0, user_request_of(record)) == 0;
+}
+// The kernel's mask may be ours cut to a cpuset that has changed since.
+__attribute__((noinline)) bool widen_in_cpuset(const ThreadRecord* record) {
+    os::CpuMask kernel;
+    if (os::get_affinity(0, kernel) <= 0 || !allow_every_cpu(0)) return false;
+    if (is_allowed_part(0, record->place, kernel)) return true;
     os::set_affinity(0, kernel);
     return false;
+}
+
+}  // namespace
+
+bool widen_bound(const ThreadRecord* record) {
+    if (runs_under_ours(record)) return set_user_request(record);
+    return record->whole.load(std::memory_order_relaxed) && widen_in_cpuset(record);
 }
 
 void follow_user(ThreadRecord* record, const os::CpuMask& mask) {
@@ -96,7 +153,7 @@ void follow_user(ThreadRecord* record, const os::CpuMask& mask) {
 }
 
 bool is_set(const ThreadRecord* record, const os::CpuMask& kernel) {
-    return kernel == kernel_mask_of(record) || kernel == user_mask_of(record);
+    return is_ours(record, kernel.data(), os::CpuMask::words) || is_users(record, kernel);
 }
 
 void renew_if_foreign(ThreadRecord* record, int tid) {
@@ -109,18 +166,20 @@ void renew_user_mask(ThreadRecord* record, int tid) {
     os::CpuMask kernel;
     if (os::get_affinity(tid, kernel) <= 0) return;
     os::CpuMask allowed;
-    if (!record->whole.load(std::memory_order_relaxed) || os::set_affinity(tid, every_cpu()) < 0 ||
+    if (!record->whole.load(std::memory_order_relaxed) || !allow_every_cpu(tid) ||
         os::get_affinity(tid, allowed) <= 0) {
-        if (kernel != kernel_mask_of(record)) follow_user(record, kernel);
+        const bool expected =
+            record->bound ? is_ours(record, kernel.data(), os::CpuMask::words) : is_users(record, kernel);
+        if (!expected) follow_user(record, kernel);
         return;
     }
-    const bool ours = record->bound && kernel == (allowed & cpus_of(record->place));
+    const bool ours = record->bound && is_part(kernel, allowed, record->place);
     if (!ours && kernel != allowed) {
         os::set_affinity(tid, kernel);
         return follow_user(record, kernel);
     }
-    if (allowed == user_mask_of(record)) {
-        if (record->bound) os::set_affinity(tid, bound_request_of(record));
+    if (is_users(record, allowed)) {
+        if (record->bound) set_bound_request(record, tid);
         return;
     }
     set_user_mask(record, allowed);

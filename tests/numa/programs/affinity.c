@@ -47,6 +47,20 @@ static void wait_for(pid_t child, const char *what) {
     expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: the child reports a failure (status %x)", what, status);
 }
 
+/* A child of vfork on a stack of a page, with a page below that it must not reach. */
+static int exec_alone(void *command) {
+    execve(self, command, environ);
+    _exit(99);
+}
+static pid_t start_on_a_page(char **command) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *area = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (area == MAP_FAILED || mprotect(area, page, PROT_NONE) != 0) die("no stack");
+    const pid_t child = clone(exec_alone, area + 2 * page, CLONE_VM | CLONE_VFORK | SIGCHLD, command);
+    munmap(area, 2 * page);
+    return child;
+}
+
 static void start_children(const char *where, const char *want) {
     char what[256];
     fflush(stdout);
@@ -71,6 +85,8 @@ static void start_children(const char *where, const char *want) {
         snprintf(what, sizeof what, "%s, vfork and exec%s", where, preloaded ? " with the allocator" : " without it");
         wait_for(child, what);
     }
+    snprintf(what, sizeof what, "%s, exec on a stack of a page", where);
+    wait_for(start_on_a_page((char *[]){(char *)self, (char *)want, "child", NULL}), what);
     char line[4096];
     snprintf(line, sizeof line, "%s %s child", self, want);
     int status = system(line);

@@ -36,6 +36,13 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT NUMALLOC_CHECKS AND NOT NUMA
     survive_test(stepped 1500 survive/stepped.cpp)
 endif()
 survive_expect(small_stacks 120 "small stacks suffice" survive/small_stacks.cpp)
+# As users run it: assertions and sanitizers need more stack.
+if(NOT NUMALLOC_CHECKS AND NOT NUMALLOC_SANITIZER)
+    add_executable(survive_exec_stacks survive/exec_stacks.c)
+    target_link_libraries(survive_exec_stacks PRIVATE Threads::Threads)
+    target_link_options(survive_exec_stacks PRIVATE -Wl,-z,now)
+    survive_run(exec_stacks 120 "programs started from small stacks" $<TARGET_FILE:survive_exec_stacks>)
+endif()
 survive_expect(own_operators 60 "own operators" survive/own_operators.cpp)
 
 # Handlers of fork, registered by a library that is loaded before ours and after it. All in C: see there.
