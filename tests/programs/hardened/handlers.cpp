@@ -1,5 +1,5 @@
-// A program's own handler of SIGSEGV runs as it asked for it, though the library explains faults: once, with the signals
-// that it wants blocked, on the stack that it wants. After a filter the library installs no handler.
+// A program's own handler of SIGSEGV runs as it asked for it, though the library explains faults: once, with the
+// signals that it wants blocked, on the stack that it wants. After a filter the library installs no handler.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>

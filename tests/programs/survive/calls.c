@@ -1,4 +1,5 @@
-// What own_calls.c replaces is called wherever its library lies among the preloaded ones: each exec once, the others too.
+// What own_calls.c replaces is called wherever its library lies among the preloaded ones: each exec once, the others
+// too.
 #define _GNU_SOURCE
 #include "c_check.h"
 

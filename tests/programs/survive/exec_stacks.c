@@ -1,6 +1,6 @@
-// Programs that start others from a small stack: the child of a vfork on a stack of a page, a coroutine, a crash handler.
-// Below each stack is a page without access, so a deep frame ends the program. Linked with -z now: the first call of a
-// function that is bound lazily costs as much stack as all its registers.
+// Programs that start others from a small stack: the child of a vfork on a stack of a page, a coroutine, a crash
+// handler. Below each stack is a page without access, so a deep frame ends the program. Linked with -z now: the first
+// call of a function that is bound lazily costs as much stack as all its registers.
 #define _GNU_SOURCE
 #include "c_check.h"
 

@@ -1,5 +1,5 @@
-// A library that replaces the exec family, the calls of affinity and prctl, as libraries do that record or redirect what a
-// program executes. For each exec it writes a dot; the others it counts.
+// A library that replaces the exec family, the calls of affinity and prctl, as libraries do that record or redirect
+// what a program executes. For each exec it writes a dot; the others it counts.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
@@ -15,7 +15,9 @@ int own_calls_seen;
 
 static void note_exec(void) { (void)!write(1, ".", 1); }
 
-int execve(const char* path, char* const argv[], char* const env[]) { return note_exec(), NEXT(execve)(path, argv, env); }
+int execve(const char* path, char* const argv[], char* const env[]) {
+    return note_exec(), NEXT(execve)(path, argv, env);
+}
 int execv(const char* path, char* const argv[]) { return note_exec(), NEXT(execv)(path, argv); }
 int execvp(const char* file, char* const argv[]) { return note_exec(), NEXT(execvp)(file, argv); }
 int execvpe(const char* file, char* const argv[], char* const env[]) {

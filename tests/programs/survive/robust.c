@@ -1,5 +1,5 @@
-// Threads that end while they hold a robust mutex, which is valid, or whose memory the program has unmapped or freed, as
-// libc tolerates.
+// Threads that end while they hold a robust mutex, which is valid, or whose memory the program has unmapped or freed,
+// as libc tolerates.
 #define _GNU_SOURCE
 #include "c_check.h"
 

@@ -1,5 +1,6 @@
-/* connections CLIENTS SECONDS: a server with a thread for each connection. Each connection sends some requests, closes, and
- * another is opened: threads start and end all the time. Its first request starts a child, which answers with its mask. */
+/* connections CLIENTS SECONDS: a server with a thread for each connection. Each connection sends some requests, closes,
+ * and another is opened: threads start and end all the time. Its first request starts a child, which answers with its
+ * mask. */
 #include "own_pages.h"
 #include <spawn.h>
 #include <sys/socket.h>
@@ -47,7 +48,8 @@ static void *accept_all(void *argument) {
     for (;;) {
         int connection = accept(listener, NULL, NULL);
         pthread_t thread;
-        if (connection < 0 || pthread_create(&thread, &detached, serve, (void *)(intptr_t)connection) != 0) die("accept");
+        if (connection < 0 || pthread_create(&thread, &detached, serve, (void *)(intptr_t)connection) != 0)
+            die("accept");
     }
 }
 
@@ -76,10 +78,12 @@ static void run_clients(int clients, int ask_for_masks) {
 
 int main(int count, char **words) {
     int clients = count == 3 ? atoi(words[1]) : 0;
-    if (clients < 1 || clients > MOST_CLIENTS) die("usage: connections CLIENTS SECONDS, with 1 to %d clients", MOST_CLIENTS);
+    if (clients < 1 || clients > MOST_CLIENTS)
+        die("usage: connections CLIENTS SECONDS, with 1 to %d clients", MOST_CLIENTS);
     unlink(address.sun_path);
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, MOST_CLIENTS) != 0) die("bind");
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, MOST_CLIENTS) != 0)
+        die("bind");
     pid_t loader = fork();
     if (loader == 0) {
         say("begin %d clients\n", clients);

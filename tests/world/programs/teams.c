@@ -1,5 +1,6 @@
-/* teams SECONDS: OpenMP's teams after a thread of pthread_create(), which many libraries start: the masks that threads have
- * then are what the runtime goes by. A flat team and two nested ones allocate, compute and free; a child prints its mask. */
+/* teams SECONDS: OpenMP's teams after a thread of pthread_create(), which many libraries start: the masks that threads
+ * have then are what the runtime goes by. A flat team and two nested ones allocate, compute and free; a child prints
+ * its mask. */
 #include "own_pages.h"
 #include <omp.h>
 

@@ -1,7 +1,8 @@
-/* watched COMMAND...: runs it on a machine with several nodes and prints what it prints. A line "begin NAME" of it opens a
- * phase, "end" closes it; a line then says how many CPUs the machine had in use, and how many of the pages that it gave away
- * meanwhile lie on the node whose processor asked. The last line has the masks of all processes with one thread that were
- * seen in a phase. A thread's mask may be narrower than its user's, but a process starts with the user's. */
+/* watched COMMAND...: runs it on a machine with several nodes and prints what it prints. A line "begin NAME" of it
+ * opens a phase, "end" closes it; a line then says how many CPUs the machine had in use, and how many of the pages that
+ * it gave away meanwhile lie on the node whose processor asked. The last line has the masks of all processes with one
+ * thread that were seen in a phase. A thread's mask may be narrower than its user's, but a process starts with the
+ * user's. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -88,7 +89,8 @@ static void look_at_masks(void) {
 static void print_phase(const char *name, struct count from, struct count to) {
     long here = to.here - from.here, pages = here + to.elsewhere - from.elsewhere;
     printf("%s: %.2f CPUs in use, %.2f %% of %ld new pages on the node that asked\n", name,
-           (double)sysconf(_SC_NPROCESSORS_ONLN) - (to.idle - from.idle) / (to.time - from.time), pages ? 100.0 * (double)here / (double)pages : 100.0, pages);
+           (double)sysconf(_SC_NPROCESSORS_ONLN) - (to.idle - from.idle) / (to.time - from.time),
+           pages ? 100.0 * (double)here / (double)pages : 100.0, pages);
 }
 
 int main(int count, char **words) {
