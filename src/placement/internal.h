@@ -50,11 +50,7 @@ void adopt();
 os::CpuMask every_cpu();
 os::CpuMask user_mask_of(const ThreadRecord* record);
 void set_user_mask(ThreadRecord* record, const os::CpuMask& mask);
-// The affinity of a bound thread: its user's mask without the CPUs of other places.
-os::CpuMask bound_mask_of(const ThreadRecord* record);
-// The thread's mask in the kernel, unless another process has changed it.
-os::CpuMask kernel_mask_of(const ThreadRecord* record);
-// What to give the kernel for the user's mask, and for the bound one.
+// What to give the kernel for the user's mask, and for that of a bound thread: without the CPUs of other places.
 os::CpuMask user_request_of(const ThreadRecord* record);
 os::CpuMask bound_request_of(const ThreadRecord* record);
 // Gives it to the kernel for thread `tid` (0: the caller). Not inlined: a mask has 1 KiB, and callers have little
@@ -66,8 +62,15 @@ os::CpuMask kernel_request_of(const ThreadRecord* record);
 // Whether `mask` is the one that placement set for the thread. If not, it was changed from outside (taskset, a cpuset,
 // a raw system call), and that change takes effect.
 bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words);
+inline bool is_ours(const ThreadRecord* record, const os::CpuMask& mask) {
+    return is_ours(record, mask.data(), os::CpuMask::words);
+}
 // Whether `mask` is the user's of the thread.
 bool is_users(const ThreadRecord* record, const os::CpuMask& mask);
+// Whether the kernel's mask is the one of the two that the thread should have now.
+bool is_expected(const ThreadRecord* record, const os::CpuMask& kernel);
+// Whether it is one of the two.
+bool is_set(const ThreadRecord* record, const os::CpuMask& kernel);
 // Whether the place of the thread lacks a CPU of its user's mask.
 bool is_narrowed(const ThreadRecord* record);
 // Whether `mine`, the caller's mask, is all that the cpuset allows.
@@ -84,8 +87,6 @@ void bind_left_wide(ThreadRecord* self);
 // Places a running thread anew if another process has set its mask or changed the cpuset. Costs four system calls for
 // a whole mask, one for another. `tid`: 0 for the caller.
 void renew_user_mask(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);
-// Whether `kernel` is the thread's own mask or its user's.
-bool is_set(const ThreadRecord* record, const os::CpuMask& kernel);
 // The same for another thread. One that has its user's mask for a moment, to start a child, keeps it.
 void renew_if_foreign(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);
 

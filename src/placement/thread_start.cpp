@@ -52,7 +52,7 @@ ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
     os::CpuMask mine;
     const bool known = os::get_affinity(0, mine) > 0;
     os::Guard guard(process.lock);
-    if (known && current != nullptr && mine != kernel_mask_of(current)) renew_user_mask(current, 0);
+    if (known && current != nullptr && !is_expected(current, mine)) renew_user_mask(current, 0);
     if (process.at_first_use) {
         if (current != nullptr && current->place == no_place && places_of(current).count() == 1) {
             place(current);
@@ -102,7 +102,7 @@ namespace {
 // Whether `kernel` is the mask of a creator that another thread has bound since ThreadStart::begin().
 bool is_creators(const ThreadRecord* record, const os::CpuMask& kernel) NUMALLOC_REQUIRES(process.lock) {
     const ThreadRecord* const c = record->creator;
-    return c != nullptr && c->generation == record->creator_generation && c->bound && kernel == bound_mask_of(c);
+    return c != nullptr && c->generation == record->creator_generation && is_ours(c, kernel);
 }
 
 // Returns whether the new thread, which lives at `took` now, must set its affinity to `request`. Not yet if its mask is
@@ -114,7 +114,7 @@ bool take_place(ThreadRecord* record, bool widened, const os::CpuMask* kernel, P
     record->handle_out = nullptr;
     if (record->mask_from_attr) return false;
     bool ours = record->inherits_ours;
-    if (widened && kernel != nullptr && *kernel != user_mask_of(record)) {
+    if (widened && kernel != nullptr && !is_users(record, *kernel)) {
         set_user_mask(record, *kernel);
         place(record);
     } else if (!widened && kernel != nullptr) {

@@ -41,22 +41,15 @@ os::CpuMask user_mask_of(const ThreadRecord* record) {
     return mask;
 }
 
-os::CpuMask bound_mask_of(const ThreadRecord* record) {
-    os::CpuMask mask = cpus_of(record->place);
-    for (unsigned w = 0; w < process.words; ++w) mask.data()[w] &= record->user_mask()[w];
-    return mask;
-}
-
-os::CpuMask kernel_mask_of(const ThreadRecord* record) {
-    return record->bound ? bound_mask_of(record) : user_mask_of(record);
-}
-
 os::CpuMask user_request_of(const ThreadRecord* record) {
     return record->whole.load(std::memory_order_relaxed) ? every_cpu() : user_mask_of(record);
 }
 
 os::CpuMask bound_request_of(const ThreadRecord* record) {
-    return record->whole.load(std::memory_order_relaxed) ? cpus_of(record->place) : bound_mask_of(record);
+    os::CpuMask mask = cpus_of(record->place);
+    if (record->whole.load(std::memory_order_relaxed)) return mask;
+    for (unsigned w = 0; w < process.words; ++w) mask.data()[w] &= record->user_mask()[w];
+    return mask;
 }
 
 os::CpuMask kernel_request_of(const ThreadRecord* record) {
@@ -80,6 +73,10 @@ bool is_users(const ThreadRecord* record, const os::CpuMask& mask) {
     return true;
 }
 
+bool is_expected(const ThreadRecord* record, const os::CpuMask& kernel) {
+    return record->bound ? is_ours(record, kernel) : is_users(record, kernel);
+}
+
 bool is_narrowed(const ThreadRecord* record) {
     for (unsigned w = 0; w < process.words; ++w)
         if ((record->user_mask()[w] & ~process.mask_of(record->place)[w]) != 0) return true;
@@ -99,10 +96,10 @@ bool is_part(const os::CpuMask& mask, const os::CpuMask& allowed, PlaceId place)
     return true;
 }
 
-// The same with the CPUs that the kernel allows the thread now.
-__attribute__((noinline)) bool is_allowed_part(int tid, PlaceId place, const os::CpuMask& mask) {
+// The same with the CPUs that the kernel allows the caller now.
+__attribute__((noinline)) bool is_allowed_part(const os::CpuMask& mask, PlaceId place) {
     os::CpuMask allowed;
-    return os::get_affinity(tid, allowed) > 0 && is_part(mask, allowed, place);
+    return os::get_affinity(0, allowed) > 0 && is_part(mask, allowed, place);
 }
 
 }  // namespace
@@ -121,7 +118,7 @@ namespace {
 // Not inlined, so that widen_bound() has only one mask at a time on the stack; in a rare case two.
 __attribute__((noinline)) bool runs_under_ours(const ThreadRecord* record) {
     os::CpuMask kernel;
-    return os::get_affinity(0, kernel) > 0 && is_ours(record, kernel.data(), os::CpuMask::words);
+    return os::get_affinity(0, kernel) > 0 && is_ours(record, kernel);
 }
 __attribute__((noinline)) bool set_user_request(const ThreadRecord* record) {
     return os::set_affinity(0, user_request_of(record)) == 0;
@@ -130,7 +127,7 @@ __attribute__((noinline)) bool set_user_request(const ThreadRecord* record) {
 __attribute__((noinline)) bool widen_in_cpuset(const ThreadRecord* record) {
     os::CpuMask kernel;
     if (os::get_affinity(0, kernel) <= 0 || !allow_every_cpu(0)) return false;
-    if (is_allowed_part(0, record->place, kernel)) return true;
+    if (is_allowed_part(kernel, record->place)) return true;
     os::set_affinity(0, kernel);
     return false;
 }
@@ -153,7 +150,7 @@ void follow_user(ThreadRecord* record, const os::CpuMask& mask) {
 }
 
 bool is_set(const ThreadRecord* record, const os::CpuMask& kernel) {
-    return is_ours(record, kernel.data(), os::CpuMask::words) || is_users(record, kernel);
+    return is_ours(record, kernel) || is_users(record, kernel);
 }
 
 void renew_if_foreign(ThreadRecord* record, int tid) {
@@ -168,9 +165,7 @@ void renew_user_mask(ThreadRecord* record, int tid) {
     os::CpuMask allowed;
     if (!record->whole.load(std::memory_order_relaxed) || !allow_every_cpu(tid) ||
         os::get_affinity(tid, allowed) <= 0) {
-        const bool expected =
-            record->bound ? is_ours(record, kernel.data(), os::CpuMask::words) : is_users(record, kernel);
-        if (!expected) follow_user(record, kernel);
+        if (!is_expected(record, kernel)) follow_user(record, kernel);
         return;
     }
     const bool ours = record->bound && is_part(kernel, allowed, record->place);
