@@ -47,7 +47,8 @@ int main() {
         std::unordered_set<std::uintptr_t> seen;
         for (const auto& [key, text] : partitions[i]->map) {
             right = right && text == ("the value of key number " + std::to_string(key)).c_str();
-            if (seen.insert(reinterpret_cast<std::uintptr_t>(text.data()) / PAGE).second) count_pages(&pages, text.data(), 1);
+            if (seen.insert(reinterpret_cast<std::uintptr_t>(text.data()) / PAGE).second)
+                count_pages(&pages, text.data(), 1);
             right = right && numalloc_node_of(text.data()) == nodes[i] && numalloc_node_of(&key) == nodes[i];
             ++entries;
         }

@@ -25,7 +25,8 @@ static void step(struct strip *s) {
     for (int r = 1; r <= s->rows; r++) {
         const double *up = at(s->now, r - 1), *here = at(s->now, r), *down = at(s->now, r + 1);
         double *out = at(s->next, r);
-        for (int c = 1; c <= N; c++) out[c] = here[c] + ALPHA * (up[c] + down[c] + here[c - 1] + here[c + 1] - 4 * here[c]);
+        for (int c = 1; c <= N; c++)
+            out[c] = here[c] + ALPHA * (up[c] + down[c] + here[c - 1] + here[c + 1] - 4 * here[c]);
     }
     double *t = s->now;
     s->now = s->next;

@@ -114,7 +114,8 @@ inline void check_join(const std::vector<Record>& probes, const std::vector<Join
     for (const Joined& one : found) all.pairs += one.pairs, all.sum += one.sum;
     using Shown = unsigned long long;
     if (all.pairs != right.pairs) {
-        bench::fail("the join has %llu pairs, not %llu", static_cast<Shown>(all.pairs), static_cast<Shown>(right.pairs));
+        bench::fail("the join has %llu pairs, not %llu", static_cast<Shown>(all.pairs),
+                    static_cast<Shown>(right.pairs));
     }
     if (all.sum != right.sum) bench::fail("the join's pairs are wrong");
 }

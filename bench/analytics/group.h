@@ -3,8 +3,9 @@
 //   --table partitioned: each thread has a table of its own for each thread; that one then merges all that are
 //                        for it, and frees what the others allocated
 //   --table concurrent:  one table for all, oneTBB's concurrent_hash_map on the allocator that is measured
-//   --input threads:     before the clock runs each thread makes the records that it will put into groups; else main
-//                        makes all of them, and what the other nodes' threads read is remote whatever the allocator does
+//   --input threads:     before the clock runs each thread makes the records that it will put into groups; else
+//                        main makes all of them, and what the other nodes' threads read is remote whatever the
+//                        allocator does
 // An aggregate has add(value), merge(other), which empties the other, result(), and frees in its destructor.
 #pragma once
 
@@ -133,14 +134,16 @@ template <class Aggregate, template <class> class How, class Prepare>
 double grouped(bench::Command& command, const Input& input, Prepare prepare, Answer& answer) {
     const unsigned threads = command.threads();
     How<Aggregate> how(threads, command.pages());
-    return bench::run_threads(threads, prepare, [&](unsigned index) { how.work(index, input.of(index, threads), answer); });
+    return bench::run_threads(threads, prepare,
+                              [&](unsigned index) { how.work(index, input.of(index, threads), answer); });
 }
 
 /// main() of both programs; `check` ends the program where the answer is wrong.
 template <class Aggregate, class Check>
 int group(bench::Command& command, Check check) {
     const auto& keys = command.choice("data", key_words, "how the keys are distributed");
-    const auto& table = command.choice("table", "partitioned|concurrent", "a table for each thread, or oneTBB's for all");
+    const auto& table =
+        command.choice("table", "partitioned|concurrent", "a table for each thread, or oneTBB's for all");
     const auto& maker = command.choice("input", "main|threads", "who makes the records: main, or each thread its own");
     const auto& records = command.option("records", 16'000'000, paper_records, "records at scale 1");
     const auto& groups = command.option("groups", 160'000, paper_groups, "groups at scale 1");

@@ -131,7 +131,8 @@ int main(int argc, char** argv) {
     const double seconds = bench::run_threads(threads, [&](unsigned index) {
         if (index == 0) begun = bench::now();
         const std::uint64_t rows_end = analytics::first_of(small.size(), index + 1, threads);
-        for (std::uint64_t i = analytics::first_of(small.size(), index, threads); i < rows_end; ++i) table.add(small[i]);
+        for (std::uint64_t i = analytics::first_of(small.size(), index, threads); i < rows_end; ++i)
+            table.add(small[i]);
         gate.wait();
         if (index == 0) built = bench::now();
         Output output;

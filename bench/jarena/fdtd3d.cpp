@@ -32,7 +32,8 @@ struct Fdtd {
     }
 
     // to += S (a - a at `da` - b + b at `db`): one component of a curl.
-    static void curl(const Grid& g, double* to, const double* a, std::ptrdiff_t da, const double* b, std::ptrdiff_t db) {
+    static void curl(const Grid& g, double* to, const double* a, std::ptrdiff_t da, const double* b,
+                     std::ptrdiff_t db) {
         for (int z = 0; z < g.cells(2); ++z)
             for (int y = 0; y < g.cells(1); ++y) {
                 const std::ptrdiff_t row = g.offset(0, y, z);

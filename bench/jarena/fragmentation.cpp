@@ -22,10 +22,10 @@ struct Size {
     const char* patch;
     std::size_t values;
 };
-constexpr Size sizes[] = {{"10x10", 100},         {"20x20", 400},        {"50x50", 2500},       {"65x65", 65 * 65},
-                          {"100x100", 10000},     {"111x111", 111 * 111}, {"200x200", 40000},    {"5x5x5", 125},
-                          {"10x10x10", 1000},     {"20x20x20", 8000},    {"30x30x30", 27000},    {"40x40x40", 64000},
-                          {"50x50x50", 125000},   {"60x60x60", 216000}};
+constexpr Size sizes[] = {{"10x10", 100},       {"20x20", 400},         {"50x50", 2500},     {"65x65", 65 * 65},
+                          {"100x100", 10000},   {"111x111", 111 * 111}, {"200x200", 40000},  {"5x5x5", 125},
+                          {"10x10x10", 1000},   {"20x20x20", 8000},     {"30x30x30", 27000}, {"40x40x40", 64000},
+                          {"50x50x50", 125000}, {"60x60x60", 216000}};
 constexpr std::size_t pages[] = {4096, 64 << 10, 2 << 20};
 
 struct Rates {
@@ -37,7 +37,8 @@ std::size_t resident_bytes() {
     FILE* file = std::fopen("/proc/self/statm", "r");
     unsigned long all = 0;
     unsigned long resident = 0;
-    if (file == nullptr || std::fscanf(file, "%lu %lu", &all, &resident) != 2) jarena::die("cannot read /proc/self/statm");
+    if (file == nullptr || std::fscanf(file, "%lu %lu", &all, &resident) != 2)
+        jarena::die("cannot read /proc/self/statm");
     std::fclose(file);
     return resident * 4096;
 }
@@ -62,7 +63,8 @@ Rates measure(const jarena::Memory& memory, const Size& size, std::size_t total)
     for (std::size_t k = 0; k < 3; ++k) {
         numbers.clear();
         for (std::uintptr_t block : blocks)
-            for (std::uintptr_t page = block / pages[k]; page <= (block + bytes - 1) / pages[k]; ++page) numbers.push_back(page);
+            for (std::uintptr_t page = block / pages[k]; page <= (block + bytes - 1) / pages[k]; ++page)
+                numbers.push_back(page);
         std::sort(numbers.begin(), numbers.end());
         const auto end = std::unique(numbers.begin(), numbers.end());
         rates.by_page[k] = lost(used, static_cast<double>(end - numbers.begin()) * static_cast<double>(pages[k]));
@@ -99,19 +101,17 @@ double padded(std::size_t bytes, std::size_t page) {
 
 int main(int count, char** words) {
     static constexpr char accepted[] =
-        "accepted: --memory psm|owner|wrong|best, --megabytes N, --scale S (of the megabytes), --bound PERCENT, --threads 1, --seed K, --report-pages";
+        "accepted: --memory psm|owner|wrong|best, --megabytes N, --scale S (of the megabytes), --bound PERCENT, "
+        "--threads 1, --seed K, --report-pages";
     const char* memory = "best";
     double megabytes = 64;
     double scale = 1;
     double bound = 100;
-    const option options[] = {{"memory", required_argument, nullptr, 'm'},
-                              {"megabytes", required_argument, nullptr, 'M'},
-                              {"bound", required_argument, nullptr, 'b'},
-                              {"scale", required_argument, nullptr, 'S'},
-                              {"threads", required_argument, nullptr, 't'},
-                              {"seed", required_argument, nullptr, 'i'},
-                              {"report-pages", no_argument, nullptr, 'i'},
-                              {nullptr, 0, nullptr, 0}};
+    const option options[] = {
+        {"memory", required_argument, nullptr, 'm'},  {"megabytes", required_argument, nullptr, 'M'},
+        {"bound", required_argument, nullptr, 'b'},   {"scale", required_argument, nullptr, 'S'},
+        {"threads", required_argument, nullptr, 't'}, {"seed", required_argument, nullptr, 'i'},
+        {"report-pages", no_argument, nullptr, 'i'},  {nullptr, 0, nullptr, 0}};
     opterr = 0;
     for (int c; (c = getopt_long(count, words, "", options, nullptr)) != -1;) {
         if (c == 'm') memory = optarg;
@@ -125,17 +125,21 @@ int main(int count, char** words) {
     memory = jarena::Memory(memory).name();
     const double begin = jarena::seconds();
     double worst = 0;
-    std::printf("| patch of doubles | bytes | padded 4K | 64K | 2M | %s 4K | 64K | 2M | resident |\n|---|---|---|---|---|---|---|---|---|\n",
-                memory);
+    std::printf(
+        "| patch of doubles | bytes | padded 4K | 64K | 2M | %s 4K | 64K | 2M | resident "
+        "|\n|---|---|---|---|---|---|---|---|---|\n",
+        memory);
     for (const Size& size : sizes) {
         const Rates r = in_child(memory, size, static_cast<std::size_t>(megabytes * scale * (1 << 20)));
         const std::size_t bytes = size.values * sizeof(double);
-        std::printf("| %s | %zu | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% |\n", size.patch, bytes,
-                    padded(bytes, pages[0]), padded(bytes, pages[1]), padded(bytes, pages[2]), r.by_page[0], r.by_page[1],
-                    r.by_page[2], r.resident);
+        std::printf("| %s | %zu | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% |\n", size.patch,
+                    bytes, padded(bytes, pages[0]), padded(bytes, pages[1]), padded(bytes, pages[2]), r.by_page[0],
+                    r.by_page[1], r.by_page[2], r.resident);
         worst = std::max({worst, r.by_page[0], r.by_page[1], r.by_page[2], r.resident});
     }
-    std::printf("{\"program\": \"fragmentation\", \"memory\": \"%s\", \"threads\": 1, \"seconds\": %.6f, \"worst_percent\": %.2f, \"check\": \"%s\"}\n", memory, jarena::seconds() - begin, worst,
-                worst <= bound ? "ok" : "above the bound");
+    std::printf(
+        "{\"program\": \"fragmentation\", \"memory\": \"%s\", \"threads\": 1, \"seconds\": %.6f, \"worst_percent\": "
+        "%.2f, \"check\": \"%s\"}\n",
+        memory, jarena::seconds() - begin, worst, worst <= bound ? "ok" : "above the bound");
     return worst <= bound ? 0 : 1;
 }

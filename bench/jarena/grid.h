@@ -21,10 +21,10 @@ using Index = std::array<int, 3>;
 struct Setup {
     int dimensions = 2;
     int fields = 2;
-    int cells = 32;           // of a patch, along each dimension
-    int patches = 8;          // along each dimension
+    int cells = 32;   // of a patch, along each dimension
+    int patches = 8;  // along each dimension
     int steps = 30;
-    int regrid_every = 10;    // 0: never
+    int regrid_every = 10;  // 0: never
 };
 
 class Grid {
@@ -36,8 +36,7 @@ public:
         std::vector<double*> old;  // during a change of hands
     };
 
-    Grid(const Setup& setup, const Memory& memory, Team& team)
-        : setup_(setup), memory_(memory), team_(team) {
+    Grid(const Setup& setup, const Memory& memory, Team& team) : setup_(setup), memory_(memory), team_(team) {
         for (std::size_t d = 0; d < 3; ++d) {
             const bool active = static_cast<int>(d) < setup.dimensions;
             ghost_[d] = active ? 1 : 0;
@@ -93,7 +92,8 @@ public:
         for (Patch& p : patches_) {
             if (p.owner != thread) continue;
             for (int d = 0; d < setup_.dimensions; ++d) {
-                const double* const from = neighbour(p, d, side == Side::below ? -1 : 1).field[static_cast<std::size_t>(field)];
+                const double* const from =
+                    neighbour(p, d, side == Side::below ? -1 : 1).field[static_cast<std::size_t>(field)];
                 copy_face(p.field[static_cast<std::size_t>(field)], from, d, side);
             }
         }

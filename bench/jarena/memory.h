@@ -25,7 +25,8 @@ public:
             alloc_ = reinterpret_cast<Alloc*>(dlsym(RTLD_DEFAULT, "psm_alloc"));
             free_ = reinterpret_cast<Free*>(dlsym(RTLD_DEFAULT, "psm_free"));
             register_ = reinterpret_cast<Register*>(dlsym(RTLD_DEFAULT, "psm_register"));
-            if (alloc_ == nullptr || free_ == nullptr || register_ == nullptr) die("psm needs libnumalloc: LD_PRELOAD it");
+            if (alloc_ == nullptr || free_ == nullptr || register_ == nullptr)
+                die("psm needs libnumalloc: LD_PRELOAD it");
         } else if (std::strcmp(name, "owner") == 0) {
             owner_touches_ = true;
         } else if (std::strcmp(name, "wrong") != 0) {

@@ -45,9 +45,10 @@ struct Pages {
     // As members of a line of JSON, with a comma behind; nothing where they are not known.
     void print() const {
         if (!known) return;
-        std::printf("\"local_pages\": %llu, \"remote_pages\": %llu, \"pages_per_node\": [", static_cast<unsigned long long>(all - remote),
-                    static_cast<unsigned long long>(remote));
-        for (std::size_t n = 0; n < on_node.size(); ++n) std::printf("%s%llu", n == 0 ? "" : ", ", static_cast<unsigned long long>(on_node[n]));
+        std::printf("\"local_pages\": %llu, \"remote_pages\": %llu, \"pages_per_node\": [",
+                    static_cast<unsigned long long>(all - remote), static_cast<unsigned long long>(remote));
+        for (std::size_t n = 0; n < on_node.size(); ++n)
+            std::printf("%s%llu", n == 0 ? "" : ", ", static_cast<unsigned long long>(on_node[n]));
         std::printf("], ");
     }
 };

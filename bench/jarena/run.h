@@ -50,11 +50,12 @@ int run(const char* program, const Kernel& kernel, Setup setup, int threads, con
     for (double e : errors) error = std::fmax(error, e);
     const bool right = error < 1e-9;
     const double operations = static_cast<double>(grid.updates_per_step()) * setup.steps;
-    std::printf("{\"program\": \"%s\", \"memory\": \"%s\", \"threads\": %d, \"cells\": %d, \"patches\": %d, \"steps\": %d, "
-                "\"regrid_every\": %d, \"operations\": %.0f, \"seconds\": %.6f, \"ops_per_second\": %.4g, "
-                "\"regrid_seconds\": %.6f, ",
-                program, memory.name(), threads, setup.cells, setup.patches, setup.steps, setup.regrid_every, operations,
-                computing + regridding, operations / computing, regridding);
+    std::printf(
+        "{\"program\": \"%s\", \"memory\": \"%s\", \"threads\": %d, \"cells\": %d, \"patches\": %d, \"steps\": %d, "
+        "\"regrid_every\": %d, \"operations\": %.0f, \"seconds\": %.6f, \"ops_per_second\": %.4g, "
+        "\"regrid_seconds\": %.6f, ",
+        program, memory.name(), threads, setup.cells, setup.patches, setup.steps, setup.regrid_every, operations,
+        computing + regridding, operations / computing, regridding);
     pages.print();
     std::printf("\"error\": %.3g, \"check\": \"%s\"}\n", error, right ? "ok" : "wrong result");
     return right ? 0 : 1;
@@ -71,14 +72,20 @@ struct Arguments {
 
     Arguments(int count, char** words, Setup otherwise) : setup(otherwise) {
         static constexpr char accepted[] =
-            "accepted: --memory psm|owner|wrong|best, --threads N, --scale S (of the steps), --cells N, --patches N, --steps N, "
+            "accepted: --memory psm|owner|wrong|best, --threads N, --scale S (of the steps), --cells N, --patches N, "
+            "--steps N, "
             "--regrid-every N, --pinned, --seed K, --report-pages";
         double scale = 1;
-        const option options[] = {{"memory", required_argument, nullptr, 'm'}, {"threads", required_argument, nullptr, 't'},
-                                  {"cells", required_argument, nullptr, 'c'},  {"patches", required_argument, nullptr, 'p'},
-                                  {"steps", required_argument, nullptr, 's'},  {"regrid-every", required_argument, nullptr, 'r'},
-                                  {"pinned", no_argument, nullptr, 'P'},       {"scale", required_argument, nullptr, 'S'},
-                                  {"seed", required_argument, nullptr, 'i'},   {"report-pages", no_argument, nullptr, 'i'},
+        const option options[] = {{"memory", required_argument, nullptr, 'm'},
+                                  {"threads", required_argument, nullptr, 't'},
+                                  {"cells", required_argument, nullptr, 'c'},
+                                  {"patches", required_argument, nullptr, 'p'},
+                                  {"steps", required_argument, nullptr, 's'},
+                                  {"regrid-every", required_argument, nullptr, 'r'},
+                                  {"pinned", no_argument, nullptr, 'P'},
+                                  {"scale", required_argument, nullptr, 'S'},
+                                  {"seed", required_argument, nullptr, 'i'},
+                                  {"report-pages", no_argument, nullptr, 'i'},
                                   {nullptr, 0, nullptr, 0}};
         opterr = 0;
         for (int c; (c = getopt_long(count, words, "", options, nullptr)) != -1;) {

@@ -63,7 +63,8 @@ public:
             return nullptr;
         };
         for (int t = 1; t < threads_; ++t)
-            if (pthread_create(&threads[static_cast<std::size_t>(t)], nullptr, enter, &starts[static_cast<std::size_t>(t)]) != 0)
+            if (pthread_create(&threads[static_cast<std::size_t>(t)], nullptr, enter,
+                               &starts[static_cast<std::size_t>(t)]) != 0)
                 die("cannot start a thread");
         enter(&starts[0]);
         for (int t = 1; t < threads_; ++t) pthread_join(threads[static_cast<std::size_t>(t)], nullptr);

@@ -35,7 +35,8 @@ struct Aligned : bench::Object {
             memory = nullptr;
         }
         if (memory == nullptr) bench::fail("no memory for %zu bytes", bytes);
-        if (reinterpret_cast<std::uintptr_t>(memory) % alignment != 0) bench::fail("%p is not aligned to %zu", memory, alignment);
+        if (reinterpret_cast<std::uintptr_t>(memory) % alignment != 0)
+            bench::fail("%p is not aligned to %zu", memory, alignment);
     }
 };
 
@@ -56,7 +57,8 @@ int main(int argc, char** argv) {
             Aligned& object = held[random.below(held.size())];
             object.drop();
             // 16 to 128 mostly; one in 128 from 256 to 64 KiB.
-            const std::size_t alignment = std::size_t{1} << (random.below(128) == 0 ? random.between(8, 16) : random.between(4, 7));
+            const std::size_t alignment = std::size_t{1}
+                                          << (random.below(128) == 0 ? random.between(8, 16) : random.between(4, 7));
             object.make(random.size(4, 11), alignment, random.below(3));
             object.tag = random.next();
             bench::stamp(object.memory, object.bytes, object.tag);

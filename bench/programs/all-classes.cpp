@@ -10,7 +10,8 @@
 int main(int argc, char** argv) {
     bench::Command command(argc, argv);
     const auto& rounds = command.option("rounds", 4, "rounds over all sizes at scale 1");
-    const auto& bytes = command.option("bytes", std::uint64_t{16} << 20, "bytes of a size that live at once, of all threads");
+    const auto& bytes =
+        command.option("bytes", std::uint64_t{16} << 20, "bytes of a size that live at once, of all threads");
     command.parse();
 
     const std::uint64_t todo = command.scaled(rounds);
@@ -20,7 +21,8 @@ int main(int argc, char** argv) {
         std::vector<bench::Object> objects;
         for (std::uint64_t round = 0; round < todo; ++round) {
             // Sizes between those of the round before, so that all classes of all allocators come up.
-            for (std::size_t size = 16 + 8 * (round % 2); size <= std::size_t{1} << 20; size += std::max<std::size_t>(16, size / 5)) {
+            for (std::size_t size = 16 + 8 * (round % 2); size <= std::size_t{1} << 20;
+                 size += std::max<std::size_t>(16, size / 5)) {
                 objects.resize(bytes / command.threads() / size + 1);
                 for (bench::Object& object : objects) object.allocate(size, random.next());
                 made[index] += 2 * objects.size();
@@ -30,7 +32,8 @@ int main(int argc, char** argv) {
                     pages.count();
                 }
                 for (std::size_t i = 0; i < objects.size(); i += 2) objects[i].release();
-                for (std::size_t i = objects.size() - 1; i > 0; --i) std::swap(objects[i], objects[random.below(i + 1)]);
+                for (std::size_t i = objects.size() - 1; i > 0; --i)
+                    std::swap(objects[i], objects[random.below(i + 1)]);
                 for (bench::Object& object : objects) object.release();
             }
         }

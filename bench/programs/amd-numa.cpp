@@ -22,10 +22,12 @@ int main(int argc, char** argv) {
             auto* const block = static_cast<volatile unsigned char*>(bench::take(size));
             for (std::uint64_t at = 0; at < size; at += stride) block[at] = static_cast<unsigned char>(at / stride);
             for (std::uint64_t pass = 0; pass < passes; ++pass) {
-                for (std::uint64_t at = 0; at < size; at += stride) block[at] = static_cast<unsigned char>(block[at] + 1);
+                for (std::uint64_t at = 0; at < size; at += stride)
+                    block[at] = static_cast<unsigned char>(block[at] + 1);
             }
             for (std::uint64_t at = 0; at < size; at += stride) {
-                if (block[at] != ((at / stride + passes) & 0xff)) bench::fail("byte %llu of a block was overwritten", static_cast<unsigned long long>(at));
+                if (block[at] != ((at / stride + passes) & 0xff))
+                    bench::fail("byte %llu of a block was overwritten", static_cast<unsigned long long>(at));
             }
             if (i + 1 == mine) pages.add(const_cast<unsigned char*>(block), size);
             pages.count();

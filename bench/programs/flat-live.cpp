@@ -17,7 +17,8 @@ public:
         while (last_ != nullptr) {
             Link* const gone = last_;
             last_ = gone->before;
-            if (gone->mark != (reinterpret_cast<std::uintptr_t>(gone) ^ gone->bytes)) bench::fail("an object at rest was overwritten");
+            if (gone->mark != (reinterpret_cast<std::uintptr_t>(gone) ^ gone->bytes))
+                bench::fail("an object at rest was overwritten");
             std::free(gone);
         }
     }
@@ -55,8 +56,10 @@ private:
 
 int main(int argc, char** argv) {
     bench::Command command(argc, argv);
-    const auto& largest = command.option("live", std::uint64_t{1} << 30, "bytes that rest in the end, of all threads: 16M to 16G");
-    const auto& replacements = command.option("replacements", 4'000'000, "replacements beside each amount, at scale 1, of all threads");
+    const auto& largest =
+        command.option("live", std::uint64_t{1} << 30, "bytes that rest in the end, of all threads: 16M to 16G");
+    const auto& replacements =
+        command.option("replacements", 4'000'000, "replacements beside each amount, at scale 1, of all threads");
     command.parse();
 
     constexpr std::uint64_t least = std::uint64_t{16} << 20;

@@ -6,7 +6,8 @@
 
 namespace {
 
-double ns_per_operation(bench::Command& command, unsigned threads, std::uint64_t todo, std::uint64_t objects, double& seconds) {
+double ns_per_operation(bench::Command& command, unsigned threads, std::uint64_t todo, std::uint64_t objects,
+                        double& seconds) {
     bench::Barrier gate(threads);
     double start = 0;
     seconds += bench::run_threads(threads, [&](unsigned index) {
@@ -25,7 +26,8 @@ double ns_per_operation(bench::Command& command, unsigned threads, std::uint64_t
 
 int main(int argc, char** argv) {
     bench::Command command(argc, argv);
-    const auto& replacements = command.option("replacements", 24'000'000, "replacements at scale 1, by the few and by the many");
+    const auto& replacements =
+        command.option("replacements", 24'000'000, "replacements at scale 1, by the few and by the many");
     const auto& objects = command.option("objects", 50, "objects of a thread");
     const auto& few = command.option("few", 8, "threads of the first run");
     command.parse();

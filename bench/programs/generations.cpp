@@ -17,7 +17,9 @@ struct Lane {
 
 void* one_life(void* argument) {
     auto& lane = *static_cast<Lane*>(argument);
-    for (void*& letter : lane.made) letter = bench::write_letter(lane.random.size(lane.low, lane.high), static_cast<std::uint32_t>(lane.random.next()));
+    for (void*& letter : lane.made)
+        letter =
+            bench::write_letter(lane.random.size(lane.low, lane.high), static_cast<std::uint32_t>(lane.random.next()));
     if (lane.pages != nullptr) {
         bench::PageList pages(*lane.pages);
         for (const void* letter : lane.made) pages.add(letter, bench::read_letter(letter));
@@ -47,8 +49,8 @@ int main(int argc, char** argv) {
     const std::uint64_t todo = command.scaled(lives);
     std::vector<Lane> lanes;
     for (unsigned t = 0; t < command.threads(); ++t) {
-        lanes.push_back({std::vector<void*>(objects / 2), std::vector<void*>(objects / 2 * 2), bench::Random(command.seed(), t),
-                         static_cast<unsigned>(low), static_cast<unsigned>(high)});
+        lanes.push_back({std::vector<void*>(objects / 2), std::vector<void*>(objects / 2 * 2),
+                         bench::Random(command.seed(), t), static_cast<unsigned>(low), static_cast<unsigned>(high)});
     }
     const double seconds = bench::run_threads(command.threads(), [&](unsigned index) {
         const std::uint64_t mine = bench::share(todo, index, command.threads());

@@ -40,7 +40,8 @@ int main(int argc, char** argv) {
     bench::Command command(argc, argv);
     const auto& rounds = command.option("rounds", 24, "rounds at scale 1, of all threads");
     const auto& arrays = command.option("arrays", 4, "arrays that a thread grows in turn");
-    const auto& largest = command.option("largest", std::uint64_t{256} << 20, "bytes of all arrays when fully grown, up to 16G");
+    const auto& largest =
+        command.option("largest", std::uint64_t{256} << 20, "bytes of all arrays when fully grown, up to 16G");
     command.parse();
 
     const std::uint64_t todo = command.scaled(rounds);
@@ -56,7 +57,8 @@ int main(int argc, char** argv) {
                 for (Array& array : growing) {
                     if (array.length >= limit) continue;
                     if (array.length == 0) array.tag = random.next();
-                    const std::size_t longer = array.length == 0 ? 8 : array.length + array.length / 2 + random.below(array.length / 8 + 1);
+                    const std::size_t longer =
+                        array.length == 0 ? 8 : array.length + array.length / 2 + random.below(array.length / 8 + 1);
                     array.grow(longer < limit ? longer : limit);
                     ++steps[index];
                     ++unfinished;

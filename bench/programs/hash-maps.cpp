@@ -34,7 +34,8 @@ int main(int argc, char** argv) {
                 sum += i;
             }
             for (const auto& [text, places] : map) {
-                if (text.compare(0, 19, "the word of number ") != 0) bench::fail("the word '%s' was overwritten", text.c_str());
+                if (text.compare(0, 19, "the word of number ") != 0)
+                    bench::fail("the word '%s' was overwritten", text.c_str());
                 for (const std::uint32_t place : places) sum -= place;
             }
             if (sum != 0) bench::fail("an index has lost entries");

@@ -29,13 +29,17 @@ std::unique_ptr<Value> random_value(bench::Random& random, unsigned depth) {
     value->kind = static_cast<Value::Kind>(choice);
     switch (value->kind) {
         case Value::Kind::number: value->number = random.next() >> random.below(60); break;
-        case Value::Kind::text: value->text.assign(random.between(0, 80), static_cast<char>('a' + random.below(26))); break;
+        case Value::Kind::text:
+            value->text.assign(random.between(0, 80), static_cast<char>('a' + random.below(26)));
+            break;
         case Value::Kind::list:
-            for (std::uint64_t n = random.between(1, 8); n != 0; --n) value->list.push_back(random_value(random, depth - 1));
+            for (std::uint64_t n = random.between(1, 8); n != 0; --n)
+                value->list.push_back(random_value(random, depth - 1));
             break;
         case Value::Kind::object:
             for (std::uint64_t n = random.between(1, 8); n != 0; --n) {
-                value->members.emplace_back("member_" + std::to_string(random.below(1'000)), random_value(random, depth - 1));
+                value->members.emplace_back("member_" + std::to_string(random.below(1'000)),
+                                            random_value(random, depth - 1));
             }
     }
     return value;
@@ -93,8 +97,10 @@ public:
             } while (*at_ == ',');
             expect('}');
         } else {
-            if (std::isdigit(static_cast<unsigned char>(*at_)) == 0) bench::fail("a document is damaged at '%.10s'", at_);
-            while (std::isdigit(static_cast<unsigned char>(*at_)) != 0) value->number = 10 * value->number + static_cast<std::uint64_t>(*at_++ - '0');
+            if (std::isdigit(static_cast<unsigned char>(*at_)) == 0)
+                bench::fail("a document is damaged at '%.10s'", at_);
+            while (std::isdigit(static_cast<unsigned char>(*at_)) != 0)
+                value->number = 10 * value->number + static_cast<std::uint64_t>(*at_++ - '0');
         }
         return value;
     }
@@ -146,7 +152,8 @@ int main(int argc, char** argv) {
             if (text.empty() || random.below(4) == 0) {
                 auto root = std::make_unique<Value>();
                 root->kind = Value::Kind::list;
-                for (int n = 0; n < 4; ++n) root->list.push_back(random_value(random, static_cast<unsigned>(depth) - 1));
+                for (int n = 0; n < 4; ++n)
+                    root->list.push_back(random_value(random, static_cast<unsigned>(depth) - 1));
                 text.clear();
                 write(*root, text);
             }

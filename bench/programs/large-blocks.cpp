@@ -51,7 +51,8 @@ int main(int argc, char** argv) {
             Block& block = held[random.below(held.size())];
             live -= block.size;
             block.release();
-            block.allocate(random.size(static_cast<unsigned>(low), static_cast<unsigned>(high)) & ~std::uint64_t{7}, random.next());
+            block.allocate(random.size(static_cast<unsigned>(low), static_cast<unsigned>(high)) & ~std::uint64_t{7},
+                           random.next());
             live += block.size;
             if (live > most[index]) most[index] = live;
         }

@@ -53,7 +53,8 @@ int main(int argc, char** argv) {
     const auto& largest = command.option("largest", 1'000, "bytes of the largest object");
     const auto& replacements = command.option("replacements", 24'000'000, "replacements at scale 1, of all threads");
     const auto& lifetime = command.option("lifetime", 100'000, "replacements before a thread hands over and ends");
-    const auto& first = command.option("first", 1, "who allocates the first objects: 1 main, 2 each set's first thread");
+    const auto& first =
+        command.option("first", 1, "who allocates the first objects: 1 main, 2 each set's first thread");
     command.parse();
 
     const std::uint64_t todo = command.scaled(replacements);

@@ -44,7 +44,8 @@ public:
     void walk() const {
         std::uint64_t sum = 0;
         for (const Node* node = head_; node != nullptr; node = node->next) {
-            if (node->more[0] != node->value || node->more[1] != ~node->value) bench::fail("a node at %p was overwritten", static_cast<const void*>(node));
+            if (node->more[0] != node->value || node->more[1] != ~node->value)
+                bench::fail("a node at %p was overwritten", static_cast<const void*>(node));
             sum += node->value;
         }
         if (sum != sum_) bench::fail("a list has lost nodes");

@@ -35,7 +35,8 @@ struct Cell {
 std::uint64_t tag_of(const Block* block) { return bench::scatter(reinterpret_cast<std::uintptr_t>(block)); }
 
 void check(const Block* block) {
-    if (block->tag != tag_of(block) || block->used > in_a_block) bench::fail("the block of particles at %p was overwritten", static_cast<const void*>(block));
+    if (block->tag != tag_of(block) || block->used > in_a_block)
+        bench::fail("the block of particles at %p was overwritten", static_cast<const void*>(block));
 }
 
 void put(Cell& cell, const Particle& particle) {
@@ -101,7 +102,8 @@ int main(int argc, char** argv) {
             for (std::uint64_t number = first; number < last; ++number) {
                 std::uint64_t near = 0;
                 for (unsigned direction = 0; direction < 5; ++direction)
-                    for (const Block* block = now.cell(now.neighbour(number, direction)).blocks; block != nullptr; block = block->next)
+                    for (const Block* block = now.cell(now.neighbour(number, direction)).blocks; block != nullptr;
+                         block = block->next)
                         for (std::uint64_t i = 0; i < block->used; ++i) near += block->particles[i].id != 0;
                 for (Block* block = now.cell(number).blocks; block != nullptr; block = block->next)
                     for (std::uint64_t i = 0; i < block->used; ++i) block->particles[i].density += near;
@@ -125,7 +127,8 @@ int main(int argc, char** argv) {
         }
         bench::PageList pages(command.pages());
         for (std::uint64_t number = first; number < last; ++number)
-            for (const Block* block = grids[todo % 2]->cell(number).blocks; block != nullptr; block = block->next) pages.add(block, sizeof *block);
+            for (const Block* block = grids[todo % 2]->cell(number).blocks; block != nullptr; block = block->next)
+                pages.add(block, sizeof *block);
         pages.count();
     });
 

@@ -14,9 +14,9 @@
 
 namespace {
 
-constexpr unsigned cycles = 8;     // of a solve
-constexpr double damping = 0.8;    // of a smoothing step
-constexpr double gain = 0.5;       // a cycle leaves at most so much of the residual
+constexpr unsigned cycles = 8;   // of a solve
+constexpr double damping = 0.8;  // of a smoothing step
+constexpr double gain = 0.5;     // a cycle leaves at most so much of the residual
 
 // An array from malloc whose last word says how long it is.
 template <class Item>
@@ -28,7 +28,8 @@ public:
     }
     ~Array() {
         const std::uint64_t tag = bench::scatter(count_);
-        if (std::memcmp(reinterpret_cast<char*>(items_) + bytes(), &tag, 8) != 0) bench::fail("what came after an array of %zu bytes was overwritten", bytes());
+        if (std::memcmp(reinterpret_cast<char*>(items_) + bytes(), &tag, 8) != 0)
+            bench::fail("what came after an array of %zu bytes was overwritten", bytes());
         std::free(items_);
     }
     Array(const Array&) = delete;
@@ -79,8 +80,8 @@ private:
     }
 };
 
-// A cube of cells, and the cells of the next coarser one: its cell i lies on this one's 2i + 1. Where the side is even, the
-// border would be elsewhere for the coarser one.
+// A cube of cells, and the cells of the next coarser one: its cell i lies on this one's 2i + 1. Where the side is even,
+// the border would be elsewhere for the coarser one.
 class Grid {
 public:
     explicit Grid(std::uint64_t side) : side_(side) {}
@@ -101,13 +102,16 @@ public:
         for (std::uint64_t z = lower(cell / side_ / side_); z <= upper(cell / side_ / side_); ++z)
             for (std::uint64_t y = lower(cell / side_ % side_); y <= upper(cell / side_ % side_); ++y)
                 for (std::uint64_t x = lower(cell % side_); x <= upper(cell % side_); ++x)
-                    put((z * n + y) * n + x, share(cell / side_ / side_, z) * share(cell / side_ % side_, y) * share(cell % side_, x));
+                    put((z * n + y) * n + x,
+                        share(cell / side_ / side_, z) * share(cell / side_ % side_, y) * share(cell % side_, x));
     }
-    // What of this grid's cells goes into a cell of the coarser one: the same weights, so that it fits the coarser stencil.
+    // What of this grid's cells goes into a cell of the coarser one: the same weights, so that it fits the coarser
+    // stencil.
     template <class Put>
     void to_coarser(std::uint64_t cell, const Put& put) const {
         const std::uint64_t n = coarser();
-        const std::uint64_t middle = ((2 * (cell / n / n) + 1) * side_ + 2 * (cell / n % n) + 1) * side_ + 2 * (cell % n) + 1;
+        const std::uint64_t middle =
+            ((2 * (cell / n / n) + 1) * side_ + 2 * (cell / n % n) + 1) * side_ + 2 * (cell % n) + 1;
         near(middle, [&](std::uint64_t other, double weight) { put(other, weight / 2); });
     }
 
@@ -119,10 +123,13 @@ private:
         for (std::uint64_t z = at[0] - (at[0] > 0); z <= std::min(at[0] + 1, side - 1); ++z)
             for (std::uint64_t y = at[1] - (at[1] > 0); y <= std::min(at[1] + 1, side - 1); ++y)
                 for (std::uint64_t x = at[2] - (at[2] > 0); x <= std::min(at[2] + 1, side - 1); ++x)
-                    put((z * side + y) * side + x, (z == at[0] ? 1 : .5) * (y == at[1] ? 1 : .5) * (x == at[2] ? 1 : .5));
+                    put((z * side + y) * side + x,
+                        (z == at[0] ? 1 : .5) * (y == at[1] ? 1 : .5) * (x == at[2] ? 1 : .5));
     }
     // Between which cells of the coarser grid this place is; beyond the border there are none.
-    std::uint64_t lower(std::uint64_t place) const { return place % 2 == 1 ? place / 2 : place == 0 ? 0 : place / 2 - 1; }
+    std::uint64_t lower(std::uint64_t place) const {
+        return place % 2 == 1 ? place / 2 : place == 0 ? 0 : place / 2 - 1;
+    }
     std::uint64_t upper(std::uint64_t place) const { return std::min(place / 2, coarser() - 1); }
     static double share(std::uint64_t place, std::uint64_t coarse) { return place == 2 * coarse + 1 ? 1 : .5; }
 
@@ -131,11 +138,17 @@ private:
 
 struct Level {
     explicit Level(std::uint64_t side)
-        : grid(side), matrix(grid.cells(), [&](std::uint64_t row, const auto& put) { grid.stencil(row, put); }), x(grid.cells()), wanted(grid.cells()), left(grid.cells()) {
+        : grid(side),
+          matrix(grid.cells(), [&](std::uint64_t row, const auto& put) { grid.stencil(row, put); }),
+          x(grid.cells()),
+          wanted(grid.cells()),
+          left(grid.cells()) {
         if (grid.is_coarsest()) return;
         const std::uint64_t n = grid.coarser();
-        up = new (bench::take(sizeof(Matrix))) Matrix(grid.cells(), [&](std::uint64_t row, const auto& put) { grid.from_coarser(row, put); });
-        down = new (bench::take(sizeof(Matrix))) Matrix(n * n * n, [&](std::uint64_t row, const auto& put) { grid.to_coarser(row, put); });
+        up = new (bench::take(sizeof(Matrix)))
+            Matrix(grid.cells(), [&](std::uint64_t row, const auto& put) { grid.from_coarser(row, put); });
+        down = new (bench::take(sizeof(Matrix)))
+            Matrix(n * n * n, [&](std::uint64_t row, const auto& put) { grid.to_coarser(row, put); });
     }
     ~Level() {
         for (Matrix* one : {up, down}) {
@@ -187,14 +200,17 @@ public:
             barrier_.wait();
             // The largest of all does not depend on who has which rows.
             const double now = *std::max_element(largest_.begin(), largest_.end());
-            if (cycle > 0 && now > gain * before_) bench::fail("cycle %u left %g of a residual of %g", cycle, now, before_);
+            if (cycle > 0 && now > gain * before_)
+                bench::fail("cycle %u left %g of a residual of %g", cycle, now, before_);
             barrier_.wait();
             if (index == 0) before_ = now;
             barrier_.wait();
         }
     }
 
-    static double wanted(std::uint64_t number, std::uint64_t row) { return static_cast<double>(bench::scatter(number * 0x100000001 + row) % 2001) - 1000; }
+    static double wanted(std::uint64_t number, std::uint64_t row) {
+        return static_cast<double>(bench::scatter(number * 0x100000001 + row) % 2001) - 1000;
+    }
     double residual() const { return before_; }
     const std::vector<Level*>& levels() const { return levels_; }
 
@@ -215,11 +231,13 @@ public:
 private:
     template <class Each>
     void for_rows(unsigned index, const Array<double>& of, const Each& each) const {
-        for (std::uint64_t row = of.size() * index / threads_; row < of.size() * (index + 1) / threads_; ++row) each(row);
+        for (std::uint64_t row = of.size() * index / threads_; row < of.size() * (index + 1) / threads_; ++row)
+            each(row);
     }
 
     void residual(unsigned index, Level& level) {
-        for_rows(index, level.x, [&](std::uint64_t row) { level.left[row] = level.wanted[row] - level.matrix.times(row, level.x); });
+        for_rows(index, level.x,
+                 [&](std::uint64_t row) { level.left[row] = level.wanted[row] - level.matrix.times(row, level.x); });
         barrier_.wait();
     }
 
@@ -228,7 +246,9 @@ private:
         barrier_.wait();
         for_rows(index, level.x, [&](std::uint64_t row) { (*before_step_)[row] = level.x[row]; });
         barrier_.wait();
-        for_rows(index, level.x, [&](std::uint64_t row) { level.x[row] += damping / 26 * (level.wanted[row] - level.matrix.times(row, *before_step_)); });
+        for_rows(index, level.x, [&](std::uint64_t row) {
+            level.x[row] += damping / 26 * (level.wanted[row] - level.matrix.times(row, *before_step_));
+        });
         barrier_.wait();
         if (index == 0) {
             before_step_->~Array();
@@ -270,7 +290,9 @@ int main(int argc, char** argv) {
     const auto& side = command.option("side", 47, 191, "cells of a side of the cube, an odd number up to 999");
     const auto& solves = command.option("solves", 16, "right sides that are solved for, at scale 1");
     command.parse();
-    if (side < 7 || side > 999 || side % 2 == 0) bench::fail("--side: %llu has no coarser cube; accepted: odd numbers from 7 to 999", static_cast<unsigned long long>(side));
+    if (side < 7 || side > 999 || side % 2 == 0)
+        bench::fail("--side: %llu has no coarser cube; accepted: odd numbers from 7 to 999",
+                    static_cast<unsigned long long>(side));
 
     const unsigned threads = command.threads();
     const std::uint64_t solves_wanted = command.scaled(solves);
@@ -280,7 +302,8 @@ int main(int argc, char** argv) {
         // Each the rows that it has worked on.
         bench::PageList pages(command.pages());
         for (const Level* level : solver->levels()) {
-            const std::uint64_t cells = level->grid.cells(), first = cells * index / threads, last = cells * (index + 1) / threads;
+            const std::uint64_t cells = level->grid.cells(), first = cells * index / threads,
+                                last = cells * (index + 1) / threads;
             const std::uint64_t from = level->matrix.first[first], to = level->matrix.first[last];
             if (first == last) continue;
             pages.add(&level->x[first], (last - first) * sizeof(double));

@@ -35,12 +35,14 @@ int main(int argc, char** argv) {
             barrier.wait();
             const auto expected = static_cast<unsigned char>(round * threads + left);
             for (unsigned char* block : owned[left]) {
-                if (block[0] != expected || std::memcmp(block, block + 1, size - 1) != 0) bench::fail("a block of thread %u was overwritten", left);
+                if (block[0] != expected || std::memcmp(block, block + 1, size - 1) != 0)
+                    bench::fail("a block of thread %u was overwritten", left);
                 std::free(block);
             }
             barrier.wait();
         }
     });
     command.figure("write_seconds", *std::max_element(writing.begin(), writing.end()));
-    return command.report({.operations = (todo + 1) * threads * blocks, .seconds = seconds, .requested_bytes = threads * blocks * size});
+    return command.report(
+        {.operations = (todo + 1) * threads * blocks, .seconds = seconds, .requested_bytes = threads * blocks * size});
 }

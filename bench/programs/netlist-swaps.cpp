@@ -19,7 +19,7 @@ struct Place {
 
 struct Element {
     char* name;
-    Element** wired;                // to whom
+    Element** wired;                  // to whom
     std::atomic<const Place*> place;  // which one swaps with another's
     std::uint64_t number, tag;
 };
@@ -33,11 +33,13 @@ void stamp(void* object, std::size_t bytes, std::uint64_t number) {
 }
 void check(const void* object, std::size_t bytes, std::uint64_t number) {
     const std::uint64_t tag = bench::scatter(number);
-    if (std::memcmp(static_cast<const char*>(object) + bytes - 8, &tag, 8) != 0) bench::fail("what belongs to element %llu was overwritten", static_cast<unsigned long long>(number));
+    if (std::memcmp(static_cast<const char*>(object) + bytes - 8, &tag, 8) != 0)
+        bench::fail("what belongs to element %llu was overwritten", static_cast<unsigned long long>(number));
 }
 
 Element* make(std::uint64_t number, const Place* place) {
-    auto* const element = new (bench::take(sizeof(Element))) Element{nullptr, nullptr, place, number, bench::scatter(number)};
+    auto* const element =
+        new (bench::take(sizeof(Element))) Element{nullptr, nullptr, place, number, bench::scatter(number)};
     element->name = static_cast<char*>(bench::take(name_bytes));
     std::snprintf(element->name, name_bytes - 8, "net%llu", static_cast<unsigned long long>(number % 100'000'000));
     stamp(element->name, name_bytes, number);
@@ -65,8 +67,10 @@ public:
         if (a == b || busy_[a].exchange(true, std::memory_order_acquire)) return;
         if (!busy_[b].exchange(true, std::memory_order_acquire)) {
             Element &one = *elements_[a], &two = *elements_[b];
-            const Place *first = one.place.load(std::memory_order_relaxed), *second = two.place.load(std::memory_order_relaxed);
-            const std::int64_t gain = cost_at(one, *first) + cost_at(two, *second) - cost_at(one, *second) - cost_at(two, *first);
+            const Place *first = one.place.load(std::memory_order_relaxed),
+                        *second = two.place.load(std::memory_order_relaxed);
+            const std::int64_t gain =
+                cost_at(one, *first) + cost_at(two, *second) - cost_at(one, *second) - cost_at(two, *first);
             if (gain > 0 || by_chance) {
                 one.place.store(second, std::memory_order_relaxed);
                 two.place.store(first, std::memory_order_relaxed);
@@ -91,7 +95,8 @@ int main(int argc, char** argv) {
 
     bench::Random random(command.seed(), ~0u);
     std::vector<Place> places(count);
-    for (std::uint64_t i = 0; i < count; ++i) places[i] = {static_cast<std::int64_t>(i / 256), static_cast<std::int64_t>(i % 256)};
+    for (std::uint64_t i = 0; i < count; ++i)
+        places[i] = {static_cast<std::int64_t>(i / 256), static_cast<std::int64_t>(i % 256)};
     std::vector<Element*> elements(count);
     for (std::uint64_t i = 0; i < count; ++i) elements[i] = make(i, &places[i]);
     for (Element* element : elements)
@@ -126,5 +131,7 @@ int main(int argc, char** argv) {
         std::free(element->wired);
         std::free(element);
     }
-    return command.report({.operations = todo, .seconds = seconds, .requested_bytes = count * (sizeof(Element) + name_bytes + wired_bytes)});
+    return command.report({.operations = todo,
+                           .seconds = seconds,
+                           .requested_bytes = count * (sizeof(Element) + name_bytes + wired_bytes)});
 }

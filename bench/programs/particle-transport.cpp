@@ -36,7 +36,8 @@ Particle* make(std::uint64_t random, std::uint64_t cell, std::uint64_t energy) {
 }
 
 void end(Particle* particle) {
-    if (particle->tag != tag_of(particle)) bench::fail("the particle at %p was overwritten", static_cast<void*>(particle));
+    if (particle->tag != tag_of(particle))
+        bench::fail("the particle at %p was overwritten", static_cast<void*>(particle));
     std::free(particle);
 }
 
@@ -71,7 +72,9 @@ int main(int argc, char** argv) {
     command.parse();
 
     const unsigned threads = command.threads();
-    if (cells < threads) bench::fail("--cells: %llu is too few for %u threads; accepted: a cell for each or more", static_cast<unsigned long long>(cells), threads);
+    if (cells < threads)
+        bench::fail("--cells: %llu is too few for %u threads; accepted: a cell for each or more",
+                    static_cast<unsigned long long>(cells), threads);
     const std::uint64_t todo = command.scaled(particles);
     std::vector<Material*> mesh(cells);
     for (std::uint64_t cell = 0; cell < cells; ++cell) {
@@ -97,7 +100,8 @@ int main(int argc, char** argv) {
         while (alive.load(std::memory_order_acquire) > 0) {
             Particle* flying = mail[index].take_all();
             for (int i = 0; i < 64 && begun < mine; ++i, ++begun) {
-                Particle* const born = make(bench::scatter(command.seed() + begun * threads + index), first + begun % width, begun % groups);
+                Particle* const born = make(bench::scatter(command.seed() + begun * threads + index),
+                                            first + begun % width, begun % groups);
                 born->next = flying;
                 flying = born;
                 ++tally.born;
@@ -139,7 +143,9 @@ int main(int argc, char** argv) {
         pages.count();
     });
     Tally all;
-    for (const Tally& one : tallies) all = {all.born + one.born, all.absorbed + one.absorbed, all.split + one.split, all.collisions + one.collisions};
+    for (const Tally& one : tallies)
+        all = {all.born + one.born, all.absorbed + one.absorbed, all.split + one.split,
+               all.collisions + one.collisions};
     if (all.born != todo || all.born + all.split != all.absorbed) bench::fail("particles are lost");
     for (std::uint64_t cell = 0; cell < cells; ++cell) {
         if (mesh[cell]->tag != bench::scatter(cell)) bench::fail("a cell of the mesh was overwritten");

@@ -27,7 +27,8 @@ void* take_stamped(std::size_t bytes) {
 }
 void release_stamped(void* p, std::size_t bytes) {
     const std::uint64_t tag = bench::scatter(bytes);
-    if (std::memcmp(static_cast<char*>(p) + bytes, &tag, 8) != 0) bench::fail("what came after %zu bytes at %p was overwritten", bytes, p);
+    if (std::memcmp(static_cast<char*>(p) + bytes, &tag, 8) != 0)
+        bench::fail("what came after %zu bytes at %p was overwritten", bytes, p);
     std::free(p);
 }
 
@@ -42,7 +43,8 @@ constexpr std::uint64_t none = ~std::uint64_t{0};
 // What the threads share while they cluster one chunk. Thread 0 decides, between two barriers; each does its points.
 class Chunk {
 public:
-    Chunk(unsigned threads, std::uint64_t dimensions, std::uint64_t seed) : threads_(threads), dimensions_(dimensions), random_(seed), barrier_(threads) {}
+    Chunk(unsigned threads, std::uint64_t dimensions, std::uint64_t seed)
+        : threads_(threads), dimensions_(dimensions), random_(seed), barrier_(threads) {}
 
     void begin(Point* points, std::uint64_t count) {
         points_ = points;
@@ -52,7 +54,8 @@ public:
         settled_ = false;
     }
 
-    // Called by all threads: opens centers at random, then takes those that pay, at a price that leads to a good number.
+    // Called by all threads: opens centers at random, then takes those that pay, at a price that leads to a good
+    // number.
     void cluster(unsigned index) {
         for (unsigned attempt = 0; attempt < attempts && !settled_; ++attempt) {
             open_at_random(index);
@@ -63,7 +66,9 @@ public:
         }
     }
 
-    bool is_center(std::uint64_t point) const { return points_[point].center != none && centers_[points_[point].center] == point; }
+    bool is_center(std::uint64_t point) const {
+        return points_[point].center != none && centers_[points_[point].center] == point;
+    }
     const Point& center_of(const Point& point) const { return points_[centers_[point.center]]; }
     bool is_open(std::uint64_t slot) const { return slot < centers_.size() && centers_[slot] != none; }
 
@@ -113,15 +118,18 @@ private:
         }
     }
 
-    bool by_chance(std::int64_t cost) { return static_cast<double>(random_.below(1 << 20)) * static_cast<double>(price_) < static_cast<double>(cost) * (1 << 20); }
+    bool by_chance(std::int64_t cost) {
+        return static_cast<double>(random_.below(1 << 20)) * static_cast<double>(price_) <
+               static_cast<double>(cost) * (1 << 20);
+    }
 
     void improve(unsigned index) {
         const std::uint64_t tries = 3 * most * 3;  // streamcluster: 3 kmax log kmax
         for (std::uint64_t i = 0; i < tries; ++i) consider(index);
     }
 
-    // As pgain does: what would it save to open a center here, and to close those that then do not pay any more? Thread 0
-    // allocates a part of the working memory for each thread; it goes when this is decided.
+    // As pgain does: what would it save to open a center here, and to close those that then do not pay any more? Thread
+    // 0 allocates a part of the working memory for each thread; it goes when this is decided.
     void consider(unsigned index) {
         barrier_.wait();
         if (index == 0) {
@@ -208,15 +216,19 @@ private:
 void make_point(float* at, std::uint64_t dimensions, std::uint64_t number, std::uint64_t seed) {
     bench::Random random(seed, number);
     const std::uint64_t source = random.below(sources);
-    for (std::uint64_t i = 0; i < dimensions; ++i) at[i] = static_cast<float>((bench::scatter(source * 4096 + i) & 191) + random.below(64));
+    for (std::uint64_t i = 0; i < dimensions; ++i)
+        at[i] = static_cast<float>((bench::scatter(source * 4096 + i) & 191) + random.below(64));
 }
 
 // The points and their coordinates, as main reads them; used for each chunk in turn.
 class Points {
 public:
     Points(std::uint64_t count, std::uint64_t dimensions)
-        : dimensions_(dimensions), block_bytes_(count * dimensions * sizeof(float)), points_bytes_(count * sizeof(Point)),
-          block_(static_cast<float*>(take_stamped(block_bytes_))), points_(static_cast<Point*>(take_stamped(points_bytes_))) {}
+        : dimensions_(dimensions),
+          block_bytes_(count * dimensions * sizeof(float)),
+          points_bytes_(count * sizeof(Point)),
+          block_(static_cast<float*>(take_stamped(block_bytes_))),
+          points_(static_cast<Point*>(take_stamped(points_bytes_))) {}
     ~Points() {
         release_stamped(block_, block_bytes_);
         release_stamped(points_, points_bytes_);
@@ -243,7 +255,9 @@ int main(int argc, char** argv) {
     const auto& largest = command.option("chunk", 8192, 200'000, "points of a chunk");
     const auto& dimensions = command.option("dimensions", 32, 128, "coordinates of a point, 256 at most");
     command.parse();
-    if (dimensions == 0 || dimensions > 256) bench::fail("--dimensions: %llu is out of range; accepted: 1 to 256", static_cast<unsigned long long>(dimensions));
+    if (dimensions == 0 || dimensions > 256)
+        bench::fail("--dimensions: %llu is out of range; accepted: 1 to 256",
+                    static_cast<unsigned long long>(dimensions));
     if (largest == 0) bench::fail("--chunk: 0 is too few; accepted: 1 or more");
 
     const unsigned threads = command.threads();
@@ -260,8 +274,10 @@ int main(int argc, char** argv) {
         std::int64_t sum = 0;
         for (std::uint64_t i = 0; i < count; ++i) {
             const Point& point = points->all()[i];
-            if (point.at != points->coordinates(i) || !chunk.is_open(point.center)) bench::fail("a point was overwritten");
-            if (point.cost != chunk.distance(point, chunk.center_of(point)) * point.weight) bench::fail("a point is not as far from its center as it was");
+            if (point.at != points->coordinates(i) || !chunk.is_open(point.center))
+                bench::fail("a point was overwritten");
+            if (point.cost != chunk.distance(point, chunk.center_of(point)) * point.weight)
+                bench::fail("a point is not as far from its center as it was");
             sum += point.cost;
         }
         return sum;
@@ -292,7 +308,8 @@ int main(int argc, char** argv) {
         std::vector<std::int64_t> weights(count);
         for (std::uint64_t i = 0; i < count; ++i) {
             make_point(again.data(), dimensions, from + i, command.seed());
-            if (std::memcmp(again.data(), points->coordinates(i), center_bytes) != 0) bench::fail("a point's coordinates were overwritten");
+            if (std::memcmp(again.data(), points->coordinates(i), center_bytes) != 0)
+                bench::fail("a point's coordinates were overwritten");
             weights[static_cast<std::uint64_t>(&chunk.center_of(points->all()[i]) - points->all())] += 1;
         }
         for (std::uint64_t i = 0; i < count; ++i) {

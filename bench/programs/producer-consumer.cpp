@@ -59,7 +59,8 @@ int main(int argc, char** argv) {
             bench::Random random(command.seed(), index);
             bench::PageList pages(command.pages());
             for (std::uint64_t b = 0; b < batches; ++b) {
-                for (void*& letter : letters) letter = bench::write_letter(random.between(smallest, largest), static_cast<std::uint32_t>(b));
+                for (void*& letter : letters)
+                    letter = bench::write_letter(random.between(smallest, largest), static_cast<std::uint32_t>(b));
                 if (b + 1 == batches) {
                     for (const void* letter : letters) pages.add(letter, bench::read_letter(letter));
                     pages.count();

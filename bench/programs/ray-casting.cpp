@@ -66,13 +66,16 @@ struct Ray {
 };
 
 template <class Tagged>
-std::uint64_t tag_of(const Tagged* object) { return bench::scatter(reinterpret_cast<std::uintptr_t>(object)); }
+std::uint64_t tag_of(const Tagged* object) {
+    return bench::scatter(reinterpret_cast<std::uintptr_t>(object));
+}
 
 constexpr std::uint64_t way_end = 0x7761792077617920;
 std::size_t way_bytes(std::uint32_t room) { return sizeof(Way) + room * sizeof(Box*); }
 void stamp_way(Way* way) { std::memcpy(reinterpret_cast<char*>(way) + way_bytes(way->room) - 8, &way_end, 8); }
 void check_way(const Way* way) {
-    if (std::memcmp(reinterpret_cast<const char*>(way) + way_bytes(way->room) - 8, &way_end, 8) != 0) bench::fail("the way of a ray at %p was overwritten", static_cast<const void*>(way));
+    if (std::memcmp(reinterpret_cast<const char*>(way) + way_bytes(way->room) - 8, &way_end, 8) != 0)
+        bench::fail("the way of a ray at %p was overwritten", static_cast<const void*>(way));
 }
 
 void visit_later(Ray& ray, const Box* box) {
@@ -179,7 +182,9 @@ std::vector<Triangle> make_scene(std::uint64_t count, std::uint64_t seed) {
     const double size = 1.5 / std::cbrt(static_cast<double>(count));
     for (std::uint64_t i = 0; i < count; ++i) {
         bench::Random random(seed, i);
-        const auto between = [&](double low, double high) { return low + (high - low) * static_cast<double>(random.below(1 << 24)) / (1 << 24); };
+        const auto between = [&](double low, double high) {
+            return low + (high - low) * static_cast<double>(random.below(1 << 24)) / (1 << 24);
+        };
         const double crowd = between(0, 1);
         const Vector middle{between(0, 1), crowd * crowd, between(0, 1)};
         const auto side = [&] { return Vector{between(-size, size), between(-size, size), between(-size, size)}; };
@@ -193,7 +198,8 @@ public:
     explicit Tree(std::vector<Triangle> scene) : root_(build(scene.data(), scene.size())) {}
     ~Tree() {
         for (Box* box : boxes_) {
-            if (box->tag != tag_of(box) || (box->leaf != nullptr && box->leaf->tag != tag_of(box->leaf))) bench::fail("a box of the tree was overwritten");
+            if (box->tag != tag_of(box) || (box->leaf != nullptr && box->leaf->tag != tag_of(box->leaf)))
+                bench::fail("a box of the tree was overwritten");
             std::free(box->leaf);
             std::free(box);
         }
@@ -206,10 +212,12 @@ public:
 private:
     Box* build(Triangle* triangles, std::size_t count) {
         auto* const box = static_cast<Box*>(bench::take(sizeof(Box)));
-        *box = {{far_away, far_away, far_away}, {-far_away, -far_away, -far_away}, nullptr, nullptr, nullptr, tag_of(box)};
+        *box = {
+            {far_away, far_away, far_away}, {-far_away, -far_away, -far_away}, nullptr, nullptr, nullptr, tag_of(box)};
         boxes_.push_back(box);
         for (std::size_t i = 0; i < count; ++i)
-            for (const Vector& corner : {triangles[i].corner, triangles[i].corner + triangles[i].one, triangles[i].corner + triangles[i].two})
+            for (const Vector& corner :
+                 {triangles[i].corner, triangles[i].corner + triangles[i].one, triangles[i].corner + triangles[i].two})
                 for (unsigned k = 0; k < 3; ++k) {
                     box->low.x[k] = std::min(box->low[k], corner[k]);
                     box->high.x[k] = std::max(box->high[k], corner[k]);
@@ -224,7 +232,8 @@ private:
         const Vector size = box->high - box->low;
         const unsigned axis = size[0] >= size[1] && size[0] >= size[2] ? 0 : size[1] >= size[2] ? 1 : 2;
         const std::size_t half = count / 2;
-        std::nth_element(triangles, triangles + half, triangles + count, [axis](const Triangle& a, const Triangle& b) { return a.corner[axis] < b.corner[axis]; });
+        std::nth_element(triangles, triangles + half, triangles + count,
+                         [axis](const Triangle& a, const Triangle& b) { return a.corner[axis] < b.corner[axis]; });
         box->one = build(triangles, half);
         box->two = build(triangles + half, count - half);
         return box;
@@ -265,7 +274,9 @@ int main(int argc, char** argv) {
     const auto& height = command.option("height", 120, 1080, "rows of a frame");
     const auto& frames = command.option("frames", 6, 200, "frames at scale 1");
     command.parse();
-    if (triangles == 0 || triangles >= nothing) bench::fail("--triangles: %llu is out of range; accepted: 1 to 4294967294", static_cast<unsigned long long>(triangles));
+    if (triangles == 0 || triangles >= nothing)
+        bench::fail("--triangles: %llu is out of range; accepted: 1 to 4294967294",
+                    static_cast<unsigned long long>(triangles));
     if (width == 0 || height == 0) bench::fail("--width, --height: a frame without pixels; accepted: 1 or more");
 
     const unsigned threads = command.threads();
@@ -288,7 +299,8 @@ int main(int argc, char** argv) {
                 for (std::uint64_t row = top; row < std::min(top + tile, height); ++row)
                     for (std::uint64_t column = left; column < std::min(left + tile, width); ++column) {
                         const std::uint64_t pixel = row * width + column;
-                        picture[pixel] = colour(camera.eye(), camera.through(pixel), find, command.pages().wanted() ? &pages : nullptr);
+                        picture[pixel] = colour(camera.eye(), camera.through(pixel), find,
+                                                command.pages().wanted() ? &pages : nullptr);
                         sum += bench::scatter(picture[pixel] + pixel);
                     }
             }
@@ -299,7 +311,8 @@ int main(int argc, char** argv) {
         sums[index] = sum;
         // Each its share of the boxes, all of which all threads have read.
         const std::size_t boxes = tree->boxes().size();
-        for (std::size_t i = boxes * index / threads; i < boxes * (index + 1) / threads; ++i) pages.add(tree->boxes()[i], sizeof(Box));
+        for (std::size_t i = boxes * index / threads; i < boxes * (index + 1) / threads; ++i)
+            pages.add(tree->boxes()[i], sizeof(Box));
         pages.count();
     });
 
@@ -315,7 +328,8 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 16; ++i) {
         const std::uint64_t pixel = random.below(pixels);
         if (picture[pixel] != colour(camera.eye(), camera.through(pixel), look_at_all, nullptr))
-            bench::fail("pixel %llu is not what a look at every triangle gives", static_cast<unsigned long long>(pixel));
+            bench::fail("pixel %llu is not what a look at every triangle gives",
+                        static_cast<unsigned long long>(pixel));
     }
     std::uint64_t sum = 0;
     for (const std::uint64_t one : sums) sum += one;

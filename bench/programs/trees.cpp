@@ -17,7 +17,9 @@ int main(int argc, char** argv) {
     const double seconds = bench::run_threads(command.threads(), [&](unsigned index) {
         const std::uint64_t mine = bench::share(keys, index, command.threads());
         std::map<std::uint64_t, std::uint64_t> tree;
-        const auto key = [&](std::uint64_t round, std::uint64_t i) { return bench::scatter(((command.seed() + round) << 40) + (std::uint64_t{index} << 32) + i); };
+        const auto key = [&](std::uint64_t round, std::uint64_t i) {
+            return bench::scatter(((command.seed() + round) << 40) + (std::uint64_t{index} << 32) + i);
+        };
         for (std::uint64_t round = 0; round < todo; ++round) {
             for (std::uint64_t i = 0; i < mine; ++i) tree.emplace(key(round, i), i);
             for (std::uint64_t i = 0; i < mine; ++i) {
@@ -30,7 +32,8 @@ int main(int argc, char** argv) {
             }
             for (std::uint64_t i = 0; i < mine; i += 2) done[index] += tree.erase(key(round, i));
             done[index] += mine;
-            if (tree.size() != mine / 2) bench::fail("a tree of %zu keys has %llu", tree.size(), static_cast<unsigned long long>(mine / 2));
+            if (tree.size() != mine / 2)
+                bench::fail("a tree of %zu keys has %llu", tree.size(), static_cast<unsigned long long>(mine / 2));
             if (round + 1 != todo) continue;
             bench::PageList pages(command.pages());
             for (const auto& entry : tree) pages.add(&entry, sizeof entry);

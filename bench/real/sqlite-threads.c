@@ -46,7 +46,8 @@ static void *write_rows(void *number) {
         sqlite3_bind_blob(insert, 3, blob, bytes, free);
         must(db, sqlite3_step(insert), "insert");
         must(db, sqlite3_reset(insert), "reset");
-        if (i % IN_A_TRANSACTION == IN_A_TRANSACTION - 1 || i == each - 1) must(db, sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), "commit");
+        if (i % IN_A_TRANSACTION == IN_A_TRANSACTION - 1 || i == each - 1)
+            must(db, sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), "commit");
     }
     sqlite3_finalize(insert);
     sqlite3_close(db);
@@ -58,7 +59,10 @@ static void *read_rows(void *number) {
     unsigned seed = (unsigned)(long)number + 1u;
     for (int i = 0; i < each / 10; i++) {
         sqlite3_stmt *look;
-        must(db, sqlite3_prepare_v2(db, "SELECT k, hex(blob) FROM t WHERE k BETWEEN ? AND ?1 + 20 ORDER BY k, length(blob)", -1, &look, NULL), "prepare");
+        must(db,
+             sqlite3_prepare_v2(db, "SELECT k, hex(blob) FROM t WHERE k BETWEEN ? AND ?1 + 20 ORDER BY k, length(blob)",
+                                -1, &look, NULL),
+             "prepare");
         sqlite3_bind_int(look, 1, rand_r(&seed) % 5000);
         int got, last = -1;
         while ((got = sqlite3_step(look)) == SQLITE_ROW) {
@@ -94,7 +98,11 @@ int main(int count, char **words) {
     each = (atoi(words[2]) + writers - 1) / writers;
     path = words[3];
     sqlite3 *db = opened();
-    must(db, sqlite3_exec(db, "CREATE TABLE t(id INTEGER PRIMARY KEY, writer INT, k INT, blob BLOB); CREATE INDEX by_k ON t(k)", NULL, NULL, NULL), "create");
+    must(db,
+         sqlite3_exec(db,
+                      "CREATE TABLE t(id INTEGER PRIMARY KEY, writer INT, k INT, blob BLOB); CREATE INDEX by_k ON t(k)",
+                      NULL, NULL, NULL),
+         "create");
     pthread_t *team = malloc(sizeof *team * (size_t)threads);
     const double begun = now();
     for (long i = 0; i < threads; i++)
@@ -103,10 +111,15 @@ int main(int count, char **words) {
     const double seconds = now() - begun;
     free(team);
     sqlite3_stmt *sums;
-    must(db, sqlite3_prepare_v2(db, "SELECT count(*), count(DISTINCT writer), (SELECT integrity_check FROM pragma_integrity_check) FROM t", -1, &sums, NULL), "sums");
+    must(db,
+         sqlite3_prepare_v2(
+             db, "SELECT count(*), count(DISTINCT writer), (SELECT integrity_check FROM pragma_integrity_check) FROM t",
+             -1, &sums, NULL),
+         "sums");
     must(db, sqlite3_step(sums), "sums");
     const int rows = sqlite3_column_int(sums, 0);
-    const int good = rows == each * writers && sqlite3_column_int(sums, 1) == writers && strcmp((const char *)sqlite3_column_text(sums, 2), "ok") == 0;
+    const int good = rows == each * writers && sqlite3_column_int(sums, 1) == writers &&
+                     strcmp((const char *)sqlite3_column_text(sums, 2), "ok") == 0;
     sqlite3_finalize(sums);
     sqlite3_close(db);
     printf("seconds %.6f\nrows %d %s\n", seconds, rows, good ? "good" : "bad");

@@ -41,7 +41,8 @@ const std::uint64_t& Command::option(const char* name, std::uint64_t standard, c
     return declare({name, meaning, standard, 0, nullptr});
 }
 
-const std::uint64_t& Command::option(const char* name, std::uint64_t standard, std::uint64_t papers, const char* meaning) {
+const std::uint64_t& Command::option(const char* name, std::uint64_t standard, std::uint64_t papers,
+                                     const char* meaning) {
     return declare({name, meaning, standard, papers, nullptr});
 }
 
@@ -75,7 +76,8 @@ void Command::parse() {
         const char* const equals = std::strchr(word, '=');
         if (equals == nullptr && i + 1 == argc_) reject("no value or no such option", word);
         char name[64];
-        const std::size_t length = equals == nullptr ? std::strlen(word) - 2 : static_cast<std::size_t>(equals - word) - 2;
+        const std::size_t length =
+            equals == nullptr ? std::strlen(word) - 2 : static_cast<std::size_t>(equals - word) - 2;
         if (length >= sizeof name) reject("no such option", word);
         std::memcpy(name, word + 2, length);
         name[length] = '\0';
@@ -88,7 +90,8 @@ void Command::assign(const char* name, const char* text) {
     if (std::strcmp(name, "scale") == 0) {
         char* end;
         scale_ = std::strtod(text, &end);
-        if (end == text || *end != '\0' || !(scale_ > 0) || scale_ > 1e6) reject("--scale is a number above 0, not", text);
+        if (end == text || *end != '\0' || !(scale_ > 0) || scale_ > 1e6)
+            reject("--scale is a number above 0, not", text);
         return;
     }
     const bool is_number = whole_number(text, number);
@@ -137,20 +140,25 @@ void Command::help() const {
     std::printf("  --scale S          S times as much work, of the same sizes (1)\n");
     std::printf("  --seed K           seed of the random numbers (1)\n");
     std::printf("  --report-pages     count local and remote pages with move_pages, where it is allowed\n");
-    if (has_paper()) std::printf("  --paper            the sizes of the source: what the numbers in brackets then are shows --paper --help\n");
+    if (has_paper())
+        std::printf(
+            "  --paper            the sizes of the source: what the numbers in brackets then are shows --paper "
+            "--help\n");
     for (int i = 0; i < option_count_; ++i) {
         if (options_[i].words != nullptr) {
             std::printf("  --%-16s %s (%s)\n", options_[i].name, options_[i].meaning, options_[i].words);
             continue;
         }
-        std::printf("  --%-16s %s (%llu)\n", options_[i].name, options_[i].meaning, static_cast<unsigned long long>(options_[i].value));
+        std::printf("  --%-16s %s (%llu)\n", options_[i].name, options_[i].meaning,
+                    static_cast<unsigned long long>(options_[i].value));
     }
     std::printf("\nThe last line is a JSON object. Status 1: the program's data was corrupted or memory ran out.\n");
     std::exit(0);
 }
 
 void Command::reject(const char* what, const char* word) const {
-    std::fprintf(stderr, "%s: %s %s; accepted: --threads --scale --seed --report-pages --help", program_name, what, word);
+    std::fprintf(stderr, "%s: %s %s; accepted: --threads --scale --seed --report-pages --help", program_name, what,
+                 word);
     if (has_paper()) std::fprintf(stderr, " --paper");
     for (int i = 0; i < option_count_; ++i) std::fprintf(stderr, " --%s", options_[i].name);
     std::fputc('\n', stderr);
@@ -164,8 +172,9 @@ void Command::figure(const char* name, double value) {
 
 int Command::report(const Result& result) const {
     const double rate = result.seconds > 0 ? static_cast<double>(result.operations) / result.seconds : 0;
-    std::printf("{\"program\": \"%s\", \"threads\": %u, \"operations\": %llu, \"seconds\": %.6f, \"ops_per_second\": %.1f", program_name,
-                threads_, static_cast<unsigned long long>(result.operations), result.seconds, rate);
+    std::printf(
+        "{\"program\": \"%s\", \"threads\": %u, \"operations\": %llu, \"seconds\": %.6f, \"ops_per_second\": %.1f",
+        program_name, threads_, static_cast<unsigned long long>(result.operations), result.seconds, rate);
     if (result.requested_bytes != 0) {
         std::printf(", \"requested_bytes\": %llu", static_cast<unsigned long long>(result.requested_bytes));
     }

@@ -32,7 +32,8 @@ void PageList::count() {
         const std::size_t count = std::min(chunk, numbers_.size() - from);
         const void* addresses[chunk];
         int status[chunk];
-        for (std::size_t i = 0; i < count; ++i) addresses[i] = reinterpret_cast<const void*>(numbers_[from + i] << page_shift);
+        for (std::size_t i = 0; i < count; ++i)
+            addresses[i] = reinterpret_cast<const void*>(numbers_[from + i] << page_shift);
         if (syscall(SYS_move_pages, 0, count, addresses, nullptr, status, 0) != 0) {
             pages_.refused_ = true;
             return;
@@ -50,11 +51,12 @@ void PageList::count() {
 
 void Pages::print() const {
     if (!wanted_ || refused_) return;
-    std::printf(", \"local_pages\": %llu, \"remote_pages\": %llu, \"pages_per_node\": [", static_cast<unsigned long long>(local_),
-                static_cast<unsigned long long>(remote_));
+    std::printf(", \"local_pages\": %llu, \"remote_pages\": %llu, \"pages_per_node\": [",
+                static_cast<unsigned long long>(local_), static_cast<unsigned long long>(remote_));
     unsigned nodes = max_nodes;
     while (nodes > 1 && on_node_[nodes - 1] == 0) --nodes;
-    for (unsigned n = 0; n < nodes; ++n) std::printf("%s%llu", n == 0 ? "" : ", ", static_cast<unsigned long long>(on_node_[n]));
+    for (unsigned n = 0; n < nodes; ++n)
+        std::printf("%s%llu", n == 0 ? "" : ", ", static_cast<unsigned long long>(on_node_[n]));
     std::printf("]");
 }
 

@@ -95,6 +95,8 @@ double run_threads(unsigned count, Body&& body) {
 }
 
 /// The part of `total` that thread `index` of `count` does; the parts differ by one at most.
-inline std::uint64_t share(std::uint64_t total, unsigned index, unsigned count) { return total / count + (index < total % count ? 1 : 0); }
+inline std::uint64_t share(std::uint64_t total, unsigned index, unsigned count) {
+    return total / count + (index < total % count ? 1 : 0);
+}
 
 }  // namespace bench

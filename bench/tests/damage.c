@@ -51,7 +51,9 @@ void *malloc(size_t size) { return refused() ? NULL : note(__libc_malloc(size), 
 void *calloc(size_t count, size_t size) {
     return size == 8 && refused() ? NULL : note(__libc_calloc(count, size), count * size);
 }
-void *aligned_alloc(size_t alignment, size_t size) { return refused() ? NULL : note(__libc_memalign(alignment, size), size); }
+void *aligned_alloc(size_t alignment, size_t size) {
+    return refused() ? NULL : note(__libc_memalign(alignment, size), size);
+}
 int posix_memalign(void **object, size_t alignment, size_t size) {
     void *const made = aligned_alloc(alignment, size);
     if (made == NULL) return 12;

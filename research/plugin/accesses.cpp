@@ -22,8 +22,9 @@ Who who(Vcpu& cpu, Site& site, uint64_t address) {
 
 void sample_stack(Vcpu& cpu, uint64_t address, bool transfer) {
     StackSample sample{address, transfer, {}, {}};
-    constexpr qemu_plugin_register* Registers::*NAMES[] = {&Registers::rbx, &Registers::rbp, &Registers::rsp, &Registers::r12,
-                                                           &Registers::r13, &Registers::r14, &Registers::r15};
+    constexpr qemu_plugin_register* Registers::* NAMES[] = {&Registers::rbx, &Registers::rbp, &Registers::rsp,
+                                                            &Registers::r12, &Registers::r13, &Registers::r14,
+                                                            &Registers::r15};
     for (unsigned index = 0; index < StackSample::REGISTERS; ++index) sample.registers[index] = read(cpu, NAMES[index]);
     const uint64_t start = read(cpu, &Registers::rsp);
     for (uint64_t at = start; at < start + StackSamples::BYTES;) {  // page by page, to where it ends
@@ -52,10 +53,12 @@ void sample_stack(Vcpu& cpu, uint64_t address, bool transfer) {
 // Within one line.
 template <bool STORE>
 inline void access_line(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Words words, Site& site) {
-    if (!cpu.tlb.hit_latest(address) && !cpu.tlb.hit(address)) [[unlikely]] miss_tlb(cpu, address, site);
+    if (!cpu.tlb.hit_latest(address) && !cpu.tlb.hit(address)) [[unlikely]]
+        miss_tlb(cpu, address, site);
     const uint64_t line = address >> LINE_BITS;
     if (cpu.l1->hit<STORE>(line, words) || line & (settings.sample - 1)) return;
-    if (!cpu.l1->hit_any(line, words, STORE)) [[unlikely]] miss_l1(cpu, info, address, words, STORE, site);
+    if (!cpu.l1->hit_any(line, words, STORE)) [[unlikely]]
+        miss_l1(cpu, info, address, words, STORE, site);
 }
 
 // Over the end of a line: in two parts.
@@ -68,12 +71,15 @@ template <bool STORE>
 }
 
 // TO_WRITE: the line is asked for writing, which an instruction that reads and writes in one does when it reads.
-template <bool STORE, bool TO_WRITE> inline void access(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address, Site& site) {
+template <bool STORE, bool TO_WRITE> inline void access(Vcpu& cpu, qemu_plugin_meminfo_t info, uint64_t address,
+                                                        Site& site) {
     ++(STORE ? cpu.stores : cpu.loads);
     ++(STORE ? site.stores : site.loads);
-    if (!site.bytes) [[unlikely]] site.bytes = 1u << qemu_plugin_mem_size_shift(info);
+    if (!site.bytes) [[unlikely]]
+        site.bytes = 1u << qemu_plugin_mem_size_shift(info);
     const unsigned offset = address & 63;
-    if (offset + site.bytes > 64) [[unlikely]] return access_two_lines<TO_WRITE>(cpu, info, address, site);
+    if (offset + site.bytes > 64) [[unlikely]]
+        return access_two_lines<TO_WRITE>(cpu, info, address, site);
     const Words words = ((1u << ((site.bytes + 3) >> 2)) - 1) << (offset >> 2);
     access_line<TO_WRITE>(cpu, info, address, words & 0xffff, site);
 }
@@ -87,14 +93,15 @@ void on_access(unsigned number, qemu_plugin_meminfo_t info, uint64_t address, vo
 // Reads the address to return to, where the call that is awaited had put it.
 void on_return(unsigned number, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
     on_access<false, false>(number, info, address, data);
-    if (Vcpu& cpu = *vcpus[number]; address == cpu.awaited) [[unlikely]] end_call(cpu);
+    if (Vcpu& cpu = *vcpus[number]; address == cpu.awaited) [[unlikely]]
+        end_call(cpu);
 }
 
 }  // namespace
 
 // An atomic instruction asks for the line to write when it reads.
 void watch_accesses(qemu_plugin_insn* instruction, Site& site, Access kind) {
-    const auto loaded = kind == Access::RETURN ? on_return
+    const auto loaded = kind == Access::RETURN   ? on_return
                         : kind == Access::ATOMIC ? on_access<false, true>
                                                  : on_access<false, false>;
     const auto usual = settings.stacks ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;

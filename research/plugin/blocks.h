@@ -22,7 +22,8 @@ inline std::mutex translating;  // for what translation makes: several CPUs may 
 
 Block& new_block(qemu_plugin_tb* tb, size_t count);
 uint64_t& runs_of(const Block& block, unsigned cpu);
-// A window begins or ends: what ran until now belongs to the one that was open, if one was; `fresh`: nothing has been yet.
+// A window begins or ends: what ran until now belongs to the one that was open, if one was; `fresh`: nothing has been
+// yet.
 void close_blocks(bool was_open, bool fresh);
 std::vector<Executed> executed();
 

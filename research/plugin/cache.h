@@ -19,8 +19,13 @@ constexpr uint32_t NO_SLOT = ~0u;
 template <class Key, class Payload> class SetCache {
 public:
     explicit SetCache(Geometry geometry)
-        : ways_(geometry.ways), sets_(geometry.sets()), power_((sets_ & (sets_ - 1)) == 0), keys_(geometry.entries, EMPTY),
-          ages_(geometry.entries, 0), clocks_(sets_, 1), payloads_(geometry.entries) {}
+        : ways_(geometry.ways),
+          sets_(geometry.sets()),
+          power_((sets_ & (sets_ - 1)) == 0),
+          keys_(geometry.entries, EMPTY),
+          ages_(geometry.entries, 0),
+          clocks_(sets_, 1),
+          payloads_(geometry.entries) {}
 
     uint32_t find(Key key) const {
         const uint64_t first = first_of(key);
@@ -91,8 +96,14 @@ constexpr Words written(Words use) { return use >> WORDS_OF_LINE; }
 class L1 {
 public:
     explicit L1(Geometry geometry)
-        : ways_(geometry.ways), mask_(geometry.sets() - 1), tags_(geometry.entries, EMPTY), use_(geometry.entries, 0),
-          ages_(geometry.entries, 0), links_(geometry.entries, NO_SLOT), latest_(geometry.sets()), clocks_(geometry.sets(), 1) {
+        : ways_(geometry.ways),
+          mask_(geometry.sets() - 1),
+          tags_(geometry.entries, EMPTY),
+          use_(geometry.entries, 0),
+          ages_(geometry.entries, 0),
+          links_(geometry.entries, NO_SLOT),
+          latest_(geometry.sets()),
+          clocks_(geometry.sets(), 1) {
         for (uint32_t set = 0; set < latest_.size(); ++set) latest_[set] = set * ways_;
     }
 
@@ -151,7 +162,9 @@ public:
     }
     bool empty(uint32_t slot) const { return tags_[slot] == EMPTY; }
     bool writable(uint32_t slot) const { return tags_[slot] & WRITABLE; }
-    void set_writable(uint32_t slot, bool writable) { tags_[slot] = (tags_[slot] & ~WRITABLE) | (writable ? WRITABLE : 0); }
+    void set_writable(uint32_t slot, bool writable) {
+        tags_[slot] = (tags_[slot] & ~WRITABLE) | (writable ? WRITABLE : 0);
+    }
     uint32_t link(uint32_t slot) const { return links_[slot]; }
     uint64_t line(uint32_t slot) const { return tags_[slot] >> 1; }
     void remove(uint32_t slot) { tags_[slot] = EMPTY; }

@@ -6,7 +6,9 @@
 namespace scope {
 
 Caches::Caches(const Topology& topology, const CacheGeometry& geometry, Objects& objects)
-    : topology_(topology), objects_(objects), directory_(topology.lines()),
+    : topology_(topology),
+      objects_(objects),
+      directory_(topology.lines()),
       losses_(static_cast<unsigned>(topology.node_of_cpu.size())),
       geometry_(geometry) {
     for (size_t cpu = 0; cpu < topology.node_of_cpu.size(); ++cpu)

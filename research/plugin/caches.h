@@ -21,9 +21,9 @@ struct CacheGeometry {
 
 // A line on which CPUs disturbed each other although none touched what another one had written.
 struct FalseSharing {
-    uint64_t line = 0;  // virtual
+    uint64_t line = 0;               // virtual
     unsigned first = 0, second = 0;  // bytes into it: what was touched, and what others had written
-    uint32_t nodes = 0;  // a bit for each
+    uint32_t nodes = 0;              // a bit for each
     uint64_t times = 0;
     std::array<Object, 2> objects{};  // that the two are in
 };

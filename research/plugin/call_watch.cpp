@@ -32,7 +32,8 @@ void watch_calls(qemu_plugin_tb* tb) {
     const uint64_t address = qemu_plugin_tb_vaddr(tb);
     for (Entry& entry : settings.calls)
         if (entry.offset == address % PAGE && begins(entry, address, bytes))
-            return qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, 0), on_call, QEMU_PLUGIN_CB_R_REGS, &entry);
+            return qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, 0), on_call,
+                                                          QEMU_PLUGIN_CB_R_REGS, &entry);
 }
 
 void end_call(Vcpu& cpu) {

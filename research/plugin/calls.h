@@ -10,7 +10,8 @@
 namespace scope {
 
 enum class Function : uint8_t { MALLOC, CALLOC, REALLOC, REALLOCARRAY, ALIGNED, POSIX, FREE };
-constexpr std::array<std::string_view, 7> FUNCTIONS = {"malloc", "calloc", "realloc", "reallocarray", "aligned", "posix", "free"};
+constexpr std::array<std::string_view, 7> FUNCTIONS = {"malloc",  "calloc", "realloc", "reallocarray",
+                                                       "aligned", "posix",  "free"};
 
 struct Entry {
     Function function;
@@ -20,7 +21,7 @@ struct Entry {
 
 // What it was called with, as far as it matters.
 struct Call {
-    uint64_t stack;   // where its return address is
+    uint64_t stack;  // where its return address is
     uint64_t size;
     uint64_t before;  // what realloc is to replace
     uint64_t result;  // where posix_memalign puts the address; 0: it is returned
@@ -29,18 +30,12 @@ struct Call {
 // From the first three arguments.
 inline Call call_of(Function function, uint64_t stack, uint64_t first, uint64_t second, uint64_t third) {
     switch (function) {
-    case Function::CALLOC:
-        return {stack, first * second, 0, 0};
-    case Function::REALLOC:
-        return {stack, second, first, 0};
-    case Function::REALLOCARRAY:
-        return {stack, second * third, first, 0};
-    case Function::ALIGNED:
-        return {stack, second, 0, 0};
-    case Function::POSIX:
-        return {stack, third, 0, first};
-    default:
-        return {stack, first, 0, 0};
+        case Function::CALLOC: return {stack, first * second, 0, 0};
+        case Function::REALLOC: return {stack, second, first, 0};
+        case Function::REALLOCARRAY: return {stack, second * third, first, 0};
+        case Function::ALIGNED: return {stack, second, 0, 0};
+        case Function::POSIX: return {stack, third, 0, first};
+        default: return {stack, first, 0, 0};
     }
 }
 

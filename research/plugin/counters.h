@@ -9,7 +9,8 @@ namespace scope {
 constexpr unsigned MOST_NODES = 32;
 
 // X(name): numbers; by node: of the page's home (fills, writebacks) or of whoever gave the line (transfers).
-#define SCOPE_NUMBERS(X) X(instructions) X(loads) X(stores) X(l1_misses) X(l2_misses) X(llc_hits) X(remote_fills) X(remote_transfers)
+#define SCOPE_NUMBERS(X)                                                                                         \
+    X(instructions) X(loads) X(stores) X(l1_misses) X(l2_misses) X(llc_hits) X(remote_fills) X(remote_transfers)
 #define SCOPE_BY_NODE(X) X(fills) X(transfers) X(writebacks)
 #define SCOPE_CAUSES(X) X(cold) X(capacity) X(true_sharing) X(false_sharing) X(upgrade)
 #define SCOPE_TLB(X) X(l1_misses) X(l2_misses) X(walk_lines_local) X(walk_lines_remote)

@@ -16,10 +16,10 @@ constexpr unsigned MOST_LLCS = 64;
 
 // An entry of zero bytes is right for a line that nobody has had: the system gives pages of them on demand.
 struct Holders {
-    uint64_t groups;    // CPUs that share a last level, some of whom may have the line: a bit for each group
-    uint64_t had;       // that had it at any time
-    uint16_t owner_1;   // the one CPU that may write it, plus 1
-    bool contended;     // a CPU has lost it because another one wrote
+    uint64_t groups;   // CPUs that share a last level, some of whom may have the line: a bit for each group
+    uint64_t had;      // that had it at any time
+    uint16_t owner_1;  // the one CPU that may write it, plus 1
+    bool contended;    // a CPU has lost it because another one wrote
 
     uint16_t owner() const { return static_cast<uint16_t>(owner_1 - 1); }
     void set_owner(uint16_t cpu) { owner_1 = static_cast<uint16_t>(cpu + 1); }
@@ -28,7 +28,8 @@ struct Holders {
 class Directory {
 public:
     explicit Directory(uint32_t lines) : bytes_(lines * sizeof(Holders)) {
-        void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* const memory =
+            mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         entries_ = memory == MAP_FAILED ? nullptr : static_cast<Holders*>(memory);
     }
     ~Directory() { munmap(entries_, bytes_); }

@@ -25,7 +25,7 @@ inline Totals totals;
 inline Objects objects;
 inline qemu_plugin_scoreboard* ticks;
 
-inline uint64_t read(Vcpu& cpu, qemu_plugin_register* Registers::*name) {
+inline uint64_t read(Vcpu& cpu, qemu_plugin_register* Registers::* name) {
     g_byte_array_set_size(cpu.bytes, 0);
     uint64_t value = 0;
     const int size = qemu_plugin_read_register(cpu.registers.*name, cpu.bytes);

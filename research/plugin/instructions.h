@@ -33,10 +33,12 @@ inline bool is_return(const uint8_t* code, size_t size) {
 
 inline bool is_system_call(const uint8_t* code, size_t size) { return size == 2 && code[0] == 0x0f && code[1] == 0x05; }
 
-// In the kernel: mov %rsp, DISPLACEMENT(%rdi) and mov DISPLACEMENT(%rsi), %rsp are where it goes from one task to another.
+// In the kernel: mov %rsp, DISPLACEMENT(%rdi) and mov DISPLACEMENT(%rsi), %rsp are where it goes from one task to
+// another.
 inline bool is_task_switch(const uint8_t* before, size_t size_before, const uint8_t* code, size_t size) {
     constexpr uint8_t SAVE[] = {0x48, 0x89, 0xa7}, LOAD[] = {0x48, 0x8b, 0xa6};
-    return size_before == 7 && size == 7 && !memcmp(before, SAVE, 3) && !memcmp(code, LOAD, 3) && !memcmp(before + 3, code + 3, 4);
+    return size_before == 7 && size == 7 && !memcmp(before, SAVE, 3) && !memcmp(code, LOAD, 3) &&
+           !memcmp(before + 3, code + 3, 4);
 }
 
 // Which of scope_markers.h it is; 0 for any other instruction.

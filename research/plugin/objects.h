@@ -36,7 +36,8 @@ public:
 
     void free(uint64_t start) {
         if (large_.erase(start)) return;
-        if (Page* const found = find_page(start >> PAGE_BITS); found && found->has(start)) found->entry(start).freed = true;
+        if (Page* const found = find_page(start >> PAGE_BITS); found && found->has(start))
+            found->entry(start).freed = true;
     }
 
     Object at(uint64_t address) {
@@ -81,7 +82,8 @@ private:
             entry(start) = {thread, size, false};
         }
         void remove(unsigned first, unsigned end) {
-            for (unsigned granule = first; granule < end; ++granule) begins[granule / 64] &= ~(uint64_t{1} << granule % 64);
+            for (unsigned granule = first; granule < end; ++granule)
+                begins[granule / 64] &= ~(uint64_t{1} << granule % 64);
         }
         // The last that begins in a granule up to this one.
         Object last(unsigned granule) const {
@@ -128,7 +130,8 @@ private:
             find_page(before.start >> PAGE_BITS)->remove(Page::granule(before.start), Page::granule(before.start) + 1);
         for (uint64_t at = start; at < end; at = ((at >> PAGE_BITS) + 1) << PAGE_BITS) {
             const uint64_t until = std::min(end, ((at >> PAGE_BITS) + 1) << PAGE_BITS);
-            if (Page* const here = find_page(at >> PAGE_BITS)) here->remove(Page::granule(at), Page::granule(until - 1) + 1);
+            if (Page* const here = find_page(at >> PAGE_BITS))
+                here->remove(Page::granule(at), Page::granule(until - 1) + 1);
         }
         if (large_.empty()) return;
         auto first = large_.upper_bound(start);

@@ -24,11 +24,11 @@ void on_vcpu(qemu_plugin_id_t, unsigned number) {
     GArray* const registers = qemu_plugin_get_registers();
     const struct {
         const char* name;
-        qemu_plugin_register* Registers::*handle;
-    } wanted[] = {{"rax", &Registers::rax}, {"rbx", &Registers::rbx}, {"rdx", &Registers::rdx},
-                  {"rbp", &Registers::rbp}, {"rdi", &Registers::rdi}, {"rsi", &Registers::rsi},
-                  {"rsp", &Registers::rsp}, {"r12", &Registers::r12}, {"r13", &Registers::r13},
-                  {"r14", &Registers::r14}, {"r15", &Registers::r15}, {"cr2", &Registers::cr2},
+        qemu_plugin_register* Registers::* handle;
+    } wanted[] = {{"rax", &Registers::rax}, {"rbx", &Registers::rbx},        {"rdx", &Registers::rdx},
+                  {"rbp", &Registers::rbp}, {"rdi", &Registers::rdi},        {"rsi", &Registers::rsi},
+                  {"rsp", &Registers::rsp}, {"r12", &Registers::r12},        {"r13", &Registers::r13},
+                  {"r14", &Registers::r14}, {"r15", &Registers::r15},        {"cr2", &Registers::cr2},
                   {"cr3", &Registers::cr3}, {"fs_base", &Registers::fs_base}};
     const auto* const all = reinterpret_cast<const qemu_plugin_reg_descriptor*>(registers->data);
     for (unsigned index = 0; index < registers->len; ++index)
@@ -44,7 +44,8 @@ int refuse(const char* why) {
 
 int install(qemu_plugin_id_t id, const qemu_info_t* info, int count, char** arguments) {
     if (!info->system_emulation || strcmp(info->target_name, "x86_64")) return refuse("accepted: qemu-system-x86_64");
-    if (const std::string fault = read_settings(count, arguments, settings); !fault.empty()) return refuse(fault.c_str());
+    if (const std::string fault = read_settings(count, arguments, settings); !fault.empty())
+        return refuse(fault.c_str());
     caches = std::make_unique<Caches>(settings.topology, settings.caches, objects);
     if (!caches->valid()) return refuse("there is no address space for the directory of cache lines");
     totals.cpus.resize(settings.topology.node_of_cpu.size());

@@ -17,10 +17,14 @@ struct qemu_plugin_scoreboard;
 
 struct qemu_info_t {
     const char* target_name;
-    struct { int min, cur; } version;
+    struct {
+        int min, cur;
+    } version;
     bool system_emulation;
     union {
-        struct { int smp_vcpus, max_vcpus; } system;
+        struct {
+            int smp_vcpus, max_vcpus;
+        } system;
     };
 };
 
@@ -35,8 +39,14 @@ struct qemu_plugin_reg_descriptor {
     const char* feature;
 };
 
-struct GArray { char* data; unsigned len; };
-struct GByteArray { uint8_t* data; unsigned len; };
+struct GArray {
+    char* data;
+    unsigned len;
+};
+struct GByteArray {
+    uint8_t* data;
+    unsigned len;
+};
 GByteArray* g_byte_array_new();
 GByteArray* g_byte_array_set_size(GByteArray*, unsigned);
 char* g_array_free(GArray*, int free_segment);
@@ -45,8 +55,14 @@ enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_CB_R_REGS, QEMU_
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
 enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64, QEMU_PLUGIN_INLINE_STORE_U64 };
 enum qemu_plugin_cond {
-    QEMU_PLUGIN_COND_NEVER, QEMU_PLUGIN_COND_ALWAYS, QEMU_PLUGIN_COND_EQ, QEMU_PLUGIN_COND_NE,
-    QEMU_PLUGIN_COND_LT, QEMU_PLUGIN_COND_LE, QEMU_PLUGIN_COND_GT, QEMU_PLUGIN_COND_GE
+    QEMU_PLUGIN_COND_NEVER,
+    QEMU_PLUGIN_COND_ALWAYS,
+    QEMU_PLUGIN_COND_EQ,
+    QEMU_PLUGIN_COND_NE,
+    QEMU_PLUGIN_COND_LT,
+    QEMU_PLUGIN_COND_LE,
+    QEMU_PLUGIN_COND_GT,
+    QEMU_PLUGIN_COND_GE
 };
 
 using qemu_plugin_udata_cb_t = void (*)(qemu_plugin_id_t, void*);
@@ -62,7 +78,8 @@ void qemu_plugin_register_vcpu_tb_exec_cond_cb(qemu_plugin_tb*, qemu_plugin_vcpu
                                                qemu_plugin_cond, qemu_plugin_u64 entry, uint64_t immediate, void*);
 void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(qemu_plugin_tb*, qemu_plugin_op, qemu_plugin_u64 entry,
                                                        uint64_t immediate);
-void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn*, qemu_plugin_vcpu_udata_cb_t, qemu_plugin_cb_flags, void*);
+void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn*, qemu_plugin_vcpu_udata_cb_t, qemu_plugin_cb_flags,
+                                            void*);
 void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn*, qemu_plugin_vcpu_mem_cb_t, qemu_plugin_cb_flags,
                                       qemu_plugin_mem_rw, void*);
 

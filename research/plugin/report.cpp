@@ -47,7 +47,9 @@ public:
         text_ += ']';
         return *this;
     }
-    Writer& numbers(const std::vector<unsigned>& range) { return list(range, [&](unsigned number) { *this << number; }); }
+    Writer& numbers(const std::vector<unsigned>& range) {
+        return list(range, [&](unsigned number) { *this << number; });
+    }
     Writer& geometry(const char* name, const char* what, const Geometry& geometry, uint64_t unit) {
         *this << "\"" << name << "\": {\"" << what << "\": " << geometry.entries * unit;
         return *this << ", \"ways\": " << geometry.ways << "}";
@@ -59,8 +61,8 @@ public:
 #define SCOPE_WRITE(name) *this << before << "\"" #name "\": " << counts.name * scale(#name), before = ", ";
         SCOPE_NUMBERS(SCOPE_WRITE)
 #undef SCOPE_WRITE
-#define SCOPE_WRITE(name) \
-    *this << before << "\"" #name "\": ["; \
+#define SCOPE_WRITE(name)                                                                                      \
+    *this << before << "\"" #name "\": [";                                                                     \
     for (unsigned node = 0; node < nodes_; ++node) *this << (node ? ", " : "") << counts.name[node] * sample_; \
     *this << "]";
         SCOPE_BY_NODE(SCOPE_WRITE)
@@ -139,15 +141,19 @@ void write_code(Writer& to, const Totals& totals, const std::vector<Executed>& e
         }
     });
     to << ", \"touched\": ";
-    to.list(plain, [&](const Site* site) { to << "[" << site->address << ", " << site->loads << ", " << site->stores << "]"; });
+    to.list(plain, [&](const Site* site) {
+        to << "[" << site->address << ", " << site->loads << ", " << site->stores << "]";
+    });
     to << ", \"executed\": ";
     to.list(executed, [&](const Executed& block) { to << "[" << block.address << ", " << block.instructions << "]"; });
 }
 
 void write_object(Writer& to, const Object& object, uint64_t address) {
     if (!object.size) to << "null";
-    else to << "{\"size\": " << object.size << ", \"offset\": " << address - object.start << ", \"thread\": "
-            << uint64_t{object.thread} << ", \"freed\": " << (object.freed ? "true" : "false") << "}";
+    else
+        to << "{\"size\": " << object.size << ", \"offset\": " << address - object.start
+           << ", \"thread\": " << uint64_t{object.thread} << ", \"freed\": " << (object.freed ? "true" : "false")
+           << "}";
 }
 
 void write_false_sharing(Writer& to, const Caches& caches, uint32_t sample) {
@@ -201,8 +207,8 @@ void Totals::clear() {
     nobody = {};
 }
 
-std::string json(const Settings& settings, const Totals& totals, const std::vector<Executed>& executed, const Caches& caches,
-                 const Run& run) {
+std::string json(const Settings& settings, const Totals& totals, const std::vector<Executed>& executed,
+                 const Caches& caches, const Run& run) {
     constexpr const char* windows[] = {"main", "markers", "whole"};
     Writer to(settings);
     char time[96];
@@ -212,9 +218,8 @@ std::string json(const Settings& settings, const Totals& totals, const std::vect
     write_machine(to, settings);
     to << ", \"window\": \"" << windows[static_cast<int>(settings.window)]
        << "\", \"kernel\": " << (settings.kernel ? "true" : "false")
-       << ", \"objects\": " << (settings.objects ? "true" : "false")
-       << ", \"sample\": " << settings.sample << ", " << time
-       << ", \"status\": " << static_cast<uint64_t>(run.status) << ", \"cpus\": ";
+       << ", \"objects\": " << (settings.objects ? "true" : "false") << ", \"sample\": " << settings.sample << ", "
+       << time << ", \"status\": " << static_cast<uint64_t>(run.status) << ", \"cpus\": ";
     unsigned cpu = 0;
     to.list(totals.cpus, [&](const Counts& counts) {
         to << "{\"cpu\": " << cpu++ << ", ";

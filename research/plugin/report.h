@@ -25,7 +25,7 @@ struct Thread {
 struct Site {
     uint64_t address = 0;
     uint64_t loads = 0, stores = 0;
-    unsigned bytes = 0;  // of one access; 0: it has not run yet
+    unsigned bytes = 0;      // of one access; 0: it has not run yet
     Counts* counts[2] = {};  // of what it missed; the second: of the allocator's objects
 };
 
@@ -58,7 +58,7 @@ struct Run {
     std::string maps;
 };
 
-std::string json(const Settings& settings, const Totals& totals, const std::vector<Executed>& executed, const Caches& caches,
-                 const Run& run);
+std::string json(const Settings& settings, const Totals& totals, const std::vector<Executed>& executed,
+                 const Caches& caches, const Run& run);
 
 }  // namespace scope

@@ -57,7 +57,8 @@ bool read_memory(string_view text, Topology& topology) {
         const auto parts = split(range, '-');
         uint64_t start, end;
         unsigned node;
-        if (parts.size() != 3 || !read(parts[0], start, 16) || !read(parts[1], end, 16) || !read(parts[2], node)) return false;
+        if (parts.size() != 3 || !read(parts[0], start, 16) || !read(parts[1], end, 16) || !read(parts[2], node))
+            return false;
         if (start >= end || node >= MOST_NODES) return false;
         topology.add_memory(start, end, node);
         topology.nodes = node >= topology.nodes ? node + 1 : topology.nodes;
@@ -88,13 +89,15 @@ bool read_one(string_view key, string_view value, Settings& to) {
     if (key == "node-of-cpu") return read_list(value, to.topology.node_of_cpu, MOST_NODES);
     if (key == "llc-of-cpu") return read_list(value, to.topology.llc_of_cpu, MOST_LLCS);
     if (key == "memory") return read_memory(value, to.topology);
-    if (key == "l1") return read_geometry(value, to.caches.l1, line) && (to.caches.l1.sets() & (to.caches.l1.sets() - 1)) == 0;
+    if (key == "l1")
+        return read_geometry(value, to.caches.l1, line) && (to.caches.l1.sets() & (to.caches.l1.sets() - 1)) == 0;
     if (key == "l2") return read_geometry(value, to.caches.l2, line);
     if (key == "llc") return read_geometry(value, to.caches.llc, line);
     if (key == "tlb-l1-4k") return read_geometry(value, to.tlb.l1_4k, 1);
     if (key == "tlb-l1-2m") return read_geometry(value, to.tlb.l1_2m, 1);
     if (key == "tlb-l2") return read_geometry(value, to.tlb.l2, 1);
-    if (key == "sample") return read(value, to.sample) && to.sample > 0 && to.sample <= 64 && (to.sample & (to.sample - 1)) == 0;
+    if (key == "sample")
+        return read(value, to.sample) && to.sample > 0 && to.sample <= 64 && (to.sample & (to.sample - 1)) == 0;
     if (key == "quantum") return read(value, to.quantum) && to.quantum > 0 && to.quantum < 1 << 23;
     if (key == "children") return read(value, to.children);
     if (key == "kernel") return read(value, to.kernel);
@@ -117,11 +120,13 @@ std::string read_settings(int count, char** arguments, Settings& settings) {
             return "'" + std::string(argument) + "' is not understood; research/plugin/README.md has what is accepted";
     }
     Topology& topology = settings.topology;
-    for (const unsigned node : topology.node_of_cpu) topology.nodes = node >= topology.nodes ? node + 1 : topology.nodes;
+    for (const unsigned node : topology.node_of_cpu)
+        topology.nodes = node >= topology.nodes ? node + 1 : topology.nodes;
     if (settings.out.empty() || topology.node_of_cpu.empty() || topology.lines() == 0)
         return "out, node-of-cpu and memory have to be given";
     if (topology.llc_of_cpu.empty()) topology.llc_of_cpu = topology.node_of_cpu;
-    if (topology.llc_of_cpu.size() != topology.node_of_cpu.size()) return "llc-of-cpu and node-of-cpu have different lengths";
+    if (topology.llc_of_cpu.size() != topology.node_of_cpu.size())
+        return "llc-of-cpu and node-of-cpu have different lengths";
     for (const Geometry* geometry : {&settings.caches.l1, &settings.caches.l2, &settings.caches.llc})
         if (geometry->sets() % settings.sample) return "sample has to divide the number of sets of every cache";
     topology.finish();

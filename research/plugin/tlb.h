@@ -22,7 +22,10 @@ struct Walk {
 class Tlb {
 public:
     explicit Tlb(const TlbGeometry& geometry)
-        : small_(geometry.l1_4k), huge_(geometry.l1_2m), second_(geometry.l2), latest_small_(small_.partition(), ~uint64_t{0}),
+        : small_(geometry.l1_4k),
+          huge_(geometry.l1_2m),
+          second_(geometry.l2),
+          latest_small_(small_.partition(), ~uint64_t{0}),
           latest_huge_(huge_.partition(), ~uint64_t{0}) {}
 
     // The page that its set used last is found without a search.

@@ -42,7 +42,8 @@ void translate_kernel(qemu_plugin_tb* tb, size_t count) {
     Block* const block = settings.kernel ? &new_block(tb, count) : nullptr;
     qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, block ? on_kernel_block : on_leave, QEMU_PLUGIN_CB_NO_REGS,
                                               QEMU_PLUGIN_COND_NE, {ticks, offsetof(Ticks, turn)}, 0, block);
-    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, {ticks, offsetof(Ticks, events)}, KERNEL);
+    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, {ticks, offsetof(Ticks, events)},
+                                                      KERNEL);
     uint8_t before[LONGEST_INSTRUCTION], code[LONGEST_INSTRUCTION];
     for (size_t index = 0, size_before = 0; index < count; ++index) {
         qemu_plugin_insn* const instruction = qemu_plugin_tb_get_insn(tb, index);

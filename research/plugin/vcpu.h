@@ -33,10 +33,10 @@ struct Vcpu {
     uint64_t turn = 0;                                 // instructions since other CPUs had theirs
     uint64_t awake = 0;                                // of its events, what only makes the next block ask again
     Thread* thread = nullptr;
-    uint64_t awaited = 0;                              // see Calls; of its thread
-    uint64_t task = 0;                                 // the kernel's, that it is in; known from the first switch on
-    uint64_t cached = 0;                               // the process whose addresses its first level and TLBs have
-    uint64_t process = 0, fault = 0;                   // CR3 and CR2, as they were last
+    uint64_t awaited = 0;             // see Calls; of its thread
+    uint64_t task = 0;                // the kernel's, that it is in; known from the first switch on
+    uint64_t cached = 0;              // the process whose addresses its first level and TLBs have
+    uint64_t process = 0, fault = 0;  // CR3 and CR2, as they were last
     Registers registers{};
     GByteArray* bytes = g_byte_array_new();
     Tlb tlb;

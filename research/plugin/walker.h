@@ -12,7 +12,8 @@ namespace scope {
 class Walker {
 public:
     // `read(physical)`: eight bytes of memory.
-    template <class Read> Walk walk(uint64_t root, uint64_t address, unsigned node, const Topology& topology, Read read) {
+    template <class Read> Walk walk(uint64_t root, uint64_t address, unsigned node, const Topology& topology,
+                                    Read read) {
         constexpr uint64_t PRESENT = 1, LARGE = 1 << 7, FRAME = 0x000ffffffffff000;
         Walk found;
         const unsigned first = known(address);

@@ -35,7 +35,7 @@ struct Task {
     Thread* thread;
 };
 Forks forks;
-std::mutex of_tasks;  // and of forks
+std::mutex of_tasks;                       // and of forks
 std::unordered_map<uint64_t, Task> tasks;  // the kernel's, by address, as they were last in user mode
 std::chrono::steady_clock::time_point since;
 double seconds, cpu_seconds, cpu_since;
@@ -307,57 +307,56 @@ void on_marker(unsigned number, void* data) {
     Vcpu& cpu = *vcpus[number];
     const uint64_t first = read(cpu, &Registers::rdi), second = read(cpu, &Registers::rsi);
     switch (reinterpret_cast<uintptr_t>(data)) {
-    case SCOPE_MARK_LAUNCHER:
-        launcher = cpu.process;
-        break;
-    case SCOPE_MARK_ARM: {
-        const std::lock_guard lock(translating);
-        child = cpu.process;
-        program = 0;
-        main_address = first;
-        run = second;
-        mains.insert(first);
-        opened = cleared = false;
-        maps.clear();
-        threads.clear();
-        totals.threads.clear();
-        objects.clear();
-        {
-            const std::lock_guard tasks_too(of_tasks);
-            tasks.clear();
-            forks.clear();
+        case SCOPE_MARK_LAUNCHER: launcher = cpu.process; break;
+        case SCOPE_MARK_ARM: {
+            const std::lock_guard lock(translating);
+            child = cpu.process;
+            program = 0;
+            main_address = first;
+            run = second;
+            mains.insert(first);
+            opened = cleared = false;
+            maps.clear();
+            threads.clear();
+            totals.threads.clear();
+            objects.clear();
+            {
+                const std::lock_guard tasks_too(of_tasks);
+                tasks.clear();
+                forks.clear();
+            }
+            for (auto& one : vcpus) set_thread(*one, nullptr);
+            armed = true;
+            break;
         }
-        for (auto& one : vcpus) set_thread(*one, nullptr);
-        armed = true;
-        break;
-    }
-    case SCOPE_MARK_START:
-        if (settings.window == Window::MARKERS && armed && (!program || program == cpu.process)) {
-            program = cpu.process;
-            set_open(cpu, true);
-            find_thread(cpu, read(cpu, &Registers::fs_base));
-        }
-        break;
-    case SCOPE_MARK_STOP:
-        if (cpu.counting && settings.window == Window::MARKERS && cpu.process == program) set_open(cpu, false);
-        break;
-    case SCOPE_MARK_MAPS:
-        g_byte_array_set_size(cpu.bytes, static_cast<unsigned>(second));
-        if (second && qemu_plugin_read_memory_vaddr(first, cpu.bytes, second))
-            maps.assign(reinterpret_cast<char*>(cpu.bytes->data), second);
-        break;
-    case SCOPE_MARK_END:
-        if (!armed) break;
-        set_open(cpu, false);
-        if (cleared) write_report(static_cast<int>(first));
-        armed = false;
-        break;
+        case SCOPE_MARK_START:
+            if (settings.window == Window::MARKERS && armed && (!program || program == cpu.process)) {
+                program = cpu.process;
+                set_open(cpu, true);
+                find_thread(cpu, read(cpu, &Registers::fs_base));
+            }
+            break;
+        case SCOPE_MARK_STOP:
+            if (cpu.counting && settings.window == Window::MARKERS && cpu.process == program) set_open(cpu, false);
+            break;
+        case SCOPE_MARK_MAPS:
+            g_byte_array_set_size(cpu.bytes, static_cast<unsigned>(second));
+            if (second && qemu_plugin_read_memory_vaddr(first, cpu.bytes, second))
+                maps.assign(reinterpret_cast<char*>(cpu.bytes->data), second);
+            break;
+        case SCOPE_MARK_END:
+            if (!armed) break;
+            set_open(cpu, false);
+            if (cleared) write_report(static_cast<int>(first));
+            armed = false;
+            break;
     }
 }
 
 void on_main(unsigned number, void* data) {
     Vcpu& cpu = *vcpus[number];
-    if (!armed || program || settings.window != Window::MAIN || static_cast<Site*>(data)->address != main_address) return;
+    if (!armed || program || settings.window != Window::MAIN || static_cast<Site*>(data)->address != main_address)
+        return;
     program = cpu.process;
     set_open(cpu, true);
     find_thread(cpu, read(cpu, &Registers::fs_base));

@@ -12,8 +12,8 @@ namespace scope {
 void on_event(unsigned cpu, void* block);
 // In the kernel's mode, with the turn still taken.
 void on_leave(unsigned cpu, void*);
-// The same where the kernel is counted too. `block`: the Block that begins. The CPU keeps the turn while it is in a task
-// of the program.
+// The same where the kernel is counted too. `block`: the Block that begins. The CPU keeps the turn while it is in a
+// task of the program.
 void on_kernel_block(unsigned cpu, void* block);
 // It goes to another task.
 void on_task_switch(unsigned cpu, void*);

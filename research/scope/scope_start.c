@@ -79,7 +79,8 @@ int main(int count, char** arguments) {
         } else signal = WSTOPSIG(status);
         ptrace(PTRACE_CONT, program, 0, signal);
     }
-    const unsigned long code = WIFSIGNALED(status) ? 128ul + (unsigned long)WTERMSIG(status) : (unsigned long)WEXITSTATUS(status);
+    const unsigned long code =
+        WIFSIGNALED(status) ? 128ul + (unsigned long)WTERMSIG(status) : (unsigned long)WEXITSTATUS(status);
     SCOPE_MARK(SCOPE_MARK_END, code, 0ul);
     return (int)code;
 }

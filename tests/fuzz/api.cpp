@@ -1,6 +1,6 @@
 // Any sequence of calls of the whole interface, by one to four threads that hand blocks to each other, on four made-up
-// nodes. The first byte says how many threads, and whether they play in turn, which repeats, or at once, each its part of
-// the bytes, which looks for races.
+// nodes. The first byte says how many threads, and whether they play in turn, which repeats, or at once, each its part
+// of the bytes, which looks for races.
 #include <atomic>
 #include <thread>
 
@@ -39,7 +39,8 @@ private:
         state_.notify_all();
     }
     void wait_for(int what) {
-        for (int now; (now = state_.load(std::memory_order_acquire)) != what;) state_.wait(now, std::memory_order_acquire);
+        for (int now; (now = state_.load(std::memory_order_acquire)) != what;)
+            state_.wait(now, std::memory_order_acquire);
     }
     void start() {
         state_.store(idle);

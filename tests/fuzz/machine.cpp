@@ -15,8 +15,7 @@ struct Files {
     static long read(void* context, const char*, char* buffer, numalloc::Bytes capacity) {
         auto& files = *static_cast<Files*>(context);
         if (files.next == files.end || *files.next == '!') {
-            while (files.next != files.end && *files.next++ != '\0') {
-            }
+            while (files.next != files.end && *files.next++ != '\0') {}
             return -ENOENT;
         }
         numalloc::Bytes n = 0;

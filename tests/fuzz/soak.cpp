@@ -59,7 +59,9 @@ int main(int argc, char** argv) {
         if (box.block.p != nullptr) Player::release(*inputs.front(), box.block);
     for (auto& player : players) player->destroy_heaps();
     validate_heap();
-    std::printf("%llu operations by %zu threads at a time, %llu blocks changed hands, all structures walked %zu times\n",
-                static_cast<unsigned long long>(done.load()), threads, static_cast<unsigned long long>(table.crossed.load()), walks + 1);
+    std::printf(
+        "%llu operations by %zu threads at a time, %llu blocks changed hands, all structures walked %zu times\n",
+        static_cast<unsigned long long>(done.load()), threads, static_cast<unsigned long long>(table.crossed.load()),
+        walks + 1);
     return done.load() >= operations ? 0 : 3;
 }

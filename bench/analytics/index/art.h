@@ -51,7 +51,9 @@ private:
     }
 
     static bool is_row(const void* at) { return (reinterpret_cast<std::uintptr_t>(at) & 1) != 0; }
-    static const Row* row_of(const void* at) { return reinterpret_cast<const Row*>(reinterpret_cast<std::uintptr_t>(at) - 1); }
+    static const Row* row_of(const void* at) {
+        return reinterpret_cast<const Row*>(reinterpret_cast<std::uintptr_t>(at) - 1);
+    }
     static void* tagged(const Row* row) { return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(row) + 1); }
 
     struct Node {
@@ -193,7 +195,8 @@ void Art<Row>::insert(void*& at, const Row* row, unsigned depth) {
         const std::uint64_t other = row_of(at)->key;
         unsigned equal = 0;
         while (byte_of(other, depth + equal) == byte_of(key, depth + equal)) {
-            if (depth + ++equal == bytes) bench::fail("the tree has the key %llu twice", static_cast<unsigned long long>(key));
+            if (depth + ++equal == bytes)
+                bench::fail("the tree has the key %llu twice", static_cast<unsigned long long>(key));
         }
         return split(equal, byte_of(other, depth + equal));
     }

@@ -59,8 +59,12 @@ private:
     struct Node {
         unsigned count = 0;
         Key keys[room];
-        unsigned before(Key key) const { return static_cast<unsigned>(std::lower_bound(keys, keys + count, key) - keys); }
-        unsigned after(Key key) const { return static_cast<unsigned>(std::upper_bound(keys, keys + count, key) - keys); }
+        unsigned before(Key key) const {
+            return static_cast<unsigned>(std::lower_bound(keys, keys + count, key) - keys);
+        }
+        unsigned after(Key key) const {
+            return static_cast<unsigned>(std::upper_bound(keys, keys + count, key) - keys);
+        }
     };
     struct Leaf : Node {
         Value values[room];

@@ -32,7 +32,8 @@ TEST_P(DataSet, IsTheSameForASeedAndAnotherForAnother) {
     for (const Record& one : first) ASSERT_LT(one.key, groups);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DataSet, testing::Values(Keys::moving_cluster, Keys::sequential, Keys::zipf, Keys::uniform));
+INSTANTIATE_TEST_SUITE_P(All, DataSet,
+                         testing::Values(Keys::moving_cluster, Keys::sequential, Keys::zipf, Keys::uniform));
 
 // Results of two machines can be compared only while these stay.
 TEST(Data, IsTheSameOnEachMachine) {
@@ -95,7 +96,8 @@ TEST(JoinDeath, AWrongJoinEndsTheProgram) {
     Joined right;
     for (const Record& probe : probes) right.add(probe.key, payload_of(probe.key), probe.value);
     check_join(probes, {right, {}});
-    EXPECT_EXIT(check_join(probes, {{right.pairs - 1, right.sum}}), testing::ExitedWithCode(1), "has 159 pairs, not 160");
+    EXPECT_EXIT(check_join(probes, {{right.pairs - 1, right.sum}}), testing::ExitedWithCode(1),
+                "has 159 pairs, not 160");
     EXPECT_EXIT(check_join(probes, {{right.pairs, right.sum + 1}}), testing::ExitedWithCode(1), "pairs are wrong");
 }
 

@@ -153,8 +153,8 @@ TEST_F(ScopeCaches, WhatIsTouchedLaterDecides) {
 
 TEST_F(ScopeCaches, WritesOfAThirdAreRememberedOverEviction) {
     load(0, 0, 1);
-    store(2, 0, 2);                                               // 0 loses it
-    for (uint32_t line : {16, 32, 48, 64}) load(2, line);          // 2 gives it up
+    store(2, 0, 2);                                        // 0 loses it
+    for (uint32_t line : {16, 32, 48, 64}) load(2, line);  // 2 gives it up
     load(0, 0, 2);
     caches.settle();
     EXPECT_EQ(cpus[0].causes.true_sharing, 1u);

@@ -19,10 +19,10 @@ TEST(ScopeInstructions, LockedOnesAndExchangesWithMemoryAreAtomic) {
 }
 
 TEST(ScopeInstructions, OthersAreNot) {
-    EXPECT_FALSE(atomic({0x48, 0x87, 0xc3}));        // xchg %rax, %rbx
-    EXPECT_FALSE(atomic({0x0f, 0xc1, 0x07}));        // xadd %eax, (%rdi)
-    EXPECT_FALSE(atomic({0x83, 0x07, 0xf0}));        // addl $-16, (%rdi)
-    EXPECT_FALSE(atomic({0x66, 0x48, 0x90}));        // nop
+    EXPECT_FALSE(atomic({0x48, 0x87, 0xc3}));  // xchg %rax, %rbx
+    EXPECT_FALSE(atomic({0x0f, 0xc1, 0x07}));  // xadd %eax, (%rdi)
+    EXPECT_FALSE(atomic({0x83, 0x07, 0xf0}));  // addl $-16, (%rdi)
+    EXPECT_FALSE(atomic({0x66, 0x48, 0x90}));  // nop
     EXPECT_FALSE(atomic({0x66}));
 }
 

@@ -142,7 +142,9 @@ int main(int count, char** arguments) {
         run_on(0);
         const int interleave = walk && !strcmp(arguments[3], "interleave");
         const int advice = walk ? MADV_NOHUGEPAGE : !strcmp(arguments[3], "always") ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
-        const unsigned long nodes = !walk ? 1 : interleave ? (1ul << atoi(arguments[5])) - 1 : 1ul << atoi(arguments[3]);
+        const unsigned long nodes = !walk        ? 1
+                                    : interleave ? (1ul << atoi(arguments[5])) - 1
+                                                 : 1ul << atoi(arguments[3]);
         char* const memory = mapped((size_t)number, interleave ? MPOL_INTERLEAVE : MPOL_BIND, nodes, advice);
         SCOPE_MARK(SCOPE_MARK_START, 0ul, 0ul);
         sum = walked(memory, (size_t)number, walk ? LINE : PAGE, passes);
@@ -162,7 +164,8 @@ int main(int count, char** arguments) {
         shared.rounds = number;
         objects_of_a_line(words);
         together(scribble, cpus);
-    } else if (!strcmp(what, "returned")) { /* objects of which nothing is in a cache, nor what the allocator knows of them */
+    } else if (!strcmp(what,
+                       "returned")) { /* objects of which nothing is in a cache, nor what the allocator knows of them */
         run_on(0);
         char** const objects = malloc((size_t)number * sizeof *objects);
         for (long i = 0; i < number; ++i) objects[i] = aligned_alloc(LINE, LINE);
@@ -180,7 +183,8 @@ int main(int count, char** arguments) {
     } else if (!strcmp(what, "atomics")) {
         shared.rounds = number;
         together(add, cpus);
-    } else if (!strcmp(what, "child")) { /* it works where its parent's code is, and so does the parent after the window */
+    } else if (!strcmp(what,
+                       "child")) { /* it works where its parent's code is, and so does the parent after the window */
         SCOPE_MARK(SCOPE_MARK_START, 0ul, 0ul);
         const pid_t child = fork();
         if (child == 0) {

@@ -1,6 +1,6 @@
 // Four nodes: each of the machine's first CPUs is in turn of node 0 and 1; nodes 2 and 3 have memory only. The linker's
-// --wrap leads the library's question here. The real kernel has no such nodes and refuses to bind memory to them, so all
-// memory is where it is touched: what is tried is the library, not the placement.
+// --wrap leads the library's question here. The real kernel has no such nodes and refuses to bind memory to them, so
+// all memory is where it is touched: what is tried is the library, not the placement.
 #include <cerrno>
 #include <cstring>
 
@@ -14,11 +14,16 @@ struct File {
 };
 constexpr char folder[] = "/sys/devices/system/node/";
 constexpr File files[] = {
-    {"online", "0-3\n"},           {"has_memory", "0-3\n"},
-    {"node0/cpulist", "0,2,4,6\n"}, {"node0/distance", "10 21 17 28\n"},
-    {"node1/cpulist", "1,3,5,7\n"}, {"node1/distance", "21 10 28 17\n"},
-    {"node2/cpulist", "\n"},       {"node2/distance", "17 28 10 28\n"},
-    {"node3/cpulist", "\n"},       {"node3/distance", "28 17 28 10\n"},
+    {"online", "0-3\n"},
+    {"has_memory", "0-3\n"},
+    {"node0/cpulist", "0,2,4,6\n"},
+    {"node0/distance", "10 21 17 28\n"},
+    {"node1/cpulist", "1,3,5,7\n"},
+    {"node1/distance", "21 10 28 17\n"},
+    {"node2/cpulist", "\n"},
+    {"node2/distance", "17 28 10 28\n"},
+    {"node3/cpulist", "\n"},
+    {"node3/distance", "28 17 28 10\n"},
 };
 
 long read_made_up(void*, const char* path, char* buffer, numalloc::Bytes capacity) {
@@ -36,5 +41,7 @@ long read_made_up(void*, const char* path, char* buffer, numalloc::Bytes capacit
 
 // The linker's name for what the sources call os::init_topology().
 extern "C" void __wrap__ZN8numalloc2os13init_topologyEv() {
-    numalloc::os::init_topology({read_made_up, nullptr}, {[](void*, numalloc::os::NodeMask&) { return numalloc::os::TaskPolicy::none; }, nullptr});
+    numalloc::os::init_topology(
+        {read_made_up, nullptr},
+        {[](void*, numalloc::os::NodeMask&) { return numalloc::os::TaskPolicy::none; }, nullptr});
 }

@@ -1,5 +1,5 @@
-// Plays a sequence of calls of the whole interface and knows what each must answer: a shadow of the heap, of which every
-// block is written with a pattern of its own and looked at before each change.
+// Plays a sequence of calls of the whole interface and knows what each must answer: a shadow of the heap, of which
+// every block is written with a pattern of its own and looked at before each change.
 //
 // Not called: malloc_stats and numalloc_statistics_write("exit"), which print; fork, exec and dlopen.
 #pragma once
@@ -72,20 +72,22 @@ private:
     // The seldom and slow ones.
     void rare(std::size_t what) {
         switch (what) {
-        case 58: case 59: use_heap(heaps_[in_.below(heap_count)]); break;
-        case 60: batch(); break;
-        case 61: place_thread(in_, table_.exact); break;
-        case 62: ask_too_much(in_); break;
-        default: ask(); break;
+            case 58:
+            case 59: use_heap(heaps_[in_.below(heap_count)]); break;
+            case 60: batch(); break;
+            case 61: place_thread(in_, table_.exact); break;
+            case 62: ask_too_much(in_); break;
+            default: ask(); break;
         }
     }
     void ask() {
         switch (in_.below(6)) {
-        case 0: ask_machine(in_); break;
-        case 1: ask_sets(in_); break;
-        case 2: ask_options(in_); break;
-        case 3: case 4: ask_statistics(in_); break;
-        default: malloc_trim(in_.below(4096)); break;
+            case 0: ask_machine(in_); break;
+            case 1: ask_sets(in_); break;
+            case 2: ask_options(in_); break;
+            case 3:
+            case 4: ask_statistics(in_); break;
+            default: malloc_trim(in_.below(4096)); break;
         }
     }
 
@@ -123,7 +125,8 @@ private:
         b.alignment = placed.alignment;
         taken(b, b.alignment);
         if (placed.zero) model::check_zero(b);
-        // Of large ones, of those aligned as such, and of what is recorded or guarded, the kernel is asked, which knows one node.
+        // Of large ones, of those aligned as such, and of what is recorded or guarded, the kernel is asked, which knows
+        // one node.
         const bool small = !is_profiled && !is_guarded && b.alignment <= 4096 && malloc_usable_size(b.p) <= 32 * 1024;
         if (is_node(placed.node) && small && numalloc_node_of(b.p) != placed.node)
             model::report(b, "of another node", placed.node);
@@ -139,10 +142,13 @@ private:
         std::size_t promised = 16;
         bool zero = false;
         switch (in_.below(4)) {
-        case 0: p = numalloc_heap_calloc(h.heap, 1, b.size); zero = true; break;
-        case 1: p = numalloc_heap_aligned_alloc(h.heap, promised = model::draw_alignment(in_), b.size); break;
-        case 2: p = numalloc_heap_realloc(h.heap, nullptr, b.size); break;
-        default: p = numalloc_heap_malloc(h.heap, b.size); break;
+            case 0:
+                p = numalloc_heap_calloc(h.heap, 1, b.size);
+                zero = true;
+                break;
+            case 1: p = numalloc_heap_aligned_alloc(h.heap, promised = model::draw_alignment(in_), b.size); break;
+            case 2: p = numalloc_heap_realloc(h.heap, nullptr, b.size); break;
+            default: p = numalloc_heap_malloc(h.heap, b.size); break;
         }
         if (p == nullptr) {
             must(h.limited && errno == ENOMEM, "only a limit is in the way of a heap's memory");
@@ -222,7 +228,10 @@ private:
             const int node = draw_node(in_);
             void* const q = numalloc_realloc_on_node(b.p, size, node);
             if (!is_node(node)) must(q == nullptr, "realloc on no node");
-            else resized(b, q, size, b.heap != nullptr && (q == nullptr || numalloc_heap_contains(b.heap->heap, q)) ? b.heap : nullptr);
+            else
+                resized(
+                    b, q, size,
+                    b.heap != nullptr && (q == nullptr || numalloc_heap_contains(b.heap->heap, q)) ? b.heap : nullptr);
         } else if (way == 4 && (b.heap == nullptr || !b.heap->limited)) {
             resized(b, psm_realloc(b.p, size), size, b.heap);
         } else if (way == 5) {
@@ -268,29 +277,32 @@ private:
         if (b.size == 0) return;
         std::size_t on_node[nodes] = {};
         switch (in_.below(mostly_blocks_ ? 1024 : 8)) {
-        case 0: {
-            // Of what malloc gives where nothing is known of it.
-            const std::size_t size = b.size, good = numalloc_good_size(size);
-            void* const p = malloc(size);
-            const std::size_t usable = malloc_usable_size(p);
-            must(good >= size && (is_guarded || (good < 32 * 1024 && !is_profiled ? usable == good : usable >= good)), "good size is what malloc gives");
-            free(p);
-            break;
-        }
-        case 1: must(numalloc_pages_of_block(b.p, on_node, nodes) >= -1, "pages of a block"); break;
-        case 2: must(numalloc_pages_of_range(b.p, b.size, on_node, nodes) >= -1, "pages of a range"); break;
-        case 3: {
-            const int node = draw_node(in_);
-            (void)numalloc_move(b.p, node);
-            break;
-        }
-        case 4: (void)numalloc_node_of(b.p + in_.below(b.size)); break;
-        case 5:
-            for (const Heap& h : heaps_)
-                if (h.heap != nullptr)
-                    must(numalloc_heap_contains(h.heap, b.p + in_.below(b.size)) == (b.heap == &h ? 1 : 0), "whether a heap contains it");
-            break;
-        default: break;
+            case 0: {
+                // Of what malloc gives where nothing is known of it.
+                const std::size_t size = b.size, good = numalloc_good_size(size);
+                void* const p = malloc(size);
+                const std::size_t usable = malloc_usable_size(p);
+                must(good >= size &&
+                         (is_guarded || (good < 32 * 1024 && !is_profiled ? usable == good : usable >= good)),
+                     "good size is what malloc gives");
+                free(p);
+                break;
+            }
+            case 1: must(numalloc_pages_of_block(b.p, on_node, nodes) >= -1, "pages of a block"); break;
+            case 2: must(numalloc_pages_of_range(b.p, b.size, on_node, nodes) >= -1, "pages of a range"); break;
+            case 3: {
+                const int node = draw_node(in_);
+                (void)numalloc_move(b.p, node);
+                break;
+            }
+            case 4: (void)numalloc_node_of(b.p + in_.below(b.size)); break;
+            case 5:
+                for (const Heap& h : heaps_)
+                    if (h.heap != nullptr)
+                        must(numalloc_heap_contains(h.heap, b.p + in_.below(b.size)) == (b.heap == &h ? 1 : 0),
+                             "whether a heap contains it");
+                break;
+            default: break;
         }
         model::verify(b);
     }
@@ -307,40 +319,42 @@ private:
         const int own = own_blocks(h);
         const bool mine = h.objects.load(std::memory_order_acquire) == own;
         switch (in_.below(6)) {
-        case 0:
-            must(numalloc_heap_used(h.heap) <= numalloc_heap_held(h.heap) || !mine, "a heap holds what it uses");
-            break;
-        case 1:
-            h.limited = in_.below(2) == 0;
-            numalloc_heap_set_limit(h.heap, h.limited ? in_.below(1 << 22) : SIZE_MAX);
-            break;
-        case 2: {
-            if (!mine) break;
-            int seen = 0;
-            numalloc_heap_visit(h.heap, [](void*, std::size_t bytes, void* count) { *static_cast<int*>(count) += bytes != 0; }, &seen);
-            must(seen == own, "a heap is visited object by object");
-            break;
-        }
-        case 3:
-            if (mine) (void)numalloc_pages_of_heap(h.heap, nullptr, 0);
-            break;
-        default:
-            if (!mine) break;
-            for (Held& b : slots_) {
-                if (b.heap != &h) continue;
-                model::verify(b);
-                live_ -= b.size;
-                b = Held{};
+            case 0:
+                must(numalloc_heap_used(h.heap) <= numalloc_heap_held(h.heap) || !mine, "a heap holds what it uses");
+                break;
+            case 1:
+                h.limited = in_.below(2) == 0;
+                numalloc_heap_set_limit(h.heap, h.limited ? in_.below(1 << 22) : SIZE_MAX);
+                break;
+            case 2: {
+                if (!mine) break;
+                int seen = 0;
+                numalloc_heap_visit(
+                    h.heap, [](void*, std::size_t bytes, void* count) { *static_cast<int*>(count) += bytes != 0; },
+                    &seen);
+                must(seen == own, "a heap is visited object by object");
+                break;
             }
-            h.objects.store(0, std::memory_order_relaxed);
-            if (in_.below(2) == 0) {
-                numalloc_heap_reset(h.heap);
-                must(numalloc_heap_used(h.heap) == 0, "a reset heap uses nothing");
-            } else {
-                numalloc_heap_destroy(h.heap);
-                h.heap = nullptr;
-            }
-            break;
+            case 3:
+                if (mine) (void)numalloc_pages_of_heap(h.heap, nullptr, 0);
+                break;
+            default:
+                if (!mine) break;
+                for (Held& b : slots_) {
+                    if (b.heap != &h) continue;
+                    model::verify(b);
+                    live_ -= b.size;
+                    b = Held{};
+                }
+                h.objects.store(0, std::memory_order_relaxed);
+                if (in_.below(2) == 0) {
+                    numalloc_heap_reset(h.heap);
+                    must(numalloc_heap_used(h.heap) == 0, "a reset heap uses nothing");
+                } else {
+                    numalloc_heap_destroy(h.heap);
+                    h.heap = nullptr;
+                }
+                break;
         }
     }
 

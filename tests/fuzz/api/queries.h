@@ -77,7 +77,8 @@ inline void ask_sets(Input& in) {
         const int length = numalloc_node_set_print(&set, printed, sizeof printed);
         must(length >= 0 && std::strlen(printed) == static_cast<std::size_t>(length), "the length of a printed set");
         numalloc_node_set again{};
-        must(numalloc_node_set_parse(printed, &again) == 0 && std::memcmp(&set, &again, sizeof set) == 0, "a printed set is read as it was");
+        must(numalloc_node_set_parse(printed, &again) == 0 && std::memcmp(&set, &again, sizeof set) == 0,
+             "a printed set is read as it was");
         char cut[8];
         const std::size_t room = 1 + in.below(sizeof cut);
         must(numalloc_node_set_print(&set, cut, room) == length && std::strlen(cut) < room, "a set is cut to its room");
@@ -101,7 +102,8 @@ inline void ask_options(Input& in) {
     const char* const name = names[in.below(6)];
     const std::size_t room = 1 + in.below(sizeof text);
     const int length = numalloc_option_get(name, text, room);
-    must(length < 0 || std::strlen(text) == (static_cast<std::size_t>(length) < room ? static_cast<std::size_t>(length) : room - 1),
+    must(length < 0 || std::strlen(text) ==
+                           (static_cast<std::size_t>(length) < room ? static_cast<std::size_t>(length) : room - 1),
          "an option is cut to its room");
 }
 
@@ -112,34 +114,42 @@ inline void ask_statistics(Input& in) {
     const int node = in.below(8) < 2 ? -1 - static_cast<int>(in.below(2)) : draw_node(in);
     const bool known = is_node(node) || node == NUMALLOC_ALL_NODES || node == NUMALLOC_INTERLEAVED;
     switch (in.below(8)) {
-    case 0: case 1:
-        must((numalloc_statistics(node, &of_node, in.below(sizeof of_node + 1)) == 0) == known, "statistics of a node");
-        break;
-    case 2: case 3: {
-        const std::size_t size = in.below(1 << 20);
-        const long long object = numalloc_statistics_of_class(node, size, &of_class, in.below(sizeof of_class + 1));
-        must((object >= 0) == (known && size <= 512 * 1024), "statistics of a class");
-        must(object < 0 || static_cast<std::size_t>(object) >= size, "the class serves the size");
-        break;
-    }
-    case 4: must(numalloc_statistics_of_process(&of_process, in.below(sizeof of_process + 1)) == 0, "statistics of the process"); break;
-    case 5: {
-        static thread_local char text[64 * 1024];
-        const std::size_t room = in.below(2) == 0 ? sizeof text : 1 + in.below(2000);
-        std::memset(text, 'x', sizeof text);
-        const long long length = numalloc_statistics_text(in.below(2) == 0 ? NUMALLOC_TEXT : NUMALLOC_JSON, text, room);
-        must(length > 0 && std::strlen(text) < room && (room == sizeof text || text[room] == 'x'), "statistics are cut to their room");
-        break;
-    }
-    case 6: must(numalloc_statistics_write("/dev/null") == 0, "statistics into a file"); break;
-    default:
-        (void)mallinfo2();
-        if (std::FILE* const nowhere = std::fopen("/dev/null", "w")) {
-            must(malloc_info(0, nowhere) == 0, "malloc_info");
-            std::fclose(nowhere);
+        case 0:
+        case 1:
+            must((numalloc_statistics(node, &of_node, in.below(sizeof of_node + 1)) == 0) == known,
+                 "statistics of a node");
+            break;
+        case 2:
+        case 3: {
+            const std::size_t size = in.below(1 << 20);
+            const long long object = numalloc_statistics_of_class(node, size, &of_class, in.below(sizeof of_class + 1));
+            must((object >= 0) == (known && size <= 512 * 1024), "statistics of a class");
+            must(object < 0 || static_cast<std::size_t>(object) >= size, "the class serves the size");
+            break;
         }
-        must(is_profiled || (numalloc_profile_dump("/dev/null") == -1 && errno == ENOTSUP), "there is no profile");
-        break;
+        case 4:
+            must(numalloc_statistics_of_process(&of_process, in.below(sizeof of_process + 1)) == 0,
+                 "statistics of the process");
+            break;
+        case 5: {
+            static thread_local char text[64 * 1024];
+            const std::size_t room = in.below(2) == 0 ? sizeof text : 1 + in.below(2000);
+            std::memset(text, 'x', sizeof text);
+            const long long length =
+                numalloc_statistics_text(in.below(2) == 0 ? NUMALLOC_TEXT : NUMALLOC_JSON, text, room);
+            must(length > 0 && std::strlen(text) < room && (room == sizeof text || text[room] == 'x'),
+                 "statistics are cut to their room");
+            break;
+        }
+        case 6: must(numalloc_statistics_write("/dev/null") == 0, "statistics into a file"); break;
+        default:
+            (void)mallinfo2();
+            if (std::FILE* const nowhere = std::fopen("/dev/null", "w")) {
+                must(malloc_info(0, nowhere) == 0, "malloc_info");
+                std::fclose(nowhere);
+            }
+            must(is_profiled || (numalloc_profile_dump("/dev/null") == -1 && errno == ENOTSUP), "there is no profile");
+            break;
     }
 }
 
@@ -150,14 +160,14 @@ inline void ask_too_much(Input& in) {
     void* p = nullptr;
     errno = 0;
     switch (in.below(8)) {
-    case 0: p = malloc(size); break;
-    case 1: p = calloc(half, 2 + in.below(8)); break;
-    case 2: p = reallocarray(nullptr, half, 2); break;
-    case 3: p = aligned_alloc(std::size_t{1} << in.below(64), half); break;
-    case 4: p = numalloc_malloc_on_node(size, 1); break;
-    case 5: p = psm_calloc(half, 2, 0); break;
-    case 6: p = numalloc_calloc_interleaved(half, 2); break;
-    default: must(numalloc_good_size(size) == 0, "no block has that size"); return;
+        case 0: p = malloc(size); break;
+        case 1: p = calloc(half, 2 + in.below(8)); break;
+        case 2: p = reallocarray(nullptr, half, 2); break;
+        case 3: p = aligned_alloc(std::size_t{1} << in.below(64), half); break;
+        case 4: p = numalloc_malloc_on_node(size, 1); break;
+        case 5: p = psm_calloc(half, 2, 0); break;
+        case 6: p = numalloc_calloc_interleaved(half, 2); break;
+        default: must(numalloc_good_size(size) == 0, "no block has that size"); return;
     }
     must(p == nullptr && errno == ENOMEM, "too much is ENOMEM");
 }

@@ -20,7 +20,8 @@ static void *work(void *unused) {
         if (raw) {
             unsigned long mask[16] = {0};
             mask[cpu_of_node(target) / 64] |= 1UL << cpu_of_node(target) % 64;
-            if (syscall(SYS_sched_setaffinity, 0, sizeof mask, mask) != 0) die("sched_setaffinity: %s", strerror(errno));
+            if (syscall(SYS_sched_setaffinity, 0, sizeof mask, mask) != 0)
+                die("sched_setaffinity: %s", strerror(errno));
         }
         expect(current_node() == target, "moved to node %d, but runs on %d", target, current_node());
         for (int i = 0; i < BLOCKS; i++) {
@@ -30,7 +31,8 @@ static void *work(void *unused) {
         }
         /* What it held of its old node may come first: at most 64 KiB of one size. */
         for (int i = 64 * 1024 / SIZE; i < BLOCKS; i++)
-            expect(node_of(blocks[i]) == target, "moved to node %d: block %d is on node %d", target, i, node_of(blocks[i]));
+            expect(node_of(blocks[i]) == target, "moved to node %d: block %d is on node %d", target, i,
+                   node_of(blocks[i]));
         for (int i = 0; i < BLOCKS; i++) free(blocks[i]);
         pthread_barrier_wait(&barrier);
     }
@@ -53,7 +55,8 @@ int main(int count, char **words) {
             if (error) die("setting the other thread's affinity failed");
             CPU_ZERO(&set);
             if (sched_getaffinity(tid, sizeof set, &set) != 0) die("sched_getaffinity failed");
-            expect(CPU_COUNT(&set) == 1 && CPU_ISSET((size_t)cpu, &set), "the other thread's affinity is not what was set");
+            expect(CPU_COUNT(&set) == 1 && CPU_ISSET((size_t)cpu, &set),
+                   "the other thread's affinity is not what was set");
         }
         target = node;
         pthread_barrier_wait(&barrier);

@@ -33,7 +33,8 @@ int main(int count, char **words) {
             free(malloc(1 << 20)); /* that it allocates binds it */
             int node = current_node();
             expect(omp_get_num_threads() == cpus, "%d threads", omp_get_num_threads());
-            expect(allowed_by_kernel() == (own ? 1 : 2), "thread %d may run on %d CPUs", omp_get_thread_num(), allowed_by_kernel());
+            expect(allowed_by_kernel() == (own ? 1 : 2), "thread %d may run on %d CPUs", omp_get_thread_num(),
+                   allowed_by_kernel());
             for (size_t size = 16; size <= 1 << 20; size *= 4) {
                 char *block = malloc(size);
                 if (!block) die("malloc(%zu) failed", size);

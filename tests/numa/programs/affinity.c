@@ -2,6 +2,7 @@
  *   affinity CPUS        CPUS is what taskset and cpusets have left us; it has to be seen everywhere
  *   affinity CPUS child  (how this program starts itself again) */
 #include "check.h"
+
 #include <spawn.h>
 #include <sys/wait.h>
 

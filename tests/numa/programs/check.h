@@ -6,16 +6,16 @@
 
 static int failures, checks;
 
-#define expect(condition, ...)                                   \
-    do {                                                         \
-        __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED);        \
-        if (!(condition)) {                                      \
-            __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);  \
-            if (failures <= 20) {                                \
-                printf("FAIL " __VA_ARGS__);                     \
-                printf("\n");                                    \
-            }                                                    \
-        }                                                        \
+#define expect(condition, ...)                                  \
+    do {                                                        \
+        __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED);       \
+        if (!(condition)) {                                     \
+            __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED); \
+            if (failures <= 20) {                               \
+                printf("FAIL " __VA_ARGS__);                    \
+                printf("\n");                                   \
+            }                                                   \
+        }                                                       \
     } while (0)
 
 static inline int verdict(void) {

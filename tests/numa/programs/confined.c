@@ -28,7 +28,8 @@ static void *work(void *argument) {
     }
     expect(cpu_nodes >> current_node() & 1, "thread %d went to node %d", number, current_node());
     if (!interleaved && memory_nodes >> node & 1)
-        expect(elsewhere == 0, "thread %d on node %d: %llu pages elsewhere", number, node, (unsigned long long)elsewhere);
+        expect(elsewhere == 0, "thread %d on node %d: %llu pages elsewhere", number, node,
+               (unsigned long long)elsewhere);
     pthread_mutex_lock(&lock);
     for (int other = 0; other < SHOWN_NODES; other++) on[other] += mine[other];
     pthread_mutex_unlock(&lock);

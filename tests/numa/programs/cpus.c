@@ -3,9 +3,11 @@
  *   cpus pairs THREADS SECONDS    every second thread computes, the others sleep; none allocates
  *   cpus once ...                 the same, and each thread has allocated one block
  *   cpus later ...                all allocate much first; then as above
- *   cpus phases ...               all allocate while they work: the even ones in the first phase, the odd ones in the second
+ *   cpus phases ...               all allocate while they work: the even ones in the first phase, the odd ones in the
+ *                                 second
  *   cpus all ...                  all allocate and compute in both phases */
 #include "check.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 

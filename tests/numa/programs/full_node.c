@@ -13,7 +13,8 @@ static uint64_t nearest_nodes(int node) {
     FILE *file = fopen(path, "r");
     if (!file || !fgets(line, sizeof line, file)) die("cannot read %s", path);
     fclose(file);
-    uint64_t online = read_set("/sys/devices/system/node/online"), memory = read_set("/sys/devices/system/node/has_memory");
+    uint64_t online = read_set("/sys/devices/system/node/online"),
+             memory = read_set("/sys/devices/system/node/has_memory");
     uint64_t nearest = 0;
     long least = 1000;
     char *at = line;
@@ -67,10 +68,11 @@ int main(int count, char **words) {
         total += on[other];
         if (nearest >> other & 1) near += on[other];
     }
-    printf("node %d had %ld MB free; got %zu MB: %llu pages there, %llu on the nearest, %llu in all\n", node, free_before,
-           got >> 20, (unsigned long long)on[node], (unsigned long long)near, (unsigned long long)total);
+    printf("node %d had %ld MB free; got %zu MB: %llu pages there, %llu on the nearest, %llu in all\n", node,
+           free_before, got >> 20, (unsigned long long)on[node], (unsigned long long)near, (unsigned long long)total);
     if (strict) {
-        expect(error == ENOMEM, "malloc should have ended with ENOMEM, and ended with %s", error ? strerror(error) : "success");
+        expect(error == ENOMEM, "malloc should have ended with ENOMEM, and ended with %s",
+               error ? strerror(error) : "success");
         expect(total == on[node], "%llu pages are on other nodes", (unsigned long long)(total - on[node]));
         expect(got >> 20 >= (size_t)free_before / 2, "only %zu of %ld free MB could be had", got >> 20, free_before);
     } else {
@@ -96,6 +98,7 @@ int main(int count, char **words) {
         block->next = all;
         all = block;
     }
-    expect(again >= given_back / 2, "after %zu MB were freed only %zu MB could be had again", given_back >> 20, again >> 20);
+    expect(again >= given_back / 2, "after %zu MB were freed only %zu MB could be had again", given_back >> 20,
+           again >> 20);
     return verdict();
 }

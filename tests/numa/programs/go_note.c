@@ -1,11 +1,13 @@
-/* A program with the note of Go's linker, and so perhaps with a runtime that starts children by itself: no thread is bound. */
+/* A program with the note of Go's linker, and so perhaps with a runtime that starts children by itself: no thread is
+ * bound. */
 #include "check.h"
 
-__asm__(".pushsection .note.go.buildid,\"a\",%note\n"
-        ".long 4, 8, 4\n"
-        ".ascii \"Go\\0\\0\"\n"
-        ".ascii \"build-id\"\n"
-        ".popsection\n");
+__asm__(
+    ".pushsection .note.go.buildid,\"a\",%note\n"
+    ".long 4, 8, 4\n"
+    ".ascii \"Go\\0\\0\"\n"
+    ".ascii \"build-id\"\n"
+    ".popsection\n");
 
 static char at_first[4096];
 

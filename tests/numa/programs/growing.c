@@ -23,10 +23,12 @@ static void *work(void *argument) {
         size_t kept = sizes[i] < size ? sizes[i] : size;
         bool intact = true;
         for (size_t at = 0; at < kept; at += PAGE) intact &= block[at] == mark;
-        expect(intact, "thread %d, round %d: realloc from %zu to %zu bytes lost what was in it", number, round, sizes[i], size);
+        expect(intact, "thread %d, round %d: realloc from %zu to %zu bytes lost what was in it", number, round,
+               sizes[i], size);
         memset(block, mark, size);
         uint64_t elsewhere = pages_elsewhere(block, size, node, NULL);
-        expect(elsewhere == 0, "thread %d, round %d: %llu pages elsewhere", number, round, (unsigned long long)elsewhere);
+        expect(elsewhere == 0, "thread %d, round %d: %llu pages elsewhere", number, round,
+               (unsigned long long)elsewhere);
         blocks[i] = block;
         sizes[i] = size;
     }

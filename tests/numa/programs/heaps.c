@@ -1,6 +1,7 @@
 /* Heaps of the program's own: whoever asks and whoever frees, their objects lie on the heap's node, and no
  * page is shared with another node's heap. */
 #include "check.h"
+
 #include <dlfcn.h>
 
 enum { SIZES = 20 };

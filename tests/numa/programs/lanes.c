@@ -1,5 +1,6 @@
 /* lanes LANES ROUNDS: each lane starts a thread, waits for its end and starts the next. All of a round end together.
- * The threads of a lane run on one node, but for one in ten: in the first rounds lanes come while others still begin. */
+ * The threads of a lane run on one node, but for one in ten: in the first rounds lanes come while others still
+ * begin. */
 #include "interface.h"
 
 enum { MOST_LANES = 64 };

@@ -3,10 +3,11 @@
  *   local free|used|pinned ROUNDS     from the second round on memory is used again
  * used: each thread has used memory before, so that NUMALLOC_BINDING=auto has bound it. */
 #include "check.h"
+
 #include <malloc.h>
 
-static const size_t sizes[] = {1,     16,    48,     100,    256,    1000,    2048,     4096,    5000,    8192,
-                               16384, 30000, 32768,  65536,  100000, 524287,  524288,   1048576, 2097152};
+static const size_t sizes[] = {1,     16,    48,    100,   256,    1000,   2048,   4096,    5000,   8192,
+                               16384, 30000, 32768, 65536, 100000, 524287, 524288, 1048576, 2097152};
 enum { SIZES = sizeof sizes / sizeof *sizes, KINDS = 6 };
 static const char *const kinds[KINDS] = {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"};
 static bool pinned, used;
@@ -17,12 +18,12 @@ static int thread_on[SHOWN_NODES];
 static void *get(int kind, size_t size) {
     void *block = NULL;
     switch (kind) {
-    case 0: return malloc(size);
-    case 1: return calloc(1, size);
-    case 2: return realloc(realloc(malloc(1), size / 2 + 1), size);
-    case 3: return posix_memalign(&block, 4096, size) == 0 ? block : NULL;
-    case 4: return aligned_alloc(64, (size + 63) & ~(size_t)63);
-    default: return memalign(65536, size);
+        case 0: return malloc(size);
+        case 1: return calloc(1, size);
+        case 2: return realloc(realloc(malloc(1), size / 2 + 1), size);
+        case 3: return posix_memalign(&block, 4096, size) == 0 ? block : NULL;
+        case 4: return aligned_alloc(64, (size + 63) & ~(size_t)63);
+        default: return memalign(65536, size);
     }
 }
 

@@ -30,8 +30,9 @@ static void *work(void *argument) {
                     if (!block) die("malloc(%zu) failed", sizes[s]);
                     memset(block, 1, sizes[s]);
                     uint64_t elsewhere = pages_elsewhere(block, sizes[s], node, NULL);
-                    expect(elsewhere == 0, "round %d, moved to node %d: %llu pages of block %d of %zu bytes are on node %d",
-                           round, node, (unsigned long long)elsewhere, i, sizes[s], node_of(block));
+                    expect(elsewhere == 0,
+                           "round %d, moved to node %d: %llu pages of block %d of %zu bytes are on node %d", round,
+                           node, (unsigned long long)elsewhere, i, sizes[s], node_of(block));
                     /* Half stays in use until the next node, so that memory of elsewhere is freed there. */
                     free(blocks[s][i]);
                     blocks[s][i] = i % 2 ? block : (free(block), NULL);

@@ -1,10 +1,11 @@
-/* Masks that another process changes while the program runs: its new threads, its children and the kernel's answers to it
- * follow.
+/* Masks that another process changes while the program runs: its new threads, its children and the kernel's answers
+ * to it follow.
  *   outside taskset              the masks of all threads become CPU 1, as by taskset -a -p
  *   outside cpuset FILE CPUS     CPUS are written to the FILE of the program's cpuset
  *   outside kernel CPUS          (a child) the kernel says that this process may use CPUS
  * A node has two CPUs. With NUMALLOC_BINDING=interleave later threads have to be bound, each to the next node. */
 #include "check.h"
+
 #include <dirent.h>
 #include <sys/wait.h>
 
@@ -37,8 +38,8 @@ static void kernels(cpu_set_t *set) {
 static void look(const char *who, int bound) {
     cpu_set_t set, part;
     CPU_ZERO(&set);
-    expect(sched_getaffinity(0, sizeof set, &set) == 0 && CPU_EQUAL(&set, &expected), "%s: sched_getaffinity gives %d CPUs, not %d",
-           who, CPU_COUNT(&set), CPU_COUNT(&expected));
+    expect(sched_getaffinity(0, sizeof set, &set) == 0 && CPU_EQUAL(&set, &expected),
+           "%s: sched_getaffinity gives %d CPUs, not %d", who, CPU_COUNT(&set), CPU_COUNT(&expected));
     CPU_ZERO(&set);
     expect(syscall(SYS_sched_getaffinity, 0, sizeof set, &set) > 0 && CPU_EQUAL(&set, &expected),
            "%s: syscall gives %d CPUs, not %d", who, CPU_COUNT(&set), CPU_COUNT(&expected));
@@ -53,7 +54,8 @@ static void look(const char *who, int bound) {
         CPU_SET(first & ~1UL, &node);
         CPU_SET(first | 1UL, &node);
         CPU_AND(&node, &node, &expected);
-        expect(CPU_EQUAL(&set, &node), "%s: the kernel has %d CPUs, not a node's %d", who, CPU_COUNT(&set), CPU_COUNT(&node));
+        expect(CPU_EQUAL(&set, &node), "%s: the kernel has %d CPUs, not a node's %d", who, CPU_COUNT(&set),
+               CPU_COUNT(&node));
     }
 }
 
@@ -106,7 +108,8 @@ int main(int count, char **words) {
         look("a child", 0);
         cpu_set_t set;
         kernels(&set);
-        expect(CPU_EQUAL(&set, &expected), "a child: the kernel has %d CPUs, not %d", CPU_COUNT(&set), CPU_COUNT(&expected));
+        expect(CPU_EQUAL(&set, &expected), "a child: the kernel has %d CPUs, not %d", CPU_COUNT(&set),
+               CPU_COUNT(&expected));
         return verdict();
     }
     static char path[4096];
@@ -141,7 +144,8 @@ int main(int count, char **words) {
     }
     for (size_t cpu = 0; cpu < 64; cpu++)
         if (CPU_ISSET(cpu, &expected)) allowed |= UINT64_C(1) << cpu / 2;
-    expect(interleaved ? nodes == allowed : !(nodes & ~allowed), "later threads are on the nodes %#lx, not %#lx", (long)nodes, (long)allowed);
+    expect(interleaved ? nodes == allowed : !(nodes & ~allowed), "later threads are on the nodes %#lx, not %#lx",
+           (long)nodes, (long)allowed);
     look("main", 0);
     pid_t child = fork();
     if (child == 0) {

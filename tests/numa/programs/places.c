@@ -37,7 +37,8 @@ static uint64_t nodes_of_malloc(void) {
 static uint64_t in_thread_result;
 static int in_thread_node;
 static void *in_thread(void *placement) {
-    if (placement) expect(API(numalloc_set_thread_placement)(placement) == 0, "%s: %s", (char *)placement, strerror(errno));
+    if (placement)
+        expect(API(numalloc_set_thread_placement)(placement) == 0, "%s: %s", (char *)placement, strerror(errno));
     in_thread_result = nodes_of_malloc();
     in_thread_node = current_node(); /* after its first malloc, which binds it */
     return NULL;
@@ -60,14 +61,17 @@ static void on_node(void) {
     for (int i = 0; i < node_count; i++)
         for (int s = 0; s < SIZES; s++)
             for (int k = 0; k < 12 && k * sizes[s] < (1u << 20); k++) {
-                char *p = k % 2 ? API(numalloc_calloc_on_node)(1, sizes[s], nodes[i]) : API(numalloc_malloc_on_node)(sizes[s], nodes[i]);
+                char *p = k % 2 ? API(numalloc_calloc_on_node)(1, sizes[s], nodes[i])
+                                : API(numalloc_malloc_on_node)(sizes[s], nodes[i]);
                 expect(p, "%zu bytes on node %d: %s", sizes[s], nodes[i], strerror(errno));
                 memset(p, 1, sizes[s]);
-                expect(pages_elsewhere(p, sizes[s], nodes[i], NULL) == 0, "%zu bytes on node %d are elsewhere", sizes[s], nodes[i]);
+                expect(pages_elsewhere(p, sizes[s], nodes[i], NULL) == 0, "%zu bytes on node %d are elsewhere",
+                       sizes[s], nodes[i]);
                 expect(API(numalloc_node_of)(p + sizes[s] / 2) == nodes[i], "numalloc_node_of is wrong");
                 p = API(numalloc_realloc_on_node)(p, sizes[s] * 2, nodes[(i + k) % node_count]);
                 memset(p, 2, sizes[s] * 2);
-                expect(pages_elsewhere(p, sizes[s] * 2, nodes[(i + k) % node_count], NULL) == 0, "realloc is elsewhere");
+                expect(pages_elsewhere(p, sizes[s] * 2, nodes[(i + k) % node_count], NULL) == 0,
+                       "realloc is elsewhere");
                 if (k % 3) free(p); /* what stays makes the next one fresh */
             }
 }
@@ -81,7 +85,8 @@ static void check_kept(char *p, size_t size, int node, int wanted, bool by_psm) 
         if (!by_psm && (uintptr_t)p != was) node = wanted; /* else it has room where it is */
         expect(p && p[0] == 6 && p[n / 3 - 1] == 6, "a block of %zu bytes has changed", n / 3);
         memset(p, 6, n);
-        expect(pages_elsewhere(p, n, node, NULL) == 0, "%s to %zu bytes is not on node %d", by_psm ? "psm_realloc" : "realloc", n, node);
+        expect(pages_elsewhere(p, n, node, NULL) == 0, "%s to %zu bytes is not on node %d",
+               by_psm ? "psm_realloc" : "realloc", n, node);
     }
     expect(by_psm || node == wanted || size > 524288, "no realloc had to move the block");
     free(p);
@@ -95,13 +100,16 @@ static void kept(bool stays) {
             for (int s = 0; s < SIZES; s++) {
                 int wanted = stays ? nodes[i] : nodes[caller];
                 for (int by_psm = 0; by_psm < 2; by_psm++)
-                    check_kept(API(numalloc_malloc_on_node)(sizes[s] / 4 + 1, nodes[i]), sizes[s] / 4 + 1, nodes[i], wanted, by_psm);
+                    check_kept(API(numalloc_malloc_on_node)(sizes[s] / 4 + 1, nodes[i]), sizes[s] / 4 + 1, nodes[i],
+                               wanted, by_psm);
                 int home = API(psm_owner_node)(i + 1);
-                check_kept(API(psm_alloc)(sizes[s] / 4 + 1, i + 1), sizes[s] / 4 + 1, home, stays ? home : nodes[caller], false);
+                check_kept(API(psm_alloc)(sizes[s] / 4 + 1, i + 1), sizes[s] / 4 + 1, home,
+                           stays ? home : nodes[caller], false);
             }
         numalloc_heap *heap = API(numalloc_heap_create)(nodes[(caller + 1) % node_count]);
         for (int s = 0; s < SIZES; s++)
-            check_kept(API(numalloc_heap_malloc)(heap, sizes[s] / 4 + 1), sizes[s] / 4 + 1, nodes[(caller + 1) % node_count], nodes[(caller + 1) % node_count], false);
+            check_kept(API(numalloc_heap_malloc)(heap, sizes[s] / 4 + 1), sizes[s] / 4 + 1,
+                       nodes[(caller + 1) % node_count], nodes[(caller + 1) % node_count], false);
         API(numalloc_heap_destroy)(heap);
         uint64_t on[SHOWN_NODES] = {0}, places = 0;
         size_t size = 64 * PAGE;
@@ -109,7 +117,8 @@ static void kept(bool stays) {
         memset(p, 1, size);
         pages_elsewhere(p, size, 0, on);
         for (int i = 0; i < node_count; i++) places += on[nodes[i]] > 0;
-        expect(places == (stays ? (uint64_t)node_count : 1), "an interleaved block is on %llu nodes", (unsigned long long)places);
+        expect(places == (stays ? (uint64_t)node_count : 1), "an interleaved block is on %llu nodes",
+               (unsigned long long)places);
         free(p);
     }
 }
@@ -125,7 +134,8 @@ static void check_interleaved(char *p, size_t size) {
     }
     expect(most - least <= 2, "%zu pages: from %zu to %zu on a node", all, least, most);
     for (size_t page = 1; page < 2 * (size_t)node_count && (page + 1) * PAGE <= size; page++)
-        expect(node_of(p + page * PAGE) != node_of(p + (page - 1) * PAGE), "pages %zu and %zu are on one node", page - 1, page);
+        expect(node_of(p + page * PAGE) != node_of(p + (page - 1) * PAGE), "pages %zu and %zu are on one node",
+               page - 1, page);
     expect(API(numalloc_node_of)(p) == node_of(p), "numalloc_node_of is wrong");
 }
 
@@ -168,7 +178,8 @@ static void phases(bool all) {
 }
 
 static void check_subset(uint64_t got, uint64_t wanted, const char *whose) {
-    expect(got && !(got & ~wanted), "%s memory is on %#llx, not on %#llx", whose, (unsigned long long)got, (unsigned long long)wanted);
+    expect(got && !(got & ~wanted), "%s memory is on %#llx, not on %#llx", whose, (unsigned long long)got,
+           (unsigned long long)wanted);
 }
 
 static void only_on(uint64_t wanted) {
@@ -179,7 +190,8 @@ static void only_on(uint64_t wanted) {
 static void chosen(uint64_t wanted, const char *text) {
     for (int i = 0; i < node_count; i++) {
         uint64_t got = nodes_of_thread(text);
-        if (!strcmp(text, "interleave")) expect(got == wanted, "a thread's memory is on %#llx", (unsigned long long)got);
+        if (!strcmp(text, "interleave"))
+            expect(got == wanted, "a thread's memory is on %#llx", (unsigned long long)got);
         else check_subset(got, wanted, "a thread's");
         got = nodes_of_thread(NULL);
         expect(got == only(in_thread_node), "another thread's memory is on %#llx", (unsigned long long)got);
@@ -195,7 +207,8 @@ static void check_where(const char *what, long long found, const size_t *got, co
     long long all = 0;
     for (int n = 0; n < SHOWN_NODES; n++) {
         all += (long long)wanted[n];
-        expect(got[n] == wanted[n], "%s: %zu pages on node %d, not %llu", what, got[n], n, (unsigned long long)wanted[n]);
+        expect(got[n] == wanted[n], "%s: %zu pages on node %d, not %llu", what, got[n], n,
+               (unsigned long long)wanted[n]);
     }
     expect(found == all, "%s: %lld pages, not %lld: %s", what, found, all, strerror(errno));
 }
@@ -221,7 +234,8 @@ static void where(void) {
         for (int k = 0; k < 1000; k++) memset(API(numalloc_heap_malloc)(heap, (size_t)k * 7), 1, (size_t)k * 7);
         memset(API(numalloc_heap_malloc)(heap, size), 1, size);
         long long found = API(numalloc_pages_of_heap)(heap, in_heap, SHOWN_NODES);
-        expect(found > 1400 && in_heap[nodes[i]] == (size_t)found, "a heap: %lld pages, %zu on its node", found, in_heap[nodes[i]]);
+        expect(found > 1400 && in_heap[nodes[i]] == (size_t)found, "a heap: %lld pages, %zu on its node", found,
+               in_heap[nodes[i]]);
         API(numalloc_heap_destroy)(heap);
     }
 }
@@ -261,7 +275,8 @@ static void moved(void) {
     expect(after == only(nodes[0]), "after the moves main's memory is on %#llx", (unsigned long long)after);
 
     for (int i = 0; i < node_count; i++) {
-        expect(API(numalloc_rehome_thread)(pthread_self(), nodes[i]) == 0, "rehome to %d: %s", nodes[i], strerror(errno));
+        expect(API(numalloc_rehome_thread)(pthread_self(), nodes[i]) == 0, "rehome to %d: %s", nodes[i],
+               strerror(errno));
         expect(current_node() == nodes[i], "main runs on node %d, not on %d", current_node(), nodes[i]);
         uint64_t got = nodes_of_malloc();
         expect(got == only(nodes[i]), "rehomed to %d, main's memory is on %#llx", nodes[i], (unsigned long long)got);
@@ -290,9 +305,11 @@ static void full(int node) {
         if (++megabytes > 4096) die("no end");
     }
     expect(errno == ENOMEM, "a full node is %s", strerror(errno));
-    while ((p = API(numalloc_malloc_on_node)(64, node)) && small < 1 << 20) *p = 1, small++, pages_elsewhere(p, 64, node, on);
+    while ((p = API(numalloc_malloc_on_node)(64, node)) && small < 1 << 20)
+        *p = 1, small++, pages_elsewhere(p, 64, node, on);
     expect(errno == ENOMEM, "a full node is %s for small blocks", strerror(errno));
-    for (int n = 0; n < SHOWN_NODES; n++) expect(n == node || !on[n], "%llu pages are on node %d", (unsigned long long)on[n], n);
+    for (int n = 0; n < SHOWN_NODES; n++)
+        expect(n == node || !on[n], "%llu pages are on node %d", (unsigned long long)on[n], n);
     printf("%zu MiB and %zu small blocks\n", megabytes, small);
     expect(megabytes > 20, "only %zu MiB could be had", megabytes);
 }

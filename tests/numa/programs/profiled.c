@@ -1,5 +1,5 @@
-/* Memory whose places are known, each asked for by a function of its own: profiled FILE writes the heap profile there while
- * what is kept lives. Node 0's thread keeps blocks of its own node and of node 1, and what it allocates for a
+/* Memory whose places are known, each asked for by a function of its own: profiled FILE writes the heap profile there
+ * while what is kept lives. Node 0's thread keeps blocks of its own node and of node 1, and what it allocates for a
  * thread of node 1 is freed by that one. */
 #include "interface.h"
 

@@ -65,7 +65,8 @@ static void *owner(void *argument) {
     int t = (int)(intptr_t)argument, slot = first_owner ? t : threads - 1 - t;
     if (first_owner == 0) expect(API(psm_register)(slot) == 0, "psm_register(%d): %s", slot, strerror(errno));
     expect(API(psm_self)() == slot + first_owner, "thread %d has the number %d", t, API(psm_self)());
-    expect(current_node() == promised[slot], "owner %d runs on node %d, promised was %d", slot, current_node(), promised[slot]);
+    expect(current_node() == promised[slot], "owner %d runs on node %d, promised was %d", slot, current_node(),
+           promised[slot]);
     char *own = malloc(3000);
     expect(API(numalloc_node_of)(own) == promised[slot], "malloc of owner %d is elsewhere", slot);
     free(own);
@@ -92,7 +93,8 @@ int main(int count, char **words) {
     pthread_t handle[MOST_THREADS];
     bool one_by_one = !neighbours && first_owner;
     for (int t = 0; t < threads; t++) {
-        if (pthread_create(&handle[t], NULL, neighbours ? neighbour : owner, (void *)(intptr_t)t)) die("pthread_create");
+        if (pthread_create(&handle[t], NULL, neighbours ? neighbour : owner, (void *)(intptr_t)t))
+            die("pthread_create");
         if (one_by_one) pthread_join(handle[t], NULL);
     }
     for (int t = 0; t < threads && !one_by_one; t++) pthread_join(handle[t], NULL);
@@ -104,6 +106,7 @@ int main(int count, char **words) {
         elsewhere += remote[t];
     }
     printf("%llu pages, %llu remote\n", (unsigned long long)all, (unsigned long long)elsewhere);
-    expect(all > 0 && elsewhere == 0, "%llu of %llu pages are remote", (unsigned long long)elsewhere, (unsigned long long)all);
+    expect(all > 0 && elsewhere == 0, "%llu of %llu pages are remote", (unsigned long long)elsewhere,
+           (unsigned long long)all);
     return verdict();
 }

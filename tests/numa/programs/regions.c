@@ -4,6 +4,7 @@
  * them is printed, and with "huge" there has to be some on every node.
  *   regions [huge] */
 #include "check.h"
+
 #include <sys/wait.h>
 
 static pthread_barrier_t barrier;
@@ -12,7 +13,8 @@ static void *work(void *argument) {
     enum { SMALL = 20000, LARGE = 16 };
     (void)argument;
     char **small = map(SMALL * sizeof(char *)), *large[LARGE];
-    for (int i = 0; i < SMALL; i++) memset(small[i] = malloc(16 + (size_t)(i % 60) * 16), 1, 16 + (size_t)(i % 60) * 16);
+    for (int i = 0; i < SMALL; i++)
+        memset(small[i] = malloc(16 + (size_t)(i % 60) * 16), 1, 16 + (size_t)(i % 60) * 16);
     for (int i = 0; i < LARGE; i++) memset(large[i] = malloc(1 << 20), 1, 1 << 20);
     int compared = 0;
     for (int i = 0; i < LARGE; i++) {

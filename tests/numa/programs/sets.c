@@ -26,8 +26,8 @@ static void check_shares(const char *what, char *p, size_t size, const int *on, 
     for (int i = 0; i < 3; i++) {
         double wanted = (double)all * weights[i] / sum, have = (double)got[nodes[on[i]]];
         there += (long long)got[nodes[on[i]]];
-        expect(have >= wanted - slack && have <= wanted + slack, "%s, %zu bytes: %.0f pages on node %d, not %.0f",
-               what, size, have, nodes[on[i]], wanted);
+        expect(have >= wanted - slack && have <= wanted + slack, "%s, %zu bytes: %.0f pages on node %d, not %.0f", what,
+               size, have, nodes[on[i]], wanted);
     }
     expect(there == all, "%s, %zu bytes: %lld of %lld pages are on other nodes", what, size, all - there, all);
 }
@@ -66,7 +66,8 @@ static void blocks(void) {
             for (int i = 0; i < node_count; i++) {
                 char *q = API(numalloc_malloc_on_node)(size, nodes[i]);
                 memset(q, 1, size);
-                expect(pages_elsewhere(q, size, nodes[i], NULL) == 0, "a block on node %d after others is elsewhere", nodes[i]);
+                expect(pages_elsewhere(q, size, nodes[i], NULL) == 0, "a block on node %d after others is elsewhere",
+                       nodes[i]);
                 free(q);
             }
         }
@@ -88,7 +89,8 @@ static void blocks(void) {
     }
     for (int i = 0; i < 3; i++) {
         expect(count[nodes[on[i]]] == 80, "%d of 240 small blocks on node %d", count[nodes[on[i]]], nodes[on[i]]);
-        expect(heavy[nodes[on[i]]] == 30 * uneven[i], "%d of 240 weighted blocks on node %d", heavy[nodes[on[i]]], nodes[on[i]]);
+        expect(heavy[nodes[on[i]]] == 30 * uneven[i], "%d of 240 weighted blocks on node %d", heavy[nodes[on[i]]],
+               nodes[on[i]]);
     }
     /* A set that is full gives nothing more when it is bound, and other nodes' memory when it is not. */
     numalloc_node_set one = {{0}};
@@ -119,20 +121,21 @@ static void heaps(void) {
         long long all = API(numalloc_pages_of_heap)(heap, got, SHOWN_NODES), within = 0;
         for (int i = 0; i < 3; i++) {
             within += (long long)got[nodes[on[i]]];
-            expect((double)got[nodes[on[i]]] > (double)all * 0.3,
-                   "%zu of %lld pages of a heap on node %d", got[nodes[on[i]]], all, nodes[on[i]]);
+            expect((double)got[nodes[on[i]]] > (double)all * 0.3, "%zu of %lld pages of a heap on node %d",
+                   got[nodes[on[i]]], all, nodes[on[i]]);
         }
         expect(within == all, "%lld of %lld pages of a heap are on other nodes", all - within, all);
         API(numalloc_pages_of_heap)(bound, in_bound, SHOWN_NODES);
         for (int n = 0; n < SHOWN_NODES; n++)
-            expect(!in_bound[n] || numalloc_node_set_has(&set, n),
-                   "a bound heap has %zu pages on node %d", in_bound[n], n);
+            expect(!in_bound[n] || numalloc_node_set_has(&set, n), "a bound heap has %zu pages on node %d", in_bound[n],
+                   n);
         API(numalloc_heap_destroy)(heap);
         API(numalloc_heap_destroy)(bound);
         for (int i = 0; i < node_count; i++) {
             char *q = API(numalloc_malloc_on_node)(6u << 20, nodes[i]);
             memset(q, 1, 6u << 20);
-            expect(pages_elsewhere(q, 6u << 20, nodes[i], NULL) == 0, "a block on node %d after heaps is elsewhere", nodes[i]);
+            expect(pages_elsewhere(q, 6u << 20, nodes[i], NULL) == 0, "a block on node %d after heaps is elsewhere",
+                   nodes[i]);
             free(q);
         }
     }
@@ -164,7 +167,8 @@ static void kinds(uint64_t without_cpus) {
     numalloc_node_set set = {{0}};
     int count = API(numalloc_node_set_of_kind)(NUMALLOC_NODES_MEMORY_ONLY, &set);
     expect(count == __builtin_popcountll(without_cpus), "%d nodes without CPUs: %s", count, strerror(errno));
-    for (int n = 0; n < SHOWN_NODES; n++) expect(numalloc_node_set_has(&set, n) == (int)(without_cpus >> n & 1), "node %d", n);
+    for (int n = 0; n < SHOWN_NODES; n++)
+        expect(numalloc_node_set_has(&set, n) == (int)(without_cpus >> n & 1), "node %d", n);
     numalloc_node_set others = {{0}}, cpus = {{0}};
     char text[64] = "!";
     API(numalloc_node_set_print)(&set, text + 1, sizeof text - 1);
@@ -197,11 +201,12 @@ static void rehomed(void) {
         }
         expect(bytes == 11 << 20, "%lld bytes moved to node %d: %s", bytes, nodes[k], strerror(errno));
         for (int i = 0; i < 3; i++) {
-            expect(pages_elsewhere(mine[i], (size_t)(i + 1) << 20, nodes[k], NULL) == 0,
-                   "block %d is not on node %d", i, nodes[k]);
+            expect(pages_elsewhere(mine[i], (size_t)(i + 1) << 20, nodes[k], NULL) == 0, "block %d is not on node %d",
+                   i, nodes[k]);
             expect(mine[i][0] == i && mine[i][((size_t)(i + 1) << 20) - 1] == i, "block %d has changed", i);
         }
-        expect(pages_elsewhere(resized, 5u << 20, nodes[k], NULL) == 0, "the resized block is not on node %d", nodes[k]);
+        expect(pages_elsewhere(resized, 5u << 20, nodes[k], NULL) == 0, "the resized block is not on node %d",
+               nodes[k]);
         expect(node_of(others) == where, "another thread's block has moved to node %d", node_of(others));
     }
 }

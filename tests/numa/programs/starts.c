@@ -1,8 +1,9 @@
-/* Whoever starts a thread or a child: that begins with the user's mask, although numalloc binds threads at some slow path of
- * theirs, and libc allocates while it starts others.
+/* Whoever starts a thread or a child: that begins with the user's mask, although numalloc binds threads at some slow
+ * path of theirs, and libc allocates while it starts others.
  *   starts            all of it
  *   starts mask       (a child) status 0 if the kernel lets it run everywhere */
 #include "check.h"
+
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <wordexp.h>
@@ -29,13 +30,14 @@ static void use_memory(int slow_paths) {
 static pthread_barrier_t together;
 
 static void *look(void *argument) {
-    expect(runs_everywhere(), "a thread after %d slow paths of its creator is bound from the start", (int)(intptr_t)argument);
+    expect(runs_everywhere(), "a thread after %d slow paths of its creator is bound from the start",
+           (int)(intptr_t)argument);
     pthread_barrier_wait(&together);
     return NULL;
 }
 
-/* In a child, because the initial thread is bound once. All threads live at once: so libc needs new memory for them, and the
- * thread that starts them is bound at one of these times. */
+/* In a child, because the initial thread is bound once. All threads live at once: so libc needs new memory for them,
+ * and the thread that starts them is bound at one of these times. */
 static void start_threads(int slow_paths) {
     pthread_t thread[LATER];
     pthread_barrier_init(&together, NULL, LATER + 1);
@@ -74,17 +76,17 @@ static void *start_child(void *argument) {
     wordexp_t words;
     char substituted[sizeof command + 16];
     switch (how) {
-    case 0: status = system(command); break;
-    case 1: status = pclose(popen(command, "r")); break;
-    case 2:
-        snprintf(substituted, sizeof substituted, "$(%s && echo good)", command);
-        status = wordexp(substituted, &words, 0) || words.we_wordc != 1 || strcmp(words.we_wordv[0], "good");
-        break;
-    default: {
-        pid_t child = fork();
-        if (child == 0) _exit(!runs_everywhere());
-        status = status_of(child);
-    }
+        case 0: status = system(command); break;
+        case 1: status = pclose(popen(command, "r")); break;
+        case 2:
+            snprintf(substituted, sizeof substituted, "$(%s && echo good)", command);
+            status = wordexp(substituted, &words, 0) || words.we_wordc != 1 || strcmp(words.we_wordv[0], "good");
+            break;
+        default: {
+            pid_t child = fork();
+            if (child == 0) _exit(!runs_everywhere());
+            status = status_of(child);
+        }
     }
     expect(status == 0, "a child by %s is bound", hows[how]);
     return NULL;

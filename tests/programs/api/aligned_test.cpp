@@ -20,8 +20,9 @@ using api::opaque;
 
 TEST(PosixMemalign, EveryAlignmentTo64MiBAndSizesAroundIt) {
     for (std::size_t alignment = sizeof(void*); alignment <= (std::size_t{64} << 20); alignment *= 2) {
-        for (std::size_t size : {std::size_t{0}, std::size_t{1}, alignment / 2, alignment - 1, alignment, alignment + 1, alignment * 3,
-                                 std::size_t{100}, std::size_t{5000}, std::size_t{70000}, std::size_t{900000}}) {
+        for (std::size_t size :
+             {std::size_t{0}, std::size_t{1}, alignment / 2, alignment - 1, alignment, alignment + 1, alignment * 3,
+              std::size_t{100}, std::size_t{5000}, std::size_t{70000}, std::size_t{900000}}) {
             void* blocks[3];
             for (void*& p : blocks) {
                 ASSERT_EQ(posix_memalign(&p, alignment, size), 0) << alignment << ' ' << size;
@@ -182,7 +183,11 @@ TEST(Pvalloc, PageAlignedAndWholePages) {
 
 TEST(Aligned, ManyAtOnceDoNotOverlap) {
     testing_support::Random random(12);
-    struct Block { unsigned char* p; std::size_t size; unsigned char fill; };
+    struct Block {
+        unsigned char* p;
+        std::size_t size;
+        unsigned char fill;
+    };
     std::vector<Block> blocks;
     for (int i = 0; i < 4000; ++i) {
         const std::size_t alignment = std::size_t{1} << random.below(17);

@@ -1,10 +1,10 @@
 // numalloc.hpp: the standard's containers with memory that has a place, and where it lies after they are
 // moved, swapped and copied. On a machine of one node the places are told apart by heaps.
 #include <gtest/gtest.h>
-#include <numalloc/numalloc.hpp>
-#include <cstring>
-#include <array>
 #include <malloc.h>
+#include <array>
+#include <cstring>
+#include <numalloc/numalloc.hpp>
 
 #include <cstdint>
 #include <deque>
@@ -36,8 +36,10 @@ static_assert(propagates_as_promised<node_allocator<int>> && propagates_as_promi
 static_assert(std::allocator_traits<interleaved_allocator<int>>::is_always_equal::value);
 static_assert(!std::allocator_traits<node_allocator<int>>::is_always_equal::value);
 static_assert(std::is_same_v<std::allocator_traits<node_allocator<int>>::rebind_alloc<char>, node_allocator<char>>);
-static_assert(!std::is_default_constructible_v<node_allocator<int>> && !std::is_default_constructible_v<heap_allocator<int>>);
-static_assert(std::is_default_constructible_v<interleaved_allocator<int>> && std::is_default_constructible_v<owner_allocator<int>>);
+static_assert(!std::is_default_constructible_v<node_allocator<int>> &&
+              !std::is_default_constructible_v<heap_allocator<int>>);
+static_assert(std::is_default_constructible_v<interleaved_allocator<int>> &&
+              std::is_default_constructible_v<owner_allocator<int>>);
 static_assert(std::is_nothrow_move_assignable_v<std::vector<int, node_allocator<int>>>);
 static_assert(!std::is_copy_constructible_v<heap> && std::is_nothrow_move_constructible_v<heap>);
 
@@ -180,8 +182,9 @@ TEST(Containers, resources_serve_pmr) {
     node_resource on_node(a_node());
     owner_resource of_owner;
     interleaved_resource everywhere;
-    for (std::pmr::memory_resource* r : {static_cast<std::pmr::memory_resource*>(&in_arena), static_cast<std::pmr::memory_resource*>(&on_node),
-                                         static_cast<std::pmr::memory_resource*>(&of_owner), static_cast<std::pmr::memory_resource*>(&everywhere)}) {
+    for (std::pmr::memory_resource* r :
+         {static_cast<std::pmr::memory_resource*>(&in_arena), static_cast<std::pmr::memory_resource*>(&on_node),
+          static_cast<std::pmr::memory_resource*>(&of_owner), static_cast<std::pmr::memory_resource*>(&everywhere)}) {
         std::pmr::unordered_map<int, std::pmr::string> map(r);
         for (int i = 0; i < 1000; ++i) map.emplace(i, std::string(static_cast<std::size_t>(i % 60), 'y'));
         EXPECT_EQ(map.at(59).size(), 59u);

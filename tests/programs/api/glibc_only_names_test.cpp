@@ -1,8 +1,8 @@
 // Names that the headers of this glibc no longer or not yet declare, found as a program would find
 // them at run time: cfree, free_sized, free_aligned_sized. And the way of every interposer: the
 // names are there for dlsym.
-#include <gtest/gtest.h>
 #include <dlfcn.h>
+#include <gtest/gtest.h>
 
 #include <cerrno>
 #include <cstring>
@@ -12,10 +12,13 @@
 namespace {
 
 template <class F>
-F find(const char* name) { return reinterpret_cast<F>(dlsym(RTLD_DEFAULT, name)); }
+F find(const char* name) {
+    return reinterpret_cast<F>(dlsym(RTLD_DEFAULT, name));
+}
 
 // These are no part of glibc 2.36, so a trial on glibc has nothing to test.
-#define SKIP_ON_GLIBC() if (testing_support::any_allocator()) GTEST_SKIP()
+#define SKIP_ON_GLIBC()                                \
+    if (testing_support::any_allocator()) GTEST_SKIP()
 
 TEST(Cfree, Frees) {
     SKIP_ON_GLIBC();
@@ -77,15 +80,46 @@ TEST(FreeAlignedSized, FreesWhatAlignedAllocGave) {
 
 TEST(Names, AllComeFromTheLibrary) {
     SKIP_ON_GLIBC();
-    const char* names[] = {
-        "malloc", "free", "calloc", "realloc", "reallocarray", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc",
-        "cfree", "malloc_usable_size", "free_sized", "free_aligned_sized", "mallinfo", "mallinfo2", "malloc_stats", "malloc_info",
-        "malloc_trim", "mallopt",
-        "_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t",
-        "_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t",
-        "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t", "_ZdlPvSt11align_val_t",
-        "_ZdaPvSt11align_val_t", "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t", "_ZdlPvSt11align_val_tRKSt9nothrow_t",
-        "_ZdaPvSt11align_val_tRKSt9nothrow_t"};
+    const char* names[] = {"malloc",
+                           "free",
+                           "calloc",
+                           "realloc",
+                           "reallocarray",
+                           "posix_memalign",
+                           "aligned_alloc",
+                           "memalign",
+                           "valloc",
+                           "pvalloc",
+                           "cfree",
+                           "malloc_usable_size",
+                           "free_sized",
+                           "free_aligned_sized",
+                           "mallinfo",
+                           "mallinfo2",
+                           "malloc_stats",
+                           "malloc_info",
+                           "malloc_trim",
+                           "mallopt",
+                           "_Znwm",
+                           "_Znam",
+                           "_ZnwmRKSt9nothrow_t",
+                           "_ZnamRKSt9nothrow_t",
+                           "_ZnwmSt11align_val_t",
+                           "_ZnamSt11align_val_t",
+                           "_ZnwmSt11align_val_tRKSt9nothrow_t",
+                           "_ZnamSt11align_val_tRKSt9nothrow_t",
+                           "_ZdlPv",
+                           "_ZdaPv",
+                           "_ZdlPvm",
+                           "_ZdaPvm",
+                           "_ZdlPvRKSt9nothrow_t",
+                           "_ZdaPvRKSt9nothrow_t",
+                           "_ZdlPvSt11align_val_t",
+                           "_ZdaPvSt11align_val_t",
+                           "_ZdlPvmSt11align_val_t",
+                           "_ZdaPvmSt11align_val_t",
+                           "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+                           "_ZdaPvSt11align_val_tRKSt9nothrow_t"};
     for (const char* name : names) {
         void* address = dlsym(RTLD_DEFAULT, name);
         ASSERT_NE(address, nullptr) << name;

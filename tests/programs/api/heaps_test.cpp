@@ -108,8 +108,8 @@ TEST_F(Heaps, realloc_keeps_contents_and_heap) {
     auto* p = static_cast<unsigned char*>(numalloc_heap_malloc(heap_, 10));
     memset(p, 5, 10);
     std::size_t least = 10;
-    for (std::size_t n : {std::size_t{10}, std::size_t{300}, std::size_t{70000}, std::size_t{700000}, std::size_t{9000000},
-                          std::size_t{800000}, std::size_t{100}, std::size_t{12}}) {
+    for (std::size_t n : {std::size_t{10}, std::size_t{300}, std::size_t{70000}, std::size_t{700000},
+                          std::size_t{9000000}, std::size_t{800000}, std::size_t{100}, std::size_t{12}}) {
         p = static_cast<unsigned char*>(realloc(p, n));
         ASSERT_NE(p, nullptr);
         for (std::size_t i = 0; i < std::min(least, n); ++i) ASSERT_EQ(p[i], 5) << n;
@@ -186,8 +186,10 @@ TEST_F(Heaps, contain_their_own_memory) {
     for (std::size_t size : {most, 40 * step, 90 * step, 30 * step}) {
         const std::size_t usable = numalloc_resize_in_place(large, size);
         EXPECT_EQ(usable, size);
-        for (std::size_t at = 0; at < usable; at += step / 2) EXPECT_EQ(numalloc_heap_contains(heap_, large + at), 1) << size << ' ' << at;
-        for (std::size_t at = usable; at < most; at += step / 2) EXPECT_EQ(numalloc_heap_contains(heap_, large + at), 0) << size << ' ' << at;
+        for (std::size_t at = 0; at < usable; at += step / 2)
+            EXPECT_EQ(numalloc_heap_contains(heap_, large + at), 1) << size << ' ' << at;
+        for (std::size_t at = usable; at < most; at += step / 2)
+            EXPECT_EQ(numalloc_heap_contains(heap_, large + at), 0) << size << ' ' << at;
     }
     EXPECT_EQ(numalloc_heap_contains(heap_, &other), 0);
     EXPECT_EQ(numalloc_heap_contains(heap_, nullptr), 0);
@@ -242,7 +244,9 @@ TEST_F(Heaps, big_objects_grow_where_they_are) {
 
 TEST_F(Heaps, a_visitor_sees_each_object_once) {
     std::vector<void*> objects;
-    for (int i = 0; i < 3000; ++i) objects.push_back(numalloc_heap_malloc(heap_, static_cast<std::size_t>(i) * 37 % 5000 + (i % 500 == 0 ? 600000 : 0)));
+    for (int i = 0; i < 3000; ++i)
+        objects.push_back(
+            numalloc_heap_malloc(heap_, static_cast<std::size_t>(i) * 37 % 5000 + (i % 500 == 0 ? 600000 : 0)));
     for (std::size_t i = 0; i < objects.size(); i += 3) {
         free(objects[i]);
         objects[i] = nullptr;

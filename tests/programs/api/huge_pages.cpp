@@ -1,6 +1,6 @@
-// Which of a program's memory asks for huge pages: `huge_pages system|auto|on|off`, which is the option's
-// value. The advice is read, not whether pages came huge: the machine may have none to give. With `auto` they are not asked
-// for where they are dear (os/huge_page_cost.h), nor for large blocks in memory that was not densely used before
+// Which of a program's memory asks for huge pages: `huge_pages system|auto|on|off`, which is the option's value. The
+// advice is read, not whether pages came huge: the machine may have none to give. With `auto` they are not asked for
+// where they are dear (os/huge_page_cost.h), nor for large blocks in memory that was not densely used before
 // (heap/pages/evidence.cpp).
 #include <unistd.h>
 

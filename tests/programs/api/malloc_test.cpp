@@ -23,7 +23,11 @@ TEST(Malloc, ZeroGivesDistinctPointersThatCanBeFreed) {
 }
 
 TEST(Malloc, EverySizeIsAlignedUsableAndApartFromItsNeighbours) {
-    struct Block { unsigned char* p; std::size_t usable; unsigned char fill; };
+    struct Block {
+        unsigned char* p;
+        std::size_t usable;
+        unsigned char fill;
+    };
     std::vector<Block> blocks;
     unsigned char fill = 0;
     for (std::size_t size : api::interesting_sizes()) {
@@ -156,9 +160,16 @@ TEST(Calloc, ClearsAfterMemoryWentBackToTheSystem) {
 
 TEST(Calloc, OverflowingProductsGiveNullAndEnomem) {
     const std::size_t half = SIZE_MAX / 2 + 1;
-    const std::size_t pairs[][2] = {{half, 2}, {2, half}, {SIZE_MAX, SIZE_MAX}, {SIZE_MAX, 2},
-                                    {std::size_t{1} << 32, std::size_t{1} << 32}, {SIZE_MAX / 3 + 1, 3},
-                                    {SIZE_MAX / 16 + 2, 16}, {PTRDIFF_MAX, 2}, {1, SIZE_MAX}, {SIZE_MAX, 1}};
+    const std::size_t pairs[][2] = {{half, 2},
+                                    {2, half},
+                                    {SIZE_MAX, SIZE_MAX},
+                                    {SIZE_MAX, 2},
+                                    {std::size_t{1} << 32, std::size_t{1} << 32},
+                                    {SIZE_MAX / 3 + 1, 3},
+                                    {SIZE_MAX / 16 + 2, 16},
+                                    {PTRDIFF_MAX, 2},
+                                    {1, SIZE_MAX},
+                                    {SIZE_MAX, 1}};
     for (const auto& pair : pairs) {
         errno = 0;
         EXPECT_EQ(calloc(api::opaque(pair[0]), api::opaque(pair[1])), nullptr);
@@ -196,7 +207,8 @@ TEST(Free, KeepsErrnoForEverySize) {
 
 TEST(Free, KeepsErrnoThroughHundredsOfMebibytes) {
     // Enough for hand-overs, purging and returns to the system, whatever the delay.
-    for (std::size_t size : {std::size_t{64}, std::size_t{5000}, std::size_t{100000}, std::size_t{1} << 20, std::size_t{64} << 20}) {
+    for (std::size_t size :
+         {std::size_t{64}, std::size_t{5000}, std::size_t{100000}, std::size_t{1} << 20, std::size_t{64} << 20}) {
         std::vector<void*> blocks;
         for (std::size_t total = 0; total < (std::size_t{128} << 20); total += size) {
             blocks.push_back(malloc(size));

@@ -40,7 +40,8 @@ void use_all_sizes() {
 
 TEST(ThreadPlacement, every_kind_serves_memory) {
     const std::string node = std::to_string(a_node());
-    for (const std::string& text : {std::string("local"), std::string("interleave"), "preferred:" + node, "bind:" + node}) {
+    for (const std::string& text :
+         {std::string("local"), std::string("interleave"), "preferred:" + node, "bind:" + node}) {
         ASSERT_EQ(numalloc_set_thread_placement(text.c_str()), 0) << text;
         use_all_sizes();
         std::thread(use_all_sizes).join();
@@ -69,8 +70,8 @@ TEST(ThreadPlacement, memory_of_one_placement_is_freed_under_another) {
 }
 
 TEST(ThreadPlacement, other_texts_are_EINVAL_and_change_nothing) {
-    for (const char* text : {"", "near", "local ", "preferred", "preferred:", "preferred:-1", "bind:", "bind:0-", "bind:1023-0",
-                             "preferred:1023", "bind:1023", "bind:99999"}) {
+    for (const char* text : {"", "near", "local ", "preferred", "preferred:", "preferred:-1", "bind:", "bind:0-",
+                             "bind:1023-0", "preferred:1023", "bind:1023", "bind:99999"}) {
         errno = 0;
         EXPECT_EQ(numalloc_set_thread_placement(text), -1) << text;
         EXPECT_EQ(errno, EINVAL) << text;
@@ -102,8 +103,8 @@ TEST(Move, only_big_blocks_can) {
     void* small = malloc(1000);
     void* medium = malloc(512 << 10);
     auto* big = static_cast<char*>(malloc(3 << 20));
-    for (void* bad : {static_cast<void*>(nullptr), static_cast<void*>(on_stack), small, medium, static_cast<void*>(big + 16),
-                      static_cast<void*>(big + (1 << 20))}) {
+    for (void* bad : {static_cast<void*>(nullptr), static_cast<void*>(on_stack), small, medium,
+                      static_cast<void*>(big + 16), static_cast<void*>(big + (1 << 20))}) {
         errno = 0;
         EXPECT_EQ(numalloc_move(bad, a_node()), -1);
         EXPECT_EQ(errno, EINVAL);
@@ -137,7 +138,8 @@ TEST(Rehome, the_caller_and_another) {
     if (numalloc_nodes(nullptr, 0) > 1 && binding_is_refused()) {
         EXPECT_TRUE(!moved && errno == ENOTSUP) << errno;
     } else {
-        EXPECT_TRUE(moved || (std::getenv("NUMALLOC_TEST_ANY") != nullptr && (errno == ESRCH || errno == ENOTSUP))) << errno;
+        EXPECT_TRUE(moved || (std::getenv("NUMALLOC_TEST_ANY") != nullptr && (errno == ESRCH || errno == ENOTSUP)))
+            << errno;
     }
     errno = 0;
     EXPECT_EQ(numalloc_rehome_thread(other.native_handle(), 1023), -1);

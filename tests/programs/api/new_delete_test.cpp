@@ -24,7 +24,8 @@ void keep(void* p) { __asm__ volatile("" : : "r"(p) : "memory"); }
 constexpr std::size_t huge = SIZE_MAX / 2 + 1;
 
 TEST(New, ScalarAndArrayWithEveryDelete) {
-    for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{24}, std::size_t{1000}, std::size_t{50000}, std::size_t{3000000}}) {
+    for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{24}, std::size_t{1000}, std::size_t{50000},
+                             std::size_t{3000000}}) {
         for (int round = 0; round < 3; ++round) {
             void* p = ::operator new(size);
             ASSERT_NE(p, nullptr);
@@ -60,8 +61,12 @@ TEST(New, AlignedForms) {
     for (std::size_t alignment = 1; alignment <= (1 << 21); alignment *= 2) {
         const auto a = static_cast<std::align_val_t>(alignment);
         for (std::size_t size : {std::size_t{1}, std::size_t{100}, alignment + 1, alignment * 2}) {
-            void* p[6] = {::operator new(size, a),  ::operator new[](size, a), ::operator new(size, a, std::nothrow),
-                          ::operator new[](size, a, std::nothrow), ::operator new(size, a), ::operator new[](size, a)};
+            void* p[6] = {::operator new(size, a),
+                          ::operator new[](size, a),
+                          ::operator new(size, a, std::nothrow),
+                          ::operator new[](size, a, std::nothrow),
+                          ::operator new(size, a),
+                          ::operator new[](size, a)};
             for (void* q : p) {
                 ASSERT_NE(q, nullptr);
                 ASSERT_EQ(reinterpret_cast<std::uintptr_t>(q) % alignment, 0u);
@@ -110,8 +115,7 @@ TEST(New, WithoutMemoryErrnoIsEnomem) {
         errno = 0;
         try {
             keep(call());
-        } catch (const std::bad_alloc&) {
-        }
+        } catch (const std::bad_alloc&) {}
         return std::exchange(errno, 0);
     };
     constexpr std::align_val_t a{64};
@@ -191,7 +195,9 @@ TEST(New, OperatorsTakeTheirMemoryFromMalloc) {
     ::operator delete(p);
 }
 
-struct alignas(128) Overaligned { char bytes[200]; };
+struct alignas(128) Overaligned {
+    char bytes[200];
+};
 
 TEST(New, ContainersAndExceptionsWork) {
     std::map<std::string, std::vector<int>> map;

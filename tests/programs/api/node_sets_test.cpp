@@ -1,4 +1,5 @@
-// Sets of nodes on the machine that the test runs on: syntax, errors, contents. Where the pages are is checked in the lab.
+// Sets of nodes on the machine that the test runs on: syntax, errors, contents. Where the pages are is checked in the
+// lab.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <numalloc/numalloc.h>
@@ -67,8 +68,8 @@ TEST(NodeSets, are_parsed_as_libnuma_does) {
         EXPECT_EQ(parsed("!" + first), "");
     }
     EXPECT_EQ(parsed("!+0"), parsed("!" + first));
-    for (const char* wrong : {"x", "0-", "-1", "0,", "0 ", "!", "+",
-                              "0;1", "3-1", "alle", "1024", "0-4000000", "+1000", "!!0", "1023"})
+    for (const char* wrong :
+         {"x", "0-", "-1", "0,", "0 ", "!", "+", "0;1", "3-1", "alle", "1024", "0-4000000", "+1000", "!!0", "1023"})
         EXPECT_EQ(parsed(wrong), "error " + std::to_string(EINVAL)) << wrong;
 }
 
@@ -76,8 +77,8 @@ TEST(NodeSets, kinds) {
     numalloc_node_set set{};
     EXPECT_EQ(numalloc_node_set_of_kind(NUMALLOC_NODES_USABLE, &set), numalloc_node_count());
     EXPECT_EQ(printed(set), printed(usable()));
-    for (const auto kind : {NUMALLOC_NODES_WITH_CPUS, NUMALLOC_NODES_MEMORY_ONLY,
-                            NUMALLOC_NODES_MOST_BANDWIDTH, NUMALLOC_NODES_SLOWER_TIERS}) {
+    for (const auto kind : {NUMALLOC_NODES_WITH_CPUS, NUMALLOC_NODES_MEMORY_ONLY, NUMALLOC_NODES_MOST_BANDWIDTH,
+                            NUMALLOC_NODES_SLOWER_TIERS}) {
         errno = 0;
         const int count = numalloc_node_set_of_kind(kind, &set);
         EXPECT_TRUE(count == -1 ? errno == ENODATA : count <= numalloc_node_count()) << kind;
@@ -90,7 +91,8 @@ TEST(NodeSets, kinds) {
 TEST(NodeSets, blocks_are_usable_resized_and_freed) {
     const numalloc_node_set set = usable();
     const std::vector<unsigned char> weights(1024, 3);
-    for (std::size_t n : {std::size_t{0}, std::size_t{100}, std::size_t{524288}, std::size_t{524289}, std::size_t{9000000}})
+    for (std::size_t n :
+         {std::size_t{0}, std::size_t{100}, std::size_t{524288}, std::size_t{524289}, std::size_t{9000000}})
         for (int kind = 0; kind < 4; ++kind) {
             auto* p = static_cast<char*>(kind == 0   ? numalloc_malloc_on_set(n, NUMALLOC_INTERLEAVE, &set)
                                          : kind == 1 ? numalloc_malloc_on_set(n, NUMALLOC_BIND, &set)

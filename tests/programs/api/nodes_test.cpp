@@ -137,7 +137,8 @@ TEST(Nodes, node_of_our_memory_and_of_other) {
     munmap(other, 4096);
     // Where the kernel does not tell, and there is only one node, the answer is that.
     const int gone = numalloc_node_of(other);
-    EXPECT_TRUE(gone < 0 ? errno == ENOENT || errno == EFAULT || node < 0 : numalloc_node_count() == 1) << strerror(errno);
+    EXPECT_TRUE(gone < 0 ? errno == ENOENT || errno == EFAULT || node < 0 : numalloc_node_count() == 1)
+        << strerror(errno);
 }
 
 // The end of the mapping that the address lies in.
@@ -145,7 +146,8 @@ char* end_of_mapping(const void* p) {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
         unsigned long begin, end;
-        if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2 && reinterpret_cast<unsigned long>(p) >= begin && reinterpret_cast<unsigned long>(p) < end)
+        if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2 && reinterpret_cast<unsigned long>(p) >= begin &&
+            reinterpret_cast<unsigned long>(p) < end)
             return reinterpret_cast<char*>(end);
     }
     return nullptr;
@@ -155,7 +157,8 @@ char* end_of_mapping(const void* p) {
 TEST(Nodes, node_of_a_mapping_that_the_heap_stepped_over) {
     constexpr std::size_t length = std::size_t{3} << 20;
     void* const low = std::malloc(std::size_t{1} << 20);
-    void* const obstacle = mmap(end_of_mapping(low), length, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    void* const obstacle =
+        mmap(end_of_mapping(low), length, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (obstacle == MAP_FAILED) GTEST_SKIP() << "the heap's end is not free";
     void* const high = std::malloc(std::size_t{64} << 20);
     std::memset(high, 1, 4096);

@@ -80,7 +80,9 @@ TEST(Psm, a_thread_can_choose_its_number) {
         EXPECT_EQ(psm_self(), 4711);
         void* p = psm_alloc(100, 4711);
         EXPECT_EQ(numalloc_node_of(p), psm_owner_node(4711));
-        if (!binding_is_refused()) { EXPECT_EQ(numalloc_node_of(p), numalloc_current_node()); }
+        if (!binding_is_refused()) {
+            EXPECT_EQ(numalloc_node_of(p), numalloc_current_node());
+        }
         psm_free(p);
         EXPECT_EQ(psm_register(5), 0);
         EXPECT_EQ(psm_self(), 5);

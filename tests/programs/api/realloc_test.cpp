@@ -48,9 +48,10 @@ TEST(Realloc, ToZeroFreesAndGivesNull) {
 }
 
 TEST(Realloc, KeepsContentsFromEverySizeToEverySize) {
-    const std::size_t sizes[] = {1, 8, 16, 17, 48, 100, 128, 129, 500, 1000, 1024, 1025, 4000, 4096, 5000, 16384, 30000,
-                                 32768, 40000, 65536, 100000, 262144, 400000, 524288, 524289, 600000, 1000000, 2097152,
-                                 3000000, 4194304, 6000000, 10000000};
+    const std::size_t sizes[] = {1,      8,      16,      17,      48,      100,     128,     129,
+                                 500,    1000,   1024,    1025,    4000,    4096,    5000,    16384,
+                                 30000,  32768,  40000,   65536,   100000,  262144,  400000,  524288,
+                                 524289, 600000, 1000000, 2097152, 3000000, 4194304, 6000000, 10000000};
     for (std::size_t from : sizes) {
         for (std::size_t to : sizes) {
             auto* p = static_cast<unsigned char*>(malloc(from));
@@ -73,11 +74,15 @@ TEST(Realloc, GrowsByteByByteAndBack) {
         p = static_cast<unsigned char*>(hidden_realloc(p, n));
         ASSERT_NE(p, nullptr);
         p[n - 1] = static_cast<unsigned char>((n - 1) * 131 + ((n - 1) >> 8));
-        if (n % 1000 == 0) { ASSERT_TRUE(has_pattern(p, n)); }
+        if (n % 1000 == 0) {
+            ASSERT_TRUE(has_pattern(p, n));
+        }
     }
     for (std::size_t n = 20000; n >= 1; n -= 7) {
         p = static_cast<unsigned char*>(hidden_realloc(p, n));
-        if (n % 500 < 7) { ASSERT_TRUE(has_pattern(p, n)); }
+        if (n % 500 < 7) {
+            ASSERT_TRUE(has_pattern(p, n));
+        }
         if (n < 7) break;
     }
     free(p);
@@ -90,7 +95,9 @@ TEST(Realloc, GrowsByDoublingToAGibibyteAndShrinksBack) {
     auto check = [&](std::size_t upto) {
         for (std::size_t i = 0; i < upto; i += i < 4096 ? 1 : 1021) ASSERT_EQ(p[i], mark(i)) << i << " of " << upto;
     };
-    auto fill = [&](std::size_t from, std::size_t to) { for (std::size_t i = from; i < to; ++i) p[i] = mark(i); };
+    auto fill = [&](std::size_t from, std::size_t to) {
+        for (std::size_t i = from; i < to; ++i) p[i] = mark(i);
+    };
     fill(0, n);
     for (; n < (std::size_t{1} << 30); n *= 2) {
         p = static_cast<unsigned char*>(hidden_realloc(p, n * 2));

@@ -51,7 +51,8 @@ protected:
         std::memset(p, 0xEE, n);
         free(p);
     }
-    // A new block; the memory that it took. A look at one byte in `step`, some 24 pages: a page that was read counts as used.
+    // A new block; the memory that it took. A look at one byte in `step`, some 24 pages: a page that was read counts as
+    // used.
     static inline const auto usual_step = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) * 24 + 1'699;
     double make(std::size_t n, std::size_t step = usual_step) {
         const long before = testing_support::resident_kib();

@@ -35,7 +35,9 @@ TEST(SizeClasses, EachServesUpToTheSizeThatNamesIt) {
     numalloc_class_statistics s;
     long long size = 0;
     int classes = 0;
-    for (; (size = numalloc_statistics_of_class(NUMALLOC_ALL_NODES, static_cast<std::size_t>(size) + 1, &s, sizeof s)) > 0; ++classes) {
+    for (; (size = numalloc_statistics_of_class(NUMALLOC_ALL_NODES, static_cast<std::size_t>(size) + 1, &s, sizeof s)) >
+           0;
+         ++classes) {
         const auto n = static_cast<std::size_t>(size);
         const auto before = of_class(n).live;
         void* const p = std::malloc(n);
@@ -134,7 +136,9 @@ TEST(Statistics, StructsOfOtherVersionsAreServed) {
     ASSERT_EQ(numalloc_statistics(NUMALLOC_ALL_NODES, &longer.known, sizeof longer), 0);
     for (const auto later : longer.later) EXPECT_EQ(later, 0u);
     unsigned long long shorter[2] = {~0ull, ~0ull};
-    ASSERT_EQ(numalloc_statistics(NUMALLOC_ALL_NODES, reinterpret_cast<numalloc_node_statistics*>(shorter), sizeof *shorter), 0);
+    ASSERT_EQ(
+        numalloc_statistics(NUMALLOC_ALL_NODES, reinterpret_cast<numalloc_node_statistics*>(shorter), sizeof *shorter),
+        0);
     EXPECT_NE(shorter[0], ~0ull);
     EXPECT_EQ(shorter[1], ~0ull);
 }
@@ -234,7 +238,9 @@ TEST(Options, MayBeSetWhileStatisticsAreWritten) {
 TEST(Options, LinesGoWhereTheProgramSays) {
     const auto die = [] {
         numalloc_set_output(
-            [](const char* line, void* argument) { std::fprintf(stderr, "%s: %s\n", static_cast<const char*>(argument), line); },
+            [](const char* line, void* argument) {
+                std::fprintf(stderr, "%s: %s\n", static_cast<const char*>(argument), line);
+            },
             const_cast<char*>("my log"));
         int x[4];
         std::free(&x[2]);

@@ -17,7 +17,9 @@ namespace {
 const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
 // Whether a kernel with several nodes refuses to tell.
-bool refused(long long found) { return found == -1 && (errno == EPERM || errno == ENOSYS) && numalloc_node_count() > 1; }
+bool refused(long long found) {
+    return found == -1 && (errno == EPERM || errno == ENOSYS) && numalloc_node_count() > 1;
+}
 
 std::size_t sum(const std::vector<std::size_t>& on) { return std::accumulate(on.begin(), on.end(), std::size_t{0}); }
 
@@ -28,7 +30,8 @@ protected:
 };
 
 TEST_F(Where, written_pages_are_found_and_others_are_not) {
-    auto* p = static_cast<char*>(mmap(nullptr, 1200 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* p =
+        static_cast<char*>(mmap(nullptr, 1200 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(p, MAP_FAILED);
     madvise(p, 1200 * page, MADV_NOHUGEPAGE);
     for (std::size_t i = 0; i < 1200; i += 3) p[i * page] = 1;

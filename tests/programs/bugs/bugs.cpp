@@ -65,9 +65,15 @@ char* mapping() {
 // What a header of glibc's says of a block for n bytes.
 Word header_for(std::size_t n) { return ((n + sizeof(Word) + 15) & ~Word{15}) | 1; }
 
-char* made_by_new() { return make_by([](std::size_t n) { return hide(::operator new(n)); }); }
-char* made_by_new_array() { return make_by([](std::size_t n) { return hide(::operator new[](n)); }); }
-char* made_by_aligned_new() { return make_by([](std::size_t n) { return hide(::operator new(n, std::align_val_t{256})); }); }
+char* made_by_new() {
+    return make_by([](std::size_t n) { return hide(::operator new(n)); });
+}
+char* made_by_new_array() {
+    return make_by([](std::size_t n) { return hide(::operator new[](n)); });
+}
+char* made_by_aligned_new() {
+    return make_by([](std::size_t n) { return hide(::operator new(n, std::align_val_t{256})); });
+}
 
 // The freeing call is the bug, of an object that was in use.
 char* ended(char* p) {
@@ -136,8 +142,14 @@ const Bug table[] = {
     {"write_after_reuse", [] { std::memset(hide(freed_and_reused()), 0x41, 64); }},
     {"read_uninitialised", read_uninitialised},
 
-    {"double_free", [] { char* p = one_of_many(); drop(p); wrong_free(p); }},
-    {"double_free_others_between", [] {
+    {"double_free",
+     [] {
+         char* p = one_of_many();
+         drop(p);
+         wrong_free(p);
+     }},
+    {"double_free_others_between",
+     [] {
          char* const p = one_of_many();
          char* others[3];
          for (char*& q : others) q = make();
@@ -145,7 +157,8 @@ const Bug table[] = {
          for (char* q : others) drop(q);
          wrong_free(p);
      }},
-    {"double_free_many_between", [] {
+    {"double_free_many_between",
+     [] {
          char* const p = one_of_many();
          char* others[1200];
          for (int i = 0; i < enough(); ++i) others[i] = make();
@@ -153,7 +166,8 @@ const Bug table[] = {
          for (int i = 0; i < enough(); ++i) drop(others[i]);
          wrong_free(p);
      }},
-    {"double_free_by_thread", [] {
+    {"double_free_by_thread",
+     [] {
          start_thread();
          char* const p = one_of_many();
          drop(p);
@@ -164,25 +178,42 @@ const Bug table[] = {
     {"free_inside", [] { wrong_free(one_of_many() + object_bytes() / 2 / 16 * 16); }},
     {"free_inside_by_16", [] { wrong_free(one_of_many() + 16); }},
     {"free_misaligned", [] { wrong_free(one_of_many() + 1); }},
-    {"free_stack", [] { alignas(64) char bytes[512] = {}; free_foreign(hide(bytes) + 128, bytes, sizeof bytes); live_on(); }},
+    {"free_stack",
+     [] {
+         alignas(64) char bytes[512] = {};
+         free_foreign(hide(bytes) + 128, bytes, sizeof bytes);
+         live_on();
+     }},
     {"free_global", [] { free_foreign(aim, target, sizeof target); }},
-    {"free_mapping", [] { char* p = mapping(); free_foreign(p, p, 8 * mebibyte); }},
-    {"free_inside_mapping", [] { char* p = mapping(); free_foreign(p + page, p, 8 * mebibyte); }},
-    {"free_forged_header", [] {
+    {"free_mapping",
+     [] {
+         char* p = mapping();
+         free_foreign(p, p, 8 * mebibyte);
+     }},
+    {"free_inside_mapping",
+     [] {
+         char* p = mapping();
+         free_foreign(p + page, p, 8 * mebibyte);
+     }},
+    {"free_forged_header",
+     [] {
          words(aim)[-1] = header_for(object_bytes());
          words(aim + (header_for(object_bytes()) & ~Word{15}))[-1] = header_for(object_bytes());
          free_foreign(aim, target, sizeof target);
      }},
 
     {"sized_delete_too_small", [] { ::operator delete(ended(made_by_new()), object_bytes() / 4); }},
-    {"sized_delete_too_large", [] { one_of_many(); ::operator delete(ended(made_by_new()), 4 * object_bytes()); }},
-    {"free_sized_too_small", [] {
-         function_named<void(void*, std::size_t)>("free_sized")(ended(one_of_many()), object_bytes() / 4);
+    {"sized_delete_too_large",
+     [] {
+         one_of_many();
+         ::operator delete(ended(made_by_new()), 4 * object_bytes());
      }},
-    {"free_sized_too_large", [] {
-         function_named<void(void*, std::size_t)>("free_sized")(ended(one_of_many()), 4 * object_bytes());
-     }},
-    {"free_aligned_sized_of_malloc", [] {
+    {"free_sized_too_small",
+     [] { function_named<void(void*, std::size_t)>("free_sized")(ended(one_of_many()), object_bytes() / 4); }},
+    {"free_sized_too_large",
+     [] { function_named<void(void*, std::size_t)>("free_sized")(ended(one_of_many()), 4 * object_bytes()); }},
+    {"free_aligned_sized_of_malloc",
+     [] {
          const auto call = function_named<void(void*, std::size_t, std::size_t)>("free_aligned_sized");
          call(ended(one_of_many()), 4 * page, object_bytes());
      }},
@@ -195,41 +226,56 @@ const Bug table[] = {
 
     {"realloc_of_freed", [] { claim(realloc(hide(newest_of_freed()), 2 * object_bytes()), 2 * object_bytes()); }},
     {"realloc_inside", [] { claim(realloc(hide(one_of_many() + 16), 2 * object_bytes()), 2 * object_bytes()); }},
-    {"realloc_of_stack", [] {
+    {"realloc_of_stack",
+     [] {
          alignas(64) char bytes[512] = {};
          never_return(bytes, sizeof bytes);
          claim(realloc(hide(hide(bytes) + 128), object_bytes()), object_bytes());
          live_on();
      }},
-    {"usable_size_of_freed", [] { volatile std::size_t n = malloc_usable_size(hide(newest_of_freed())); (void)n; }},
+    {"usable_size_of_freed",
+     [] {
+         volatile std::size_t n = malloc_usable_size(hide(newest_of_freed()));
+         (void)n;
+     }},
 
     // The attacker writes to a freed object, or past the end of one in use, and knows what allocators put there.
-    {"attack_link", [] { never_return(target, sizeof target); words(newest_of_freed())[0] = word_of(aim); }},
-    {"attack_link_masked", [] {  // as glibc masks its links
+    {"attack_link",
+     [] {
+         never_return(target, sizeof target);
+         words(newest_of_freed())[0] = word_of(aim);
+     }},
+    {"attack_link_masked",
+     [] {  // as glibc masks its links
          never_return(target, sizeof target);
          char* const p = newest_of_freed();
          words(p)[0] = word_of(aim) ^ word_of(p) >> 12;
      }},
-    {"attack_all_links", [] {
+    {"attack_all_links",
+     [] {
          never_return(target, sizeof target);
          Word* const w = words(newest_of_freed());
          for (int i = 0; i < 8; ++i) w[i] = word_of(aim);
      }},
-    {"attack_forged_mark", [] {  // numalloc's: what stands in a freed object's second word tells the key of all marks
+    {"attack_forged_mark",
+     [] {  // numalloc's: what stands in a freed object's second word tells the key of all marks
          never_return(target, sizeof target);
          char* const p = newest_of_freed();
          const Word key = words(p)[1] ^ word_of(p);
          words(aim)[1] = word_of(aim) ^ key;
          words(p)[0] = word_of(aim);
      }},
-    {"attack_freed_neighbour", [] {
+    {"attack_freed_neighbour",
+     [] {
          never_return(target, sizeof target);
          const Pair pair = neighbours();
          for (int i = 0; i < 3; ++i) drop(make());
          drop(pair.second);
-         for (char* w = pair.first + usable(pair.first); w < pair.second + 16; w += sizeof(Word)) *words(w) = word_of(aim);
+         for (char* w = pair.first + usable(pair.first); w < pair.second + 16; w += sizeof(Word))
+             *words(w) = word_of(aim);
      }},
-    {"attack_header", [] {  // glibc's: the next block is said to be twice as long, where anything lies between two blocks
+    {"attack_header",
+     [] {  // glibc's: the next block is said to be twice as long, where anything lies between two blocks
          const Pair pair = neighbours();
          if (pair.second == pair.first + usable(pair.first)) return;
          words(pair.second)[-1] = header_for(2 * object_bytes());

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int warming_steps = 500000;  // a malloc and a free each
 constexpr int warming_blocks = 1000;
-constexpr std::size_t edge = 64;       // of a block: what is filled and looked at, at either end
+constexpr std::size_t edge = 64;  // of a block: what is filled and looked at, at either end
 constexpr int most_objects = 4096;
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
@@ -162,7 +162,9 @@ char* make_by(void* (*allocate)(std::size_t)) {
     return enter(call.result, bytes_wanted);
 }
 
-char* make() { return make_by([](std::size_t n) { return hide(std::malloc(n)); }); }
+char* make() {
+    return make_by([](std::size_t n) { return hide(std::malloc(n)); });
+}
 
 void drop(char* p) {
     forget(p);
@@ -227,7 +229,8 @@ void live_on() {
     for (std::size_t other : {bytes / 4, 2 * bytes, 4 * bytes}) use_many(other, enough() / 4);
     malloc_trim(0);
     for (int round = 0; round < 4; ++round)
-        for (std::size_t size : {bytes, std::size_t{48}, std::size_t{1000}, std::size_t{5000}, std::size_t{100000}, 2 * mebibyte})
+        for (std::size_t size :
+             {bytes, std::size_t{48}, std::size_t{1000}, std::size_t{5000}, std::size_t{100000}, 2 * mebibyte})
             use_many(size, size <= 5000 ? 200 : 4);
     while (used_count > 0) {
         check(used[used_count - 1]);

@@ -1,5 +1,5 @@
-// How often threads of one node meet: the build that counts says how many shared locks, tries, sleeps and
-// objects walked under a lock a malloc and its free cost, in steady state. Counts, not times: on any machine as on one of 64
+// How often threads of one node meet: the build that counts says how many shared locks, tries, sleeps and objects
+// walked under a lock a malloc and its free cost, in steady state. Counts, not times: on any machine as on one of 64
 // CPUs.
 //
 //   contention WORK THREADS      prints one line, and fails where a count is above its limit
@@ -26,11 +26,22 @@ using testing_support::Random;
 namespace {
 
 // Names of src/os/counts.def.
-constexpr const char* names[] = {"locks_initialise", "locks_threads", "locks_thread_pool", "locks_bound_heap", "locks_size_class",
-                                 "locks_growth", "locks_pages", "locks_metadata", "failed_try_locks", "foreign_try_locks", "walked",
-                                 "futex_sleeps", "hand_overs", "locked_batches", "refills", "common_lists"};
+constexpr const char* names[] = {
+    "locks_initialise", "locks_threads",  "locks_thread_pool", "locks_bound_heap",  "locks_size_class", "locks_growth",
+    "locks_pages",      "locks_metadata", "failed_try_locks",  "foreign_try_locks", "walked",           "futex_sleeps",
+    "hand_overs",       "locked_batches", "refills",           "common_lists"};
 constexpr unsigned lock_ranks = 8;
-enum { failed = lock_ranks, foreign, walked, sleeps, hand_overs, locked_batches, refills, common_lists, count_of_names };
+enum {
+    failed = lock_ranks,
+    foreign,
+    walked,
+    sleeps,
+    hand_overs,
+    locked_batches,
+    refills,
+    common_lists,
+    count_of_names
+};
 static_assert(std::size(names) == count_of_names);
 
 unsigned long long (*counted)(const char*);
@@ -63,15 +74,17 @@ struct Work {
     unsigned least, most;  // bytes of an object
     unsigned live;         // objects of a thread
     long pairs;            // of all threads together, at least
-    // What is allowed, per malloc and free: shared locks by the number of threads, foreign tries and objects walked by any.
+    // What is allowed, per malloc and free: shared locks by the number of threads, foreign tries and objects walked by
+    // any.
     double locks[rows], foreign, walked;
 };
 
-// Lists may hold a quarter of what is in use (heap/node/list_budget.h), which is little for many threads that have 1,000 small
-// objects each, and what suffices for 64 CPUs, which is little for 256 threads with large ones. Allowed is 1.3 to 2.5 times
-// what was measured. With 20 MiB, whatever the CPUs, 64 threads have 2.7 (medium) and 2.6 (large), and as many as now of the
-// small ones. Before lists were handed over without locks 16 threads had .006 locks (exchanged), .64 (medium; .42 foreign
-// tries), 14.6 (large; 11.8), and walked 1.8 (bursts) and 1.0 objects (parfree, .010 locks) while they held one.
+// Lists may hold a quarter of what is in use (heap/node/list_budget.h), which is little for many threads that have
+// 1,000 small objects each, and what suffices for 64 CPUs, which is little for 256 threads with large ones. Allowed is
+// 1.3 to 2.5 times what was measured. With 20 MiB, whatever the CPUs, 64 threads have 2.7 (medium) and 2.6 (large), and
+// as many as now of the small ones. Before lists were handed over without locks 16 threads had .006 locks (exchanged),
+// .64 (medium; .42 foreign tries), 14.6 (large; 11.8), and walked 1.8 (bursts) and 1.0 objects (parfree, .010 locks)
+// while they held one.
 constexpr Work works[] = {
     {"own", 16, 1024, 1000, 4'000'000, {0.001, 0.02, 0.6, 0.25, 0.05}, 0.01, 0.01},
     {"exchanged", 16, 1024, 1000, 4'000'000, {0.001, 0.07, 0.55, 0.25, 0.06}, 0.01, 0.01},
@@ -130,7 +143,9 @@ int main(int, char** argv) {
     long own = work->pairs / long(threads);
     if (bursts) own = std::max(2L, own / long(work->live)) * long(work->live);
 
-    std::vector<std::atomic<void*>> all(parfree ? std::size_t(own) * threads : bursts ? 0 : std::size_t(threads) * work->live);
+    std::vector<std::atomic<void*>> all(parfree  ? std::size_t(own) * threads
+                                        : bursts ? 0
+                                                 : std::size_t(threads) * work->live);
     if (parfree) {
         Random random(1);
         for (auto& p : all) p = allocate(random, *work);
@@ -152,10 +167,13 @@ int main(int, char** argv) {
     for (std::thread& t : running) t.join();
 
     const Counts c = Counts::of_each(laps[0], laps[1], double(own) * threads);
-    std::printf("%-9s %3u threads, per malloc and free: shared locks %.4f (classes %.4f, pages %.4f), foreign tries %.4f, failed tries %.4f, "
-                "walked under a lock %.4f, hand-overs %.4f, of which %.4f needed a lock, refills %.4f, common ring %.4f, sleeps %.5f\n",
-                work->name, threads, c.locks(), c.of[4], c.of[6], c.of[foreign], c.of[failed], c.of[walked], c.of[hand_overs],
-                c.of[locked_batches], c.of[refills], c.of[common_lists], c.of[sleeps]);
+    std::printf(
+        "%-9s %3u threads, per malloc and free: shared locks %.4f (classes %.4f, pages %.4f), foreign tries %.4f, "
+        "failed tries %.4f, "
+        "walked under a lock %.4f, hand-overs %.4f, of which %.4f needed a lock, refills %.4f, common ring %.4f, "
+        "sleeps %.5f\n",
+        work->name, threads, c.locks(), c.of[4], c.of[6], c.of[foreign], c.of[failed], c.of[walked], c.of[hand_overs],
+        c.of[locked_batches], c.of[refills], c.of[common_lists], c.of[sleeps]);
     std::fflush(stdout);
     if (std::getenv("NUMALLOC_TEST_SHOW") != nullptr) return 0;
     std::size_t row = 0;

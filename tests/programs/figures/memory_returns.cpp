@@ -6,9 +6,9 @@
 // are the project's targets and are not to be softened:
 //   peak / live <= 1.15, idle <= 16 MiB, 15 of 16 freed <= 264 MiB, after the threads <= 32 MiB
 // NUMALLOC_TEST_SETTLE: seconds of idleness (12).
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <fcntl.h>
 
 #include <cstdint>
 #include <ctime>
@@ -34,7 +34,8 @@ void reset_peak() { write_text("/proc/self/clear_refs", "5"); }
 
 // Truly idle: not one call of the allocator, no background thread to help.
 void sleep_seconds(double seconds) {
-    timespec pause{static_cast<time_t>(seconds), static_cast<long>((seconds - static_cast<double>(static_cast<time_t>(seconds))) * 1e9)};
+    timespec pause{static_cast<time_t>(seconds),
+                   static_cast<long>((seconds - static_cast<double>(static_cast<time_t>(seconds))) * 1e9)};
     nanosleep(&pause, nullptr);
 }
 
@@ -47,7 +48,9 @@ void trickle(double seconds) {
 }
 
 // The blocks are linked through themselves: the test's own lists would be most of what it measures.
-struct Link { Link* next; };
+struct Link {
+    Link* next;
+};
 
 void one_size(std::size_t size) {
     Link* list = nullptr;
@@ -127,7 +130,8 @@ void* short_thread(void* number) {
 void short_threads(int count) {
     for (int i = 0; i < count; ++i) {
         pthread_t thread;
-        CHECK(pthread_create(&thread, nullptr, short_thread, reinterpret_cast<void*>(static_cast<std::uintptr_t>(i + 1))) == 0);
+        CHECK(pthread_create(&thread, nullptr, short_thread,
+                             reinterpret_cast<void*>(static_cast<std::uintptr_t>(i + 1))) == 0);
         CHECK(pthread_join(thread, nullptr) == 0);
     }
     while (left_behind != nullptr) {

@@ -1,9 +1,9 @@
-// A program whose sizes change: ten phases, each of objects twice as large as in the one before,
-// replaced at random and all freed before the next. What one phase leaves must serve the next, at
-// the scale of ordinary programs (15 MiB a thread) too, where no threshold of hundreds of mebibytes
-// helps. phases THREADS: peak resident set against what is live at most (15 MiB a thread). Reached: 23 to 26
-// MiB with one thread, the more the faster the machine, 81 with four (64 and 224 before idle lists were let go of,
-// the same and 100 before each thread had its own shard of the bags); glibc's 20 and 72 are out of reach of size classes.
+// A program whose sizes change: ten phases, each of objects twice as large as in the one before, replaced at random and
+// all freed before the next. What one phase leaves must serve the next, at the scale of ordinary programs (15 MiB a
+// thread) too, where no threshold of hundreds of mebibytes helps. phases THREADS: peak resident set against what is
+// live at most (15 MiB a thread). Reached: 23 to 26 MiB with one thread, the more the faster the machine, 81 with four
+// (64 and 224 before idle lists were let go of, the same and 100 before each thread had its own shard of the bags);
+// glibc's 20 and 72 are out of reach of size classes.
 #include <malloc.h>
 #include <sys/resource.h>
 
@@ -62,8 +62,10 @@ int main(int argc, char** argv) {
     for (std::thread& t : threads) t.join();
     rusage usage{};
     CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
-    const double peak = static_cast<double>(usage.ru_maxrss) / 1024, live = static_cast<double>(most_live.load()) / (1 << 20);
+    const double peak = static_cast<double>(usage.ru_maxrss) / 1024,
+                 live = static_cast<double>(most_live.load()) / (1 << 20);
     const double bound = 1.6 * live + 4;
-    std::printf("%d threads: peak %.1f MiB, live %.1f, bound %.1f%s\n", count, peak, live, bound, peak > bound ? "  MISSED" : "");
+    std::printf("%d threads: peak %.1f MiB, live %.1f, bound %.1f%s\n", count, peak, live, bound,
+                peak > bound ? "  MISSED" : "");
     return peak > bound ? 1 : 0;
 }

@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     char* const bare[] = {const_cast<char*>("PATH=/bin:/usr/bin"), nullptr};
     char* const loaded[] = {const_cast<char*>("PATH=/bin:/usr/bin"), preload.data(), nullptr};
     Cost without, with;
-    for (int i = 0; i < 10; ++i) measure(without, bare), measure(with, loaded);   // caches
+    for (int i = 0; i < 10; ++i) measure(without, bare), measure(with, loaded);  // caches
     without = with = Cost{};
     for (int i = 0; i < runs; ++i) {
         // Who goes first changes, so that neither gains by it.
@@ -92,7 +92,8 @@ int main(int argc, char** argv) {
     }
     const double wall = median(with.wall_us) - median(without.wall_us);
     const double resident = median(with.resident_kib) - median(without.resident_kib);
-    std::printf("wall: %.0f us without, %.0f with, %.0f above (bound 1000)\n", median(without.wall_us), median(with.wall_us), wall);
+    std::printf("wall: %.0f us without, %.0f with, %.0f above (bound 1000)\n", median(without.wall_us),
+                median(with.wall_us), wall);
     std::printf("cpu:  %.0f us without, %.0f with\n", median(without.cpu_us), median(with.cpu_us));
     std::printf("resident: %.0f KiB without, %.0f with, %.0f above (bound 1024)\n", median(without.resident_kib),
                 median(with.resident_kib), resident);

@@ -1,15 +1,16 @@
-// guarded NAME: a program with one bug in a guarded object, or none. It prints what it expects of itself, if it gets so far.
+// guarded NAME: a program with one bug in a guarded object, or none. It prints what it expects of itself, if it gets so
+// far.
+#include <malloc.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <malloc.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 extern "C" __attribute__((weak)) int numalloc_node_of(const void*) noexcept;
@@ -73,7 +74,8 @@ void whole() {
             for (std::size_t k = 0; k < n; ++k) must(p[k] == static_cast<char>(i), "what realloc keeps");
             std::memset(p, i, 2 * n + 1);
             p = static_cast<char*>(std::realloc(p, n / 2 + 1));
-            for (std::size_t k = 0; k < n / 2; ++k) must(p[k] == static_cast<char>(i), "what realloc keeps of a larger one");
+            for (std::size_t k = 0; k < n / 2; ++k)
+                must(p[k] == static_cast<char>(i), "what realloc keeps of a larger one");
             if (numalloc_node_of != nullptr) must(numalloc_node_of(p) >= 0, "the node");
             std::free(p);
             char* const z = static_cast<char*>(std::calloc(1, n));

@@ -26,8 +26,8 @@ constexpr std::size_t MiB = 1024 * 1024;
 
 std::uintptr_t address_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
-// In a list carved in order nearly all objects follow their predecessor. In random order at most half do, with a standard
-// deviation of up to 2.6 percentage points over 1,024 objects, so three quarters are out of reach.
+// In a list carved in order nearly all objects follow their predecessor. In random order at most half do, with a
+// standard deviation of up to 2.6 percentage points over 1,024 objects, so three quarters are out of reach.
 void order() {
     constexpr int count = 1024;
     for (const std::size_t size : {200, 3000, 20'000}) {

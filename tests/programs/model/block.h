@@ -18,9 +18,9 @@ enum class Origin : unsigned char { malloc, aligned, new_scalar, new_array, new_
 
 struct Block {
     unsigned char* p = nullptr;
-    std::size_t size = 0;        // what the model uses of it
-    bool size_known = true;      // whether that is the size asked for
-    std::size_t alignment = 0;   // as asked for
+    std::size_t size = 0;       // what the model uses of it
+    bool size_known = true;     // whether that is the size asked for
+    std::size_t alignment = 0;  // as asked for
     std::uint64_t number = 0;
     Origin origin = Origin::malloc;
 };
@@ -70,8 +70,9 @@ inline long first_difference(const Block& b, std::size_t upto) {
 }
 
 [[noreturn]] inline void report(const Block& b, const char* what, long where) {
-    std::fprintf(stderr, "model: %s: block %p size %zu alignment %zu origin %d number %llu at %ld\n", what, static_cast<void*>(b.p),
-                 b.size, b.alignment, static_cast<int>(b.origin), static_cast<unsigned long long>(b.number), where);
+    std::fprintf(stderr, "model: %s: block %p size %zu alignment %zu origin %d number %llu at %ld\n", what,
+                 static_cast<void*>(b.p), b.size, b.alignment, static_cast<int>(b.origin),
+                 static_cast<unsigned long long>(b.number), where);
     std::abort();
 }
 

@@ -26,7 +26,7 @@ double now() {
 
 std::atomic<std::uint64_t> next_number{1};
 std::atomic<std::uint64_t> operations{0};
-std::atomic<std::uint64_t> crossed{0};   // blocks that changed hands
+std::atomic<std::uint64_t> crossed{0};  // blocks that changed hands
 std::atomic<bool> stop{false};
 
 // Where threads leave blocks for each other: a block put in takes out what lay there.
@@ -120,7 +120,9 @@ private:
         }
     }
 
-    static bool is_malloc(const Block& b) { return b.origin == model::Origin::malloc || b.origin == model::Origin::aligned; }
+    static bool is_malloc(const Block& b) {
+        return b.origin == model::Origin::malloc || b.origin == model::Origin::aligned;
+    }
 
     void take(Block& b) {
         b = model::allocate(random_, next_number.fetch_add(1));
@@ -177,11 +179,11 @@ void lane(std::uint64_t seed, std::size_t slots, std::size_t budget) {
 
 int main() {
     testing_support::require_library();
-    const double seconds = static_cast<double>(
-        testing_support::number_from_environment("NUMALLOC_TEST_SECONDS", std::getenv("NUMALLOC_TEST_LONG") ? 600 : 15));
+    const double seconds = static_cast<double>(testing_support::number_from_environment(
+        "NUMALLOC_TEST_SECONDS", std::getenv("NUMALLOC_TEST_LONG") ? 600 : 15));
     const long lanes = testing_support::number_from_environment("NUMALLOC_TEST_THREADS", 6);
-    const auto seed = static_cast<std::uint64_t>(
-        testing_support::number_from_environment("NUMALLOC_TEST_SEED", static_cast<long>(time(nullptr) * 1000 + getpid() % 1000)));
+    const auto seed = static_cast<std::uint64_t>(testing_support::number_from_environment(
+        "NUMALLOC_TEST_SEED", static_cast<long>(time(nullptr) * 1000 + getpid() % 1000)));
     std::printf("NUMALLOC_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
     std::fflush(stdout);
 

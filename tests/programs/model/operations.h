@@ -16,18 +16,20 @@ using FreeAlignedSized = void (*)(void*, std::size_t, std::size_t);
 
 // C23's names, where the allocator has them.
 inline FreeSized free_sized = reinterpret_cast<FreeSized>(dlsym(RTLD_DEFAULT, "free_sized"));
-inline FreeAlignedSized free_aligned_sized = reinterpret_cast<FreeAlignedSized>(dlsym(RTLD_DEFAULT, "free_aligned_sized"));
+inline FreeAlignedSized free_aligned_sized =
+    reinterpret_cast<FreeAlignedSized>(dlsym(RTLD_DEFAULT, "free_aligned_sized"));
 
 // The others are mostly small, as programs are; every doubling equally likely within its part.
 template <class Random>
 inline std::size_t draw_size(Random& random) {
     const auto die = random.below(1000);
     unsigned bits;
-    if (large_percent != 0 && random.below(100) < static_cast<std::uint64_t>(large_percent)) bits = 14 + static_cast<unsigned>(random.below(9));
-    else if (die < 850) bits = static_cast<unsigned>(random.below(11));            // to 1 KiB
-    else if (die < 985) bits = 10 + static_cast<unsigned>(random.below(6));   // to 64 KiB
-    else if (die < 998) bits = 16 + static_cast<unsigned>(random.below(4));   // to 1 MiB
-    else bits = 20 + static_cast<unsigned>(random.below(3));                  // to 8 MiB
+    if (large_percent != 0 && random.below(100) < static_cast<std::uint64_t>(large_percent))
+        bits = 14 + static_cast<unsigned>(random.below(9));
+    else if (die < 850) bits = static_cast<unsigned>(random.below(11));      // to 1 KiB
+    else if (die < 985) bits = 10 + static_cast<unsigned>(random.below(6));  // to 64 KiB
+    else if (die < 998) bits = 16 + static_cast<unsigned>(random.below(4));  // to 1 MiB
+    else bits = 20 + static_cast<unsigned>(random.below(3));                 // to 8 MiB
     const std::size_t power = std::size_t{1} << bits;
     // A third sit exactly on or beside a power of two, where mistakes live.
     const auto shape = random.below(6);
@@ -39,9 +41,9 @@ inline std::size_t draw_size(Random& random) {
 template <class Random>
 inline std::size_t draw_alignment(Random& random) {
     const auto die = random.below(100);
-    if (die < 70) return std::size_t{1} << (3 + random.below(5));    // 8 to 128
-    if (die < 97) return std::size_t{1} << (8 + random.below(8));    // to 32 KiB
-    return std::size_t{1} << (16 + random.below(6));                 // to 2 MiB
+    if (die < 70) return std::size_t{1} << (3 + random.below(5));  // 8 to 128
+    if (die < 97) return std::size_t{1} << (8 + random.below(8));  // to 32 KiB
+    return std::size_t{1} << (16 + random.below(6));               // to 2 MiB
 }
 
 inline void check_new(const Block& b, std::size_t promised) {
@@ -71,7 +73,9 @@ inline Block allocate(Random& random, std::uint64_t number) {
     b.size = draw_size(random);
     void* p = nullptr;
     switch (random.below(24)) {
-        case 0: case 1: case 2: {
+        case 0:
+        case 1:
+        case 2: {
             const std::size_t members = 1 + random.below(8);
             b.size = b.size / members * members;
             b.p = static_cast<unsigned char*>(calloc(members, b.size / members));
@@ -83,7 +87,8 @@ inline Block allocate(Random& random, std::uint64_t number) {
             b.p = static_cast<unsigned char*>(reallocarray(nullptr, 1, b.size));
             check_new(b, 16);
             break;
-        case 4: case 5:
+        case 4:
+        case 5:
             b.alignment = draw_alignment(random);
             b.origin = Origin::aligned;
             if (posix_memalign(&p, b.alignment, b.size) != 0) report(b, "posix_memalign failed", 0);
@@ -113,9 +118,12 @@ inline Block allocate(Random& random, std::uint64_t number) {
             b.size_known = false;
             check_new(b, 4096);
             break;
-        case 10: case 11: case 12:
+        case 10:
+        case 11:
+        case 12:
             b.origin = Origin::new_scalar;
-            b.p = static_cast<unsigned char*>(random.below(2) ? ::operator new(b.size) : ::operator new(b.size, std::nothrow));
+            b.p = static_cast<unsigned char*>(random.below(2) ? ::operator new(b.size)
+                                                              : ::operator new(b.size, std::nothrow));
             check_new(b, 16);
             break;
         case 13:
@@ -155,7 +163,8 @@ inline void release(Random& random, const Block& b) {
             else free(b.p);
             break;
         case Origin::aligned:
-            if (size_known && free_aligned_sized != nullptr && random.below(4) == 0) free_aligned_sized(b.p, b.alignment, b.size);
+            if (size_known && free_aligned_sized != nullptr && random.below(4) == 0)
+                free_aligned_sized(b.p, b.alignment, b.size);
             else free(b.p);
             break;
         case Origin::new_scalar:
@@ -180,10 +189,11 @@ inline void resize(Random& random, Block& b, std::uint64_t number) {
     verify(b);
     Block next = b;
     next.size = random.below(4) == 0 ? draw_size(random) : b.size / 2 + 1 + random.below(b.size + 16);
-    if (next.size == 0) next.size = 1;   // realloc to nothing frees
+    if (next.size == 0) next.size = 1;  // realloc to nothing frees
     // No more than a doubling beyond what draw_size gives.
     if (next.size > (std::size_t{16} << 20)) next.size = std::size_t{16} << 20;
-    next.p = static_cast<unsigned char*>(random.below(3) == 0 ? reallocarray(b.p, 1, next.size) : realloc(b.p, next.size));
+    next.p =
+        static_cast<unsigned char*>(random.below(3) == 0 ? reallocarray(b.p, 1, next.size) : realloc(b.p, next.size));
     next.alignment = 0;
     next.origin = Origin::malloc;
     next.size_known = true;

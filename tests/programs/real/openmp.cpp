@@ -13,8 +13,8 @@ static int processors() {
 }
 
 int main() {
-    std::printf("max %d procs %d allowed %d bind %d places %d\n", omp_get_max_threads(), omp_get_num_procs(), processors(),
-                static_cast<int>(omp_get_proc_bind()), omp_get_num_places());
+    std::printf("max %d procs %d allowed %d bind %d places %d\n", omp_get_max_threads(), omp_get_num_procs(),
+                processors(), static_cast<int>(omp_get_proc_bind()), omp_get_num_places());
     int threads = 0;
     std::vector<int> allowed(256);
     long sum = 0;

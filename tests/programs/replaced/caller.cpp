@@ -56,14 +56,18 @@ struct Pair {
     void (*drop)(void* p, std::size_t n);
 };
 const Pair pairs[] = {
-    {"new, delete", [](std::size_t n) { return ::operator new(n); }, [](void* p, std::size_t) { ::operator delete(p); }},
-    {"new, sized", [](std::size_t n) { return ::operator new(n); }, [](void* p, std::size_t n) { ::operator delete(p, n); }},
+    {"new, delete", [](std::size_t n) { return ::operator new(n); },
+     [](void* p, std::size_t) { ::operator delete(p); }},
+    {"new, sized", [](std::size_t n) { return ::operator new(n); },
+     [](void* p, std::size_t n) { ::operator delete(p, n); }},
     {"nothrow, delete", [](std::size_t n) { return ::operator new(n, std::nothrow); },
      [](void* p, std::size_t) { ::operator delete(p); }},
     {"nothrow, nothrow", [](std::size_t n) { return ::operator new(n, std::nothrow); },
      [](void* p, std::size_t) { ::operator delete(p, std::nothrow); }},
-    {"array, delete", [](std::size_t n) { return ::operator new[](n); }, [](void* p, std::size_t) { ::operator delete[](p); }},
-    {"array, sized", [](std::size_t n) { return ::operator new[](n); }, [](void* p, std::size_t n) { ::operator delete[](p, n); }},
+    {"array, delete", [](std::size_t n) { return ::operator new[](n); },
+     [](void* p, std::size_t) { ::operator delete[](p); }},
+    {"array, sized", [](std::size_t n) { return ::operator new[](n); },
+     [](void* p, std::size_t n) { ::operator delete[](p, n); }},
     {"array nothrow, nothrow", [](std::size_t n) { return ::operator new[](n, std::nothrow); },
      [](void* p, std::size_t) { ::operator delete[](p, std::nothrow); }},
     {"aligned, delete", [](std::size_t n) { return ::operator new(n, al); },

@@ -34,11 +34,33 @@ constexpr std::size_t header = 0;
 
 }  // namespace
 
-#define NEW(name) { note(name); refuse(true); return take(n); }
-#define NEW_ALIGNED(name) { note(name); refuse(true); return take(n, a); }
-#define NEW_NOTHROW(name) { note(name); return refuse(false) ? nullptr : take(n); }
-#define NEW_NOTHROW_ALIGNED(name) { note(name); return refuse(false) ? nullptr : take(n, a); }
-#define DELETE(name) { note(name); drop(p); }
+#define NEW(name)       \
+    {                   \
+        note(name);     \
+        refuse(true);   \
+        return take(n); \
+    }
+#define NEW_ALIGNED(name)  \
+    {                      \
+        note(name);        \
+        refuse(true);      \
+        return take(n, a); \
+    }
+#define NEW_NOTHROW(name)                         \
+    {                                             \
+        note(name);                               \
+        return refuse(false) ? nullptr : take(n); \
+    }
+#define NEW_NOTHROW_ALIGNED(name)                    \
+    {                                                \
+        note(name);                                  \
+        return refuse(false) ? nullptr : take(n, a); \
+    }
+#define DELETE(name) \
+    {                \
+        note(name);  \
+        drop(p);     \
+    }
 
 using Size = std::size_t;
 using Align = std::align_val_t;
@@ -48,77 +70,80 @@ using Nothrow = const std::nothrow_t&;
 void* operator new(Size n) NEW("new")
 #endif
 #if defined(R_Znam)
-void* operator new[](Size n) NEW("new[]")
+    void* operator new[](Size n) NEW("new[]")
 #endif
 #if defined(R_ZnwmSt11align_val_t)
-void* operator new(Size n, Align a) NEW_ALIGNED("new-aligned")
+        void* operator new(Size n, Align a) NEW_ALIGNED("new-aligned")
 #endif
 #if defined(R_ZnamSt11align_val_t)
-void* operator new[](Size n, Align a) NEW_ALIGNED("new[]-aligned")
+            void* operator new[](Size n, Align a) NEW_ALIGNED("new[]-aligned")
 #endif
 #if defined(R_ZnwmRKSt9nothrow_t)
-void* operator new(Size n, Nothrow) noexcept NEW_NOTHROW("new-nothrow")
+                void* operator new(Size n, Nothrow) noexcept NEW_NOTHROW("new-nothrow")
 #endif
 #if defined(R_ZnamRKSt9nothrow_t)
-void* operator new[](Size n, Nothrow) noexcept NEW_NOTHROW("new[]-nothrow")
+                    void* operator new[](Size n, Nothrow) noexcept NEW_NOTHROW("new[]-nothrow")
 #endif
 #if defined(R_ZnwmSt11align_val_tRKSt9nothrow_t)
-void* operator new(Size n, Align a, Nothrow) noexcept NEW_NOTHROW_ALIGNED("new-aligned-nothrow")
+                        void* operator new(Size n, Align a, Nothrow) noexcept NEW_NOTHROW_ALIGNED("new-aligned-nothrow")
 #endif
 #if defined(R_ZnamSt11align_val_tRKSt9nothrow_t)
-void* operator new[](Size n, Align a, Nothrow) noexcept NEW_NOTHROW_ALIGNED("new[]-aligned-nothrow")
+                            void* operator new[](Size n, Align a, Nothrow) noexcept
+    NEW_NOTHROW_ALIGNED("new[]-aligned-nothrow")
 #endif
 #if defined(R_ZdlPv)
-void operator delete(void* p) noexcept DELETE("delete")
+        void operator delete(void* p) noexcept DELETE("delete")
 #endif
 #if defined(R_ZdaPv)
-void operator delete[](void* p) noexcept DELETE("delete[]")
+            void operator delete[](void* p) noexcept DELETE("delete[]")
 #endif
 #if defined(R_ZdlPvm)
-void operator delete(void* p, Size) noexcept DELETE("delete-sized")
+                void operator delete(void* p, Size) noexcept DELETE("delete-sized")
 #endif
 #if defined(R_ZdaPvm)
-void operator delete[](void* p, Size) noexcept DELETE("delete[]-sized")
+                    void operator delete[](void* p, Size) noexcept DELETE("delete[]-sized")
 #endif
 #if defined(R_ZdlPvRKSt9nothrow_t)
-void operator delete(void* p, Nothrow) noexcept DELETE("delete-nothrow")
+                        void operator delete(void* p, Nothrow) noexcept DELETE("delete-nothrow")
 #endif
 #if defined(R_ZdaPvRKSt9nothrow_t)
-void operator delete[](void* p, Nothrow) noexcept DELETE("delete[]-nothrow")
+                            void operator delete[](void* p, Nothrow) noexcept DELETE("delete[]-nothrow")
 #endif
 #if defined(R_ZdlPvSt11align_val_t)
-void operator delete(void* p, Align) noexcept DELETE("delete-aligned")
+                                void operator delete(void* p, Align) noexcept DELETE("delete-aligned")
 #endif
 #if defined(R_ZdaPvSt11align_val_t)
-void operator delete[](void* p, Align) noexcept DELETE("delete[]-aligned")
+                                    void operator delete[](void* p, Align) noexcept DELETE("delete[]-aligned")
 #endif
 #if defined(R_ZdlPvmSt11align_val_t)
-void operator delete(void* p, Size, Align) noexcept DELETE("delete-sized-aligned")
+                                        void operator delete(void* p, Size, Align) noexcept
+    DELETE("delete-sized-aligned")
 #endif
 #if defined(R_ZdaPvmSt11align_val_t)
-void operator delete[](void* p, Size, Align) noexcept DELETE("delete[]-sized-aligned")
+        void operator delete[](void* p, Size, Align) noexcept DELETE("delete[]-sized-aligned")
 #endif
 #if defined(R_ZdlPvSt11align_val_tRKSt9nothrow_t)
-void operator delete(void* p, Align, Nothrow) noexcept DELETE("delete-aligned-nothrow")
+            void operator delete(void* p, Align, Nothrow) noexcept DELETE("delete-aligned-nothrow")
 #endif
 #if defined(R_ZdaPvSt11align_val_tRKSt9nothrow_t)
-void operator delete[](void* p, Align, Nothrow) noexcept DELETE("delete[]-aligned-nothrow")
+                void operator delete[](void* p, Align, Nothrow) noexcept DELETE("delete[]-aligned-nothrow")
 #endif
 
 #if defined(R_malloc)
-// A malloc that never reuses anything, and knows its own.
-namespace {
-alignas(4096) char pool[64 << 20];
-std::size_t used;
-void* carve(Size n, Size alignment) {
-    const Size at = (__atomic_fetch_add(&used, n + alignment + 16, __ATOMIC_RELAXED) + 16 + alignment - 1) & ~(alignment - 1);
-    if (at + n > sizeof(pool)) std::abort();
-    std::memcpy(pool + at - 8, &n, sizeof(n));
-    return pool + at;
-}
-void check(void* p) {
-    if (p < pool || p >= pool + sizeof(pool)) std::abort();
-}
+    // A malloc that never reuses anything, and knows its own.
+    namespace {
+    alignas(4096) char pool[64 << 20];
+    std::size_t used;
+    void* carve(Size n, Size alignment) {
+        const Size at =
+            (__atomic_fetch_add(&used, n + alignment + 16, __ATOMIC_RELAXED) + 16 + alignment - 1) & ~(alignment - 1);
+        if (at + n > sizeof(pool)) std::abort();
+        std::memcpy(pool + at - 8, &n, sizeof(n));
+        return pool + at;
+    }
+    void check(void* p) {
+        if (p < pool || p >= pool + sizeof(pool)) std::abort();
+    }
 }  // namespace
 extern "C" {
 void* malloc(Size n) {

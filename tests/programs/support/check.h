@@ -10,18 +10,18 @@
 #endif
 #include <dlfcn.h>
 #include <malloc.h>
+#include <unistd.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <unistd.h>
 
 // exit handlers may hang on what just failed, so a failure leaves by _exit.
-#define CHECK(condition)                                                                    \
-    do {                                                                                    \
-        if (!(condition)) {                                                                 \
-            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);    \
-            _exit(1);                                                                       \
-        }                                                                                   \
+#define CHECK(condition)                                                                 \
+    do {                                                                                 \
+        if (!(condition)) {                                                              \
+            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+            _exit(1);                                                                    \
+        }                                                                                \
     } while (0)
 
 namespace testing_support {
@@ -65,7 +65,8 @@ inline long number_from_environment(const char* name, long otherwise) {
     return text != nullptr && *text != '\0' ? std::strtol(text, nullptr, 0) : otherwise;
 }
 
-// Bytes that the allocator counts as allocated: the same on every machine and under every load, unlike the resident set.
+// Bytes that the allocator counts as allocated: the same on every machine and under every load, unlike the resident
+// set.
 inline std::size_t bytes_in_use() {
     const struct mallinfo2 info = mallinfo2();
     return info.uordblks + info.hblkhd;

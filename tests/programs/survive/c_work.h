@@ -1,5 +1,5 @@
-// What the tests in C run under filters and beside hooks: allocates, grows, clears and frees blocks of all sizes in several threads,
-// so that the heap removes pages, moves them and breaks huge pages up.
+// What the tests in C run under filters and beside hooks: allocates, grows, clears and frees blocks of all sizes in
+// several threads, so that the heap removes pages, moves them and breaks huge pages up.
 #pragma once
 
 #include <errno.h>
@@ -19,7 +19,10 @@ static unsigned draw(unsigned* seed) { return (*seed = *seed * 1103515245U + 123
 
 static size_t draw_size(unsigned* seed) {
     const unsigned die = draw(seed) % 100;
-    return die < 60 ? draw(seed) % 2000 + 1 : die < 90 ? draw(seed) % 100000 + 1 : die < 99 ? draw(seed) % 3000000 + 1 : draw(seed) % 60000000 + 1;
+    return die < 60   ? draw(seed) % 2000 + 1
+           : die < 90 ? draw(seed) % 100000 + 1
+           : die < 99 ? draw(seed) % 3000000 + 1
+                      : draw(seed) % 60000000 + 1;
 }
 
 static void fill(char* p, size_t n, char with) {
@@ -32,7 +35,11 @@ static void check(const char* p, size_t n, char with) {
 }
 
 static void* work(void* number) {
-    static __thread struct { char* p; size_t n; char with; } block[blocks];
+    static __thread struct {
+        char* p;
+        size_t n;
+        char with;
+    } block[blocks];
     unsigned seed = (unsigned)(uintptr_t)number;
     for (int round = 0; round < rounds; ++round) {
         for (int i = 0; i < blocks; ++i) {

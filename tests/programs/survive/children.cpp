@@ -1,7 +1,7 @@
 // vfork and exec, posix_spawn, system, popen, fork and exec, exit in a fork's child: from main and
 // from threads, while other threads allocate. The children run with the library too.
-#include <spawn.h>
 #include <sched.h>
+#include <spawn.h>
 #include <sys/wait.h>
 
 #include <atomic>
@@ -121,7 +121,7 @@ void all(int rounds) {
 int main() {
     testing_support::require_library();
     alarm(550);
-    all(3);   // before there is any thread
+    all(3);  // before there is any thread
     std::thread busy[2] = {std::thread(allocate_meanwhile), std::thread(allocate_meanwhile)};
     std::thread others[3] = {std::thread(all, 12), std::thread(all, 12), std::thread(all, 12)};
     all(12);

@@ -1,4 +1,5 @@
-// Beside a clock_gettime that allocates: the allocator asks for the time under its locks, and must not come back to itself.
+// Beside a clock_gettime that allocates: the allocator asks for the time under its locks, and must not come back to
+// itself.
 #include <dlfcn.h>
 #include <pthread.h>
 

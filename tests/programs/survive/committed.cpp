@@ -50,7 +50,8 @@ int main() {
         free(p);
     }).join();
     const long data = committed_kib();
-    std::fprintf(stderr, "VmData %ld MiB, the machine has committed %ld MiB\n", data / 1024, all_committed_kib() / 1024);
+    std::fprintf(stderr, "VmData %ld MiB, the machine has committed %ld MiB\n", data / 1024,
+                 all_committed_kib() / 1024);
     // 100 MiB live, 50 freed, two 8 MiB stacks' worth, and room for rounding.
     CHECK(data < 1024 * 1024);
     for (void* p : blocks) free(p);

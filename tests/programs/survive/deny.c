@@ -12,16 +12,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const struct { const char *name; int number; } known[] = {
-    {"mbind", SYS_mbind}, {"get_mempolicy", SYS_get_mempolicy}, {"set_mempolicy", SYS_set_mempolicy},
-    {"move_pages", SYS_move_pages}, {"madvise", SYS_madvise}, {"sched_setaffinity", SYS_sched_setaffinity},
-    {"getcpu", SYS_getcpu}, {"rseq", SYS_rseq}, {"membarrier", SYS_membarrier}, {"mremap", SYS_mremap},
-    {"sched_getaffinity", SYS_sched_getaffinity}, {"migrate_pages", SYS_migrate_pages},
+static const struct {
+    const char *name;
+    int number;
+} known[] = {
+    {"mbind", SYS_mbind},
+    {"get_mempolicy", SYS_get_mempolicy},
+    {"set_mempolicy", SYS_set_mempolicy},
+    {"move_pages", SYS_move_pages},
+    {"madvise", SYS_madvise},
+    {"sched_setaffinity", SYS_sched_setaffinity},
+    {"getcpu", SYS_getcpu},
+    {"rseq", SYS_rseq},
+    {"membarrier", SYS_membarrier},
+    {"mremap", SYS_mremap},
+    {"sched_getaffinity", SYS_sched_getaffinity},
+    {"migrate_pages", SYS_migrate_pages},
     {"set_mempolicy_home_node", 450},
 };
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     struct sock_filter filter[64];
     unsigned short n = 0;
     if (argc < 4) return fprintf(stderr, "usage: deny EPERM|ENOSYS|KILL CALL,... COMMAND...\n"), 2;

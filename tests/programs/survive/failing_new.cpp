@@ -1,5 +1,5 @@
-// new fails while another thread is in dlopen(), whose constructor waits for this thread, and while dlerror() has something
-// to say.
+// new fails while another thread is in dlopen(), whose constructor waits for this thread, and while dlerror() has
+// something to say.
 //
 //   failing_new LIBRARY      its constructor calls wait_for_the_thread()
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 // A program that filters its own system calls.
 //
-//   prctl, syscall     kills at all but what malloc and free need at least (src/os/filter.h) and what libc needs for threads and
-//                      fork. Installed by that function before the first malloc.
+//   prctl, syscall     kills at all but what malloc and free need at least (src/os/filter.h) and what libc needs for
+//                      threads and fork. Installed by that function before the first malloc.
 //   alone              kills for futex. The program has one thread, and forks.
 //   EINVAL, EPERM, EACCES, ENOSYS, kill      refuses MAP_FIXED_NOREPLACE with that error, or kills for it, from the
 //                      first malloc on or from the second
@@ -29,9 +29,9 @@ static void install(struct sock_filter* filter, size_t length, int by_syscall) {
 
 static void allow_only_what_is_needed(int by_syscall) {
     static const int allowed[] = {
-        SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_futex,
-        SYS_clone, SYS_clone3, SYS_set_robust_list, SYS_rseq, SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_exit, SYS_exit_group,
-        SYS_wait4, SYS_write, SYS_execve,
+        SYS_mmap,       SYS_munmap,          SYS_mremap, SYS_mprotect,       SYS_futex,        SYS_clone,
+        SYS_clone3,     SYS_set_robust_list, SYS_rseq,   SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_exit,
+        SYS_exit_group, SYS_wait4,           SYS_write,  SYS_execve,
     };
     enum { n = sizeof allowed / sizeof *allowed };
     struct sock_filter filter[2 * n + 9];

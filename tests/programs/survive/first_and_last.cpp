@@ -15,14 +15,18 @@
 namespace {
 
 constexpr int stages = 32;
-struct Kept { unsigned char* p; std::size_t size; };
+struct Kept {
+    unsigned char* p;
+    std::size_t size;
+};
 Kept kept[stages * 8];
 int kept_count;
 int stages_run;
 
 void keep_some() {
     ++stages_run;
-    for (std::size_t size : {std::size_t{24}, std::size_t{300}, std::size_t{5000}, std::size_t{70000}, std::size_t{900000}}) {
+    for (std::size_t size :
+         {std::size_t{24}, std::size_t{300}, std::size_t{5000}, std::size_t{70000}, std::size_t{900000}}) {
         auto* p = static_cast<unsigned char*>(malloc(size));
         CHECK(p != nullptr);
         std::memset(p, kept_count & 0xFF, size);
@@ -43,7 +47,10 @@ void free_older() {
     free(realloc(malloc(10), 100000));
 }
 
-void stage() { keep_some(); free_older(); }
+void stage() {
+    keep_some();
+    free_older();
+}
 
 void preinit(int, char**, char**) { stage(); }
 __attribute__((section(".preinit_array"), used)) void (*preinit_entry)(int, char**, char**) = preinit;
@@ -108,7 +115,7 @@ int main() {
         per_thread.numbers[0] = 3;
         pthread_setspecific(key, malloc(64));
     }).join();
-    CHECK(key_runs >= 4);   // PTHREAD_DESTRUCTOR_ITERATIONS of glibc
+    CHECK(key_runs >= 4);  // PTHREAD_DESTRUCTOR_ITERATIONS of glibc
     // Threads that end when nothing of theirs was ever allocated, or everything was freed.
     for (int i = 0; i < 100; ++i) std::thread([] {}).join();
     for (int i = 0; i < 100; ++i) std::thread([] { free(malloc(100)); }).join();

@@ -1,6 +1,6 @@
-// Threads that call malloc while fork() waits for a lock they hold: the list of streams, a stream, or the lock of a library whose
-// prepare handler runs after ours. malloc must not wait for the end of the fork. The test does not depend on time: a malloc that
-// waits until the end deadlocks with the fork.
+// Threads that call malloc while fork() waits for a lock they hold: the list of streams, a stream, or the lock of a
+// library whose prepare handler runs after ours. malloc must not wait for the end of the fork. The test does not depend
+// on time: a malloc that waits until the end deadlocks with the fork.
 #define _GNU_SOURCE
 #include "c_check.h"
 #include "fork_handlers.h"
@@ -225,7 +225,8 @@ int main(int argc, char** argv) {
         }
         while (sem_wait(&held) != 0) {}
         fork_once(stream == NULL || threads == 1);
-        if (!waits_in_handler) while (sem_wait(&done) != 0) {}
+        if (!waits_in_handler)
+            while (sem_wait(&done) != 0) {}
         for (int k = 0; k < threads; ++k) CHECK(pthread_join(thread[k], NULL) == 0);
         if (stream != NULL) fclose(stream);
         // Frees of objects of either heap.

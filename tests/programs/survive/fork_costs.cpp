@@ -44,7 +44,8 @@ int main() {
     testing_support::require_library();
     // A first round, so that stdio, the heap and the stack have their pages.
     std::printf("%d threads\n", threads);
-    auto* const of_child = static_cast<long*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    auto* const of_child =
+        static_cast<long*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     CHECK(of_child != MAP_FAILED);
     pthread_barrier_init(&barrier, nullptr, threads + 1);
     pthread_attr_t small_stack;
@@ -75,18 +76,18 @@ int main() {
         CHECK(waitpid(pid, nullptr, 0) == pid);
     }
     std::printf("a thread keeps %ld KiB; page faults of a fork: parent %ld, child %ld\n", each, of_parent, *of_child);
-    // libc reads and writes each thread's stack in the child. Where the processor does not mark pages as used by itself,
-    // as on some aarch64, that is two faults: 306 in all under glibc with pages of 64 KiB.
+    // libc reads and writes each thread's stack in the child. Where the processor does not mark pages as used by
+    // itself, as on some aarch64, that is two faults: 306 in all under glibc with pages of 64 KiB.
     CHECK(of_parent <= 30);
 #if defined(__aarch64__)
     CHECK(*of_child <= 3 * threads);
 #else
     CHECK(*of_child <= 2 * threads);
 #endif
-    // Lists keep what the thread may hold by itself, and a share of the node's budget (heap/node/list_budget.h): 20 MiB, or
-    // 2 MiB for each CPU, which may lie in twice as many pages. Every node that threads run on has such a budget, and bags of
-    // each size class, 3 MiB of them. Of longer pages the last of each thing that a thread has is used in part: its stack, its
-    // heap, its lists. The first and the last take 30 KiB.
+    // Lists keep what the thread may hold by itself, and a share of the node's budget (heap/node/list_budget.h): 20
+    // MiB, or 2 MiB for each CPU, which may lie in twice as many pages. Every node that threads run on has such a
+    // budget, and bags of each size class, 3 MiB of them. Of longer pages the last of each thing that a thread has is
+    // used in part: its stack, its heap, its lists. The first and the last take 30 KiB.
     const long of_lists = 192 + 20 * 1024 / threads;
     const long of_cpus = 2 * 2 * 1024 * std::clamp(sysconf(_SC_NPROCESSORS_CONF) - 10, 0L, threads - 10L) / threads;
     const long of_nodes = (numalloc_node_count == nullptr ? 0 : numalloc_node_count() - 1) * (3 + 20) * 1024 / threads;

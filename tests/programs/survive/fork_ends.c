@@ -1,5 +1,5 @@
-// A thread ends while a fork is in progress, in the prepare handler of a library that runs after ours. In the child its heap serves
-// a new thread, and only one.
+// A thread ends while a fork is in progress, in the prepare handler of a library that runs after ours. In the child its
+// heap serves a new thread, and only one.
 #define _GNU_SOURCE
 #include "c_check.h"
 #include "fork_handlers.h"

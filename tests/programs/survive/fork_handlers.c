@@ -4,8 +4,8 @@
 // waiting: a handler also waits for another thread that allocates, as libraries do that bring their threads to rest
 // before a fork; no order of ours may keep that thread from it.
 #define _GNU_SOURCE
-#include "c_check.h"
 #include "fork_handlers.h"
+#include "c_check.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -47,7 +47,8 @@ static void in_parent(void) { handle(1); }
 static void in_child(void) { handle(2); }
 
 #if defined(BEHIND)
-// Registers with libc directly and before numalloc: these handlers run after numalloc's prepare handler and before its others.
+// Registers with libc directly and before numalloc: these handlers run after numalloc's prepare handler and before its
+// others.
 __attribute__((constructor)) static void begin(void) {
     int (*const libc)(void (*)(void), void (*)(void), void (*)(void), void*) =
         (int (*)(void (*)(void), void (*)(void), void (*)(void), void*))dlsym(RTLD_NEXT, "__register_atfork");

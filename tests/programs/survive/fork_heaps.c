@@ -1,5 +1,6 @@
-// A thread frees an object of a program's own heap while a fork is in progress, in the prepare handler of a library that runs after
-// ours. Such a free is carried out later. Whoever looks at the heap after it, or destroys it, must find it done.
+// A thread frees an object of a program's own heap while a fork is in progress, in the prepare handler of a library
+// that runs after ours. Such a free is carried out later. Whoever looks at the heap after it, or destroys it, must find
+// it done.
 #define _GNU_SOURCE
 #include "c_check.h"
 #include "fork_handlers.h"
@@ -57,8 +58,8 @@ static void fork_and_wait(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
-// One thread carries recorded frees out and is held in the first of them, in madvise(), until main() has looked at the heap: main()
-// must neither wait for it nor miss the free behind it.
+// One thread carries recorded frees out and is held in the first of them, in madvise(), until main() has looked at the
+// heap: main() must neither wait for it nor miss the free behind it.
 static atomic_int forked, held_up, looked;
 static __thread int carries_out;
 

@@ -1,6 +1,6 @@
-// Forks while other threads are in functions of libc that hold its locks and allocate: streams, the list of streams, the loader,
-// popen, pthread_create. With `names` also the name service, whose configuration changes all the time; exit status 77 if the process
-// cannot have a configuration of its own. NUMALLOC_TEST_FORKS sets the number of forks.
+// Forks while other threads are in functions of libc that hold its locks and allocate: streams, the list of streams,
+// the loader, popen, pthread_create. With `names` also the name service, whose configuration changes all the time; exit
+// status 77 if the process cannot have a configuration of its own. NUMALLOC_TEST_FORKS sets the number of forks.
 #define _GNU_SOURCE
 #include "c_check.h"
 
@@ -125,7 +125,8 @@ static int own_name_service(void) {
     CHECK(file >= 0 && write(file, "passwd: files\n", 14) == 14 && fchmod(file, 0644) == 0);
     close(file);
     if (geteuid() == 0 ? unshare(CLONE_NEWNS) != 0 : unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return 0;
-    return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mount(names, "/etc/nsswitch.conf", NULL, MS_BIND, NULL) == 0;
+    return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount(names, "/etc/nsswitch.conf", NULL, MS_BIND, NULL) == 0;
 }
 
 int main(int argc, char** argv) {

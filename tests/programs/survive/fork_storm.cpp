@@ -55,7 +55,7 @@ void churn(std::uint64_t seed) {
 }
 
 [[noreturn]] void child(std::uint64_t seed, int depth) {
-    alarm(600);   // nothing is left behind, even if the parent dies
+    alarm(600);  // nothing is left behind, even if the parent dies
     Random random(seed);
     work(seed, 300);
     // What the parent's threads owned can be freed and reused.
@@ -96,8 +96,10 @@ bool wait_for(pid_t pid, int* status) {
 
 int main() {
     testing_support::require_library();
-    const long forks = testing_support::number_from_environment("NUMALLOC_TEST_FORKS", std::getenv("NUMALLOC_TEST_LONG") ? 50000 : 2000);
-    const auto seed = static_cast<std::uint64_t>(testing_support::number_from_environment("NUMALLOC_TEST_SEED", getpid()));
+    const long forks = testing_support::number_from_environment("NUMALLOC_TEST_FORKS",
+                                                                std::getenv("NUMALLOC_TEST_LONG") ? 50000 : 2000);
+    const auto seed =
+        static_cast<std::uint64_t>(testing_support::number_from_environment("NUMALLOC_TEST_SEED", getpid()));
     std::printf("NUMALLOC_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
     std::fflush(stdout);
     std::vector<std::thread> threads;
@@ -123,7 +125,8 @@ int main() {
                 _exit(1);
             }
             if (status != 0) {
-                std::fprintf(stderr, "child ended with status %#x (%ld forks were left)\n", static_cast<unsigned>(status), left.load());
+                std::fprintf(stderr, "child ended with status %#x (%ld forks were left)\n",
+                             static_cast<unsigned>(status), left.load());
                 _exit(1);
             }
         }

@@ -21,8 +21,8 @@ void verify(const char* p, std::size_t n, char mark) {
     for (std::size_t i = 0; i < n; i += 4096) CHECK(p[i] == static_cast<char>(mark + static_cast<char>(i >> 12)));
 }
 
-// A block behind it keeps a growing block from growing where it is. The advice stays with memory that realloc gives back by
-// copying, with any malloc: so none that a later block would mind.
+// A block behind it keeps a growing block from growing where it is. The advice stays with memory that realloc gives
+// back by copying, with any malloc: so none that a later block would mind.
 void grow(char mark) {
     std::size_t n = 4 * mib;
     char* p = static_cast<char*>(malloc(n));
@@ -80,7 +80,8 @@ int main(int argc, char** argv) {
     }
     int status = 0;
     if (child > 0) {
-        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3));
+        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+              (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3));
     }
     free(p);
     malloc_trim(0);

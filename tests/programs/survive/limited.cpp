@@ -31,7 +31,9 @@ void start_threads(int count) {
 
 // Allocates blocks of one size until there are no more; gives the total in MiB.
 std::size_t fill(std::size_t size) {
-    struct Link { Link* next; };
+    struct Link {
+        Link* next;
+    };
     Link* list = nullptr;
     std::size_t total = 0;
     errno = 0;

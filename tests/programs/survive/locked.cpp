@@ -56,7 +56,8 @@ int main() {
     use(std::size_t{32} << 20);
     std::thread([] { use(std::size_t{8} << 20); }).join();
     const long in_the_end = testing_support::resident_kib();
-    std::printf("resident %ld MiB before mlockall, %ld after, %ld after use\n", start / 1024, at_once / 1024, in_the_end / 1024);
+    std::printf("resident %ld MiB before mlockall, %ld after, %ld after use\n", start / 1024, at_once / 1024,
+                in_the_end / 1024);
     // glibc's program itself is about 20 MiB then (whole libraries, the stack); a thread's stack is
     // locked whole, 8 MiB.
     CHECK(at_once < 96 * 1024);

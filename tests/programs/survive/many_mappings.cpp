@@ -24,7 +24,8 @@ long most_mappings() {
 
 // Every second page readable is a mapping each, until the kernel says no.
 bool use_up(std::size_t pairs) {
-    void* const reserve = mmap(nullptr, pairs * 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const reserve =
+        mmap(nullptr, pairs * 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     CHECK(reserve != MAP_FAILED);
     for (std::size_t i = 0; i < pairs; ++i)
         if (mprotect(static_cast<char*>(reserve) + i * 2 * page, page, PROT_READ) != 0) return true;

@@ -92,14 +92,23 @@ void overwrite_link(void* freed, void* target) {
 
 alignas(64) char global_bytes[256];
 
-struct Case { const char* name; void (*run)(); };
+struct Case {
+    const char* name;
+    void (*run)();
+};
 
 const Case cases[] = {
-    {"free_stack", [] { alignas(64) char bytes[128]; wrong_free(bytes + 64); }},
+    {"free_stack",
+     [] {
+         alignas(64) char bytes[128];
+         wrong_free(bytes + 64);
+     }},
     {"free_global", [] { wrong_free(global_bytes + 64); }},
     {"free_code", [] { wrong_free(reinterpret_cast<void*>(&announce)); }},
-    {"free_foreign_mmap", [] { wrong_free(mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); }},
-    {"free_foreign_readonly", [] { wrong_free(mmap(nullptr, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); }},
+    {"free_foreign_mmap",
+     [] { wrong_free(mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); }},
+    {"free_foreign_readonly",
+     [] { wrong_free(mmap(nullptr, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); }},
     {"free_foreign_none", [] { wrong_free(mmap(nullptr, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); }},
     {"free_small_number", [] { wrong_free(reinterpret_cast<void*>(64)); }},
     {"free_kernel_address", [] { wrong_free(reinterpret_cast<void*>(0xffff888000001000)); }},
@@ -113,18 +122,43 @@ const Case cases[] = {
     {"free_inside_200000", [] { wrong_free(hide(static_cast<char*>(malloc(200000))) + 65536); }},
     {"free_inside_big", [] { wrong_free(hide(static_cast<char*>(malloc(3 << 20))) + 4096); }},
     {"free_inside_big_bag", [] { wrong_free(hide(static_cast<char*>(malloc(3 << 20))) + (1 << 20)); }},
-    {"free_inside_by_a_thread", [] {
+    {"free_inside_by_a_thread",
+     [] {
          char* p = hide(static_cast<char*>(malloc(64)));
-         std::thread([p] { wrong_free(p + 16); go_on(); }).join();
+         std::thread([p] {
+             wrong_free(p + 16);
+             go_on();
+         }).join();
      }},
-    {"later_misaligned", [] { trust(); wrong_free(hide(static_cast<char*>(malloc(64))) + 8); }},
-    {"later_inside_64", [] { trust(); wrong_free(hide(static_cast<char*>(malloc(64))) + 16); }},
-    {"later_inside_1000", [] { trust(); wrong_free(hide(static_cast<char*>(malloc(1000))) + 512); }},
-    {"later_inside_5000", [] { trust(); wrong_free(hide(static_cast<char*>(malloc(5000))) + 1024); }},
-    {"later_inside_at_the_end_of_a_thread", [] {
-         std::thread([] { trust(); wrong_free(hide(static_cast<char*>(malloc(64))) + 16); }).join();
+    {"later_misaligned",
+     [] {
+         trust();
+         wrong_free(hide(static_cast<char*>(malloc(64))) + 8);
      }},
-    {"later_write_after_free", [] {
+    {"later_inside_64",
+     [] {
+         trust();
+         wrong_free(hide(static_cast<char*>(malloc(64))) + 16);
+     }},
+    {"later_inside_1000",
+     [] {
+         trust();
+         wrong_free(hide(static_cast<char*>(malloc(1000))) + 512);
+     }},
+    {"later_inside_5000",
+     [] {
+         trust();
+         wrong_free(hide(static_cast<char*>(malloc(5000))) + 1024);
+     }},
+    {"later_inside_at_the_end_of_a_thread",
+     [] {
+         std::thread([] {
+             trust();
+             wrong_free(hide(static_cast<char*>(malloc(64))) + 16);
+         }).join();
+     }},
+    {"later_write_after_free",
+     [] {
          trust();
          void* blocks[300];
          for (void*& b : blocks) b = hide(malloc(48));
@@ -133,23 +167,57 @@ const Case cases[] = {
          announce("memory at", blocks[150]);
          *static_cast<std::uintptr_t*>(hide(blocks[150])) = 0x4141414141414141;
      }},
-    {"double_later_64", [] { trust(); void* p = hide(malloc(64)); free(p); wrong_free(p); }},
-    {"double_later_with_others_between", [] {
+    {"double_later_64",
+     [] {
+         trust();
+         void* p = hide(malloc(64));
+         free(p);
+         wrong_free(p);
+     }},
+    {"double_later_with_others_between",
+     [] {
          trust();
          void* p[4];
          for (void*& q : p) q = hide(malloc(200));
          for (void* q : p) free(q);
          wrong_free(p[1]);
      }},
-    {"double_later_1000", [] { trust(); void* p = hide(malloc(1000)); free(p); wrong_free(p); }},
-    {"double_warm_64", [] { warm_up(); void* p = hide(malloc(64)); free(p); wrong_free(p); }},
-    {"double_warm_30000", [] { warm_up(); void* p = hide(malloc(30000)); free(p); wrong_free(p); }},
-    {"double_warm_with_hundred_between", [] { warm_up(); double_after(64, 100); }},
-    {"double_in_the_ring_or_a_bag", [] { warm_up(); double_after(64, 20000); }},
+    {"double_later_1000",
+     [] {
+         trust();
+         void* p = hide(malloc(1000));
+         free(p);
+         wrong_free(p);
+     }},
+    {"double_warm_64",
+     [] {
+         warm_up();
+         void* p = hide(malloc(64));
+         free(p);
+         wrong_free(p);
+     }},
+    {"double_warm_30000",
+     [] {
+         warm_up();
+         void* p = hide(malloc(30000));
+         free(p);
+         wrong_free(p);
+     }},
+    {"double_warm_with_hundred_between",
+     [] {
+         warm_up();
+         double_after(64, 100);
+     }},
+    {"double_in_the_ring_or_a_bag",
+     [] {
+         warm_up();
+         double_after(64, 20000);
+     }},
     {"double_16_in_the_ring_or_a_bag", [] { double_after(16, 100000); }},
     {"double_5000_in_the_ring_or_a_bag", [] { double_after(5000, 3000); }},
     {"double_200000_in_the_ring_or_a_bag", [] { double_after(200000, 40); }},
-    {"double_in_a_bag", [] {
+    {"double_in_a_bag",
+     [] {
          trust();
          // Every other one stays, so that the bags do.
          void* blocks[2000];
@@ -158,43 +226,49 @@ const Case cases[] = {
          malloc_trim(0);
          wrong_free(blocks[1000]);
      }},
-    {"double_by_two_threads", [] {
+    {"double_by_two_threads",
+     [] {
          void* p = hide(malloc(64));
          std::thread([p] { free(p); }).join();
          wrong_free(p);
      }},
-    {"double_by_a_new_thread", [] {
+    {"double_by_a_new_thread",
+     [] {
          warm_up();
          void* p = hide(malloc(64));
          free(p);
          std::thread([p] { wrong_free(p); }).join();
      }},
-    {"double_without_a_heap", [] {
+    {"double_without_a_heap",
+     [] {
          // After the thread's last word to us: glibc frees it in the fourth round of destructors.
          static pthread_key_t key;
          CHECK(pthread_key_create(&key, [](void* p) {
-             static int round;
-             if (++round < 4) return static_cast<void>(pthread_setspecific(key, p));
-             free(p);
-             wrong_free(p);
-         }) == 0);
+                   static int round;
+                   if (++round < 4) return static_cast<void>(pthread_setspecific(key, p));
+                   free(p);
+                   wrong_free(p);
+               }) == 0);
          std::thread([] { pthread_setspecific(key, hide(malloc(64))); }).join();
      }},
-    {"damage_link_to_a_global", [] {
+    {"damage_link_to_a_global",
+     [] {
          warm_up();
          void* p[3];
          for (void*& q : p) q = hide(malloc(64));
          for (void* q : p) free(q);
          overwrite_link(p[2], aim);
      }},
-    {"damage_link_to_an_object_in_use", [] {
+    {"damage_link_to_an_object_in_use",
+     [] {
          void* p[3];
          for (void*& q : p) q = hide(malloc(64));
          void* const target = hide(malloc(64));
          for (void* q : p) free(q);
          overwrite_link(p[2], target);
      }},
-    {"damage_of_zeros", [] {
+    {"damage_of_zeros",
+     [] {
          void* p[3];
          for (void*& q : p) q = hide(malloc(64));
          for (void* q : p) free(q);
@@ -203,7 +277,8 @@ const Case cases[] = {
          for (int i = 0; i < 3; ++i) hide(malloc(64));
          went_on();
      }},
-    {"damage_by_the_object_before", [] {
+    {"damage_by_the_object_before",
+     [] {
          char* p[40];
          for (char*& q : p) q = hide(static_cast<char*>(malloc(48)));
          for (char* q : p) CHECK(q != nullptr);
@@ -217,50 +292,96 @@ const Case cases[] = {
          hide(malloc(48));
          went_on();
      }},
-    {"double_16", [] { void* p = hide(malloc(16)); free(p); wrong_free(p); }},
-    {"double_64", [] { void* p = hide(malloc(64)); free(p); wrong_free(p); }},
-    {"double_5000", [] { void* p = hide(malloc(5000)); free(p); wrong_free(p); }},
-    {"double_200000", [] { void* p = hide(malloc(200000)); free(p); wrong_free(p); }},
-    {"double_big", [] { void* p = hide(malloc(3 << 20)); free(p); wrong_free(p); }},
-    {"double_huge", [] { void* p = hide(malloc(100 << 20)); free(p); wrong_free(p); }},
-    {"realloc_stack", [] { alignas(64) char bytes[128]; wrong_realloc(bytes + 64, 1000); }},
-    {"realloc_foreign", [] { wrong_realloc(mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 5000); }},
+    {"double_16",
+     [] {
+         void* p = hide(malloc(16));
+         free(p);
+         wrong_free(p);
+     }},
+    {"double_64",
+     [] {
+         void* p = hide(malloc(64));
+         free(p);
+         wrong_free(p);
+     }},
+    {"double_5000",
+     [] {
+         void* p = hide(malloc(5000));
+         free(p);
+         wrong_free(p);
+     }},
+    {"double_200000",
+     [] {
+         void* p = hide(malloc(200000));
+         free(p);
+         wrong_free(p);
+     }},
+    {"double_big",
+     [] {
+         void* p = hide(malloc(3 << 20));
+         free(p);
+         wrong_free(p);
+     }},
+    {"double_huge",
+     [] {
+         void* p = hide(malloc(100 << 20));
+         free(p);
+         wrong_free(p);
+     }},
+    {"realloc_stack",
+     [] {
+         alignas(64) char bytes[128];
+         wrong_realloc(bytes + 64, 1000);
+     }},
+    {"realloc_foreign",
+     [] { wrong_realloc(mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 5000); }},
     {"realloc_inside", [] { wrong_realloc(hide(static_cast<char*>(malloc(1000))) + 512, 5000); }},
     {"realloc_inside_big", [] { wrong_realloc(hide(static_cast<char*>(malloc(3 << 20))) + 4096, 5000); }},
-    {"realloc_freed_big", [] { void* p = hide(malloc(3 << 20)); free(p); wrong_realloc(p, 100); }},
-    {"reallocarray_stack", [] {
+    {"realloc_freed_big",
+     [] {
+         void* p = hide(malloc(3 << 20));
+         free(p);
+         wrong_realloc(p, 100);
+     }},
+    {"reallocarray_stack",
+     [] {
          alignas(64) char bytes[128];
          void* p = hide(static_cast<void*>(bytes + 64));
          announce("reallocarray", p);
          p = hide(reallocarray(p, 10, 10));
      }},
-    {"usable_size_stack", [] {
+    {"usable_size_stack",
+     [] {
          alignas(64) char bytes[128];
          void* p = hide(static_cast<void*>(bytes + 64));
          announce("malloc_usable_size", p);
          volatile std::size_t n = malloc_usable_size(p);
          (void)n;
      }},
-    {"delete_stack", [] {
+    {"delete_stack",
+     [] {
          alignas(64) char bytes[128];
          void* p = hide(static_cast<void*>(bytes + 64));
          announce("operator delete", p);
          ::operator delete(p);
      }},
-    {"delete_array_sized_stack", [] {
+    {"delete_array_sized_stack",
+     [] {
          alignas(64) char bytes[128];
          void* p = hide(static_cast<void*>(bytes + 64));
          announce("operator delete[]", p);
          ::operator delete[](p, std::size_t{64});
      }},
-    {"delete_twice", [] {
+    {"delete_twice",
+     [] {
          void* p = hide(::operator new(64));
          ::operator delete(p);
          p = hide(p);
          announce("operator delete", p);
          ::operator delete(p);
      }},
-    {"free_sized_stack", [] {
+    {"free_sized_stack",
+     [] {
          auto free_sized = reinterpret_cast<void (*)(void*, std::size_t)>(dlsym(RTLD_DEFAULT, "free_sized"));
          CHECK(free_sized != nullptr);
          alignas(64) char bytes[128];

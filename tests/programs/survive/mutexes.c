@@ -1,5 +1,5 @@
-// Threads that lock a mutex or not, allocate and end, while a preloaded library allocates in pthread_mutex_lock and its like
-// (own_mutexes.c).
+// Threads that lock a mutex or not, allocate and end, while a preloaded library allocates in pthread_mutex_lock and its
+// like (own_mutexes.c).
 #define _GNU_SOURCE
 #include "c_check.h"
 

@@ -14,13 +14,15 @@
 namespace {
 
 void* at(std::uintptr_t address, std::size_t size) {
-    return mmap(reinterpret_cast<void*>(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    return mmap(reinterpret_cast<void*>(address), size, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 }
 
 void fixed_addresses_are_free() {
     // The low 4 GiB (compressed pointers), Go's arenas, Java's usual heaps, ASan's shadow.
-    const std::uintptr_t wanted[] = {0x10000000, 0x7fff8000, 0x80000000, 0x100000000, 0x700000000, 0x800000000,
-                                     0x10007fff8000, 0xc000000000, 0x20000000000, 0x200000000000, 0x600000000000};
+    const std::uintptr_t wanted[] = {0x10000000,    0x7fff8000,     0x80000000,     0x100000000,
+                                     0x700000000,   0x800000000,    0x10007fff8000, 0xc000000000,
+                                     0x20000000000, 0x200000000000, 0x600000000000};
     const std::uintptr_t page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     for (std::uintptr_t exactly : wanted) {
         const std::uintptr_t address = exactly / page * page;
@@ -57,7 +59,8 @@ void own_mappings_are_left_alone() {
         CHECK(p != nullptr);
         blocks.push_back(p);
         // Asked for, not forced: the kernel puts it as near as it may.
-        void* m = mmap(static_cast<char*>(p) + (8 << 20), 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* m =
+            mmap(static_cast<char*>(p) + (8 << 20), 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(m != MAP_FAILED);
         std::memset(m, i, 65536);
         own.push_back(static_cast<unsigned char*>(m));
@@ -77,7 +80,7 @@ void own_mappings_are_left_alone() {
 
 int main(int argc, char**) {
     testing_support::require_library();
-    if (argc > 1) {   // one line for aslr.sh
+    if (argc > 1) {  // one line for aslr.sh
         std::printf("%p\n", malloc(100));
         return 0;
     }

@@ -1,6 +1,7 @@
 // dlopen under the library: what is bound deeply shares the program's malloc, and everything else is as libc has
 // it, who the caller is above all.
-//   opening DIRECTORY share|drop|keep     what NUMALLOC_DEEPBIND says; DIRECTORY has libsurvive_caller.so, whose RUNPATH is $ORIGIN/hidden
+//   opening DIRECTORY share|drop|keep     what NUMALLOC_DEEPBIND says; DIRECTORY has libsurvive_caller.so, whose
+//                                         RUNPATH is $ORIGIN/hidden
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
@@ -27,7 +28,9 @@ F function(void* library, const char* name) {
 
 void* (*allocate_in(void* library))(std::size_t) { return function<void* (*)(std::size_t)>(library, "opened_malloc"); }
 void (*free_in(void* library))(void*) { return function<void (*)(void*)>(library, "opened_free"); }
-void* (*open_in(void* library))(const char*, int) { return function<void* (*)(const char*, int)>(library, "opened_open"); }
+void* (*open_in(void* library))(const char*, int) {
+    return function<void* (*)(const char*, int)>(library, "opened_open");
+}
 
 Lmid_t name_space_of(void* library) {
     Lmid_t id = -1;
@@ -87,7 +90,8 @@ void the_program_itself() {
 
 void error_is(const char* wanted) {
     const char* said = dlerror();
-    if (said == nullptr || std::strcmp(said, wanted) != 0) std::fprintf(stderr, "%s\n", said == nullptr ? "nothing" : said);
+    if (said == nullptr || std::strcmp(said, wanted) != 0)
+        std::fprintf(stderr, "%s\n", said == nullptr ? "nothing" : said);
     CHECK(said != nullptr && std::strcmp(said, wanted) == 0);
     CHECK(dlerror() == nullptr);
 }

@@ -1,5 +1,5 @@
-// A library with a libc of its own (dlmopen, LD_AUDIT) numbers its keys of threads' data from the beginning. Its first key
-// must not read what the allocator has stored for a thread, in main and in threads.
+// A library with a libc of its own (dlmopen, LD_AUDIT) numbers its keys of threads' data from the beginning. Its first
+// key must not read what the allocator has stored for a thread, in main and in threads.
 #define _GNU_SOURCE
 #include "c_check.h"
 

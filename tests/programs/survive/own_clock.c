@@ -7,8 +7,7 @@
 
 int own_clock_calls;
 
-int clock_gettime(clockid_t which, struct timespec *t)
-{
+int clock_gettime(clockid_t which, struct timespec *t) {
     static void *volatile kept;
     __atomic_fetch_add(&own_clock_calls, 1, __ATOMIC_RELAXED);
     for (size_t size = 16; size <= (size_t)1 << 20; size *= 4) {

@@ -59,8 +59,9 @@ static int child(void* parents) {
 static pid_t make_child(const char* how, void* block) {
     static _Alignas(16) char stack[1 << 18];
     if (strcmp(how, "clone") == 0) return clone(child, stack + sizeof stack, SIGCHLD, block);
-    pid_t (*const raw_fork)(void) = (pid_t (*)(void))dlsym(RTLD_DEFAULT, "_Fork");
-    const pid_t pid = strcmp(how, "_Fork") == 0 ? raw_fork() : (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    pid_t (*const raw_fork)(void) = (pid_t(*)(void))dlsym(RTLD_DEFAULT, "_Fork");
+    const pid_t pid =
+        strcmp(how, "_Fork") == 0 ? raw_fork() : (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     if (pid == 0) _exit(child(block));
     return pid;
 }
@@ -97,7 +98,7 @@ static int leave_forks(void) {
     // A large heap, so that a fork takes long.
     char* const large = malloc(32 << 20);
     memset(large, 1, 32 << 20);
-    pid_t (*const raw_fork)(void) = (pid_t (*)(void))dlsym(RTLD_DEFAULT, "_Fork");
+    pid_t (*const raw_fork)(void) = (pid_t(*)(void))dlsym(RTLD_DEFAULT, "_Fork");
     pthread_t sender;
     CHECK(pthread_create(&sender, NULL, send_signals, NULL) == 0);
     for (volatile int i = 0; i < 300; ++i) {

@@ -3,9 +3,9 @@
 //   calls   a seccomp filter kills the process at such a system call outside of libc's code
 //   hooks   a preloaded library replaces libc's functions, and allocates and frees in each of them
 #define _GNU_SOURCE
+#include "registered.h"
 #include "c_filter.h"
 #include "c_work.h"
-#include "registered.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -23,9 +23,14 @@ static int filter_calls(void) {
         IF_EQUAL(SYS_madvise, 4, 0),
         IF_EQUAL(SYS_mmap, 7, 0),
         RETURN(SECCOMP_RET_ALLOW),
-        LOW(3), IF_BITS(MREMAP_MAYMOVE, 6, 12),
-        LOW(2), IF_EQUAL(MADV_DONTNEED, 4, 0), IF_EQUAL(MADV_FREE, 3, 0), IF_EQUAL(MADV_REMOVE, 2, 8),
-        LOW(3), IF_BITS(MAP_FIXED, 0, 6),
+        LOW(3),
+        IF_BITS(MREMAP_MAYMOVE, 6, 12),
+        LOW(2),
+        IF_EQUAL(MADV_DONTNEED, 4, 0),
+        IF_EQUAL(MADV_FREE, 3, 0),
+        IF_EQUAL(MADV_REMOVE, 2, 8),
+        LOW(3),
+        IF_BITS(MAP_FIXED, 0, 6),
         // libc's code does not cross a multiple of 4 GiB.
         LOAD_ADDRESS_HIGH,
         IF_EQUAL((uint32_t)(code_begin >> 32), 0, 3),
@@ -38,7 +43,8 @@ static int filter_calls(void) {
     const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
     // By libc's function: numalloc's would make numalloc do without calls that the program is to meet.
     int (*const libc_prctl)(int, ...) = (int (*)(int, ...))dlsym(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), "prctl");
-    return libc_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && libc_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    return libc_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           libc_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 int main(int argc, char** argv) {

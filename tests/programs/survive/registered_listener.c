@@ -1,4 +1,5 @@
-// Replaces libc's functions as a library with registered memory does. Each call allocates, frees earlier blocks, and changes errno.
+// Replaces libc's functions as a library with registered memory does. Each call allocates, frees earlier blocks, and
+// changes errno.
 #define _GNU_SOURCE
 #include "registered.h"
 

@@ -1,8 +1,8 @@
-// Signals inside malloc and free: timers strike every thread thousands of times a second while it
-// allocates. Handlers do only what POSIX allows them; where the code they interrupted was not
-// inside the allocator, they may leave it by siglongjmp. NUMALLOC_TEST_INTERVAL: nanoseconds between two of a
-// thread's signals; where handling one takes as long, nothing else gets done. NUMALLOC_TEST_STRIKES: how many signals at
-// least, and a hundredth of them jumps. NUMALLOC_TEST_SECONDS: in how long.
+// Signals inside malloc and free: timers strike every thread thousands of times a second while it allocates. Handlers
+// do only what POSIX allows them; where the code they interrupted was not inside the allocator, they may leave it by
+// siglongjmp. NUMALLOC_TEST_INTERVAL: nanoseconds between two of a thread's signals; where handling one takes as long,
+// nothing else gets done. NUMALLOC_TEST_STRIKES: how many signals at least, and a hundredth of them jumps.
+// NUMALLOC_TEST_SECONDS: in how long.
 #include <setjmp.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -53,9 +53,13 @@ void work(std::uint64_t seed) {
     timer_t timer;
     start_timer(&timer, testing_support::number_from_environment("NUMALLOC_TEST_INTERVAL", 100000));
     constexpr std::size_t slots = 300;
-    struct Slot { unsigned char* p; std::size_t size; unsigned char mark; };
+    struct Slot {
+        unsigned char* p;
+        std::size_t size;
+        unsigned char mark;
+    };
     static thread_local Slot own[slots];
-    static thread_local int rounds, i;   // not on the stack: kept over siglongjmp, or a slow machine never ends a round
+    static thread_local int rounds, i;  // not on the stack: kept over siglongjmp, or a slow machine never ends a round
     static thread_local testing_support::Random random(seed);
     rounds = 0;
     timespec start, now;
@@ -89,7 +93,8 @@ void work(std::uint64_t seed) {
         ++rounds;
         i = 0;
         clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec - start.tv_sec < 4 || strikes <= wanted_strikes || jumps <= wanted_jumps);  // alarm() is the bound
+    } while (now.tv_sec - start.tv_sec < 4 || strikes <= wanted_strikes ||
+             jumps <= wanted_jumps);  // alarm() is the bound
     may_jump = 0;
     timer_delete(timer);
     for (Slot& s : own) free(s.p);

@@ -62,7 +62,8 @@ void handler(int) {
 }
 
 void* on_small_signal_stack(void*) {
-    const std::size_t size = static_cast<std::size_t>(sysconf(_SC_SIGSTKSZ)) > 8192 ? static_cast<std::size_t>(sysconf(_SC_SIGSTKSZ)) : 8192;
+    const std::size_t size =
+        static_cast<std::size_t>(sysconf(_SC_SIGSTKSZ)) > 8192 ? static_cast<std::size_t>(sysconf(_SC_SIGSTKSZ)) : 8192;
     const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t rounded = (size + page - 1) & ~(page - 1);
     auto* area = static_cast<char*>(mmap(nullptr, rounded + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

@@ -1,7 +1,7 @@
-// A signal at each instruction of the allocator: a program is stepped through mallocs and frees, those that take locks among
-// them, and the first time that it comes to an instruction of the library it gets a signal whose handler forks. The fork's
-// handlers take all locks, some of which the thread holds at that very instruction. The child ends at once, which is all that
-// POSIX allows it. The line at the end: how many steps it was, and forks.
+// A signal at each instruction of the allocator: a program is stepped through mallocs and frees, those that take locks
+// among them, and the first time that it comes to an instruction of the library it gets a signal whose handler forks.
+// The fork's handlers take all locks, some of which the thread holds at that very instruction. The child ends at once,
+// which is all that POSIX allows it. The line at the end: how many steps it was, and forks.
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -89,7 +89,8 @@ int wait_for(pid_t process) {
     int status;
     CHECK(waitpid(process, &status, 0) == process);
     if (!WIFSTOPPED(status)) {
-        std::fprintf(stderr, "the stepped program ended: status %d, signal %d\n", WEXITSTATUS(status), WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+        std::fprintf(stderr, "the stepped program ended: status %d, signal %d\n", WEXITSTATUS(status),
+                     WIFSIGNALED(status) ? WTERMSIG(status) : 0);
         _exit(1);
     }
     return WSTOPSIG(status);
@@ -117,7 +118,8 @@ int main() {
         if (!struck.insert(registers.rip).second) continue;
         CHECK(ptrace(PTRACE_CONT, process, nullptr, reinterpret_cast<void*>(SIGUSR1)) == 0);
         int stopped_by = wait_for(process);
-        for (; stopped_by == SIGCHLD; stopped_by = wait_for(process)) CHECK(ptrace(PTRACE_CONT, process, nullptr, nullptr) == 0);
+        for (; stopped_by == SIGCHLD; stopped_by = wait_for(process))
+            CHECK(ptrace(PTRACE_CONT, process, nullptr, nullptr) == 0);
         CHECK(stopped_by == SIGTRAP);
     }
     CHECK(ptrace(PTRACE_CONT, process, nullptr, nullptr) == 0);

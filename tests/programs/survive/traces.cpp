@@ -27,9 +27,11 @@ void print_status() {
     CHECK(file != nullptr);
     char line[4096];
     while (std::fgets(line, sizeof line, file) != nullptr)
-        for (const char* start : {"Umask", "Threads", "SigQ", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt", "CapInh", "CapPrm", "CapEff",
-                                  "NoNewPrivs", "Seccomp", "CoreDumping", "THP_enabled", "Cpus_allowed", "Mems_allowed", "Speculation"})
-            if (std::strncmp(line, start, std::strlen(start)) == 0 && std::strncmp(line, "SigQ", 4) != 0) std::fputs(line, stdout);
+        for (const char* start : {"Umask", "Threads", "SigQ", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt",
+                                  "CapInh", "CapPrm", "CapEff", "NoNewPrivs", "Seccomp", "CoreDumping", "THP_enabled",
+                                  "Cpus_allowed", "Mems_allowed", "Speculation"})
+            if (std::strncmp(line, start, std::strlen(start)) == 0 && std::strncmp(line, "SigQ", 4) != 0)
+                std::fputs(line, stdout);
     std::fclose(file);
 }
 
@@ -56,7 +58,8 @@ void print_all(const char* who) {
     for (int limit = 0; limit < RLIM_NLIMITS; ++limit) {
         rlimit value{};
         getrlimit(static_cast<__rlimit_resource>(limit), &value);
-        std::printf("limit %d %lu %lu\n", limit, static_cast<unsigned long>(value.rlim_cur), static_cast<unsigned long>(value.rlim_max));
+        std::printf("limit %d %lu %lu\n", limit, static_cast<unsigned long>(value.rlim_cur),
+                    static_cast<unsigned long>(value.rlim_max));
     }
     std::fflush(stdout);
 }

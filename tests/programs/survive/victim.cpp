@@ -39,8 +39,9 @@ void rounds(int count) {
         unsigned char* blocks[120];
         std::size_t sizes[120];
         int live = 0;
-        for (std::size_t size : {std::size_t{16}, std::size_t{500}, std::size_t{4000}, std::size_t{33000}, std::size_t{300000},
-                                 std::size_t{800000}, std::size_t{5000000}, std::size_t{12000000}}) {
+        for (std::size_t size :
+             {std::size_t{16}, std::size_t{500}, std::size_t{4000}, std::size_t{33000}, std::size_t{300000},
+              std::size_t{800000}, std::size_t{5000000}, std::size_t{12000000}}) {
             for (int i = 0; i < (size < 100000 ? 12 : 2); ++i) {
                 sizes[live] = size;
                 blocks[live] = i % 3 == 2 ? checked(calloc(1, size), size, true) : checked(malloc(size), size);
@@ -100,6 +101,6 @@ int main(int argc, char** argv) {
     rounds(1);
     const char done[] = "done\n";
     CHECK(write(1, done, 5) == 5);
-    if (refusals > 0) return 3;   // told apart by the caller: something was refused, and well
+    if (refusals > 0) return 3;  // told apart by the caller: something was refused, and well
     return 0;
 }

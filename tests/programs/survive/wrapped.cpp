@@ -14,7 +14,8 @@ int main() {
     CHECK(count != nullptr && frees != nullptr);
     if (!testing_support::any_allocator()) {
         Dl_info info{};
-        CHECK(dladdr(dlsym(RTLD_DEFAULT, "calloc"), &info) != 0 && std::strstr(info.dli_fname, "libnumalloc") != nullptr);
+        CHECK(dladdr(dlsym(RTLD_DEFAULT, "calloc"), &info) != 0 &&
+              std::strstr(info.dli_fname, "libnumalloc") != nullptr);
     }
     const long before = count(), frees_before = frees();
     for (int i = 0; i < 10000; ++i) {

@@ -9,15 +9,13 @@ static void *(*next_malloc)(size_t);
 static void (*next_free)(void *);
 static atomic_long mallocs, frees;
 
-void *malloc(size_t n)
-{
+void *malloc(size_t n) {
     if (!next_malloc) next_malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
     mallocs++;
     return next_malloc(n);
 }
 
-void free(void *p)
-{
+void free(void *p) {
     if (!next_free) next_free = (void (*)(void *))dlsym(RTLD_NEXT, "free");
     frees++;
     next_free(p);

@@ -68,7 +68,8 @@ Seen run(pthread_attr_t* attributes) {
 void stack_sizes() {
     const Seen usual = run(nullptr);
     // The least is 16 KiB on x86-64, 128 KiB on aarch64.
-    for (std::size_t size : {std::max<std::size_t>(65536, PTHREAD_STACK_MIN), std::size_t{1} << 20, std::size_t{64} << 20}) {
+    for (std::size_t size :
+         {std::max<std::size_t>(65536, PTHREAD_STACK_MIN), std::size_t{1} << 20, std::size_t{64} << 20}) {
         Attributes a;
         CHECK(pthread_attr_setstacksize(&a, size) == 0);
         CHECK(run(&a).stack_size == size);
@@ -107,18 +108,28 @@ void detached() {
     for (int i = 0; i < 200; ++i) {
         static Seen seen;
         pthread_t thread;
-        CHECK(pthread_create(&thread, &a, [](void*) -> void* { look(&seen); sem_post(&posted); return nullptr; }, nullptr) == 0);
+        CHECK(pthread_create(
+                  &thread, &a,
+                  [](void*) -> void* {
+                      look(&seen);
+                      sem_post(&posted);
+                      return nullptr;
+                  },
+                  nullptr) == 0);
         while (sem_wait(&posted) != 0) CHECK(errno == EINTR);
         CHECK(seen.detached == PTHREAD_CREATE_DETACHED);
     }
     // Detached afterwards, by itself or by its creator.
     for (int i = 0; i < 200; ++i) {
         pthread_t thread;
-        CHECK(pthread_create(&thread, nullptr, [](void*) -> void* {
-                  free(malloc(500));
-                  sem_post(&posted);
-                  return malloc(10);
-              }, nullptr) == 0);
+        CHECK(pthread_create(
+                  &thread, nullptr,
+                  [](void*) -> void* {
+                      free(malloc(500));
+                      sem_post(&posted);
+                      return malloc(10);
+                  },
+                  nullptr) == 0);
         CHECK(pthread_detach(thread) == 0);
         while (sem_wait(&posted) != 0) CHECK(errno == EINTR);
     }
@@ -197,12 +208,15 @@ void c11() {
     for (int i = 0; i < 50; ++i) {
         thrd_t thread;
         int value = i;
-        CHECK(thrd_create(&thread, [](void* p) -> int {
-                  free(malloc(3000));
-                  int given = *static_cast<int*>(p);
-                  if (given % 2) thrd_exit(given + 1);
-                  return given + 1;
-              }, &value) == thrd_success);
+        CHECK(thrd_create(
+                  &thread,
+                  [](void* p) -> int {
+                      free(malloc(3000));
+                      int given = *static_cast<int*>(p);
+                      if (given % 2) thrd_exit(given + 1);
+                      return given + 1;
+                  },
+                  &value) == thrd_success);
         int result = 0;
         CHECK(thrd_join(thread, &result) == thrd_success);
         CHECK(result == i + 1);

@@ -15,7 +15,9 @@ std::atomic<int> cleaned{0};
 
 void* ended_by_exit(void* argument) {
     void* p = malloc(777);
-    struct Guard { ~Guard() { ++cleaned; } } guard;   // forced unwinding runs destructors
+    struct Guard {
+        ~Guard() { ++cleaned; }
+    } guard;  // forced unwinding runs destructors
     if (argument != nullptr) pthread_exit(p);
     return p;
 }
@@ -37,7 +39,12 @@ void by_exit() {
 void* ended_by_cancel(void* argument) {
     const bool waiting = argument != nullptr;
     void* held = malloc(5000);
-    pthread_cleanup_push(+[](void* p) { free(p); ++cleaned; }, held);
+    pthread_cleanup_push(
+        +[](void* p) {
+            free(p);
+            ++cleaned;
+        },
+        held);
     if (waiting) {
         for (;;) {
             timespec pause{100, 0};
@@ -73,8 +80,8 @@ void by_cancel() {
     CHECK(cleaned >= 150);
 }
 
-// With asynchronous cancellation on around plain computing, put off around the allocator: by the type, because glibc up to
-// 2.36 at least cancels a thread that has set the state to disabled after pthread_cancel() looked at it.
+// With asynchronous cancellation on around plain computing, put off around the allocator: by the type, because glibc up
+// to 2.36 at least cancels a thread that has set the state to disabled after pthread_cancel() looked at it.
 void* ended_asynchronously(void*) {
     int old;
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
@@ -117,12 +124,15 @@ void with_the_process() {
     // Main goes first, a thread ends the process.
     CHECK(in_child([] {
               pthread_t thread;
-              CHECK(pthread_create(&thread, nullptr, [](void*) -> void* {
-                        timespec pause{0, 20000000};
-                        nanosleep(&pause, nullptr);
-                        free(malloc(10000));
-                        exit(21);
-                    }, nullptr) == 0);
+              CHECK(pthread_create(
+                        &thread, nullptr,
+                        [](void*) -> void* {
+                            timespec pause{0, 20000000};
+                            nanosleep(&pause, nullptr);
+                            free(malloc(10000));
+                            exit(21);
+                        },
+                        nullptr) == 0);
               pthread_exit(nullptr);
           }) == 21);
     // exit while others allocate.
@@ -130,9 +140,12 @@ void with_the_process() {
         CHECK(in_child([] {
                   for (int k = 0; k < 3; ++k) {
                       pthread_t thread;
-                      CHECK(pthread_create(&thread, nullptr, [](void*) -> void* {
-                                for (std::size_t n = 1;; ++n) free(malloc(n % 200000));
-                            }, nullptr) == 0);
+                      CHECK(pthread_create(
+                                &thread, nullptr,
+                                [](void*) -> void* {
+                                    for (std::size_t n = 1;; ++n) free(malloc(n % 200000));
+                                },
+                                nullptr) == 0);
                   }
                   timespec pause{0, 2000000};
                   nanosleep(&pause, nullptr);

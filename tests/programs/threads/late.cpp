@@ -58,7 +58,12 @@ void late_key_destructor(void* value) {
 int threads = 3000;
 void first_in_round(std::size_t round) {
     for (int i = 0; i < threads; ++i)
-        run([](void* r) -> void* { CHECK(pthread_setspecific(late_key, r) == 0); return nullptr; }, reinterpret_cast<void*>(round));
+        run(
+            [](void* r) -> void* {
+                CHECK(pthread_setspecific(late_key, r) == 0);
+                return nullptr;
+            },
+            reinterpret_cast<void*>(round));
 }
 void first_in_the_third_round() { first_in_round(3); }
 void first_in_the_fourth_round() { first_in_round(4); }
@@ -80,12 +85,15 @@ void crowds_end_by_a_raw_call() {
     for (int round = 0; round < 10; ++round) {
         pthread_t threads_of[crowd];
         for (pthread_t& t : threads_of)
-            CHECK(pthread_create(&t, nullptr, [](void*) -> void* {
-                use();
-                pthread_barrier_wait(&all);
-                syscall(SYS_exit, 0);
-                return nullptr;
-            }, nullptr) == 0);
+            CHECK(pthread_create(
+                      &t, nullptr,
+                      [](void*) -> void* {
+                          use();
+                          pthread_barrier_wait(&all);
+                          syscall(SYS_exit, 0);
+                          return nullptr;
+                      },
+                      nullptr) == 0);
         for (pthread_t t : threads_of) CHECK(pthread_join(t, nullptr) == 0);
     }
     pthread_barrier_destroy(&all);
@@ -101,11 +109,14 @@ void on_new_stacks() {
         pthread_attr_init(&attributes);
         CHECK(pthread_attr_setstack(&attributes, stack, bytes) == 0);
         pthread_t thread;
-        CHECK(pthread_create(&thread, &attributes, [](void*) -> void* {
-            use();
-            syscall(SYS_exit, 0);
-            return nullptr;
-        }, nullptr) == 0);
+        CHECK(pthread_create(
+                  &thread, &attributes,
+                  [](void*) -> void* {
+                      use();
+                      syscall(SYS_exit, 0);
+                      return nullptr;
+                  },
+                  nullptr) == 0);
         CHECK(pthread_join(thread, nullptr) == 0);
         pthread_attr_destroy(&attributes);
     }
@@ -113,39 +124,70 @@ void on_new_stacks() {
 
 struct Late {
     bool armed = false;
-    ~Late() { if (armed) use(); }
+    ~Late() {
+        if (armed) use();
+    }
 };
 thread_local Late late;
 
 void c11_threads() {
     for (int i = 0; i < 3000; ++i) {
         thrd_t thread;
-        CHECK(thrd_create(&thread, [](void*) -> int { use(); return 0; }, nullptr) == thrd_success);
+        CHECK(thrd_create(
+                  &thread,
+                  [](void*) -> int {
+                      use();
+                      return 0;
+                  },
+                  nullptr) == thrd_success);
         CHECK(thrd_join(thread, nullptr) == thrd_success);
     }
 }
 
 void early_and_late() {
-    for (int i = 0; i < 3000; ++i) run([](void*) -> void* { use(); set_key(1); late.armed = true; return nullptr; });
+    for (int i = 0; i < 3000; ++i)
+        run([](void*) -> void* {
+            use();
+            set_key(1);
+            late.armed = true;
+            return nullptr;
+        });
 }
 
 void first_in_a_key_destructor() {
-    for (int i = 0; i < 3000; ++i) run([](void*) -> void* { set_key(3); return nullptr; });
+    for (int i = 0; i < 3000; ++i)
+        run([](void*) -> void* {
+            set_key(3);
+            return nullptr;
+        });
 }
 
 void first_in_the_last_round() {
-    for (int i = 0; i < threads; ++i) run([](void*) -> void* { set_key(4); return nullptr; });
+    for (int i = 0; i < threads; ++i)
+        run([](void*) -> void* {
+            set_key(4);
+            return nullptr;
+        });
 }
 
 void first_in_a_thread_local_destructor() {
-    for (int i = 0; i < 3000; ++i) run([](void*) -> void* { late.armed = true; return nullptr; });
+    for (int i = 0; i < 3000; ++i)
+        run([](void*) -> void* {
+            late.armed = true;
+            return nullptr;
+        });
 }
 
 // Only frees: what main allocated.
 void only_frees() {
     for (int i = 0; i < 3000; ++i) {
         void* block = malloc(3000);
-        run([](void* p) -> void* { free(p); return nullptr; }, block);
+        run(
+            [](void* p) -> void* {
+                free(p);
+                return nullptr;
+            },
+            block);
     }
 }
 
@@ -157,7 +199,10 @@ void timer_threads() {
     CHECK(sem_init(&tick, 0, 0) == 0);
     sigevent event{};
     event.sigev_notify = SIGEV_THREAD;
-    event.sigev_notify_function = [](sigval) { use(); sem_post(&tick); };
+    event.sigev_notify_function = [](sigval) {
+        use();
+        sem_post(&tick);
+    };
     timer_t timer;
     CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
     const itimerspec once{{0, 0}, {0, 100000}};
@@ -202,13 +247,15 @@ unsigned long long thread_heaps() {
 int heaps() {
     threads = 300;
     // `at_once`: of its threads.
-    const struct { Kind kind; unsigned at_once; } kinds[] = {
-        {{"first call in the last round of key destructors", first_in_the_last_round}, 1},
-        {{"first call in the third round", first_in_the_third_round}, 1},
-        {{"first call in the fourth round", first_in_the_fourth_round}, 1},
-        {{"end by a raw system call", ends_by_a_raw_call}, 1},
-        {{"end by a raw system call, on stacks of their own", on_new_stacks}, 1},
-        {{"a hundred at a time end by a raw system call", crowds_end_by_a_raw_call}, 100}};
+    const struct {
+        Kind kind;
+        unsigned at_once;
+    } kinds[] = {{{"first call in the last round of key destructors", first_in_the_last_round}, 1},
+                 {{"first call in the third round", first_in_the_third_round}, 1},
+                 {{"first call in the fourth round", first_in_the_fourth_round}, 1},
+                 {{"end by a raw system call", ends_by_a_raw_call}, 1},
+                 {{"end by a raw system call, on stacks of their own", on_new_stacks}, 1},
+                 {{"a hundred at a time end by a raw system call", crowds_end_by_a_raw_call}, 100}};
     bool failed = false;
     for (const auto& [kind, at_once] : kinds) {
         const unsigned long long before = thread_heaps();
@@ -222,18 +269,17 @@ int heaps() {
 }
 
 int resident() {
-    const Kind kinds[] = {
-        {"C11 threads", c11_threads},
-        {"early and late", early_and_late},
-        {"first call in a key destructor", first_in_a_key_destructor},
-        {"first call in the last round of key destructors", first_in_the_last_round},
-        {"first call in the third round", first_in_the_third_round},
-        {"first call in the fourth round", first_in_the_fourth_round},
-        {"end by a raw system call", ends_by_a_raw_call},
-        {"first call in a thread_local destructor", first_in_a_thread_local_destructor},
-        {"only frees", only_frees},
-        {"timer threads", timer_threads},
-        {"aio threads", aio_threads}};
+    const Kind kinds[] = {{"C11 threads", c11_threads},
+                          {"early and late", early_and_late},
+                          {"first call in a key destructor", first_in_a_key_destructor},
+                          {"first call in the last round of key destructors", first_in_the_last_round},
+                          {"first call in the third round", first_in_the_third_round},
+                          {"first call in the fourth round", first_in_the_fourth_round},
+                          {"end by a raw system call", ends_by_a_raw_call},
+                          {"first call in a thread_local destructor", first_in_a_thread_local_destructor},
+                          {"only frees", only_frees},
+                          {"timer threads", timer_threads},
+                          {"aio threads", aio_threads}};
     bool failed = false;
     for (const Kind& kind : kinds) {
         const long limit = 4096L * (numalloc_node_count == nullptr ? 1 : numalloc_node_count());
@@ -245,8 +291,8 @@ int resident() {
             kind.body();
             growth = testing_support::resident_kib() - before;
         }
-        // A thread may hold some hundreds of KiB while it lives, and the next one may live on another node; thousands of
-        // dead ones hold nothing.
+        // A thread may hold some hundreds of KiB while it lives, and the next one may live on another node; thousands
+        // of dead ones hold nothing.
         const bool good = growth < limit;
         std::printf("%-50s %8ld KiB%s\n", kind.name, growth, good ? "" : "  LOST");
         failed = failed || !good;

@@ -36,10 +36,13 @@ void use(unsigned seed) {
 void in_turn() {
     for (int i = 0; i < 10000; ++i) {
         pthread_t thread;
-        CHECK(pthread_create(&thread, nullptr, [](void* n) -> void* {
-                  use(static_cast<unsigned>(reinterpret_cast<std::size_t>(n)));
-                  return nullptr;
-              }, reinterpret_cast<void*>(static_cast<std::size_t>(i))) == 0);
+        CHECK(pthread_create(
+                  &thread, nullptr,
+                  [](void* n) -> void* {
+                      use(static_cast<unsigned>(reinterpret_cast<std::size_t>(n)));
+                      return nullptr;
+                  },
+                  reinterpret_cast<void*>(static_cast<std::size_t>(i))) == 0);
         if (i % 2) CHECK(pthread_detach(thread) == 0);
         else CHECK(pthread_join(thread, nullptr) == 0);
     }
@@ -56,12 +59,15 @@ long at_once(int count) {
     std::vector<pthread_t> threads(static_cast<std::size_t>(count));
     std::size_t number = 0;
     for (pthread_t& thread : threads) {
-        const int result = pthread_create(&thread, &attributes, [](void* n) -> void* {
-            use(static_cast<unsigned>(reinterpret_cast<std::size_t>(n)));
-            pthread_barrier_wait(&all_here);
-            pthread_barrier_wait(&all_here);
-            return nullptr;
-        }, reinterpret_cast<void*>(++number));
+        const int result = pthread_create(
+            &thread, &attributes,
+            [](void* n) -> void* {
+                use(static_cast<unsigned>(reinterpret_cast<std::size_t>(n)));
+                pthread_barrier_wait(&all_here);
+                pthread_barrier_wait(&all_here);
+                return nullptr;
+            },
+            reinterpret_cast<void*>(++number));
         if (result != 0) {
             std::fprintf(stderr, "thread %zu of %d: %s\n", number, count, std::strerror(result));
             _exit(result == EAGAIN ? 77 : 1);
@@ -101,8 +107,9 @@ int main() {
     const long during = at_once(2000);
     settle();
     const long after_all = testing_support::resident_kib(), all_mappings = mappings();
-    std::printf("resident: %ld KiB at the start, %ld after 10,000 threads in turn, %ld with 2,000 alive, %ld after them\n", start,
-                after_turns, during, after_all);
+    std::printf(
+        "resident: %ld KiB at the start, %ld after 10,000 threads in turn, %ld with 2,000 alive, %ld after them\n",
+        start, after_turns, during, after_all);
     std::printf("mappings: %ld, %ld, %ld\n", start_mappings, turn_mappings, all_mappings);
     std::fflush(stdout);
     // What rests may be 4 MiB and a quarter of what is in use. One page of each thread would be 40 MiB.

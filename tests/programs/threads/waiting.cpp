@@ -160,11 +160,12 @@ void resident() {
         pthread_barrier_wait(&all_go_on);
     }
     for (pthread_t t : threads) pthread_join(t, nullptr);
-    std::printf("%zu threads wait: resident %ld KiB, %ld when one has worked for some seconds; %ld, %ld after malloc_trim\n",
-                crowd, waiting[0][0], waiting[0][1], waiting[1][0], waiting[1][1]);
+    std::printf(
+        "%zu threads wait: resident %ld KiB, %ld when one has worked for some seconds; %ld, %ld after malloc_trim\n",
+        crowd, waiting[0][0], waiting[0][1], waiting[1][0], waiting[1][1]);
     std::fflush(stdout);
-    // 5 MiB are the array, 8 stacks, and each bag that has a live object stays. What the budget of many CPUs adds may lie in
-    // twice as many pages.
+    // 5 MiB are the array, 8 stacks, and each bag that has a live object stays. What the budget of many CPUs adds may
+    // lie in twice as many pages.
     const long of_cpus = std::clamp(static_cast<long>(cpus()) - 10, 0L, static_cast<long>(crowd) - 9) * 2 * 2048;
     CHECK(waiting[1][0] <= 2150 * 1024);
     CHECK(waiting[1][1] <= 110 * 1024 + of_cpus);
@@ -176,13 +177,15 @@ void resident() {
 unsigned long long held_by_lists() {
     unsigned long long held = 0;
     numalloc_class_statistics of_class;
-    for (long long size = 0; (size = numalloc_statistics_of_class(NUMALLOC_ALL_NODES, static_cast<std::size_t>(size) + 1, &of_class, sizeof of_class)) > 0;)
+    for (long long size = 0;
+         (size = numalloc_statistics_of_class(NUMALLOC_ALL_NODES, static_cast<std::size_t>(size) + 1, &of_class,
+                                              sizeof of_class)) > 0;)
         held += static_cast<unsigned long long>(size) * of_class.lists;
     return held;
 }
 
-// What lists hold at most: 192 KiB of each thread, and the budget of each node: 20 MiB, 2 MiB for each thread that can run
-// at a time, or a 32nd of what is in use.
+// What lists hold at most: 192 KiB of each thread, and the budget of each node: 20 MiB, 2 MiB for each thread that can
+// run at a time, or a 32nd of what is in use.
 unsigned long long most_in_lists() {
     const std::size_t running = std::min(crowd + 1, cpus());
     const auto nodes = static_cast<unsigned>(numalloc_node_count());
@@ -228,7 +231,8 @@ void trim() {
         pthread_barrier_wait(&all_go_on);
     }
     for (pthread_t t : threads) pthread_join(t, nullptr);
-    std::printf("lists hold %llu KiB, and %llu when all have gone on after malloc_trim\n", held[0] / 1024, held[1] / 1024);
+    std::printf("lists hold %llu KiB, and %llu when all have gone on after malloc_trim\n", held[0] / 1024,
+                held[1] / 1024);
     std::fflush(stdout);
     CHECK(held[0] > crowd << 17 && held[1] <= crowd << 16);
 }

@@ -11,7 +11,9 @@ static std::size_t use(const Allocator& a) {
     using Traits = std::allocator_traits<Allocator>;
     std::vector<int, Allocator> v(10, 1, a);
     std::list<char, typename Traits::template rebind_alloc<char>> l(a);
-    std::unordered_map<int, int, std::hash<int>, std::equal_to<int>, typename Traits::template rebind_alloc<std::pair<const int, int>>> m(a);
+    std::unordered_map<int, int, std::hash<int>, std::equal_to<int>,
+                       typename Traits::template rebind_alloc<std::pair<const int, int>>>
+        m(a);
     std::vector<int, Allocator> other(a);
     l.push_back('x');
     m[1] = 2;
@@ -30,7 +32,8 @@ int main() {
     std::pmr::vector<std::pmr::string> names({"a", "b"}, &on_node);
     const bool same = on_node == in_arena || everywhere == of_owner;
     const std::size_t n = use(numalloc::node_allocator<int>(0)) + use(numalloc::owner_allocator<int>()) +
-                          use(numalloc::interleaved_allocator<int>()) + use(numalloc::heap_allocator<int>(arena)) + names.size();
+                          use(numalloc::interleaved_allocator<int>()) + use(numalloc::heap_allocator<int>(arena)) +
+                          names.size();
     arena = numalloc::heap(0);
     return static_cast<int>(n) + (same ? 1 : 0);
 }

@@ -57,14 +57,16 @@ TEST(Options, MemoryPlacementNamesNodes) {
     EXPECT_EQ(said("bind:0-2,1023").kind, Kind::bind);
     EXPECT_EQ(said("bind:0-2,1023").nodes.count(), 4u);
     EXPECT_TRUE(said("bind:0-2,1023").nodes.test(1023));
-    for (const char* wrong : {"", "Local", "localx", "interleave:0", "preferred", "preferred:", "preferred:-1", "preferred:1,2",
-                              "preferred:1024", "bind", "bind:", "bind:1024", "bind:0-4000000", "bind:3-1", "bind:1,", "bind:1 "})
+    for (const char* wrong :
+         {"", "Local", "localx", "interleave:0", "preferred", "preferred:", "preferred:-1", "preferred:1,2",
+          "preferred:1024", "bind", "bind:", "bind:1024", "bind:0-4000000", "bind:3-1", "bind:1,", "bind:1 "})
         EXPECT_TRUE(said(wrong).nodes.test(77)) << wrong;
 }
 
 TEST(Options, EachKindIsRead) {
-    const Options o = parse({"NUMALLOC_BINDING=saturate", "NUMALLOC_BINDING_FILE=/etc/rules", "NUMALLOC_MEMORY_BINDING=strict",
-                             "NUMALLOC_THP=off", "NUMALLOC_PURGE_DELAY=2s", "NUMALLOC_RESERVE=64G", "NUMALLOC_VERBOSE=yes"});
+    const Options o =
+        parse({"NUMALLOC_BINDING=saturate", "NUMALLOC_BINDING_FILE=/etc/rules", "NUMALLOC_MEMORY_BINDING=strict",
+               "NUMALLOC_THP=off", "NUMALLOC_PURGE_DELAY=2s", "NUMALLOC_RESERVE=64G", "NUMALLOC_VERBOSE=yes"});
     EXPECT_EQ(o.binding, Binding::saturate);
     EXPECT_STREQ(o.binding_file, "/etc/rules");
     EXPECT_EQ(o.memory_binding, MemoryBinding::strict);
@@ -81,11 +83,13 @@ TEST(Options, ABadValueIsOneLineAndTheDefaultStays) {
     EXPECT_EQ(o.purge_delay, 1000);
     ASSERT_EQ(complaints.size(), 2u);
     EXPECT_EQ(complaints[0],
-              "NUMALLOC_BINDING=interleaved is not understood; accepted: auto, interleave, saturate, file, none. Using auto.");
+              "NUMALLOC_BINDING=interleaved is not understood; accepted: auto, interleave, saturate, file, none. Using "
+              "auto.");
 }
 
 TEST(Options, OfALongValueTheBeginningIsShown) {
-    const std::string too_long = "NUMALLOC_BINDING=" + std::string(81, 'x'), as_long = "NUMALLOC_BINDING=" + std::string(80, 'y');
+    const std::string too_long = "NUMALLOC_BINDING=" + std::string(81, 'x'),
+                      as_long = "NUMALLOC_BINDING=" + std::string(80, 'y');
     parse({too_long.c_str(), as_long.c_str()});
     ASSERT_EQ(complaints.size(), 2u);
     const std::string rest = " is not understood; accepted: auto, interleave, saturate, file, none. Using auto.";
@@ -121,7 +125,8 @@ TEST(Options, Milliseconds) {
     EXPECT_TRUE(parse_Milliseconds("250ms", v) && v == 250);
     EXPECT_TRUE(parse_Milliseconds("3s", v) && v == 3000);
     EXPECT_TRUE(parse_Milliseconds("-1", v) && v == -1);
-    for (const char* bad : {"", "s", "-", "1m", "1 s", "99999999999", "3000000s", "1.5s"}) EXPECT_FALSE(parse_Milliseconds(bad, v)) << bad;
+    for (const char* bad : {"", "s", "-", "1m", "1 s", "99999999999", "3000000s", "1.5s"})
+        EXPECT_FALSE(parse_Milliseconds(bad, v)) << bad;
 }
 
 TEST(Options, Sizes) {
@@ -130,7 +135,8 @@ TEST(Options, Sizes) {
     EXPECT_TRUE(parse_Size("4k", v) && v == 4 * KiB);
     EXPECT_TRUE(parse_Size("3MiB", v) && v == 3 * MiB);
     EXPECT_TRUE(parse_Size("1T", v) && v == TiB);
-    for (const char* bad : {"", "G", "-1", "1X", "99999999999999999999", "99999999999G", "1GG"}) EXPECT_FALSE(parse_Size(bad, v)) << bad;
+    for (const char* bad : {"", "G", "-1", "1X", "99999999999999999999", "99999999999G", "1GG"})
+        EXPECT_FALSE(parse_Size(bad, v)) << bad;
 }
 
 std::string capitals(std::string text) {
@@ -161,33 +167,42 @@ std::string row(const char* name, const char* accepted, const char* default_text
            (group == Group::live ? "yes" : "") + " |\n";
 }
 
-std::string section(const char* name, const char* accepted, const char* default_text, const std::string& what, Group group) {
+std::string section(const char* name, const char* accepted, const char* default_text, const std::string& what,
+                    Group group) {
     return "\n### NUMALLOC_" + capitals(name) + "\n\n" +
-           wrapped(std::string(1, static_cast<char>(std::toupper(what[0]))) + what.substr(1) + ".") + "\n\n- Accepted: " + accepted +
-           "\n- Default: `" + default_text + "`\n" + (group == Group::live ? "- May change while the program runs\n" : "");
+           wrapped(std::string(1, static_cast<char>(std::toupper(what[0]))) + what.substr(1) + ".") +
+           "\n\n- Accepted: " + accepted + "\n- Default: `" + default_text + "`\n" +
+           (group == Group::live ? "- May change while the program runs\n" : "");
 }
 
-const char* const marker = "<!-- Below: made from include/numalloc/options.def by `NUMALLOC_UPDATE=1 options_test` -->\n";
+const char* const marker =
+    "<!-- Below: made from include/numalloc/options.def by `NUMALLOC_UPDATE=1 options_test` -->\n";
 
 std::string reference() {
-    const char* const head = "\n| option | accepted | default | may change while the program runs |\n|---|---|---|---|\n";
+    const char* const head =
+        "\n| option | accepted | default | may change while the program runs |\n|---|---|---|---|\n";
     std::string users_table, users, experiments_table, experiments;
-    const auto add = [&](const char* name, const char* accepted, const char* default_text, const char* what, Group group) {
+    const auto add = [&](const char* name, const char* accepted, const char* default_text, const char* what,
+                         Group group) {
         const bool experiment = group == Group::experiment;
         (experiment ? experiments_table : users_table) += row(name, accepted, default_text, group);
         (experiment ? experiments : users) += section(name, accepted, default_text, what, group);
     };
-#define NUMALLOC_OPTION(name, Kind, default_text, what) add(#name, kind::Kind##_accepted, #default_text, what, Group::users);
-#define NUMALLOC_LIVE_OPTION(name, Kind, default_text, what) add(#name, kind::Kind##_accepted, #default_text, what, Group::live);
-#define NUMALLOC_EXPERIMENT_OPTION(name, Kind, default_text, what) \
+#define NUMALLOC_OPTION(name, Kind, default_text, what)                   \
+    add(#name, kind::Kind##_accepted, #default_text, what, Group::users);
+#define NUMALLOC_LIVE_OPTION(name, Kind, default_text, what)             \
+    add(#name, kind::Kind##_accepted, #default_text, what, Group::live);
+#define NUMALLOC_EXPERIMENT_OPTION(name, Kind, default_text, what)             \
     add(#name, kind::Kind##_accepted, #default_text, what, Group::experiment);
 #include "numalloc/options.def"
 #undef NUMALLOC_OPTION
-    return marker + ("\n## Values and defaults\n" + (head + users_table)) + users +
-           "\n## Options for experiments\n\n" +
-           wrapped("Each turns off or changes one mechanism of the library, to show its gain. Only a library configured with "
-                   "`-DNUMALLOC_EXPERIMENTS=ON` reads them (`cmake --preset experiments`); any other ignores them and reports that on "
-                   "stderr. `numalloc bench --ablations` runs them. Programs do not need them.") +
+    return marker + ("\n## Values and defaults\n" + (head + users_table)) + users + "\n## Options for experiments\n\n" +
+           wrapped(
+               "Each turns off or changes one mechanism of the library, to show its gain. Only a library configured "
+               "with "
+               "`-DNUMALLOC_EXPERIMENTS=ON` reads them (`cmake --preset experiments`); any other ignores them and "
+               "reports that on "
+               "stderr. `numalloc bench --ablations` runs them. Programs do not need them.") +
            "\n" + head + experiments_table + experiments;
 }
 
@@ -199,10 +214,8 @@ TEST(Options, TheReferenceIsCurrent) {
     const std::string there = read.str();
     const std::size_t begin = there.find(marker);
     ASSERT_NE(begin, std::string::npos) << path << " has no line " << marker;
-    if (std::getenv("NUMALLOC_UPDATE") != nullptr)
-        std::ofstream(path) << there.substr(0, begin) << reference();
-    else
-        EXPECT_EQ(there.substr(begin), reference()) << "run: NUMALLOC_UPDATE=1 options_test";
+    if (std::getenv("NUMALLOC_UPDATE") != nullptr) std::ofstream(path) << there.substr(0, begin) << reference();
+    else EXPECT_EQ(there.substr(begin), reference()) << "run: NUMALLOC_UPDATE=1 options_test";
 }
 
 // parse_KIND() reads the output of print_KIND() back as the same value.
@@ -216,15 +229,20 @@ TEST(Options, WhatIsPrintedIsUnderstood) {
         EXPECT_TRUE(parse(printed.c_str(), read));
         EXPECT_TRUE(read == value) << text;
     };
-    again([](auto& t, auto v) { print_Binding(t, v); }, [](auto t, auto& v) { return parse_Binding(t, v); }, Binding::saturate, "saturate");
-    again([](auto& t, auto v) { print_HugePages(t, v); }, [](auto t, auto& v) { return parse_HugePages(t, v); }, HugePages::automatic, "auto");
-    again([](auto& t, auto v) { print_Milliseconds(t, v); }, [](auto t, auto& v) { return parse_Milliseconds(t, v); }, -1, "-1");
-    again([](auto& t, auto v) { print_Size(t, v); }, [](auto t, auto& v) { return parse_Size(t, v); }, 24 * KiB, "24576");
+    again([](auto& t, auto v) { print_Binding(t, v); }, [](auto t, auto& v) { return parse_Binding(t, v); },
+          Binding::saturate, "saturate");
+    again([](auto& t, auto v) { print_HugePages(t, v); }, [](auto t, auto& v) { return parse_HugePages(t, v); },
+          HugePages::automatic, "auto");
+    again([](auto& t, auto v) { print_Milliseconds(t, v); }, [](auto t, auto& v) { return parse_Milliseconds(t, v); },
+          -1, "-1");
+    again([](auto& t, auto v) { print_Size(t, v); }, [](auto t, auto& v) { return parse_Size(t, v); }, 24 * KiB,
+          "24576");
     again([](auto& t, auto v) { print_Signal(t, v); }, [](auto t, auto& v) { return parse_Signal(t, v); }, 10, "10");
     again([](auto& t, auto v) { print_Signal(t, v); }, [](auto t, auto& v) { return parse_Signal(t, v); }, 0, "none");
     MemoryPlacement bind;
     ASSERT_TRUE(parse_Memory("bind:0-3,8,10-11", bind));
-    again([](auto& t, auto v) { print_Memory(t, v); }, [](auto t, auto& v) { return parse_Memory(t, v); }, bind, "bind:0-3,8,10-11");
+    again([](auto& t, auto v) { print_Memory(t, v); }, [](auto t, auto& v) { return parse_Memory(t, v); }, bind,
+          "bind:0-3,8,10-11");
 }
 
 TEST(Options, Signals) {

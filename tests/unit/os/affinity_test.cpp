@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <thread>
 
-#include "os/numa_policy.h"
 #include "os/memory.h"
+#include "os/numa_policy.h"
 
 // Weak: glibc before 2.35 has none.
 extern "C" {

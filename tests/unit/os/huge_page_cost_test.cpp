@@ -1,5 +1,5 @@
-// A touch that takes the system long: the made-up clock advances at the touch, in a signal handler, and by what clearing takes
-// after that.
+// A touch that takes the system long: the made-up clock advances at the touch, in a signal handler, and by what
+// clearing takes after that.
 #include "os/huge_page_cost.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ bool is_dear(std::uint32_t touch, std::uint32_t clearing) {
     clearing_takes = clearing;
     touched = false;
     void* const page = os::hold(os::huge_page, os::huge_page);
-    struct sigaction mine {}, before {};
+    struct sigaction mine{}, before{};
     mine.sa_sigaction = on_first_touch;
     mine.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &mine, &before);

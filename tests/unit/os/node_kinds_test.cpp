@@ -42,7 +42,10 @@ TEST(NodeKinds, OlderKernelsHaveOnePathAlone) {
 TEST(NodeKinds, SlowerTiersAreAllBehindTheFirstThatHasNodes) {
     MadeUpMachine machine;
     const std::string folder = "/sys/devices/virtual/memory_tiering/memory_tier";
-    machine.file(folder + "2/nodelist", "").file(folder + "4/nodelist", "0-3").file(folder + "22/nodelist", "5,7").file(folder + "30/nodelist", "9");
+    machine.file(folder + "2/nodelist", "")
+        .file(folder + "4/nodelist", "0-3")
+        .file(folder + "22/nodelist", "5,7")
+        .file(folder + "30/nodelist", "9");
     NodeMask nodes;
     EXPECT_TRUE(nodes_of_slower_tiers(machine.reader(), nodes));
     EXPECT_EQ(nodes, mask({5, 7, 9}));

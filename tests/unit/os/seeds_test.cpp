@@ -47,7 +47,8 @@ TEST(Seeds, DoNotDependOnThePlace) {
 TEST(Seeds, EachIsAnother) {
     put(0, 7);
     std::set<std::uint64_t> all;
-    for (std::uint64_t what = 1; what <= static_cast<std::uint64_t>(SeedFor::guarded); ++what) all.insert(secret_seed(SeedFor{what}));
+    for (std::uint64_t what = 1; what <= static_cast<std::uint64_t>(SeedFor::guarded); ++what)
+        all.insert(secret_seed(SeedFor{what}));
     EXPECT_EQ(all.size(), static_cast<std::uint64_t>(SeedFor::guarded));
 }
 

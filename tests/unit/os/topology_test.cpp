@@ -43,7 +43,8 @@ TEST(Topology, HasNodeZeroWhereTheListOfNodesIsGoneAtTheSecondLook) {
     int looks = 0;
     const os::SysReader reader{[](void* context, const char* path, char* buffer, Bytes) -> long {
                                    int& before = *static_cast<int*>(context);
-                                   if (std::strcmp(path, "/sys/devices/system/node/online") != 0 || before++ > 0) return -ENOENT;
+                                   if (std::strcmp(path, "/sys/devices/system/node/online") != 0 || before++ > 0)
+                                       return -ENOENT;
                                    std::strcpy(buffer, "0-1\n");
                                    return 4;
                                },
@@ -100,7 +101,10 @@ TEST(Topology, EightNodes) {
 TEST(Topology, NearestFollowsTheDistances) {
     MadeUpMachine machine;
     machine.nodes_file("online", "0-3").nodes_file("has_memory", "0-3");
-    machine.node(0, "0", "10 31 21 22").node(1, "1", "31 10 22 21").node(2, "2", "21 22 10 254").node(3, "3", "12 12 12 10");
+    machine.node(0, "0", "10 31 21 22")
+        .node(1, "1", "31 10 22 21")
+        .node(2, "2", "21 22 10 254")
+        .node(3, "3", "12 12 12 10");
     const auto t = machine.topology();
     EXPECT_EQ(by_distance(*t, 0), (Numbers{0, 2, 3, 1}));
     EXPECT_EQ(by_distance(*t, 2), (Numbers{2, 0, 1, 3}));
@@ -111,7 +115,10 @@ TEST(Topology, NearestFollowsTheDistances) {
 TEST(Topology, GapsInTheNumbers) {
     MadeUpMachine machine;
     machine.nodes_file("online", "0,4,252-253").nodes_file("has_memory", "0,4,252-253");
-    machine.node(0, "0-1", "10 20 40 30").node(4, "8-9", "20 10 30 40").node(252, "2", "40 30 10 20").node(253, "3", "30 40 20 10");
+    machine.node(0, "0-1", "10 20 40 30")
+        .node(4, "8-9", "20 10 30 40")
+        .node(252, "2", "40 30 10 20")
+        .node(253, "3", "30 40 20 10");
     const auto t = machine.topology();
     EXPECT_EQ(os_nodes(*t), (Numbers{0, 4, 252, 253}));
     EXPECT_EQ(t->from_os_node(252), NodeId{2});
@@ -126,7 +133,10 @@ TEST(Topology, GapsInTheNumbers) {
 TEST(Topology, CpusOfAMemorylessNodeLiveWithTheNearest) {
     MadeUpMachine machine;
     machine.nodes_file("online", "0-3").nodes_file("has_memory", "0,3");
-    machine.node(0, "0", "10 20 30 40").node(1, "1", "20 10 40 30").node(2, "2", "40 30 10 20").node(3, "3", "40 30 20 10");
+    machine.node(0, "0", "10 20 30 40")
+        .node(1, "1", "20 10 40 30")
+        .node(2, "2", "40 30 10 20")
+        .node(3, "3", "40 30 20 10");
     const auto t = machine.topology();
     EXPECT_EQ(os_nodes(*t), (Numbers{0, 3}));
     EXPECT_EQ(cpus(*t, 0), (Numbers{0, 1}));

@@ -8,8 +8,8 @@
 namespace numalloc {
 namespace {
 
-constexpr int later_try = 8;      // slow paths, after a try without success
-constexpr int of_main = 16;       // slow paths until its first try
+constexpr int later_try = 8;  // slow paths, after a try without success
+constexpr int of_main = 16;   // slow paths until its first try
 constexpr int many = 4 * later_try;
 
 std::vector<int> cpu_of(unsigned node) { return {all[node]}; }
@@ -22,7 +22,9 @@ protected:
 // Threads that live until end(). Each runs `first` when it starts; run() has one of them run something.
 class Living {
 public:
-    explicit Living(unsigned count, std::function<void(unsigned)> first = [](unsigned) { (void)home(); }) : work_(count) {
+    explicit Living(
+        unsigned count, std::function<void(unsigned)> first = [](unsigned) { (void)home(); })
+        : work_(count) {
         for (unsigned i = 0; i < count; ++i)
             threads_.emplace_back([this, i, first] {
                 first(i);
@@ -97,7 +99,6 @@ TEST_F(FirstUse, AThreadKeepsItsMaskUntilItAllocates) {
         EXPECT_EQ(home(), node);
     }).join();
 }
-
 
 TEST_F(FirstUse, NoMoreThreadsAreBoundThanTheNodesHaveCpus) {
     const auto count = static_cast<unsigned>(3 * all.size());
@@ -284,8 +285,8 @@ TEST_F(FirstUse, AForkedChildHasTheUsersMask) {
     }).join();
 }
 
-// In a child: main of this process must not take room from the other tests. Beside another thread `all_but_one` must not
-// bind main yet; one more use must.
+// In a child: main of this process must not take room from the other tests. Beside another thread `all_but_one` must
+// not bind main yet; one more use must.
 void expect_main_is_bound_after(const std::function<void()>& all_but_one) {
     const pid_t child = fork();
     if (child == 0) {

@@ -199,7 +199,9 @@ TEST_F(Owners, MemoryComesFromWhereTheThreadSays) {
         EXPECT_EQ(placement::memory_home(), NodeId{0});
         ASSERT_NE(placement::thread_spill_limit(), nullptr);
         EXPECT_EQ(placement::thread_spill_limit()->count(), 1u);
-        std::thread([] { EXPECT_EQ(placement::memory_home(), placement::home_node()) << "it is not inherited"; }).join();
+        std::thread([] {
+            EXPECT_EQ(placement::memory_home(), placement::home_node()) << "it is not inherited";
+        }).join();
         ASSERT_EQ(placement::set_thread_memory(nullptr), 0);
         EXPECT_EQ(placement::memory_home(), placement::home_node());
     }).join();

@@ -12,7 +12,9 @@ namespace {
 
 constexpr int many = 10000;
 
-pthread_t handle_of(int i) { return 0x7F0000000000 + pthread_t{0x801000} * static_cast<unsigned>(i); }  // stacks of 8 MiB
+pthread_t handle_of(int i) {
+    return 0x7F0000000000 + pthread_t{0x801000} * static_cast<unsigned>(i);
+}  // stacks of 8 MiB
 
 struct TenThousand {
     Records records;

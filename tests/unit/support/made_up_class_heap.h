@@ -25,7 +25,8 @@ protected:
     static std::vector<void*> objects(ClassId c, const Supply& s) {
         std::vector<void*> result;
         if (s.fresh != nullptr)
-            for (std::uint32_t i = 0; i < s.count; ++i) result.push_back(static_cast<char*>(s.fresh) + Bytes{i} * shape_of(c).size);
+            for (std::uint32_t i = 0; i < s.count; ++i)
+                result.push_back(static_cast<char*>(s.fresh) + Bytes{i} * shape_of(c).size);
         for (Object* o = s.list; o != nullptr; o = o->next) result.push_back(o);
         EXPECT_EQ(result.size(), s.count);
         return result;

@@ -1,5 +1,6 @@
-// A clock that stands still until the test advances it. In programs that list support/made_up_clock.cpp as a source, the linker
-// replaces os::milliseconds() by it (CMakeLists.txt): neither load nor a slow machine changes what such a test sees.
+// A clock that stands still until the test advances it. In programs that list support/made_up_clock.cpp as a source,
+// the linker replaces os::milliseconds() by it (CMakeLists.txt): neither load nor a slow machine changes what such a
+// test sees.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,8 @@ namespace numalloc::testing {
 // ThreadSanitizer knows little of the address space: what the kernel chooses is in it, and all regions must fit.
 constexpr SpaceOptions test_space{.stride = 128 * GiB, .bags = 8 * GiB, .held = true};
 
-// Seconds after which a forked child that hangs is ended by its alarm: over 20 times what the slowest takes under a sanitizer.
+// Seconds after which a forked child that hangs is ended by its alarm: over 20 times what the slowest takes under a
+// sanitizer.
 constexpr unsigned child_limit = 300;
 
 inline void start_heap(unsigned nodes, HeapOptions options = {}) {

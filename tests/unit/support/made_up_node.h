@@ -11,12 +11,14 @@ namespace numalloc::testing {
 
 class Node {
 public:
-    explicit Node(std::int32_t purge_delay, Bytes limit = 512 * MiB, std::uint32_t most_moved = 8192, bool huge_pages = false,
-                  bool populate = false, bool (*touch_is_dear)(void*, Bytes) = nullptr, std::uint32_t most_advice_changes = 0)
-        : Node(purge_delay, SpaceOptions{.stride = smallest_stride, .bags = limit, .held = true}, most_moved, huge_pages, populate, touch_is_dear,
-               most_advice_changes) {}
-    Node(std::int32_t purge_delay, const SpaceOptions& options_of_space, std::uint32_t most_moved = 8192, bool huge_pages = false,
-         bool populate = false, bool (*touch_is_dear)(void*, Bytes) = nullptr, std::uint32_t most_advice_changes = 0) {
+    explicit Node(std::int32_t purge_delay, Bytes limit = 512 * MiB, std::uint32_t most_moved = 8192,
+                  bool huge_pages = false, bool populate = false, bool (*touch_is_dear)(void*, Bytes) = nullptr,
+                  std::uint32_t most_advice_changes = 0)
+        : Node(purge_delay, SpaceOptions{.stride = smallest_stride, .bags = limit, .held = true}, most_moved,
+               huge_pages, populate, touch_is_dear, most_advice_changes) {}
+    Node(std::int32_t purge_delay, const SpaceOptions& options_of_space, std::uint32_t most_moved = 8192,
+         bool huge_pages = false, bool populate = false, bool (*touch_is_dear)(void*, Bytes) = nullptr,
+         std::uint32_t most_advice_changes = 0) {
         EXPECT_TRUE(space_.choose(1, 64 * KiB, options_of_space));
         const os::HugePages advice = huge_pages ? os::HugePages::on : os::HugePages::off;
         EXPECT_TRUE(pages.region().open(space_, 0, {.huge_pages = advice, .huge = huge_pages}));

@@ -20,7 +20,9 @@ inline void check_lists(const ThreadHeap* h) {
         const ThreadHeap::Lists& s = h->lists[c];
         const std::uint32_t current = h->head[c] == &end_of_list ? 0 : length(h->head[c]);
         EXPECT_EQ(static_cast<std::int32_t>(current), s.limit - h->room[c]) << "class " << c;
-        if (current == 0) { EXPECT_EQ(h->room[c], 0) << "class " << c; }
+        if (current == 0) {
+            EXPECT_EQ(h->room[c], 0) << "class " << c;
+        }
         EXPECT_EQ(length(s.sealed), s.sealed == nullptr ? 0u : s.sealed_count) << "class " << c;
         EXPECT_LE(s.capacity, shape_of(ClassId{c}).batch);
         EXPECT_LE(current + (s.sealed == nullptr ? 0 : s.sealed_count), s.held) << "class " << c;

@@ -2,6 +2,7 @@
  * and another is opened: threads start and end all the time. Its first request starts a child, which answers with its
  * mask. */
 #include "own_pages.h"
+
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -23,7 +23,9 @@ static std::size_t work(unsigned seed) {
     std::size_t caught = 0;
     for (int i = 0; i < 1000; ++i) try {
             if (i % 2) throw std::runtime_error(std::string(static_cast<std::size_t>(i), 'e'));
-            struct alignas(256) Wide { char c[512]; };
+            struct alignas(256) Wide {
+                char c[512];
+            };
             delete new Wide;
             throw std::bad_alloc();
         } catch (const std::exception&) {

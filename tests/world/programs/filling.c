@@ -38,7 +38,9 @@ int main(int count, char **words) {
         while (found < 400 && !pthread_create(&thread, &attributes, wait_for_ever, NULL)) found++;
     } else {
         for (int i = 0; i < 50000; i++) (void)!malloc(1000);
-        while (found < 4096 && mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) found++;
+        while (found < 4096 &&
+               mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+            found++;
     }
     printf("%s: %lu\n", words[1], found);
     fflush(stdout);

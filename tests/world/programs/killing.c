@@ -5,7 +5,8 @@
 
 int main(int count, char **words) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-    int calls[] = {SCMP_SYS(get_mempolicy), SCMP_SYS(set_mempolicy), SCMP_SYS(mbind), SCMP_SYS(move_pages), SCMP_SYS(migrate_pages)};
+    int calls[] = {SCMP_SYS(get_mempolicy), SCMP_SYS(set_mempolicy), SCMP_SYS(mbind), SCMP_SYS(move_pages),
+                   SCMP_SYS(migrate_pages)};
     for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++)
         if (seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, calls[i], 0)) return 77;
     if (count < 2 || seccomp_load(filter)) return 77;

@@ -16,10 +16,8 @@ int main(int count, char **words) {
         unsigned long place = (x >> 33) % 20000, size = 16 + (x >> 40) % (i & 255 ? 1000 : 400000);
         free(kept[place]);
         kept[place] = malloc(size);
-        if (kept[place])
-            kept[place][0] = kept[place][size - 1] = 1;
-        else
-            failed++;
+        if (kept[place]) kept[place][0] = kept[place][size - 1] = 1;
+        else failed++;
     }
     for (int i = 0; i < 20000; i++) free(kept[i]);
     puts(failed < 100000 ? "served" : "refused");

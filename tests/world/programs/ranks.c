@@ -1,5 +1,5 @@
-/* Two MPI ranks exchange large blocks that are allocated, resized and freed between the sends, so that the same addresses are
-   sent again with other pages. Every received byte is checked. */
+/* Two MPI ranks exchange large blocks that are allocated, resized and freed between the sends, so that the same
+   addresses are sent again with other pages. Every received byte is checked. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void exchange(int round) {
         size_t size = size_of(round, i);
         out[i] = malloc(size / 2);
         in[i] = calloc(1, size);
-        fill(out[i], size / 2, round + 1, i);  /* realloc() then has pages to move */
+        fill(out[i], size / 2, round + 1, i); /* realloc() then has pages to move */
         out[i] = realloc(out[i], size);
         fill(out[i], size, round, i);
         if (!in[i]) MPI_Abort(MPI_COMM_WORLD, 1);
@@ -61,13 +61,15 @@ static void exchange_resized(int round) {
     unsigned char *block = malloc(size), *back = malloc(size);
     fill(block, size, round, 9);
     if (!back) MPI_Abort(MPI_COMM_WORLD, 1);
-    MPI_Sendrecv(block, (int)size, MPI_BYTE, !rank, 10, back, (int)size, MPI_BYTE, !rank, 10, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(block, (int)size, MPI_BYTE, !rank, 10, back, (int)size, MPI_BYTE, !rank, 10, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
     check(back, size, round, 9);
     back = realloc(back, more);
     block = realloc(block, more);
     fill(block, more, round, 11);
     if (!back) MPI_Abort(MPI_COMM_WORLD, 1);
-    MPI_Sendrecv(block, (int)more, MPI_BYTE, !rank, 11, back, (int)more, MPI_BYTE, !rank, 11, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(block, (int)more, MPI_BYTE, !rank, 11, back, (int)more, MPI_BYTE, !rank, 11, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
     check(back, more, round, 11);
     free(block);
     free(back);

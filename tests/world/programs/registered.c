@@ -1,6 +1,7 @@
-/* A registration cache like those of RDMA libraries: pages stay registered until UCX's memory hooks report that they are removed.
-   A registration is a pipe filled by vmsplice(), which pins the pages; tee() reads the pinned pages, as a device would, and
-   leaves the pipe full. Counts the sends of wrong pages and the registrations that UCX was not told to drop. */
+/* A registration cache like those of RDMA libraries: pages stay registered until UCX's memory hooks report that they
+   are removed. A registration is a pipe filled by vmsplice(), which pins the pages; tee() reads the pinned pages, as a
+   device would, and leaves the pipe full. Counts the sends of wrong pages and the registrations that UCX was not told
+   to drop. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <malloc.h>
@@ -18,8 +19,8 @@ enum { page = 4096, longest = 64 * page, many = 24 };
 
 typedef struct {
     atomic_uintptr_t begin, end;
-    atomic_int valid;  /* cleared by the handler, in the thread that removes the pages */
-    int counted;       /* already counted as stale */
+    atomic_int valid; /* cleared by the handler, in the thread that removes the pages */
+    int counted;      /* already counted as stale */
     int pipe[2];
 } Registration;
 
@@ -44,7 +45,8 @@ static void on_unmapped(ucm_event_type_t type, ucm_event_t *event, void *unused)
 }
 
 static void new_pipe(int ends[2]) {
-    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) || fcntl(ends[1], F_SETPIPE_SZ, longest) < longest) unable("a pipe of 64 pages");
+    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) || fcntl(ends[1], F_SETPIPE_SZ, longest) < longest)
+        unable("a pipe of 64 pages");
 }
 
 static void pin(Registration *entry, char *begin, size_t length) {
@@ -93,14 +95,15 @@ static void send_block(char *block, size_t size) {
     if (middle - begin >= longest) send_pages(middle, length), send_pages(end - length, length);
 }
 
-/* A registration is stale if its addresses now map other pages. The hook runs before the pages are removed, so a registration
-   that is valid after the comparison was valid during it. There is a second attempt because another thread may write to a page
-   between the two reads. */
+/* A registration is stale if its addresses now map other pages. The hook runs before the pages are removed, so a
+   registration that is valid after the comparison was valid during it. There is a second attempt because another thread
+   may write to a page between the two reads. */
 static int is_stale(Registration *entry) {
     size_t length = entry->end - entry->begin;
     for (int attempt = 0; attempt < 2; attempt++) {
         read_pinned(entry);
-        int same = pread(memory, present, length, (off_t)entry->begin) == (ssize_t)length && !memcmp(present, sent, length);
+        int same =
+            pread(memory, present, length, (off_t)entry->begin) == (ssize_t)length && !memcmp(present, sent, length);
         if (same || !entry->valid) return 0;
     }
     return entry->counted = 1;
@@ -135,10 +138,8 @@ static void one_block(size_t size, int round) {
     block = realloc(block, other);
     look_for_stale();
     send_block(filled(block, other), other);
-    if (round % 3)
-        free(block);
-    else
-        free_elsewhere(block);
+    if (round % 3) free(block);
+    else free_elsewhere(block);
     look_for_stale();
     block = filled(round % 4 ? calloc(1, size) : aligned_alloc(page, size), size);
     send_block(block, size);
@@ -176,7 +177,7 @@ int main(void) {
         for (size_t size = 96 << 10; size <= 24 << 20; size *= 4) one_block(size, round);
         many_blocks((size_t)(16 << 10) << round % 4);
     }
-    for (int i = 0; i < 20; i++) {  /* a background thread may remove pages later */
+    for (int i = 0; i < 20; i++) { /* a background thread may remove pages later */
         usleep(50000);
         look_for_stale();
     }

@@ -9,7 +9,7 @@
 namespace {
 constexpr std::size_t before = 64;  // a header, so that a pointer that misses its own delete is found out
 long live = 0;
-}
+}  // namespace
 
 void* operator new(std::size_t size) {
     char* p = static_cast<char*>(std::malloc(size + before));

@@ -1,8 +1,8 @@
 /* teams SECONDS: OpenMP's teams after a thread of pthread_create(), which many libraries start: the masks that threads
  * have then are what the runtime goes by. A flat team and two nested ones allocate, compute and free; a child prints
  * its mask. */
-#include "own_pages.h"
 #include <omp.h>
+#include "own_pages.h"
 
 static void *idle(void *unused) {
     for (;;) pause();

@@ -17,7 +17,7 @@
 enum { LOOK_MS = 500, MOST_MASKS = 16, MASK = 256 };
 
 struct count {
-    double time, idle; /* seconds; of all CPUs together */
+    double time, idle;    /* seconds; of all CPUs together */
     long here, elsewhere; /* pages */
 };
 

@@ -52,24 +52,26 @@ void children_see_the_users_mask() {
     EXPECT_EQ(after_fork([&] { execlp("python3", "python3", "-c", script, nullptr); }), list_of(all));
     EXPECT_EQ(after_fork([&] { execle("/usr/bin/python3", "python3", "-c", script, nullptr, environ); }), list_of(all));
     EXPECT_EQ(output_of([&](int out) {
-        const pid_t child = vfork();
-        if (child == 0) {
-            dup2(out, 1);
-            execve("/nowhere/at/all", argv, environ);
-            execve("/usr/bin/python3", argv, environ);
-            _exit(1);
-        }
-        return child;
-    }), list_of(all));
+                  const pid_t child = vfork();
+                  if (child == 0) {
+                      dup2(out, 1);
+                      execve("/nowhere/at/all", argv, environ);
+                      execve("/usr/bin/python3", argv, environ);
+                      _exit(1);
+                  }
+                  return child;
+              }),
+              list_of(all));
     EXPECT_EQ(output_of([&](int out) {
-        posix_spawn_file_actions_t actions;
-        posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_adddup2(&actions, out, 1);
-        pid_t child = -1;
-        posix_spawnp(&child, "python3", &actions, nullptr, argv, environ);
-        posix_spawn_file_actions_destroy(&actions);
-        return child;
-    }), list_of(all));
+                  posix_spawn_file_actions_t actions;
+                  posix_spawn_file_actions_init(&actions);
+                  posix_spawn_file_actions_adddup2(&actions, out, 1);
+                  pid_t child = -1;
+                  posix_spawnp(&child, "python3", &actions, nullptr, argv, environ);
+                  posix_spawn_file_actions_destroy(&actions);
+                  return child;
+              }),
+              list_of(all));
     EXPECT_EQ(after_fork([&] { execveat(AT_FDCWD, "/usr/bin/python3", argv, environ, 0); }), list_of(all));
     EXPECT_EQ(after_fork([&] { fexecve(open("/usr/bin/python3", O_RDONLY), argv, environ); }), list_of(all));
     EXPECT_EQ(after_fork([&] { syscall(SYS_execve, "/usr/bin/python3", argv, environ); }), list_of(all));
@@ -90,13 +92,18 @@ TEST_F(Threads, ChildrenSeeTheUsersMaskFromAThread) { std::thread(children_see_t
 
 TEST_F(Threads, AForkedChildIsAloneAndBindsItsOwnThreads) {
     std::atomic<bool> stop{false};
-    std::thread bystander([&] { while (!stop) usleep(100); });
+    std::thread bystander([&] {
+        while (!stop) usleep(100);
+    });
     const std::vector<int> bound = in_kernel();
     const pid_t child = fork();
     if (child == 0) {
         bool good = in_kernel() == all && seen() == all;
         std::vector<int> kernel;
-        std::thread([&] { kernel = in_kernel(); good = good && seen() == all; }).join();
+        std::thread([&] {
+            kernel = in_kernel();
+            good = good && seen() == all;
+        }).join();
         good = good && kernel.size() == 1 && in_kernel().size() == 1 && in_kernel() != kernel;
         const pid_t grandchild = fork();
         if (grandchild == 0) _exit(in_kernel() == all ? 0 : 1);
@@ -136,14 +143,15 @@ TEST_F(Threads, AScriptWithoutAFirstLineGoesToTheShell) {
     fchmod(fd, 0700);
     close(fd);
     EXPECT_EQ(output_of([&](int out) {
-        const pid_t child = fork();
-        if (child == 0) {
-            dup2(out, 1);
-            execlp(path, path, "a", "b", nullptr);
-            _exit(1);
-        }
-        return child;
-    }), "a-b");
+                  const pid_t child = fork();
+                  if (child == 0) {
+                      dup2(out, 1);
+                      execlp(path, path, "a", "b", nullptr);
+                      _exit(1);
+                  }
+                  return child;
+              }),
+              "a-b");
     unlink(path);
 }
 

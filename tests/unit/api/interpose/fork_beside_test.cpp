@@ -66,7 +66,9 @@ void beside(Work work) {
 int use_threads() {
     bool good = in_kernel() == all && seen() == all && seen(pthread_self()) == all;
     for (int i = 0; i < 1000; ++i)
-        std::thread([&] { good = good && in_kernel().size() == 1 && seen() == all && seen(pthread_self()) == all; }).join();
+        std::thread([&] {
+            good = good && in_kernel().size() == 1 && seen() == all && seen(pthread_self()) == all;
+        }).join();
     MemoryPlacement there;
     there.kind = MemoryPlacement::Kind::preferred;
     there.nodes.add(0);

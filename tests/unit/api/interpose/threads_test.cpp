@@ -68,14 +68,21 @@ TEST_F(Threads, AnAffinityInTheAttributesIsTheUsers) {
         const Mask mask = one(all[n]);
         pthread_attr_setaffinity_np(&attr, sizeof mask, &mask);
         pthread_t t;
-        ASSERT_EQ(pthread_create(&t, &attr, [](void* n) -> void* {
-            const unsigned node = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(n));
-            EXPECT_EQ(home(), node);
-            EXPECT_EQ(in_kernel(), std::vector<int>{all[node]});
-            EXPECT_EQ(seen(), std::vector<int>{all[node]});
-            std::thread([node] { EXPECT_EQ(home(), node); EXPECT_EQ(seen(), std::vector<int>{all[node]}); }).join();
-            return nullptr;
-        }, reinterpret_cast<void*>(std::uintptr_t{n})), 0);
+        ASSERT_EQ(pthread_create(
+                      &t, &attr,
+                      [](void* n) -> void* {
+                          const unsigned node = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(n));
+                          EXPECT_EQ(home(), node);
+                          EXPECT_EQ(in_kernel(), std::vector<int>{all[node]});
+                          EXPECT_EQ(seen(), std::vector<int>{all[node]});
+                          std::thread([node] {
+                              EXPECT_EQ(home(), node);
+                              EXPECT_EQ(seen(), std::vector<int>{all[node]});
+                          }).join();
+                          return nullptr;
+                      },
+                      reinterpret_cast<void*>(std::uintptr_t{n})),
+                  0);
         pthread_join(t, nullptr);
         pthread_attr_destroy(&attr);
     }
@@ -133,7 +140,12 @@ TEST_F(Threads, C11ThreadsCancelledAndExitingOnes) {
     pthread_join(p, &value);
     EXPECT_EQ(value, reinterpret_cast<void*>(7));
 
-    pthread_create(&p, nullptr, [](void*) -> void* { for (;;) pause(); }, nullptr);
+    pthread_create(
+        &p, nullptr,
+        [](void*) -> void* {
+            for (;;) pause();
+        },
+        nullptr);
     pthread_cancel(p);
     pthread_join(p, &value);
     EXPECT_EQ(value, PTHREAD_CANCELED);
@@ -149,21 +161,25 @@ TEST_F(Threads, AttributesAreKept) {
     // The creator's memory may be gone before pthread_create returns: the thread frees it.
     auto* handle = new pthread_t;
     void* argument = handle;
-    ASSERT_EQ(pthread_create(handle, &attr, [](void* h) -> void* {
-        EXPECT_TRUE(pthread_equal(*static_cast<pthread_t*>(h), pthread_self()));
-        delete static_cast<pthread_t*>(h);
-        pthread_attr_t mine;
-        pthread_getattr_np(pthread_self(), &mine);
-        std::size_t size = 0;
-        int detached = 0;
-        pthread_attr_getstacksize(&mine, &size);
-        pthread_attr_getdetachstate(&mine, &detached);
-        EXPECT_EQ(size, std::size_t{1} << 20);
-        EXPECT_EQ(detached, PTHREAD_CREATE_DETACHED);
-        pthread_attr_destroy(&mine);
-        done = 1;
-        return nullptr;
-    }, argument), 0);
+    ASSERT_EQ(pthread_create(
+                  handle, &attr,
+                  [](void* h) -> void* {
+                      EXPECT_TRUE(pthread_equal(*static_cast<pthread_t*>(h), pthread_self()));
+                      delete static_cast<pthread_t*>(h);
+                      pthread_attr_t mine;
+                      pthread_getattr_np(pthread_self(), &mine);
+                      std::size_t size = 0;
+                      int detached = 0;
+                      pthread_attr_getstacksize(&mine, &size);
+                      pthread_attr_getdetachstate(&mine, &detached);
+                      EXPECT_EQ(size, std::size_t{1} << 20);
+                      EXPECT_EQ(detached, PTHREAD_CREATE_DETACHED);
+                      pthread_attr_destroy(&mine);
+                      done = 1;
+                      return nullptr;
+                  },
+                  argument),
+              0);
     while (done == 0) usleep(100);
     pthread_attr_destroy(&attr);
 }
@@ -223,12 +239,14 @@ TEST_F(Threads, DestructorsAfterTheHeapsEndSeeTheUsersMask) {
     static int round;
     static std::vector<int> kernel, user;
     round = 0;
-    ASSERT_EQ(pthread_key_create(&key, [](void* value) {
-        if (++round == 2) placement::heap_ended();
-        if (round < 3) return (void)pthread_setspecific(key, value);
-        kernel = in_kernel();
-        user = seen();
-    }), 0);
+    ASSERT_EQ(pthread_key_create(&key,
+                                 [](void* value) {
+                                     if (++round == 2) placement::heap_ended();
+                                     if (round < 3) return (void)pthread_setspecific(key, value);
+                                     kernel = in_kernel();
+                                     user = seen();
+                                 }),
+              0);
     std::thread([] { pthread_setspecific(key, &key); }).join();
     pthread_key_delete(key);
     EXPECT_EQ(round, 3);
@@ -363,7 +381,8 @@ TEST_F(Threads, ACreationThatFailsTakesNoPlace) {
     pthread_attr_setstacksize(&attr, std::size_t{200} << 40);  // more than all addresses
     const unsigned before = home_of_next();
     pthread_t p;
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(pthread_create(&p, &attr, [](void*) -> void* { return nullptr; }, nullptr), EAGAIN);
+    for (int i = 0; i < 5; ++i)
+        EXPECT_EQ(pthread_create(&p, &attr, [](void*) -> void* { return nullptr; }, nullptr), EAGAIN);
     pthread_attr_destroy(&attr);
     EXPECT_EQ(home_of_next(), before);
 }
@@ -378,7 +397,8 @@ TEST_F(Threads, WhereBindingIsRefusedMemoryFollowsTheThread) {
             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         };
         sock_fprog program{4, filter};
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(77);
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+            _exit(77);
         bool good = true;
         std::vector<std::thread> threads;
         std::atomic<int> ok{0};

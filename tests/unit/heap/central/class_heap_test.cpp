@@ -212,7 +212,9 @@ TEST_F(ClassHeapTest, RowsGoBackToTheirBags) {
             for (std::size_t i = 0, n = 1; i < v.size(); i += n, n = n % 7 + 1)
                 if (n % 2 == 0) std::reverse(v.begin() + long(i), v.begin() + long(std::min(i + n, v.size())));
         };
-        const auto one_missing = [](std::vector<void*>& v) { std::rotate(v.begin() + long(v.size() / 2), v.begin() + long(v.size() / 2) + 1, v.end()); };
+        const auto one_missing = [](std::vector<void*>& v) {
+            std::rotate(v.begin() + long(v.size() / 2), v.begin() + long(v.size() / 2) + 1, v.end());
+        };
         const auto put_and_take = [&](auto&& arrange) {
             std::vector<void*> list = all;
             arrange(list);
@@ -269,7 +271,9 @@ TEST_F(ClassHeapDeathTest, ASecondFreeInARowIsSeen) {
     of(c).give_to_bags(list_of({all[51]}));
     for (const bool up : {true, false}) {
         EXPECT_DEATH(put_row(45, 60, up), "was freed twice");
-        EXPECT_DEATH((put_row(52, 90, up), put_row(0, 20, up), put_row(21, 49, up), put_row(91, 99, up), put_row(52, 56, up)), "was freed twice");
+        EXPECT_DEATH(
+            (put_row(52, 90, up), put_row(0, 20, up), put_row(21, 49, up), put_row(91, 99, up), put_row(52, 56, up)),
+            "was freed twice");
     }
 }
 
@@ -306,7 +310,8 @@ TEST_F(ClassHeapTest, ADrainMissesNoListThatComesMeanwhile) {
 
 TEST_F(ClassHeapTest, RandomListsOfManyClasses) {
     std::mt19937 random(9);
-    const ClassId classes[] = {class_of(16), class_of(80), class_of(1024), class_of(9000), class_of(40'000), class_of(500'000)};
+    const ClassId classes[] = {class_of(16),   class_of(80),     class_of(1024),
+                               class_of(9000), class_of(40'000), class_of(500'000)};
     std::vector<void*> held[6];
     for (int i = 0; i < 20'000; ++i) {
         const unsigned k = random() % 6;

@@ -1,4 +1,5 @@
-// Pages of bags in use on which every object is free: they return to the system, and their objects are away until a refill.
+// Pages of bags in use on which every object is free: they return to the system, and their objects are away until a
+// refill.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -257,8 +258,8 @@ TEST_F(FreePagesTest, FreeObjectsAreWholeWhereOnePageIsLocked) {
     }
 }
 
-// Objects that stay in the list although pages of theirs went are used again. Where every second object is in use, no object of some
-// classes is ever away.
+// Objects that stay in the list although pages of theirs went are used again. Where every second object is in use, no
+// object of some classes is ever away.
 TEST_F(FreePagesTest, AsMuchGoesEachTime) {
     for (const Bytes size : {80, 1008, 5120, 9000, 18400, 20480, 40'960}) {
         const ClassId c = class_of(size);
@@ -312,8 +313,8 @@ TEST_F(FreePagesDeathTest, ASecondFreeOfAnObjectAwayIsSeen) {
     EXPECT_DEATH(of(c).give_to_bags(list_of({all[300]})), "was freed twice");
 }
 
-// Threads free objects of the bag that is looked at: they may see the objects that are there before it and the count after it. Debug
-// builds find that at once, others hardly ever.
+// Threads free objects of the bag that is looked at: they may see the objects that are there before it and the count
+// after it. Debug builds find that at once, others hardly ever.
 TEST_F(FreePagesTest, ObjectsAreFreedIntoABagWhilePagesGo) {
     const ClassId c = class_of(64);
     const auto all = take_bags(c, 2);
@@ -323,8 +324,7 @@ TEST_F(FreePagesTest, ObjectsAreFreedIntoABagWhilePagesGo) {
     for (unsigned t = 0; t < 2; ++t)
         running.emplace_back([&, t] {
             std::mt19937 random(t);
-            for (int i = 0; i < 2000; ++i)
-                of(c).give_to_bags(list_of(objects(c, of(c).take(1 + random() % 100, 0))));
+            for (int i = 0; i < 2000; ++i) of(c).give_to_bags(list_of(objects(c, of(c).take(1 + random() % 100, 0))));
         });
     std::thread returning([&] {
         while (!over) return_free_pages(c);
@@ -354,7 +354,9 @@ TEST_F(FreePagesTest, ManyThreadsAndPagesThatGoMeanwhile) {
                 const unsigned k = random() % 3;
                 const ClassId c = classes[k];
                 std::vector<void*>& held = left[t * 3 + k];
-                const auto last_word = [&](void* o) { return static_cast<std::uint64_t*>(o) + shape_of(c).size / 8 - 1; };
+                const auto last_word = [&](void* o) {
+                    return static_cast<std::uint64_t*>(o) + shape_of(c).size / 8 - 1;
+                };
                 if (random() % 2 == 0) {
                     for (void* o : objects(c, of(c).take(1 + random() % 64, t))) {
                         held.push_back(o);

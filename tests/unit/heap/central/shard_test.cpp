@@ -139,8 +139,8 @@ TEST_F(ShardTest, ARingHasRoomForMoreShortLists) {
     validate(c);
 }
 
-// A large object that rests serves a smaller request, if it lies as evenly; of a list only one, for a thread's list is of its
-// own class. What is flushed where few are in use is of the class alone.
+// A large object that rests serves a smaller request, if it lies as evenly; of a list only one, for a thread's list is
+// of its own class. What is flushed where few are in use is of the class alone.
 TEST_F(ShardTest, ALargeObjectServesTheClassBelow) {
     const ClassId c = class_of(48 * KiB), below = class_of(40 * KiB), far_below = class_of(32 * KiB);
     ASSERT_EQ(c.value, below.value + 1u);
@@ -276,8 +276,8 @@ TEST_F(ShardTest, SharesAreSortedIntoByManyThreads) {
     EXPECT_EQ(of(c).use().taken, kept);
 }
 
-// A bag all of whose objects are free, while a thread cuts some of them off: it is not given back under it. Debug builds
-// find that at once, others hardly ever.
+// A bag all of whose objects are free, while a thread cuts some of them off: it is not given back under it. Debug
+// builds find that at once, others hardly ever.
 TEST_F(ShardTest, ABagThatIsBeingCutStays) {
     const ClassId c = class_of(1024);
     std::atomic<bool> over{false};

@@ -53,7 +53,8 @@ TEST_F(BalancedBlocks, StatisticsCountThemAsTheirNodes) {
     const auto seen = [] {
         const Gathering gathered(Gathering::Depth::heaps);
         EXPECT_EQ(gathered.heaps(), nodes + 1);
-        return std::vector<Bytes>{gathered.of(1).node.big_bytes, gathered.of(2).node.big_bytes, gathered.of(nodes).node.big_bytes};
+        return std::vector<Bytes>{gathered.of(1).node.big_bytes, gathered.of(2).node.big_bytes,
+                                  gathered.of(nodes).node.big_bytes};
     };
     const std::vector<Bytes> before = seen();
     void* const small = process_heap.take_big(NodeId{1}, 1 * MiB, 1);

@@ -94,7 +94,9 @@ TEST_F(Locate, ABigObjectIsResizedInPlaceWhereItMayStayAndElseTakesItsPagesAlong
     const Bytes n = 8 * MiB;
     const NodeId home{1};
     auto* p = static_cast<char*>(big(n));
-    const auto resize = [&](Bytes to, bool may_stay, NodeId there) { return resize_object({locate(p), to, {.node = there}, may_stay}); };
+    const auto resize = [&](Bytes to, bool may_stay, NodeId there) {
+        return resize_object({locate(p), to, {.node = there}, may_stay});
+    };
     EXPECT_EQ(resize(2 * n, true, home), p);
     EXPECT_EQ(size_of(locate(p)), 2 * n);
     EXPECT_EQ(resize(n, true, NodeId{0}), p);

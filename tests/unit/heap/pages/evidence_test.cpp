@@ -195,7 +195,9 @@ TEST(Evidence, PagesThatCannotBeReadShowNothing) {
         EvidenceNode node(-1);
         const BagIndex big = node.big_filled(8);
         node.small(1);
-        ASSERT_EQ(is_guard ? mprotect(node.at(big), 8 * os::huge_page, PROT_NONE) : munmap(node.at(big), 8 * os::huge_page), 0);
+        ASSERT_EQ(
+            is_guard ? mprotect(node.at(big), 8 * os::huge_page, PROT_NONE) : munmap(node.at(big), 8 * os::huge_page),
+            0);
         EXPECT_FALSE(node.pages.learn_from(big));
         EXPECT_EQ(node.advice(big), is_guard ? "nh" : "");
         node.pages.validate();
@@ -240,7 +242,8 @@ TEST(Evidence, AMovedObjectKeepsItsAdvice) {
         }
         if (dense) node.fill(from, 8 * huge_bags);
         *node.at(from) = 1;
-        const BagIndex to = node.pages.take_to_move(16 * huge_bags, huge_bags, 8 * huge_bags, node.pages.learn_from(from));
+        const BagIndex to =
+            node.pages.take_to_move(16 * huge_bags, huge_bags, 8 * huge_bags, node.pages.learn_from(from));
         ASSERT_TRUE(node.pages.move(from, to, 8 * huge_bags));
         EXPECT_EQ(node.advice(to), dense ? "hg" : "nh");
         EXPECT_EQ(node.advice(to + 15 * huge_bags), dense ? "hg" : "nh") << "what it grows into";
@@ -320,7 +323,8 @@ TEST(Evidence, AdviceAndMarksAgreeWhateverHappens) {
             if (Run& run = runs[below(runs.size())]; run.big && node.pages.resize(run.first, bags)) run.bags = bags;
         } else if (below(6) == 0 && !runs.empty() && runs.back().big) {
             Run& run = runs.back();
-            const BagIndex to = node.pages.take_to_move(run.bags + bags, huge_bags, run.bags, node.pages.learn_from(run.first));
+            const BagIndex to =
+                node.pages.take_to_move(run.bags + bags, huge_bags, run.bags, node.pages.learn_from(run.first));
             ASSERT_TRUE(node.pages.move(run.first, to, run.bags));
             run = {to, run.bags + bags, true};
         } else {
@@ -333,10 +337,11 @@ TEST(Evidence, AdviceAndMarksAgreeWhateverHappens) {
         node.pages.validate();
     }
     for (const Run& run : runs)
-        for_each_stretch(node.pages.region(), BagMark::normal, run.first, run.first + run.bags, [&](BagIndex b, BagIndex, bool normal) {
-            EXPECT_EQ(node.advice(b), normal ? "nh" : "hg");
-            return true;
-        });
+        for_each_stretch(node.pages.region(), BagMark::normal, run.first, run.first + run.bags,
+                         [&](BagIndex b, BagIndex, bool normal) {
+                             EXPECT_EQ(node.advice(b), normal ? "nh" : "hg");
+                             return true;
+                         });
 }
 
 bool is_resident(const char* p) {
@@ -382,8 +387,10 @@ TEST(Evidence, ACopyWritesOnlyWhatIsNotZero) {
 }  // namespace numalloc
 
 extern "C" {
-void __real__ZN8numalloc2os11advise_hugeEPvmNS0_9HugePagesE(void* p, numalloc::Bytes bytes, numalloc::os::HugePages mode);
-void __wrap__ZN8numalloc2os11advise_hugeEPvmNS0_9HugePagesE(void* p, numalloc::Bytes bytes, numalloc::os::HugePages mode) {
+void __real__ZN8numalloc2os11advise_hugeEPvmNS0_9HugePagesE(void* p, numalloc::Bytes bytes,
+                                                            numalloc::os::HugePages mode);
+void __wrap__ZN8numalloc2os11advise_hugeEPvmNS0_9HugePagesE(void* p, numalloc::Bytes bytes,
+                                                            numalloc::os::HugePages mode) {
     // Once, and not again for what it does.
     if (const auto first = std::exchange(numalloc::before_advice, nullptr)) first();
     __real__ZN8numalloc2os11advise_hugeEPvmNS0_9HugePagesE(p, bytes, mode);

@@ -66,7 +66,8 @@ TEST(PagesHuge, WhatTheKernelPutBesideABagGoesWithIt) {
     node.pages.give(left);
     for (const BagIndex b : {left, left + 1, one + 1, all + (huge_bags - 1)}) node.touch(b);
     node.pages.give(one);
-    for (const BagIndex b : {left, left + 1, one + 1, all + (huge_bags - 1)}) EXPECT_FALSE(node.is_touched(b)) << (b - all);
+    for (const BagIndex b : {left, left + 1, one + 1, all + (huge_bags - 1)})
+        EXPECT_FALSE(node.is_touched(b)) << (b - all);
     node.pages.validate();
 }
 
@@ -81,7 +82,8 @@ TEST(PagesHuge, GivingBackAllTakesWhatLiesBesideUsedBags) {
     const BagIndex first_end = run + huge_bags, last_begin = run + 3 * huge_bags;
     for (const BagIndex b : {one + 2, first_end - 1, last_begin, wall - 1}) node.touch(b);
     node.pages.purge(true);
-    for (const BagIndex b : {one + 2, first_end - 1, last_begin, wall - 1}) EXPECT_FALSE(node.is_touched(b)) << (b - run);
+    for (const BagIndex b : {one + 2, first_end - 1, last_begin, wall - 1})
+        EXPECT_FALSE(node.is_touched(b)) << (b - run);
     EXPECT_TRUE(node.is_touched(one));
     node.pages.validate();
 }
@@ -101,7 +103,8 @@ TEST(PagesHuge, GivingBackAllLeavesNothingOfManyAges) {
     (void)wall;
 }
 
-// Where a page holds several bags: the half that is free waits for the other, and does not keep what was freed after it.
+// Where a page holds several bags: the half that is free waits for the other, and does not keep what was freed after
+// it.
 TEST(PagesHuge, HalfAPageBesideCleanBagsHoldsNothingUp) {
     HugeNode node(10);
     const auto small = [&](std::uint32_t bags) {
@@ -178,7 +181,8 @@ bool touch_is_dear(void* p, Bytes) { return touched.push_back(p), dear; }
 // The host may find memory faster later.
 TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
     // The last clock makes the end of that while 0, which stands for "none was dear".
-    for (const std::uint32_t clock : {testing::clock_start, testing::before_wrap(20), testing::before_wrap(policy::huge_pages::dear_for)}) {
+    for (const std::uint32_t clock :
+         {testing::clock_start, testing::before_wrap(20), testing::before_wrap(policy::huge_pages::dear_for)}) {
         testing::set_clock(clock);
         dear = false;
         HugeNode node(0, touch_is_dear);
@@ -188,7 +192,8 @@ TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
         const BagIndex first = node.take_filled(stretch_bags);
         if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
         ASSERT_EQ(touched.size(), policy::huge_pages::dear_in_a_row);
-        for (std::uint32_t i = 0; i < policy::huge_pages::dear_in_a_row; ++i) EXPECT_EQ(touched[i], node.at(first + i * huge_bags));
+        for (std::uint32_t i = 0; i < policy::huge_pages::dear_in_a_row; ++i)
+            EXPECT_EQ(touched[i], node.at(first + i * huge_bags));
         EXPECT_EQ(node.advice(first), "nh");
         dear = false;
         advance_clock(policy::huge_pages::dear_for - 1);
@@ -206,7 +211,9 @@ TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
     }
 }
 
-bool first_few_are_dear(void* p, Bytes) { return touched.push_back(p), dear && touched.size() < policy::huge_pages::dear_in_a_row; }
+bool first_few_are_dear(void* p, Bytes) {
+    return touched.push_back(p), dear && touched.size() < policy::huge_pages::dear_in_a_row;
+}
 
 // The thread lost its CPU during some touches.
 TEST(PagesHuge, AFewDearTouchesAreNotEnough) {
@@ -238,7 +245,8 @@ TEST(PagesHuge, HugePagesOfSmallBagsAreTimed) {
         node.pages.sample_cost_of_small(first + i, 1, policy::huge_pages::timed_from - (i == 0));
     }
     ASSERT_EQ(touched.size(), policy::huge_pages::dear_in_a_row);
-    for (std::uint32_t i = 0; i < policy::huge_pages::dear_in_a_row; ++i) EXPECT_EQ(touched[i], node.at(first + (i + 1) * huge_bags));
+    for (std::uint32_t i = 0; i < policy::huge_pages::dear_in_a_row; ++i)
+        EXPECT_EQ(touched[i], node.at(first + (i + 1) * huge_bags));
     EXPECT_EQ(node.advice(wall), "nh");
     node.pages.validate();
 }
@@ -293,7 +301,8 @@ TEST(PagesHuge, WhatIsResidentIsNotTimed) {
 
 TEST(PagesHuge, AWholeOneBreaksNothing) {
     HugeNode node(0);
-    const BagIndex before = node.take_filled(huge_bags), whole = node.take_filled(huge_bags), after = node.take_filled(1);
+    const BagIndex before = node.take_filled(huge_bags), whole = node.take_filled(huge_bags),
+                   after = node.take_filled(1);
     if (node.advice(before) != "hg") GTEST_SKIP() << "a kernel without huge pages";
     node.pages.give(whole);
     EXPECT_EQ(node.advice(before), "hg");

@@ -24,7 +24,8 @@ protected:
         touches.start([](void*, Bytes) { return dear; });
     }
     void make_dear() {
-        for (std::uint32_t i = 1; i < policy::huge_pages::dear_in_a_row; ++i) ASSERT_EQ(touch(touches, true), Cost::unsure);
+        for (std::uint32_t i = 1; i < policy::huge_pages::dear_in_a_row; ++i)
+            ASSERT_EQ(touch(touches, true), Cost::unsure);
         ASSERT_EQ(touch(touches, true), Cost::dear);
     }
     HugePageTouches touches;

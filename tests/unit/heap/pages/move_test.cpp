@@ -122,7 +122,8 @@ TEST(PagesMove, SplitsWithinABagAreCopied) {
     Node node(-1);
     const Block from = take(node, 8 * bags_of_mib, 1);
     const Bytes page = os::page_size();
-    for (Bytes i = 3; i < min_of<Bytes>(300, 8 * MiB / page); i += 9) ASSERT_EQ(madvise(node.at(from.run) + i * page, page, MADV_DONTDUMP), 0);
+    for (Bytes i = 3; i < min_of<Bytes>(300, 8 * MiB / page); i += 9)
+        ASSERT_EQ(madvise(node.at(from.run) + i * page, page, MADV_DONTDUMP), 0);
     const Block to{node.take(16 * bags_of_mib), 16 * bags_of_mib, 1};
     ASSERT_TRUE(node.pages.move(from.run, to.run, from.bags));
     EXPECT_TRUE(intact(node, to, from.bags));

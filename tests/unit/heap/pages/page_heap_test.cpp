@@ -68,7 +68,9 @@ public:
         const std::uint32_t bags = PageHeap::whole_pages(1 + random_() % (run.bags + 20));
         const bool done = node_.pages.resize(run.first, bags);
         check({run.first, std::min(bags, run.bags), run.mark, run.state});  // whatever it said, what was there stands
-        if (bags <= run.bags) { ASSERT_TRUE(done); }
+        if (bags <= run.bags) {
+            ASSERT_TRUE(done);
+        }
         if (!done) return;
         ASSERT_EQ(node_.pages.big_run(run.first), bags);
         if (bags > run.bags) claim(run.first.value + run.bags, bags - run.bags);
@@ -85,7 +87,8 @@ public:
         return sum;
     }
     std::uint64_t big_objects() const {
-        return static_cast<std::uint64_t>(std::count_if(runs_.begin(), runs_.end(), [](const Run& run) { return run.state == BagState::big; }));
+        return static_cast<std::uint64_t>(
+            std::count_if(runs_.begin(), runs_.end(), [](const Run& run) { return run.state == BagState::big; }));
     }
     unsigned random() { return random_(); }
 
@@ -163,8 +166,9 @@ TEST_P(PageHeapRandom, AgreesWithTheModel) {
     EXPECT_NE(all, PageHeap::none);
     EXPECT_EQ(node.dirty(all, static_cast<std::uint32_t>(node.room())), 0u);
 }
-INSTANTIATE_TEST_SUITE_P(PurgeDelay, PageHeapRandom, ::testing::Values(-1, 0, 5, 1000),
-                         [](const auto& p) { return p.param < 0 ? std::string("Never") : "After" + std::to_string(p.param); });
+INSTANTIATE_TEST_SUITE_P(PurgeDelay, PageHeapRandom, ::testing::Values(-1, 0, 5, 1000), [](const auto& p) {
+    return p.param < 0 ? std::string("Never") : "After" + std::to_string(p.param);
+});
 
 #if !defined(__SANITIZE_THREAD__)  // which knows only what the kernel places
 // Nothing keeps other mappings out of the region. They are stepped over, and left alone.
@@ -231,7 +235,8 @@ TEST(PageHeap, TheTopLeavesTheAddressSpaceOnceItIsClean) {
 
 TEST(PageHeap, FirstFitTakesTheLowestHole) {
     Node node(-1);
-    const BagIndex hole4 = node.take(4), wall1 = node.take(1), hole10 = node.take(10), wall2 = node.take(1), hole3 = node.take(3), wall3 = node.take(1);
+    const BagIndex hole4 = node.take(4), wall1 = node.take(1), hole10 = node.take(10), wall2 = node.take(1),
+                   hole3 = node.take(3), wall3 = node.take(1);
     for (const BagIndex hole : {hole10, hole3, hole4}) node.pages.give(hole);
     EXPECT_EQ(node.take(5), hole10);
     EXPECT_EQ(node.take(3), hole4);
@@ -243,7 +248,8 @@ TEST(PageHeap, FirstFitTakesTheLowestHole) {
 // broken up for a bag of small ones.
 TEST(PageHeap, ResidentMemoryServesBigObjectsFirst) {
     Node node(-1);
-    const BagIndex low = node.take_filled(8), wall1 = node.take_filled(1), high = node.take_filled(8), wall2 = node.take_filled(1);
+    const BagIndex low = node.take_filled(8), wall1 = node.take_filled(1), high = node.take_filled(8),
+                   wall2 = node.take_filled(1);
     node.pages.give(low);
     node.pages.purge(true);
     node.pages.give(high);
@@ -258,7 +264,8 @@ TEST(PageHeap, AHoleThatFitsExactlyServesAlignedObjects) {
     Node node(-1);
     constexpr std::uint32_t alignment = 16;
     const auto take = [&](std::uint32_t bags) { return node.pages.take(bags, alignment, BagState::big); };
-    const BagIndex aligned = take(32), wall1 = node.take(6), unaligned = node.take(40), wall2 = node.take(2), last = take(32), wall3 = node.take(1);
+    const BagIndex aligned = take(32), wall1 = node.take(6), unaligned = node.take(40), wall2 = node.take(2),
+                   last = take(32), wall3 = node.take(1);
     ASSERT_NE(address_of(node.at(unaligned)) % (alignment * bag_bytes), 0u);
     for (const BagIndex hole : {last, unaligned, aligned}) node.pages.give(hole);
     EXPECT_EQ(take(32), aligned);

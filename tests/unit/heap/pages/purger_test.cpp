@@ -221,7 +221,8 @@ TEST(PageHeapPurge, AReductionByPairsKeepsTwiceWhatItUses) {
     EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor + 2u * 32);
 }
 
-// Takes and gives 16 MiB in runs of one length, with a pause between, in milliseconds, as a program has that writes to them.
+// Takes and gives 16 MiB in runs of one length, with a pause between, in milliseconds, as a program has that writes to
+// them.
 void take_and_give(Node& node, std::uint32_t length, std::uint32_t pause) {
     std::vector<BagIndex> runs;
     for (std::uint32_t taken = 0; taken + length <= 512; taken += length) runs.push_back(node.take_filled(length));
@@ -329,7 +330,8 @@ TEST(PageHeapPurge, ACallGivesBackABoundedPart) {
 TEST(PageHeapPurge, OtherSizesAreNoLoop) {
     Node node(20000);
     const std::uint32_t page = PageHeap::whole_pages(1);
-    for (const std::uint32_t length : {1u, 2u, 4u, 5u, 6u, 7u, 8u, 16u, 20u, 32u, 64u}) take_and_give(node, length * page, 0);
+    for (const std::uint32_t length : {1u, 2u, 4u, 5u, 6u, 7u, 8u, 16u, 20u, 32u, 64u})
+        take_and_give(node, length * page, 0);
     EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor);
 }
 

@@ -26,10 +26,13 @@ public:
         runs_.erase(run);
     }
     std::uint32_t expected(std::uint32_t length) const {
-        const auto found = std::find_if(runs_.begin(), runs_.end(), [=](const auto& run) { return run.second >= length; });
+        const auto found =
+            std::find_if(runs_.begin(), runs_.end(), [=](const auto& run) { return run.second >= length; });
         return found == runs_.end() ? no_bag.value : found->first;
     }
-    void check(std::uint32_t length) const { ASSERT_EQ(tree_.find(length).value, expected(length)) << "for " << length << " bags"; }
+    void check(std::uint32_t length) const {
+        ASSERT_EQ(tree_.find(length).value, expected(length)) << "for " << length << " bags";
+    }
 
     void check_from(std::uint32_t length, std::uint32_t from) const {
         auto run = runs_.lower_bound(from);
@@ -37,7 +40,8 @@ public:
         const std::uint32_t first = run == runs_.end() ? no_bag.value : run->first;
         ASSERT_EQ(tree_.find(length, BagIndex{from}).value, first) << length << " bags from " << from;
         const auto above = runs_.upper_bound(from);
-        ASSERT_EQ(tree_.at_or_below(BagIndex{from}).value, above == runs_.begin() ? no_bag.value : std::prev(above)->first);
+        ASSERT_EQ(tree_.at_or_below(BagIndex{from}).value,
+                  above == runs_.begin() ? no_bag.value : std::prev(above)->first);
     }
 
     const RunTree& tree() const { return tree_; }
@@ -85,7 +89,9 @@ TEST(RunTree, RunsOfManyGigabytes) {
     m.insert(90, rough - 1);
     m.insert(50, region - 1000);
     EXPECT_EQ(m.tree().validate(), 4u);
-    for (const std::uint32_t bags : {1u, 65'535u, 65'536u, 70'000u, 70'001u, rough - 1, rough, rough + 64, rough + 101, region - 1024, region - 999, region}) m.check(bags);
+    for (const std::uint32_t bags : {1u, 65'535u, 65'536u, 70'000u, 70'001u, rough - 1, rough, rough + 64, rough + 101,
+                                     region - 1024, region - 999, region})
+        m.check(bags);
     EXPECT_EQ(lowest(m, rough + 65), 50u);  // 10 would do, but tells only that it is rough + 64 long
     m.remove(50);
     m.remove(10);
@@ -104,11 +110,15 @@ TEST(RunTree, RandomOperationsAgreeWithASet) {
             else m.insert(run, length);
             m.check(1 + random() % (lengths + 1));
             m.check_from(1 + random() % (lengths + 1), random() % 5'000);
-            if (i % 2000 == 0) { ASSERT_EQ(m.tree().validate(), m.runs().size()); }
+            if (i % 2000 == 0) {
+                ASSERT_EQ(m.tree().validate(), m.runs().size());
+            }
         }
         while (!m.runs().empty()) {
             m.remove(m.runs().begin()->first);
-            if (m.runs().size() % 500 == 0) { ASSERT_EQ(m.tree().validate(), m.runs().size()); }
+            if (m.runs().size() % 500 == 0) {
+                ASSERT_EQ(m.tree().validate(), m.runs().size());
+            }
         }
         m.check(1);
     }
@@ -152,7 +162,9 @@ TEST(RunTree, AListOfRunsIsSlowButRight) {
         m.remove(chain[i]);
         m.check(i);
         m.check(i + 1);
-        if (i % 50 == 0) { ASSERT_EQ(m.tree().validate(), i); }
+        if (i % 50 == 0) {
+            ASSERT_EQ(m.tree().validate(), i);
+        }
     }
     // And its head in the end, which splits it.
     for (std::uint32_t i = length; i-- > 1;) m.insert(chain[i], length - i);

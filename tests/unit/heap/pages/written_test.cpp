@@ -12,7 +12,9 @@ constexpr Bytes page = 4 * KiB;
 
 class Memory {
 public:
-    explicit Memory(Bytes bytes) : bytes_(bytes), at_(static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+    explicit Memory(Bytes bytes)
+        : bytes_(bytes),
+          at_(static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
     ~Memory() { munmap(at_, bytes_); }
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "heap/program_heaps/bound_heap.h"
 #include "heap/profile/recorded.h"
+#include "heap/program_heaps/bound_heap.h"
 #include "os/seeds.h"
 #include "support/made_up_heap.h"
 
@@ -25,7 +25,9 @@ class ProfileHeap : public ::testing::Test {
 protected:
     void SetUp() override {
         start_heap(2);
-        if (!profile::on()) { ASSERT_TRUE(profile::start(period)); }
+        if (!profile::on()) {
+            ASSERT_TRUE(profile::start(period));
+        }
     }
 
     struct Seen {
@@ -58,7 +60,10 @@ protected:
 };
 
 // As many objects of each class as make some thousand records.
-unsigned count_for(ClassId c) { return static_cast<unsigned>(max_of<Bytes>(400, 2000 * period / shape_of(c).size / (shape_of(c).size > 64 * KiB ? 50 : 1))); }
+unsigned count_for(ClassId c) {
+    return static_cast<unsigned>(
+        max_of<Bytes>(400, 2000 * period / shape_of(c).size / (shape_of(c).size > 64 * KiB ? 50 : 1)));
+}
 
 const Bytes sizes[] = {16, 48, 200, 1024, 3000, 20000, 40000, 300000};
 

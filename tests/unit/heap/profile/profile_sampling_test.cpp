@@ -160,7 +160,8 @@ TEST(ProfileStacks, OfOtherCallersAreNotTakenForTheLast) {
     for (int which = 0; which < 2; ++which) {
         ASSERT_EQ(seen[which][0].depth, seen[which][1].depth);
         // Up to the callers; this function has one place for each call if the loops are unrolled.
-        for (std::uint32_t f = 0; f < 3; ++f) EXPECT_EQ(seen[which][0].frame[f], seen[which][1].frame[f]) << which << ' ' << f;
+        for (std::uint32_t f = 0; f < 3; ++f)
+            EXPECT_EQ(seen[which][0].frame[f], seen[which][1].frame[f]) << which << ' ' << f;
     }
     EXPECT_NE(seen[0][0].frame[2], seen[1][0].frame[2]);
 }

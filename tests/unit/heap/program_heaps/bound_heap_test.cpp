@@ -39,9 +39,7 @@ protected:
         bound_ = nullptr;
         EXPECT_EQ(bags_on(2), 0u);
     }
-    void* allocate(Bytes n, Bytes alignment = 1) {
-        return bound_->allocate(n, alignment).p;
-    }
+    void* allocate(Bytes n, Bytes alignment = 1) { return bound_->allocate(n, alignment).p; }
     static std::uint64_t bags_on(unsigned n) { return process_heap.node(NodeId{n})->pages.use().bound_bags; }
     static BoundHeap* heap_of(const void* p) {
         const Location at = locate(p);

@@ -34,7 +34,8 @@ void check_layout(const AddressSpace& space) {
     // The rest keeps the next region out of reach of free()'s comparison.
     EXPECT_LE(space.end_offset(), space.stride() / 2);
     EXPECT_LE(space.thread_heaps_bytes() << bag_shift, space.stride() - space.end_offset());
-    for (const Bytes offset : {space.thread_heaps_offset(), space.bag_marks_offset(), space.bag_table_offset(), space.node_heap_offset()})
+    for (const Bytes offset :
+         {space.thread_heaps_offset(), space.bag_marks_offset(), space.bag_table_offset(), space.node_heap_offset()})
         EXPECT_EQ(offset % os::page_size(), 0u);
 
     for (unsigned r = 0; r < space.regions(); ++r) {
@@ -96,7 +97,8 @@ TEST(AddressSpaceTest, TheBiasFindsTheMapsByte) {
     std::mt19937_64 random(3);
     for (Bytes stride = smallest_stride; stride <= largest_stride; stride *= 4) {
         AddressSpace space;
-        ASSERT_TRUE(space.choose(3, node_heap, {.stride = stride, .bags = stride == smallest_stride * 4 ? GiB : longest_region}));
+        ASSERT_TRUE(space.choose(3, node_heap,
+                                 {.stride = stride, .bags = stride == smallest_stride * 4 ? GiB : longest_region}));
         const std::uint64_t end_bag = space.end_offset() >> bag_shift;
         for (unsigned r = 0; r < space.regions(); ++r) {
             const Address start = space.region(r);
@@ -114,8 +116,10 @@ TEST(AddressSpaceTest, TheBiasFindsTheMapsByte) {
                 ASSERT_EQ(h - class_reach + index_of(own), start + ((own - start) >> bag_shift));
                 // The bags of the regions beside it, its own other half, and what is far away.
                 const Bytes in_region = random() % space.end_offset();
-                for (const Address p : {start + stride + in_region, start - stride + in_region, start + 2 * stride, start + space.end_offset(),
-                                        start + stride - 1, start - stride + space.end_offset() - 1, Address{0}, Address{1}, ~Address{0} >> 17}) {
+                for (const Address p :
+                     {start + stride + in_region, start - stride + in_region, start + 2 * stride,
+                      start + space.end_offset(), start + stride - 1, start - stride + space.end_offset() - 1,
+                      Address{0}, Address{1}, ~Address{0} >> 17}) {
                     if (p - start < space.end_offset()) continue;
                     ASSERT_GE(index_of(p), bound) << std::hex << p << " from " << start;
                 }
@@ -161,18 +165,21 @@ TEST(AddressSpaceTest, TheWholeIsHeldWhereThatIsAsked) {
 }
 
 #if !defined(__SANITIZE_THREAD__)
-// free()'s comparison lets addresses pass from T * 32 KiB below the first region on. No library, stack or other mapping of
-// the kernel's choice may lie there.
+// free()'s comparison lets addresses pass from T * 32 KiB below the first region on. No library, stack or other mapping
+// of the kernel's choice may lie there.
 TEST(AddressSpaceTest, NothingOfTheKernelsChoiceIsNear) {
     for (const unsigned regions : {1u, 3u, 5u, 9u, 17u, 33u, 65u, 257u})
         for (const bool held : {false, true})
             EXPECT_EQ(in_child([&] {
                           AddressSpace space;
-                          if (!space.choose(regions, node_heap, {.stride = held ? smallest_stride : largest_stride, .held = held})) return 1;
+                          if (!space.choose(regions, node_heap,
+                                            {.stride = held ? smallest_stride : largest_stride, .held = held}))
+                              return 1;
                           const Address begin = space.region(0) - (space.thread_heaps_bytes() << bag_shift);
                           const Address end = space.region(regions - 1) + space.end_offset();
-                          for (const Address other : {os::where_the_kernel_maps(), address_of(environ), reinterpret_cast<Address>(&puts),
-                                                      reinterpret_cast<Address>(&is_power_of_two)})
+                          for (const Address other :
+                               {os::where_the_kernel_maps(), address_of(environ), reinterpret_cast<Address>(&puts),
+                                reinterpret_cast<Address>(&is_power_of_two)})
                               if (other - begin < end - begin) return 2;
                           return 0;
                       }),

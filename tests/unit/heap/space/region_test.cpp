@@ -15,11 +15,13 @@ namespace {
 class RegionTest : public ::testing::Test {
 protected:
     void open(Bytes bags, const RegionPages& pages = {}, Bytes reserve = 0) {
-        ASSERT_TRUE(space_.choose(2, 64 * KiB, {.stride = smallest_stride, .bags = bags, .reserve = reserve, .held = reserve == 0}));
+        ASSERT_TRUE(space_.choose(2, 64 * KiB,
+                                  {.stride = smallest_stride, .bags = bags, .reserve = reserve, .held = reserve == 0}));
         ASSERT_TRUE(region_.open(space_, 1, pages));
     }
     ~RegionTest() override {
-        if (space_.regions() != 0) os::unmap(reinterpret_cast<void*>(space_.region(0)), space_.stride() + space_.end_offset());
+        if (space_.regions() != 0)
+            os::unmap(reinterpret_cast<void*>(space_.region(0)), space_.stride() + space_.end_offset());
     }
     // The two steps of each change, as their owner takes them.
     bool grow(std::uint64_t up_to) {
@@ -105,7 +107,8 @@ TEST_F(RegionTest, OutsideOfWhatIsCommittedNothingCanBeTouched) {
 // free() may read the byte of any address of the region's start, and of some behind its bags.
 TEST_F(RegionTest, TheClassMapMayBeReadAheadOfTheBags) {
     open(64 * MiB);
-    for (std::uint64_t b = 0; b < region_.end_bag().value + (1 * GiB >> bag_shift); ++b) ASSERT_EQ(region_.class_at(BagIndex{b}), no_class);
+    for (std::uint64_t b = 0; b < region_.end_bag().value + (1 * GiB >> bag_shift); ++b)
+        ASSERT_EQ(region_.class_at(BagIndex{b}), no_class);
 }
 
 // Of the metadata's parts the first ones are mapped, and then there is no more: the next try finds the addresses free.
@@ -226,7 +229,8 @@ TEST_F(RegionTest, ThreadHeapsGrowToTheirCapacityAndNoFurther) {
 
 TEST_F(RegionTest, TheFirstMegabytesStayOnNormalPages) {
     open(64 * MiB);
-    EXPECT_EQ(Bytes{region_.huge_from().value - region_.first_bag().value} * bag_bytes, policy::huge_pages::normal_first);
+    EXPECT_EQ(Bytes{region_.huge_from().value - region_.first_bag().value} * bag_bytes,
+              policy::huge_pages::normal_first);
     EXPECT_EQ(address_of(at(region_.huge_from().value)) % os::huge_page, 0u);
 }
 

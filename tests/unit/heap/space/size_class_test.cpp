@@ -17,7 +17,9 @@ TEST(SizeClass, EverySizeFitsTheSmallestClassThatHoldsIt) {
         ASSERT_GT(c, 0u) << n;
         ASSERT_LT(c, class_count) << n;
         ASSERT_LE(n, size_of_class(c)) << n;
-        if (c > 1) { ASSERT_GT(n, size_of_class(c - 1)) << n; }
+        if (c > 1) {
+            ASSERT_GT(n, size_of_class(c - 1)) << n;
+        }
     }
 }
 
@@ -33,9 +35,14 @@ TEST(SizeClass, ClassesAscend) {
 TEST(SizeClass, InternalWasteIsBounded) {
     for (Bytes n = 1; n <= small_limit; ++n) {
         const Bytes size = size_of_class(class_of(n).value);
-        if (n <= tiny_limit) { ASSERT_LT(size - n, granule) << n; }
-        else if (n <= medium_limit) { ASSERT_LE((size - n) * 9, size) << n; }
-        if (n > 128) { ASSERT_LE((size - n) * 5, size) << n; }
+        if (n <= tiny_limit) {
+            ASSERT_LT(size - n, granule) << n;
+        } else if (n <= medium_limit) {
+            ASSERT_LE((size - n) * 9, size) << n;
+        }
+        if (n > 128) {
+            ASSERT_LE((size - n) * 5, size) << n;
+        }
     }
 }
 
@@ -81,9 +88,12 @@ TEST(SizeClass, BatchesAndRingsStayInBounds) {
         ASSERT_GE(s.batch, 1u);
         ASSERT_LE(s.batch, 512u);
         ASSERT_LE(s.ring, policy::rings::slots);
-        if (s.size > medium_limit) { ASSERT_EQ(s.batch, 1u) << "paper 3.4: one object at a time, class " << int{c.value}; }
-        else ASSERT_GE(s.batch, 2u) << int{c.value};
-        if (s.batch > 2) { ASSERT_LE(Bytes{s.batch} * s.size, policy::classes::batch_target(s.size)) << int{c.value}; }
+        if (s.size > medium_limit) {
+            ASSERT_EQ(s.batch, 1u) << "paper 3.4: one object at a time, class " << int{c.value};
+        } else ASSERT_GE(s.batch, 2u) << int{c.value};
+        if (s.batch > 2) {
+            ASSERT_LE(Bytes{s.batch} * s.size, policy::classes::batch_target(s.size)) << int{c.value};
+        }
         ASSERT_LE(Bytes{s.ring} * s.batch * s.size, policy::classes::ring_target) << int{c.value};
     });
 }

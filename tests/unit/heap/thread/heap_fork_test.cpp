@@ -109,7 +109,8 @@ TEST_F(HeapForkTest, TheChildsHeapIsWholeWhateverOthersWereDoing) {
 TEST_F(HeapForkTest, ChildrenForkAgain) {
     Noise noise;
     for (int i = 0; i < 4; ++i)
-        ASSERT_EQ(in_child([] { return everything_works() && in_child(everything_works) == 0 && everything_works(); }), 0);
+        ASSERT_EQ(in_child([] { return everything_works() && in_child(everything_works) == 0 && everything_works(); }),
+                  0);
 }
 
 TEST_F(HeapForkTest, TheChildsOnlyThreadKeepsItsHeapAndItsObjects) {

@@ -107,7 +107,8 @@ private:
             zeroed = object.zeroed;
         }
         if (!expect(held.words != nullptr, "no memory")) return;
-        expect(process_heap.space().region_of(held.words) == this_thread_heap->home->node.value, "on the thread's node");
+        expect(process_heap.space().region_of(held.words) == this_thread_heap->home->node.value,
+               "on the thread's node");
         expect(usable_size(held.words, "test") >= n, "large enough");
         if (zeroed) expect(held.words[n / 8 - 1] == 0 || n <= 8 * 2, "zero as promised");
         held.write(random_());
@@ -166,9 +167,9 @@ TEST(HeapRandom, ThreadsOnEightNodes) {
     for (int generation = 0; generation < generations; ++generation) {
         std::vector<std::thread> running;
         for (unsigned t = 0; t < threads; ++t)
-            running.push_back(testing::thread_on((t + static_cast<unsigned>(generation)) % nodes, [&exchange, t, generation] {
-                Worker(exchange, static_cast<unsigned>(generation) * 100 + t).work();
-            }));
+            running.push_back(testing::thread_on(
+                (t + static_cast<unsigned>(generation)) % nodes,
+                [&exchange, t, generation] { Worker(exchange, static_cast<unsigned>(generation) * 100 + t).work(); }));
         for (auto& t : running) t.join();
         testing::validate_heap();
         if (::testing::Test::HasFailure()) return;

@@ -36,7 +36,8 @@ Bytes granted_on(unsigned node, unsigned cpus) {
             step.arrive_and_wait();
             std::vector<void*> objects;
             for (unsigned c = 1; c < class_count; ++c)
-                for (unsigned i = 0; i < 4U * shape_of(ClassId{c}).batch; ++i) objects.push_back(testing::allocate(ClassId{c}));
+                for (unsigned i = 0; i < 4U * shape_of(ClassId{c}).batch; ++i)
+                    objects.push_back(testing::allocate(ClassId{c}));
             for (void* p : objects) testing::release(p);
             EXPECT_LE(h->may_hold, policy::lists::any_may_hold + h->granted);
             all += h->granted;

@@ -60,7 +60,8 @@ TEST_F(Refill, AThreadNearItsLimitFetchesLargeObjectsOneByOne) {
 TEST_F(Refill, ObjectsAbove4KiBAreFetchedAheadWhereAListRunsEmptyAgain) {
     run_on(1, [] {
         ThreadHeap* const h = this_thread_heap;
-        const std::vector<ClassId> classes = {class_of(10000), class_of(6000), class_of(8000), class_of(12000), class_of(16000)};
+        const std::vector<ClassId> classes = {class_of(10000), class_of(6000), class_of(8000), class_of(12000),
+                                              class_of(16000)};
         const auto ran_empty = [h](ClassId c) { return h->head[c.value] == &end_of_list; };
         const auto use = [&](ClassId c) {
             void* const p = allocate(c);

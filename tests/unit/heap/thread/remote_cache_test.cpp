@@ -55,7 +55,8 @@ TEST_F(RemoteCacheTest, TheBudgetCoversAllLists) {
     const auto held = [&] {
         Bytes sum = 0;
         for (unsigned n = 0; n < 4; ++n)
-            for (unsigned c = 1; c < class_count; ++c) sum += (use(n, ClassId{c}).taken - use(n, ClassId{c}).ring) * size_of_class(c);
+            for (unsigned c = 1; c < class_count; ++c)
+                sum += (use(n, ClassId{c}).taken - use(n, ClassId{c}).ring) * size_of_class(c);
         return sum - of_others;
     };
     of_others = held();
@@ -117,7 +118,8 @@ TEST_F(RemoteCacheTest, TheTableGoesBackWithWhatRestsThere) {
     run_on(3, [&] {
         const auto tables = [] {
             std::uint64_t sum = 0;
-            for (unsigned c = class_of(1025).value; c < class_count; ++c) sum += use(3, ClassId{c}).taken - use(3, ClassId{c}).ring;
+            for (unsigned c = class_of(1025).value; c < class_count; ++c)
+                sum += use(3, ClassId{c}).taken - use(3, ClassId{c}).ring;
             return sum;
         };
         const std::uint64_t before = tables();

@@ -24,7 +24,10 @@ protected:
         if (process_heap.started()) return;
         auto* machine = new MadeUpMachine;  // the topology is for ever
         machine->nodes_file("online", "1,4,6,9").nodes_file("has_memory", "1,6,9");
-        machine->node(1, "0", "10 20 30 40").node(4, "1", "20 10 20 30").node(6, "2", "30 20 10 20").node(9, "", "40 30 20 10");
+        machine->node(1, "0", "10 20 30 40")
+            .node(4, "1", "20 10 20 30")
+            .node(6, "2", "30 20 10 20")
+            .node(9, "", "40 30 20 10");
         os::init_topology(machine->reader(), machine->task_reader());
         HeapOptions options;
         options.space = test_space;
@@ -73,7 +76,9 @@ TEST_F(RemoteLists, AThreadKeepsFewOfOthers) {
         std::vector<void*> objects;
         for (unsigned n = 0; n <= nodes; ++n)
             for (unsigned c = 1; c < class_count; ++c)
-                if (NodeId{n} != NodeId{1}) objects.push_back(allocate_on(this_thread_heap, NodeId{n}, ClassId{c}, shape_of(ClassId{c}).size).p);
+                if (NodeId{n} != NodeId{1})
+                    objects.push_back(
+                        allocate_on(this_thread_heap, NodeId{n}, ClassId{c}, shape_of(ClassId{c}).size).p);
         Bytes in_use = 0;
         for (void* p : objects) in_use += usable_size(p, "test");
         EXPECT_LE(taken() - in_use, policy::remote::budget + 24 * KiB);
@@ -172,7 +177,8 @@ TEST_F(RemoteLists, SmallObjectsThatSpillAreSeenWhereTheyLie) {
         const std::uint64_t before = process_heap.node(NodeId{1})->of(c).use().taken;
         std::vector<void*> spilled;
         for (int i = 0; i < 3000; ++i) spilled.push_back(allocate(c));
-        const auto on_other = std::count_if(spilled.begin(), spilled.end(), [](void* p) { return process_heap.owner(p)->node == NodeId{1}; });
+        const auto on_other = std::count_if(spilled.begin(), spilled.end(),
+                                            [](void* p) { return process_heap.owner(p)->node == NodeId{1}; });
         EXPECT_GT(on_other, 2000);
         EXPECT_GE(process_heap.node(NodeId{1})->of(c).use().taken, before + std::uint64_t(on_other));
         for (void* p : spilled) release(p);
@@ -191,7 +197,8 @@ TEST_F(RemoteLists, NoListSendsAnotherAway) {
     struct List {
         unsigned node, c;
     };
-    const List lists[][3] = {{{1, 34}, {2, 3}, {3, 36}}, {{1, 34}, {2, 31}, {3, 28}}, {{1, 8}, {1, 16}, {2, 24}}, {{1, 5}, {2, 5}, {3, 5}}};
+    const List lists[][3] = {
+        {{1, 34}, {2, 3}, {3, 36}}, {{1, 34}, {2, 31}, {3, 28}}, {{1, 8}, {1, 16}, {2, 24}}, {{1, 5}, {2, 5}, {3, 5}}};
     run_on(0, [&] {
         for (const auto& turn : lists) {
             std::vector<void*> all;
@@ -205,7 +212,10 @@ TEST_F(RemoteLists, NoListSendsAnotherAway) {
                 return objects;
             };
             const auto one_of_each = [&] {
-                for (const List& list : turn) all.push_back(allocate_on(this_thread_heap, NodeId{list.node}, ClassId{list.c}, shape_of(ClassId{list.c}).size).p);
+                for (const List& list : turn)
+                    all.push_back(allocate_on(this_thread_heap, NodeId{list.node}, ClassId{list.c},
+                                              shape_of(ClassId{list.c}).size)
+                                      .p);
             };
             one_of_each();
             const std::uint64_t before = out();
@@ -239,8 +249,8 @@ TEST_F(RemoteLists, OnlyBigObjectsMove) {
     });
 }
 
-// Uses other sizes until every kind of housekeeping that is due has had its slow path: each looks at the clock once, and
-// does one kind at most.
+// Uses other sizes until every kind of housekeeping that is due has had its slow path: each looks at the clock once,
+// and does one kind at most.
 void work() {
     std::vector<void*> objects(2'000);
     for (void*& p : objects) p = allocate(400);

@@ -7,9 +7,9 @@
 
 #include "base/check.h"
 #include "heap/program_heaps/any_object.h"
+#include "heap/thread/attach.h"
 #include "heap/thread/held.h"
 #include "heap/thread/lists.h"
-#include "heap/thread/attach.h"
 #include "support/made_up_heap.h"
 #include "support/thread_lists.h"
 
@@ -97,7 +97,8 @@ TEST_F(ThreadHeapTest, AThreadOverItsLimitFlushesIdleListsFirst) {
         for (const ClassId c : in_use) use_list(c);
         look(in_use, true);
         h->slow_paths = 0;
-        h->may_hold = (length(h->head[in_use[0].value]) + length(h->lists[in_use[0].value].sealed)) * shape_of(in_use[0]).size * 5 / 4;
+        h->may_hold = (length(h->head[in_use[0].value]) + length(h->lists[in_use[0].value].sealed)) *
+                      shape_of(in_use[0]).size * 5 / 4;
         hold_less(h, no_class);
         EXPECT_TRUE(is_there(in_use[0]));
         EXPECT_FALSE(is_there(in_use[1]));
@@ -164,7 +165,8 @@ TEST_F(ThreadHeapTest, AThreadKeepsAtMostAFewSegments) {
             for (unsigned i = 0; i < 8u * shape.batch + 8; ++i) all.push_back(allocate(id));
             for (void* p : all) release(p);
             const ThreadHeap::Lists& s = this_thread_heap->lists[c];
-            const std::uint32_t current = this_thread_heap->head[c] == &end_of_list ? 0 : length(this_thread_heap->head[c]);
+            const std::uint32_t current =
+                this_thread_heap->head[c] == &end_of_list ? 0 : length(this_thread_heap->head[c]);
             EXPECT_LE(current + (s.sealed != nullptr ? s.sealed_count : 0u), 4u * shape.batch) << "class " << c;
         }
         check_lists(this_thread_heap);
@@ -181,7 +183,8 @@ TEST_F(ThreadHeapTest, AThreadKeepsLargeObjectsOfFewClasses) {
                 ASSERT_EQ(allocate(ClassId{c}), p);
                 release(p);
                 unsigned kept = 0;
-                for (unsigned i = class_of(medium_limit).value + 1; i < class_count; ++i) kept += this_thread_heap->head[i] != &end_of_list;
+                for (unsigned i = class_of(medium_limit).value + 1; i < class_count; ++i)
+                    kept += this_thread_heap->head[i] != &end_of_list;
                 EXPECT_LE(kept, 2u) << "class " << c;
             }
         check_lists(this_thread_heap);
@@ -197,8 +200,11 @@ TEST_F(ThreadHeapTest, AThreadsFirstFreesOfWhatOthersAllocatedDoNotComeBackToIt)
             void* const given = allocate(c);
             const unsigned shard = this_thread_heap->shard;
             run_on(3, [=] {
-                if (this_thread_heap->shard == shard) this_thread_heap->shard = static_cast<std::uint8_t>((shard + 1) % policy::shards::most);
-                if (round > 0) { ASSERT_LT(this_thread_heap->checked_frees, 1000u) << "a heap that was used before"; }
+                if (this_thread_heap->shard == shard)
+                    this_thread_heap->shard = static_cast<std::uint8_t>((shard + 1) % policy::shards::most);
+                if (round > 0) {
+                    ASSERT_LT(this_thread_heap->checked_frees, 1000u) << "a heap that was used before";
+                }
                 release(given);
                 for (int i = 0; i < 1000; ++i) {
                     void* const own = allocate(c);
@@ -392,32 +398,47 @@ TEST_F(ThreadHeapDeathTest, InvalidFreesEndTheProgram) {
         dies([&] { return static_cast<void*>(on_stack); }, "was not allocated by numalloc");
         dies([] { return static_cast<void*>(static_cast<char*>(process_heap.take_big(NodeId{4}, MiB, 1)) + 16); },
              "is not an allocated object");
-        dies([] { return static_cast<void*>(static_cast<char*>(process_heap.take_big(NodeId{4}, MiB, 1)) + bag_bytes); },
-             "is not an allocated object");
-        dies([] {
-            void* p = process_heap.take_big(NodeId{4}, MiB, 1);
-            release(p);
-            return p;
-        }, "was freed already");
-        dies([] { return static_cast<void*>(static_cast<char*>(process_heap.take_small(NodeId{1}, class_of(64), 1).fresh) + 8); },
-             "points inside an object");
+        dies(
+            [] { return static_cast<void*>(static_cast<char*>(process_heap.take_big(NodeId{4}, MiB, 1)) + bag_bytes); },
+            "is not an allocated object");
+        dies(
+            [] {
+                void* p = process_heap.take_big(NodeId{4}, MiB, 1);
+                release(p);
+                return p;
+            },
+            "was freed already");
+        dies(
+            [] {
+                return static_cast<void*>(
+                    static_cast<char*>(process_heap.take_small(NodeId{1}, class_of(64), 1).fresh) + 8);
+            },
+            "points inside an object");
         dies([] { return reinterpret_cast<void*>(process_heap.space().region(4) + 64); }, "invalid pointer in free");
-        dies([] { return reinterpret_cast<void*>(process_heap.space().region(7) + process_heap.space().end_offset() - 64); }, "invalid pointer in free");
+        dies(
+            [] {
+                return reinterpret_cast<void*>(process_heap.space().region(7) + process_heap.space().end_offset() - 64);
+            },
+            "invalid pointer in free");
         dies([] { return reinterpret_cast<void*>(process_heap.space().region(8) + 64); }, "invalid pointer in free");
     }
     // While frees are checked, those inside an object and the second ones are seen too.
-    EXPECT_DEATH({
-        attach_thread(NodeId{4});
-        release(static_cast<char*>(allocate(Bytes{64})) + 16);
-    }, "points inside an object");
-    EXPECT_DEATH({
-        attach_thread(NodeId{4});
-        void* p = allocate(Bytes{64});
-        void* q = allocate(Bytes{64});
-        release(p);
-        release(q);
-        release(p);
-    }, "was freed already");
+    EXPECT_DEATH(
+        {
+            attach_thread(NodeId{4});
+            release(static_cast<char*>(allocate(Bytes{64})) + 16);
+        },
+        "points inside an object");
+    EXPECT_DEATH(
+        {
+            attach_thread(NodeId{4});
+            void* p = allocate(Bytes{64});
+            void* q = allocate(Bytes{64});
+            release(p);
+            release(q);
+            release(p);
+        },
+        "was freed already");
 }
 
 }  // namespace

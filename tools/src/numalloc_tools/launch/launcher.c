@@ -148,7 +148,8 @@ int main(int count, char **words) {
     if (write(ready[1], "x", 1) < 0) return 125;
 
     double looking = 0;
-    volatile double *most_huge = mmap(NULL, sizeof *most_huge, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    volatile double *most_huge =
+        mmap(NULL, sizeof *most_huge, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (most_huge == MAP_FAILED) return 125;
     const pid_t sampler = sample ? start_sampling(most_huge) : -1;
     struct rusage used;

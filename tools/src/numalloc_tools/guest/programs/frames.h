@@ -26,7 +26,8 @@ static inline void note_zone(const char *line, int *node, uint64_t *spanned) {
     unsigned long value;
     if (sscanf(line, "Node %d,", node) == 1) return;
     if (sscanf(line, " spanned %lu", &value) == 1) *spanned = value;
-    if (sscanf(line, " start_pfn: %lu", &value) == 1 && *spanned && zones < sizeof frames_of_zones / sizeof *frames_of_zones)
+    if (sscanf(line, " start_pfn: %lu", &value) == 1 && *spanned &&
+        zones < sizeof frames_of_zones / sizeof *frames_of_zones)
         frames_of_zones[zones++] = (struct frames){value, value + *spanned, *node};
 }
 
@@ -36,7 +37,8 @@ static inline void read_zones(void) {
     char *text = mmap(NULL, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (file < 0 || text == MAP_FAILED) return;
     size_t length = 0;
-    for (ssize_t got; length < MOST - 1 && (got = read(file, text + length, MOST - 1 - length)) > 0;) length += (size_t)got;
+    for (ssize_t got; length < MOST - 1 && (got = read(file, text + length, MOST - 1 - length)) > 0;)
+        length += (size_t)got;
     uint64_t spanned = 0;
     for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
@@ -52,7 +54,9 @@ static inline int node_by_frame(const void *page) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint64_t entry, frame;
     pthread_once(&once, read_zones);
-    if (pread(pagemap, &entry, sizeof entry, (off_t)((uintptr_t)page / (uintptr_t)sysconf(_SC_PAGESIZE) * sizeof entry)) != sizeof entry) return -1;
+    if (pread(pagemap, &entry, sizeof entry,
+              (off_t)((uintptr_t)page / (uintptr_t)sysconf(_SC_PAGESIZE) * sizeof entry)) != sizeof entry)
+        return -1;
     frame = entry & ((UINT64_C(1) << 55) - 1);
     if (!(entry >> 63) || !frame) return -1;
     for (size_t i = 0; i < zones; i++)

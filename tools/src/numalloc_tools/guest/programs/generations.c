@@ -62,8 +62,7 @@ static void choose_legacies(void) {
             if (new_node[t] % SHOWN_NODES == node) threads_by_node[used_threads++] = t;
             if (old_node[t] % SHOWN_NODES == node) legacies_by_node[used_legacies++] = t;
         }
-    for (int i = 0; i < threads; i++)
-        heir_of[threads_by_node[i]] = legacies_by_node[(i + threads / 2) % threads];
+    for (int i = 0; i < threads; i++) heir_of[threads_by_node[i]] = legacies_by_node[(i + threads / 2) % threads];
     if (generation > 0)
         for (int t = 0; t < threads; t++) crossed += new_node[t] != old_node[heir_of[t]];
 }
@@ -117,10 +116,8 @@ static void *live(void *argument) {
     struct legacy *mine = &legacies[me->number];
     mine->count = 0;
     for (size_t i = 0; i < filling.count; i++) {
-        if (i % 2)
-            free(me->objects[i].memory);
-        else
-            mine->objects[mine->count++] = me->objects[i];
+        if (i % 2) free(me->objects[i].memory);
+        else mine->objects[mine->count++] = me->objects[i];
     }
     old_node[me->number] = current_node();
     return NULL;
@@ -165,12 +162,13 @@ int main(int count, char **words) {
         damaged += workers[t].damaged;
         threads_on[old_node[t] % SHOWN_NODES]++;
     }
-    printf("{\"program\":\"generations\",\"threads\":%d,\"generations\":%d,\"bytes\":%zu,\"smallest\":%zu,"
-           "\"largest\":%zu,\"threads_are\":\"%s\",\"pages\":%llu,\"remote\":%llu,\"unknown\":%llu,"
-           "\"damaged\":%llu,\"freed_across\":%llu,",
-           threads, generations, bytes, smallest, largest, pinned ? "pinned" : "free", (unsigned long long)sum.pages,
-           (unsigned long long)sum.remote, (unsigned long long)sum.unknown, (unsigned long long)damaged,
-           (unsigned long long)crossed);
+    printf(
+        "{\"program\":\"generations\",\"threads\":%d,\"generations\":%d,\"bytes\":%zu,\"smallest\":%zu,"
+        "\"largest\":%zu,\"threads_are\":\"%s\",\"pages\":%llu,\"remote\":%llu,\"unknown\":%llu,"
+        "\"damaged\":%llu,\"freed_across\":%llu,",
+        threads, generations, bytes, smallest, largest, pinned ? "pinned" : "free", (unsigned long long)sum.pages,
+        (unsigned long long)sum.remote, (unsigned long long)sum.unknown, (unsigned long long)damaged,
+        (unsigned long long)crossed);
     print_spread("spread", sum.on);
     printf(",");
     print_spread("threads_on", threads_on);

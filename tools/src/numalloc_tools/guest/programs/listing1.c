@@ -106,12 +106,13 @@ int main(int count, char **words) {
         damaged += workers[t].damaged;
         threads_on[thread_node[t] % SHOWN_NODES]++;
     }
-    printf("{\"program\":\"listing1\",\"threads\":%d,\"size\":%zu,\"blocks\":%zu,\"rounds\":%zu,\"free\":\"%s\","
-           "\"threads_are\":\"%s\",\"pages\":%llu,\"remote\":%llu,\"unknown\":%llu,\"damaged\":%llu,"
-           "\"write_seconds\":%.6f,\"freed_across\":%d,",
-           threads, size, blocks, rounds, words[5], pinned ? "pinned" : "free", (unsigned long long)sum.pages,
-           (unsigned long long)sum.remote, (unsigned long long)sum.unknown, (unsigned long long)damaged, write_seconds,
-           apart);
+    printf(
+        "{\"program\":\"listing1\",\"threads\":%d,\"size\":%zu,\"blocks\":%zu,\"rounds\":%zu,\"free\":\"%s\","
+        "\"threads_are\":\"%s\",\"pages\":%llu,\"remote\":%llu,\"unknown\":%llu,\"damaged\":%llu,"
+        "\"write_seconds\":%.6f,\"freed_across\":%d,",
+        threads, size, blocks, rounds, words[5], pinned ? "pinned" : "free", (unsigned long long)sum.pages,
+        (unsigned long long)sum.remote, (unsigned long long)sum.unknown, (unsigned long long)damaged, write_seconds,
+        apart);
     print_spread("spread", sum.on);
     printf(",");
     print_spread("threads_on", threads_on);

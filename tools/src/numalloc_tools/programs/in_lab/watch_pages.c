@@ -1,7 +1,7 @@
 // watch_pages.so, preloaded before an allocator: it knows every object that lives, and which thread allocated it. Where
 // their pages lie is looked up each time that a quarter more lives than the time before, and at the end if most of it
-// still does; WATCH_PAGES_TO gets what was seen last, as one line of JSON, when the process ends. Local is a page on the
-// node where its thread last allocated something. Objects of operator new are not seen: for programs in C.
+// still does; WATCH_PAGES_TO gets what was seen last, as one line of JSON, when the process ends. Local is a page on
+// the node where its thread last allocated something. Objects of operator new are not seen: for programs in C.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +14,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PARTS = 64, ENTRIES = 1 << 15, HEADS = 1 << 12, THREADS = 4096, NODES = 64, SEEN = 1 << 21, AT_ONCE = 512, PAGE = 4096 };
+enum {
+    PARTS = 64,
+    ENTRIES = 1 << 15,
+    HEADS = 1 << 12,
+    THREADS = 4096,
+    NODES = 64,
+    SEEN = 1 << 21,
+    AT_ONCE = 512,
+    PAGE = 4096
+};
 static const size_t first_look = 256 << 10;
 
 typedef struct {
