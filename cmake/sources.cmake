@@ -118,9 +118,11 @@ set(NUMALLOC_API_SOURCES
     src/api/malloc/malloc.cpp
     src/api/malloc/new_delete.cpp
     src/api/malloc/process_profile.cpp
+    src/api/malloc/reallocarray.cpp
     src/api/malloc/replaced.cpp)
-# Its functions call each other by the names that a program may replace.
-set_source_files_properties(src/api/malloc/new_delete.cpp PROPERTIES COMPILE_OPTIONS -fsemantic-interposition)
+# Their functions call each other, malloc and realloc by the names that a program may replace.
+set_source_files_properties(src/api/malloc/new_delete.cpp src/api/malloc/reallocarray.cpp
+    PROPERTIES COMPILE_OPTIONS -fsemantic-interposition)
 # Of the hardened library only.
 set(NUMALLOC_HARDENED_SOURCES
     src/api/malloc/promises.cpp

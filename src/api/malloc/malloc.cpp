@@ -75,18 +75,6 @@ NUMALLOC_INLINE void free_of_malloc(void* p, const char* call) {
     free_slow(p, pushed, call);
 }
 
-// n == 0 frees `p`, as in glibc.
-void* realloc_as(void* p, Bytes n, const char* call) {
-    if (p == nullptr || n == 0) {
-        if (p == nullptr) return malloc(n);
-        free_of_malloc(p, call);
-        return nullptr;
-    }
-    if constexpr (hardened) end_if_not_of_origin(p, origin_of(Form::malloc, 0), call);
-    void* q = reallocate(p, n, call);
-    return q != nullptr ? q : no_memory();
-}
-
 }  // namespace
 
 extern "C" {
@@ -110,12 +98,16 @@ NUMALLOC_EXPORT void* calloc(size_t count, size_t size) {
     return calloc_slow(n);
 }
 
-NUMALLOC_EXPORT void* realloc(void* p, size_t n) { return realloc_as(p, n, "realloc"); }
-
-NUMALLOC_EXPORT void* reallocarray(void* p, size_t count, size_t size) {
-    size_t n;
-    if (__builtin_mul_overflow(count, size, &n)) return no_memory();
-    return realloc_as(p, n, "reallocarray");
+// n == 0 frees `p`, as in glibc.
+NUMALLOC_EXPORT void* realloc(void* p, size_t n) {
+    if (p == nullptr || n == 0) {
+        if (p == nullptr) return malloc(n);
+        free_of_malloc(p, "realloc");
+        return nullptr;
+    }
+    if constexpr (hardened) end_if_not_of_origin(p, origin_of(Form::malloc, 0), "realloc");
+    void* q = reallocate(p, n, "realloc");
+    return q != nullptr ? q : no_memory();
 }
 
 NUMALLOC_EXPORT int posix_memalign(void** result, size_t alignment, size_t n) {

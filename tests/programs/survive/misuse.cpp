@@ -347,7 +347,7 @@ const Case cases[] = {
      [] {
          alignas(64) char bytes[128];
          void* p = hide(static_cast<void*>(bytes + 64));
-         announce("reallocarray", p);
+         announce("realloc", p);
          p = hide(reallocarray(p, 10, 10));
      }},
     {"usable_size_stack",

@@ -11,7 +11,8 @@
 int main() {
     auto count = reinterpret_cast<long (*)()>(dlsym(RTLD_DEFAULT, "wrapper_count"));
     auto frees = reinterpret_cast<long (*)()>(dlsym(RTLD_DEFAULT, "wrapper_frees"));
-    CHECK(count != nullptr && frees != nullptr);
+    auto reallocs = reinterpret_cast<long (*)()>(dlsym(RTLD_DEFAULT, "wrapper_reallocs"));
+    CHECK(count != nullptr && reallocs != nullptr && frees != nullptr);
     if (!testing_support::any_allocator()) {
         Dl_info info{};
         CHECK(dladdr(dlsym(RTLD_DEFAULT, "calloc"), &info) != 0 &&
@@ -26,6 +27,10 @@ int main() {
         free(calloc(10, 10));
     }
     CHECK(count() - before >= 10000 && frees() - frees_before >= 20000);
+    // reallocarray is a realloc: a wrapper that changes what malloc returns need not know it.
+    const long before_reallocs = reallocs();
+    free(reallocarray(reallocarray(nullptr, 10, 10), 20, 20));
+    CHECK(reallocs() - before_reallocs == 2);
     // Operators too, as libstdc++'s: a leak checker sees what C++ allocates.
     const long before_operators = count(), frees_before_operators = frees();
     for (int i = 0; i < 100; ++i) ::operator delete(::operator new(50), std::size_t{50});
