@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <type_traits>
 
 #include "base/atomic.h"
 #include "base/experiments.h"
@@ -144,7 +145,7 @@ namespace {
 
 constexpr char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Paths are copied, because the caller's text may be freed. Two buffers: a reader may still use the previous path.
+// The caller's text may be freed, so it is copied. Two buffers: a reader may still use the previous path.
 os::Lock<os::LockRank::initialise> setting;
 constexpr std::size_t path_room = 4096;  // the kernel's limit, with the NUL
 const char* kept(const char* path) NUMALLOC_REQUIRES(setting) {
@@ -167,6 +168,32 @@ bool has_room(T) {
     return true;
 }
 bool has_room(const char* path) { return path == nullptr || strlen(path) < path_room; }
+
+// Paths from the environment are copied: many servers overwrite theirs with a title for ps.
+constexpr unsigned path_options = 0
+#define NUMALLOC_OPTION(name, Kind, default_text, what) +std::is_same_v<kind::Kind, const char*>
+#include "numalloc/options.def"
+#undef NUMALLOC_OPTION
+    ;
+using Copies = char[path_options][path_room];
+
+template <class T>
+void keep_text(const char*, T&, const T&, Copies&, unsigned&) {}
+void keep_text(const char* name, const char*& path, const char* usual, Copies& copies, unsigned& used) {
+    char* const copy = copies[used++];
+    if (path == nullptr) return;
+    if (!has_room(path)) {
+        os::Line line;
+        put_capitals(line, name);
+        line << " is longer than " << std::uint64_t{path_room - 1} << " bytes, as no path may be; it is not used.";
+        os::say(line);
+        path = usual;
+    } else if (usual != nullptr && same(path, usual)) {
+        path = usual;  // without a copy, which would make a page resident in every process
+    } else {
+        path = static_cast<const char*>(memcpy(copy, path, strlen(path) + 1));
+    }
+}
 
 }  // namespace
 
@@ -203,6 +230,16 @@ void init_options() {
         line << text;
         os::say(line);
     });
+    constinit static Copies copies;
+    unsigned used = 0;
+#define NUMALLOC_OPTION(name, Kind, default_text, what)      \
+    {                                                        \
+        kind::Kind usual{};                                  \
+        parse_##Kind(#default_text, usual);                  \
+        keep_text(#name, current.name, usual, copies, used); \
+    }
+#include "numalloc/options.def"
+#undef NUMALLOC_OPTION
 }
 
 }  // namespace numalloc

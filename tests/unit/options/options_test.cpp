@@ -1,16 +1,20 @@
 #include "options/options.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "options/print.h"
+#include "os/messages.h"
 
 namespace numalloc {
 namespace {
@@ -250,6 +254,36 @@ TEST(Options, Signals) {
     EXPECT_TRUE(parse_Signal("SIGUSR2", v) && v == SIGUSR2);
     for (const char* bad : {"", "9", "11", "19", "32", "65", "KILL", "USR3", "10x", "-1"})
         EXPECT_FALSE(parse_Signal(bad, v)) << bad;
+}
+
+// PostgreSQL, nginx, redis and others write their title over the environment.
+TEST(Options, PathsOutliveTheEnvironment) {
+    char profile[] = "NUMALLOC_PROFILE_FILE=there.%p";
+    char statistics[] = "NUMALLOC_STATISTICS=exit";
+    char* environment[] = {profile, statistics, nullptr};
+    char** const kept = std::exchange(environ, environment);
+    init_options();
+    std::memset(profile, 0, sizeof profile);
+    std::memset(statistics, 'x', sizeof statistics - 1);
+    EXPECT_STREQ(options().profile_file, "there.%p");
+    EXPECT_STREQ(options().statistics, "exit");
+
+    char usual[] = "NUMALLOC_PROFILE_FILE=numalloc.%p.pb";
+    environment[0] = usual;
+    init_options();
+    std::memset(usual, 0, sizeof usual);
+    EXPECT_STREQ(options().profile_file, "numalloc.%p.pb");
+
+    const std::string too_long = "NUMALLOC_STATISTICS=" + std::string(4096, 'y');
+    environment[1] = const_cast<char*>(too_long.c_str());
+    static std::string said;
+    os::set_output([](const char* line, void*) { said += line; }, nullptr);
+    init_options();
+    os::set_output(nullptr, nullptr);
+    EXPECT_EQ(options().statistics, nullptr);
+    EXPECT_NE(said.find("NUMALLOC_STATISTICS is longer than 4095 bytes"), std::string::npos) << said;
+    environ = kept;
+    init_options();
 }
 
 TEST(Options, OnlySomeMayChangeWhileTheProgramRuns) {
