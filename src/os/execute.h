@@ -7,4 +7,8 @@ namespace numalloc::os {
 // all on success. Async-signal-safe; keeps errno.
 long execute(int directory, const char* path, char* const argv[], char* const env[], int flags);
 
+// The same for an open file, as fexecve() does it: by /proc where the kernel, a filter or an emulator has no
+// execveat(). -ENOSYS without /proc.
+long execute_file(int fd, char* const argv[], char* const env[]);
+
 }  // namespace numalloc::os

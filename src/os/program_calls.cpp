@@ -98,7 +98,7 @@ long numalloc_program_sched_setattr(int tid, void* attributes, unsigned flags) {
 #endif
 
 // Assembly without a stack frame: a child that it clones may return on another stack. CLONE_VM is 0x100,
-// CLONE_VFORK 0x4000.
+// CLONE_VFORK 0x4000, CLONE_SETTLS 0x80000.
 #define NUMALLOC_TEXT_(x) #x
 #define NUMALLOC_TEXT(x) NUMALLOC_TEXT_(x)
 #if defined(__x86_64__)
@@ -117,7 +117,7 @@ __asm__(
 #if defined(__x86_64__)
         "cmp $" NUMALLOC_TEXT(SYS_clone) ", %edi\n"
         "jne 1f\n"
-        "test $0x4100, %esi\n"
+        "test $0x84100, %esi\n"
         "jnz 1f\n"
         "test %rdx, %rdx\n"
         "jz numalloc_syscall_passed_on\n"
@@ -138,6 +138,7 @@ __asm__(
         "b.ne 3f\n"
         "tbnz w1, #8, 3f\n"
         "tbnz w1, #14, 3f\n"
+        "tbnz w1, #19, 3f\n"
         "cbz x2, 1f\n"
         "3: mov x8, x0\n"
         "mov x0, x1\n"

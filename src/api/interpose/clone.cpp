@@ -1,6 +1,6 @@
 // Interposed: _Fork(), and clone() without CLONE_VM, by syscall() too. libc calls no fork handler for such children.
 // One that allocates would wait for ever for a thread of its parent that was inside the heap. Not with CLONE_VFORK: the
-// gate would stay closed until the child ends.
+// gate would stay closed until the child ends. Not with CLONE_SETTLS: the child has no thread_local object of ours.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -88,8 +88,8 @@ extern "C" NUMALLOC_EXPORT int clone(int (*start)(void*), void* stack, int flags
     const auto pass_on = [&](int (*first)(void*), void* its) {
         return next(first, stack, flags, its, rest[0], rest[1], rest[2]);
     };
-    const bool copies_memory = (flags & (CLONE_VM | CLONE_VFORK)) == 0 && start != nullptr && stack != nullptr;
-    if (!copies_memory || os::filtered()) return pass_on(start, argument);
+    const bool is_fork = (flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS)) == 0 && start != nullptr && stack != nullptr;
+    if (!is_fork || os::filtered()) return pass_on(start, argument);
     const NoSignals no_signals;
     if (!api::fork_prepare_briefly()) return pass_on(start, argument);
     ChildsWork work{start, argument, no_signals.kept()};

@@ -73,6 +73,7 @@ long exec_by_path(const char* file, char* const argv[], char* const env[]) {
     auto* const whole = static_cast<char*>(alloca(min_of<std::size_t>(std::strlen(path), PATH_MAX) + length + 2));
 
     bool denied = false;
+    long result = -ENOENT;
     for (;;) {
         const char* end = std::strchr(path, ':');
         const std::size_t directory = end == nullptr ? std::strlen(path) : static_cast<std::size_t>(end - path);
@@ -80,7 +81,7 @@ long exec_by_path(const char* file, char* const argv[], char* const env[]) {
             auto* at = static_cast<char*>(mempcpy(whole, path, directory));
             if (directory > 0) *at++ = '/';
             std::memcpy(at, file, length + 1);
-            const long result = exec_or_shell(whole, argv, env);
+            result = exec_or_shell(whole, argv, env);
             switch (result) {
                 case -EACCES: denied = true; break;
                 case -ENOENT:
@@ -91,7 +92,7 @@ long exec_by_path(const char* file, char* const argv[], char* const env[]) {
                 default: return result;
             }
         }
-        if (end == nullptr) return denied ? -EACCES : -ENOENT;
+        if (end == nullptr) return denied ? -EACCES : result;
         path = end + 1;
     }
 }
@@ -144,7 +145,7 @@ extern "C" NUMALLOC_EXPORT int execveat(int directory, const char* path, char* c
 extern "C" NUMALLOC_EXPORT int fexecve(int fd, char* const argv[], char* const env[]) noexcept {
     NUMALLOC_LEAVE_TO_OTHERS(fexecve, fd, argv, env);
     if (fd < 0 || is_null(argv) || is_null(env)) return fail(-EINVAL);
-    return fail(exec_at(fd, "", argv, env, AT_EMPTY_PATH));
+    return fail(as_the_user_set_it([&] { return os::execute_file(fd, argv, env); }));
 }
 
 // Number of pointers before the nullptr that ends an execl function's arguments.

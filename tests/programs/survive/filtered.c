@@ -7,11 +7,13 @@
 //                      first malloc on or from the second
 //   handler            a signal handler asks whether there are filters, in the middle of malloc and free
 //   counter            the processor's counter is out of bounds (PR_SET_TSC)
+//   execveat           it is refused as on a kernel without it; fexecve() goes by /proc
 //   signal             after a filter that allows all: SIGTERM ends the process
 #define _GNU_SOURCE
 #include "c_filter.h"
 #include "c_work.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -72,6 +74,28 @@ static void forbid_futex(void) {
         RETURN(SECCOMP_RET_ALLOW),
     };
     install(filter, sizeof filter / sizeof *filter, 0);
+}
+
+static void refuse_execveat(void) {
+    struct sock_filter filter[] = {
+        LOAD(nr),
+        IF_EQUAL(SYS_execveat, 0, 1),
+        RETURN(SECCOMP_RET_ERRNO | ENOSYS),
+        RETURN(SECCOMP_RET_ALLOW),
+    };
+    install(filter, sizeof filter / sizeof *filter, 0);
+}
+
+static void execute_open_file(void) {
+    char* const words[] = {(char*)"true", NULL};
+    const pid_t child = fork();
+    if (child == 0) {
+        fexecve(open("/bin/true", O_RDONLY | O_CLOEXEC), words, environ);
+        _exit(1);
+    }
+    int status = -1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    CHECK(fexecve(9999, words, environ) == -1 && errno == ENOENT);
 }
 
 // Long enough for what the heap does seldom.
@@ -145,6 +169,9 @@ int main(int argc, char** argv) {
     } else if (strcmp(how, "handler") == 0) {
         be_interrupted();
         work_all();
+    } else if (strcmp(how, "execveat") == 0) {
+        refuse_execveat();
+        execute_open_file();
     } else if (strcmp(how, "counter") == 0) {
         if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV) != 0) {
             dprintf(1, "no counter here\n");
@@ -157,7 +184,9 @@ int main(int argc, char** argv) {
         work_all();
         raise(SIGTERM);
     } else {
-        dprintf(2, "filtered prctl|syscall|alone|EINVAL|EPERM|EACCES|ENOSYS|kill [later]|handler|counter|signal\n");
+        dprintf(
+            2,
+            "filtered prctl|syscall|alone|EINVAL|EPERM|EACCES|ENOSYS|kill [later]|handler|execveat|counter|signal\n");
         return 2;
     }
     // Not by stdio, which asks for the file's kind.

@@ -1,5 +1,6 @@
 // Children for which libc calls no fork handler, made while other threads are inside malloc: each works with the heap.
 //   raw_children syscall|_Fork|clone
+//   raw_children pointer     the child has another thread pointer, and so no thread_local object
 //   raw_children left        a handler leaves _Fork(), which is async-signal-safe, by siglongjmp()
 #define _GNU_SOURCE
 #include "c_check.h"
@@ -14,6 +15,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +66,42 @@ static pid_t make_child(const char* how, void* block) {
         strcmp(how, "_Fork") == 0 ? raw_fork() : (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     if (pid == 0) _exit(child(block));
     return pid;
+}
+
+// thread_local objects lie before the thread pointer, or behind it: there is no memory.
+static char* thread_pointer(void) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char* const area = mmap(NULL, 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(area != MAP_FAILED);
+#if defined(__x86_64__)
+    CHECK(mprotect(area + page, page, PROT_READ | PROT_WRITE) == 0);
+    return area + page;
+#else
+    return area;
+#endif
+}
+static int do_nothing(void* unused) {
+    (void)unused;
+    return 0;
+}
+static int with_another_pointer(void) {
+    static _Alignas(16) char stack[1 << 16];
+    char* const pointer = thread_pointer();
+    void* volatile first = malloc(1);  // starts the library
+    free(first);
+    const int flags = CLONE_SETTLS | SIGCHLD;
+    int status = -1;
+    const pid_t by_function = clone(do_nothing, stack + sizeof stack, flags, NULL, NULL, pointer, NULL);
+    CHECK(by_function > 0 && waitpid(by_function, &status, 0) == by_function && status == 0);
+#if defined(__x86_64__)
+    const pid_t by_call = (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, pointer);
+#else
+    const pid_t by_call = (pid_t)syscall(SYS_clone, flags, NULL, NULL, pointer, NULL);
+#endif
+    if (by_call == 0) syscall(SYS_exit_group, 0);
+    CHECK(by_call > 0 && waitpid(by_call, &status, 0) == by_call && status == 0);
+    puts("every child was whole");
+    return 0;
 }
 
 static sigjmp_buf before_fork;
@@ -127,6 +165,7 @@ int main(int argc, char** argv) {
         return 77;
     }
     if (strcmp(argv[1], "left") == 0) return leave_forks();
+    if (strcmp(argv[1], "pointer") == 0) return with_another_pointer();
     pthread_t thread[workers];
     for (uintptr_t i = 0; i < workers; ++i) CHECK(pthread_create(&thread[i], NULL, work, (void*)i) == 0);
     for (int i = 0; i < children; ++i) {

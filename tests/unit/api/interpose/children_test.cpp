@@ -130,6 +130,9 @@ TEST_F(Threads, AFailedExecReturnsBound) {
     EXPECT_EQ(errno, ENOENT);
     EXPECT_EQ(execvp("", argv), -1);
     EXPECT_EQ(errno, ENOENT);
+    setenv("PATH", "/usr/bin:/etc/passwd", 1);
+    EXPECT_EQ(execvp("no-such-program-anywhere", argv), -1);
+    EXPECT_EQ(errno, ENOTDIR) << "of the last folder";
     EXPECT_EQ(execv("/etc", argv), -1);
     EXPECT_EQ(errno, EACCES);
     EXPECT_EQ(in_kernel(), bound);
