@@ -137,8 +137,10 @@ void Gathering::take_nodes() {
 
 void Gathering::take_threads() {
     for_each_thread_heap([&](ThreadHeap* h) {
-        OfNode& home = of_[h->home->node.value];
-        for (unsigned c = 1; c < class_count; ++c) home.of_class[c].lists += objects_in_lists(h, c);
+        // A heap whose thread ended a moment ago may have been cleared for new ones.
+        const NodeHeap* const home = load_relaxed(h->home);
+        if (home == nullptr) return;
+        for (unsigned c = 1; c < class_count; ++c) of_[home->node.value].of_class[c].lists += objects_in_lists(h, c);
         const os::PassesGate passes_the_gate;
         h->remote_cache.for_each_list([&](NodeId n, ClassId c, std::uint32_t objects) {
             of_[n.value].node.small_homeward += objects * Bytes{shape_of(c).size};

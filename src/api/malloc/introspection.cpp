@@ -31,7 +31,8 @@ struct mallinfo2 information() {
     info.ordblks = 1;
     info.hblks = s.big_objects;
     info.hblkhd = s.big_bytes;
-    info.uordblks = in_use_of(s) + s.heap_bytes;
+    // The counts are read one after the other, while other threads change them.
+    info.uordblks = min_of<Bytes>(in_use_of(s) + s.heap_bytes, info.arena);
     info.fordblks = info.arena - info.uordblks;
     info.keepcost = s.dirty_bytes;
     return info;
