@@ -141,7 +141,9 @@ bool HugePageAdvice::time_touch(BagIndex b, Bytes own) {
 void HugePageAdvice::sample_cost(BagIndex run, std::uint32_t bags) {
     const auto [first, end] = count_untouched(run, bags);
     if (first == BagIndex{} || !touches_.take_sample()) return;
-    for (BagIndex b = first; b < end && time_touch(b, bag_bytes); b = b + huge_bags) {}
+    BagIndex b = first;
+    for (std::uint32_t i = 0; i < policy::huge_pages::touched_at_once && b < end; ++i, b = b + huge_bags)
+        if (!time_touch(b, bag_bytes)) break;
 }
 
 void HugePageAdvice::sample_cost_of_small(BagIndex run, std::uint32_t bags, Bytes own) {

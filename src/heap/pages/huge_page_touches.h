@@ -2,14 +2,15 @@
 //
 // Only the first touch of a huge page that is about to be handed out shows the cost: another huge page would be one
 // that this CPU freed a moment ago. One huge page in policy::huge_pages::a_sample is due to be timed. A few slow
-// touches may be coincidence, so after a slow one the next huge page is due, too, and policy::huge_pages::dear_in_a_row
-// slow ones in a row make huge pages dear for policy::huge_pages::dear_for. The first one timed after that decides
-// alone.
+// touches may be coincidence, so they are weighed against the fast ones (a CUSUM test): each slow one raises the excess
+// by policy::huge_pages::slow_counts, each fast one lowers it by 1. As long as there is some, the next huge page is
+// due, too. From policy::huge_pages::dear_from on, huge pages are dear for policy::huge_pages::dear_for. The first one
+// timed after that decides alone.
 //
 // Invariants:
 //   the next huge page is due if and only if untouched_ - timed_at_ >= policy::huge_pages::a_sample
-//   dear_in_row_ >= policy::huge_pages::dear_in_a_row - 1 from the moment that huge pages are dear until a touch is
-//   fast
+//   0 <= excess_ < policy::huge_pages::dear_from between two touches
+//   excess_ == policy::huge_pages::dear_from - policy::huge_pages::slow_counts when huge pages have become dear
 //
 // Thread-safe: each word is atomic, and none publishes other data. Threads that race may time one huge page more or
 // less.
@@ -28,9 +29,14 @@ namespace policy::huge_pages {
 // its beginning are handed out at once: those pages are touched in any case.
 constexpr std::uint32_t a_sample = 16;
 constexpr Bytes timed_from = 512;
-// If four such touches in a row take much longer than clearing the page (a host had to find the memory), no huge pages
-// are requested for 2,000 ms. Fewer prove nothing: by the coarse clock a single one may look slow.
-constexpr std::uint32_t dear_in_a_row = 4;
+// A touch is slow if it takes much longer than clearing the page: a host had to find the memory. Four in a row make
+// huge pages dear; fewer prove nothing, because by the coarse clock a single one may look slow. If fast ones lie
+// between, more than one in six must be slow: a slow one costs 6 to 14 ms, a fast one saves .5 ms of page faults.
+constexpr std::uint32_t slow_counts = 5;
+constexpr std::uint32_t dear_from = 4 * slow_counts;
+// In a run that is handed out, at most four huge pages are touched: its owner may never use them.
+constexpr std::uint32_t touched_at_once = 4;
+// No huge pages are requested for 2,000 ms.
 constexpr std::uint32_t dear_for = 2000;
 
 }  // namespace policy::huge_pages
@@ -58,18 +64,23 @@ public:
         return true;
     }
 
-    // Times the first touch of a huge page. `unsure`: it was slow, and the next one is due. `dear`: so were those
-    // before it, and were_dear() holds from now on.
+    // Times the first touch of a huge page. `unsure`: enough were slow that the next one is due. `dear`: were_dear()
+    // holds from now on.
     Cost time(void* huge_page, Bytes own) {
-        if (!touch_is_dear_(huge_page, own)) {
-            dear_in_row_.store(0, std::memory_order_relaxed);
+        const bool slow = touch_is_dear_(huge_page, own);
+        const std::uint32_t before = excess_.load(std::memory_order_relaxed);
+        const std::uint32_t excess = slow ? before + policy::huge_pages::slow_counts : max_of(before, 1U) - 1;
+        if (excess == 0) {
+            excess_.store(0, std::memory_order_relaxed);
             return Cost::cheap;
         }
         timed_at_.store(untouched_.load(std::memory_order_relaxed) - policy::huge_pages::a_sample,
                         std::memory_order_relaxed);
-        if (dear_in_row_.fetch_add(1, std::memory_order_relaxed) + 1 < policy::huge_pages::dear_in_a_row)
+        if (excess < policy::huge_pages::dear_from) {
+            excess_.store(excess, std::memory_order_relaxed);
             return Cost::unsure;
-        dear_in_row_.store(policy::huge_pages::dear_in_a_row - 1, std::memory_order_relaxed);
+        }
+        excess_.store(policy::huge_pages::dear_from - policy::huge_pages::slow_counts, std::memory_order_relaxed);
         dear_until_.store(max_of(os::milliseconds() + policy::huge_pages::dear_for, 1U), std::memory_order_relaxed);
         return Cost::dear;
     }
@@ -86,8 +97,8 @@ private:
     std::atomic<std::uint32_t> untouched_{policy::huge_pages::a_sample};
     // The value of untouched_ at the last sample, or policy::huge_pages::a_sample less if the next one is due.
     std::atomic<std::uint32_t> timed_at_{0};
-    std::atomic<std::uint32_t> dear_in_row_{0};  // slow touches since the last fast one
-    std::atomic<std::uint32_t> dear_until_{0};   // milliseconds; 0: huge pages were never dear
+    std::atomic<std::uint32_t> excess_{0};      // of slow touches over fast ones
+    std::atomic<std::uint32_t> dear_until_{0};  // milliseconds; 0: huge pages were never dear
 };
 
 }  // namespace numalloc

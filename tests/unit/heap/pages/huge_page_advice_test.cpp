@@ -174,6 +174,8 @@ TEST(PagesHuge, WhatIsSettledHasTheAdviceThatItHad) {
     node.pages.validate();
 }
 
+constexpr std::uint32_t slow_in_a_row = policy::huge_pages::dear_from / policy::huge_pages::slow_counts;
+
 bool dear;
 std::vector<void*> touched;
 bool touch_is_dear(void* p, Bytes) { return touched.push_back(p), dear; }
@@ -191,9 +193,8 @@ TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
         touched.clear();
         const BagIndex first = node.take_filled(stretch_bags);
         if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
-        ASSERT_EQ(touched.size(), policy::huge_pages::dear_in_a_row);
-        for (std::uint32_t i = 0; i < policy::huge_pages::dear_in_a_row; ++i)
-            EXPECT_EQ(touched[i], node.at(first + i * huge_bags));
+        ASSERT_EQ(touched.size(), slow_in_a_row);
+        for (std::uint32_t i = 0; i < slow_in_a_row; ++i) EXPECT_EQ(touched[i], node.at(first + i * huge_bags));
         EXPECT_EQ(node.advice(first), "nh");
         dear = false;
         advance_clock(policy::huge_pages::dear_for - 1);
@@ -205,15 +206,13 @@ TEST(PagesHuge, WhereOneIsDearTheNextAreNormalForAWhile) {
         const BagIndex later = node.take(1);
         EXPECT_EQ(node.advice(later), "hg") << "the one after it";
         EXPECT_EQ(node.advice(soon), "nh");
-        EXPECT_EQ(touched.size(), policy::huge_pages::dear_in_a_row + 1);
+        EXPECT_EQ(touched.size(), slow_in_a_row + 1);
         EXPECT_EQ(touched.back(), node.at(later)) << "the first one after that while is timed";
         node.pages.validate();
     }
 }
 
-bool first_few_are_dear(void* p, Bytes) {
-    return touched.push_back(p), dear && touched.size() < policy::huge_pages::dear_in_a_row;
-}
+bool first_few_are_dear(void* p, Bytes) { return touched.push_back(p), dear && touched.size() < slow_in_a_row; }
 
 // The thread lost its CPU during some touches.
 TEST(PagesHuge, AFewDearTouchesAreNotEnough) {
@@ -224,7 +223,7 @@ TEST(PagesHuge, AFewDearTouchesAreNotEnough) {
     touched.clear();
     const BagIndex first = node.take_filled(stretch_bags);
     if (node.advice(first) == "") GTEST_SKIP() << "a kernel without huge pages";
-    EXPECT_EQ(touched.size(), policy::huge_pages::dear_in_a_row);
+    EXPECT_EQ(touched.size(), policy::huge_pages::touched_at_once) << "no more of a run that may stay unused";
     EXPECT_EQ(node.advice(first), "hg");
 }
 
@@ -244,9 +243,8 @@ TEST(PagesHuge, HugePagesOfSmallBagsAreTimed) {
         // Of the first one too few bytes are the caller's.
         node.pages.sample_cost_of_small(first + i, 1, policy::huge_pages::timed_from - (i == 0));
     }
-    ASSERT_EQ(touched.size(), policy::huge_pages::dear_in_a_row);
-    for (std::uint32_t i = 0; i < policy::huge_pages::dear_in_a_row; ++i)
-        EXPECT_EQ(touched[i], node.at(first + (i + 1) * huge_bags));
+    ASSERT_EQ(touched.size(), slow_in_a_row);
+    for (std::uint32_t i = 0; i < slow_in_a_row; ++i) EXPECT_EQ(touched[i], node.at(first + (i + 1) * huge_bags));
     EXPECT_EQ(node.advice(wall), "nh");
     node.pages.validate();
 }
