@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned cycles = 8;   // of a solve
 constexpr double damping = 0.8;  // of a smoothing step
-constexpr double gain = 0.5;     // a cycle leaves at most so much of the residual
+constexpr double gain = 0.5;     // a cycle leaves at most this share of the residual
 
 // An array from malloc whose last word says how long it is.
 template <class Item>
