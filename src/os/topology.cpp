@@ -69,10 +69,11 @@ void restrict_to_cpuset(const SysReader& reader, NodeMask& nodes, char* text) {
 
 void Topology::read(const SysReader& reader, const TaskReader& task) {
     // On most machines this one file shows that there is a single node. A short buffer is enough to see whether there
-    // are more, because the file lists few ranges.
+    // are more, also if it cuts a long list off.
     char few[512];
     NodeMask online;
-    if (!read_nodes(reader, "online", few, sizeof few, online) || online.empty()) return;
+    if (!read_nodes(reader, "online", few, sizeof few, online) && online.count() < 2) return;
+    if (online.empty()) return;
     only_os_node_ = online.first();
     online_ = online;
     if (online.count() == 1) return;

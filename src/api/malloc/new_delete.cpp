@@ -34,8 +34,9 @@ void* try_new(Bytes n, Bytes alignment) {
 }
 
 // The loop of [new.delete.single]: the handler makes room, throws, or ends the program. Without a handler, throws
-// std::bad_alloc.
-NUMALLOC_COLD void* new_failed(Bytes n, Bytes alignment) {
+// std::bad_alloc. `caller`: code of the object that called; if no run-time library is found, its own operator does all
+// this.
+NUMALLOC_COLD void* new_failed(Bytes n, Bytes alignment, [[maybe_unused]] const void* caller) {
     for (;;) {
         const NewHandler handler = current_new_handler();
         if (handler == nullptr) break;
@@ -43,16 +44,28 @@ NUMALLOC_COLD void* new_failed(Bytes n, Bytes alignment) {
         if (void* p = try_new(n, alignment)) return p;
     }
     throw_bad_alloc();
+#if !defined(NUMALLOC_STATIC)
+    if (alignment == 0) {
+        if (void* const its = find_beside(caller, "_Znwm")) return reinterpret_cast<void* (*)(Bytes)>(its)(n);
+    } else if (void* const its = find_beside(caller, "_ZnwmSt11align_val_t")) {
+        return reinterpret_cast<void* (*)(Bytes, Bytes)>(its)(n, alignment);
+    }
+#endif
     os::Line line;
     line << "out of memory in operator new(" << std::uint64_t{n}
          << "), and there is no C++ run-time library to throw std::bad_alloc";
     os::die(line);
 }
 
-__attribute__((noinline)) void* new_slow(Bytes n, Bytes alignment) {
+__attribute__((noinline)) void* new_slow(Bytes n, Bytes alignment, const void* caller) {
     void* p = try_new(n, alignment);
-    return NUMALLOC_LIKELY(p != nullptr) ? p : new_failed(n, alignment);
+    return NUMALLOC_LIKELY(p != nullptr) ? p : new_failed(n, alignment, caller);
 }
+__attribute__((noinline)) void* new_array_slow(Bytes n, Bytes alignment, const void* caller) {
+    if (NUMALLOC_LIKELY(!operators_replaced())) return new_slow(n, alignment, caller);
+    return alignment == 0 ? ::operator new(n) : ::operator new(n, std::align_val_t{alignment});
+}
+#define NUMALLOC_CALLER __builtin_return_address(0)
 
 // Frees an object that the fast path did not. Returns false if operators are replaced: the caller then calls the next
 // form.
@@ -110,23 +123,25 @@ NUMALLOC_INLINE void delete_by(Slow slow, void* p, [[maybe_unused]] Origin origi
 
 NUMALLOC_OPERATOR void* operator new(std::size_t n) {
     void* p = allocate_fast(n, this_thread_operators);
-    return NUMALLOC_LIKELY(p != nullptr) ? made_fast(p, n, Form::single) : made_by_new(new_slow(n, 0), Form::single);
+    return NUMALLOC_LIKELY(p != nullptr) ? made_fast(p, n, Form::single)
+                                         : made_by_new(new_slow(n, 0, NUMALLOC_CALLER), Form::single);
 }
 NUMALLOC_OPERATOR void* operator new[](std::size_t n) {
     void* p = allocate_fast(n, this_thread_operators);
-    return NUMALLOC_LIKELY(p != nullptr) ? made_fast(p, n, Form::array) : made_by_new(::operator new(n), Form::array);
+    return NUMALLOC_LIKELY(p != nullptr) ? made_fast(p, n, Form::array)
+                                         : made_by_new(new_array_slow(n, 0, NUMALLOC_CALLER), Form::array);
 }
 NUMALLOC_OPERATOR void* operator new(std::size_t n, std::align_val_t a) {
     void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
     const Bytes alignment = static_cast<Bytes>(a);
     if (NUMALLOC_LIKELY(p != nullptr)) return made_fast(p, round_up(n, alignment), Form::single, alignment);
-    return made_by_new(new_slow(n, alignment), Form::single, alignment);
+    return made_by_new(new_slow(n, alignment, NUMALLOC_CALLER), Form::single, alignment);
 }
 NUMALLOC_OPERATOR void* operator new[](std::size_t n, std::align_val_t a) {
     void* p = allocate_aligned_fast(n, static_cast<Bytes>(a), this_thread_operators);
     const Bytes alignment = static_cast<Bytes>(a);
     if (NUMALLOC_LIKELY(p != nullptr)) return made_fast(p, round_up(n, alignment), Form::array, alignment);
-    return made_by_new(::operator new(n, a), Form::array, alignment);
+    return made_by_new(new_array_slow(n, alignment, NUMALLOC_CALLER), Form::array, alignment);
 }
 
 NUMALLOC_OPERATOR void operator delete(void* p) noexcept {

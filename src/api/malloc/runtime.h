@@ -35,6 +35,18 @@ inline void* find_in_libraries(const char* name) {
     }
     return nullptr;
 }
+// Finds a function in the object that the code belongs to: a plugin may have a run-time library of its own, linked
+// statically, and no other object find it. nullptr if the function would be numalloc's.
+inline void* find_beside(const void* code, const char* name) {
+    Dl_info info, ours;
+    if (dladdr(code, &info) == 0 || dladdr(reinterpret_cast<const void*>(&find_in_libraries), &ours) == 0)
+        return nullptr;
+    void* handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) return nullptr;
+    void* found = dlsym(handle, name);
+    dlclose(handle);
+    return found != nullptr && dladdr(found, &info) != 0 && info.dli_fbase != ours.dli_fbase ? found : nullptr;
+}
 inline void* find_in_runtime(const char* name) {
     void* found = dlsym(RTLD_DEFAULT, name);
     return found != nullptr ? found : find_in_libraries(name);

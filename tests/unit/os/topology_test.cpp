@@ -56,6 +56,16 @@ TEST(Topology, HasNodeZeroWhereTheListOfNodesIsGoneAtTheSecondLook) {
     EXPECT_EQ(machine.os_node(NodeId{0}), 0u);
 }
 
+// The first look reads 511 characters, which may end in the middle of a range.
+TEST(Topology, ALongListOfNodesIsNotOneNode) {
+    for (const unsigned first : {0U, 1U, 2U}) {
+        std::string list;
+        for (unsigned n = first; n < 400; n += 2) list += std::to_string(n) + (n < 398 ? "," : "");
+        auto machine = MadeUpMachine::regular(400, 1);
+        EXPECT_GT(machine.nodes_file("online", list).topology()->nodes(), 100u) << list;
+    }
+}
+
 TEST(Topology, ThePolicyIsAskedForOnlyWhereThereAreNodesToChooseFrom) {
     auto several = MadeUpMachine::regular(4, 2);
     EXPECT_EQ(several.topology()->nodes(), 4u);
