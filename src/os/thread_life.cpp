@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "base/bits.h"
+#include "os/libc_call.h"
 #include "os/syscall.h"
 
 // Defined in the shared libraries.
@@ -56,6 +57,8 @@ bool can_be_unlinked(const Link& link) {
 }  // namespace
 
 void ThreadLife::begin() {
+    // The caller holds a lock, and a library that replaces these functions may allocate.
+    const LibcCall calling;
     pthread_mutexattr_t robust;
     pthread_mutexattr_init(&robust);
     pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
@@ -73,8 +76,10 @@ void ThreadLife::end() {
 
 bool ThreadLife::has_ended() {
     const int owner = calls().trylock(&mutex_);
-    if (owner == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
-    else if (owner != 0) return false;
+    if (owner == EOWNERDEAD) {
+        const LibcCall calling;
+        pthread_mutex_consistent(&mutex_);
+    } else if (owner != 0) return false;
     calls().unlock(&mutex_);
     // Read last: what the owner wrote before its death is visible now.
     return owner == EOWNERDEAD && !stays_locked_.load(std::memory_order_relaxed);

@@ -9,6 +9,7 @@
 #include "heap/thread/attach.h"
 #include "heap/thread/fork.h"
 #include "options/print.h"
+#include "os/clock.h"
 #include "os/exit_hook.h"
 #include "os/libc_call.h"
 #include "os/lock.h"
@@ -73,6 +74,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::init_topology();
     os::fork_gate.start();
+    (void)os::milliseconds();  // finds the clock now: later it is asked under locks
     placement::init_memory_home();
     HeapOptions o;
     o.memory_binding = options().memory_binding;
@@ -116,6 +118,8 @@ bool initialise() {
             step_aside();
             return false;
         }
+        // A library that replaces getauxval() or sysconf() may allocate in it: from the side heap.
+        const os::LibcCall starting;
         if (!start_heap()) return false;
         stage.store(Stage::heap_works, std::memory_order_release);
     }

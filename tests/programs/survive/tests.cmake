@@ -206,6 +206,17 @@ set_target_properties(survive_failing_new PROPERTIES ENABLE_EXPORTS ON)
 add_dependencies(survive_failing_new survive_failing_new_library)
 target_compile_options(survive_failing_new_library PRIVATE -Wall -Wextra)
 
+add_library(survive_own_runtime MODULE survive/own_runtime.cpp)
+target_compile_options(survive_own_runtime PRIVATE -Wall -Wextra)
+target_link_options(survive_own_runtime PRIVATE -static-libstdc++ -static-libgcc)
+add_executable(survive_opens_runtime survive/opens_runtime.c)
+target_compile_options(survive_opens_runtime PRIVATE -Wall -Wextra)
+target_link_libraries(survive_opens_runtime PRIVATE ${CMAKE_DL_LIBS})
+foreach(scope local global)
+    survive_run(own_runtime_${scope} 60 "new threw" $<TARGET_FILE:survive_opens_runtime> $<TARGET_FILE:survive_own_runtime> ${scope})
+endforeach()
+add_dependencies(survive_opens_runtime survive_own_runtime)
+
 # Two libraries of one source: one is found by the other's RUNPATH only.
 set(OPENED ${CMAKE_CURRENT_BINARY_DIR}/opened)
 foreach(library caller hidden)
@@ -253,6 +264,25 @@ endif()
 numalloc_test(survive.clocked survive 60
     ${EXPECT} "the clock is the program's" env LD_PRELOAD=${BOTH} $<TARGET_FILE:survive_clocked>)
 add_dependencies(survive_clocked survive_own_clock)
+
+# A library that replaces what the allocator calls as it starts, and allocates in it, loaded before ours and behind it.
+add_library(survive_allocating_libc MODULE survive/allocating_libc.c)
+target_compile_options(survive_allocating_libc PRIVATE -Wall -Wextra)
+target_link_libraries(survive_allocating_libc PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+numalloc_program(survive_starts survive/starts.cpp)
+target_link_libraries(survive_starts PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+add_dependencies(survive_starts survive_allocating_libc)
+foreach(place before after)
+    set(BOTH $<TARGET_FILE:survive_allocating_libc>:${LIBRARY})
+    if(place STREQUAL "after")
+        set(BOTH ${LIBRARY}:$<TARGET_FILE:survive_allocating_libc>)
+    endif()
+    if(LIBRARY STREQUAL "none")
+        set(BOTH $<TARGET_FILE:survive_allocating_libc>)
+    endif()
+    numalloc_test(survive.starts_${place} survive 60
+        ${EXPECT} "all threads have started" env LD_PRELOAD=${BOTH} $<TARGET_FILE:survive_starts>)
+endforeach()
 
 # A library that replaces pthread_mutex_lock and allocates in it, loaded before ours and behind it.
 add_library(survive_own_mutexes SHARED survive/own_mutexes.c)
