@@ -43,6 +43,7 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/node/locate.cpp
     src/heap/node/process_heap.cpp
     src/heap/node/slot_pool.cpp
+    src/heap/node/sweep.cpp
     src/heap/pages/clear.cpp
     src/heap/pages/evidence.cpp
     src/heap/pages/free_runs.cpp

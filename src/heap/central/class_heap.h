@@ -50,6 +50,25 @@ Object* link_fresh(void* fresh, std::uint32_t count, Bytes size);
 // The hardened library's version: in a random order, each order equally likely.
 Object* link_shuffled(void* fresh, std::uint32_t count, Bytes size);
 
+// How far a look at the bags of a class has come (free_pages.cpp).
+struct Look {
+    // malloc_trim() looks at all bags. A sweep passes over bags on huge pages, because the pages that it would break
+    // stay small, and over the rest of a shard whose bags yield little.
+    bool sparing = false;
+    unsigned refusals = 0;  // of the system, in a row
+    Bytes returned = 0;
+    // Whether the system takes no pages, because all memory is locked.
+    bool refused() const { return refusals >= 8; }
+
+    // The shard that is looked at.
+    unsigned shard = 0;
+    bool begun = false;
+    bool all_gone = true;      // no page was refused
+    std::uint32_t left = 0;    // its bags
+    BagIndex first_back{};     // the first bag that was moved to the end of its list
+    Bytes free = 0, gone = 0;  // of the free objects that were found, and of the pages returned
+};
+
 struct ClassUse {
     std::uint64_t taken = 0;  // objects outside of bags: in the program, in threads and in rings
     std::uint64_t ring = 0;
@@ -90,9 +109,12 @@ public:
     void drain(bool idle_only);
 
     // Returns pages of bags in use to the system if every object on them is free (free_pages.cpp). Looks at bags in
-    // which objects were freed since the last call; within policy::trim::look_again_after of it, only if much has
+    // which objects were freed since the last look; within policy::trim::look_again_after of it, only if much has
     // changed in their shard. Returns the number of bytes. `now`: milliseconds.
     Bytes return_free_pages(std::uint32_t now);
+    // The same in parts: looks at up to `bags` bags. Returns true once no bag is left. A look is for one thread at a
+    // time.
+    bool go_on(Look& look, std::uint32_t now, unsigned bags);
 
     // Why `p`, which lies in bag `b` of the class, cannot be an object in use, or nullptr. Takes no lock: exact for a
     // pointer that no other thread frees.

@@ -28,9 +28,13 @@ namespace policy::trim {
 // malloc_trim() inspects a shard's bags within look_again_after if 1/8 of its objects have been freed, or use pages
 // again, since the last time: then a large part of the shard may be returned.
 constexpr Fraction much_changed{1, 8};
-// Where bags may lie on huge pages, malloc_trim() returns pages only of bags of which it can return 1/4: a single
-// returned page costs its 64 MiB their huge pages.
-constexpr unsigned least_of_huge = 4;
+// A sweep returns pages only of bags of which it can return 1/4, and so does malloc_trim() where bags may lie on huge
+// pages: a single returned page costs its 64 MiB their huge pages.
+constexpr unsigned least_of_bag = 4;
+// A sweep passes over the rest of a shard if, of 1 MiB of free objects or more, it could return less than 1/8 as pages:
+// objects that were freed at random leave no page free, and the walk over them costs time.
+constexpr Bytes tried = 1 * MiB;
+constexpr Fraction worth{1, 8};
 
 }  // namespace policy::trim
 
@@ -53,78 +57,88 @@ using Objects = BitSet<bag_bytes / granule>;
 // Works on one bag of the class after the other.
 class ClassHeap::FreePages {
 public:
-    explicit FreePages(ClassHeap& heap) : heap_(heap), shape_(heap.shape()) {}
+    FreePages(ClassHeap& heap, Look& look) : heap_(heap), shape_(heap.shape()), look_(look) {}
     FreePages(const FreePages&) = delete;
     FreePages& operator=(const FreePages&) = delete;
 
-    // Looks once at each bag that the shard has now. It may miss some if other threads take from them at the same time.
-    void look_at(unsigned shard, std::uint32_t now) {
-        BagIndex first_back = no_bag;
-        std::uint32_t left = begin(shard, now);
-        bool all_gone = true;
-        while (!refused() && pick(shard, first_back, left)) {
+    // Looks once at each bag that the shard has when the look at it begins, and at up to `bags` bags a call; lowers
+    // that number. May miss some if other threads take from them at the same time. Returns whether the shard is done.
+    bool look_at_shard(std::uint32_t now, unsigned& bags) {
+        if (!look_.begun) begin(now);
+        while (!look_.refused() && !yields_little()) {
+            const Picked picked = pick(bags);
+            if (picked == Picked::pause) return false;
+            if (picked == Picked::nothing) break;
             find_free();
             choose_pages();
             split_list();
             return_pages();
             finish();
-            all_gone = all_gone && all_gone_;
         }
-        if (!all_gone) forget(shard);
+        if (!look_.all_gone) forget();
+        look_ = {
+            .sparing = look_.sparing, .refusals = look_.refusals, .returned = look_.returned, .shard = look_.shard};
+        return true;
     }
-    Bytes returned() const { return returned_; }
-    // Whether the system takes no pages, because all memory is locked.
-    bool refused() const { return refusals_ >= most_refusals; }
 
 private:
-    // The number of bags to look at: 0 if no object came or went since the last look, or if that was a moment ago and
-    // little has changed since.
-    std::uint32_t begin(unsigned number, std::uint32_t now) {
+    enum class Picked { bag, nothing, pause };
+
+    // Sets the number of bags to look at: 0 if no object came or went since the last look, or if that was a moment ago
+    // and little has changed since.
+    void begin(std::uint32_t now) {
+        look_.begun = true;
         Held held(heap_);
-        held.hold(number);
+        held.hold(look_.shard);
         Shard& shard = held.shard();
         shard.lock.assert_held();
         const std::uint64_t taken = shard.taken.load(std::memory_order_relaxed);
         const std::uint64_t fetched = shard.fetched.load(std::memory_order_relaxed);
-        if (shard.looked_at_taken == taken && shard.looked_at_fetched == fetched) return 0;
+        if (shard.looked_at_taken == taken && shard.looked_at_fetched == fetched) return;
         const std::uint32_t bags = shard.bags.load(std::memory_order_relaxed);
         const std::uint64_t much = policy::trim::much_changed.part_of(std::uint64_t{bags} * shape_.objects);
         const bool little = taken + much > shard.looked_at_taken && shard.came_here < much;
-        if (now - shard.looked_at < policy::trim::look_again_after && little) return 0;
+        if (now - shard.looked_at < policy::trim::look_again_after && little) return;
         shard.looked_at = now;
         shard.came_here = 0;
         shard.looked_at_taken = taken;
         shard.looked_at_fetched = fetched;
-        return bags;
+        look_.left = bags;
     }
-    // The next call looks at the shard in any case.
-    void forget(unsigned number) {
+    // The next look does not pass over the shard.
+    void forget() {
         Held held(heap_);
-        held.hold(number);
+        held.hold(look_.shard);
         Shard& shard = held.shard();
         shard.lock.assert_held();
         shard.looked_at_fetched = ~std::uint64_t{0};
     }
+    bool yields_little() const {
+        return look_.sparing && look_.free > policy::trim::tried &&
+               look_.gone < policy::trim::worth.part_of(look_.free);
+    }
 
     // Finds the next bag with newly freed objects and takes them all. Moves the bags that it looked at to the end of
     // the list.
-    bool pick(unsigned number, BagIndex& first_back, std::uint32_t& left) {
-        while (left > 0) {
+    Picked pick(unsigned& bags) {
+        for (; look_.left > 0; --bags) {
+            if (bags == 0) return Picked::pause;
             Held held(heap_);
-            held.hold(number);
+            held.hold(look_.shard);
             Shard& shard = held.shard();
             shard.lock.assert_held();
-            for (unsigned i = 0; i < bags_a_lock && left > 0; ++i) {
+            for (unsigned i = 0; i < bags_a_lock && look_.left > 0; ++i) {
                 const BagIndex b = shard.partial;
-                if (b == no_bag) return false;
+                if (b == no_bag) return Picked::nothing;
                 Bag& bag = heap_.bag(b);
                 FreeList freed = FreeList::of(bag);
-                const bool nothing_new =
-                    load_acquire(bag.small.being_cut) || freed.count() == 0 || freed.count() == bag.small.looked_at;
+                const bool nothing_new = load_acquire(bag.small.being_cut) || freed.count() == 0 ||
+                                         freed.count() == bag.small.looked_at ||
+                                         (look_.sparing && heap_.pages_.breaks_huge_page(b));
                 // A free may have moved it to the front again.
-                if (b == first_back && nothing_new) return false;
-                if (first_back == no_bag) first_back = b;
-                --left;
+                if (b == look_.first_back && nothing_new) return Picked::nothing;
+                if (look_.first_back == no_bag) look_.first_back = b;
+                --look_.left;
                 heap_.unlist(shard, b);
                 heap_.enlist_last(shard, b);
                 if (nothing_new) continue;
@@ -135,10 +149,12 @@ private:
                 start_ = address_of(heap_.region().address(b));
                 list_ = {freed.newest(), freed.count()};
                 carved_ = bag.small.carved;
-                return true;
+                look_.free += Bytes{list_.count} * shape_.size;
+                --bags;
+                return Picked::bag;
             }
         }
-        return false;
+        return Picked::nothing;
     }
 
     Bytes bytes() const { return Bytes{shape_.bags} << bag_shift; }
@@ -181,7 +197,8 @@ private:
             for (Address unit = at; unit < at + page; unit += unit_bytes) gone_.add(unit_at(unit));
             units += static_cast<unsigned>(page / unit_bytes);
         }
-        if (heap_.pages_.breaks_huge_page(bag_) && units * policy::trim::least_of_huge < this->units()) gone_.clear();
+        const bool only_many = look_.sparing || heap_.pages_.breaks_huge_page(bag_);
+        if (only_many && units * policy::trim::least_of_bag < this->units()) gone_.clear();
     }
     bool is_free_page(Address at, Bytes page) const {
         unsigned i = static_cast<unsigned>((at - start_) / shape_.size);
@@ -230,12 +247,12 @@ private:
     void return_row(unsigned from, unsigned end) {
         void* const at = reinterpret_cast<void*>(start_ + from * unit_bytes);
         const bool gone = heap_.pages_.return_pages(at, (end - from) * unit_bytes);
-        refusals_ = gone ? 0 : refusals_ + 1;
+        look_.refusals = gone ? 0 : look_.refusals + 1;
         all_gone_ = all_gone_ && gone;
         for (unsigned u = from; u < end; ++u) {
             if (were_away_.test(u)) continue;
-            if (gone) returned_ += unit_bytes;
-            else stay(u);
+            if (!gone) stay(u);
+            else look_.gone += unit_bytes, look_.returned += unit_bytes;
         }
     }
     // Puts back the objects on pages that the system refused. It may have taken some of them, so they are marked anew.
@@ -262,6 +279,7 @@ private:
             for (unsigned u = 0; u < units(); ++u)
                 if (gone_.test(u) && object_from(u) < object_from(u + 1)) note_away(u);
             set_here(bag, here_of(bag) - newly_away_);
+            heap_.shards_.add_there(-static_cast<std::int64_t>(newly_away_ * shape_.size));
             FreeList freed = FreeList::of(bag);
             while (list_.count > 0) {
                 last_->next = freed.newest();
@@ -275,6 +293,7 @@ private:
             heap_.note_spare(held.number());
         }
         heap_.give(emptied);
+        look_.all_gone = look_.all_gone && all_gone_;
     }
     void note_away(unsigned unit) {
         Bag& bag = heap_.bag(bag_ + unit / units_of_bag);
@@ -282,12 +301,10 @@ private:
     }
 
     static constexpr unsigned bags_a_lock = 16;
-    static constexpr unsigned most_refusals = 8;
 
     ClassHeap& heap_;
     const ClassShape& shape_;
-    Bytes returned_ = 0;
-    unsigned refusals_ = 0;
+    Look& look_;
 
     // The bag at work.
     BagIndex bag_;
@@ -302,12 +319,22 @@ private:
     Units gone_;            // units of pages to return, or returned
 };
 
+bool ClassHeap::go_on(Look& look, std::uint32_t now, unsigned bags) {
+    if (!pages_.returns_pages()) return true;
+    FreePages pages(*this, look);
+    for (; look.shard < shards_.end() && !look.refused(); ++look.shard) {
+        const auto has_bags = [&](unsigned i) {
+            return shards_.is_open(i) && shard(i).bags.load(std::memory_order_relaxed) != 0;
+        };
+        if ((look.begun || has_bags(look.shard)) && !pages.look_at_shard(now, bags)) return false;
+    }
+    return true;
+}
+
 Bytes ClassHeap::return_free_pages(std::uint32_t now) {
-    if (!pages_.returns_pages()) return 0;
-    FreePages pages(*this);
-    for (unsigned i = 0; i < shards_.end() && !pages.refused(); ++i)
-        if (shards_.is_open(i) && shard(i).bags.load(std::memory_order_relaxed) != 0) pages.look_at(i, now);
-    return pages.returned();
+    Look look;
+    while (!go_on(look, now, ~0U)) {}
+    return look.returned;
 }
 
 // Takes objects in a row that are away: those of the bag's first 4 KiB with such objects, and as many more as are
@@ -332,6 +359,7 @@ Supply ClassHeap::take_back(Shard& shard, BagIndex b, std::uint32_t want) {
     if (!has_away(bag(b))) unlist(shard, b);
     shard.came_here += count;
     shard.taken.fetch_add(count, std::memory_order_relaxed);
+    shards_.note_back(count * size);
     return {nullptr, static_cast<char*>(region().address(b)) + first * size, count};
 }
 

@@ -98,6 +98,17 @@ public:
 
     Shard& at(unsigned shard, ClassId c) { return of_[shard][c.value]; }
     Common& common(ClassId c) { return common_[c.value]; }
+    // Bytes of all bags, less those of objects away: an estimate of their resident memory.
+    Bytes there() const { return there_.load(std::memory_order_relaxed); }
+    // Bytes of objects that were away and came back, since the start.
+    Bytes came_back() const { return came_back_.load(std::memory_order_relaxed); }
+    void note_back(Bytes bytes) {
+        add_there(static_cast<std::int64_t>(bytes));
+        came_back_.fetch_add(bytes, std::memory_order_relaxed);
+    }
+    // Notes that so many bytes came, or went if negative.
+    void add_there(std::int64_t bytes) { there_.fetch_add(static_cast<Bytes>(bytes), std::memory_order_relaxed); }
+
     // The end of the shard's memory.
     Address end_of(unsigned shard) { return address_of(&of_[shard] + 1); }
 
@@ -105,6 +116,8 @@ private:
     std::atomic<std::uint64_t> opened_[shard_words] = {};
     std::atomic<std::uint32_t> others_{0};
     std::atomic<std::uint32_t> last_{0};
+    alignas(64) std::atomic<Bytes> there_{0};  // written when a bag comes or goes, unlike the words above
+    std::atomic<Bytes> came_back_{0};
     Common common_[class_count];
     Shard of_[policy::shards::most][class_count];
 };

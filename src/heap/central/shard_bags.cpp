@@ -118,6 +118,7 @@ void ClassHeap::add_bag(Shard& own, unsigned number, BagIndex fresh) {
     own.carving = fresh;
     count_bags(own, 1);
     common().bags.fetch_add(1, std::memory_order_relaxed);
+    shards_.add_there(static_cast<std::int64_t>(bag_bytes * shape().bags));
     Bag& added = region().bag(fresh);
     added.small = {};
     FreeList{nullptr, 0, number}.put_into(added);
@@ -189,6 +190,8 @@ void ClassHeap::give_if_empty(Shard& shard, BagIndex b, Emptied& emptied) {
     region().set_class(b, shape().bags, no_class);
     count_bags(shard, -1);
     common().bags.fetch_sub(1, std::memory_order_relaxed);
+    const Bytes away = Bytes{empty.small.carved - here_of(empty)} * shape().size;
+    shards_.add_there(-static_cast<std::int64_t>(bag_bytes * shape().bags - away));
     empty.small.next = emptied.first;
     emptied.first = b;
 }

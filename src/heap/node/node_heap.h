@@ -4,6 +4,7 @@
 #include "heap/central/class_heap.h"
 #include "heap/node/list_budget.h"
 #include "heap/node/slot_pool.h"
+#include "heap/node/sweep.h"
 
 namespace numalloc {
 
@@ -25,6 +26,7 @@ struct alignas(64) NodeHeap {
     std::atomic<Bytes> moved_here = {};      // moved to this node by move_big()
 
     ListBudget list_budget = {};
+    Sweep sweep = {};
 
     // The NodeHeap and all shards behind it, on pages that are zero until used. A thread that gets a shard maps its
     // pages.
@@ -41,6 +43,9 @@ struct alignas(64) NodeHeap {
         for (unsigned c = 1; c < class_count; ++c) bytes += of(ClassId{c}).return_free_pages(now);
         return bytes;
     }
+    // Whether sweep_some() has something to do, and a step of it. `now`: milliseconds.
+    bool is_sweep_due() { return sweep.is_due(shards().there()); }
+    void sweep_some(std::uint32_t now) { sweep.step(shards(), pages, now); }
 };
 inline constexpr Bytes NodeHeap::bytes = sizeof(NodeHeap) + sizeof(Shards);
 

@@ -127,6 +127,7 @@ NodeHeap* ProcessHeap::make(NodeId n) {
     options.most_moved = share(policy::moving::most_mappings);
     options.most_advice_changes = share(policy::evidence::most_changes);
     node->pages.start(options);
+    node->sweep.set_purge_delay(options_.purge_delay);
     node->slots.start(options_.thread_slot);
     open_[n.value].store(node, std::memory_order_release);
     return node;
@@ -273,7 +274,10 @@ void ProcessHeap::set_purge_delay(std::int32_t delay) {
     os::Guard guard(lock_);
     store_relaxed(options_.purge_delay, delay);
     for (unsigned n = 0; n < heaps(); ++n)
-        if (NodeHeap* const node = opened(NodeId{n}); node != nullptr) node->pages.set_purge_delay(delay);
+        if (NodeHeap* const node = opened(NodeId{n}); node != nullptr) {
+            node->pages.set_purge_delay(delay);
+            node->sweep.set_purge_delay(delay);
+        }
 }
 
 Bytes ProcessHeap::purge_due() { return purge(false); }

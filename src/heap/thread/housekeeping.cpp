@@ -64,6 +64,7 @@ void housekeeping(ThreadHeap* h) {
     const std::uint32_t trimmed = trims.load(std::memory_order_relaxed);
     if (NUMALLOC_UNLIKELY(h->trims_seen != trimmed)) flush_lists(h, trimmed);
     hand_over_idle_class(h);
+    if (NUMALLOC_UNLIKELY(h->home->is_sweep_due())) h->home->sweep_some(os::milliseconds());
     if (h->slow_paths % policy::housekeeping::slow_paths_per_clock != 0) return;
     if (h->slow_paths % policy::housekeeping::slow_paths_per_grant == 0) return_grants(h);
     const std::uint32_t now = os::milliseconds();

@@ -8,6 +8,10 @@ foreach(threads 1 4)
     numalloc_test(figures.phases_${threads} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:phases> ${threads})
 endforeach()
 
+# A count of pages.
+numalloc_program(left_behind figures/left_behind.cpp)
+numalloc_test(figures.left_behind programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:left_behind>)
+
 # Against glibc's malloc in the same program.
 foreach(what none some)
     numalloc_test(figures.python_phases_${what} programs 120

@@ -64,6 +64,7 @@ protected:
         EXPECT_EQ(use.bags, 0u);
         EXPECT_EQ(node.pages.use().small_bags, 0u);
     }
+    Shards& shards() { return *shards_; }
 
     Node node{-1};
 
