@@ -80,6 +80,7 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/thread/hand_over.cpp
     src/heap/thread/held.cpp
     src/heap/thread/housekeeping.cpp
+    src/heap/thread/limit.cpp
     src/heap/thread/refill.cpp
     src/heap/thread/remote_cache.cpp
     src/heap/thread/sampled.cpp
@@ -87,6 +88,7 @@ set(NUMALLOC_CORE_SOURCES
     src/os/ending_signals.cpp
     src/os/fault.cpp
     src/os/file.cpp
+    src/os/memory_limit.cpp
     src/os/node_kinds.cpp
     src/os/page_histogram.cpp
     src/os/signal.cpp

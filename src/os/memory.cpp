@@ -20,16 +20,15 @@
 
 namespace numalloc::os {
 
-namespace {
-
-constinit std::atomic<Bytes> known_page_size{0};  // 0: not read yet; every thread reads the same value
-
-// For a mapping that nobody has been given. While the heap starts, libc's function is bypassed: the constructor of a
-// library that interposes it may not have run, and nobody has registered memory yet.
+// Bypasses libc's function while the heap starts: the constructor of a library that interposes it may not have run.
 void unmap_unused(Address unused, Bytes bytes) {
     if (at_libc_call == nullptr) call(SYS_munmap, unused, bytes);
     else unmap(reinterpret_cast<void*>(unused), bytes);
 }
+
+namespace {
+
+constinit std::atomic<Bytes> known_page_size{0};  // 0: not read yet; every thread reads the same value
 
 long map_fixed(void* p, Bytes bytes, int access) {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;

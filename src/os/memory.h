@@ -45,6 +45,8 @@ Address where_the_kernel_maps();
 void* map(Bytes bytes);
 // false if refused (a limit on mappings): then nothing has changed.
 bool unmap(void* p, Bytes bytes);
+// For what nobody else has been given, also while the heap starts.
+void unmap_unused(Address unused, Bytes bytes);
 
 // Returns the pages to the kernel; the range stays committed and reads as zero. false if refused: then the contents are
 // unchanged.

@@ -6,8 +6,15 @@
 
 namespace numalloc::os {
 
+namespace {
+
+// O_NONBLOCK: after a chroot another kind of file may have the name.
+constexpr int how_to_open = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+}  // namespace
+
 long read_file(const char* path, char* buffer, Bytes capacity) {
-    const long fd = optional_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    const long fd = optional_call(SYS_openat, AT_FDCWD, path, how_to_open, 0);
     if (failed(fd)) return fd;
     Bytes size = 0;
     long n = 0;
@@ -22,7 +29,7 @@ long read_file(const char* path, char* buffer, Bytes capacity) {
 }
 
 void read_lines(const char* path, void (*take)(void* context, const char* line), void* context) {
-    const long fd = optional_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    const long fd = optional_call(SYS_openat, AT_FDCWD, path, how_to_open, 0);
     if (failed(fd)) return;
     char chunk[1024];
     char line[160];

@@ -80,7 +80,7 @@ void Topology::read(const SysReader& reader, const TaskReader& task) {
     auto* text = static_cast<char*>(map(text_bytes));
     if (text == nullptr) return;
     read_several(reader, task, text);
-    unmap(text, text_bytes);
+    unmap_unused(address_of(text), text_bytes);
 }
 
 void Topology::read_several(const SysReader& reader, const TaskReader& task, char* text) {
@@ -207,7 +207,7 @@ bool cpus_of_os_node(unsigned os_node, std::uint64_t* mask, unsigned words) {
             for (unsigned cpu = first; cpu <= last && cpu < words * 64; ++cpu)
                 mask[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
         });
-    unmap(text, text_bytes);
+    unmap_unused(address_of(text), text_bytes);
     return readable;
 }
 

@@ -2,6 +2,7 @@
 
 #include "heap/node/big_quarantine.h"
 #include "heap/thread/deferred.h"
+#include "heap/thread/limit.h"
 #include "heap/thread/lists.h"
 #include "os/fork_gate.h"
 #include "os/refusals.h"
@@ -189,6 +190,8 @@ ProcessStatistics process_statistics() {
 #undef NUMALLOC_REFUSAL
     s.bound_threads = placement::bound_threads();
     s.unbound_threads = placement::unbound_threads();
+    s.memory_limit = known_memory_limit();
+    s.limit_returns = limit_returns();
     return s;
 }
 

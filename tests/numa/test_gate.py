@@ -48,6 +48,15 @@ JOBS.add("go-note", "go_note")
 JOBS.add("starts", "starts")
 JOBS.add("ends", "ends", 4 * THREADS)
 JOBS.add("stacks", "stacks")
+# A container of 64 MiB whose live data fits.
+LIMITED = "/sys/fs/cgroup/numalloc-limited"
+LIMIT = f"""
+mkdir -p /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+mkdir -p {LIMITED} && echo 64M >{LIMITED}/memory.max
+sh -c 'echo $PPID >{LIMITED}/cgroup.procs'
+"""
+JOBS.add("limited", "limited", 15, 30, 12, 64, setup=LIMIT)
 FILTERED = ["prctl", "syscall"]
 for how in FILTERED:
     JOBS.add(f"filtered-{how}", "filtered", how, folder=ROOT / "tests/programs/survive")
@@ -113,6 +122,10 @@ def test_a_thread_that_ends_unnoticed_leaves_its_room(report):
 
 def test_a_page_of_stack_suffices(report):
     passed(report, "stacks")
+
+
+def test_growth_near_the_memory_limit_gives_back_first(report):
+    passed(report, "limited")
 
 
 def test_a_process_with_the_runtime_of_go_is_not_bound(report):

@@ -11,6 +11,7 @@
 #include "heap/space/side.h"
 #include "heap/thread/deferred.h"
 #include "heap/thread/free.h"
+#include "heap/thread/limit.h"
 #include "heap/thread/refill.h"
 #include "heap/thread/sampled.h"
 #include "options/options.h"
@@ -187,7 +188,10 @@ NUMALLOC_INLINE void* resize_or_copy(void* p, const Resize& resize, const char* 
         void* const q = !inside         ? nullptr
                         : profile::on() ? profile::resize(attached_heap->profile, resize)
                                         : resize_object(resize);
-        if (q != nullptr) return q;
+        if (q != nullptr) {
+            keep_within_limit(attached_heap);
+            return q;
+        }
     }
     const Bytes old_bytes = size_of(at);
     void* const q = allocate_at(resize);

@@ -8,6 +8,7 @@
 #include "api/malloc/replaced.h"
 #include "heap/thread/attach.h"
 #include "heap/thread/fork.h"
+#include "heap/thread/limit.h"
 #include "options/print.h"
 #include "os/clock.h"
 #include "os/exit_hook.h"
@@ -97,6 +98,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     o.space.reserve = options().reserve;
     o.thread_slot = align_up(sizeof(ThreadHeap), 64);
     if (!process_heap.start(o)) return false;
+    start_limit();
     operators_have_heap = !operators_replaced();
     os::at_libc_call = at_libc_call;
     if (options().profile != 0) start_profile();

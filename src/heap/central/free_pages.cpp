@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "heap/central/class_heap.h"
 #include "heap/central/list_check.h"
+#include "heap/pages/growth.h"
 #include "heap/space/mark.h"
 
 namespace numalloc {
@@ -331,6 +332,7 @@ Supply ClassHeap::take_back(Shard& shard, BagIndex b, std::uint32_t want) {
     set_here(bag(b), here_of(bag(b)) + count);
     if (!has_away(bag(b))) unlist(shard, b);
     shard.came_here += count;
+    growth.note(Bytes{count} * size);
     shard.taken.fetch_add(count, std::memory_order_relaxed);
     return {nullptr, static_cast<char*>(region().address(b)) + first * size, count};
 }

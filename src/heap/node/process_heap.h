@@ -135,8 +135,9 @@ public:
     void drain();
     // Purges a bounded part of the memory that is due. Returns its bytes; 0 if nothing more is due.
     Bytes purge_due();
-    // Purges all free memory. Returns its bytes.
+    // Purges all free memory, or of that the free runs of bags. Returns the bytes.
     Bytes purge_all();
+    Bytes purge_runs() { return purge(true); }
     // Sets HeapOptions::purge_delay (milliseconds) for all nodes.
     void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_);
 

@@ -2,10 +2,13 @@
 
 #include "base/check.h"
 #include "base/tracepoints.h"
+#include "heap/pages/growth.h"
 #include "heap/pages/stretches.h"
 #include "os/clock.h"
 
 namespace numalloc {
+
+constinit Growth growth;
 
 void PageHeap::start(const PageHeapOptions& options) {
     options_ = options;
@@ -124,6 +127,7 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
 void PageHeap::use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) {
     const std::uint32_t clean = bags - region_.count_dirty(first, bags);
     const std::uint32_t regretted = rule_.on_take(kind, bags, clean, bags_in_use() + bags, os::milliseconds());
+    if (clean > 0) growth.note(Bytes{clean} << bag_shift);
     if (regretted > 0) trace::regret(Bytes{regretted} << bag_shift);
     use_.regretted_bags += regretted;
     bags_of(state) += bags;

@@ -2,6 +2,7 @@
 
 #include "heap/thread/hand_over.h"
 #include "heap/thread/held.h"
+#include "heap/thread/limit.h"
 #include "os/clock.h"
 
 namespace numalloc {
@@ -38,15 +39,6 @@ void hand_over_idle_class(ThreadHeap* h) {
     s.seen = h->head[c];
 }
 
-// Another thread has called malloc_trim().
-void flush_lists(ThreadHeap* h, std::uint32_t trims) {
-    h->trims_seen = trims;
-    for (unsigned c = 1; c < class_count; ++c) {
-        hand_over_class(h, c, To::bags);
-        h->lists[c].capacity = 0;
-    }
-}
-
 // Drains the nodes that none of their own threads has drained in time.
 void drain_for_others(std::uint32_t now) {
     for (unsigned n = 0; n < process_heap.heaps(); ++n) {
@@ -59,10 +51,21 @@ void drain_for_others(std::uint32_t now) {
 
 }  // namespace
 
+void flush_lists(ThreadHeap* h) {
+    for (unsigned c = 1; c < class_count; ++c) {
+        hand_over_class(h, c, To::bags);
+        h->lists[c].capacity = 0;
+    }
+}
+
 void housekeeping(ThreadHeap* h) {
+    keep_within_limit(h);
     if (++h->slow_paths % policy::housekeeping::slow_paths_per_look != 0) return;
     const std::uint32_t trimmed = trims.load(std::memory_order_relaxed);
-    if (NUMALLOC_UNLIKELY(h->trims_seen != trimmed)) flush_lists(h, trimmed);
+    if (NUMALLOC_UNLIKELY(h->trims_seen != trimmed)) {  // another thread has called malloc_trim()
+        h->trims_seen = trimmed;
+        flush_lists(h);
+    }
     hand_over_idle_class(h);
     if (h->slow_paths % policy::housekeeping::slow_paths_per_clock != 0) return;
     if (h->slow_paths % policy::housekeeping::slow_paths_per_grant == 0) return_grants(h);

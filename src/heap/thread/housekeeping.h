@@ -34,6 +34,8 @@ void put_off_housekeeping();
 // Sends home the remote caches, of all threads, whose oldest object has waited for `age` milliseconds.
 void send_quiet_remote_caches(std::uint32_t age);
 
+// Hands over the lists of the caller's heap, to the bags.
+void flush_lists(ThreadHeap* h);
 // Requests that all other threads flush their lists at one of their next slow paths. A sleeping thread keeps its lists
 // until then.
 void ask_others_to_flush();

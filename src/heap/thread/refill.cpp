@@ -4,6 +4,7 @@
 #include "heap/thread/fast_paths.h"
 #include "heap/thread/held.h"
 #include "heap/thread/housekeeping.h"
+#include "heap/thread/limit.h"
 #include "heap/thread/lists.h"
 #include "heap/thread/sampled.h"
 
@@ -154,6 +155,7 @@ void* allocate_big(ThreadHeap* h, NodeId n, Bytes bytes, Bytes alignment) {
         region.bag(region.bag_of(p)).big.thread = h->thread;
     }
     if (profile::on()) profile::allocated(h->profile, p, bytes);
+    keep_within_limit(h);
     return p;
 }
 

@@ -159,6 +159,7 @@ survive_run(registered_calls 300 ${heard} $<TARGET_FILE:survive_registered_calls
 add_library(survive_allowed_library SHARED survive/allowed_library.c)
 target_compile_options(survive_allowed_library PRIVATE -O2 -g -Wall -Wextra -fno-builtin)
 target_link_libraries(survive_allowed_library PRIVATE ${CMAKE_DL_LIBS})
+target_include_directories(survive_allowed_library PRIVATE ${PROJECT_SOURCE_DIR}/include)
 set(ALLOWED sh ${HERE}/one_node.sh env LD_PRELOAD=${LIBRARY}:$<TARGET_FILE:survive_allowed_library>)
 function(allowed name program)
     numalloc_test(survive.allowed_${name} survive 900 ${ALLOWED} $<TARGET_FILE:${program}> ${ARGN})

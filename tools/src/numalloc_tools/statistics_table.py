@@ -21,7 +21,16 @@ COUNTERS = {
         "regretted_bytes",
     },
     CLASS: {"fetched"},
-    PROCESS: {"forks", "refused_binding", "refused_affinity", "refused_moves", "refused_discards", "bound_threads", "unbound_threads"},
+    PROCESS: {
+        "forks",
+        "refused_binding",
+        "refused_affinity",
+        "refused_moves",
+        "refused_discards",
+        "bound_threads",
+        "unbound_threads",
+        "limit_returns",
+    },
 }
 
 

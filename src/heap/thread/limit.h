@@ -1,0 +1,35 @@
+// Keeps what is free from being what the process is killed for. Where its cgroup has a memory limit (a container, a
+// systemd service), growth that comes near the limit gives back first: all that malloc_trim() finds.
+//
+//   0                              7/8              limit
+//   |-------------------------------|-----------------|
+//     look again after half of the    give back, look again after
+//     way to 7/8                      a quarter of what is left
+//
+// A large block counts as in use when it is taken, before anybody touches it.
+//
+// The library finds the cgroup with the lowest limit when it starts. If there is none, nothing is read or counted
+// later. A look reads three files of that cgroup, and is due after growth of limit / 64 at least. Nothing is read after
+// a filter (os/filter.h), and nothing is given back if memory is never purged (purge_delay=-1).
+#pragma once
+
+#include "heap/pages/growth.h"
+#include "heap/thread/thread_heap.h"
+
+namespace numalloc {
+
+// Called once, before the first allocation.
+void start_limit();
+
+// Called on slow paths where memory was taken that may not be resident yet. `h`: the caller's heap, or no_heap. The
+// caller holds no lock.
+void look_at_limit(ThreadHeap* h);
+inline void keep_within_limit(ThreadHeap* h) {
+    if (NUMALLOC_UNLIKELY(growth.is_due())) look_at_limit(h);
+}
+
+// For the statistics: the limit as last read, 0 if there is none; and how often memory was given back for it.
+Bytes known_memory_limit();
+std::uint64_t limit_returns();
+
+}  // namespace numalloc
