@@ -22,6 +22,7 @@ set(NUMALLOC_BINDING_SOURCES
     src/os/topology.cpp
     src/placement/choose_place.cpp
     src/placement/first_use.cpp
+    src/placement/hotplug.cpp
     src/placement/memory_home.cpp
     src/placement/owners.cpp
     src/placement/placement.cpp

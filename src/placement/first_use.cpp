@@ -2,7 +2,7 @@
 // it ran, if its creator starts one after the other; or to the one that it runs on; or to another one, if there is
 // room:
 //
-//   room for a thread on a node:     threads counted there < CPUs there that the thread may use
+//   room for a thread on a node:     threads counted there < CPUs there that are online and that the thread may use
 //
 // Threads that a user has bound to the node count, too, and so do promised ones (owners.h). So all threads that are
 // bound here can run at once, and the others, which keep the user's mask, may use every other CPU. The memory of a
@@ -38,7 +38,7 @@ constexpr std::uint16_t most = of_initial_thread;
 bool has_room(const ThreadRecord* record, PlaceId id) NUMALLOC_REQUIRES(process.lock) {
     unsigned cpus = 0;
     for (unsigned w = 0; w < process.words; ++w)
-        cpus += static_cast<unsigned>(__builtin_popcountll(record->user_mask()[w] & process.mask_of(id)[w]));
+        cpus += static_cast<unsigned>(__builtin_popcountll(online_word(record, w) & process.mask_of(id)[w]));
     return process.places[id].threads < cpus;
 }
 
@@ -86,7 +86,7 @@ bool take_room(ThreadRecord* record, const os::CpuMask* kernel, PlaceId& took, o
         record->slow_paths_left.store(first_use::of_initial_thread, std::memory_order_relaxed);
         return false;
     }
-    if (kernel != nullptr && !is_forking(record) && !is_set(record, *kernel)) renew_user_mask(record, 0);
+    if (kernel != nullptr && !is_forking(record) && !is_as_known(record, *kernel)) renew_user_mask(record, 0);
     if (record->place != no_place) return false;
     took = os::filtered() ? no_place : place_with_room(record);
     if (took == no_place) {

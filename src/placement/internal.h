@@ -1,6 +1,7 @@
 // Shared by placement's own files; no other file includes it.
 #pragma once
 
+#include "base/atomic.h"
 #include "os/lock.h"
 #include "placement/choose_place.h"
 #include "placement/placement.h"
@@ -16,6 +17,12 @@ struct Process {
     unsigned words = 1;              // 64-bit words of a mask
     Places places;                   // constant but for the counts of threads, which are under the lock
     std::uint64_t* masks = nullptr;  // [places][words]: the CPUs of each place
+    std::uint64_t* cpus = nullptr;   // [words]: those of all places
+
+    // [words]: those that were offline when last looked at, and whether there are any. Written under the lock, read
+    // without it.
+    std::uint64_t* offline = nullptr;
+    std::atomic<bool> some_offline{false};
 
     // Neither does a fork wait for this lock, nor its holder for a fork: fork_child() makes anew what it guards.
     os::PassingLock<os::LockRank::threads> lock;
@@ -33,6 +40,7 @@ struct Process {
     unsigned wide_fork = 0;  // the one of them that gave the thread its user's mask; 0: none
 
     const std::uint64_t* mask_of(PlaceId id) const { return masks + std::size_t{id.value} * words; }
+    std::uint64_t offline_word(unsigned w) const { return load_relaxed(offline[w]); }
     unsigned numbers() const { return next_number.load(std::memory_order_relaxed); }
 };
 extern constinit Process process;
@@ -56,21 +64,33 @@ os::CpuMask bound_request_of(const ThreadRecord* record);
 // Gives it to the kernel for thread `tid` (0: the caller). Not inlined: a mask has 1 KiB, and callers have little
 // stack.
 __attribute__((noinline)) void set_bound_request(const ThreadRecord* record, int tid);
-// The one of the two that holds now.
+// The one of the two that holds now, and a word of it without CPUs that the cpuset does not allow yet.
 os::CpuMask kernel_request_of(const ThreadRecord* record);
+std::uint64_t request_word(const ThreadRecord* record, unsigned w);
+// A word of the user's mask, without CPUs that are offline.
+inline std::uint64_t online_word(const ThreadRecord* record, unsigned w) {
+    return record->user_mask()[w] & ~process.offline_word(w);
+}
 
-// Whether `mask` is the one that placement set for the thread. If not, it was changed from outside (taskset, a cpuset,
-// a raw system call), and that change takes effect.
+// Whether `mask` is what the kernel has of the one that placement set for the thread. If not, it was changed from
+// outside (taskset, a cpuset, a raw system call), and that change takes effect; or a CPU went offline or came back.
 bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words);
 inline bool is_ours(const ThreadRecord* record, const os::CpuMask& mask) {
     return is_ours(record, mask.data(), os::CpuMask::words);
 }
-// Whether `mask` is the user's of the thread.
+// Whether `mask` is what the kernel has of the thread's user's mask.
 bool is_users(const ThreadRecord* record, const os::CpuMask& mask);
 // Whether the kernel's mask is the one of the two that the thread should have now.
 bool is_expected(const ThreadRecord* record, const os::CpuMask& kernel);
 // Whether it is one of the two.
 bool is_set(const ThreadRecord* record, const os::CpuMask& kernel);
+// The same, and no CPU was offline when last looked at. Otherwise the record has to be renewed.
+bool is_as_known(const ThreadRecord* record, const os::CpuMask& kernel);
+// Whether its user's mask may have grown although the kernel's mask has not.
+bool may_be_wider(const ThreadRecord* record);
+// Reads again which CPUs are offline, if that may be why the kernel's mask of the thread is not the expected one, or if
+// some were. Returns whether it has changed: then that mask may be another one now. hotplug.cpp
+bool follow_hotplug(const ThreadRecord* record, const os::CpuMask& kernel) NUMALLOC_REQUIRES(process.lock);
 // Whether the place of the thread lacks a CPU of its user's mask.
 bool is_narrowed(const ThreadRecord* record);
 // Whether `mine`, the caller's mask, is all that the cpuset allows.
@@ -84,8 +104,9 @@ inline bool widen(const ThreadRecord* record) { return record != nullptr && reco
 void follow_user(ThreadRecord* record, const os::CpuMask& mask) NUMALLOC_REQUIRES(process.lock);
 // Binds the caller again whose fork ended without the lock.
 void bind_left_wide(ThreadRecord* self);
-// Places a running thread anew if another process has set its mask or changed the cpuset. Costs four system calls for
-// a whole mask, one for another. `tid`: 0 for the caller.
+// Places a running thread anew if another process has set its mask or changed the cpuset. Costs at most four system
+// calls for a whole mask, one for another; more if it finds a change, or while CPUs are offline. `tid`: 0 for the
+// caller.
 void renew_user_mask(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);
 // The same for another thread. One that has its user's mask for a moment, to start a child, keeps it.
 void renew_if_foreign(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);

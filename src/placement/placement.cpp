@@ -37,7 +37,7 @@ PlaceSet places_of(const ThreadRecord* record) {
     PlaceSet result;
     for (unsigned i = 0; i < process.places.count; ++i)
         for (unsigned w = 0; w < process.words; ++w)
-            if ((record->user_mask()[w] & process.mask_of(PlaceId{i})[w]) != 0) {
+            if ((online_word(record, w) & process.mask_of(PlaceId{i})[w]) != 0) {
                 result.add(i);
                 break;
             }
@@ -213,11 +213,13 @@ bool find_places(unsigned words, const os::CpuMask& mine) {
     for (unsigned cpu = 0; cpu < words * 64; ++cpu)
         if (const int n = topology.os_node_of_cpu(cpu); n >= 0) with_cpus.add(static_cast<unsigned>(n));
     const unsigned count = with_cpus.count();
-    const Bytes mask_bytes = Bytes{count} * words * sizeof(std::uint64_t);
+    const Bytes mask_bytes = (Bytes{count} + 2) * words * sizeof(std::uint64_t);
     void* memory = os::map(align_up(max_of<Bytes>(mask_bytes + count * sizeof(Place), 1), os::page_size()));
     if (memory == nullptr) return false;
     process.masks = static_cast<std::uint64_t*>(memory);
-    process.places = {reinterpret_cast<Place*>(process.masks + std::size_t{count} * words), count};
+    process.cpus = process.masks + std::size_t{count} * words;
+    process.offline = process.cpus + words;
+    process.places = {reinterpret_cast<Place*>(process.offline + words), count};
 
     unsigned next = 0;
     for (unsigned n = with_cpus.first(); n < os::max_os_nodes; n = with_cpus.next(n + 1))
@@ -226,6 +228,7 @@ bool find_places(unsigned words, const os::CpuMask& mine) {
         const PlaceId id = process.places.of_os_node(topology.os_node_of_cpu(cpu));
         if (id == no_place) continue;
         process.masks[std::size_t{id.value} * words + cpu / 64] |= std::uint64_t{1} << (cpu % 64);
+        process.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
         if (mine.test(cpu)) ++process.places[id].cpus;
     }
     return true;

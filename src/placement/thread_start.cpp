@@ -52,7 +52,8 @@ ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
     os::CpuMask mine;
     const bool known = os::get_affinity(0, mine) > 0;
     os::Guard guard(process.lock);
-    if (known && current != nullptr && !is_expected(current, mine)) renew_user_mask(current, 0);
+    if (known && current != nullptr && !(is_expected(current, mine) && is_as_known(current, mine)))
+        renew_user_mask(current, 0);
     if (process.at_first_use) {
         if (current != nullptr && current->place == no_place && places_of(current).count() == 1) {
             place(current);
@@ -115,7 +116,7 @@ bool take_place(ThreadRecord* record, bool widened, const os::CpuMask* kernel, P
     if (record->mask_from_attr) return false;
     bool ours = record->inherits_ours;
     if (widened && kernel != nullptr && !is_users(record, *kernel)) {
-        set_user_mask(record, *kernel);
+        if (!follow_hotplug(record, *kernel) || !is_users(record, *kernel)) set_user_mask(record, *kernel);
         place(record);
     } else if (!widened && kernel != nullptr) {
         ours = ours || is_creators(record, *kernel);

@@ -16,20 +16,43 @@ namespace {
 
 constexpr Bytes word_bytes = sizeof(std::uint64_t);
 
+// What the kernel would answer for the user's mask.
+void give_user_mask(const ThreadRecord* record, void* mask, Bytes bytes) {
+    for (unsigned w = 0; w < process.words && (w + 1) * word_bytes <= bytes; ++w) {
+        const std::uint64_t word = online_word(record, w);
+        std::memcpy(static_cast<char*>(mask) + w * word_bytes, &word, word_bytes);
+    }
+}
+
 // If the kernel's answer of `got` bytes is our mask, replaces it by the user's.
 void hide(const ThreadRecord* record, void* mask, long got) {
     std::uint64_t seen[os::CpuMask::words];
     const Bytes bytes = static_cast<Bytes>(got);
     if (bytes > sizeof seen) return;
     std::memcpy(seen, mask, bytes);
-    if (!is_ours(record, seen, bytes / word_bytes)) return;
-    std::memcpy(mask, record->user_mask(), min_of(bytes, process.words * word_bytes));
+    if (is_ours(record, seen, bytes / word_bytes)) give_user_mask(record, mask, bytes);
+}
+
+// Whether the record may differ from what the kernel, whose answer this is, allows the thread.
+__attribute__((noinline)) bool may_be_stale(const ThreadRecord* record, const void* mask, long got) {
+    if (may_be_wider(record)) return true;
+    os::CpuMask kernel;
+    std::memcpy(kernel.data(), mask, min_of(static_cast<Bytes>(got), sizeof kernel));
+    return !is_as_known(record, kernel);
 }
 
 // The record of the thread if it is the caller itself, without the lock. Between vfork and exec the caller is another
 // task that uses its parent's record: hide() therefore compares with the kernel's mask.
 ThreadRecord* own_record(int tid) {
     return current != nullptr && (tid == 0 || tid == current->tid) ? current : nullptr;
+}
+
+// Of another thread.
+long get_affinity_of(ThreadRecord* record, std::size_t bytes, void* mask) NUMALLOC_REQUIRES(process.lock) {
+    renew_if_foreign(record, record->tid);
+    const long got = os::get_affinity(record->tid, bytes, mask);
+    if (got > 0) hide(record, mask, got);
+    return got;
 }
 
 // Whether it has a kernel ID or will get one. A thread that starts after a filter (os/filter.h) has none.
@@ -70,21 +93,20 @@ void unbind(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
 bool is_own(const ThreadRecord* record) { return record->tid == 0 || record->tid == os::thread_id(); }
 
 long get_affinity(int tid, std::size_t bytes, void* mask) {
-    const long got = os::get_affinity(tid, bytes, mask);
+    long got = os::get_affinity(tid, bytes, mask);
     if (got <= 0 || process.mode != Mode::active) return got;
     if (ThreadRecord* const self = own_record(tid); self != nullptr) {
         // Not in a signal handler that interrupted code under a lock.
-        if (self->whole.load(std::memory_order_relaxed) && !self->starting && is_own(self) && os::ForkGate::waits()) {
+        if (may_be_stale(self, mask, got) && !self->starting && is_own(self) && os::ForkGate::waits()) {
             os::Guard guard(process.lock);
             renew_user_mask(self, 0);
+            got = os::get_affinity(0, bytes, mask);
         }
-        hide(self, mask, got);
+        if (got > 0) hide(self, mask, got);
     } else if (tid > 0) {
         os::Guard guard(process.lock);
-        if (ThreadRecord* const record = process.records.find(tid); record != nullptr) {
-            renew_if_foreign(record, tid);
-            hide(record, mask, got);
-        }
+        if (ThreadRecord* const record = process.records.find(tid); record != nullptr)
+            return get_affinity_of(record, bytes, mask);
     }
     return got;
 }
@@ -128,13 +150,10 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
         // Its ID is not known yet, but it will have this mask.
         const Bytes whole = process.words * word_bytes;
         if (bytes < whole) return -EINVAL;
-        std::memcpy(mask, record->user_mask(), whole);
+        give_user_mask(record, mask, whole);
         return static_cast<long>(whole);
     }
-    const long got = os::get_affinity(record->tid, bytes, mask);
-    if (got > 0) renew_if_foreign(record, record->tid);
-    if (got > 0) hide(record, mask, got);
-    return got;
+    return get_affinity_of(record, bytes, mask);
 }
 
 long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId* node,
@@ -219,10 +238,16 @@ __attribute__((noinline)) void bind_unbound(ThreadRecord* self) NUMALLOC_REQUIRE
     if (const long result = os::set_affinity(0, request); result < 0) was_refused(self, result);
 }
 
+__attribute__((noinline)) bool follow_hotplug_of(const ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
+    os::CpuMask kernel;
+    return os::get_affinity(0, kernel) > 0 && follow_hotplug(self, kernel);
+}
+
 // Binds the caller to its place after a fork. `self->bound`: the fork began without the lock.
 void bind_again(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
     if (self->bound) return set_bound_request(self, 0);
-    const Whose whose = whose_mask(self);
+    Whose whose = whose_mask(self);
+    if (whose == Whose::other && follow_hotplug_of(self)) whose = whose_mask(self);
     if (whose == Whose::other) renew_user_mask(self, 0);
     else if (whose == Whose::users) bind_unbound(self);
 }
@@ -243,20 +268,13 @@ bool begin_fork() {
         return true;
     }
     self->forking.store(true, std::memory_order_relaxed);
-    if (widen(self)) {
+    if (widen(self) || (self->bound && follow_hotplug_of(self) && widen(self))) {
         self->bound = false;
     } else if (self->bound && whose_mask(self) != Whose::unknown) {
         self->bound = false;  // another process has set its mask
         renew_user_mask(self, 0);
     }
     process.lock.unlock();
-    return true;
-}
-
-__attribute__((noinline)) bool take_kernels_mask(ThreadRecord* self) {
-    os::CpuMask kernel;
-    if (os::get_affinity(0, kernel) <= 0) return false;
-    set_user_mask(self, kernel);
     return true;
 }
 
@@ -322,8 +340,8 @@ void fork_child() {
     if (current->holds != 0) --current->holds;
     wait_for_first_use(current);
     current->home.store(no_node.value, std::memory_order_relaxed);
-    // Another thread may have been changing the record's mask. The kernel's is the user's.
-    if (take_kernels_mask(current) && current->whole.load(std::memory_order_relaxed)) renew_user_mask(current, 0);
+    // The kernel's mask is the user's. The record's may not be: another thread may have been changing it.
+    renew_user_mask(current, 0);
 }
 
 }  // namespace numalloc::placement

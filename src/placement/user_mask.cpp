@@ -7,7 +7,7 @@
 // The request for a whole mask has CPUs that the cpuset does not allow yet. The kernel adds them when the cpuset grows
 // (Linux 6.2).
 //
-//   kernel's mask == request & cpuset     unless another process has set it
+//   kernel's mask == request & cpuset & ~offline     unless another process has set it
 #include "base/atomic.h"
 #include "placement/internal.h"
 
@@ -56,6 +56,10 @@ os::CpuMask kernel_request_of(const ThreadRecord* record) {
     return record->bound ? bound_request_of(record) : user_request_of(record);
 }
 
+std::uint64_t request_word(const ThreadRecord* record, unsigned w) {
+    return record->user_mask()[w] & (record->bound ? process.mask_of(record->place)[w] : ~std::uint64_t{0});
+}
+
 void set_bound_request(const ThreadRecord* record, int tid) { os::set_affinity(tid, bound_request_of(record)); }
 
 bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words) {
@@ -63,13 +67,13 @@ bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t 
     const PlaceId place{load_relaxed(record->place.value)};
     if (!record->bound || place == no_place) return false;
     for (unsigned w = 0; w < process.words; ++w)
-        if ((w < words ? mask[w] : 0) != (record->user_mask()[w] & process.mask_of(place)[w])) return false;
+        if ((w < words ? mask[w] : 0) != (online_word(record, w) & process.mask_of(place)[w])) return false;
     return true;
 }
 
 bool is_users(const ThreadRecord* record, const os::CpuMask& mask) {
     for (unsigned w = 0; w < os::CpuMask::words; ++w)
-        if (mask.data()[w] != (w < process.words ? record->user_mask()[w] : 0)) return false;
+        if (mask.data()[w] != (w < process.words ? online_word(record, w) : 0)) return false;
     return true;
 }
 
@@ -84,6 +88,13 @@ bool is_narrowed(const ThreadRecord* record) {
 }
 
 namespace {
+
+// Whether the words, as many as process.words, have every CPU that was online at the start.
+bool has_every_cpu(const std::uint64_t* mask) {
+    for (unsigned w = 0; w < process.words; ++w)
+        if ((process.cpus[w] & ~mask[w]) != 0) return false;
+    return true;
+}
 
 __attribute__((noinline)) bool allow_every_cpu(int tid) { return os::set_affinity(tid, every_cpu()) >= 0; }
 
@@ -104,8 +115,10 @@ __attribute__((noinline)) bool is_allowed_part(const os::CpuMask& mask, PlaceId 
 
 }  // namespace
 
-// Only the kernel knows: for a moment the caller may run on every CPU of the cpuset.
+// A cpuset can allow no more than all CPUs. Otherwise only the kernel knows: for a moment the caller may run on every
+// CPU of the cpuset.
 bool is_whole(const os::CpuMask& mine) {
+    if (has_every_cpu(mine.data())) return true;
     os::CpuMask allowed;
     if (os::set_affinity(0, every_cpu()) < 0) return false;
     if (os::get_affinity(0, allowed) > 0 && allowed == mine) return true;
@@ -153,19 +166,46 @@ bool is_set(const ThreadRecord* record, const os::CpuMask& kernel) {
     return is_ours(record, kernel) || is_users(record, kernel);
 }
 
+bool is_as_known(const ThreadRecord* record, const os::CpuMask& kernel) {
+    return is_set(record, kernel) && !process.some_offline.load(std::memory_order_relaxed);
+}
+
 void renew_if_foreign(ThreadRecord* record, int tid) {
     os::CpuMask kernel;
-    if (is_forking(record) || os::get_affinity(tid, kernel) <= 0 || is_set(record, kernel)) return;
+    if (is_forking(record) || os::get_affinity(tid, kernel) <= 0 || is_as_known(record, kernel)) return;
     renew_user_mask(record, tid);
 }
+
+bool may_be_wider(const ThreadRecord* record) {
+    return record->whole.load(std::memory_order_relaxed) && (record->bound || !has_every_cpu(record->user_mask()));
+}
+
+namespace {
+
+// Whether the kernel's mask is the expected one once it is known which CPUs are offline.
+bool is_explained(const ThreadRecord* record, int tid, os::CpuMask& kernel) NUMALLOC_REQUIRES(process.lock) {
+    const bool expected = is_expected(record, kernel);
+    if (expected && !process.some_offline.load(std::memory_order_relaxed)) return true;
+    if (!follow_hotplug(record, kernel)) return expected;
+    return os::get_affinity(tid, kernel) > 0 && is_expected(record, kernel);
+}
+
+// Whether the thread's place has CPUs that it may use: otherwise it must live elsewhere.
+bool can_stay(const ThreadRecord* record) {
+    return record->place == no_place || places_of(record).test(record->place.value);
+}
+
+}  // namespace
 
 void renew_user_mask(ThreadRecord* record, int tid) {
     os::CpuMask kernel;
     if (os::get_affinity(tid, kernel) <= 0) return;
+    const bool explained = is_explained(record, tid, kernel);
+    if (explained && !may_be_wider(record)) return;
     os::CpuMask allowed;
     if (!record->whole.load(std::memory_order_relaxed) || !allow_every_cpu(tid) ||
         os::get_affinity(tid, allowed) <= 0) {
-        if (!is_expected(record, kernel)) follow_user(record, kernel);
+        if (!explained) follow_user(record, kernel);
         return;
     }
     const bool ours = record->bound && is_part(kernel, allowed, record->place);
@@ -173,14 +213,14 @@ void renew_user_mask(ThreadRecord* record, int tid) {
         os::set_affinity(tid, kernel);
         return follow_user(record, kernel);
     }
-    if (is_users(record, allowed)) {
+    if (is_users(record, allowed) && can_stay(record)) {
         if (record->bound) set_bound_request(record, tid);
         return;
     }
-    set_user_mask(record, allowed);
+    if (!is_users(record, allowed)) set_user_mask(record, allowed);
     if (record->place == no_place && !process.at_first_use) return;
     // There may be more room now, or less.
-    if (process.at_first_use || !places_of(record).test(record->place.value)) place(record);
+    if (process.at_first_use || !can_stay(record)) place(record);
     apply(record, tid, true);
 }
 

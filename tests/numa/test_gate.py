@@ -41,6 +41,7 @@ for binding in ["auto", "interleave"]:
         ("taskset", ["taskset"], ""),
         ("cpuset-grows", ["cpuset", f"{GROWN}/cpuset.cpus", "0-5"], "0,2"),
         ("cpuset-shrinks", ["cpuset", f"{GROWN}/cpuset.cpus", "2-3"], "0-5"),
+        ("offline", ["offline", "0,2-4,8-15"], ""),
     ]:
         OUTSIDE.append(f"outside-{name}-{binding}")
         JOBS.add(OUTSIDE[-1], "outside", *words, options={"binding": binding}, setup=before and CPUSET.format(cpus=before))

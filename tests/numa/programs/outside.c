@@ -2,6 +2,7 @@
  * to it follow.
  *   outside taskset              the masks of all threads become CPU 1, as by taskset -a -p
  *   outside cpuset FILE CPUS     CPUS are written to the FILE of the program's cpuset
+ *   outside offline CPUS         all CPUs but CPUS go offline, and come back
  *   outside kernel CPUS          (a child) the kernel says that this process may use CPUS
  * A node has two CPUs. With NUMALLOC_BINDING=interleave later threads have to be bound, each to the next node. */
 #include "check.h"
@@ -9,10 +10,11 @@
 #include <dirent.h>
 #include <sys/wait.h>
 
+#define ONLINE "/sys/devices/system/cpu/online"
 enum { THREADS = 4, LATER = 12 };
 static pthread_barrier_t changed, together;
 static const char *self;
-static int interleaved;
+static int interleaved, changes = 1;
 static cpu_set_t expected;
 
 static void parse(const char *text) {
@@ -29,6 +31,7 @@ static void kernels(cpu_set_t *set) {
     while (file && fgets(line, sizeof line, file))
         if (!strncmp(line, "Cpus_allowed_list:\t", 19)) cpus = parse_set(line + 19);
     fclose(file);
+    cpus &= read_set(ONLINE); /* the kernel shows the others, too */
     CPU_ZERO(set);
     for (size_t cpu = 0; cpu < 64; cpu++)
         if (cpus >> cpu & 1) CPU_SET(cpu, set);
@@ -63,8 +66,11 @@ static void *work(void *unused) {
     (void)unused;
     free(malloc(1000));
     pthread_barrier_wait(&changed);
-    pthread_barrier_wait(&changed);
-    look("a thread from before", 0);
+    for (int change = 0; change < changes; change++) {
+        pthread_barrier_wait(&changed);
+        look("a thread from before", 0);
+        pthread_barrier_wait(&changed);
+    }
     return NULL;
 }
 
@@ -98,41 +104,20 @@ static void write_file(const char *path, const char *text) {
     _exit(!file || fputs(text, file) < 0 || fclose(file) != 0);
 }
 
-int main(int count, char **words) {
-    int taskset = count == 2 && !strcmp(words[1], "taskset");
-    if (!taskset && count < 3) die("usage: outside taskset, or outside cpuset FILE CPUS");
-    const char *cpus = taskset ? "1" : words[count - 1];
-    parse(cpus);
-    interleaved = !strcmp(getenv("NUMALLOC_BINDING") ?: "", "interleave");
-    if (!strcmp(words[1], "kernel")) {
-        look("a child", 0);
-        cpu_set_t set;
-        kernels(&set);
-        expect(CPU_EQUAL(&set, &expected), "a child: the kernel has %d CPUs, not %d", CPU_COUNT(&set),
-               CPU_COUNT(&expected));
-        return verdict();
+/* All CPUs but `online`, which have to be so before. */
+static void set_online(uint64_t online, const char *state) {
+    for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+        if (online >> cpu & 1) continue;
+        char path[64];
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/online", cpu);
+        FILE *file = fopen(path, "w");
+        if (!file || fputs(state, file) < 0 || fclose(file) != 0) _exit(1);
     }
-    static char path[4096];
-    if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) die("cannot find myself");
-    self = path;
-    pthread_barrier_init(&changed, NULL, THREADS + 1);
-    pthread_barrier_init(&together, NULL, LATER);
-    pthread_t thread[THREADS];
-    for (int t = 0; t < THREADS; t++)
-        if (pthread_create(&thread[t], NULL, work, NULL) != 0) die("cannot start a thread");
-    pthread_barrier_wait(&changed);
-    // The other process begins when fork() has returned: the library may still be setting the caller's mask before.
-    int forked[2];
-    if (pipe(forked) != 0) die("pipe: %s", strerror(errno));
-    pid_t process = getpid(), other = fork();
-    close(forked[1]);
-    if (other == 0) {
-        char none;
-        while (read(forked[0], &none, 1) > 0) continue;
-        taskset ? set_all_masks(process) : write_file(words[2], cpus);
-    }
-    wait_for(other, "the other process");
+    _exit(0);
+}
 
+/* New threads and a child, after the masks have become the expected ones, which are `cpus`. */
+static void look_at_new_ones(const char *cpus) {
     pthread_t next[LATER];
     int node[LATER];
     uint64_t nodes = 0, allowed = 0;
@@ -153,7 +138,54 @@ int main(int count, char **words) {
         _exit(99);
     }
     wait_for(child, "a child after the change");
+}
+
+int main(int count, char **words) {
+    int taskset = count == 2 && !strcmp(words[1], "taskset");
+    if (!taskset && count < 3) die("usage: outside taskset, or outside cpuset FILE CPUS, or outside offline CPUS");
+    const char *cpus = taskset ? "1" : words[count - 1];
+    parse(cpus);
+    interleaved = !strcmp(getenv("NUMALLOC_BINDING") ?: "", "interleave");
+    if (!strcmp(words[1], "kernel")) {
+        look("a child", 0);
+        cpu_set_t set;
+        kernels(&set);
+        expect(CPU_EQUAL(&set, &expected), "a child: the kernel has %d CPUs, not %d", CPU_COUNT(&set),
+               CPU_COUNT(&expected));
+        return verdict();
+    }
+    static char path[4096];
+    if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) die("cannot find myself");
+    self = path;
+    int offline = !strcmp(words[1], "offline");
+    char all[32];
+    snprintf(all, sizeof all, "0-%d", cpu_count() - 1);
+    if (offline) changes = 2;
+    pthread_barrier_init(&changed, NULL, THREADS + 1);
+    pthread_barrier_init(&together, NULL, LATER);
+    pthread_t thread[THREADS];
+    for (int t = 0; t < THREADS; t++)
+        if (pthread_create(&thread[t], NULL, work, NULL) != 0) die("cannot start a thread");
     pthread_barrier_wait(&changed);
+    for (int change = 0; change < changes; change++) {
+        if (change == 1) parse(cpus = all);
+        // The other process begins when fork() has returned: the library may still be setting the caller's mask before.
+        int forked[2];
+        if (pipe(forked) != 0) die("pipe: %s", strerror(errno));
+        pid_t process = getpid(), other = fork();
+        close(forked[1]);
+        if (other == 0) {
+            char none;
+            while (read(forked[0], &none, 1) > 0) continue;
+            if (offline) set_online(parse_set(words[2]), change == 0 ? "0" : "1");
+            taskset ? set_all_masks(process) : write_file(words[2], cpus);
+        }
+        close(forked[0]);
+        wait_for(other, "the other process");
+        look_at_new_ones(cpus);
+        pthread_barrier_wait(&changed);
+        pthread_barrier_wait(&changed);
+    }
     for (int t = 0; t < THREADS; t++) pthread_join(thread[t], NULL);
     return verdict();
 }
