@@ -102,6 +102,16 @@ void heap_ended();
 // Called last; also by threads without a record, and possibly twice.
 void thread_ended();
 
+// A record, and which of its threads is meant: records are reused.
+struct RecordName {
+    ThreadRecord* record;
+    std::uint64_t generation;
+};
+// The record is nullptr if the caller has none.
+RecordName record_of_caller();
+// That thread has ended by a raw system call. Ends its record, unless it has been ended already.
+void died_unnoticed(RecordName name);
+
 // ---- Affinity as the user sees it. Results as of the system calls: bytes or 0, or -errno.
 
 long get_affinity(int tid, std::size_t bytes, void* mask);

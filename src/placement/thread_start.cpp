@@ -176,4 +176,12 @@ void thread_ended() {
     current = nullptr;
 }
 
+RecordName record_of_caller() { return {current, current == nullptr ? 0 : current->generation}; }
+
+void died_unnoticed(RecordName name) {
+    if (name.record == nullptr) return;
+    os::Guard guard(process.lock);
+    if (name.record->generation == name.generation) give_record(name.record);
+}
+
 }  // namespace numalloc::placement

@@ -47,6 +47,7 @@ for binding in ["auto", "interleave"]:
         JOBS.add(OUTSIDE[-1], "outside", *words, options={"binding": binding}, setup=before and CPUSET.format(cpus=before))
 JOBS.add("go-note", "go_note")
 JOBS.add("starts", "starts")
+JOBS.add("ends", "ends", 4 * THREADS)
 FILTERED = ["prctl", "syscall"]
 for how in FILTERED:
     JOBS.add(f"filtered-{how}", "filtered", how, folder=ROOT / "tests/programs/survive")
@@ -104,6 +105,10 @@ def test_masks_that_change_from_outside_are_obeyed(report, name):
 
 def test_threads_and_children_start_with_the_users_mask(report):
     passed(report, "starts")
+
+
+def test_a_thread_that_ends_unnoticed_leaves_its_room(report):
+    passed(report, "ends")
 
 
 def test_a_process_with_the_runtime_of_go_is_not_bound(report):

@@ -70,6 +70,14 @@ bool kernel_may_balance(const os::Topology& topology) {
     return os::kernel_balances(topology.os_node(NodeId{0}), topology.os_nodes());
 }
 
+OwnerName placement_name_of_caller() {
+    const placement::RecordName name = placement::record_of_caller();
+    return {name.record, name.generation};
+}
+void placement_died(OwnerName name) {
+    placement::died_unnoticed({static_cast<placement::ThreadRecord*>(name.record), name.generation});
+}
+
 bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::init_topology();
@@ -95,6 +103,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     if (options().guarded != 0) start_guarded();
     if (options().verbose) say_what_was_found();
     placement::init(true);
+    if (placement::has_several_nodes) owner_names = {placement_name_of_caller, placement_died};
     return true;
 }
 

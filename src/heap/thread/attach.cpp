@@ -67,12 +67,18 @@ void sign(ThreadHeap* h) {
     if (number == 0)
         number = 1 + static_cast<std::int32_t>(threads.fetch_add(1, std::memory_order_relaxed) % INT32_MAX);
     h->thread = number;
+    h->owner_name = owner_names.of_caller != nullptr ? owner_names.of_caller() : OwnerName{};
     h->owner.begin();
 }
 
+struct Dead {
+    OwnerName name[policy::threads::dead_looked_for];
+    unsigned count = 0;
+};
+
 // A thread can end without detach_thread(): its first malloc was in the last rounds of key destructors, or it ended by
 // a raw system call.
-void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
+void find_heaps_of_the_dead(NodeHeap* home, Dead& dead) NUMALLOC_REQUIRES(home->attaching) {
     const std::uint32_t made = home->slots.made();
     for (unsigned i = 0; i < min_of(policy::threads::dead_looked_for, made); ++i) {
         auto* const h = static_cast<ThreadHeap*>(home->slots.at(home->pages.region(), home->next_to_ask++ % made));
@@ -84,14 +90,15 @@ void find_heaps_of_the_dead(NodeHeap* home) NUMALLOC_REQUIRES(home->attaching) {
             for (const Object* o = h->head[c]; o != nullptr; o = o->next) ++held;
             h->room[c] = h->lists[c].limit - held;
         }
+        dead.name[dead.count++] = h->owner_name;
         release(h);
     }
 }
 
 // Returns a heap that is empty, or was left behind; nullptr without memory.
-ThreadHeap* take_heap(NodeHeap* home) {
+ThreadHeap* take_heap(NodeHeap* home, Dead& dead) {
     os::Guard guard(home->attaching);
-    if (home->slots.used_up()) find_heaps_of_the_dead(home);
+    if (home->slots.used_up()) find_heaps_of_the_dead(home, dead);
     void* slot = home->slots.take(home->pages.region(), left_behind);
     if (slot == nullptr) return nullptr;
     home->pages.set_threads(home->slots.taken());
@@ -120,11 +127,20 @@ ThreadHeap* take_heap(NodeHeap* home) {
     return h;
 }
 
+void report(const Dead& dead) {
+    for (unsigned i = 0; i < dead.count; ++i)
+        if (owner_names.died != nullptr) owner_names.died(dead.name[i]);
+}
+
 }  // namespace
+
+constinit OwnerNames owner_names{};
 
 bool attach_thread(NodeId n) {
     NodeHeap* home = process_heap.node(n);
-    ThreadHeap* const h = home == nullptr ? nullptr : take_heap(home);
+    Dead dead;
+    ThreadHeap* const h = home == nullptr ? nullptr : take_heap(home, dead);
+    report(dead);
     if (h == nullptr) return false;
     if (left_behind(h)) take_over(h);
     h->profile = profile::begin_thread(h->profile);

@@ -6,6 +6,14 @@
 
 namespace numalloc {
 
+// What another part of the library, which the heap does not know, calls the calling thread; and where it learns that a
+// thread so called has ended unnoticed. Both are set before the first thread is attached, or not at all.
+struct OwnerNames {
+    OwnerName (*of_caller)();
+    void (*died)(OwnerName);  // called without a lock; possibly for a thread that has ended noticed
+};
+extern OwnerNames owner_names;
+
 // Creates the calling thread's heap on the node. Returns false if there is no memory for it.
 bool attach_thread(NodeId n);
 

@@ -39,6 +39,12 @@ namespace numalloc {
 
 extern Object end_of_list;
 
+// attach.h
+struct OwnerName {
+    void* record = nullptr;
+    std::uint64_t generation = 0;
+};
+
 struct ThreadHeap {
     constexpr ThreadHeap() : head() {
         for (Object*& list : head) list = &end_of_list;
@@ -77,6 +83,7 @@ struct ThreadHeap {
     Bytes may_hold = policy::lists::any_may_hold;
     Bytes granted = 0;  // of the node's list_budget
     os::ThreadLife owner;
+    OwnerName owner_name;
     std::int32_t thread = 0;  // numalloc's number of the thread, above 0, which it keeps for life
     std::atomic<bool> in_use{false};
     std::uint8_t shard = 0;                    // of each class's bags: class_heap.h
