@@ -35,13 +35,13 @@ char* thread_pointer() {
 
 }  // namespace
 
-long get_affinity(int tid, CpuMask& mask) {
-    mask.clear();
-    return optional_call(SYS_sched_getaffinity, tid, sizeof(CpuMask), mask.data());
+long get_affinity(int tid, std::uint64_t* mask, unsigned words) {
+    for (unsigned w = 0; w < words; ++w) mask[w] = 0;
+    return optional_call(SYS_sched_getaffinity, tid, words * sizeof(std::uint64_t), mask);
 }
 
-long set_affinity(int tid, const CpuMask& mask) {
-    const long result = optional_call(SYS_sched_setaffinity, tid, sizeof(CpuMask), mask.data());
+long set_affinity(int tid, const std::uint64_t* mask, unsigned words) {
+    const long result = optional_call(SYS_sched_setaffinity, tid, words * sizeof(std::uint64_t), mask);
     // ESRCH: the thread has ended, which is not a refusal.
     if (failed(result) && result != -ESRCH) refused_affinity.note(static_cast<int>(-result));
     return result;

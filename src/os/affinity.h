@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/bit_set.h"
 #include "base/ids.h"
@@ -11,12 +12,15 @@ namespace numalloc::os {
 constexpr unsigned max_cpus = 8192;
 using CpuMask = BitSet<max_cpus>;
 
-// The kernel's affinity of thread `tid` (0: the caller). Returns the size in bytes of the kernel's own mask, or -errno;
-// -EPERM, without a system call, after a filter (filter.h). Thread-safe; keeps errno.
-long get_affinity(int tid, CpuMask& mask);
+// The kernel's affinity of thread `tid` (0: the caller), in `words` words. Returns the size in bytes of the kernel's
+// own mask, or -errno: -EINVAL if that is larger; -EPERM, without a system call, after a filter (filter.h).
+// Thread-safe; keeps errno.
+long get_affinity(int tid, std::uint64_t* mask, unsigned words);
+inline long get_affinity(int tid, CpuMask& mask) { return get_affinity(tid, mask.data(), CpuMask::words); }
 
 // Returns 0 or -errno: -EINVAL if the cpuset allows none of the CPUs, -EPERM after a filter. Thread-safe; keeps errno.
-long set_affinity(int tid, const CpuMask& mask);
+long set_affinity(int tid, const std::uint64_t* mask, unsigned words);
+inline long set_affinity(int tid, const CpuMask& mask) { return set_affinity(tid, mask.data(), CpuMask::words); }
 
 // The system calls as the program makes them, with masks of any length. Return bytes or 0, or -errno.
 long get_affinity(int tid, std::size_t bytes, void* mask);

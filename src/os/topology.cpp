@@ -196,15 +196,16 @@ void Topology::cpus_of(NodeId n, CpuMask& mask) const {
         if (node_of_cpu(cpu) == n) mask.add(cpu);
 }
 
-bool cpus_of_os_node(unsigned os_node, CpuMask& mask) {
-    mask.clear();
+bool cpus_of_os_node(unsigned os_node, std::uint64_t* mask, unsigned words) {
+    for (unsigned w = 0; w < words; ++w) mask[w] = 0;
     auto* text = static_cast<char*>(map(text_bytes));
     if (text == nullptr) return false;
     const bool readable = read_of_node({read_real, nullptr}, os_node, "cpulist", text) > 0;
     const char* p = text;
     if (readable)
         take_list(p, [&](unsigned first, unsigned last) {
-            for (unsigned cpu = first; cpu <= last && cpu < max_cpus; ++cpu) mask.add(cpu);
+            for (unsigned cpu = first; cpu <= last && cpu < words * 64; ++cpu)
+                mask[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
         });
     unmap(text, text_bytes);
     return readable;

@@ -79,7 +79,7 @@ bool is_alone(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
 
 // Returns whether the thread's mask must become `request`, which binds it to `took`. `kernel`: its mask now, nullptr if
 // unknown.
-bool take_room(ThreadRecord* record, const os::CpuMask* kernel, PlaceId& took, os::CpuMask& request) {
+bool take_room(ThreadRecord* record, const Mask* kernel, PlaceId& took, Mask request) {
     os::Guard guard(process.lock);
     if (record->place != no_place) return false;  // another thread has placed it
     if (is_alone(record)) {
@@ -97,11 +97,10 @@ bool take_room(ThreadRecord* record, const os::CpuMask* kernel, PlaceId& took, o
     return bind(record, true, request);
 }
 
-// Not inlined: it has a mask of its own on the stack.
-__attribute__((noinline)) void was_set(ThreadRecord* record, PlaceId took, const os::CpuMask& request, long result) {
+void was_set(ThreadRecord* record, PlaceId took, Mask request, long result) {
     os::Guard guard(process.lock);
     // Another thread may have changed its place or its user's mask in the meantime.
-    if (record->place != took || kernel_request_of(record) != request) return apply(record, 0, false);
+    if (record->place != took || !is_kernel_request(record, request)) return apply(record, 0, false);
     if (result >= 0) return note_bound(record, false);
     was_refused(record, result);
     leave(record);
@@ -123,12 +122,12 @@ bool bind_at_first_use(ThreadRecord* record, Bytes wanted) {
         return false;
     }
     PlaceId took = no_place;
-    os::CpuMask kernel;
-    os::CpuMask request;
-    const bool known = os::get_affinity(0, kernel) > 0;
+    NUMALLOC_MASK(kernel);
+    NUMALLOC_MASK(request);
+    const bool known = get_affinity(0, kernel) > 0;
     // Sets the mask without the lock: the call may last until a CPU of the node runs this thread.
     if (take_room(record, known ? &kernel : nullptr, took, request))
-        was_set(record, took, request, os::set_affinity(0, request));
+        was_set(record, took, request, set_affinity(0, request));
     return record->home.load(std::memory_order_relaxed) != no_node.value;
 }
 

@@ -14,49 +14,49 @@ namespace numalloc::placement {
 namespace {
 
 // The place's CPUs in word `w` by which the kernel's mask is not the one that was set, or that were offline.
-std::uint64_t in_question(const ThreadRecord* record, const os::CpuMask& kernel, PlaceId id, unsigned w) {
+std::uint64_t in_question(const ThreadRecord* record, Mask kernel, PlaceId id, unsigned w) {
     const std::uint64_t here = process.mask_of(id)[w];
-    return here & ((request_word(record, w) ^ kernel.data()[w]) | process.offline_word(w));
+    return here & ((request_word(record, w) ^ kernel[w]) | process.offline_word(w));
 }
 
-bool is_in_question(const ThreadRecord* record, const os::CpuMask& kernel, PlaceId id) {
+bool is_in_question(const ThreadRecord* record, Mask kernel, PlaceId id) {
     for (unsigned w = 0; w < process.words; ++w)
         if (in_question(record, kernel, id, w) != 0) return true;
     return false;
 }
 
 // Whether the kernel's mask lacks a CPU of the place that is `online`.
-bool lacks_online(const ThreadRecord* record, const os::CpuMask& kernel, PlaceId id, const os::CpuMask& online) {
+bool lacks_online(const ThreadRecord* record, Mask kernel, PlaceId id, Mask online) {
     for (unsigned w = 0; w < process.words; ++w) {
-        const std::uint64_t here = process.mask_of(id)[w] & online.data()[w];
-        if ((request_word(record, w) & here & ~kernel.data()[w]) != 0) return true;
+        const std::uint64_t here = process.mask_of(id)[w] & online[w];
+        if ((request_word(record, w) & here & ~kernel[w]) != 0) return true;
     }
     return false;
 }
 
-bool came_back(PlaceId id, const os::CpuMask& online) {
+bool came_back(PlaceId id, Mask online) {
     for (unsigned w = 0; w < process.words; ++w)
-        if ((process.offline_word(w) & process.mask_of(id)[w] & online.data()[w]) != 0) return true;
+        if ((process.offline_word(w) & process.mask_of(id)[w] & online[w]) != 0) return true;
     return false;
 }
 
 // Before the CPUs that are back leave process.offline: the kernel's masks to be set again are those without them.
 void set_masks_again() NUMALLOC_REQUIRES(process.lock) {
-    os::CpuMask kernel;
+    NUMALLOC_MASK(kernel);
     for (ThreadRecord* record = process.records.first(); record != nullptr; record = record->next)
-        if (record->tid != 0 && os::get_affinity(record->tid, kernel) > 0 && is_expected(record, kernel))
-            os::set_affinity(record->tid, kernel_request_of(record));
+        if (record->tid != 0 && get_affinity(record->tid, kernel) > 0 && is_expected(record, kernel))
+            record->bound ? set_bound_request(record, record->tid) : set_user_request(record, record->tid);
 }
 
 // Returns whether that is news.
-bool note_online(PlaceId id, const os::CpuMask& online) NUMALLOC_REQUIRES(process.lock) {
+bool note_online(PlaceId id, Mask online) NUMALLOC_REQUIRES(process.lock) {
     if (came_back(id, online)) set_masks_again();
     bool news = false;
     bool some = false;
     for (unsigned w = 0; w < process.words; ++w) {
         const std::uint64_t before = process.offline_word(w);
         const std::uint64_t here = process.mask_of(id)[w];
-        const std::uint64_t now = (before & ~here) | (here & ~online.data()[w]);
+        const std::uint64_t now = (before & ~here) | (here & ~online[w]);
         store_relaxed(process.offline[w], now);
         news = news || now != before;
         some = some || now != 0;
@@ -67,14 +67,14 @@ bool note_online(PlaceId id, const os::CpuMask& online) NUMALLOC_REQUIRES(proces
 
 }  // namespace
 
-bool follow_hotplug(const ThreadRecord* record, const os::CpuMask& kernel) {
+bool follow_hotplug(const ThreadRecord* record, Mask kernel) {
     if (os::filtered()) return false;
     bool news = false;
-    os::CpuMask online;
+    NUMALLOC_MASK(online);
     for (unsigned i = 0; i < process.places.count; ++i) {
         const PlaceId id{i};
         if (!is_in_question(record, kernel, id)) continue;
-        if (!os::cpus_of_os_node(process.places[id].os_node, online)) continue;
+        if (!os::cpus_of_os_node(process.places[id].os_node, online.data(), process.words)) continue;
         news = note_online(id, online) || news;
         if (lacks_online(record, kernel, id, online)) break;  // someone has set the mask
     }

@@ -1,6 +1,8 @@
 // Shared by placement's own files; no other file includes it.
 #pragma once
 
+#include <cstring>
+
 #include "base/atomic.h"
 #include "os/lock.h"
 #include "placement/choose_place.h"
@@ -45,6 +47,36 @@ struct Process {
 };
 extern constinit Process process;
 
+// A mask as long as the kernel's own, process.words words: 8 to 128 bytes on most machines, where os::CpuMask has
+// 1 KiB. Programs call malloc and set affinity on stacks of a page or two. The words are not the Mask's.
+class Mask {
+public:
+    explicit Mask(std::uint64_t* words) : word_(words) {}
+
+    std::uint64_t& operator[](unsigned w) const { return word_[w]; }
+    std::uint64_t* data() const { return word_; }
+    // Copies a mask of any length.
+    void copy(const void* mask, Bytes bytes) const {
+        for (unsigned w = 0; w < process.words; ++w) word_[w] = 0;
+        std::memcpy(word_, mask, min_of(bytes, Bytes{process.words} * sizeof(std::uint64_t)));
+    }
+    bool operator==(const Mask& other) const {
+        for (unsigned w = 0; w < process.words; ++w)
+            if (word_[w] != other[w]) return false;
+        return true;
+    }
+
+private:
+    std::uint64_t* word_;
+};
+// Defines a Mask whose words, which are not set yet, lie on the stack. Not in a loop.
+#define NUMALLOC_MASK(name)                                                                         \
+    Mask name(static_cast<std::uint64_t*>(__builtin_alloca(process.words * sizeof(std::uint64_t))))
+
+// Return > 0 and 0 for success, as os::get_affinity() and os::set_affinity() do.
+inline long get_affinity(int tid, Mask mask) { return os::get_affinity(tid, mask.data(), process.words); }
+inline long set_affinity(int tid, Mask mask) { return os::set_affinity(tid, mask.data(), process.words); }
+
 namespace detail {
 // The last home of a thread whose record is gone: its last frees still need one.
 extern NUMALLOC_THREAD_LOCAL std::uint16_t ended_on;
@@ -55,17 +87,19 @@ void adopt();
 
 // ---- Masks: user_mask.cpp.
 
-os::CpuMask every_cpu();
-os::CpuMask user_mask_of(const ThreadRecord* record);
-void set_user_mask(ThreadRecord* record, const os::CpuMask& mask);
-// What to give the kernel for the user's mask, and for that of a bound thread: without the CPUs of other places.
-os::CpuMask user_request_of(const ThreadRecord* record);
-os::CpuMask bound_request_of(const ThreadRecord* record);
-// Gives it to the kernel for thread `tid` (0: the caller). Not inlined: a mask has 1 KiB, and callers have little
-// stack.
-__attribute__((noinline)) void set_bound_request(const ThreadRecord* record, int tid);
-// The one of the two that holds now, and a word of it without CPUs that the cpuset does not allow yet.
-os::CpuMask kernel_request_of(const ThreadRecord* record);
+// Lets thread `tid` (0: the caller) run on every CPU of the cpuset.
+bool allow_every_cpu(int tid);
+inline Mask user_mask_of(ThreadRecord* record) { return Mask(record->user_mask()); }
+void set_user_mask(ThreadRecord* record, const std::uint64_t* words);
+inline void set_user_mask(ThreadRecord* record, Mask mask) { set_user_mask(record, mask.data()); }
+// Gives the kernel the user's mask for thread `tid`, and that of a bound thread: without the CPUs of other places.
+// Returns 0 or -errno.
+long set_user_request(const ThreadRecord* record, int tid);
+long set_bound_request(const ThreadRecord* record, int tid);
+// Sets `mask` to the one of the two that holds now; whether it is that; and a word of it, without CPUs that the cpuset
+// does not allow yet.
+void kernel_request_of(const ThreadRecord* record, Mask mask);
+bool is_kernel_request(const ThreadRecord* record, Mask mask);
 std::uint64_t request_word(const ThreadRecord* record, unsigned w);
 // A word of the user's mask, without CPUs that are offline.
 inline std::uint64_t online_word(const ThreadRecord* record, unsigned w) {
@@ -74,34 +108,32 @@ inline std::uint64_t online_word(const ThreadRecord* record, unsigned w) {
 
 // Whether `mask` is what the kernel has of the one that placement set for the thread. If not, it was changed from
 // outside (taskset, a cpuset, a raw system call), and that change takes effect; or a CPU went offline or came back.
-bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words);
-inline bool is_ours(const ThreadRecord* record, const os::CpuMask& mask) {
-    return is_ours(record, mask.data(), os::CpuMask::words);
-}
+bool is_ours(const ThreadRecord* record, Mask mask);
 // Whether `mask` is what the kernel has of the thread's user's mask.
-bool is_users(const ThreadRecord* record, const os::CpuMask& mask);
+bool is_users(const ThreadRecord* record, Mask mask);
 // Whether the kernel's mask is the one of the two that the thread should have now.
-bool is_expected(const ThreadRecord* record, const os::CpuMask& kernel);
+bool is_expected(const ThreadRecord* record, Mask kernel);
 // Whether it is one of the two.
-bool is_set(const ThreadRecord* record, const os::CpuMask& kernel);
+bool is_set(const ThreadRecord* record, Mask kernel);
 // The same, and no CPU was offline when last looked at. Otherwise the record has to be renewed.
-bool is_as_known(const ThreadRecord* record, const os::CpuMask& kernel);
+bool is_as_known(const ThreadRecord* record, Mask kernel);
 // Whether its user's mask may have grown although the kernel's mask has not.
 bool may_be_wider(const ThreadRecord* record);
 // Reads again which CPUs are offline, if that may be why the kernel's mask of the thread is not the expected one, or if
 // some were. Returns whether it has changed: then that mask may be another one now. hotplug.cpp
-bool follow_hotplug(const ThreadRecord* record, const os::CpuMask& kernel) NUMALLOC_REQUIRES(process.lock);
+bool follow_hotplug(const ThreadRecord* record, Mask kernel) NUMALLOC_REQUIRES(process.lock);
+// Whether the thread's place has a CPU that is online and that the thread may use.
+bool can_stay(const ThreadRecord* record);
 // Whether the place of the thread lacks a CPU of its user's mask.
 bool is_narrowed(const ThreadRecord* record);
 // Whether `mine`, the caller's mask, is all that the cpuset allows.
-bool is_whole(const os::CpuMask& mine);
+bool is_whole(Mask mine);
 // Gives the calling thread its user's mask in the kernel if it runs under ours. Returns whether it did. Takes no lock
-// and changes no state, so it works between vfork and exec too. `record` may be nullptr. A thread that is not bound
-// needs no stack for masks of 1 KiB, a bound one mostly has one at a time: programs call exec on stacks of a page.
+// and changes no state, so it works between vfork and exec too. `record` may be nullptr.
 bool widen_bound(const ThreadRecord* record);
 inline bool widen(const ThreadRecord* record) { return record != nullptr && record->bound && widen_bound(record); }
 // Places a running thread by the mask that its user has set, and that the kernel has.
-void follow_user(ThreadRecord* record, const os::CpuMask& mask) NUMALLOC_REQUIRES(process.lock);
+void follow_user(ThreadRecord* record, Mask mask) NUMALLOC_REQUIRES(process.lock);
 // Binds the caller again whose fork ended without the lock.
 void bind_left_wide(ThreadRecord* self);
 // Places a running thread anew if another process has set its mask or changed the cpuset. Costs at most four system
@@ -128,7 +160,7 @@ void enter(ThreadRecord* record, PlaceId id) NUMALLOC_REQUIRES(process.lock);
 void leave(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);  // bound implies a place
 // Notes where a thread lives from now on. Returns whether its mask in the kernel must become `request` for that.
 // `wide`: the mask is the user's now.
-bool bind(ThreadRecord* record, bool wide, os::CpuMask& request) NUMALLOC_REQUIRES(process.lock);
+bool bind(ThreadRecord* record, bool wide, Mask request) NUMALLOC_REQUIRES(process.lock);
 // The kernel refused that mask.
 void was_refused(ThreadRecord* record, long result) NUMALLOC_REQUIRES(process.lock);
 // For a running thread without a home that is about to get memory: binds it if it is its turn (first_use.cpp). Returns

@@ -107,14 +107,14 @@ void place(ThreadRecord* record, Vacated vacated) {
     if (const PlaceSet allowed = places_of(record); allowed.count() == 1) enter(record, PlaceId{allowed.first()});
 }
 
-bool bind(ThreadRecord* record, bool wide, os::CpuMask& request) {
+bool bind(ThreadRecord* record, bool wide, Mask request) {
     owner_was_moved(record);
     const bool placed = record->place != no_place;
     record->bound = placed && !is_forking(record) && is_narrowed(record);
     if (placed) record->os_node.store(process.places[record->place].os_node, std::memory_order_relaxed);
     const NodeId home = placed ? process.places[record->place].home : no_node;
     record->home.store(home.value, std::memory_order_relaxed);
-    request = kernel_request_of(record);
+    kernel_request_of(record, request);
     return record->bound || !wide;
 }
 
@@ -129,10 +129,10 @@ void note_bound(const ThreadRecord* record, bool was_bound) {
 }
 
 void apply(ThreadRecord* record, int tid, bool wide) {
-    os::CpuMask request;
+    NUMALLOC_MASK(request);
     const bool was_bound = record->bound;
     if (!bind(record, wide, request)) return;
-    if (const long result = os::set_affinity(tid, request); result < 0) was_refused(record, result);
+    if (const long result = set_affinity(tid, request); result < 0) was_refused(record, result);
     note_bound(record, was_bound);
 }
 
@@ -151,7 +151,7 @@ void move_to(ThreadRecord* record, PlaceId id) {
 namespace {
 
 // Makes a record for a running thread that has none: main, and threads that were not announced.
-ThreadRecord* take_in(const os::CpuMask& kernel_mask) NUMALLOC_REQUIRES(process.lock) {
+ThreadRecord* take_in(const std::uint64_t* kernel_mask) NUMALLOC_REQUIRES(process.lock) {
     ThreadRecord* record = process.records.take();
     if (record == nullptr) return nullptr;
     number_thread(record);
@@ -165,8 +165,8 @@ ThreadRecord* take_in(const os::CpuMask& kernel_mask) NUMALLOC_REQUIRES(process.
 // An unannounced thread inherits its creator's affinity. If that is another thread's binding, copies the user's mask of
 // that thread and returns true.
 bool look_through_ours(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
-    for (const ThreadRecord* other = process.records.first(); other != nullptr; other = other->next) {
-        if (other == record || !is_ours(other, record->user_mask(), process.words)) continue;
+    for (ThreadRecord* other = process.records.first(); other != nullptr; other = other->next) {
+        if (other == record || !is_ours(other, user_mask_of(record))) continue;
         set_user_mask(record, user_mask_of(other));
         record->whole.store(other->whole.load(std::memory_order_relaxed), std::memory_order_relaxed);
         return true;
@@ -177,11 +177,11 @@ bool look_through_ours(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
 }  // namespace
 
 void adopt() {
-    os::CpuMask mask;
-    if (os::get_affinity(0, mask) < 0) return;
+    NUMALLOC_MASK(mask);
+    if (get_affinity(0, mask) < 0) return;
     os::Guard guard(process.lock);
     const bool alone = process.records.first() == nullptr;
-    ThreadRecord* record = take_in(mask);
+    ThreadRecord* record = take_in(mask.data());
     if (record == nullptr || alone) return;
     const bool narrowed = look_through_ours(record);
     place(record);
@@ -193,8 +193,8 @@ namespace {
 // Called when the calling thread runs on a node to which it is not bound. It has widened its mask to start a child
 // (AsTheUserSetIt), or its mask was set by a raw system call.
 void was_moved() {
-    os::CpuMask mask;
-    if (os::get_affinity(0, mask) <= 0) return;
+    NUMALLOC_MASK(mask);
+    if (get_affinity(0, mask) <= 0) return;
     os::Guard guard(process.lock);
     if (is_set(current, mask)) return;
     renew_user_mask(current, 0);
@@ -207,7 +207,7 @@ void complain(const char* text) {
 }
 
 // Finds the nodes with CPUs. false if there is no memory for the tables.
-bool find_places(unsigned words, const os::CpuMask& mine) {
+bool find_places(unsigned words, Mask mine) {
     const os::Topology& topology = os::topology();
     PlaceSet with_cpus;
     for (unsigned cpu = 0; cpu < words * 64; ++cpu)
@@ -229,7 +229,7 @@ bool find_places(unsigned words, const os::CpuMask& mine) {
         if (id == no_place) continue;
         process.masks[std::size_t{id.value} * words + cpu / 64] |= std::uint64_t{1} << (cpu % 64);
         process.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
-        if (mine.test(cpu)) ++process.places[id].cpus;
+        if ((mine[cpu / 64] >> (cpu % 64) & 1) != 0) ++process.places[id].cpus;
     }
     return true;
 }
@@ -247,11 +247,12 @@ bool start_binding(bool has_heap) {
         if (options().verbose) complain("Go's runtime starts children by itself: threads are not bound");
         return false;
     }
-    os::CpuMask mine;
-    const long mask_bytes = os::get_affinity(0, mine);
+    os::CpuMask kernels;
+    const long mask_bytes = os::get_affinity(0, kernels);
     if (mask_bytes <= 0) return false;
     const unsigned words = static_cast<unsigned>(mask_bytes) / 8;
     process.words = words;
+    const Mask mine(kernels.data());
     process.at_first_use = has_heap && options().binding == Binding::automatic;
     if (!find_places(words, mine)) return false;
     load_rules(process.places);
@@ -263,7 +264,7 @@ bool start_binding(bool has_heap) {
     }
     os::Guard guard(process.lock);
     if (!process.records.start(words)) return false;
-    ThreadRecord* const main = take_in(mine);
+    ThreadRecord* const main = take_in(mine.data());
     if (main == nullptr) return false;
     main->whole.store(is_whole(mine), std::memory_order_relaxed);
     wait_for_first_use(main);

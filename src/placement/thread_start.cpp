@@ -49,8 +49,8 @@ void give_record(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
 
 ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
     if (current == nullptr) adopt();
-    os::CpuMask mine;
-    const bool known = os::get_affinity(0, mine) > 0;
+    NUMALLOC_MASK(mine);
+    const bool known = get_affinity(0, mine) > 0;
     os::Guard guard(process.lock);
     if (known && current != nullptr && !(is_expected(current, mine) && is_as_known(current, mine)))
         renew_user_mask(current, 0);
@@ -71,7 +71,7 @@ ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
     number_thread(record);
     record->mask_from_attr = attr_mask != nullptr;
     if (attr_mask != nullptr) {
-        set_user_mask(record, *attr_mask);
+        set_user_mask(record, attr_mask->data());
     } else if (current != nullptr) {
         set_user_mask(record, user_mask_of(current));
         record->whole.store(current->whole.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -101,23 +101,25 @@ void ThreadStart::created(pthread_t handle) {
 namespace {
 
 // Whether `kernel` is the mask of a creator that another thread has bound since ThreadStart::begin().
-bool is_creators(const ThreadRecord* record, const os::CpuMask& kernel) NUMALLOC_REQUIRES(process.lock) {
+bool is_creators(const ThreadRecord* record, Mask kernel) NUMALLOC_REQUIRES(process.lock) {
     const ThreadRecord* const c = record->creator;
     return c != nullptr && c->generation == record->creator_generation && is_ours(c, kernel);
 }
 
 // Returns whether the new thread, which lives at `took` now, must set its affinity to `request`. Not yet if its mask is
 // in its attributes. `kernel`: its mask now, nullptr if unknown. `widened`: that is all that the cpuset allows.
-bool take_place(ThreadRecord* record, bool widened, const os::CpuMask* kernel, PlaceId& took, os::CpuMask& request) {
+bool take_place(ThreadRecord* record, bool widened, const Mask* kernel, PlaceId& took, Mask request) {
     os::Guard guard(process.lock);
     process.records.set_handle(record, pthread_self());
     if (record->handle_out != nullptr) *record->handle_out = record->handle;
     record->handle_out = nullptr;
     if (record->mask_from_attr) return false;
     bool ours = record->inherits_ours;
-    if (widened && kernel != nullptr && !is_users(record, *kernel)) {
-        if (!follow_hotplug(record, *kernel) || !is_users(record, *kernel)) set_user_mask(record, *kernel);
-        place(record);
+    if (widened && kernel != nullptr) {
+        const bool as_known = is_users(record, *kernel);
+        const bool explained = as_known || (follow_hotplug(record, *kernel) && is_users(record, *kernel));
+        if (!explained) set_user_mask(record, *kernel);
+        if (!as_known || !can_stay(record)) place(record);
     } else if (!widened && kernel != nullptr) {
         ours = ours || is_creators(record, *kernel);
     }
@@ -132,14 +134,14 @@ bool take_place(ThreadRecord* record, bool widened, const os::CpuMask* kernel, P
 void enter_thread(ThreadRecord* record) {
     current = record;
     // What the cpuset allows may have changed since the creator read it.
-    os::CpuMask kernel;
+    NUMALLOC_MASK(kernel);
     const bool asks = record->asks_cpuset && record->whole.load(std::memory_order_relaxed);
-    const bool widened = asks && os::set_affinity(0, every_cpu()) == 0;
-    const bool known = (widened || process.at_first_use) && os::get_affinity(0, kernel) > 0;
+    const bool widened = asks && allow_every_cpu(0);
+    const bool known = (widened || process.at_first_use) && get_affinity(0, kernel) > 0;
     PlaceId took = no_place;
-    os::CpuMask request;
+    NUMALLOC_MASK(request);
     const bool sets = take_place(record, widened, known ? &kernel : nullptr, took, request);
-    const long result = sets ? os::set_affinity(0, request) : 0;
+    const long result = sets ? set_affinity(0, request) : 0;
     const int tid = os::thread_id();
 
     os::Guard guard(process.lock);
@@ -147,12 +149,12 @@ void enter_thread(ThreadRecord* record) {
     process.records.set_tid(record, tid);
     if (record->mask_from_attr) {
         // Another thread may have set the mask while this one set another.
-        if (widened || sets) os::set_affinity(0, user_mask_of(record));
+        if (widened || sets) set_affinity(0, user_mask_of(record));
         // Reads the mask back: the kernel has cut it to the cpuset, and libc may have added default attributes.
-        os::CpuMask mask;
-        if (os::get_affinity(0, mask) > 0) set_user_mask(record, mask);
+        NUMALLOC_MASK(mask);
+        if (get_affinity(0, mask) > 0) set_user_mask(record, mask);
         apply(record, 0, true);
-    } else if (record->place != took || kernel_request_of(record) != request) {
+    } else if (record->place != took || !is_kernel_request(record, request)) {
         apply(record, 0, false);
     } else if (result < 0) {
         was_refused(record, result);

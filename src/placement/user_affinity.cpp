@@ -26,18 +26,17 @@ void give_user_mask(const ThreadRecord* record, void* mask, Bytes bytes) {
 
 // If the kernel's answer of `got` bytes is our mask, replaces it by the user's.
 void hide(const ThreadRecord* record, void* mask, long got) {
-    std::uint64_t seen[os::CpuMask::words];
     const Bytes bytes = static_cast<Bytes>(got);
-    if (bytes > sizeof seen) return;
-    std::memcpy(seen, mask, bytes);
-    if (is_ours(record, seen, bytes / word_bytes)) give_user_mask(record, mask, bytes);
+    NUMALLOC_MASK(seen);
+    seen.copy(mask, bytes);
+    if (is_ours(record, seen)) give_user_mask(record, mask, bytes);
 }
 
 // Whether the record may differ from what the kernel, whose answer this is, allows the thread.
-__attribute__((noinline)) bool may_be_stale(const ThreadRecord* record, const void* mask, long got) {
+bool may_be_stale(const ThreadRecord* record, const void* mask, long got) {
     if (may_be_wider(record)) return true;
-    os::CpuMask kernel;
-    std::memcpy(kernel.data(), mask, min_of(static_cast<Bytes>(got), sizeof kernel));
+    NUMALLOC_MASK(kernel);
+    kernel.copy(mask, static_cast<Bytes>(got));
     return !is_as_known(record, kernel);
 }
 
@@ -67,13 +66,15 @@ NodeId home_of_caller(const ThreadRecord* record) {
 // the lock (here, first_use.cpp, thread_start.cpp): then the user's is set again. The kernel may have cut it, to the
 // cpuset.
 void follow_set(ThreadRecord* record, std::size_t bytes, const void* mask) NUMALLOC_REQUIRES(process.lock) {
-    os::CpuMask wanted;
-    os::CpuMask kernel;
-    std::memcpy(wanted.data(), mask, min_of(bytes, sizeof wanted));
-    const auto reads = [&] { return os::get_affinity(record->tid, kernel) > 0; };
+    NUMALLOC_MASK(wanted);
+    NUMALLOC_MASK(kernel);
+    NUMALLOC_MASK(first);
+    wanted.copy(mask, bytes);
+    const auto reads = [&] { return get_affinity(record->tid, kernel) > 0; };
     const auto sets_and_reads = [&] { return os::set_affinity(record->tid, bytes, mask) >= 0 && reads(); };
     if (!reads()) return;
-    if (const os::CpuMask first = kernel; first != wanted) {
+    if (kernel != wanted) {
+        first.copy(kernel.data(), process.words * word_bytes);
         if (!sets_and_reads()) return;
         if (kernel != first && !sets_and_reads()) return;
     }
@@ -172,8 +173,8 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
     if (result < 0) return result;
     if (record->starting) {
         // It binds itself by this mask when it runs, and reads back what a cpuset left of the mask.
-        os::CpuMask wanted;
-        std::memcpy(wanted.data(), mask, min_of(bytes, sizeof wanted));
+        NUMALLOC_MASK(wanted);
+        wanted.copy(mask, bytes);
         set_user_mask(record, wanted);
         record->whole.store(false, std::memory_order_relaxed);
         record->mask_from_attr = true;
@@ -193,7 +194,7 @@ long call_unbound(int tid, long (*call)(const void*), const void* argument) {
     if (record == nullptr || (tid == 0 && !is_own(record))) return -EPERM;
     const bool bound = record->bound;
     if (!bound && !is_forking(record)) return -EPERM;
-    if (bound && os::set_affinity(tid, user_request_of(record)) < 0) return -EPERM;
+    if (bound && set_user_request(record, tid) < 0) return -EPERM;
     const long result = call(argument);
     if (result >= 0) unbind(record);
     else if (bound) set_bound_request(record, tid);
@@ -222,30 +223,30 @@ void AsTheUserSetIt::keep() {
 
 namespace {
 
-// A mask has 1 KiB, and crash handlers fork on small stacks: these functions are not inlined, so that the stack has few
-// masks at a time.
-
 // Whose mask the caller has in the kernel. `other`: ours, or one that another process has set.
 enum class Whose { unknown, users, other };
-__attribute__((noinline)) Whose whose_mask(const ThreadRecord* self) {
-    os::CpuMask kernel;
-    if (os::get_affinity(0, kernel) <= 0) return Whose::unknown;
+Whose whose_mask(const ThreadRecord* self) {
+    NUMALLOC_MASK(kernel);
+    if (get_affinity(0, kernel) <= 0) return Whose::unknown;
     return is_users(self, kernel) ? Whose::users : Whose::other;
 }
-__attribute__((noinline)) void bind_unbound(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
-    os::CpuMask request;
+void bind_unbound(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
+    NUMALLOC_MASK(request);
     if (!bind(self, true, request)) return;
-    if (const long result = os::set_affinity(0, request); result < 0) was_refused(self, result);
+    if (const long result = set_affinity(0, request); result < 0) was_refused(self, result);
 }
 
-__attribute__((noinline)) bool follow_hotplug_of(const ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
-    os::CpuMask kernel;
-    return os::get_affinity(0, kernel) > 0 && follow_hotplug(self, kernel);
+bool follow_hotplug_of(const ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
+    NUMALLOC_MASK(kernel);
+    return get_affinity(0, kernel) > 0 && follow_hotplug(self, kernel);
 }
 
 // Binds the caller to its place after a fork. `self->bound`: the fork began without the lock.
 void bind_again(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
-    if (self->bound) return set_bound_request(self, 0);
+    if (self->bound) {
+        set_bound_request(self, 0);
+        return;
+    }
     Whose whose = whose_mask(self);
     if (whose == Whose::other && follow_hotplug_of(self)) whose = whose_mask(self);
     if (whose == Whose::other) renew_user_mask(self, 0);

@@ -15,69 +15,76 @@ namespace numalloc::placement {
 
 namespace {
 
-// None for no_place: a reader without the lock may meet a thread that another one moves.
-os::CpuMask cpus_of(PlaceId id) {
-    os::CpuMask mask;
-    if (id == no_place) return mask;
-    for (unsigned w = 0; w < process.words; ++w) mask.data()[w] = process.mask_of(id)[w];
-    return mask;
+void fill_every_cpu(Mask mask) {
+    for (unsigned w = 0; w < process.words; ++w) mask[w] = ~std::uint64_t{0};
+}
+
+void user_request_of(const ThreadRecord* record, Mask mask) {
+    if (record->whole.load(std::memory_order_relaxed)) return fill_every_cpu(mask);
+    for (unsigned w = 0; w < process.words; ++w) mask[w] = record->user_mask()[w];
+}
+
+// Empty for no_place: a reader without the lock may meet a thread that another one moves.
+void bound_request_of(const ThreadRecord* record, Mask mask) {
+    const PlaceId place = record->place;
+    user_request_of(record, mask);
+    for (unsigned w = 0; w < process.words; ++w) mask[w] &= place == no_place ? 0 : process.mask_of(place)[w];
 }
 
 }  // namespace
 
-os::CpuMask every_cpu() {
-    os::CpuMask mask;
-    for (unsigned w = 0; w < os::CpuMask::words; ++w) mask.data()[w] = ~std::uint64_t{0};
-    return mask;
+bool allow_every_cpu(int tid) {
+    NUMALLOC_MASK(all);
+    fill_every_cpu(all);
+    return set_affinity(tid, all) >= 0;
 }
 
-void set_user_mask(ThreadRecord* record, const os::CpuMask& mask) {
-    for (unsigned w = 0; w < process.words; ++w) record->user_mask()[w] = mask.data()[w];
+void set_user_mask(ThreadRecord* record, const std::uint64_t* words) {
+    for (unsigned w = 0; w < process.words; ++w) record->user_mask()[w] = words[w];
 }
 
-os::CpuMask user_mask_of(const ThreadRecord* record) {
-    os::CpuMask mask;
-    for (unsigned w = 0; w < process.words; ++w) mask.data()[w] = record->user_mask()[w];
-    return mask;
+void kernel_request_of(const ThreadRecord* record, Mask mask) {
+    record->bound ? bound_request_of(record, mask) : user_request_of(record, mask);
 }
 
-os::CpuMask user_request_of(const ThreadRecord* record) {
-    return record->whole.load(std::memory_order_relaxed) ? every_cpu() : user_mask_of(record);
+bool is_kernel_request(const ThreadRecord* record, Mask mask) {
+    NUMALLOC_MASK(request);
+    kernel_request_of(record, request);
+    return mask == request;
 }
 
-os::CpuMask bound_request_of(const ThreadRecord* record) {
-    os::CpuMask mask = cpus_of(record->place);
-    if (record->whole.load(std::memory_order_relaxed)) return mask;
-    for (unsigned w = 0; w < process.words; ++w) mask.data()[w] &= record->user_mask()[w];
-    return mask;
+long set_user_request(const ThreadRecord* record, int tid) {
+    NUMALLOC_MASK(request);
+    user_request_of(record, request);
+    return set_affinity(tid, request);
 }
 
-os::CpuMask kernel_request_of(const ThreadRecord* record) {
-    return record->bound ? bound_request_of(record) : user_request_of(record);
+long set_bound_request(const ThreadRecord* record, int tid) {
+    NUMALLOC_MASK(request);
+    bound_request_of(record, request);
+    return set_affinity(tid, request);
 }
 
 std::uint64_t request_word(const ThreadRecord* record, unsigned w) {
     return record->user_mask()[w] & (record->bound ? process.mask_of(record->place)[w] : ~std::uint64_t{0});
 }
 
-void set_bound_request(const ThreadRecord* record, int tid) { os::set_affinity(tid, bound_request_of(record)); }
-
-bool is_ours(const ThreadRecord* record, const std::uint64_t* mask, std::size_t words) {
+bool is_ours(const ThreadRecord* record, Mask mask) {
     // Read once: another thread may move this one.
     const PlaceId place{load_relaxed(record->place.value)};
     if (!record->bound || place == no_place) return false;
     for (unsigned w = 0; w < process.words; ++w)
-        if ((w < words ? mask[w] : 0) != (online_word(record, w) & process.mask_of(place)[w])) return false;
+        if (mask[w] != (online_word(record, w) & process.mask_of(place)[w])) return false;
     return true;
 }
 
-bool is_users(const ThreadRecord* record, const os::CpuMask& mask) {
-    for (unsigned w = 0; w < os::CpuMask::words; ++w)
-        if (mask.data()[w] != (w < process.words ? online_word(record, w) : 0)) return false;
+bool is_users(const ThreadRecord* record, Mask mask) {
+    for (unsigned w = 0; w < process.words; ++w)
+        if (mask[w] != online_word(record, w)) return false;
     return true;
 }
 
-bool is_expected(const ThreadRecord* record, const os::CpuMask& kernel) {
+bool is_expected(const ThreadRecord* record, Mask kernel) {
     return record->bound ? is_ours(record, kernel) : is_users(record, kernel);
 }
 
@@ -96,63 +103,55 @@ bool has_every_cpu(const std::uint64_t* mask) {
     return true;
 }
 
-__attribute__((noinline)) bool allow_every_cpu(int tid) { return os::set_affinity(tid, every_cpu()) >= 0; }
-
 // Whether `mask` has those of the CPUs in `allowed` that belong to the place.
-bool is_part(const os::CpuMask& mask, const os::CpuMask& allowed, PlaceId place) {
-    for (unsigned w = 0; w < os::CpuMask::words; ++w) {
-        const std::uint64_t here = place != no_place && w < process.words ? process.mask_of(place)[w] : 0;
-        if (mask.data()[w] != (allowed.data()[w] & here)) return false;
-    }
+bool is_part(Mask mask, Mask allowed, PlaceId place) {
+    for (unsigned w = 0; w < process.words; ++w)
+        if (mask[w] != (place == no_place ? 0 : allowed[w] & process.mask_of(place)[w])) return false;
     return true;
 }
 
 // The same with the CPUs that the kernel allows the caller now.
-__attribute__((noinline)) bool is_allowed_part(const os::CpuMask& mask, PlaceId place) {
-    os::CpuMask allowed;
-    return os::get_affinity(0, allowed) > 0 && is_part(mask, allowed, place);
+bool is_allowed_part(Mask mask, PlaceId place) {
+    NUMALLOC_MASK(allowed);
+    return get_affinity(0, allowed) > 0 && is_part(mask, allowed, place);
 }
 
 }  // namespace
 
 // A cpuset can allow no more than all CPUs. Otherwise only the kernel knows: for a moment the caller may run on every
 // CPU of the cpuset.
-bool is_whole(const os::CpuMask& mine) {
+bool is_whole(Mask mine) {
     if (has_every_cpu(mine.data())) return true;
-    os::CpuMask allowed;
-    if (os::set_affinity(0, every_cpu()) < 0) return false;
-    if (os::get_affinity(0, allowed) > 0 && allowed == mine) return true;
-    os::set_affinity(0, mine);
+    NUMALLOC_MASK(allowed);
+    if (!allow_every_cpu(0)) return false;
+    if (get_affinity(0, allowed) > 0 && allowed == mine) return true;
+    set_affinity(0, mine);
     return false;
 }
 
 namespace {
 
-// Not inlined, so that widen_bound() has only one mask at a time on the stack; in a rare case two.
-__attribute__((noinline)) bool runs_under_ours(const ThreadRecord* record) {
-    os::CpuMask kernel;
-    return os::get_affinity(0, kernel) > 0 && is_ours(record, kernel);
-}
-__attribute__((noinline)) bool set_user_request(const ThreadRecord* record) {
-    return os::set_affinity(0, user_request_of(record)) == 0;
+bool runs_under_ours(const ThreadRecord* record) {
+    NUMALLOC_MASK(kernel);
+    return get_affinity(0, kernel) > 0 && is_ours(record, kernel);
 }
 // The kernel's mask may be ours cut to a cpuset that has changed since.
-__attribute__((noinline)) bool widen_in_cpuset(const ThreadRecord* record) {
-    os::CpuMask kernel;
-    if (os::get_affinity(0, kernel) <= 0 || !allow_every_cpu(0)) return false;
+bool widen_in_cpuset(const ThreadRecord* record) {
+    NUMALLOC_MASK(kernel);
+    if (get_affinity(0, kernel) <= 0 || !allow_every_cpu(0)) return false;
     if (is_allowed_part(kernel, record->place)) return true;
-    os::set_affinity(0, kernel);
+    set_affinity(0, kernel);
     return false;
 }
 
 }  // namespace
 
 bool widen_bound(const ThreadRecord* record) {
-    if (runs_under_ours(record)) return set_user_request(record);
+    if (runs_under_ours(record)) return set_user_request(record, 0) == 0;
     return record->whole.load(std::memory_order_relaxed) && widen_in_cpuset(record);
 }
 
-void follow_user(ThreadRecord* record, const os::CpuMask& mask) {
+void follow_user(ThreadRecord* record, Mask mask) {
     set_user_mask(record, mask);
     record->whole.store(false, std::memory_order_relaxed);
     record->bound = false;
@@ -162,17 +161,15 @@ void follow_user(ThreadRecord* record, const os::CpuMask& mask) {
     apply(record, record->tid, true);
 }
 
-bool is_set(const ThreadRecord* record, const os::CpuMask& kernel) {
-    return is_ours(record, kernel) || is_users(record, kernel);
-}
+bool is_set(const ThreadRecord* record, Mask kernel) { return is_ours(record, kernel) || is_users(record, kernel); }
 
-bool is_as_known(const ThreadRecord* record, const os::CpuMask& kernel) {
+bool is_as_known(const ThreadRecord* record, Mask kernel) {
     return is_set(record, kernel) && !process.some_offline.load(std::memory_order_relaxed);
 }
 
 void renew_if_foreign(ThreadRecord* record, int tid) {
-    os::CpuMask kernel;
-    if (is_forking(record) || os::get_affinity(tid, kernel) <= 0 || is_as_known(record, kernel)) return;
+    NUMALLOC_MASK(kernel);
+    if (is_forking(record) || get_affinity(tid, kernel) <= 0 || is_as_known(record, kernel)) return;
     renew_user_mask(record, tid);
 }
 
@@ -183,34 +180,32 @@ bool may_be_wider(const ThreadRecord* record) {
 namespace {
 
 // Whether the kernel's mask is the expected one once it is known which CPUs are offline.
-bool is_explained(const ThreadRecord* record, int tid, os::CpuMask& kernel) NUMALLOC_REQUIRES(process.lock) {
+bool is_explained(const ThreadRecord* record, int tid, Mask kernel) NUMALLOC_REQUIRES(process.lock) {
     const bool expected = is_expected(record, kernel);
     if (expected && !process.some_offline.load(std::memory_order_relaxed)) return true;
     if (!follow_hotplug(record, kernel)) return expected;
-    return os::get_affinity(tid, kernel) > 0 && is_expected(record, kernel);
-}
-
-// Whether the thread's place has CPUs that it may use: otherwise it must live elsewhere.
-bool can_stay(const ThreadRecord* record) {
-    return record->place == no_place || places_of(record).test(record->place.value);
+    return get_affinity(tid, kernel) > 0 && is_expected(record, kernel);
 }
 
 }  // namespace
 
+bool can_stay(const ThreadRecord* record) {
+    return record->place == no_place || places_of(record).test(record->place.value);
+}
+
 void renew_user_mask(ThreadRecord* record, int tid) {
-    os::CpuMask kernel;
-    if (os::get_affinity(tid, kernel) <= 0) return;
+    NUMALLOC_MASK(kernel);
+    if (get_affinity(tid, kernel) <= 0) return;
     const bool explained = is_explained(record, tid, kernel);
     if (explained && !may_be_wider(record)) return;
-    os::CpuMask allowed;
-    if (!record->whole.load(std::memory_order_relaxed) || !allow_every_cpu(tid) ||
-        os::get_affinity(tid, allowed) <= 0) {
+    NUMALLOC_MASK(allowed);
+    if (!record->whole.load(std::memory_order_relaxed) || !allow_every_cpu(tid) || get_affinity(tid, allowed) <= 0) {
         if (!explained) follow_user(record, kernel);
         return;
     }
     const bool ours = record->bound && is_part(kernel, allowed, record->place);
     if (!ours && kernel != allowed) {
-        os::set_affinity(tid, kernel);
+        set_affinity(tid, kernel);
         return follow_user(record, kernel);
     }
     if (is_users(record, allowed) && can_stay(record)) {

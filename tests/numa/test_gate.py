@@ -48,6 +48,7 @@ for binding in ["auto", "interleave"]:
 JOBS.add("go-note", "go_note")
 JOBS.add("starts", "starts")
 JOBS.add("ends", "ends", 4 * THREADS)
+JOBS.add("stacks", "stacks")
 FILTERED = ["prctl", "syscall"]
 for how in FILTERED:
     JOBS.add(f"filtered-{how}", "filtered", how, folder=ROOT / "tests/programs/survive")
@@ -109,6 +110,10 @@ def test_threads_and_children_start_with_the_users_mask(report):
 
 def test_a_thread_that_ends_unnoticed_leaves_its_room(report):
     passed(report, "ends")
+
+
+def test_a_page_of_stack_suffices(report):
+    passed(report, "stacks")
 
 
 def test_a_process_with_the_runtime_of_go_is_not_bound(report):

@@ -73,7 +73,7 @@ NUMALLOC_EXPORT int numalloc_node_cpus(int node, size_t bytes, void* cpu_set) no
     wake();
     if (node < 0 || !os::topology().exists(static_cast<unsigned>(node))) return fail(EINVAL);
     os::CpuMask mask;
-    if (!os::cpus_of_os_node(static_cast<unsigned>(node), mask)) {
+    if (!os::cpus_of_os_node(static_cast<unsigned>(node), mask.data(), os::CpuMask::words)) {
         // Without /sys there is one node, with the CPUs that the process may use.
         if (os::get_affinity(0, mask) <= 0) return fail(EINVAL);
     }
