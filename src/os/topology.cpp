@@ -211,6 +211,14 @@ bool cpus_of_os_node(unsigned os_node, std::uint64_t* mask, unsigned words) {
     return readable;
 }
 
+bool all_cpus_online() {
+    char present[512];
+    char online[512];
+    if (read_file("/sys/devices/system/cpu/present", present, sizeof present) <= 0) return true;
+    if (read_file("/sys/devices/system/cpu/online", online, sizeof online) <= 0) return true;
+    return std::strcmp(present, online) == 0;
+}
+
 namespace {
 
 constinit Topology machine;

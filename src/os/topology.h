@@ -111,6 +111,8 @@ void init_topology(const SysReader& reader, const TaskReader& task);
 
 // The CPUs of one of the kernel's nodes as /sys lists them now. false if the list cannot be read.
 bool cpus_of_os_node(unsigned os_node, std::uint64_t* mask, unsigned words);
+// Whether all CPUs that are present are online. true if /sys does not say.
+bool all_cpus_online();
 
 // The node of the caller's CPU: the kernel's number (-1 if unknown), and the node whose memory is nearest (0 if
 // unknown). No system call on the usual path.

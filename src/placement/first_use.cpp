@@ -38,7 +38,7 @@ constexpr std::uint16_t most = of_initial_thread;
 bool has_room(const ThreadRecord* record, PlaceId id) NUMALLOC_REQUIRES(process.lock) {
     unsigned cpus = 0;
     for (unsigned w = 0; w < process.words; ++w)
-        cpus += static_cast<unsigned>(__builtin_popcountll(online_word(record, w) & process.mask_of(id)[w]));
+        cpus += static_cast<unsigned>(__builtin_popcountll(record->user_mask()[w] & process.mask_of(id)[w]));
     return process.places[id].threads < cpus;
 }
 
@@ -86,7 +86,7 @@ bool take_room(ThreadRecord* record, const Mask* kernel, PlaceId& took, Mask req
         record->slow_paths_left.store(first_use::of_initial_thread, std::memory_order_relaxed);
         return false;
     }
-    if (kernel != nullptr && !is_forking(record) && !is_as_known(record, *kernel)) renew_user_mask(record, 0);
+    if (kernel != nullptr && !is_forking(record) && !is_lower(record, *kernel)) renew_user_mask(record, 0);
     if (record->place != no_place) return false;
     took = os::filtered() ? no_place : place_with_room(record);
     if (took == no_place) {
@@ -97,11 +97,15 @@ bool take_room(ThreadRecord* record, const Mask* kernel, PlaceId& took, Mask req
     return bind(record, true, request);
 }
 
-void was_set(ThreadRecord* record, PlaceId took, Mask request, long result) {
+// `kernel`: the mask now, nullptr if unknown.
+void was_set(ThreadRecord* record, PlaceId took, Mask request, long result, const Mask* kernel) {
     os::Guard guard(process.lock);
     // Another thread may have changed its place or its user's mask in the meantime.
     if (record->place != took || !is_kernel_request(record, request)) return apply(record, 0, false);
-    if (result >= 0) return note_bound(record, false);
+    if (result >= 0) {
+        if (kernel != nullptr) note_kept(record, *kernel);
+        return note_bound(record, false);
+    }
     was_refused(record, result);
     leave(record);
     rest(record);
@@ -126,8 +130,10 @@ bool bind_at_first_use(ThreadRecord* record, Bytes wanted) {
     NUMALLOC_MASK(request);
     const bool known = get_affinity(0, kernel) > 0;
     // Sets the mask without the lock: the call may last until a CPU of the node runs this thread.
-    if (take_room(record, known ? &kernel : nullptr, took, request))
-        was_set(record, took, request, set_affinity(0, request));
+    if (take_room(record, known ? &kernel : nullptr, took, request)) {
+        const long result = set_affinity(0, request);
+        was_set(record, took, request, result, get_affinity(0, kernel) > 0 ? &kernel : nullptr);
+    }
     return record->home.load(std::memory_order_relaxed) != no_node.value;
 }
 

@@ -21,11 +21,6 @@ struct Process {
     std::uint64_t* masks = nullptr;  // [places][words]: the CPUs of each place
     std::uint64_t* cpus = nullptr;   // [words]: those of all places
 
-    // [words]: those that were offline when last looked at, and whether there are any. Written under the lock, read
-    // without it.
-    std::uint64_t* offline = nullptr;
-    std::atomic<bool> some_offline{false};
-
     // Neither does a fork wait for this lock, nor its holder for a fork: fork_child() makes anew what it guards.
     os::PassingLock<os::LockRank::threads> lock;
     Records records NUMALLOC_GUARDED_BY(lock);
@@ -42,7 +37,6 @@ struct Process {
     unsigned wide_fork = 0;  // the one of them that gave the thread its user's mask; 0: none
 
     const std::uint64_t* mask_of(PlaceId id) const { return masks + std::size_t{id.value} * words; }
-    std::uint64_t offline_word(unsigned w) const { return load_relaxed(offline[w]); }
     unsigned numbers() const { return next_number.load(std::memory_order_relaxed); }
 };
 extern constinit Process process;
@@ -87,47 +81,63 @@ void adopt();
 
 // ---- Masks: user_mask.cpp.
 
-// Lets thread `tid` (0: the caller) run on every CPU of the cpuset.
-bool allow_every_cpu(int tid);
 inline Mask user_mask_of(ThreadRecord* record) { return Mask(record->user_mask()); }
+inline const std::uint64_t* set_mask_of(const ThreadRecord* record) { return record->user_mask() + process.words; }
+// The user has set this mask, and the kernel allows it.
 void set_user_mask(ThreadRecord* record, const std::uint64_t* words);
 inline void set_user_mask(ThreadRecord* record, Mask mask) { set_user_mask(record, mask.data()); }
+// The kernel allows this of what the user has set.
+void set_allowed(ThreadRecord* record, Mask mask);
+// The same where it was asked, and if it has grown, sets the masks of other threads again that may lack what is new.
+void note_allowed(ThreadRecord* record, Mask allowed) NUMALLOC_REQUIRES(process.lock);
+// What the user has given another thread.
+void copy_user_mask(ThreadRecord* record, const ThreadRecord* from);
 // Gives the kernel the user's mask for thread `tid`, and that of a bound thread: without the CPUs of other places.
 // Returns 0 or -errno.
 long set_user_request(const ThreadRecord* record, int tid);
 long set_bound_request(const ThreadRecord* record, int tid);
-// Sets `mask` to the one of the two that holds now; whether it is that; and a word of it, without CPUs that the cpuset
-// does not allow yet.
+// The latter, and notes what the kernel has left of it.
+void set_bound(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);
+void note_kept(ThreadRecord* record, Mask kernel) NUMALLOC_REQUIRES(process.lock);
+// Sets `mask` to the one of the two that holds now; whether it is that.
 void kernel_request_of(const ThreadRecord* record, Mask mask);
 bool is_kernel_request(const ThreadRecord* record, Mask mask);
-std::uint64_t request_word(const ThreadRecord* record, unsigned w);
-// A word of the user's mask, without CPUs that are offline.
-inline std::uint64_t online_word(const ThreadRecord* record, unsigned w) {
-    return record->user_mask()[w] & ~process.offline_word(w);
-}
 
-// Whether `mask` is what the kernel has of the one that placement set for the thread. If not, it was changed from
-// outside (taskset, a cpuset, a raw system call), and that change takes effect; or a CPU went offline or came back.
+// The kernel's mask lies between these two, unless someone else has set it (taskset, a cpuset, a raw system call),
+// which takes effect, or a CPU has just gone offline. A word of what the kernel allowed when it was last read, and of
+// what the thread may have when all CPUs are online.
+std::uint64_t lower_word(const ThreadRecord* record, unsigned w);
+std::uint64_t upper_word(const ThreadRecord* record, unsigned w);
+bool is_between(const ThreadRecord* record, Mask kernel);
+bool is_lower(const ThreadRecord* record, Mask kernel);  // nothing has changed
+
+// Whether `mask` may be the one that placement set for the thread, and whether it may be the user's. Both without the
+// lock.
 bool is_ours(const ThreadRecord* record, Mask mask);
-// Whether `mask` is what the kernel has of the thread's user's mask.
 bool is_users(const ThreadRecord* record, Mask mask);
-// Whether the kernel's mask is the one of the two that the thread should have now.
-bool is_expected(const ThreadRecord* record, Mask kernel);
 // Whether it is one of the two.
 bool is_set(const ThreadRecord* record, Mask kernel);
-// The same, and no CPU was offline when last looked at. Otherwise the record has to be renewed.
-bool is_as_known(const ThreadRecord* record, Mask kernel);
-// Whether its user's mask may have grown although the kernel's mask has not.
-bool may_be_wider(const ThreadRecord* record);
-// Reads again which CPUs are offline, if that may be why the kernel's mask of the thread is not the expected one, or if
-// some were. Returns whether it has changed: then that mask may be another one now. hotplug.cpp
-bool follow_hotplug(const ThreadRecord* record, Mask kernel) NUMALLOC_REQUIRES(process.lock);
+// Whether its user's mask may have changed although the kernel's mask has not.
+bool may_differ(const ThreadRecord* record);
+
+// ---- CPUs that go offline and come back: hotplug.cpp.
+
+// What the CPUs are that the kernel's mask lacks. `unknown`: /sys cannot be read. Reads up to a file a node.
+enum class Lacking { nothing, offline, online, unknown };
+Lacking find_lacking(const ThreadRecord* record, Mask kernel);
+// Whether all CPUs that a bound thread had are offline: then the kernel lets it run anywhere.
+bool is_fallback(const ThreadRecord* record);
+// CPUs have come back, or the cpuset has grown: sets the masks of other threads again that may lack them.
+void set_others_again(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
+
 // Whether the thread's place has a CPU that is online and that the thread may use.
 bool can_stay(const ThreadRecord* record);
 // Whether the place of the thread lacks a CPU of its user's mask.
 bool is_narrowed(const ThreadRecord* record);
 // Whether `mine`, the caller's mask, is all that the cpuset allows.
-bool is_whole(Mask mine);
+bool is_whole(ThreadRecord* main, Mask mine);
+// Whether the caller runs under the mask that placement set, maybe without CPUs that have just gone offline.
+bool runs_under_ours(const ThreadRecord* record);
 // Gives the calling thread its user's mask in the kernel if it runs under ours. Returns whether it did. Takes no lock
 // and changes no state, so it works between vfork and exec too. `record` may be nullptr.
 bool widen_bound(const ThreadRecord* record);

@@ -37,7 +37,7 @@ PlaceSet places_of(const ThreadRecord* record) {
     PlaceSet result;
     for (unsigned i = 0; i < process.places.count; ++i)
         for (unsigned w = 0; w < process.words; ++w)
-            if ((online_word(record, w) & process.mask_of(PlaceId{i})[w]) != 0) {
+            if ((record->user_mask()[w] & process.mask_of(PlaceId{i})[w]) != 0) {
                 result.add(i);
                 break;
             }
@@ -133,6 +133,7 @@ void apply(ThreadRecord* record, int tid, bool wide) {
     const bool was_bound = record->bound;
     if (!bind(record, wide, request)) return;
     if (const long result = set_affinity(tid, request); result < 0) was_refused(record, result);
+    else if (get_affinity(tid, request) > 0) note_kept(record, request);
     note_bound(record, was_bound);
 }
 
@@ -167,8 +168,7 @@ ThreadRecord* take_in(const std::uint64_t* kernel_mask) NUMALLOC_REQUIRES(proces
 bool look_through_ours(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     for (ThreadRecord* other = process.records.first(); other != nullptr; other = other->next) {
         if (other == record || !is_ours(other, user_mask_of(record))) continue;
-        set_user_mask(record, user_mask_of(other));
-        record->whole.store(other->whole.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        copy_user_mask(record, other);
         return true;
     }
     return false;
@@ -213,13 +213,12 @@ bool find_places(unsigned words, Mask mine) {
     for (unsigned cpu = 0; cpu < words * 64; ++cpu)
         if (const int n = topology.os_node_of_cpu(cpu); n >= 0) with_cpus.add(static_cast<unsigned>(n));
     const unsigned count = with_cpus.count();
-    const Bytes mask_bytes = (Bytes{count} + 2) * words * sizeof(std::uint64_t);
+    const Bytes mask_bytes = (Bytes{count} + 1) * words * sizeof(std::uint64_t);
     void* memory = os::map(align_up(max_of<Bytes>(mask_bytes + count * sizeof(Place), 1), os::page_size()));
     if (memory == nullptr) return false;
     process.masks = static_cast<std::uint64_t*>(memory);
     process.cpus = process.masks + std::size_t{count} * words;
-    process.offline = process.cpus + words;
-    process.places = {reinterpret_cast<Place*>(process.offline + words), count};
+    process.places = {reinterpret_cast<Place*>(process.cpus + words), count};
 
     unsigned next = 0;
     for (unsigned n = with_cpus.first(); n < os::max_os_nodes; n = with_cpus.next(n + 1))
@@ -266,7 +265,7 @@ bool start_binding(bool has_heap) {
     if (!process.records.start(words)) return false;
     ThreadRecord* const main = take_in(mine.data());
     if (main == nullptr) return false;
-    main->whole.store(is_whole(mine), std::memory_order_relaxed);
+    main->whole.store(is_whole(main, mine), std::memory_order_relaxed);
     wait_for_first_use(main);
     return true;
 }

@@ -137,7 +137,7 @@ long call_unbound(int tid, long (*call)(const void*), const void* argument);
 void note_main_thread();
 
 // Gives the calling thread its user's mask while it exists, so that threads and processes that are started in that time
-// inherit the mask. Takes no lock and changes no state, so it works between vfork and exec too.
+// inherit the mask. Works between vfork and exec too: there it takes no lock and changes no state.
 class [[nodiscard]] AsTheUserSetIt {
 public:
     AsTheUserSetIt();

@@ -42,7 +42,7 @@ bool Records::next_slab() {
 }
 
 ThreadRecord* Records::fresh() {
-    const Bytes record_bytes = align_up(sizeof(ThreadRecord) + words_ * sizeof(std::uint64_t), record_alignment);
+    const Bytes record_bytes = align_up(sizeof(ThreadRecord) + 2 * words_ * sizeof(std::uint64_t), record_alignment);
     char* memory;
     do {
         if (rest_bytes_ < record_bytes && !next_slab()) return nullptr;
@@ -74,7 +74,7 @@ ThreadRecord* Records::take() {
     const std::uint64_t generation = record->generation;
     new (record) ThreadRecord;
     record->generation = generation + 1;
-    for (unsigned w = 0; w < words_; ++w) record->user_mask()[w] = 0;
+    for (unsigned w = 0; w < 2 * words_; ++w) record->user_mask()[w] = 0;
 
     record->next = live_;
     if (live_ != nullptr) live_->previous = record;

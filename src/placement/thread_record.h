@@ -21,9 +21,11 @@ struct ThreadRecord {
     std::atomic<std::uint16_t> os_node{0};
     PlaceId place = no_place;  // where it is counted as a thread; no_place: nowhere
     bool bound = false;        // its affinity in the kernel is narrower than the user's, and must be hidden
-    // The user has set no mask: user_mask() is all that the cpuset allowed when it was last read. Written under the
-    // lock.
+    // The user has set no mask. Written under the lock.
     std::atomic<bool> whole{false};
+    // Its mask in the kernel, or its creator's before it, was set here: kernels before Linux 6.2 may have kept only
+    // what was online then.
+    std::atomic<bool> written{false};
     bool starting = false;  // created, but has not run yet
     bool mask_from_attr = false;
     // While its fork is in progress it has its user's mask, whatever its place. Set by the thread itself.
@@ -63,7 +65,8 @@ struct ThreadRecord {
     ThreadRecord* next_of_handle = nullptr;
     ThreadRecord* next_of_owner = nullptr;
 
-    // The affinity that the user set, Records::words() words. The kernel's is narrower while `bound`.
+    // Of the affinity that the user set, what the kernel allowed when it was last read: Records::words() words. The
+    // kernel's mask is narrower while `bound`. After it as many words of what the user set, unless `whole`.
     std::uint64_t* user_mask() { return reinterpret_cast<std::uint64_t*>(this + 1); }
     const std::uint64_t* user_mask() const { return reinterpret_cast<const std::uint64_t*>(this + 1); }
 };

@@ -52,8 +52,7 @@ ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
     NUMALLOC_MASK(mine);
     const bool known = get_affinity(0, mine) > 0;
     os::Guard guard(process.lock);
-    if (known && current != nullptr && !(is_expected(current, mine) && is_as_known(current, mine)))
-        renew_user_mask(current, 0);
+    if (known && current != nullptr && !is_lower(current, mine)) renew_user_mask(current, 0);
     if (process.at_first_use) {
         if (current != nullptr && current->place == no_place && places_of(current).count() == 1) {
             place(current);
@@ -73,8 +72,7 @@ ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
     if (attr_mask != nullptr) {
         set_user_mask(record, attr_mask->data());
     } else if (current != nullptr) {
-        set_user_mask(record, user_mask_of(current));
-        record->whole.store(current->whole.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        copy_user_mask(record, current);
     }
     record->inherits_ours = attr_mask == nullptr && current != nullptr && current->bound;
     record->asks_cpuset = !process.at_first_use || record->inherits_ours;
@@ -106,6 +104,13 @@ bool is_creators(const ThreadRecord* record, Mask kernel) NUMALLOC_REQUIRES(proc
     return c != nullptr && c->generation == record->creator_generation && is_ours(c, kernel);
 }
 
+// Sets `request` to the user's mask of the new thread, unless that is in its attributes.
+bool take_user_request(const ThreadRecord* record, Mask request) {
+    os::Guard guard(process.lock);
+    kernel_request_of(record, request);
+    return !record->mask_from_attr;
+}
+
 // Returns whether the new thread, which lives at `took` now, must set its affinity to `request`. Not yet if its mask is
 // in its attributes. `kernel`: its mask now, nullptr if unknown. `widened`: that is all that the cpuset allows.
 bool take_place(ThreadRecord* record, bool widened, const Mask* kernel, PlaceId& took, Mask request) {
@@ -116,10 +121,10 @@ bool take_place(ThreadRecord* record, bool widened, const Mask* kernel, PlaceId&
     if (record->mask_from_attr) return false;
     bool ours = record->inherits_ours;
     if (widened && kernel != nullptr) {
-        const bool as_known = is_users(record, *kernel);
-        const bool explained = as_known || (follow_hotplug(record, *kernel) && is_users(record, *kernel));
-        if (!explained) set_user_mask(record, *kernel);
-        if (!as_known || !can_stay(record)) place(record);
+        record->written.store(true, std::memory_order_relaxed);
+        const bool same = is_lower(record, *kernel);
+        note_allowed(record, *kernel);
+        if (!same || !can_stay(record)) place(record);
     } else if (!widened && kernel != nullptr) {
         ours = ours || is_creators(record, *kernel);
     }
@@ -135,13 +140,13 @@ void enter_thread(ThreadRecord* record) {
     current = record;
     // What the cpuset allows may have changed since the creator read it.
     NUMALLOC_MASK(kernel);
-    const bool asks = record->asks_cpuset && record->whole.load(std::memory_order_relaxed);
-    const bool widened = asks && allow_every_cpu(0);
+    NUMALLOC_MASK(request);
+    const bool widened = record->asks_cpuset && take_user_request(record, request) && set_affinity(0, request) == 0;
     const bool known = (widened || process.at_first_use) && get_affinity(0, kernel) > 0;
     PlaceId took = no_place;
-    NUMALLOC_MASK(request);
     const bool sets = take_place(record, widened, known ? &kernel : nullptr, took, request);
     const long result = sets ? set_affinity(0, request) : 0;
+    const bool kept = sets && result >= 0 && get_affinity(0, kernel) > 0;
     const int tid = os::thread_id();
 
     os::Guard guard(process.lock);
@@ -159,6 +164,7 @@ void enter_thread(ThreadRecord* record) {
     } else if (result < 0) {
         was_refused(record, result);
     } else {
+        if (kept) note_kept(record, kernel);
         note_bound(record, false);
     }
 }

@@ -19,7 +19,7 @@ constexpr Bytes word_bytes = sizeof(std::uint64_t);
 // What the kernel would answer for the user's mask.
 void give_user_mask(const ThreadRecord* record, void* mask, Bytes bytes) {
     for (unsigned w = 0; w < process.words && (w + 1) * word_bytes <= bytes; ++w) {
-        const std::uint64_t word = online_word(record, w);
+        const std::uint64_t word = record->user_mask()[w];
         std::memcpy(static_cast<char*>(mask) + w * word_bytes, &word, word_bytes);
     }
 }
@@ -34,10 +34,10 @@ void hide(const ThreadRecord* record, void* mask, long got) {
 
 // Whether the record may differ from what the kernel, whose answer this is, allows the thread.
 bool may_be_stale(const ThreadRecord* record, const void* mask, long got) {
-    if (may_be_wider(record)) return true;
+    if (may_differ(record)) return true;
     NUMALLOC_MASK(kernel);
     kernel.copy(mask, static_cast<Bytes>(got));
-    return !is_as_known(record, kernel);
+    return !is_lower(record, kernel);
 }
 
 // The record of the thread if it is the caller itself, without the lock. Between vfork and exec the caller is another
@@ -197,14 +197,22 @@ long call_unbound(int tid, long (*call)(const void*), const void* argument) {
     if (bound && set_user_request(record, tid) < 0) return -EPERM;
     const long result = call(argument);
     if (result >= 0) unbind(record);
-    else if (bound) set_bound_request(record, tid);
+    else if (bound) set_bound(record, tid);
     return result;
 }
 
 AsTheUserSetIt::AsTheUserSetIt() : widened_(widen(current)) {}
 
+// In a child between vfork and exec, or in a handler that interrupted code under a lock, takes no lock and notes
+// nothing.
 AsTheUserSetIt::~AsTheUserSetIt() {
-    if (widened_ && current->bound) set_bound_request(current, 0);
+    if (!widened_ || !current->bound) return;
+    if (!is_own(current) || !os::ForkGate::waits()) {
+        set_bound_request(current, 0);
+        return;
+    }
+    os::Guard guard(process.lock);
+    if (current->bound) set_bound(current, 0);
 }
 
 FirstUseHold::FirstUseHold() : record_(current != nullptr && is_own(current) ? current : nullptr) {
@@ -234,23 +242,15 @@ void bind_unbound(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
     NUMALLOC_MASK(request);
     if (!bind(self, true, request)) return;
     if (const long result = set_affinity(0, request); result < 0) was_refused(self, result);
-}
-
-bool follow_hotplug_of(const ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
-    NUMALLOC_MASK(kernel);
-    return get_affinity(0, kernel) > 0 && follow_hotplug(self, kernel);
+    else if (get_affinity(0, request) > 0) note_kept(self, request);
 }
 
 // Binds the caller to its place after a fork. `self->bound`: the fork began without the lock.
 void bind_again(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
-    if (self->bound) {
-        set_bound_request(self, 0);
-        return;
-    }
-    Whose whose = whose_mask(self);
-    if (whose == Whose::other && follow_hotplug_of(self)) whose = whose_mask(self);
+    if (self->bound) return set_bound(self, 0);
+    const Whose whose = whose_mask(self);
     if (whose == Whose::other) renew_user_mask(self, 0);
-    else if (whose == Whose::users) bind_unbound(self);
+    if (whose != Whose::unknown && !self->bound) bind_unbound(self);
 }
 
 // For placement's lock around a fork. In a signal handler that interrupted the heap, and if the holder of the lock does
@@ -268,13 +268,9 @@ bool begin_fork() {
         self->forking.store(true, std::memory_order_relaxed);
         return true;
     }
+    if (self->bound && !runs_under_ours(self)) renew_user_mask(self, 0);  // another process has set its mask
     self->forking.store(true, std::memory_order_relaxed);
-    if (widen(self) || (self->bound && follow_hotplug_of(self) && widen(self))) {
-        self->bound = false;
-    } else if (self->bound && whose_mask(self) != Whose::unknown) {
-        self->bound = false;  // another process has set its mask
-        renew_user_mask(self, 0);
-    }
+    if (widen(self)) self->bound = false;
     process.lock.unlock();
     return true;
 }

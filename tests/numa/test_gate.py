@@ -41,10 +41,13 @@ for binding in ["auto", "interleave"]:
         ("taskset", ["taskset"], ""),
         ("cpuset-grows", ["cpuset", f"{GROWN}/cpuset.cpus", "0-5"], "0,2"),
         ("cpuset-shrinks", ["cpuset", f"{GROWN}/cpuset.cpus", "2-3"], "0-5"),
-        ("offline", ["offline", "0,2-4,8-15"], ""),
+        ("offline", ["offline", "0,2-4,8-15", "0-2,5,8-15", "0-15"], ""),
+        ("offline-masked", ["offline", "1-2,4,8-13", "1-3,5,8-13", "1-13"], ""),
     ]:
         OUTSIDE.append(f"outside-{name}-{binding}")
-        JOBS.add(OUTSIDE[-1], "outside", *words, options={"binding": binding}, setup=before and CPUSET.format(cpus=before))
+        around = ["taskset", "-c", words[-1]] if name == "offline-masked" else []
+        setup = before and CPUSET.format(cpus=before)
+        JOBS.add(OUTSIDE[-1], "outside", *words, options={"binding": binding}, around=around, setup=setup)
 JOBS.add("go-note", "go_note")
 JOBS.add("starts", "starts")
 JOBS.add("ends", "ends", 4 * THREADS)

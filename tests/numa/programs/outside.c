@@ -2,7 +2,7 @@
  * to it follow.
  *   outside taskset              the masks of all threads become CPU 1, as by taskset -a -p
  *   outside cpuset FILE CPUS     CPUS are written to the FILE of the program's cpuset
- *   outside offline CPUS         all CPUs but CPUS go offline, and come back
+ *   outside offline CPUS...      only CPUS are online; after the last ones, which the program may use, all are
  *   outside kernel CPUS          (a child) the kernel says that this process may use CPUS
  * A node has two CPUs. With NUMALLOC_BINDING=interleave later threads have to be bound, each to the next node. */
 #include "check.h"
@@ -104,15 +104,15 @@ static void write_file(const char *path, const char *text) {
     _exit(!file || fputs(text, file) < 0 || fclose(file) != 0);
 }
 
-/* All CPUs but `online`, which have to be so before. */
-static void set_online(uint64_t online, const char *state) {
-    for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
-        if (online >> cpu & 1) continue;
-        char path[64];
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/online", cpu);
-        FILE *file = fopen(path, "w");
-        if (!file || fputs(state, file) < 0 || fclose(file) != 0) _exit(1);
-    }
+static void set_online(uint64_t online) {
+    for (int on = 1; on >= 0; on--)
+        for (int cpu = 1; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+            if ((online >> cpu & 1) != (uint64_t)on) continue;
+            char path[64];
+            snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/online", cpu);
+            FILE *file = fopen(path, "w");
+            if (!file || fputs(on ? "1" : "0", file) < 0 || fclose(file) != 0) _exit(1);
+        }
     _exit(0);
 }
 
@@ -142,8 +142,9 @@ static void look_at_new_ones(const char *cpus) {
 
 int main(int count, char **words) {
     int taskset = count == 2 && !strcmp(words[1], "taskset");
-    if (!taskset && count < 3) die("usage: outside taskset, or outside cpuset FILE CPUS, or outside offline CPUS");
-    const char *cpus = taskset ? "1" : words[count - 1];
+    if (!taskset && count < 3) die("usage: outside taskset, or outside cpuset FILE CPUS, or outside offline CPUS...");
+    int offline = !taskset && !strcmp(words[1], "offline");
+    const char *cpus = taskset ? "1" : words[offline ? 2 : count - 1];
     parse(cpus);
     interleaved = !strcmp(getenv("NUMALLOC_BINDING") ?: "", "interleave");
     if (!strcmp(words[1], "kernel")) {
@@ -157,10 +158,7 @@ int main(int count, char **words) {
     static char path[4096];
     if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) die("cannot find myself");
     self = path;
-    int offline = !strcmp(words[1], "offline");
-    char all[32];
-    snprintf(all, sizeof all, "0-%d", cpu_count() - 1);
-    if (offline) changes = 2;
+    if (offline) changes = count - 2;
     pthread_barrier_init(&changed, NULL, THREADS + 1);
     pthread_barrier_init(&together, NULL, LATER);
     pthread_t thread[THREADS];
@@ -168,7 +166,7 @@ int main(int count, char **words) {
         if (pthread_create(&thread[t], NULL, work, NULL) != 0) die("cannot start a thread");
     pthread_barrier_wait(&changed);
     for (int change = 0; change < changes; change++) {
-        if (change == 1) parse(cpus = all);
+        if (change > 0) parse(cpus = words[change + 2]);
         // The other process begins when fork() has returned: the library may still be setting the caller's mask before.
         int forked[2];
         if (pipe(forked) != 0) die("pipe: %s", strerror(errno));
@@ -177,7 +175,7 @@ int main(int count, char **words) {
         if (other == 0) {
             char none;
             while (read(forked[0], &none, 1) > 0) continue;
-            if (offline) set_online(parse_set(words[2]), change == 0 ? "0" : "1");
+            if (offline) set_online(change + 1 < changes ? parse_set(cpus) : ~UINT64_C(0));
             taskset ? set_all_masks(process) : write_file(words[2], cpus);
         }
         close(forked[0]);
