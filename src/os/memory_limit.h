@@ -13,7 +13,7 @@
 #pragma once
 
 #include "base/text.h"
-#include "os/topology.h"
+#include "os/sysfs.h"
 
 namespace numalloc::os {
 

@@ -74,9 +74,4 @@ bool nodes_of_slower_tiers(const SysReader& reader, NodeMask& nodes) {
     return first_seen;
 }
 
-SysReader real_reader() {
-    return {[](void*, const char* path, char* buffer, Bytes capacity) { return read_file(path, buffer, capacity); },
-            nullptr};
-}
-
 }  // namespace numalloc::os

@@ -12,7 +12,4 @@ bool nodes_of_most_bandwidth(const SysReader& reader, const NodeMask& among, Nod
 // All nodes in memory tiers after the first.
 bool nodes_of_slower_tiers(const SysReader& reader, NodeMask& nodes);
 
-// Reads the machine that this process runs on.
-SysReader real_reader();
-
 }  // namespace numalloc::os

@@ -28,6 +28,11 @@ long read_file(const char* path, char* buffer, Bytes capacity) {
     return n < 0 ? n : static_cast<long>(size);
 }
 
+SysReader real_reader() {
+    return {[](void*, const char* path, char* buffer, Bytes capacity) { return read_file(path, buffer, capacity); },
+            nullptr};
+}
+
 void read_lines(const char* path, void (*take)(void* context, const char* line), void* context) {
     const long fd = optional_call(SYS_openat, AT_FDCWD, path, how_to_open, 0);
     if (failed(fd)) return;

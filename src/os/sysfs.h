@@ -9,6 +9,14 @@ namespace numalloc::os {
 // errno.
 long read_file(const char* path, char* buffer, Bytes capacity);
 
+// read_file(), or a made-up tree in the tests.
+struct SysReader {
+    long (*read)(void* context, const char* path, char* buffer, Bytes capacity);
+    void* context;
+};
+// Reads the machine that this process runs on.
+SysReader real_reader();
+
 // For files that may be longer than a buffer: calls take(context, line) for each line, without its newline and cut to
 // 159 characters. Makes no call if the file cannot be read.
 void read_lines(const char* path, void (*take)(void* context, const char* line), void* context);

@@ -37,8 +37,6 @@ long read_of_node(const SysReader& reader, unsigned n, const char* name, char* t
     return reader.read(reader.context, path.c_str(), text, text_bytes);
 }
 
-long read_real(void*, const char* path, char* buffer, Bytes capacity) { return read_file(path, buffer, capacity); }
-
 // Reads meminfo instead of has_memory, which kernels before 2.6.24 and some containers do not have.
 bool has_memory(const SysReader& reader, unsigned n, char* text) {
     if (read_of_node(reader, n, "meminfo", text) <= 0) return false;
@@ -200,7 +198,7 @@ bool cpus_of_os_node(unsigned os_node, std::uint64_t* mask, unsigned words) {
     for (unsigned w = 0; w < words; ++w) mask[w] = 0;
     auto* text = static_cast<char*>(map(text_bytes));
     if (text == nullptr) return false;
-    const bool readable = read_of_node({read_real, nullptr}, os_node, "cpulist", text) > 0;
+    const bool readable = read_of_node(real_reader(), os_node, "cpulist", text) > 0;
     const char* p = text;
     if (readable)
         take_list(p, [&](unsigned first, unsigned last) {
@@ -220,7 +218,7 @@ constinit Topology machine;
 const Topology& topology() { return machine; }
 
 void init_topology() {
-    machine.read({read_real, nullptr}, {[](void*, NodeMask& nodes) { return task_policy(nodes); }, nullptr});
+    machine.read(real_reader(), {[](void*, NodeMask& nodes) { return task_policy(nodes); }, nullptr});
 }
 
 void init_topology(const SysReader& reader, const TaskReader& task) { machine.read(reader, task); }

@@ -10,14 +10,9 @@
 #include "base/ids.h"
 #include "os/affinity.h"
 #include "os/numa_policy.h"
+#include "os/sysfs.h"
 
 namespace numalloc::os {
-
-// Reads /sys and /proc: read_file, or a made-up tree in the tests.
-struct SysReader {
-    long (*read)(void* context, const char* path, char* buffer, Bytes capacity);
-    void* context;
-};
 
 // Reads the memory policy that the process began with (numactl). Called only if there are several nodes to choose from,
 // because a seccomp filter may kill the process for the system call.

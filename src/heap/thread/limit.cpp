@@ -32,10 +32,6 @@ constinit os::MemoryLimit memory_limit;
 std::atomic<Bytes> known_limit{os::MemoryLimit::none};
 std::atomic<std::uint64_t> returns{0};
 
-constexpr os::SysReader reader{
-    [](void*, const char* path, char* buffer, Bytes capacity) { return os::read_file(path, buffer, capacity); },
-    nullptr};
-
 Bytes step_of(Bytes limit) { return max_of(policy::limit::shortest_step.part_of(limit), policy::limit::least_step); }
 
 // Returns free runs, and only if that is too little the rest: free pages of bags in use, and what lists hold. The first
@@ -43,13 +39,14 @@ Bytes step_of(Bytes limit) { return max_of(policy::limit::shortest_step.part_of(
 void give_back(ThreadHeap* h, os::MemoryLimit::Usage& usage, Bytes untouched) {
     returns.fetch_add(1, std::memory_order_relaxed);
     process_heap.purge_runs();
-    if (memory_limit.read(reader, usage) && usage.used + untouched <= policy::limit::enough.part_of(usage.limit))
+    if (memory_limit.read(os::real_reader(), usage) &&
+        usage.used + untouched <= policy::limit::enough.part_of(usage.limit))
         return;
     if (h != &no_heap) flush_lists(h);
     ask_others_to_flush();
     send_quiet_remote_caches(0);
     process_heap.purge_all();
-    (void)memory_limit.read(reader, usage);
+    (void)memory_limit.read(os::real_reader(), usage);
 }
 
 void look(ThreadHeap* h) {
@@ -58,7 +55,8 @@ void look(ThreadHeap* h) {
     if (load_relaxed(process_heap.options().purge_delay) < 0) return growth.allow(policy::limit::first_step);
     os::MemoryLimit::Usage usage;
     // Cannot be read for a moment (no descriptor left), or any more (chroot).
-    if (!memory_limit.read(reader, usage)) return growth.allow(step_of(known_limit.load(std::memory_order_relaxed)));
+    if (!memory_limit.read(os::real_reader(), usage))
+        return growth.allow(step_of(known_limit.load(std::memory_order_relaxed)));
     known_limit.store(usage.limit, std::memory_order_relaxed);
     if (usage.limit == os::MemoryLimit::none) return growth.allow(policy::limit::first_step);
     const Bytes near = policy::limit::near.part_of(usage.limit);
@@ -72,7 +70,7 @@ void look(ThreadHeap* h) {
 
 void start_limit() {
     if (os::filtered()) return;
-    const Bytes limit = memory_limit.find(reader);
+    const Bytes limit = memory_limit.find(os::real_reader());
     known_limit.store(limit, std::memory_order_relaxed);
     if (limit != os::MemoryLimit::none) growth.allow(policy::limit::first_step);
 }

@@ -39,7 +39,7 @@ namespace numalloc {
 
 extern Object end_of_list;
 
-// attach.h
+// What another part of the library calls a thread: OwnerNames in attach.h.
 struct OwnerName {
     void* record = nullptr;
     std::uint64_t generation = 0;
