@@ -5,6 +5,7 @@
 
 #include <linux/futex.h>
 
+#include "base/bits.h"
 #include "os/libc_call.h"
 #include "os/optional_call.h"
 
@@ -21,7 +22,7 @@ constexpr long first_sleep = 50'000;  // nanoseconds
 constexpr long longest_sleep = 1'000'000;
 
 // Waits until `mark` is at most `allowed`. A thread inside leaves soon but wakes no waiter, and may be preempted, even
-// by this thread. So this spins first and then sleeps, at most `sleeps` times. Returns whether it is.
+// by this thread. So this spins first and then sleeps, at most `sleeps` times. Returns false if that is not enough.
 bool wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t allowed, std::uint32_t& sleeps) {
     timespec sleep{0, first_sleep};
     for (int i = 0;; ++i) {
@@ -31,7 +32,7 @@ bool wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t allowed, s
         if (sleeps == 0) return false;
         if (sleeps != ForkGate::without_end) --sleeps;
         call(SYS_futex, &mark, FUTEX_WAIT_PRIVATE, inside, &sleep, 0, 0);
-        if (sleep.tv_nsec < longest_sleep) sleep.tv_nsec *= 2;
+        sleep.tv_nsec = min_of(2 * sleep.tv_nsec, longest_sleep);
     }
 }
 

@@ -17,7 +17,8 @@ std::atomic<std::uint32_t> next_purge{0};
 std::atomic<bool> more_to_purge{false};
 
 // Whether the time `next` was reached at least `after` milliseconds ago. Returns true to one thread, and sets `next` to
-// a period from now. A time more than a period ahead is an old one, which has wrapped.
+// a period from now. Times are 32 bits: one that lies more than a period ahead has been reached long ago, half a round
+// of the clock or more.
 bool is_due(std::atomic<std::uint32_t>& next, std::uint32_t now, std::uint32_t period, std::uint32_t after = 0) {
     std::uint32_t at = next.load(std::memory_order_relaxed);
     return at + after - now - 1 >= period + after &&
@@ -74,7 +75,7 @@ void housekeeping(ThreadHeap* h) {
     if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, policy::housekeeping::busy_period))
         return more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);
     if (!is_due(next_housekeeping, now, policy::housekeeping::period)) return;
-    for (unsigned i = 0; i < class_count / policy::housekeeping::classes_a_period; ++i) hand_over_idle_class(h);
+    for (unsigned i = 0; i < class_count / policy::housekeeping::classes_part; ++i) hand_over_idle_class(h);
     send_quiet_remote_caches(policy::housekeeping::period);
     process_heap.give_back_thread_heaps();
     drain_for_others(now);
@@ -96,8 +97,7 @@ void ask_others_to_flush() {
 }
 
 void send_quiet_remote_caches(std::uint32_t age) {
-    const std::uint32_t now = os::milliseconds();
-    for_each_thread_heap([=](ThreadHeap* h) { h->remote_cache.flush_if_older(now, age); });
+    for_each_thread_heap([=](ThreadHeap* h) { h->remote_cache.flush_if_older(age); });
 }
 
 }  // namespace numalloc

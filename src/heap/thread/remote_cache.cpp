@@ -156,10 +156,10 @@ void RemoteCache::flush() {
     send_all_and_table();
 }
 
-void RemoteCache::flush_if_older(std::uint32_t now, std::uint32_t age) {
+void RemoteCache::flush_if_older(std::uint32_t age) {
     if (table() == nullptr) return;
     os::Guard guard(lock_);
-    if (now - since_ >= age) send_all_and_table();
+    if (os::milliseconds() - since_ >= age) send_all_and_table();
 }
 
 }  // namespace numalloc

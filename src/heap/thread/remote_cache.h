@@ -1,11 +1,10 @@
 // Objects of other nodes that a thread holds. Objects that it freed wait in a list for each node and class, and return
-// home a whole list at a time, to a ring or the bags of their node (paper 3.3, with batches, which the paper lacked and
-// larson needs). Allocations on another node (psm_alloc and the like) are served from the same lists, which fetch()
-// fills.
+// home a whole list at a time, to a ring or the bags of their node (paper 3.3, which has no batches). Allocations on
+// another node (psm_alloc and the like) are served from the same lists, which fetch() fills.
 //
 // Holds at most policy::remote::budget bytes, or one list that was just fetched and is longer. The owner works under
-// the lock, which is almost always free and in its own cache: other threads take it only to send home a cache that has
-// waited for long, for malloc_trim() and for statistics.
+// the lock, which is almost always free and in its own cache: other threads take it only for malloc_trim(), for
+// statistics, and every 100 ms to see whether objects have waited for long.
 //
 // Each node and class has a list of its own, found by hashing:
 //
@@ -48,8 +47,8 @@ public:
 
     // Sends all objects home and frees the table. Thread-safe.
     void flush() NUMALLOC_EXCLUDES(lock_);
-    // The same if the oldest object has waited for `age` milliseconds at the time `now`.
-    void flush_if_older(std::uint32_t now, std::uint32_t age) NUMALLOC_EXCLUDES(lock_);
+    // The same if the oldest object has waited for `age` milliseconds.
+    void flush_if_older(std::uint32_t age) NUMALLOC_EXCLUDES(lock_);
     bool empty() const { return bytes() == 0; }
 
     // Calls take(node, class, objects) for each list with objects, and for the table. Thread-safe.
