@@ -1,5 +1,5 @@
-// A fork takes none of numalloc's locks: it closes a gate. Threads that hold locks finish first; no other thread
-// enters.
+// A fork takes none of the heap's locks: it closes a gate. Threads that hold locks finish first; no other thread
+// enters. (Placement's lock passes the gate, and a fork takes it: os/lock.h, placement/user_affinity.cpp.)
 //
 //   a thread that takes a lock          the thread that forks
 //     set the mark: inside                close the gate
@@ -20,8 +20,8 @@
 // After our prepare handler libc's fork() acquires locks of others, in this order: those of prepare handlers registered
 // before ours; then, if the process has several threads, those of the name service (glibc 2.33 and later), popen's list
 // (glibc's sources of 2025), the list of streams, and libc's own malloc. A thread that waited at the gate while holding
-// one of these would deadlock with the fork. So malloc and free enter with try_enter_with() or Inside, which waits at
-// most 10 ms; then they use the side heap (heap/space/side.h).
+// one of these would deadlock with the fork. So malloc and free enter with try_enter_with(), which does not wait, or
+// with Inside, which waits 10 ms at most; then they use the side heap (heap/space/side.h).
 //
 // tests/models/fork_gate.pml is a model of marks, locks and the gate. It has no shared mark, no change of marks, no
 // brief waits, no generations and no sleepers.

@@ -11,7 +11,8 @@ namespace numalloc::os {
 namespace {
 
 // Between the time to clear a huge page (.1 to .3 ms) and the time in which a host supplies one (4 to 30 ms). The clock
-// advances by 1 to 10 ms at a time.
+// advances by 1 to 10 ms at a time. Where that is 10 ms, any tick counts, also one that came by chance: so four in a
+// row decide (heap/pages/huge_page_touches.h).
 constexpr std::uint32_t dear_from = 2;  // milliseconds
 // In emulation everything is slow: an expensive touch also takes more than 8 times as long as clearing as many bytes.
 constexpr std::uint32_t dear_times = 8;

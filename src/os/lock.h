@@ -2,7 +2,7 @@
 // then sleeps in the kernel, so that waiters do not burn a time slice while the holder is preempted.
 //
 // Order: a thread takes locks in ascending rank only, and a second one of a rank by try_lock(); debug builds check it.
-// A fork takes no locks, but waits until none is held: fork_gate.h.
+// A fork waits until no lock is held, and takes none (fork_gate.h), except a PassingLock.
 #pragma once
 
 #include <atomic>

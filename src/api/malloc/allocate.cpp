@@ -30,8 +30,9 @@ void* allocate_block(ThreadHeap* h, Bytes n, Bytes alignment) {
     return allocate_big(h, heap != node && placement::memory_is_local() ? heap : node, n, alignment);
 }
 
-// For callers that os::Inside refused. Returns false if the side heap has no memory: the caller waits for the end of
-// the fork. Within a LibcCall it would wait for itself, so the result is true, with side.p == nullptr.
+// For callers that os::Inside refused. Returns false if the caller should wait for the end of the fork, because the
+// side heap has no memory. Within a LibcCall it would wait for itself: then the result is true without memory (side.p
+// is nullptr), and malloc fails.
 bool take_from_side(side::Memory& side, Bytes n, Bytes alignment) {
     side = side::allocate(n, alignment);
     return side.p != nullptr || os::in_libc_call();
@@ -44,10 +45,6 @@ bool free_without_heap(ThreadHeap* h, void* p, Pushed why, const char* call) {
 // a heap to another node. The caller is inside the fork gate.
 ThreadHeap* any_heap() { return attached_heap != &no_heap ? attached_heap : thread_heap_slow(); }
 
-}  // namespace
-
-namespace {
-
 // The caller is inside the fork gate.
 NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) {
     if (any_deferred()) run_deferred(h);
@@ -59,7 +56,8 @@ NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) 
     return refill(h, c, guarded);
 }
 
-// The thread has no heap yet or may have to move it, a fork is in progress, or a signal handler interrupted the heap.
+// The thread has no heap yet or may have to move it (on several nodes every slow path asks), a fork is in progress, or
+// a signal handler interrupted the heap.
 __attribute__((noinline)) Allocation allocate_general(Bytes n, Bytes guarded, Bytes alignment) {
     if (!awake()) return {};
     const os::Inside inside;
@@ -110,6 +108,7 @@ void clear(Allocation object, Bytes n) {
     if (n > largest_small) {
         clear_big(object, n);
     } else if (object.zeroed && n > sizeof(Object)) {
+        // Only the link was written since; hand_out() has cleared the mark.
         static_cast<Object*>(object.p)->next = nullptr;
     } else {
         // Clears at least a whole Object, which is faster, unless a canary may lie in it.

@@ -1,4 +1,4 @@
-// Big objects in use: resizing in place, moving the pages to a longer run, moving the pages to another node.
+// Big objects in use: resizing in place, moving to a longer run, moving the pages to another node.
 #include <cerrno>
 
 #include "base/random.h"
@@ -12,7 +12,8 @@ namespace numalloc {
 
 namespace policy::moving {
 
-// A growing block of 4 MiB or more moves by mremap(): the kernel moves page tables faster than memcpy() moves bytes.
+// A growing block of 4 MiB or more moves by mremap(), unless PageHeap::move() finds a copy cheaper: the kernel moves
+// page tables faster than memcpy() moves bytes.
 constexpr Bytes from = 4 * MiB;
 
 }  // namespace policy::moving

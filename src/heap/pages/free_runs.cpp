@@ -108,10 +108,10 @@ void FreeRuns::stand_in(BagIndex piece, BagIndex for_piece) {
     join_links(piece);
 }
 
-void FreeRuns::keep(BagIndex piece) {
+void FreeRuns::set_stuck(BagIndex piece) {
     dequeue(piece);
-    entry(piece).free.kind = Piece::kept;
-    kept_ += entry(piece).free.length;
+    entry(piece).free.kind = Piece::stuck;
+    stuck_ += entry(piece).free.length;
 }
 
 // Pieces.
@@ -141,12 +141,12 @@ void FreeRuns::join(BagIndex left, BagIndex right) {
         dirty_ += right_is_older ? a.length : 0;
     } else if (a.kind == Piece::dirty) {
         dirty_ += b.length;
-        kept_ -= b.length;
+        stuck_ -= b.length;
     } else if (b.kind == Piece::dirty) {
         stand_in(left, right);
         a.kind = Piece::dirty;
         dirty_ += a.length;
-        kept_ -= a.length;
+        stuck_ -= a.length;
     }
     a.length = (a.length + b.length) & ((1U << 30) - 1);
     mark_last(left);
@@ -173,7 +173,7 @@ void FreeRuns::add(BagIndex first, std::uint32_t bags, Piece kind, std::uint32_t
     NUMALLOC_ASSERT(entry(first).state == BagState::inside);
     write_piece(first, bags, kind, since);
     if (kind == Piece::dirty) enqueue(first);
-    if (kind == Piece::kept) kept_ += bags;
+    if (kind == Piece::stuck) stuck_ += bags;
     BagIndex run = first;
     std::uint32_t length = bags;
     if (const BagIndex right = first + bags; begins_at(right, top)) {
@@ -212,7 +212,7 @@ std::uint32_t FreeRuns::cut(BagIndex run, BagIndex first, std::uint32_t bags, Ba
         const std::uint32_t n = entry(p).free.length;
         const bool clean = entry(p).free.kind == Piece::clean;
         if (entry(p).free.kind == Piece::dirty) dequeue(p);
-        if (entry(p).free.kind == Piece::kept) kept_ -= n;
+        if (entry(p).free.kind == Piece::stuck) stuck_ -= n;
         region_->set(BagMark::dirty, p, n, !clean);
         dirty += clean ? 0 : n;
         p = p + n;
@@ -226,7 +226,7 @@ void FreeRuns::validate(BagIndex first, BagIndex top) const {
     if constexpr (checks_enabled) {
         std::uint32_t runs = 0;
         std::uint64_t bags = 0;
-        std::uint32_t dirty = 0, kept = 0;
+        std::uint32_t dirty = 0, stuck = 0;
         bool last_was_free = false;
         for (BagIndex b = first; b < top; b = b + entry(b).run) {
             const bool is_free = entry(b).state == BagState::free;
@@ -241,10 +241,10 @@ void FreeRuns::validate(BagIndex first, BagIndex top) const {
                 NUMALLOC_ASSERT(entry(p).free.length > 0 && p + entry(p).free.length <= end);
                 NUMALLOC_ASSERT(piece_before(p + entry(p).free.length) == p);
                 dirty += entry(p).free.kind == Piece::dirty ? entry(p).free.length : 0;
-                kept += entry(p).free.kind == Piece::kept ? entry(p).free.length : 0;
+                stuck += entry(p).free.kind == Piece::stuck ? entry(p).free.length : 0;
             }
         }
-        NUMALLOC_ASSERT(bags == bags_ && dirty == dirty_ && kept == kept_ && tree_.validate() == runs);
+        NUMALLOC_ASSERT(bags == bags_ && dirty == dirty_ && stuck == stuck_ && tree_.validate() == runs);
         std::uint32_t queued = 0;
         BagIndex older = no_bag;
         for (BagIndex p = oldest_; p != no_bag; p = entry(p).free.newer) {

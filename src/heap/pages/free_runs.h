@@ -11,7 +11,7 @@
 // Invariants:
 //   two free runs are never adjacent; the pieces of a run follow each other without a gap
 //   the queue holds exactly the dirty pieces, the oldest first
-//   dirty(), kept() == the sum of the lengths of the pieces of that kind;  dirty() + kept() <= bags()
+//   dirty(), stuck() == the sum of the lengths of the pieces of that kind;  dirty() + stuck() <= bags()
 //
 // Not thread-safe: the page heap's lock guards it.
 #pragma once
@@ -62,12 +62,12 @@ public:
     // The dirty pieces that have been free for the longest and the shortest time, or no_bag.
     BagIndex oldest() const { return oldest_; }
     BagIndex newest() const { return newest_; }
-    // Takes a dirty piece out of the queue, because the kernel cannot take its pages.
-    void keep(BagIndex piece);
+    // Makes a dirty piece stuck: takes it out of the queue, because the kernel cannot take its pages.
+    void set_stuck(BagIndex piece);
 
     std::uint64_t bags() const { return bags_; }
     std::uint32_t dirty() const { return dirty_; }
-    std::uint32_t kept() const { return kept_; }
+    std::uint32_t stuck() const { return stuck_; }
 
     // Debug builds: checks all of the above for the bags of [first, top).
     void validate(BagIndex first, BagIndex top) const;
@@ -93,7 +93,7 @@ private:
     RunTree tree_;
     BagIndex oldest_, newest_;
     std::uint32_t dirty_ = 0;
-    std::uint32_t kept_ = 0;
+    std::uint32_t stuck_ = 0;
     std::uint32_t together_ = 0;
     std::uint64_t bags_ = 0;
 };

@@ -83,7 +83,7 @@ public:
         os::Guard guard(lock_);
         PageHeapUse u = use_;
         u.free_bags = free_.bags();
-        u.dirty_bags = std::uint64_t{free_.dirty()} + free_.kept();
+        u.dirty_bags = std::uint64_t{free_.dirty()} + free_.stuck();
         return u;
     }
     Bytes in_use() NUMALLOC_EXCLUDES(lock_) {

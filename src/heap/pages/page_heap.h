@@ -61,7 +61,7 @@ public:
     // Frees the rests of owners' huge pages. For experiments only, as is the rest of own_pages.cpp.
     void give_rests() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
-    // Frees a run that take() returned. Then purges part of what is due, in proportion to the length of the run.
+    // Frees a run that take() returned. Then purges part of what is due: up to 8 MiB, or twice the run.
     // `zero`: its pages have been discarded.
     enum class Contents { any, zero };
     void give(BagIndex run, Contents contents = Contents::any) NUMALLOC_EXCLUDES(growth_lock_, lock_);

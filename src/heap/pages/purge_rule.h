@@ -1,6 +1,6 @@
-// Decides which free memory of a node is due to be purged: memory that was free for purge_delay, and before that what
-// dirty_limit.h finds too much. Nothing is due with purge_delay=-1, nor within policy::purge::refusal_lasts of a
-// refusal by the kernel (after mlockall, say), because every free would make a system call that fails.
+// Decides which free memory of a node is due to be purged: what was free for purge_delay, and younger memory of which
+// dirty_limit.h says that it is too much. Nothing is due with purge_delay=-1, nor within policy::purge::refusal_lasts
+// of a refusal by the kernel (after mlockall, say), because every free would make a system call that fails.
 //
 //   on_take, on_give      runs come into use and become free
 //   due                   how much of the oldest dirty piece to purge now

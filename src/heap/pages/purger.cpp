@@ -7,9 +7,9 @@
 
 namespace numalloc {
 
-// Cuts at least `bags` bags off the end of a dirty piece, or all of a shorter one: the end would be allocated last.
-// Takes whole huge pages, except at the beginning of the piece. Where a page is longer than a bag, takes whole pages
-// whose other bags are free too. Returns no bags if there is no whole page.
+// Cuts `bags` bags off the end of a dirty piece, or all of a shorter one: the end would be allocated last. Rounds up to
+// whole huge pages, except at the beginning of the piece. Where a page is longer than a bag, takes whole pages whose
+// other bags are free too. Returns no bags if there is no whole page.
 Purger::Purging Purger::cut_end(BagIndex piece, std::uint32_t bags) {
     const std::uint32_t length = free_.piece(piece).length;
     const BagIndex end = piece + length;
@@ -61,7 +61,7 @@ Purger::Purging Purger::pick(std::uint32_t most, std::uint32_t now) {
         Purging range = cut_end(oldest, min_of(due.bags, most));
         range.rested = due.rested;
         if (range.bags > 0) return range;
-        free_.keep(oldest);
+        free_.set_stuck(oldest);
     }
     return {};
 }
@@ -103,7 +103,7 @@ void Purger::finish(const Purging& range, Discarded how, std::uint32_t now) {
     rule_.on_answer(refused, now);
     if (how == Discarded::lost) return;
     bag(range.first).state = BagState::inside;
-    free_.add(range.first, range.bags, refused ? Bag::Piece::kept : Bag::Piece::clean, now, top_);
+    free_.add(range.first, range.bags, refused ? Bag::Piece::stuck : Bag::Piece::clean, now, top_);
     if (refused) return;
     use_.purged_bags += range.dirty;
     rule_.on_purge(range.dirty, range.rested, now);
@@ -185,7 +185,7 @@ Bytes Purger::purge(bool all) {
             if (oldest == none) break;
             range = cut_end(oldest, free_.piece(oldest).length);
             if (range.bags == 0) {
-                free_.keep(oldest);
+                free_.set_stuck(oldest);
                 continue;
             }
         }

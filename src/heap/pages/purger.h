@@ -2,10 +2,10 @@
 //
 //   pick      cuts out a piece, or the end of one: no thread takes it or merges with it
 //   discard   calls the kernel, without a lock
-//   finish    makes the range free again: clean or, if the kernel refused, kept
+//   finish    makes the range free again: clean or, if the kernel refused, stuck
 //
-// A free or purge(false) purges a bounded part of what is due, a free in proportion to its length, and the next ones do
-// the rest. purge(true) purges all.
+// A free or purge(false) purges up to 8 MiB of what is due, and a free of more than 4 MiB up to twice its length; the
+// next ones do the rest. purge(true) purges all.
 #pragma once
 
 #include <atomic>
@@ -45,8 +45,8 @@ protected:
         // Others use the rest of the huge page that the range begins or ends in.
         bool breaks_first = false, breaks_last = false;
     };
-    // Cuts out the range that is due first, of about `most` bags at most; 0 bags if nothing is due. Pass it to
-    // purge_due() once lock_ is released: until then the range counts as allocated.
+    // Cuts out the range that is due first: `most` bags, or a few more up to whole huge pages; 0 bags if nothing is
+    // due. Pass it to purge_due() once lock_ is released: until then the range counts as allocated.
     [[nodiscard]] Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
     // Purges `range`, from pick(), and then what else is due, up to `most` dirty bags. Then unmaps a clean end of the
     // heap. Returns the number of dirty bags that were returned.

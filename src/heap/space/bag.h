@@ -62,8 +62,9 @@ struct Bag {
         std::uint16_t away;       // small, of each bag of the run: a bit for each 4 KiB in which objects away begin
     };
 
-    // The kind of a free piece. Dirty: may hold other than zeros. Kept: dirty too, but the kernel refused its pages.
-    enum class Piece : std::uint32_t { clean, dirty, kept };
+    // The kind of a free piece. Dirty: may hold other than zeros. Stuck: dirty too, but the kernel did not take its
+    // pages, or it is shorter than a page.
+    enum class Piece : std::uint32_t { clean, dirty, stuck };
     struct Free {
         BagIndex left, right;   // first bag of a run: treap, run_tree.h. Last bag of a piece: left is the distance back
         BagIndex older, newer;  // queue of dirty pieces, by the time they became free

@@ -10,8 +10,8 @@ namespace numalloc {
 
 namespace policy::lists {
 
-// A full list longer than 3/2 of the thread's list length for the class keeps its newest objects. The next list may be
-// longer by as many objects, or by half as many if an older list was flushed.
+// A full list of more than 3/2 of the class's list length L keeps its newest objects: of 1.6 L it seals the oldest L,
+// and .6 L stay. The next list may be longer by as many objects, or by half as many if an older list was flushed.
 constexpr std::uint32_t grown_part = 2;
 constexpr std::uint32_t kept_again_part = 2;
 

@@ -20,7 +20,7 @@ constexpr std::uint32_t period = 100;
 // are 300 ms overdue.
 constexpr std::uint32_t left_to_own_threads = 3 * period;
 // A program that allocates little has few slow paths, so each period inspects 1/8 of the classes as well.
-constexpr unsigned classes_a_period = 8;
+constexpr unsigned classes_part = 8;
 // Milliseconds between two purges while more is due than one call returns: 8 MiB a call are up to 1 GiB a second.
 constexpr std::uint32_t busy_period = 8;
 

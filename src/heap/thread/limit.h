@@ -1,5 +1,6 @@
 // Keeps what is free from being what the process is killed for. Where its cgroup has a memory limit (a container, a
-// systemd service), growth that comes near the limit gives back first: all that malloc_trim() finds.
+// systemd service), growth that comes near the limit gives back first: free runs and, if that is too little, all that
+// malloc_trim() finds.
 //
 //   0                              7/8              limit
 //   |-------------------------------|-----------------|
