@@ -188,6 +188,7 @@ private:
     Object* cut(BagIndex b, std::uint32_t count, Object* before);
     void sort(Batch list, Emptied& emptied);
     void give(const Emptied& emptied);
+    void clear_marks(BagIndex b);
 
     Shards& shards_;
     PageHeap& pages_;

@@ -291,9 +291,21 @@ Supply ClassHeap::supply_of(const Taken& taken, std::uint32_t want) {
     return supply;
 }
 
+// Clears the marks of the objects of an empty bag, which no thread can reach any more: mark.h. Objects away have none.
+void ClassHeap::clear_marks(BagIndex b) {
+    const Bag& empty = bag(b);
+    const bool may_be_away = has_away(empty);
+    const Bytes size = shape().size;
+    char* const start = static_cast<char*>(region().address(b));
+    const Bytes end = Bytes{empty.small.carved} * size;
+    for (Bytes offset = 0; offset != end; offset += size)
+        if (!may_be_away || !is_away(region(), b, offset)) reinterpret_cast<Object*>(start + offset)->mark = 0;
+}
+
 void ClassHeap::give(const Emptied& emptied) {
     for (BagIndex b = emptied.first; b != no_bag;) {
         const BagIndex next = bag(b).small.next;
+        clear_marks(b);
         pages_.give(b);
         b = next;
     }

@@ -5,9 +5,12 @@
 //
 // Every free checks that the object has no mark, and every malloc that its object still has one. So a second free ends
 // the program at that call (exceptions: docs/security.md, 'Small blocks'). So does a malloc from a list that the
-// program has overwritten: an address written there leads to no mark, because the key is secret. A stale mark can
-// reappear, because a program may copy uninitialised bytes that still hold one, but it is invalid at any other address.
-// The checks touch no additional cache line.
+// program has overwritten: an address written there leads to no mark, because the key is secret. The checks touch no
+// additional cache line.
+//
+// No mark is in memory that the program gets: malloc clears that of an object, and a bag that leaves its class loses
+// all of them (ClassHeap::clear_marks). Otherwise a program that copies bytes that it never wrote, which it may, could
+// bring a mark back to its place, and the next free there would seem to be a second one.
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "heap/space/mark.h"
 #include "support/made_up_class_heap.h"
 
 namespace numalloc {
@@ -116,6 +117,19 @@ TEST_F(ClassHeapTest, AnEmptyBagServesAnyClass) {
     const Supply s = take(other, 1);
     EXPECT_EQ(node.pages.region().bag_of(s.fresh), bag);
     EXPECT_EQ(node.pages.region().class_at(bag), other);
+}
+
+// A program may copy bytes of a block that it never wrote to any other place.
+TEST_F(ClassHeapTest, ABagThatLeavesItsClassHasNoMarks) {
+    for (const Bytes size : {16, 48, 1008, 5 * 1024, 40 * 1024, 200 * 1024}) {
+        const ClassId c = class_of(size);
+        // The last bag is not carved to its end.
+        const auto all = take_many(c, 3 * shape_of(c).objects + 1);
+        for (void* o : all) make_freed(static_cast<Object*>(o), shape_of(c).size);
+        of(c).give_to_bags(list_of(all));
+        expect_nothing_held(c);
+        for (void* o : all) ASSERT_FALSE(was_freed(static_cast<Object*>(o))) << size;
+    }
 }
 
 TEST_F(ClassHeapTest, OneObjectHoldsItsBag) {

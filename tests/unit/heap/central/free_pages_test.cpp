@@ -1,6 +1,7 @@
 // Pages of bags in use on which every object is free: they return to the system, and their objects are away until a
 // refill.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -93,6 +94,28 @@ TEST_F(FreePagesTest, JustThePagesGoThatNothingIsInUseOn) {
         EXPECT_EQ(again, all) << size;
         of(c).give_to_bags(list_of(all));
         expect_nothing_held(c);
+    }
+}
+
+TEST_F(FreePagesTest, ABagThatLeavesLosesItsMarksAndTouchesNothingThatIsAway) {
+    for (const Bytes size : sizes) {
+        const ClassId c = class_of(size);
+        if (shape_of(c).objects < 2) continue;
+        auto all = take_bags(c, 1);
+        for (void* o : all) make_freed(static_cast<Object*>(o), shape_of(c).size);
+        void* const last = all.back();
+        all.pop_back();
+        of(c).give_to_bags(list_of(all));
+        EXPECT_GT(return_free_pages(c), 0u) << size;
+        void* const bag = node.pages.region().address(head_of(last));
+        std::vector<unsigned char> before(shape_of(c).bags * bag_bytes / page), after = before;
+        ASSERT_EQ(mincore(bag, before.size() * page, before.data()), 0);
+        of(c).give_to_bags(list_of({last}));
+        ASSERT_EQ(mincore(bag, after.size() * page, after.data()), 0);
+        EXPECT_EQ(before, after) << size;
+        expect_nothing_held(c);
+        all.push_back(last);
+        for (void* o : all) ASSERT_FALSE(was_freed(static_cast<Object*>(o))) << size;
     }
 }
 
