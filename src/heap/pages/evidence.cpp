@@ -1,19 +1,20 @@
-// Big objects get huge pages on evidence: where memory was densely used before.
+// Objects above 8 KiB get huge pages on evidence: where memory was densely used before.
 //
-// The first touch of a huge page costs 2 MiB. A program that touches a page here and there (a large hash table, a
-// buffer longer than what it holds) would be charged up to 512 times what it uses. Small objects fill their pages, so
-// memory counts as densely used once they had it.
+// The first touch of a huge page costs 2 MiB. A program that touches a page here and there (a large hash table,
+// buffers longer than what they hold) would be charged up to 512 times what it uses. Smaller objects fill their pages,
+// so memory counts as densely used once they had it.
 //
-//                     big object              freed, densely used
+//                     object above 8 KiB      big object freed, densely used
 //   never used ----------------------> normal --------------------> huge
 //       |                                 ^   freed, sparsely used    |
-//       | small objects                   +---------------------------+
+//       | smaller objects                 +---------------------------+
 //       +-----------------------------------------------------------> huge
 //
 // BagMark::normal is the state. It belongs to the addresses: a block that moves takes its state along, and the end of
-// the heap has it again when it is unmapped and mapped for a big object. (Mapped for small objects, it is huge.)
+// the heap has it again when it is unmapped and mapped for a big object. (Mapped for others, it is huge.)
 //
-// An object that moves because it grows shows how it is used before it is freed.
+// A big object that moves because it grows shows how it is used before it is freed. Others are not sampled: a huge page
+// has several of them.
 //
 // Of a huge page that an object shares with its neighbours, the object that has half of it decides.
 #include "heap/pages/huge_page_advice.h"
@@ -57,8 +58,8 @@ bool HugePageAdvice::may_mark(BagRange range, bool normal) const {
     return after <= before || advice_changes_ + (after - before) <= options_.most_advice_changes;
 }
 
-BagRange HugePageAdvice::without_evidence(BagIndex from, BagIndex to, BagState state) {
-    if (!options_.huge_on_evidence || state != BagState::big || from >= to) return {};
+BagRange HugePageAdvice::without_evidence(BagIndex from, BagIndex to, BagState state, ClassId c) {
+    if (!needs_evidence(state, c) || from >= to) return {};
     const BagRange part = huge_pages_in(free_.aligned(from, huge_bags), free_.aligned(to, huge_bags));
     const std::uint32_t bags = part.end - part.first;
     if (region_.count(BagMark::normal, part.first, bags) == bags || !may_mark(part, true)) return {};

@@ -4,7 +4,7 @@
 // A stretch: 64 MiB, aligned (policy::huge_pages::stretch), as far as it is mapped and may be huge.
 //
 //   huge_page_advice.cpp  broken huge pages, and those that are dear just now (huge_page_touches.h times first touches)
-//   evidence.cpp          big objects have them where memory was densely used
+//   evidence.cpp          objects above 8 KiB have them where memory was densely used
 //
 // Invariants:
 //   advice_changes_ == number of bags b, first_bag < b < committed, whose BagMark::normal differs from that of b - 1
@@ -15,6 +15,13 @@
 #include "heap/pages/node_bags.h"
 
 namespace numalloc {
+
+namespace policy::evidence {
+
+// Objects of up to 8 KiB fill their pages, as a rule. What is longer may be a buffer that is used in part.
+constexpr Bytes up_to_here_filled = 8 * KiB;
+
+}  // namespace policy::evidence
 
 class HugePageAdvice : public NodeBags {
 public:
@@ -56,9 +63,15 @@ protected:
     void huge_again(BagRange range) NUMALLOC_EXCLUDES(lock_);
     // Decides whether newly mapped bags [from, to) stay on normal pages, and then advises them. Sets no marks.
     bool leave_normal(BagIndex from, BagIndex to) NUMALLOC_EXCLUDES(lock_);
-    // If never used bags [from, to) are about to be a big object's: marks their huge pages as normal, the last one as a
-    // whole. Returns what to pass to advise_as_marked(range, false) once no lock is held, or an empty range.
-    BagRange without_evidence(BagIndex from, BagIndex to, BagState state) NUMALLOC_REQUIRES(lock_);
+    // Whether huge pages for objects of the class `c`, or for a big one, wait for evidence (evidence.cpp).
+    bool needs_evidence(BagState state, ClassId c) const {
+        const bool is_buffer = state == BagState::small && shape_of(c).size > policy::evidence::up_to_here_filled;
+        return options_.huge_on_evidence && (state == BagState::big || is_buffer);
+    }
+    // If never used bags [from, to) are about to be used so: marks the huge pages that begin in them as normal, the
+    // last one as a whole. Returns what to pass to advise_as_marked(range, false) once no lock is held, or an empty
+    // range.
+    BagRange without_evidence(BagIndex from, BagIndex to, BagState state, ClassId c) NUMALLOC_REQUIRES(lock_);
     // Times the first touch of a run that is about to be handed out. A caller that never touches its run gets one to
     // four resident huge pages for each sample.
     void sample_cost(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);

@@ -51,7 +51,7 @@ bool PageHeap::back(BagIndex run, std::uint32_t bags) {
 }
 
 // Takes mapped bags. `advice`: receives what the caller must advise; nullptr if it cannot.
-BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, Advice* advice) {
+BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, Advice* advice) {
     const FreeRuns::Place place = free_.find(bags, alignment);
     // If the first fit would have to be faulted in, take the memory that was freed last, which is still resident: the
     // resident set does not grow. A small bag would break it up.
@@ -68,18 +68,17 @@ BagIndex PageHeap::take_free(std::uint32_t bags, std::uint32_t alignment, BagSta
         const BagIndex never_used = highest_top_;
         const BagIndex run = extend_top(bags, alignment);
         if (run != none && advice != nullptr && !advice->dense)
-            advice->normal = without_evidence(max_of(run, never_used), run + bags, state);
+            advice->normal = without_evidence(max_of(run, never_used), run + bags, state, c);
         return run;
     }
-    if (advice != nullptr && !(options_.huge_on_evidence && state == BagState::big))
-        advice->huge = whole_stretches(place.run, place.first, bags);
+    if (advice != nullptr && !needs_evidence(state, c)) advice->huge = whole_stretches(place.run, place.first, bags);
     free_.cut(place, bags);
     return place.first;
 }
 
 BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, Advice* advice) {
     os::Guard guard(lock_);
-    const BagIndex run = take_free(bags, alignment, state, advice);
+    const BagIndex run = take_free(bags, alignment, state, c, advice);
     if (run == none) return none;
     use_new(run, bags, state, DirtyLimit::kind_of(c, bags));
     bag(run).class_id = c.value;
@@ -94,7 +93,8 @@ BagIndex PageHeap::take_mapped(std::uint32_t bags, std::uint32_t alignment, BagS
 }
 
 BagIndex PageHeap::take_small_at_once(std::uint32_t bags, ClassId c) {
-    if (options_.populate || !shares_huge_pages()) return none;
+    // What needs evidence may need advice.
+    if (options_.populate || !shares_huge_pages() || needs_evidence(BagState::small, c)) return none;
     return take_mapped(bags, 1, BagState::small, c, nullptr);
 }
 
@@ -214,7 +214,7 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
                 if (available > 0) free_.cut({right, right}, min_of(available, more));
                 const BagIndex never_used = highest_top_;
                 if (available < more) move_top(right + more);
-                normal = without_evidence(max_of(right, never_used), right + more, state);
+                normal = without_evidence(max_of(right, never_used), right + more, state, no_class);
                 // The kind that the run will be freed as.
                 use_new(right, more, state, DirtyLimit::kind_of(no_class, bags));
                 // Before the lock is released: the entries still say that the bags are free.

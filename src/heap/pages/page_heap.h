@@ -107,7 +107,7 @@ private:
         NUMALLOC_EXCLUDES(lock_);
     void start_owning(std::uint32_t owners);
     BagIndex take_owned(std::uint32_t bags, ClassId c, std::uint32_t owner) NUMALLOC_EXCLUDES(growth_lock_, lock_);
-    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, Advice* advice)
+    BagIndex take_free(std::uint32_t bags, std::uint32_t alignment, BagState state, ClassId c, Advice* advice)
         NUMALLOC_REQUIRES(lock_);
     bool lengthen(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) NUMALLOC_REQUIRES(lock_);

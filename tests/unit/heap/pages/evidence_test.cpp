@@ -68,6 +68,28 @@ TEST(Evidence, WhatWasNeverUsedIsNormalForABigObjectAndHugeForSmallOnes) {
     node.check(first, behind + 4 * huge_bags);
 }
 
+// Buffers, of which a program may use a small part.
+TEST(Evidence, WhatWasNeverUsedIsNormalForObjectsAbove8KiB) {
+    NEEDS_HUGE_PAGES;
+    EvidenceNode node(0);
+    const auto take = [&](Bytes size) {
+        const ClassId c = class_of(size);
+        BagIndex run = node.pages.take_small_at_once(shape_of(c).bags, c);
+        EXPECT_TRUE(run == PageHeap::none || size <= 8 * KiB) << size;
+        if (run == PageHeap::none) run = node.pages.take_small(shape_of(c).bags, c, 0);
+        return run;
+    };
+    for (const Bytes size : {64 * KiB, 512 * KiB, 9 * KiB, 8 * KiB, 64 * Bytes{1}, 40 * KiB}) {
+        // The object that begins the huge page decides.
+        const BagIndex first = take(size);
+        ASSERT_EQ(address_of(node.at(first)) % os::huge_page, 0u);
+        EXPECT_EQ(node.advice(first), size > 8 * KiB ? "nh" : "hg") << size;
+        const std::uint32_t used = shape_of(class_of(size)).bags;
+        node.small(huge_bags - used);
+        node.check(first, first + huge_bags);
+    }
+}
+
 // Each is shorter than a huge page.
 TEST(Evidence, BigObjectsThatShareAHugePageAreNormal) {
     NEEDS_HUGE_PAGES;
