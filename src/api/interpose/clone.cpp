@@ -1,6 +1,7 @@
 // Interposed: _Fork(), and clone() without CLONE_VM, by syscall() too. libc calls no fork handler for such children.
 // One that allocates would wait for ever for a thread of its parent that was inside the heap. Not with CLONE_VFORK: the
-// gate would stay closed until the child ends. Not with CLONE_SETTLS: the child has no thread_local object of ours.
+// gate would stay closed until the child ends. Not with CLONE_SETTLS: the child has no thread_local object of ours. Not
+// if another library's clone() is behind ours: that one is called as it is.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 
 #include "api/export.h"
 #include "api/interpose/fork_handlers.h"
+#include "api/interpose/jump.h"
 #include "os/filter.h"
 #include "os/program_calls.h"
 
@@ -78,7 +80,9 @@ extern "C" NUMALLOC_EXPORT pid_t _Fork() noexcept {
     return -1;
 }
 
-extern "C" NUMALLOC_EXPORT int clone(int (*start)(void*), void* stack, int flags, void* argument, ...) noexcept {
+extern "C" {
+
+__attribute__((used)) int numalloc_clone(int (*start)(void*), void* stack, int flags, void* argument, ...) noexcept {
     void* rest[3];
     va_list arguments;
     va_start(arguments, argument);
@@ -97,3 +101,45 @@ extern "C" NUMALLOC_EXPORT int clone(int (*start)(void*), void* stack, int flags
     api::fork_parent();
     return child;
 }
+
+// The name is not reserved, so another library's clone() may be anything: a function that copies a list, say. It gets
+// the caller's arguments, whatever they are.
+__attribute__((used)) void* numalloc_clone_to_use() {
+    (void)NUMALLOC_NEXT(clone);  // NUMALLOC_OTHERS() does not look it up
+    const auto others = NUMALLOC_OTHERS(clone);
+    return reinterpret_cast<void*>(others != nullptr ? others : &numalloc_clone);
+}
+
+}  // extern "C"
+
+#if defined(__x86_64__)
+NUMALLOC_FUNCTION(clone,
+                  "sub $200, %rsp\n.cfi_adjust_cfa_offset 200\n"
+                  "movups %xmm0, (%rsp)\nmovups %xmm1, 16(%rsp)\nmovups %xmm2, 32(%rsp)\nmovups %xmm3, 48(%rsp)\n"
+                  "movups %xmm4, 64(%rsp)\nmovups %xmm5, 80(%rsp)\nmovups %xmm6, 96(%rsp)\nmovups %xmm7, 112(%rsp)\n"
+                  "mov %rdi, 128(%rsp)\nmov %rsi, 136(%rsp)\nmov %rdx, 144(%rsp)\nmov %rcx, 152(%rsp)\n"
+                  "mov %r8, 160(%rsp)\nmov %r9, 168(%rsp)\nmov %rax, 176(%rsp)\n"
+                  "call numalloc_clone_to_use\n"
+                  "mov %rax, %r11\n"
+                  "movups (%rsp), %xmm0\nmovups 16(%rsp), %xmm1\nmovups 32(%rsp), %xmm2\nmovups 48(%rsp), %xmm3\n"
+                  "movups 64(%rsp), %xmm4\nmovups 80(%rsp), %xmm5\nmovups 96(%rsp), %xmm6\nmovups 112(%rsp), %xmm7\n"
+                  "mov 128(%rsp), %rdi\nmov 136(%rsp), %rsi\nmov 144(%rsp), %rdx\nmov 152(%rsp), %rcx\n"
+                  "mov 160(%rsp), %r8\nmov 168(%rsp), %r9\nmov 176(%rsp), %rax\n"
+                  "add $200, %rsp\n.cfi_adjust_cfa_offset -200\n"
+                  "jmp *%r11");
+#elif defined(__aarch64__)
+NUMALLOC_FUNCTION(clone,
+                  "stp x29, x30, [sp, #-224]!\n.cfi_def_cfa_offset 224\n.cfi_offset 29, -224\n.cfi_offset 30, -216\n"
+                  "stp x0, x1, [sp, #16]\nstp x2, x3, [sp, #32]\nstp x4, x5, [sp, #48]\nstp x6, x7, [sp, #64]\n"
+                  "str x8, [sp, #80]\n"
+                  "stp q0, q1, [sp, #96]\nstp q2, q3, [sp, #128]\nstp q4, q5, [sp, #160]\nstp q6, q7, [sp, #192]\n"
+                  "bl numalloc_clone_to_use\n"
+                  "mov x16, x0\n"
+                  "ldp x0, x1, [sp, #16]\nldp x2, x3, [sp, #32]\nldp x4, x5, [sp, #48]\nldp x6, x7, [sp, #64]\n"
+                  "ldr x8, [sp, #80]\n"
+                  "ldp q0, q1, [sp, #96]\nldp q2, q3, [sp, #128]\nldp q4, q5, [sp, #160]\nldp q6, q7, [sp, #192]\n"
+                  "ldp x29, x30, [sp], #224\n.cfi_restore 30\n.cfi_restore 29\n.cfi_def_cfa_offset 0\n"
+                  "br x16");
+#else
+#error "numalloc knows x86-64 and aarch64"
+#endif

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 
 #include "api/export.h"
+#include "api/interpose/jump.h"
 #include "api/interpose/libc_symbols.h"
 #include "api/interpose/next.h"
 #include "api/malloc/initialise.h"
@@ -58,10 +59,6 @@ __attribute__((used)) Jump numalloc_before_dlmopen(Lmid_t name_space, const char
 }
 
 }  // extern "C"
-
-#define NUMALLOC_FUNCTION(name, ...)                                                                         \
-    __asm__(".pushsection .text\n.globl " #name "\n.type " #name ", %function\n.balign 16\n" #name           \
-            ":\n.cfi_startproc\n" __VA_ARGS__ "\n.cfi_endproc\n.size " #name ", . - " #name "\n.popsection")
 
 #if defined(__x86_64__)
 NUMALLOC_FUNCTION(dlopen,

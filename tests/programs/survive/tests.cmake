@@ -314,6 +314,12 @@ foreach(place before after)
         ${EXPECT} "......... every call was seen" env LD_PRELOAD=${order} $<TARGET_FILE:survive_calls>)
 endforeach()
 
+# A name that ours replaces, for something else.
+add_library(survive_own_clone_library SHARED survive/own_clone_library.c)
+add_executable(survive_own_clone survive/own_clone.c)
+target_link_libraries(survive_own_clone PRIVATE survive_own_clone_library)
+survive_run(own_clone 60 "the library's clone was called" $<TARGET_FILE:survive_own_clone>)
+
 add_executable(survive_robust survive/robust.c)
 target_compile_options(survive_robust PRIVATE -O2 -g -Wall -Wextra -fno-builtin)
 target_link_libraries(survive_robust PRIVATE Threads::Threads)
