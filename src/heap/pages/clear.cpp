@@ -54,7 +54,7 @@ void copy_what_is_not_zero(char* to, const char* from, Bytes bytes, bool clean) 
 // Whether to discard the range instead of clearing it. Clearing a huge page costs as much as faulting a new one in, so
 // huge pages are discarded only if no sample holds data: they may never have been touched.
 bool better_discarded(const char* p, Bytes bytes, bool only_zero) {
-    return only_zero ? count_written(p, bytes) == 0 : !mostly_written(p, bytes);
+    return only_zero ? seems_unused(p, bytes) : !mostly_written(p, bytes);
 }
 
 }  // namespace

@@ -33,20 +33,26 @@ constexpr Bytes sample_in(std::uint64_t i, Bytes part) {
     return i * part + align_down((mixed >> 32) % (part - written_sample + 1), written_sample);
 }
 
-// How many of written_samples pieces of 4 KiB hold a byte that is not zero. Reads one piece in each 1/32 of the memory.
-// The caller owns the memory, at least 128 KiB. Reading memory that nobody has touched maps the kernel's zero page.
-constexpr unsigned written_samples = 32;
-inline unsigned count_written(const char* p, Bytes bytes) {
-    NUMALLOC_ASSERT(bytes >= written_samples * written_sample);
+// The caller of the functions below owns the memory, at least 4 KiB for each sample, of which one is in each equal
+// part. Reading memory that nobody has touched costs a page fault, and maps the kernel's zero page.
+
+// Whether at least 1/policy::written::used_part of 32 samples hold a byte that is not zero.
+inline bool mostly_written(const char* p, Bytes bytes) {
+    constexpr unsigned samples = 32;
+    NUMALLOC_ASSERT(bytes >= samples * written_sample);
     unsigned written = 0;
-    for (std::uint64_t i = 0; i < written_samples; ++i)
-        written += is_zero(p + sample_in(i, bytes / written_samples), written_sample) ? 0 : 1;
-    return written;
+    for (std::uint64_t i = 0; i < samples; ++i)
+        written += is_zero(p + sample_in(i, bytes / samples), written_sample) ? 0 : 1;
+    return written * policy::written::used_part >= samples;
 }
 
-// Whether at least 1/policy::written::used_part of the samples hold data.
-inline bool mostly_written(const char* p, Bytes bytes) {
-    return count_written(p, bytes) * policy::written::used_part >= written_samples;
+// Whether none of 8 samples does: memory of which half was written to is missed once in 256 times.
+inline bool seems_unused(const char* p, Bytes bytes) {
+    constexpr unsigned samples = 8;
+    NUMALLOC_ASSERT(bytes >= samples * written_sample);
+    for (std::uint64_t i = 0; i < samples; ++i)
+        if (!is_zero(p + sample_in(i, bytes / samples), written_sample)) return false;
+    return true;
 }
 
 }  // namespace numalloc

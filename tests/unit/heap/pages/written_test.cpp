@@ -23,6 +23,7 @@ public:
         for (Bytes i = first; i < first + pages; i += each) at_[i * page + i * 97 % page] = 1;
     }
     bool written() const { return mostly_written(at_, bytes_); }
+    bool unused() const { return seems_unused(at_, bytes_); }
 
 private:
     Bytes bytes_;
@@ -41,6 +42,24 @@ TEST(MostlyWritten, SaysHowMuchIsUsed) {
         memory.write(0, pages);
         EXPECT_TRUE(memory.written()) << bytes << ", all";
     }
+}
+
+TEST(SeemsUnused, SaysWhetherThereIsMuchData) {
+    for (const Bytes bytes : {32 * KiB, 4 * MiB, 100 * MiB}) {
+        const Bytes pages = bytes / page;
+        Memory memory(bytes);
+        EXPECT_TRUE(memory.unused()) << bytes << ", fresh";
+        memory.write(0, pages);
+        EXPECT_FALSE(memory.unused()) << bytes << ", all";
+    }
+    for (const Bytes each : {2, 3, 4}) {
+        Memory memory(64 * MiB);
+        memory.write(0, 64 * MiB / page, each);
+        EXPECT_FALSE(memory.unused()) << "one page in " << each;
+    }
+    Memory rare(64 * MiB);
+    rare.write(0, 64 * MiB / page, 512);
+    EXPECT_TRUE(rare.unused()) << "one page in 512";
 }
 
 TEST(MostlyWritten, NoRegularLayoutHidesFromIt) {
