@@ -11,7 +11,8 @@
 //       +-----------------------------------------------------------> huge
 //
 // BagMark::normal is the state. It belongs to the addresses: a block that moves takes its state along, and the end of
-// the heap has it again when it is unmapped and mapped for a big object. (Mapped for others, it is huge.)
+// the heap has it again when it is unmapped and mapped for an object above 8 KiB. (Mapped for others, it is huge, and
+// counts as never used.)
 //
 // A big object that moves because it grows shows how it is used before it is freed. Others are not sampled: a huge page
 // has several of them.
@@ -48,21 +49,23 @@ BagRange HugePageAdvice::huge_pages_in(BagIndex first, BagIndex end) const {
 }
 
 // Whether the range may be marked: that makes no change of advice more, or there are few.
-bool HugePageAdvice::may_mark(BagRange range, bool normal) const {
-    if (advice_changes_ + 2 <= options_.most_advice_changes) return true;
+bool HugePageAdvice::may_mark(BagRange range, bool normal, std::uint32_t most_changes) const {
+    if (advice_changes_ + 2 <= most_changes) return true;
     const auto differs = [&](BagIndex b) { return (region_.count(BagMark::normal, b, 1) != 0) != normal ? 1U : 0U; };
     const bool is_last = range.end.value >= region_.committed();
     const BagIndex to = is_last ? range.end : range.end + 1;
     const std::uint32_t after = differs(range.first - 1) + (is_last ? 0 : differs(range.end));
     const std::uint32_t before = region_.changes(BagMark::normal, range.first, to);
-    return after <= before || advice_changes_ + (after - before) <= options_.most_advice_changes;
+    return after <= before || advice_changes_ + (after - before) <= most_changes;
 }
 
 BagRange HugePageAdvice::without_evidence(BagIndex from, BagIndex to, BagState state, ClassId c) {
     if (!needs_evidence(state, c) || from >= to) return {};
     const BagRange part = huge_pages_in(free_.aligned(from, huge_bags), free_.aligned(to, huge_bags));
     const std::uint32_t bags = part.end - part.first;
-    if (region_.count(BagMark::normal, part.first, bags) == bags || !may_mark(part, true)) return {};
+    // Smaller ones leave half of the changes to big objects.
+    const std::uint32_t most = options_.most_advice_changes / (state == BagState::big ? 1 : 2);
+    if (region_.count(BagMark::normal, part.first, bags) == bags || !may_mark(part, true, most)) return {};
     set_normal(part, true);
     return part;
 }
@@ -106,7 +109,7 @@ bool HugePageAdvice::learn_from(BagIndex run) {
     if (use != (is_normal ? Use::dense : Use::sparse)) return use == Use::dense;
     {
         os::Guard guard(lock_);
-        if (!may_mark(range, !is_normal)) return use == Use::dense;
+        if (!may_mark(range, !is_normal, options_.most_advice_changes)) return use == Use::dense;
         set_normal(range, !is_normal);
     }
     advise_as_marked(range, false);

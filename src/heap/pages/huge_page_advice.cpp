@@ -104,8 +104,8 @@ void HugePageAdvice::huge_again(BagRange range) {
     advise_as_marked(range, false);
 }
 
-// The rest of a stretch follows its beginning, so that a stretch has one advice, unless its beginning may be a big
-// object's (evidence.cpp).
+// The rest of a stretch follows its beginning, so that a stretch has one advice, unless its beginning may be of an
+// object that needs evidence.
 bool HugePageAdvice::leave_normal(BagIndex from, BagIndex to) {
     if (!may_be_huge(to - 1)) return false;
     const bool begins =

@@ -87,7 +87,7 @@ private:
 
     BagRange stretch_of(BagIndex b) const NUMALLOC_REQUIRES(lock_);
     BagRange huge_pages_in(BagIndex first, BagIndex end) const;
-    bool may_mark(BagRange range, bool normal) const NUMALLOC_REQUIRES(lock_);
+    bool may_mark(BagRange range, bool normal, std::uint32_t most_changes) const NUMALLOC_REQUIRES(lock_);
     Sampled sampled(BagIndex run) const;
     Use use_of(BagRange range, bool is_normal) const;
     BagRange count_untouched(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(lock_);

@@ -38,14 +38,14 @@ constexpr std::uint32_t most_changes = 4096;
 struct PageHeapOptions {
     std::int32_t purge_delay = 1000;  // milliseconds; 0: at once, -1: never
     bool huge_pages = false;          // bags may lie on huge pages: break up as few as possible
-    bool huge_on_evidence = false;    // big objects have them only where memory was densely used: evidence.cpp
+    bool huge_on_evidence = false;    // objects above 8 KiB have them only where memory was densely used: evidence.cpp
     // os/huge_page_cost.h; nullptr: huge pages are never dear.
     HugePageTouches::Touch touch_is_dear = nullptr;
     bool populate = false;          // put pages behind bags before handing them out
     std::uint16_t os_node = 0;      // the node whose memory must suffice for that
     std::uint32_t page_owners = 0;  // owners with huge pages of their own (an experiment): see PageHeap::take_small()
     std::uint32_t most_moved = policy::moving::most_mappings;  // most mappings that moved blocks may lie in
-    // From this number of changes of advice on, big objects have the advice that is there.
+    // From this number of changes of advice on, objects have the advice that is there.
     std::uint32_t most_advice_changes = policy::evidence::most_changes;
 };
 

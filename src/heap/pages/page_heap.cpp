@@ -110,7 +110,7 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
         Advice advice{.dense = dense};
         const BagIndex run = take_mapped(bags, alignment, state, c, &advice);
         if (run == none) {
-            if (!grow(bags, alignment, none, state)) return none;
+            if (!grow(bags, alignment, none, needs_evidence(state, c))) return none;
             continue;
         }
         huge_again(advice.huge);
@@ -222,7 +222,7 @@ bool PageHeap::lengthen(BagIndex run, std::uint32_t bags) {
                 break;
             }
         }
-        if (grown || !grow(more, 1, right, state)) return false;
+        if (grown || !grow(more, 1, right, needs_evidence(state, no_class))) return false;
     }
     advise_as_marked(normal, false);
     if (back(right, more)) return true;

@@ -49,12 +49,13 @@ BagIndex Top::extend_top(std::uint32_t bags, std::uint32_t alignment) {
     return run;
 }
 
-// Marks newly mapped bags and makes them usable. For a big object, what was used before keeps its marks.
-void Top::use_mapped(BagIndex to, BagState state) {
+// Marks newly mapped bags and makes them usable. For what needs evidence, bags that were used before keep their marks;
+// for others that is forgotten.
+void Top::use_mapped(BagIndex to, bool on_evidence) {
     const BagIndex from{region_.committed()};
     const bool normal = leave_normal(from, to);
     BagIndex known = from;
-    if (options_.huge_on_evidence && state == BagState::big && !normal) {
+    if (on_evidence && !normal) {
         {
             os::Guard guard(lock_);
             known = min_of(max_of(from, highest_top_), to);
@@ -67,9 +68,10 @@ void Top::use_mapped(BagIndex to, BagState state) {
     trace::map(region_.address(from), Bytes{to - from} << bag_shift);
     set_normal({known, to}, normal);
     set_committed(to.value);
+    if (!on_evidence) highest_top_ = min_of(highest_top_, from);
 }
 
-bool Top::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, BagState state) {
+bool Top::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, bool on_evidence) {
     os::Guard growing(growth_lock_);
     std::uint64_t up_to;
     {
@@ -81,7 +83,7 @@ bool Top::grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, BagStat
     }
     if (up_to > region_.end_bag().value) return false;
     if (const std::uint64_t mapped = region_.map_up_to(up_to); mapped != 0) {
-        use_mapped(BagIndex{mapped}, state);
+        use_mapped(BagIndex{mapped}, on_evidence);
         return true;
     }
     return at == none && grow_over(std::uint64_t{bags} + alignment - 1);

@@ -25,7 +25,7 @@ protected:
     // Maps more memory, for bags of `state`. `at` == none: for a new run of `bags` bags; may step over mappings of
     // others. Else for `bags` bags that begin at `at`, behind a run that grows. true: try again (another thread may
     // have taken the memory by then).
-    bool grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, BagState state)
+    bool grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, bool on_evidence)
         NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // Frees the bags from the top to the end of its page or of its huge page, which is resident as a whole. Otherwise
@@ -38,7 +38,7 @@ protected:
     void trim_top() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     BagIndex top_ NUMALLOC_GUARDED_BY(lock_);
-    BagIndex highest_top_ NUMALLOC_GUARDED_BY(lock_);  // bags from here on were never used
+    BagIndex highest_top_ NUMALLOC_GUARDED_BY(lock_);  // bags from here on were never used, or that is forgotten
 
     // In a line of its own: those who wait for it must not slow the holder of lock_.
     alignas(64) os::Lock<os::LockRank::growth> growth_lock_;
@@ -46,7 +46,7 @@ protected:
 
 private:
     BagIndex at_top(std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);
-    void use_mapped(BagIndex to, BagState state) NUMALLOC_REQUIRES(growth_lock_) NUMALLOC_EXCLUDES(lock_);
+    void use_mapped(BagIndex to, bool on_evidence) NUMALLOC_REQUIRES(growth_lock_) NUMALLOC_EXCLUDES(lock_);
     bool grow_over(std::uint64_t bags) NUMALLOC_REQUIRES(growth_lock_) NUMALLOC_EXCLUDES(lock_);
 };
 

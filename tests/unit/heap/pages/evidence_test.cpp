@@ -1,4 +1,4 @@
-// Big objects have huge pages where memory was densely used, and only there.
+// Objects above 8 KiB have huge pages where memory was densely used, and only there.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -87,6 +87,25 @@ TEST(Evidence, WhatWasNeverUsedIsNormalForObjectsAbove8KiB) {
         const std::uint32_t used = shape_of(class_of(size)).bags;
         node.small(huge_bags - used);
         node.check(first, first + huge_bags);
+    }
+}
+
+// The end of the heap is unmapped when all is free. Then it may be mapped for smaller objects first.
+TEST(Evidence, BuffersHaveNormalPagesAgainWhereTheEndWasUnmapped) {
+    NEEDS_HUGE_PAGES;
+    EvidenceNode node(0);
+    const ClassId c = class_of(256 * KiB);
+    for (int round = 0; round < 4; ++round) {
+        std::vector<BagIndex> runs;
+        if (round == 3) runs.push_back(node.small(huge_bags));
+        const std::size_t first = runs.size();
+        for (int i = 0; i < 400; ++i) runs.push_back(node.pages.take_small(shape_of(c).bags, c, 0));
+        for (std::size_t i = first; i < runs.size(); ++i) ASSERT_EQ(node.advice(runs[i]), "nh") << round << ", " << i;
+        ASSERT_EQ(node.advice(runs[0]), first != 0 ? "hg" : "nh") << round;
+        node.check(runs[0], runs.back());
+        const BagIndex last = runs.back();
+        for (const BagIndex run : runs) node.pages.give(run);
+        ASSERT_FALSE(node.pages.region().is_mapped(last));
     }
 }
 
