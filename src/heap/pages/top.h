@@ -22,9 +22,9 @@ protected:
     // Raises the top to `to`, at most committed(). The bags passed are clean and in no run: the caller uses or frees
     // them.
     void move_top(BagIndex to) NUMALLOC_REQUIRES(lock_);
-    // Maps more memory, for bags of `state`. `at` == none: for a new run of `bags` bags; may step over mappings of
-    // others. Else for `bags` bags that begin at `at`, behind a run that grows. true: try again (another thread may
-    // have taken the memory by then).
+    // Maps more memory, for what needs_evidence() or (`on_evidence` false) for others. `at` == none: for a new run of
+    // `bags` bags; may step over mappings of others. Else for `bags` bags that begin at `at`, behind a run that grows.
+    // true: try again (another thread may have taken the memory by then).
     bool grow(std::uint32_t bags, std::uint32_t alignment, BagIndex at, bool on_evidence)
         NUMALLOC_EXCLUDES(growth_lock_, lock_);
 

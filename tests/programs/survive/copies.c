@@ -6,7 +6,7 @@
 
 #include "c_check.h"
 
-enum { rounds = 50, blocks = 8 };
+enum { rounds = 50 };
 
 // A block of which only the first byte is written. The compiler does not know what it is.
 static char* take(size_t size) {
@@ -23,12 +23,17 @@ static void give(void* p) {
     free(p);
 }
 
+// Leaves free memory that served blocks of the size.
+static void serve(size_t size) {
+    void* block[8];
+    for (int i = 0; i < 8; ++i) block[i] = take(size);
+    for (int i = 0; i < 8; ++i) give(block[i]);
+}
+
 // The allocator's own copy: a big block, in memory that served smaller ones, shrinks and grows again.
 static void by_realloc(size_t size, size_t big) {
     for (int round = 0; round < rounds; ++round) {
-        void* block[blocks];
-        for (int i = 0; i < blocks; ++i) block[i] = take(size);
-        for (int i = 0; i < blocks; ++i) give(block[i]);
+        serve(size);
         char* p = take(big);
         CHECK((p = realloc(p, 100)) != NULL);
         CHECK((p = realloc(p, size)) != NULL);
@@ -40,9 +45,7 @@ static void by_realloc(size_t size, size_t big) {
 // The same by hand.
 static void by_hand(size_t size, size_t big) {
     for (int round = 0; round < rounds; ++round) {
-        void* block[blocks];
-        for (int i = 0; i < blocks; ++i) block[i] = take(size);
-        for (int i = 0; i < blocks; ++i) give(block[i]);
+        serve(size);
         char* p = take(big);
         char* const kept = take(100);
         memcpy(kept, p, 100);
