@@ -58,6 +58,7 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/profile/places.cpp
     src/heap/profile/profile.cpp
     src/heap/profile/sampling.cpp
+    src/heap/profile/say_stack.cpp
     src/heap/profile/stack.cpp
     src/heap/profile/stack_table.cpp
     src/heap/profile/store.cpp

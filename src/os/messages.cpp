@@ -1,8 +1,10 @@
 #include "os/messages.h"
 
+#include <linux/futex.h>
+
 #include <atomic>
-#include <csignal>
 #include <cstdlib>
+#include <ctime>
 
 #include "base/check.h"
 #include "os/syscall.h"
@@ -15,6 +17,9 @@ namespace {
 
 constinit std::atomic<Output> output{nullptr};
 constinit std::atomic<void*> output_argument{nullptr};
+constinit std::atomic<SayStack> say_stack_of_caller{nullptr};
+constinit std::atomic<std::uint32_t> stacks_being_said{0};
+NUMALLOC_THREAD_LOCAL bool says_stack = false;
 
 }  // namespace
 
@@ -45,8 +50,27 @@ void say(const Line& line) {
     }
 }
 
-void die(const Line& line) {
+void set_say_caller(SayStack say_stack) { say_stack_of_caller.store(say_stack, std::memory_order_release); }
+
+// While another thread writes its stack, this one waits until that one ends the process, at most a second: its own
+// abort() would cut the stack off. It writes none itself, nor does an error inside the unwinder.
+void say_caller(const char* what, Address from) {
+    const SayStack say_stack = say_stack_of_caller.load(std::memory_order_acquire);
+    if (say_stack == nullptr || says_stack) return;
+    if (stacks_being_said.exchange(1, std::memory_order_acq_rel) != 0) {
+        const timespec second{1, 0};
+        call(SYS_futex, &stacks_being_said, FUTEX_WAIT_PRIVATE, 1, &second, 0, 0);
+        return;
+    }
+    says_stack = true;
+    say_stack(what, from);
+    says_stack = false;
+    stacks_being_said.store(0, std::memory_order_release);
+}
+
+void die(const Line& line, const char* what) {
     say(line);
+    say_caller(what, 0);
     abort();
 }
 

@@ -16,6 +16,12 @@ __attribute__((noinline)) void freed_here(char* p) { free(p); __asm__ volatile("
 __attribute__((noinline)) void used_here(volatile char* p) { *p = 1; __asm__ volatile(""); }
 int main(void) { char* p = made_here(); freed_here(p); __asm__ volatile("" : "+r"(p)); used_here(p); return 0; }
 """
+TWICE = """#include <stdlib.h>
+#include <thread>
+__attribute__((noinline)) void freed_here(void* p) { free(p); __asm__ volatile(""); }
+__attribute__((noinline)) void freed_again(void* p) { freed_here(p); __asm__ volatile(""); }
+int main() { void* p = malloc(64); freed_here(p); __asm__ volatile("" : "+r"(p)); std::thread(freed_again, p).join(); }
+"""
 
 
 def numalloc(*words: str, text: str = "") -> subprocess.CompletedProcess:
@@ -51,6 +57,21 @@ def test_names_and_lines(report):
     for what, function, number in (("write", "used_here", 4), ("allocated", "made_here", 2), ("freed", "freed_here", 3)):
         at = next(i for i, line in enumerate(lines) if line.startswith(f"numalloc:   {what} by thread"))
         assert f"#0 {function}" in lines[at + 1] and f"used.cpp:{number})" in lines[at + 1]
+
+
+def test_the_stack_of_a_wrong_free(tmp_path: Path):
+    compiler = shutil.which("g++") or pytest.skip("no g++ here")
+    (tmp_path / "twice.cpp").write_text(TWICE)
+    command = [compiler, "-g", "-O1", "-fno-builtin", "-pthread", "twice.cpp", "-o", "twice"]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=LIMIT)
+    env = os.environ | {"LD_PRELOAD": our_library(None), "NUMALLOC_BACKTRACE": "1"}
+    run = subprocess.run([tmp_path / "twice"], env=env, capture_output=True, text=True, timeout=LIMIT)
+    assert run.returncode == -6, run
+    lines = numalloc("symbolize", text=run.stderr).stdout.splitlines()
+    assert lines[0] == run.stderr.splitlines()[0] and "invalid pointer in free(" in lines[0]
+    assert lines[1].startswith("numalloc:   free by thread ")
+    assert "#0 freed_here" in lines[2] and "twice.cpp:3)" in lines[2]
+    assert any("freed_again" in line and "twice.cpp:4)" in line for line in lines[3:])
 
 
 def test_a_file_gives_the_same(report, tmp_path: Path):

@@ -103,6 +103,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     os::at_libc_call = at_libc_call;
     if (options().profile != 0) start_profile();
     if (options().guarded != 0) start_guarded();
+    if (options().backtrace) start_backtraces();
     if (options().verbose) say_what_was_found();
     placement::init(true);
     if (placement::has_several_nodes) owner_names = {placement_name_of_caller, placement_died};

@@ -54,7 +54,7 @@ NUMALLOC_COLD void* new_failed(Bytes n, Bytes alignment, [[maybe_unused]] const 
     os::Line line;
     line << "out of memory in operator new(" << std::uint64_t{n}
          << "), and there is no C++ run-time library to throw std::bad_alloc";
-    os::die(line);
+    os::die(line, "operator new");
 }
 
 __attribute__((noinline)) void* new_slow(Bytes n, Bytes alignment, const void* caller) {

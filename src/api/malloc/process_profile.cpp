@@ -7,6 +7,7 @@
 #include "heap/guarded/guarded.h"
 #include "heap/profile/busy.h"
 #include "heap/profile/profile.h"
+#include "heap/profile/say_stack.h"
 #include "heap/profile/stack.h"
 #include "heap/profile/write.h"
 #include "numalloc/numalloc.h"
@@ -41,10 +42,19 @@ void write_as_the_option_says(const char* why) {
 // Nothing is written after _exit(), exec, or a signal other than those of profile_signals.
 __attribute__((destructor)) void write_at_exit() { write_as_the_option_says("at exit"); }
 
+// A static program's unwinder may be used from its constructors on (stack.h).
 #if defined(NUMALLOC_STATIC)
+constinit std::atomic<bool> constructed{false}, need_stacks{false};
 __attribute__((constructor)) void begin_stacks() {
-    if (profile::on() || guarded::on()) profile::allow_stacks();
+    constructed.store(true, std::memory_order_seq_cst);
+    if (need_stacks.load(std::memory_order_seq_cst)) profile::allow_stacks();
 }
+void allow_stacks() {
+    need_stacks.store(true, std::memory_order_seq_cst);
+    if (constructed.load(std::memory_order_seq_cst)) profile::allow_stacks();
+}
+#else
+void allow_stacks() { profile::allow_stacks(); }
 #endif
 
 constinit std::atomic<int> ending_by{0};
@@ -74,9 +84,7 @@ void start_profile() {
         return;
     }
     if (options().profile_signals) os::before_ending_signals(write_before_end);
-#if !defined(NUMALLOC_STATIC)
-    profile::allow_stacks();
-#endif
+    allow_stacks();
     if (profile::has_unwinder() || !options().verbose) return;
     line << "the heap profile has no stacks: preload libgcc_s.so.1 as well";
     os::say(line);
@@ -87,9 +95,12 @@ void start_guarded() {
     if (profile::on()) line << "nothing is guarded while the heap profile is on";
     else if (!guarded::start(options().guarded)) line << "no memory for guarded objects";
     if (line.size() > 0) return os::say(line);
-#if !defined(NUMALLOC_STATIC)
-    profile::allow_stacks();
-#endif
+    allow_stacks();
+}
+
+void start_backtraces() {
+    os::set_say_caller(profile::say_caller);
+    allow_stacks();
 }
 
 }  // namespace numalloc::api

@@ -2,50 +2,21 @@
 
 #include <cstdlib>
 
-#include "heap/profile/code.h"
-#include "heap/profile/stack.h"
-#include "os/affinity.h"
+#include "heap/profile/say_stack.h"
 #include "os/messages.h"
 
 namespace numalloc::guarded {
 
 namespace {
 
-// Writes #N ADDRESS FILE+OFFSET, with the offset in the file.
-void say_frame(profile::CodeMappings& code, unsigned n, Address frame) {
-    os::Line line;
-    line << "    #" << n << ' ' << reinterpret_cast<const void*>(frame);
-    code.again();
-    for (profile::CodeMapping mapping; code.next(mapping);) {
-        if (frame < mapping.begin || frame >= mapping.end) continue;
-        line << ' ';
-        line.append(mapping.path, min_of<Bytes>(mapping.path_length, 400));
-        line << '+' << reinterpret_cast<const void*>(frame - mapping.begin + mapping.offset);
-        break;
-    }
-    os::say(line);
-}
-
-void say_stack(profile::CodeMappings& code, const char* what, int thread, const Address* frame, unsigned depth) {
-    os::Line line;
-    line << "  " << what << " by thread " << thread << (depth == 0 ? "; its stack is unknown" : ":");
-    os::say(line);
-    for (unsigned n = 0; n < depth; ++n) say_frame(code, n, frame[n]);
-}
-
-// `from`: the instruction that faulted. Frames further in belong to the signal and are skipped.
+// `from`: the instruction that faulted, or 0.
 void say_stacks(const Slot& slot, const char* what, Address from) {
     profile::CodeMappings code;
-    profile::Stack here;
-    profile::capture(here, nullptr);
-    unsigned skipped = 0;
-    while (skipped < here.depth && here.frame[skipped] != from) ++skipped;
-    if (skipped == here.depth) skipped = 0;
-    say_stack(code, what, os::thread_id(), here.frame + skipped, min_of(here.depth - skipped, deepest_stack));
+    profile::say_own_stack(code, what, from);
     const State state = slot.state.load(std::memory_order_acquire);
     if (state == State::unused) return;
-    say_stack(code, "allocated", slot.allocated.thread, slot.allocated.frame, slot.allocated.depth);
-    if (state == State::freed) say_stack(code, "freed", slot.freed.thread, slot.freed.frame, slot.freed.depth);
+    profile::say_stack(code, "allocated", slot.allocated.thread, slot.allocated.frame, slot.allocated.depth);
+    if (state == State::freed) profile::say_stack(code, "freed", slot.freed.thread, slot.freed.frame, slot.freed.depth);
 }
 
 void name_object(os::Line& line, const Slot& slot) {

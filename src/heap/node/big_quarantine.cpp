@@ -52,6 +52,7 @@ bool explain(const os::Fault& fault) {
              << std::uint64_t{fault.address - object} << " of the " << std::uint64_t{bytes - tail_bytes}
              << "-byte object at " << reinterpret_cast<const void*>(object);
         os::say(line);
+        os::say_caller(access, fault.instruction);
         return true;
     }
     return false;

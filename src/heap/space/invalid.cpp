@@ -7,7 +7,7 @@ namespace numalloc {
 void die_of_invalid_pointer(const char* call, const void* p, const char* why) {
     os::Line line;
     line << "invalid pointer in " << call << '(' << p << "): it " << why;
-    os::die(line);
+    os::die(line, call);
 }
 
 void die_of_damage(const void* object) {

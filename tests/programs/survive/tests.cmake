@@ -436,6 +436,19 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 numalloc_test(survive.misuse survive 120
     ${Python3_EXECUTABLE} ${HERE}/misuse.py ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_misuse>)
+# With a stack: each way to such an end, in each state of a thread.
+if(NOT LIBRARY STREQUAL "none")
+    numalloc_test(survive.backtrace survive 120
+        ${Python3_EXECUTABLE} ${HERE}/backtrace.py ${LIBRARY} $<TARGET_FILE:survive_misuse>
+        free_stack=free free_inside_64=free free_inside_big=free double_later_64=free double_big=free
+        later_inside_5000=free double_by_a_new_thread=free double_without_a_heap=free
+        later_write_after_free=found damage_of_zeros=found damage_link_to_a_global=found)
+endif()
+if(TARGET numalloc_hardened AND NOT NUMALLOC_CHECKS)
+    numalloc_test(survive.backtrace_hardened survive 120
+        ${Python3_EXECUTABLE} ${HERE}/backtrace.py $<TARGET_FILE:numalloc_hardened> $<TARGET_FILE:survive_misuse>
+        free_inside_64=free double_warm_64=free damage_of_zeros=found)
+endif()
 
 # Nothing shows: a process and its children look as they do without the library.
 numalloc_program(survive_traces survive/traces.cpp)

@@ -13,7 +13,7 @@ from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
 from numalloc_tools.symbols import Name, names_in
 
-# As src/heap/guarded/misuse.cpp writes it.
+# As src/heap/profile/say_stack.cpp writes it.
 _FRAME = re.compile(r"(?P<start>numalloc:     #\d+ )0x[0-9a-f]+ (?P<path>/.*)\+0x(?P<offset>[0-9a-f]+)$")
 
 
@@ -26,7 +26,7 @@ def symbolize(
         Optional[Path], typer.Argument(help="The program's standard error, saved in a file. Default: standard input.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Show a report of NUMALLOC_GUARDED with the functions and lines of its stacks.
+    """Show a report of NUMALLOC_GUARDED or NUMALLOC_BACKTRACE with the functions and lines of its stacks.
 
     All other lines are unchanged. The program's files must be the ones that ran.
     """
