@@ -69,11 +69,9 @@ constexpr ClassId class_for(Bytes n) { return class_of(max_of<Bytes>(n, 1) + tai
 // Returns nullptr if the slow path must decide. tests/structure/golden counts its instructions.
 NUMALLOC_INLINE void* allocate_fast(Bytes n, ThreadHeap* const heap = this_thread_heap) {
     if constexpr (hardened) n = max_of<Bytes>(n, 1);  // the class for 0 bytes has no room for a tail
-    if (NUMALLOC_LIKELY(n <= tiny_limit - tail_bytes))
-        return pop(heap, (n + tail_bytes + granule - 1) >> granule_shift);
+    if (NUMALLOC_LIKELY(n <= fine_limit - tail_bytes)) return pop(heap, fine_classes.of[n + tail_bytes]);
     if (n <= medium_limit - tail_bytes)
-        return pop<1>(heap,
-                      heap->medium_class[(n + tail_bytes + (Bytes{1} << medium_step_shift) - 1) >> medium_step_shift]);
+        return pop<1>(heap, heap->coarse_class[(n + tail_bytes + (Bytes{1} << coarse_shift) - 1) >> coarse_shift]);
     return nullptr;
 }
 

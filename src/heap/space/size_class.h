@@ -1,9 +1,8 @@
 // Size classes: the sizes that small objects are rounded up to, and the length of a bag of each class.
 //
-//   1 ... 64     16, 32, 48 ... 1024        16-byte steps: the class is the size in granules,
-//                                           so malloc needs no table (as rpmalloc noticed)
-//   65 ... 104   1152 ... 32 KiB            8 classes a doubling, at most 1/9 waste
-//   105 ... 120  40 KiB ... 512 KiB         4 classes a doubling, at most 1/5 waste
+//   1 ... 32     16, 32, 48 ... 512         16-byte steps
+//   33 ... 80    576 ... 32 KiB             8 classes a doubling, at most 1/9 waste
+//   81 ... 96    40 KiB ... 512 KiB         4 classes a doubling, at most 1/5 waste
 //
 // A class size in [2^e, 2^(e+1)) is a multiple of 2^(e-3) (of 2^(e-2) above 32 KiB) and a bag
 // begins at a multiple of 32 KiB. Hence class_of(align_up(n, a)) is aligned to a for every
@@ -23,24 +22,26 @@ constexpr std::uint32_t bags_in(Bytes bytes) { return static_cast<std::uint32_t>
 constexpr unsigned granule_shift = 4;
 constexpr Bytes granule = Bytes{1} << granule_shift;
 
-constexpr Bytes tiny_limit = 1024;        // up to here malloc computes the class
-constexpr Bytes medium_limit = 32 * KiB;  // up to here malloc reads it from a table
+constexpr Bytes tiny_limit = 512;         // up to here a class a granule
+constexpr Bytes medium_limit = 32 * KiB;  // up to here 8 classes a doubling
 constexpr Bytes small_limit = 512 * KiB;  // above: big objects
 constexpr unsigned tiny_classes = tiny_limit / granule;
-constexpr unsigned medium_classes = 5 * 8;
+constexpr unsigned medium_classes = 6 * 8;
 constexpr unsigned large_classes = 4 * 4;
 constexpr unsigned class_count = 1 + tiny_classes + medium_classes + large_classes;
 
-constexpr unsigned medium_step_shift = 7;  // 1152 - 1024
-constexpr unsigned medium_entries = (medium_limit >> medium_step_shift) + 1;
+// malloc reads the class from two tables: by bytes up to 1 KiB, by 128 bytes (1152 - 1024) up to 32 KiB. Computing it
+// up to tiny_limit instead would need a branch there, which sizes on both sides of 512 bytes mispredict.
+constexpr Bytes fine_limit = 1024;
+constexpr unsigned coarse_shift = 7;
+constexpr unsigned coarse_entries = (medium_limit >> coarse_shift) + 1;
 
 // The class of a size in [1, small_limit].
 constexpr ClassId class_of(Bytes n) {
     if (n <= tiny_limit) return ClassId{static_cast<unsigned>((n + granule - 1) >> granule_shift)};
     const Bytes m = n - 1;
     const unsigned e = log2_floor(m);
-    if (n <= medium_limit)
-        return ClassId{static_cast<unsigned>(tiny_classes + 1 + (e - 10) * 8 + ((m >> (e - 3)) & 7))};
+    if (n <= medium_limit) return ClassId{static_cast<unsigned>(tiny_classes + 1 + (e - 9) * 8 + ((m >> (e - 3)) & 7))};
     return ClassId{static_cast<unsigned>(tiny_classes + medium_classes + 1 + (e - 15) * 4 + ((m >> (e - 2)) & 3))};
 }
 
@@ -48,7 +49,7 @@ constexpr Bytes size_of_class(unsigned c) {
     if (c <= tiny_classes) return c * granule;
     if (c <= tiny_classes + medium_classes) {
         const unsigned i = c - tiny_classes - 1;
-        return (Bytes{9} + i % 8) << (10 + i / 8 - 3);
+        return (Bytes{9} + i % 8) << (9 + i / 8 - 3);
     }
     const unsigned i = c - tiny_classes - medium_classes - 1;
     return (Bytes{5} + i % 4) << (15 + i / 4 - 2);
@@ -112,6 +113,18 @@ constexpr ClassShapes make_class_shapes() {
     return t;
 }
 inline constexpr ClassShapes class_shapes = make_class_shapes();
+
+// A request for no bytes has the class of one byte.
+constexpr std::uint8_t class_up_to(Bytes n) { return class_of(n == 0 ? 1 : n).value; }
+struct FineClasses {
+    std::uint8_t of[fine_limit + 1];
+};
+constexpr FineClasses make_fine_classes() {
+    FineClasses t{};
+    for (Bytes n = 0; n <= fine_limit; ++n) t.of[n] = class_up_to(n);
+    return t;
+}
+alignas(64) inline constexpr FineClasses fine_classes = make_fine_classes();
 
 inline const ClassShape& shape_of(ClassId c) { return class_shapes.row[c.value]; }
 

@@ -98,14 +98,14 @@ TEST(SizeClass, BatchesAndRingsStayInBounds) {
     });
 }
 
-// The table of malloc for 1 KiB ... 32 KiB: entry (n + 127) / 128 must be the class of each of
-// its 128 sizes, or a size between two entries would get too small a class.
-TEST(SizeClass, MediumStepsNeverStraddleTwoClasses) {
-    const Bytes step = Bytes{1} << medium_step_shift;
-    for (Bytes n = tiny_limit + 1; n <= medium_limit; ++n) {
-        const Bytes entry = (n + step - 1) >> medium_step_shift;
-        ASSERT_LT(entry, medium_entries) << n;
-        ASSERT_EQ(class_of(entry << medium_step_shift), class_of(n)) << n;
+// malloc's tables: all sizes of an entry must have its class, or one of them would get too small a block.
+TEST(SizeClass, TablesHaveTheClassOfEachSize) {
+    for (Bytes n = 1; n <= fine_limit; ++n) ASSERT_EQ(fine_classes.of[n], class_of(n).value) << n;
+    EXPECT_EQ(fine_classes.of[0], class_of(1).value);
+    for (Bytes n = fine_limit + 1; n <= medium_limit; ++n) {
+        const Bytes entry = (n + (Bytes{1} << coarse_shift) - 1) >> coarse_shift;
+        ASSERT_LT(entry, coarse_entries) << n;
+        ASSERT_EQ(class_up_to(entry << coarse_shift), class_of(n).value) << n;
     }
 }
 
