@@ -6,6 +6,7 @@
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
 #include "base/atomic.h"
+#include "heap/pages/written.h"
 #include "heap/program_heaps/any_object.h"
 #include "heap/program_heaps/bound_heap.h"
 #include "heap/space/side.h"
@@ -110,6 +111,8 @@ void clear(Allocation object, Bytes n) {
     } else if (object.zeroed && n > sizeof(Object)) {
         // Only the link was written since; hand_out() has cleared the mark.
         static_cast<Object*>(object.p)->next = nullptr;
+    } else if (n > medium_limit) {
+        clear_written(static_cast<char*>(object.p), n);
     } else {
         // Clears at least a whole Object, which is faster, unless a canary may lie in it.
         memset(object.p, 0, hardened ? n : max_of<Bytes>(n, sizeof(Object)));

@@ -15,6 +15,9 @@ namespace policy::moving {
 // A growing block of 4 MiB or more moves by mremap(), unless PageHeap::move() finds a copy cheaper: the kernel moves
 // page tables faster than memcpy() moves bytes.
 constexpr Bytes from = 4 * MiB;
+// A block that moves because it grows once more, by at most an eighth of its length, gets room of an eighth behind it.
+// So a block that grows in small steps moves a number of times that is logarithmic in its length, not linear.
+constexpr std::uint32_t room_part = 8;
 
 }  // namespace policy::moving
 
@@ -109,7 +112,6 @@ void ProcessHeap::give_big(Location at) {
 }
 
 bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
-    bags = PageHeap::whole_pages(bags);
     if (was_moved(at)) {
         // The memory behind the object has its node's policy, so the object cannot grow into it.
         const std::uint32_t length = at.owner->pages.region().bag(at.bag).run;
@@ -118,34 +120,59 @@ bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
     } else if (at.owner->balanced && bytes_of(at) >= (Bytes{bags} << bag_shift) + policy::balancing::cut_off) {
         discard_if_strayed(at, bags);
     }
-    return at.owner->pages.resize(at.bag, bags);
+    Bag& bag = at.owner->pages.region().bag(at.bag);
+    const bool grows = bags > bag.run;
+    if (!at.owner->pages.resize(at.bag, bags)) return false;
+    bag.big.room = 0;
+    bag.big.has_grown = grows || bag.big.has_grown;
+    return true;
 }
 
 // Returns nullptr, with nothing changed, if no such run is free or the pages do not move.
 void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
+    using namespace policy::moving;
     PageHeap& pages = at.owner->pages;
     const std::uint32_t old_bags = pages.region().bag(at.bag).run;
-    if (old_bags < bags_for(policy::moving::from) || bags < old_bags || was_moved(at)) return nullptr;
+    const bool by_copy = old_bags < bags_for(from);
+    // A tail is at the exact end, and strict binding would put pages behind the room.
+    const bool is_step = !hardened && pages.returns_pages() && (bags - old_bags) <= old_bags / room_part;
+    const bool has_grown = pages.region().bag(at.bag).big.has_grown;
+    if (bags < old_bags || was_moved(at) || (by_copy && (!is_step || at.owner->balanced))) return nullptr;
     const bool dense = pages.learn_from(at.bag);
     // Aligned to a huge page, so that the kernel moves whole page tables and splits no huge page.
-    const BagIndex to =
-        pages.take_to_move(bags, static_cast<std::uint32_t>(os::huge_page >> bag_shift), old_bags, dense);
+    const std::uint32_t alignment = by_copy ? 1 : static_cast<std::uint32_t>(os::huge_page >> bag_shift);
+    const auto take = [&](std::uint32_t length) { return pages.take_to_move(length, alignment, old_bags, dense); };
+    BagIndex to = is_step && has_grown ? take(bags + old_bags / room_part) : PageHeap::none;
+    if (to == PageHeap::none) to = take(bags);
     if (to == PageHeap::none) return nullptr;
-    pages.region().bag(to).big = pages.region().bag(at.bag).big;
-    return pages.move(at.bag, to, old_bags) ? pages.region().address(to) : nullptr;
+    Bag::Big& big = pages.region().bag(to).big;
+    big = pages.region().bag(at.bag).big;
+    big.room = pages.region().bag(to).run - bags;
+    big.has_grown = true;
+    return pages.move(at.bag, to, old_bags, by_copy) ? pages.region().address(to) : nullptr;
+}
+
+// Whether the block has room for that many bags, and asked for no more before.
+bool ProcessHeap::grow_into_room(Location at, std::uint32_t bags) {
+    Bag& bag = at.owner->pages.region().bag(at.bag);
+    if (bags > bag.run || bags < bag.run - bag.big.room) return false;
+    bag.big.room = bag.run - bags;
+    return true;
 }
 
 void* ProcessHeap::resize_big(const Resize& resize) {
     const Location at = resize.at;
-    const std::uint32_t bags = bags_for_big(resize.bytes);
+    const std::uint32_t bags = PageHeap::whole_pages(bags_for_big(resize.bytes));
     if (bags == 0) return nullptr;
     // The program names a node: the block goes to that node's other heap, by a copy.
     if (at.owner->balanced && !resize.may_stay) return nullptr;
-    void* const q = resize.may_stay && resize_in_place(at, bags) ? at.owner->pages.region().address(at.bag)
-                    : resize.target.node == at.owner->node       ? grow_elsewhere(at, bags)
-                                                                 : nullptr;
-    if (hardened && q != nullptr)
-        set_tail(q, Bytes{PageHeap::whole_pages(bags)} << bag_shift, origin_of(Form::malloc, 0));
+    // numalloc_resize_in_place(), which has no target, gives room back.
+    const bool uses_room = resize.may_stay && resize.target.node != no_node && grow_into_room(at, bags);
+    const bool stays = uses_room || (resize.may_stay && resize_in_place(at, bags));
+    void* const q = stays                                  ? at.owner->pages.region().address(at.bag)
+                    : resize.target.node == at.owner->node ? grow_elsewhere(at, bags)
+                                                           : nullptr;
+    if (hardened && q != nullptr) set_tail(q, Bytes{bags} << bag_shift, origin_of(Form::malloc, 0));
     return q;
 }
 

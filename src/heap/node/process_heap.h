@@ -150,6 +150,7 @@ private:
     unsigned shards_of(NodeHeap* node) const NUMALLOC_REQUIRES(node->attaching);
     bool was_moved(Location at) const;
     bool resize_in_place(Location at, std::uint32_t bags);
+    bool grow_into_room(Location at, std::uint32_t bags);
     void* grow_elsewhere(Location at, std::uint32_t bags);
     void bring_back(Location at, std::uint32_t from_bag);
     Bytes purge(bool all);

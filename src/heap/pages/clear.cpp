@@ -18,6 +18,9 @@ constexpr Bytes long_stretch = 4 * MiB;
 // the kernel.
 constexpr Bytes discarded_from = 32 * MiB;
 
+// realloc discards dirty memory of 512 KiB or more to which it would copy data of which no sample holds any.
+constexpr Bytes sampled_from = 512 * KiB;
+
 // realloc looks for zeros in pieces of 4 KiB, and copies up to 64 KiB that are not, while they are in the cache.
 constexpr Bytes compared = 4 * KiB;
 constexpr Bytes copied_at_once = 64 * KiB;
@@ -27,15 +30,6 @@ constexpr Bytes copied_at_once = 64 * KiB;
 namespace {
 
 constexpr std::uint32_t long_stretch = bags_in(policy::clearing::long_stretch);
-
-// Writes only to bags that do not read as zero: a huge page that was only read counts as resident, but uses no memory
-// until it is written to. The comparison stops at the first byte that is not zero.
-void clear_what_is_not_zero(char* p, Bytes bytes) {
-    for (Bytes done = 0; done < bytes; done += bag_bytes) {
-        const Bytes n = min_of(bag_bytes, bytes - done);
-        if (!is_zero(p + done, n)) memset(p + done, 0, n);
-    }
-}
 
 // Writes no page that is zero already and stays so. `clean`: all of the target is zero.
 void copy_what_is_not_zero(char* to, const char* from, Bytes bytes, bool clean) {
@@ -65,13 +59,11 @@ void PageHeap::clear(BagIndex run, Bytes bytes) {
     const auto discarded = [&](BagIndex b, BagIndex end, bool only_zero) {
         char* const at = start + (Bytes{b - run} << bag_shift);
         const Bytes length = Bytes{end - b} << bag_shift;
-        return better_discarded(at, length, only_zero || breaks_huge_page(b)) && os::discard(at, length);
+        return better_discarded(at, length, only_zero || breaks_huge_page(b, end)) && os::discard(at, length);
     };
-    const auto clear_piece = [&](BagIndex b, BagIndex end, bool is_long) {
+    const auto clear_piece = [&](BagIndex b, BagIndex end) {
         const Bytes offset = Bytes{b - run} << bag_shift;
-        const Bytes wanted = min_of(Bytes{end - b} << bag_shift, bytes - offset);
-        if (is_long && breaks_huge_page(b)) clear_what_is_not_zero(start + offset, wanted);
-        else memset(start + offset, 0, wanted);
+        clear_written(start + offset, min_of(Bytes{end - b} << bag_shift, bytes - offset));
     };
     for_each_stretch(region_, run, to, [&](BagIndex b, BagIndex end, bool dirty) {
         if (!dirty) return true;
@@ -83,10 +75,16 @@ void PageHeap::clear(BagIndex run, Bytes bytes) {
         if (is_long && discarded(b, end, true)) return true;
         for (BagIndex piece; b < end; b = piece) {
             piece = is_long && end - b >= 2 * long_stretch ? b + long_stretch : end;
-            if (!may_discard || !discarded(b, piece, false)) clear_piece(b, piece, is_long);
+            if (!may_discard || !discarded(b, piece, false)) clear_piece(b, piece);
         }
         return true;
     });
+}
+
+// Whether a copy of n bytes discards what was at the bag before.
+bool PageHeap::discards_for(const char* source, BagIndex b, Bytes n) const {
+    return n >= policy::clearing::sampled_from && !options_.populate && !breaks_huge_page(b, b + bags_in(n)) &&
+           seems_unused(source, n);
 }
 
 void PageHeap::copy_to(BagIndex run, const void* from, Bytes bytes) const {
@@ -95,7 +93,13 @@ void PageHeap::copy_to(BagIndex run, const void* from, Bytes bytes) const {
     for_each_stretch(region_, run, run + divide_up(bytes, bag_bytes), [&](BagIndex b, BagIndex end, bool dirty) {
         const Bytes offset = Bytes{b - run} << bag_shift;
         const Bytes n = min_of(Bytes{end - b} << bag_shift, bytes - offset);
-        copy_what_is_not_zero(target + offset, source + offset, n, !dirty);
+        // Not the page that the data ends in: its last bytes may be in use.
+        const bool discards = dirty && discards_for(source + offset, b, n);
+        const Bytes whole = discards ? align_down(n, Bytes{page_bags()} << bag_shift) : 0;
+        const bool discarded = whole > 0 && os::discard(target + offset, whole);
+        const Bytes clean = !dirty ? n : discarded ? whole : 0;
+        copy_what_is_not_zero(target + offset, source + offset, clean, true);
+        copy_what_is_not_zero(target + offset + clean, source + offset + clean, n - clean, false);
         return true;
     });
 }

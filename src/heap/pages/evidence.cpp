@@ -91,7 +91,8 @@ HugePageAdvice::Use HugePageAdvice::use_of(BagRange range, bool is_normal) const
 // The huge pages on which an object decides, without mappings of others, and its part of them. That is empty if most of
 // it was resident when the program got it.
 HugePageAdvice::Sampled HugePageAdvice::sampled(BagIndex run) const {
-    const BagIndex end = run + bag(run).run;
+    // Room behind a growing block (Bag::Big) shows nothing.
+    const BagIndex end = run + (bag(run).run - bag(run).big.room);
     const BagRange decides = foreign_.between(huge_pages_in(run, end), run);
     const BagRange part{max_of(run, decides.first), min_of(end, decides.end)};
     if (part.first >= part.end) return {};

@@ -34,6 +34,11 @@ public:
 
     // Whether returning pages of the bag may break up a huge page.
     bool breaks_huge_page(BagIndex b) const { return may_be_huge(b) && region_.count(BagMark::normal, b, 1) == 0; }
+    // The same for all of [b, end); true also if a part of it may be huge.
+    bool breaks_huge_page(BagIndex b, BagIndex end) const {
+        const BagIndex from = max_of(b, region_.huge_from());
+        return options_.huge_pages && from < end && region_.count(BagMark::normal, from, end - from) != end - from;
+    }
 
     // Times the first touch of a huge page of a run that PageHeap::take_small_at_once() returned. Call it once no lock
     // is held. The first `own` bytes are the caller's.

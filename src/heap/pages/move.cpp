@@ -31,7 +31,7 @@ bool PageHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
     return given_back;
 }
 
-bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
+bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy) {
     bags = whole_pages(bags);
     const Bytes bytes = Bytes{bags} << bag_shift;
     // Moving pages onto resident ones would throw these away, and the next user of the place left behind would fault,
@@ -40,8 +40,9 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags) {
     const auto mostly_used = [&](BagIndex b) {
         return mostly_written(static_cast<const char*>(region_.address(b)), bytes);
     };
-    const bool copied = !options_.populate && region_.count_dirty(to, bags) > bags / policy::written::used_part &&
-                        mostly_used(to) && mostly_used(from);
+    const bool copied =
+        by_copy || (!options_.populate && region_.count_dirty(to, bags) > bags / policy::written::used_part &&
+                    mostly_used(to) && mostly_used(from));
     // Locked memory (mlockall) refuses the discard: moving it would leave the source unlocked. The discard also tells
     // libraries with registered memory about the pages that the move replaces (os/libc_call.h).
     const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), bytes);

@@ -51,8 +51,10 @@ Bytes MovedMappings::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Re
             last = os::move_mapping(source + done, target + done, piece);
             if (last != os::Replaced::done) break;
             note_mapping(to + bags_in(done), bags_in(piece), true);
-            // A mapping keeps its advice.
-            const bool normal = region_.count(BagMark::normal, from + bags_in(done), 1) != 0;
+            // A mapping keeps its advice. Before huge_from() it has normal pages whatever the mark.
+            const BagIndex first = from + bags_in(done);
+            const bool normal =
+                (options_.huge_pages && first < region_.huge_from()) || region_.count(BagMark::normal, first, 1) != 0;
             os::Guard guard(lock_);
             set_normal({to + bags_in(done), to + bags_in(done + piece)}, normal);
         }

@@ -74,9 +74,10 @@ public:
     void copy_to(BagIndex run, const void* from, Bytes bytes) const;
 
     // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`: moves pages where the
-    // kernel can, else copies. false: both are still allocated and `from` is unchanged, but `to` is no longer fully
-    // mapped and must not be used.
-    bool move(BagIndex from, BagIndex to, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    // kernel can, else (or with `by_copy`) copies. false: both are still allocated and `from` is unchanged, but `to` is
+    // no longer fully mapped and must not be used.
+    bool move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy = false)
+        NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // The length in bags of the big object that begins at the bag; 0 if none does. Takes no lock: exact for an object
     // that no other thread frees, safe for any bag of the region.
@@ -116,6 +117,7 @@ private:
         NUMALLOC_REQUIRES(lock_);
     bool back(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
+    bool discards_for(const char* source, BagIndex b, Bytes n) const;
     bool copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes);
 
     // Of each owner: the rest of its huge page, or none. nullptr: all share. Constant after start().

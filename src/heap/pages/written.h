@@ -25,6 +25,19 @@ inline bool is_zero(const char* p, Bytes bytes) {
     return first == 0 && std::memcmp(p, p + sizeof first, bytes - sizeof first) == 0;
 }
 
+// Zeroes memory, but writes to none of its pieces of 4 KiB that read as zero: a page that nobody has touched uses no
+// memory until it is written to. Where `p` begins a page, the pieces are pages.
+inline void clear_written(char* p, Bytes bytes) {
+    constexpr Bytes piece = 4 * KiB;
+    Bytes cleared = 0;
+    for (Bytes done = 0; done < bytes; done += piece) {
+        if (!is_zero(p + done, min_of(piece, bytes - done))) continue;
+        std::memset(p + cleared, 0, done - cleared);
+        cleared = done + piece;
+    }
+    if (cleared < bytes) std::memset(p + cleared, 0, bytes - cleared);
+}
+
 // The offset of a sample in the i-th of equal parts of memory: pseudo-random, so that data at regular distances is
 // neither always hit nor always missed.
 constexpr Bytes written_sample = 4 * KiB;

@@ -94,6 +94,8 @@ struct Bag {
         std::int32_t thread;   // the allocating thread's ThreadHeap::thread; 0: unknown; or in_quarantine
         std::uint32_t stripe;  // spread by weights: pages of one unit of weight, else 0
         std::uint32_t cycle;   // units of weight after which the nodes repeat
+        std::uint32_t room;    // bags at the end that no realloc has asked for yet: big_objects.cpp
+        bool has_grown;        // by a realloc
     };
     union {
         Free free;

@@ -1,6 +1,7 @@
 // The bags of one node against a model: every bag has one owner, freed runs coalesce, memory
 // that is said to be zero is, and what went back to the OS is gone.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -462,6 +463,25 @@ TEST(PageHeapClear, ClearsLongMemoryOfAnyLength) {
             EXPECT_EQ(std::count(node.at(run), node.at(run) + bytes, 0), long(bytes)) << more << filled;
             node.pages.give(run);
         }
+    }
+}
+
+// calloc of memory that was hardly used before, as a large hash table is. A write to the page without access would end
+// the test.
+TEST(PageHeapClear, WritesToNoPageThatIsZero) {
+    Node node(-1);
+    for (const std::uint32_t bags : {17U, 20U, 100U, 200U}) {
+        const BagIndex run = node.take(bags);
+        for (Bytes b = 0; b < bags; ++b) node.at(run)[b * bag_bytes + b % 7 * 4096] = 'x';
+        node.pages.give(run);
+        ASSERT_EQ(node.take(bags), run);
+        char* const unwritten = node.at(run) + bags / 2 * bag_bytes + 7 * Bytes{4096};
+        const auto allow = [&](int access) { return os::page_size() > 4096 || mprotect(unwritten, 4096, access) == 0; };
+        ASSERT_TRUE(allow(PROT_READ));
+        node.pages.clear(run, bags * bag_bytes);
+        ASSERT_TRUE(allow(PROT_READ | PROT_WRITE));
+        EXPECT_EQ(std::count(node.at(run), node.at(run) + bags * bag_bytes, 0), long(bags * bag_bytes)) << bags;
+        node.pages.give(run);
     }
 }
 

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "base/bits.h"
+#include "os/memory.h"
 
 namespace numalloc {
 namespace {
@@ -22,6 +25,12 @@ public:
     void write(Bytes first, Bytes pages, Bytes each = 1) {
         for (Bytes i = first; i < first + pages; i += each) at_[i * page + i * 97 % page] = 1;
     }
+    // A write to one of them ends the test. Not where pages are longer.
+    void protect(Bytes first, Bytes pages) {
+        const bool done = os::page_size() > page || mprotect(at_ + first * page, pages * page, PROT_READ) == 0;
+        EXPECT_TRUE(done);
+    }
+    char* at() const { return at_; }
     bool written() const { return mostly_written(at_, bytes_); }
     bool unused() const { return seems_unused(at_, bytes_); }
 
@@ -70,6 +79,20 @@ TEST(MostlyWritten, NoRegularLayoutHidesFromIt) {
         Memory dense(64 * MiB);
         for (Bytes first = 1; first < each; ++first) dense.write(first, 64 * MiB / page - first, each);
         EXPECT_TRUE(dense.written()) << "all but one page in " << each;
+    }
+}
+
+TEST(ClearWritten, WritesToNoPageThatIsZero) {
+    for (const Bytes bytes : {20 * page, 19 * page + 1, 19 * page + 9, 20 * page - 1}) {
+        Memory memory(20 * page);
+        memory.write(3, 2);
+        memory.write(8, 12);
+        memory.protect(0, 3);
+        memory.protect(5, 3);
+        clear_written(memory.at(), bytes);
+        EXPECT_EQ(std::count(memory.at(), memory.at() + bytes, 0), static_cast<long>(bytes));
+        const Bytes last = 19 * page + 19 * 97;  // the last byte that write() wrote
+        EXPECT_EQ(memory.at()[last], last < bytes ? 0 : 1) << bytes;
     }
 }
 
