@@ -1,5 +1,5 @@
-// Ends a program that freed a wrong pointer or wrote to a free object: prints one line (and the stack
-// of the call, with the option `backtrace`), then aborts.
+// Ends a program that freed a wrong pointer or wrote to a free object: prints one line (and the stack of the call, with
+// the option `backtrace`), then aborts.
 #pragma once
 
 #include "base/bits.h"

@@ -93,7 +93,7 @@ def _remote(moment: Moment, earlier: Moment | None) -> str:
     if share is None:
         return "unknown: this kernel does not tell where memory is"
     text = f"at least {percent(share.least)} (on nodes without a thread)"
-    return f"{text}; {percent(share.alike)} if all threads used all memory equally (an estimate)"
+    return f"{text}; {percent(share.alike)} if all threads used all memory equally (estimate)"
 
 
 def _policies(moment: Moment) -> str:
