@@ -5,6 +5,7 @@
 #include "heap/thread/limit.h"
 #include "heap/thread/lists.h"
 #include "os/fork_gate.h"
+#include "os/libc_call.h"
 #include "os/refusals.h"
 #include "os/sysfs.h"
 #include "os/topology.h"
@@ -137,11 +138,11 @@ void Gathering::take_nodes() {
 }
 
 void Gathering::take_threads() {
+    // A library's replacement of madvise() that asks may have interrupted its thread under the lock of a remote cache.
+    if (os::in_libc_call()) return;
     for_each_thread_heap([&](ThreadHeap* h) {
-        // A heap whose thread ended a moment ago may have been cleared for new ones.
-        const NodeHeap* const home = load_relaxed(h->home);
-        if (home == nullptr) return;
-        for (unsigned c = 1; c < class_count; ++c) of_[home->node.value].of_class[c].lists += objects_in_lists(h, c);
+        OfNode& of_home = of_[h->home->node.value];
+        for (unsigned c = 1; c < class_count; ++c) of_home.of_class[c].lists += objects_in_lists(h, c);
         const os::PassesGate passes_the_gate;
         h->remote_cache.for_each_list([&](NodeId n, ClassId c, std::uint32_t objects) {
             of_[n.value].node.small_homeward += objects * Bytes{shape_of(c).size};

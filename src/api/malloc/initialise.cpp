@@ -100,7 +100,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     if (!process_heap.start(o)) return false;
     start_limit();
     operators_have_heap = !operators_replaced();
-    os::at_libc_call = at_libc_call;
+    os::at_libc_call = hide_heap;
     if (options().profile != 0) start_profile();
     if (options().guarded != 0) start_guarded();
     if (options().backtrace) start_backtraces();
@@ -178,6 +178,7 @@ NodeId node_without_heap() { return heap_returned ? os::current_node() : placeme
 ThreadHeap* thread_heap_slow(Bytes wanted) {
     if (attached_heap != &no_heap) {
         if (placement::has_several_nodes) rehome_current_thread(placement::memory_home(wanted));
+        hide_heap(false);
         return attached_heap;
     }
     if (!initialise()) return nullptr;

@@ -14,6 +14,7 @@ void SlotPool::count(std::uint32_t taken) {
 void SlotPool::leave_behind(std::uint32_t kept) {
     os::Guard guard(lock_);
     count(kept);
+    walkers_.store(0, std::memory_order_relaxed);  // threads of the parent
     next_to_ask_ = 0;
     ask_below_ = made();
 }
@@ -67,8 +68,12 @@ void SlotPool::give_back_unused(const Region& region) {
         while (kept > 0 && is_free(kept - 1)) --kept;
         if (end - kept < policy::slots::most_unused) return;
         kept += policy::slots::kept_unused;
+        made_.store(kept, std::memory_order_seq_cst);
+        if (walkers_.load(std::memory_order_seq_cst) != 0) {
+            made_.store(end, std::memory_order_release);
+            return;
+        }
         for (std::uint32_t i = kept; i < end; ++i) free_[i / 64] &= ~bit(i);
-        made_.store(kept, std::memory_order_release);
     }
     // take() hands these slots out as new ones, which read as zero.
     char* const from = static_cast<char*>(at(region, kept));

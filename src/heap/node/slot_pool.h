@@ -36,9 +36,26 @@ public:
         os::Guard guard(lock_);
         return lowest_free() >= made() && next_to_ask_ >= ask_below_;
     }
-    // Returns the pages of free slots to the system if many lie above all slots in use. No thread may take or show a
-    // slot during the call.
+    // Returns the pages of free slots to the system if many lie above all slots in use, and no Walk exists. No thread
+    // may take or show a slot during the call.
     void give_back_unused(const Region& region) NUMALLOC_EXCLUDES(lock_);
+    // While it exists no slot below made() is given back: a slot that was in use a moment ago may be looked at, and
+    // locks in it may be taken.
+    //
+    //   a walker              give_back_unused()
+    //     count itself          lower made()
+    //     read made()           any walker? raise it again
+    class [[nodiscard]] Walk {
+    public:
+        explicit Walk(SlotPool& pool) : pool_(pool) { pool.walkers_.fetch_add(1, std::memory_order_seq_cst); }
+        ~Walk() { pool_.walkers_.fetch_sub(1, std::memory_order_release); }
+        Walk(const Walk&) = delete;
+        Walk& operator=(const Walk&) = delete;
+        std::uint32_t made() const { return pool_.made_.load(std::memory_order_seq_cst); }
+
+    private:
+        SlotPool& pool_;
+    };
     // Whether give_back_unused() may find such slots.
     bool has_unused() const { return made() - taken() >= policy::slots::most_unused; }
     // Counts a new slot in made(), after its thread has initialised it. One thread at a time takes and shows.
@@ -46,7 +63,7 @@ public:
     // In the child of a fork: only `kept` slots belong to its threads. take() looks for the others later: a walk here
     // would copy their pages.
     void leave_behind(std::uint32_t kept) NUMALLOC_EXCLUDES(lock_);
-    // Number of slots that were shown, in use or free, less those that give_back_unused() returned: for walks.
+    // Number of slots that were shown, in use or free, less those that give_back_unused() returned.
     std::uint32_t made() const { return made_.load(std::memory_order_acquire); }
     // The number of slots in use.
     std::uint32_t taken() const { return taken_.load(std::memory_order_relaxed); }
@@ -72,6 +89,7 @@ private:
     Bytes slot_bytes_ = 0;                // constant
     std::atomic<std::uint32_t> made_{0};  // these two: written under the lock, read without it
     std::atomic<std::uint32_t> taken_{0};
+    std::atomic<std::uint32_t> walkers_{0};
     std::uint32_t next_to_ask_ NUMALLOC_GUARDED_BY(lock_) = 0;  // slots from here to ask_below_ may be left behind
     std::uint32_t ask_below_ NUMALLOC_GUARDED_BY(lock_) = 0;
     std::atomic<std::uint8_t> crowding_{0};                     // likewise

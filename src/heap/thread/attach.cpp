@@ -7,6 +7,7 @@
 #include "heap/thread/hand_over.h"
 #include "heap/thread/held.h"
 #include "heap/thread/lists.h"
+#include "os/between_steps.h"
 
 namespace numalloc {
 
@@ -51,8 +52,11 @@ void return_slot(ThreadHeap* h) {
     h->profile = nullptr;
     h->home->list_budget.take_back(h->granted);
     set_granted(h, 0);
-    h->home->slots.give(h->home->pages.region(), h, h->in_use);
-    h->home->pages.set_threads(h->home->slots.taken());
+    NodeHeap* const home = h->home;
+    home->slots.give(home->pages.region(), h, h->in_use);
+    // From here on another thread may use the slot, or may have returned its pages.
+    os::between_steps();
+    home->pages.set_threads(home->slots.taken());
 }
 
 // For a heap whose thread has ended.
@@ -85,7 +89,9 @@ void find_heaps_of_the_dead(NodeHeap* home, Dead& dead) NUMALLOC_REQUIRES(home->
         if (!h->in_use.load(std::memory_order_acquire) || left_behind(h) || !h->owner.has_ended()) continue;
         for (unsigned c = 1; c < class_count; ++c) {
             if (h->head[c] == &end_of_list) continue;
-            // The thread may have ended at any instruction, so `room` may be wrong: counts the objects.
+            // The thread may have ended at any instruction: malloc may have cleared the first one's mark and not
+            // removed it, and `room` may be wrong.
+            set_mark(h->head[c]);
             std::int32_t held = 0;
             for (const Object* o = h->head[c]; o != nullptr; o = o->next) ++held;
             h->room[c] = h->lists[c].limit - held;
@@ -170,8 +176,8 @@ void detach_thread() {
     }
 }
 
-void at_libc_call(bool begins) {
-    this_thread_heap = begins ? &no_heap : attached_heap;
+void hide_heap(bool hidden) {
+    this_thread_heap = hidden ? &no_heap : attached_heap;
     if (operators_have_heap) this_thread_operators = this_thread_heap;
 }
 

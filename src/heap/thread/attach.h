@@ -1,5 +1,5 @@
 // Creates, moves and returns the heap of a thread. Reclaims the heaps of threads that ended unnoticed, or that a fork's
-// child does not have. All functions but at_libc_call() take locks; the caller holds none.
+// child does not have. All functions but hide_heap() take locks; the caller holds none.
 #pragma once
 
 #include "heap/thread/thread_heap.h"
@@ -20,8 +20,9 @@ bool attach_thread(NodeId n);
 // Hands over everything that the calling thread holds, and returns its heap. During a fork deferred.h does this later.
 void detach_thread();
 
-// Hides the calling thread's heap while a call of libc runs, and shows it again: for os::at_libc_call.
-void at_libc_call(bool begins);
+// Hides the calling thread's heap from the fast paths, so that the next malloc or free is slow, or shows it again. For
+// os::at_libc_call, and for a thread that was moved. Safe in a signal handler that interrupted malloc or free.
+void hide_heap(bool hidden);
 
 // Flushes to the bags and returns a heap that defer_detach() recorded. Any thread may call it.
 void release_deferred_heap(ThreadHeap* h);

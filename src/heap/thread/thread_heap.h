@@ -116,7 +116,8 @@ void for_each_thread_heap(Visit visit) {
     for (unsigned n = 0; n < process_heap.heaps(); ++n) {
         NodeHeap* node = process_heap.opened(NodeId{n});
         if (node == nullptr) continue;
-        const std::uint32_t made = node->slots.made();
+        const SlotPool::Walk walk(node->slots);
+        const std::uint32_t made = walk.made();
         for (std::uint32_t i = 0; i < made; ++i) {
             auto* h = static_cast<ThreadHeap*>(node->slots.at(node->pages.region(), i));
             if (h->in_use.load(std::memory_order_acquire)) visit(h);
