@@ -133,6 +133,8 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
 // now. Returns the call's result, or -EPERM without the call if the thread is not bound.
 long call_unbound(int tid, long (*call)(const void*), const void* argument);
 
+// Gives all bound threads their users' masks, which they keep: called before a filter, after which no mask can be set.
+void unbind_all();
 // Called before the process's first filter: if the caller is the main thread, its number (psm_self) stays 0.
 void note_main_thread();
 

@@ -16,6 +16,9 @@ namespace {
 
 constexpr Bytes word_bytes = sizeof(std::uint64_t);
 
+// The ID of a child between vfork and exec that has set its mask itself, by its parent's thread: exec keeps that mask.
+NUMALLOC_THREAD_LOCAL int set_by_child = 0;
+
 // If the kernel's answer of `got` bytes is our mask, replaces it by the user's.
 void hide(const ThreadRecord* record, void* mask, long got) {
     const Bytes bytes = static_cast<Bytes>(got);
@@ -28,6 +31,17 @@ void hide(const ThreadRecord* record, void* mask, long got) {
 // task that uses its parent's record: hide() therefore compares with the kernel's mask.
 ThreadRecord* own_record(int tid) {
     return current != nullptr && (tid == 0 || tid == current->tid) ? current : nullptr;
+}
+
+// Not in a signal handler that interrupted code under a lock: the handlers of POSIX may ask for masks and set them.
+bool may_lock() { return os::ForkGate::waits(); }
+
+// The user's mask of another thread.
+long renewed_mask_of(ThreadRecord* record, std::size_t bytes, void* mask) NUMALLOC_REQUIRES(process.lock) {
+    renew_if_foreign(record, record->tid);
+    const long got = os::get_affinity(record->tid, bytes, mask);
+    if (got > 0) hide(record, mask, got);
+    return got;
 }
 
 // Whether it has a kernel ID or will get one. A thread that starts after a filter (os/filter.h) has none.
@@ -69,24 +83,23 @@ void unbind(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
 
 bool is_own(const ThreadRecord* record) { return record->tid == 0 || record->tid == os::thread_id(); }
 
+// Takes over what was changed from outside before it reads the mask: the thread may be bound by another one afterwards,
+// or not at all.
 long get_affinity(int tid, std::size_t bytes, void* mask) {
-    const long got = os::get_affinity(tid, bytes, mask);
-    if (got <= 0 || process.mode != Mode::active) return got;
+    if (process.mode != Mode::active) return os::get_affinity(tid, bytes, mask);
     if (ThreadRecord* const self = own_record(tid); self != nullptr) {
-        // Not in a signal handler that interrupted code under a lock.
-        if (self->whole.load(std::memory_order_relaxed) && !self->starting && is_own(self) && os::ForkGate::waits()) {
+        if (self->whole.load(std::memory_order_relaxed) && !self->starting && is_own(self) && may_lock()) {
             os::Guard guard(process.lock);
             renew_user_mask(self, 0);
         }
-        hide(self, mask, got);
-    } else if (tid > 0) {
-        os::Guard guard(process.lock);
-        if (ThreadRecord* const record = process.records.find(tid); record != nullptr) {
-            renew_if_foreign(record, tid);
-            hide(record, mask, got);
-        }
+        const long got = os::get_affinity(tid, bytes, mask);
+        if (got > 0) hide(self, mask, got);
+        return got;
     }
-    return got;
+    if (tid <= 0 || !may_lock()) return os::get_affinity(tid, bytes, mask);
+    os::Guard guard(process.lock);
+    ThreadRecord* const record = process.records.find(tid);
+    return record == nullptr ? os::get_affinity(tid, bytes, mask) : renewed_mask_of(record, bytes, mask);
 }
 
 long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node, SetAffinity while_unbound) {
@@ -97,8 +110,13 @@ long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node, Se
             *node = os::current_node();
         return result;
     }
+    // Found out later, as if another process had set it.
+    if (!may_lock()) return os::set_affinity(tid, bytes, mask);
     ThreadRecord* self = own_record(tid);
-    if (self != nullptr && !is_own(self)) self = nullptr;
+    if (self != nullptr && !is_own(self)) {
+        set_by_child = os::thread_id();
+        self = nullptr;
+    }
     if (self != nullptr || tid == 0) {
         // Without the lock: the call lasts until a CPU of the mask runs this thread.
         const long result = os::set_affinity(tid, bytes, mask);
@@ -121,6 +139,7 @@ long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node, Se
 long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
     if (process.mode != Mode::active) return unknown_thread;
     if (current != nullptr && thread == current->handle) return get_affinity(0, bytes, mask);
+    if (!may_lock()) return unknown_thread;
     os::Guard guard(process.lock);
     ThreadRecord* const record = process.records.find(thread);
     if (record == nullptr || !has_number(record)) return unknown_thread;
@@ -131,10 +150,7 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
         std::memcpy(mask, record->user_mask(), whole);
         return static_cast<long>(whole);
     }
-    const long got = os::get_affinity(record->tid, bytes, mask);
-    if (got > 0) renew_if_foreign(record, record->tid);
-    if (got > 0) hide(record, mask, got);
-    return got;
+    return renewed_mask_of(record, bytes, mask);
 }
 
 long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId* node,
@@ -145,6 +161,7 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
     if (process.mode != Mode::active) return unknown_thread;
     if (current != nullptr && thread == current->handle && current->tid != 0 && is_own(current))
         return set_affinity(0, bytes, mask, node, os::set_affinity);
+    if (!may_lock()) return unknown_thread;
     os::Guard guard(process.lock);
     ThreadRecord* record = process.records.find(thread);
     if (record == nullptr || !has_number(record)) return unknown_thread;
@@ -168,7 +185,7 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
 }
 
 long call_unbound(int tid, long (*call)(const void*), const void* argument) {
-    if (process.mode != Mode::active) return -EPERM;
+    if (process.mode != Mode::active || !may_lock()) return -EPERM;
     os::Guard guard(process.lock);
     ThreadRecord* const record = tid == 0 ? current : process.records.find(tid);
     if (record == nullptr || (tid == 0 && !is_own(record))) return -EPERM;
@@ -181,7 +198,14 @@ long call_unbound(int tid, long (*call)(const void*), const void* argument) {
     return result;
 }
 
-AsTheUserSetIt::AsTheUserSetIt() : widened_(widen(current)) {}
+void unbind_all() {
+    if (process.mode != Mode::active) return;
+    os::Guard guard(process.lock);
+    for (ThreadRecord* record = process.records.first(); record != nullptr; record = record->next)
+        if (record->bound && !record->starting && set_user_request(record, record->tid) >= 0) unbind(record);
+}
+
+AsTheUserSetIt::AsTheUserSetIt() : widened_((set_by_child == 0 || set_by_child != os::thread_id()) && widen(current)) {}
 
 AsTheUserSetIt::~AsTheUserSetIt() {
     if (widened_ && current->bound) set_bound_request(current, 0);

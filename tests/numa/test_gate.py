@@ -44,6 +44,9 @@ for binding in ["auto", "interleave"]:
     ]:
         OUTSIDE.append(f"outside-{name}-{binding}")
         JOBS.add(OUTSIDE[-1], "outside", *words, options={"binding": binding}, setup=before and CPUSET.format(cpus=before))
+SET_MASKS = ["handler", "vfork", "filter"]
+for how in SET_MASKS:
+    JOBS.add(f"set-masks-{how}", "set_masks", how)
 JOBS.add("go-note", "go_note")
 JOBS.add("starts", "starts")
 JOBS.add("ends", "ends", 4 * THREADS)
@@ -110,6 +113,11 @@ def test_numactl_confines_binding(report):
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_masks_that_change_from_outside_are_obeyed(report, name):
     passed(report, name)
+
+
+@pytest.mark.parametrize("how", SET_MASKS)
+def test_masks_that_a_program_sets_where_few_do_are_kept(report, how):
+    passed(report, f"set-masks-{how}")
 
 
 def test_threads_and_children_start_with_the_users_mask(report):

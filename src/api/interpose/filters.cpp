@@ -5,6 +5,7 @@
 #include <cstdarg>
 
 #include "api/export.h"
+#include "api/interpose/jump.h"
 #include "api/interpose/library.h"
 #include "api/interpose/next.h"
 #include "os/fork_gate.h"
@@ -19,11 +20,9 @@ long around_filter(const ProgramCall& filter) {
     api::complete_start();
     // The caller is a child between vfork and exec, or of a raw clone.
     if (!fork_gate.is_process()) return install_filter(filter);
-    placement::AsTheUserSetIt widened;
     placement::note_main_thread();
-    const long result = install_filter(filter);
-    if (filtered()) widened.keep();
-    return result;
+    placement::unbind_all();
+    return install_filter(filter);
 }
 
 }  // namespace numalloc::os
@@ -44,7 +43,7 @@ __asm__(
     ".text\n"
     ".globl syscall\n"
     ".type syscall, %function\n"
-    "syscall:\n"
+    "syscall:\n" NUMALLOC_LANDING
 #if defined(__x86_64__)
     "jmp numalloc_program_syscall\n"
 #else

@@ -19,7 +19,8 @@ const bool looking_up_starts_malloc = true;
 
 void complete_start() { wake(); }
 
-void thread_moved() { settle_heap(); }
+// In a signal handler, which may have interrupted malloc: the next call moves the heap.
+void thread_moved() { hide_heap(true); }
 
 void before_exec() { remove_statistics_page(); }
 void after_exec() { remake_statistics_page(); }

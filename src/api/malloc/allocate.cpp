@@ -42,9 +42,9 @@ bool free_without_heap(ThreadHeap* h, void* p, Pushed why, const char* call) {
     return defer_free(h, p, why, call) || os::in_libc_call();
 }
 
-// Returns the thread's heap, created if needed: a thread that only frees needs one for its remote frees. Does not move
-// a heap to another node. The caller is inside the fork gate.
-ThreadHeap* any_heap() { return attached_heap != &no_heap ? attached_heap : thread_heap_slow(); }
+// Returns the thread's heap, created if needed: a thread that only frees needs one for its remote frees. Moves it to
+// another node only if the thread was moved. The caller is inside the fork gate.
+ThreadHeap* any_heap() { return this_thread_heap != &no_heap ? attached_heap : thread_heap_slow(); }
 
 // The caller is inside the fork gate.
 NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) {
@@ -246,7 +246,7 @@ void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
     const NodeId wanted = node == no_node ? now : node;
     const NodeId to = wanted == no_node ? node_of(attached_heap) : wanted;
     if (is_in_bound_heap(at) && now == to) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
-    const bool is_there = now == to && (node == no_node || !process_heap.may_stray(at));
+    const bool is_there = now == to && (node == no_node || !(process_heap.may_stray(at) || process_heap.is_spread(at)));
     return reallocate_with(p, {at, n, {.node = to}, is_there}, call);
 }
 
