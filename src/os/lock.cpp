@@ -45,8 +45,7 @@ void LockWord::check_held(LockRank rank) { NUMALLOC_ASSERT(held[static_cast<int>
 void LockWord::acquire_contended() {
     for (int i = 0; i < spins_before_sleep; ++i) {
         relax();
-        std::uint32_t word = word_.load(std::memory_order_relaxed);
-        if (is_free(word) && word_.compare_exchange_strong(word, fork_gate.held(), std::memory_order_acquire)) return;
+        if (try_acquire_left_behind()) return;
     }
     for (;;) {
         fork_gate.notice_child();

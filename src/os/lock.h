@@ -2,7 +2,8 @@
 // then sleeps in the kernel, so that waiters do not burn a time slice while the holder is preempted.
 //
 // Order: a thread takes locks in ascending rank only, and a second one of a rank by try_lock(); debug builds check it.
-// A fork waits until no lock is held, and takes none (fork_gate.h), except a PassingLock.
+// A fork waits until no lock is held, and takes none (fork_gate.h). It does not wait for a PassingLock, and takes
+// placement's.
 #pragma once
 
 #include <atomic>
@@ -53,7 +54,7 @@ protected:
     }
     bool acquire_if_free() {
         fork_gate.enter();
-        if (try_acquire()) {
+        if (try_acquire() || try_acquire_left_behind()) {
             if (NUMALLOC_LIKELY(!fork_gate.stops())) return true;
             give_back();
         }
@@ -82,6 +83,11 @@ private:
         if (NUMALLOC_UNLIKELY((word_.exchange(0, std::memory_order_release) & awaited) != 0)) wake();
     }
     bool is_free(std::uint32_t word) const { return word == 0 || word >> 2 != fork_gate.generation(); }
+    // In a fork's child: a lock that a thread of the parent held at the clone.
+    bool try_acquire_left_behind() {
+        std::uint32_t word = word_.load(std::memory_order_relaxed);
+        return is_free(word) && word_.compare_exchange_strong(word, fork_gate.held(), std::memory_order_acquire);
+    }
     void acquire_contended();
     void acquire_after_fork();
     void wake();

@@ -127,9 +127,12 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
 NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     if (const auto next = NUMALLOC_ASIDE(malloc_trim)) return next(pad);
     if (!process_heap.started()) return 0;
-    // Inside ends at once: the call may take long, and a fork would wait for it.
-    if (const os::Inside inside; !inside) return 0;
-    defer_side_trim();
+    {
+        // Ends at once: the call may take long, and a fork would wait for it.
+        const os::Inside inside;
+        if (!inside) return 0;
+        defer_side_trim();
+    }
     flush_thread();
     ask_others_to_flush();
     send_quiet_remote_caches(0);

@@ -206,6 +206,9 @@ void ClassHeap::give_carved(unsigned number) {
 }
 
 void ClassHeap::drain(bool idle_only) {
+    // A fork's child would lose the lists in hand, and the bags in `emptied`.
+    const os::Inside inside;
+    if (!inside) return;
     Emptied emptied;
     BitSet<policy::shards::most> drained;
     const auto passes_over = [&](Activity& activity) {

@@ -182,14 +182,22 @@ int ProcessHeap::move_big(Location at, NodeId to) {
     PageHeap& pages = at.owner->pages;
     void* const p = pages.region().address(at.bag);
     const Bytes bytes = bytes_of(at);
+    const NodeId before = pages.moved_to(at.bag);
     const bool was_elsewhere = was_moved(at);
     const bool was_there = !may_stray(at) && node_of(at) == to;
+    // Noted first: the child of a fork in between restores the binding when it frees the block.
+    pages.set_moved(at.bag, to);
+    if (!was_elsewhere) moved_.fetch_add(1, std::memory_order_relaxed);
     // The binding is strict during the move: if the node is full, the move fails and the OOM killer does not run.
     // Afterwards the binding is only a preference.
     const int error = os::move_to_node(p, bytes, os::topology().os_node(to));
     trace::move(p, bytes, to.value, error);
     const bool nothing_happened = error != 0 && error != ENOMEM;
-    if (nothing_happened) return error;
+    if (nothing_happened) {
+        pages.set_moved(at.bag, before);
+        if (!was_elsewhere) moved_.fetch_sub(1, std::memory_order_relaxed);
+        return error;
+    }
     // A balanced block gets a policy of its own also at home, or the kernel might move it again.
     const bool is_home = to == at.owner->node && !at.owner->balanced;
     if (is_home) {
@@ -198,11 +206,12 @@ int ProcessHeap::move_big(Location at, NodeId to) {
     } else {
         os::bind(p, bytes, os::topology().os_node(to), os::BindMode::preferred);
     }
-    pages.set_moved(at.bag, is_home ? no_node : to);
     if (NodeHeap* const there = node(to); error == 0 && !was_there && there != nullptr)
         there->moved_here.fetch_add(bytes, std::memory_order_relaxed);
-    if (!was_elsewhere && !is_home) moved_.fetch_add(1, std::memory_order_relaxed);
-    if (was_elsewhere && is_home) moved_.fetch_sub(1, std::memory_order_relaxed);
+    if (is_home) {
+        pages.set_moved(at.bag, no_node);
+        moved_.fetch_sub(1, std::memory_order_relaxed);
+    }
     return error;
 }
 
@@ -231,11 +240,14 @@ void ProcessHeap::note_spread(Location at) {
     at.owner->pages.set_moved(at.bag, PageHeap::spread_over);
 }
 
+bool ProcessHeap::is_spread(Location at) const {
+    return at.found == Found::big && was_moved(at) && at.owner->pages.moved_to(at.bag) == PageHeap::spread_over;
+}
+
 NodeId ProcessHeap::node_of(Location at) const {
     if (at.found == Found::side) return no_node;
-    if (at.found != Found::big || !was_moved(at)) return at.owner->node;
-    const NodeId to = at.owner->pages.moved_to(at.bag);
-    return to == PageHeap::spread_over ? at.owner->node : to;
+    if (at.found != Found::big || !was_moved(at) || is_spread(at)) return at.owner->node;
+    return at.owner->pages.moved_to(at.bag);
 }
 
 }  // namespace numalloc

@@ -120,6 +120,8 @@ public:
     bool may_stray(Location at) const;
     // Notes that the pages of a big object are spread over several nodes (program_heaps/spread.h).
     void note_spread(Location at);
+    // Whether it lies on several nodes so.
+    bool is_spread(Location at) const;
     // The node of an object's region, or the node that its pages were moved to. no_node for the side heap.
     NodeId node_of(Location at) const;
     // Whether any block is moved or spread, so that its address does not tell where its pages are.
@@ -147,7 +149,7 @@ private:
     static bool has_strayed(const NodeHeap& owner, const char* start, Bytes bytes);
     static bool discard_if_strayed(Location at, std::uint32_t from_bag);
     RegionPages pages_of(NodeId n) const;
-    unsigned shards_of(NodeHeap* node) const NUMALLOC_REQUIRES(node->attaching);
+    unsigned shards_of(NodeHeap* node, std::uint32_t number) const NUMALLOC_REQUIRES(node->attaching);
     bool was_moved(Location at) const;
     bool resize_in_place(Location at, std::uint32_t bags);
     bool grow_into_room(Location at, std::uint32_t bags);

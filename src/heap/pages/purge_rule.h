@@ -30,6 +30,8 @@ constexpr Bytes beyond_due = 1 * MiB;
 // A free purges at most 8 MiB, which bounds its time in the kernel, or twice what it freed, so that purging keeps up.
 constexpr Bytes a_call = 8 * MiB;
 constexpr std::uint32_t for_freed = 2;
+// malloc_trim() purges 64 MiB at a time, because a fork waits for each.
+constexpr Bytes all_at_once = 64 * MiB;
 // Milliseconds without another try after the kernel refused to take pages (mlockall): one failed call a second is
 // cheap.
 constexpr std::uint32_t refusal_lasts = 1000;

@@ -144,6 +144,7 @@ void Purger::purge_beside_used() {
         BagIndex next;
         for (const bool at_end : {false, true}) {
             Purging range;
+            os::StayInside until_finished;
             {
                 os::Guard guard(lock_);
                 if (!at_end) run = free_.next_run(run);
@@ -156,6 +157,7 @@ void Purger::purge_beside_used() {
                 BagIndex near = at_end ? free_.last_piece(run) : run;
                 while (near > part.first) near = free_.piece_before(near);
                 range = cut_range(run, part, near);
+                until_finished.begin();
             }
             const Discarded how = discard(range);
             os::Guard guard(lock_);
@@ -179,15 +181,17 @@ Bytes Purger::purge(bool all) {
     std::uint64_t went = 0;
     // Bounded by `left`: what other threads free from now on waits for a later call.
     while (left > 0) {
+        os::StayInside until_finished;  // in a fork's child nobody would make the range free again
         {
             os::Guard guard(lock_);
             const BagIndex oldest = free_.oldest();
             if (oldest == none) break;
-            range = cut_end(oldest, free_.piece(oldest).length);
+            range = cut_end(oldest, min_of(free_.piece(oldest).length, bags_in(policy::purge::all_at_once)));
             if (range.bags == 0) {
                 free_.set_stuck(oldest);
                 continue;
             }
+            until_finished.begin();
         }
         const Discarded how = discard(range);
         if (how == Discarded::done) went += range.dirty;

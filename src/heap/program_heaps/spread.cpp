@@ -69,9 +69,8 @@ void spread_run(void* start, const Spread& how) {
 }
 
 void spread_as(Location other, Location at) {
-    if (!process_heap.any_moved() || other.found != Found::big || at.found != Found::big) return;
+    if (at.found != Found::big || !process_heap.is_spread(other)) return;
     PageHeap& from = other.owner->pages;
-    if (from.moved_to(other.bag) != PageHeap::spread_over) return;
     process_heap.note_spread(at);
     const Run source = run_of(other);
     const Run run = run_of(at);

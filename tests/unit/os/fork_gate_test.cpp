@@ -114,13 +114,16 @@ TEST(ForkGate, ForksWithinAForkNest) {
 // Held by a thread of the parent, which is not here to give it back.
 TEST(ForkGate, InTheChildALockOfTheParentIsFree) {
     Lock<LockRank::size_class> lock;
+    Lock<LockRank::pages> tried;
     LockMark mark;
     std::atomic<int> stage{0};
     std::thread holder([&] {
         use_lock_mark(&mark);
         lock.lock();
+        tried.lock();
         stage = 1;
         while (stage == 1) std::this_thread::yield();
+        tried.unlock();
         lock.unlock();
     });
     while (stage == 0) std::this_thread::yield();
@@ -129,7 +132,12 @@ TEST(ForkGate, InTheChildALockOfTheParentIsFree) {
     fork_gate.become_child();
     EXPECT_EQ(fork_gate.generation(), generation + 1);
     lock.lock();
-    std::thread([&] { EXPECT_FALSE(lock.try_lock()); }).join();
+    EXPECT_TRUE(tried.try_lock());
+    std::thread([&] {
+        EXPECT_FALSE(lock.try_lock());
+        EXPECT_FALSE(tried.try_lock());
+    }).join();
+    tried.unlock();
     lock.unlock();
     stage = 2;
     holder.join();
