@@ -20,6 +20,7 @@ set(NUMALLOC_BINDING_SOURCES
     src/os/seeds.cpp
     src/os/sysfs.cpp
     src/os/topology.cpp
+    src/os/vdso.cpp
     src/placement/choose_place.cpp
     src/placement/first_use.cpp
     src/placement/memory_home.cpp

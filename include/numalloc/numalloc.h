@@ -163,8 +163,8 @@ int numalloc_nodes(int *nodes, int capacity) NUMALLOC_NOEXCEPT;
 int numalloc_distance(int from, int to) NUMALLOC_NOEXCEPT;
 
 /* Writes the CPUs of any node of the machine (EINVAL for others) into `cpu_set`, a cpu_set_t of `bytes` bytes. Returns
- * how many there are: 0 for a node with memory only. EINVAL if a CPU does not fit. Reads a file in /sys. The process
- * may be allowed fewer CPUs. */
+ * how many there are: 0 for a node with memory only. EINVAL if a CPU does not fit. Reads a file in /sys; EIO if it
+ * cannot be read. The process may be allowed fewer CPUs. */
 int numalloc_node_cpus(int node, size_t bytes, void *cpu_set) NUMALLOC_NOEXCEPT;
 
 /* Bytes of a usable node that can be allocated without taking them from programs: free memory and clean cache. Up to
@@ -240,15 +240,16 @@ int numalloc_node_set_of_kind(enum numalloc_node_kind kind, numalloc_node_set *s
 enum numalloc_policy {
     NUMALLOC_LOCAL,      /* the thread's home node; takes no set */
     NUMALLOC_INTERLEAVE, /* all nodes of the set in turn */
-    NUMALLOC_BIND,       /* the nearest node of the set that has room, and no other */
-    NUMALLOC_PREFER      /* the nearest node of the set that has room, otherwise the nearest other one */
+    NUMALLOC_BIND,       /* the nearest node of the set whose heap has address space left, and no other */
+    NUMALLOC_PREFER      /* the nearest node of the set; if its memory is full, the nearest other one */
 };
 
 /* A block over a set of nodes; "nearest" is nearest to the calling thread. An interleaved block above 512 KiB lies on
  * the nodes page by page; a smaller one lies whole on one node, and the next one on the next node. Freed by free().
  * realloc() keeps the placement of a large block; one that becomes small stays on one of the nodes. EINVAL for
- * NUMALLOC_LOCAL; ENOMEM also if all nodes of a NUMALLOC_BIND are full. If the kernel refuses to bind, a large block
- * lies where it is touched first. */
+ * NUMALLOC_LOCAL; ENOMEM also if all heaps of a NUMALLOC_BIND are full. The kernel finds pages when they are touched,
+ * so if no node of a NUMALLOC_BIND has any left then, a large block wakes its OOM killer, and a small one gets a page
+ * of another node. If the kernel refuses to bind, a large block lies where it is touched first. */
 void *numalloc_malloc_on_set(size_t size, enum numalloc_policy policy,
                              const numalloc_node_set *set) NUMALLOC_NOEXCEPT NUMALLOC_ALLOCATES NUMALLOC_SIZE(1);
 /* The same by weights: weights[i], 1 to 255 (EINVAL for 0), is that of the i-th node of the set, in order of number.

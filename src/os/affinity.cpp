@@ -10,6 +10,7 @@
 #include "os/fork_gate.h"
 #include "os/optional_call.h"
 #include "os/refusals.h"
+#include "os/vdso.h"
 
 // glibc 2.35 and later registers rseq for each thread. These symbols say where its area lies.
 extern "C" {
@@ -75,15 +76,35 @@ int cpu_at_once() {
     return -1;
 }
 
-int current_cpu() {
+namespace {
+
+using GetCpu = int (*)(unsigned* cpu, unsigned* node, void* unused);
+
+int unknown_cpu(unsigned*, unsigned*, void*) { return -1; }
+int look_for_getcpu(unsigned* cpu, unsigned* node, void* unused);
+
+// Threads that race here find the same function.
+constinit std::atomic<GetCpu> getcpu_function{look_for_getcpu};
+
+// Only x86-64 has it.
+int look_for_getcpu(unsigned* cpu, unsigned* node, void* unused) {
+    const auto found = reinterpret_cast<GetCpu>(vdso_function("__vdso_getcpu"));
+    getcpu_function.store(found != nullptr ? found : unknown_cpu, std::memory_order_relaxed);
+    return getcpu_function.load(std::memory_order_relaxed)(cpu, node, unused);
+}
+
+}  // namespace
+
+int cpu_without_call() {
     if (const int cpu = cpu_at_once(); cpu >= 0) return cpu;
-#if !defined(__x86_64__)
-    if (filtered()) return -1;  // the vDSO has no getcpu, so it would be a system call
-#endif
-    const int kept = errno;
-    const int cpu = sched_getcpu();
-    errno = kept;
-    return cpu;
+    unsigned cpu = 0;
+    return getcpu_function.load(std::memory_order_relaxed)(&cpu, nullptr, nullptr) == 0 ? static_cast<int>(cpu) : -1;
+}
+
+int current_cpu() {
+    if (const int cpu = cpu_without_call(); cpu >= 0) return cpu;
+    unsigned cpu = 0;
+    return failed(optional_call(SYS_getcpu, &cpu, 0, 0)) ? -1 : static_cast<int>(cpu);
 }
 
 int ask_os_node() {

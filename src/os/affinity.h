@@ -31,8 +31,10 @@ int thread_id();
 // The process ID. After a filter it is cached: the system call is made once per fork generation.
 int process_id();
 
-// The CPU that the caller runs on, from rseq or the vDSO: no system call if glibc has either. -1 if unknown.
+// The CPU that the caller runs on. -1 if unknown. A system call if neither rseq nor the vDSO says it.
 int current_cpu();
+// The same without a system call.
+int cpu_without_call();
 // The same from rseq alone, so that no function of libc is called, which a library may replace. -1 before glibc 2.35.
 int cpu_at_once();
 

@@ -1,15 +1,10 @@
 #include "os/clock.h"
 
-#include <elf.h>
-#include <link.h>
-#include <sys/auxv.h>
-
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 
 #include "os/syscall.h"
+#include "os/vdso.h"
 
 namespace numalloc::os {
 
@@ -18,41 +13,10 @@ namespace {
 using Clock = int (*)(clockid_t, timespec*);
 
 #if defined(__x86_64__)
-constexpr const char* vdso_name = "__vdso_clock_gettime";
+constexpr const char* in_vdso = "__vdso_clock_gettime";
 #else
-constexpr const char* vdso_name = "__kernel_clock_gettime";
+constexpr const char* in_vdso = "__kernel_clock_gettime";
 #endif
-
-// The function in the vDSO, the page that the kernel maps into every process. nullptr if there is none (valgrind).
-Clock in_vdso() {
-    const int kept = errno;
-    const auto base = static_cast<ElfW(Addr)>(getauxval(AT_SYSINFO_EHDR));
-    errno = kept;
-    if (base == 0) return nullptr;
-    const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(base);
-    const auto* segments = reinterpret_cast<const ElfW(Phdr)*>(base + header->e_phoff);
-    ElfW(Addr) shift = base;
-    const ElfW(Dyn)* dynamic = nullptr;
-    for (int i = 0; i < header->e_phnum; ++i) {
-        if (segments[i].p_type == PT_LOAD) shift = base + segments[i].p_offset - segments[i].p_vaddr;
-        if (segments[i].p_type == PT_DYNAMIC) dynamic = reinterpret_cast<const ElfW(Dyn)*>(base + segments[i].p_offset);
-    }
-    ElfW(Addr) symbols = 0;
-    ElfW(Addr) names = 0;
-    for (; dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) {
-        if (dynamic->d_tag == DT_SYMTAB) symbols = shift + dynamic->d_un.d_ptr;
-        if (dynamic->d_tag == DT_STRTAB) names = shift + dynamic->d_un.d_ptr;
-    }
-    // The linker places the names directly behind the symbols, so the symbol table ends where the names begin.
-    if (symbols == 0) return nullptr;
-    for (ElfW(Addr) at = symbols; at + sizeof(ElfW(Sym)) <= names; at += sizeof(ElfW(Sym))) {
-        const auto* symbol = reinterpret_cast<const ElfW(Sym)*>(at);
-        const char* name = reinterpret_cast<const char*>(names + symbol->st_name);
-        if (symbol->st_shndx != SHN_UNDEF && std::strcmp(name, vdso_name) == 0)
-            return reinterpret_cast<Clock>(shift + symbol->st_value);
-    }
-    return nullptr;
-}
 
 // Used if there is no vDSO (valgrind, vdso=0): each call advances the clock by one millisecond.
 int by_looks(clockid_t, timespec* t) {
@@ -69,7 +33,7 @@ int look_first(clockid_t which, timespec* t);
 constinit std::atomic<Clock> clock_function{look_first};
 
 int look_first(clockid_t which, timespec* t) {
-    const Clock found = in_vdso();
+    const auto found = reinterpret_cast<Clock>(vdso_function(in_vdso));
     clock_function.store(found != nullptr ? found : by_looks, std::memory_order_relaxed);
     return clock_function.load(std::memory_order_relaxed)(which, t);
 }

@@ -21,11 +21,11 @@ NUMALLOC_EXPORT size_t numalloc_good_size(size_t size) noexcept {
 NUMALLOC_EXPORT size_t numalloc_resize_in_place(void* p, size_t size) noexcept {
     if (const auto next = NUMALLOC_ASIDE(malloc_usable_size)) return next(p);
     const Location at = locate_object(p, "numalloc_resize_in_place");
-    // Without a target, resize_object() moves nothing. The heap profile records each resizing as a free and a malloc,
-    // so blocks keep their size while it is on.
+    // Without a target, resize_object() moves nothing, and makes no small object of a big one. The heap profile records
+    // each resizing as a free and a malloc, so blocks keep their size while it is on.
     const bool may_change = (at.found == Found::big || at.found == Found::bound) && !profile::on();
     if (may_change)
-        if (const os::Inside inside; inside) resize_object({at, size, {}, true});
+        if (const os::Inside inside; inside) resize_object({at, max_of(size, small_limit + 1), {}, true});
     return size_of(at);
 }
 

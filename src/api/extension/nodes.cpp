@@ -9,6 +9,7 @@
 #include "api/extension/error.h"
 #include "api/malloc/initialise.h"
 #include "heap/node/locate.h"
+#include "heap/program_heaps/bound_heap.h"
 #include "numalloc/numalloc.h"
 #include "os/topology.h"
 
@@ -74,7 +75,9 @@ NUMALLOC_EXPORT int numalloc_node_cpus(int node, size_t bytes, void* cpu_set) no
     if (node < 0 || !os::topology().exists(static_cast<unsigned>(node))) return fail(EINVAL);
     os::CpuMask mask;
     if (!os::cpus_of_os_node(static_cast<unsigned>(node), mask.data(), os::CpuMask::words)) {
-        // Without /sys there is one node, with the CPUs that the process may use.
+        // Without /sys there is one node, with the CPUs that the process may use. A machine of several was known at the
+        // start, by files that cannot be read any more.
+        if (!os::topology().machine_has_one_node()) return fail(EIO);
         if (os::get_affinity(0, mask) <= 0) return fail(EINVAL);
     }
     for (unsigned cpu = mask.first(); cpu < os::max_cpus; cpu = mask.next(cpu + 1))
@@ -101,7 +104,8 @@ NUMALLOC_EXPORT int numalloc_node_of(const void* p) noexcept {
         return node >= 0 ? node : os_number(at.owner->node);
     }
     const bool may_have_moved = at.found != Found::small && process_heap.any_moved();
-    return NUMALLOC_UNLIKELY(in_turn || may_have_moved) ? ask_kernel(p) : os_number(at.owner->node);
+    const bool is_spread = at.found == Found::bound && BoundHeap::of(at)->is_spread();
+    return NUMALLOC_UNLIKELY(in_turn || may_have_moved || is_spread) ? ask_kernel(p) : os_number(at.owner->node);
 }
 
 NUMALLOC_EXPORT int numalloc_current_node(void) noexcept {

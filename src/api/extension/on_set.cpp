@@ -24,7 +24,7 @@ void* invalid() {
 // Allocates on `first`, or on the nearest other node of the set that has room.
 Allocation allocate_within(Bytes n, const ChosenNodes& nodes, NodeId first) {
     // A thread's first call sets the limit as well, so its heap is made first.
-    if (attached_heap == &no_heap) (void)thread_heap_slow();
+    if (const os::Inside inside; inside && attached_heap == &no_heap) (void)thread_heap_slow();
     const os::NodeMask* const of_thread = thread_spill_limit;
     thread_spill_limit = &nodes.ours;
     const Allocation object = allocate_on_node(n, 1, first);

@@ -4,6 +4,7 @@
 #include "api/malloc/initialise.h"
 #include "heap/program_heaps/any_object.h"
 #include "heap/program_heaps/bound_heap.h"
+#include "heap/thread/deferred.h"
 #include "numalloc/numalloc.h"
 #include "os/page_histogram.h"
 #include "os/topology.h"
@@ -50,6 +51,7 @@ NUMALLOC_EXPORT long long numalloc_pages_of_block(const void* p, size_t* on_node
 }
 
 NUMALLOC_EXPORT long long numalloc_pages_of_heap(const numalloc_heap* h, size_t* on_node, int nodes) noexcept {
+    catch_up();
     Counted counted(on_node, nodes);
     reinterpret_cast<const BoundHeap*>(h)->each_run(
         [](void* context, void* start, Bytes bytes) { static_cast<Counted*>(context)->add(start, bytes); }, &counted);

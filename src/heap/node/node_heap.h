@@ -16,7 +16,7 @@ struct alignas(64) NodeHeap {
     os::Lock<os::LockRank::thread_pool> attaching = {};
     std::uint32_t next_to_ask NUMALLOC_GUARDED_BY(attaching) = 0;  // the next slot to check for a dead thread
     MetadataPages mapped NUMALLOC_GUARDED_BY(attaching) = {};      // the pages of this NodeHeap and its shards
-    std::uint32_t cpus_known NUMALLOC_GUARDED_BY(attaching) = 0;   // 1 + the highest CPU seen, on machines of one node
+    std::uint32_t cpus_known NUMALLOC_GUARDED_BY(attaching) = 0;   // 1 + the highest CPU or heap seen; one node only
 
     std::atomic<std::uint32_t> next_drain = {};  // milliseconds: when its idle rings are next drained
 

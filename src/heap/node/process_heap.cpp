@@ -132,24 +132,25 @@ NodeHeap* ProcessHeap::make(NodeId n) {
     return node;
 }
 
-// One shard for each CPU of the node. With one node the number of CPUs is estimated by the highest one on which a
-// thread got its heap, which saves a system call at the start of each program.
-unsigned ProcessHeap::shards_of(NodeHeap* node) const {
+// One shard for each CPU of the node, for the thread heap with that number. With one node the number of CPUs is
+// estimated by the highest one on which a thread got its heap, or by the number of thread heaps: without a system call,
+// which a filter might forbid.
+unsigned ProcessHeap::shards_of(NodeHeap* node, std::uint32_t number) const {
     unsigned cpus = 0;
     if (nodes_ > 1) {
         os::CpuMask mask;
         os::topology().cpus_of(node->node, mask);
         cpus = mask.count();
     } else {
-        node->cpus_known =
-            max_of<std::uint32_t>(node->cpus_known, static_cast<std::uint32_t>(max_of(os::current_cpu(), 0)) + 1);
+        const int cpu = os::cpu_without_call();
+        node->cpus_known = max_of(node->cpus_known, (cpu >= 0 ? static_cast<std::uint32_t>(cpu) : number) + 1);
         cpus = node->cpus_known;
     }
     return min_of(max_of(cpus, policy::shards::least), policy::shards::most);
 }
 
 unsigned ProcessHeap::open_shard(NodeHeap* node, std::uint32_t n) {
-    unsigned shard = n < policy::shards::least ? n : n % shards_of(node);
+    unsigned shard = n < policy::shards::least ? n : n % shards_of(node, n);
     // Without memory for its own shard the thread shares the first.
     if (!node->mapped.map_up_to(node->shards().end_of(shard), space_, pages_of(node->node))) shard = 0;
     node->shards().open(shard);

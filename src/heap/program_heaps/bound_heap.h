@@ -32,6 +32,8 @@ public:
     void reset() NUMALLOC_EXCLUDES(lock_);
 
     NodeId node() const { return node_; }
+    // Whether its pages lie on several nodes.
+    bool is_spread() const { return spread_.how != Spread::How::not_at_all; }
 
     // Allocates `n` > 0 bytes, aligned to a power of two. Returns no object without memory, or at the limit.
     Allocation allocate(Bytes n, Bytes alignment) NUMALLOC_EXCLUDES(lock_);
@@ -75,7 +77,6 @@ private:
     BoundHeap(NodeId node, const Spread& spread, const os::NodeMask* within);
     void* take(Bytes bytes, Bytes alignment, BagState state, ClassId c) NUMALLOC_EXCLUDES(lock_);
     void give(BagNumber number) const { give({number, is_spread()}); }
-    bool is_spread() const { return spread_.how != Spread::How::not_at_all; }
     Allocation allocate_small(ClassId c) NUMALLOC_EXCLUDES(lock_);
     void* allocate_big(Bytes n, Bytes alignment) NUMALLOC_EXCLUDES(lock_);
     void add_bag(ClassId c, void* start) NUMALLOC_REQUIRES(lock_);

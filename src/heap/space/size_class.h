@@ -135,6 +135,7 @@ inline unsigned object_at(ClassId c, Bytes offset) {
     return static_cast<unsigned>(((static_cast<std::uint64_t>(offset) >> granule_shift) * shape_of(c).inverse) >> 31);
 }
 
+static_assert(fine_limit / 8 >= Bytes{1} << coarse_shift, "an entry of the coarse table has one class");
 static_assert(class_count <= 256, "the bag map has one byte a bag");
 static_assert(size_of_class(class_count - 1) == small_limit);
 static_assert(size_of_class(tiny_classes + medium_classes) == medium_limit);

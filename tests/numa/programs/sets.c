@@ -50,7 +50,10 @@ static void blocks(void) {
             p = realloc(p, 2 * size);
             check_shares("interleaved and resized", p, 2 * size, on, even, 4);
             expect(API(numalloc_node_of)(p) == node_of(p), "numalloc_node_of is wrong");
-            p = realloc(p, size);
+            p = API(numalloc_realloc_on_node)(p, size, nodes[1]);
+            memset(p, 1, size);
+            expect(pages_elsewhere(p, size, nodes[1], NULL) == 0,
+                   "a spread block that was moved to a node is elsewhere");
             if (round) free(p);
             p = API(numalloc_malloc_weighted)(size, &set, weights);
             double stripe = (double)(size / PAGE * 3 / (512 * 8) + 1) * 8;
@@ -118,6 +121,8 @@ static void heaps(void) {
         check_shares("a heap's large object", big, 3u << 20, on, even, 2);
         big = realloc(big, 5u << 20);
         check_shares("a heap's resized object", big, 5u << 20, on, even, 2);
+        for (size_t at = 0; at < 5u << 20; at += 37 * PAGE)
+            expect(API(numalloc_node_of)(big + at) == node_of(big + at), "numalloc_node_of is wrong in a heap");
         long long all = API(numalloc_pages_of_heap)(heap, got, SHOWN_NODES), within = 0;
         for (int i = 0; i < 3; i++) {
             within += (long long)got[nodes[on[i]]];

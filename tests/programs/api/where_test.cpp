@@ -134,6 +134,11 @@ TEST(Blocks, are_resized_where_they_are_or_not_at_all) {
     EXPECT_EQ(big[(1 << 20) - 1], 5);
     memset(big, 6, now);
     EXPECT_EQ(numalloc_resize_in_place(big, std::size_t{1} << 60), now);
+    // As small as a block of its kind gets.
+    const std::size_t least = numalloc_resize_in_place(big, 1000);
+    EXPECT_LT(least, std::size_t{1} << 20);
+    EXPECT_EQ(least, malloc_usable_size(big));
+    EXPECT_EQ(big[1000], 6);
     free(big);
 }
 
