@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "os/optional_call.h"
 #include "os/signal.h"
-#include "os/syscall.h"
 #include "os/sysfs.h"
 
 namespace numalloc::os {
@@ -43,6 +43,12 @@ FileIdentity identity_of(long fd) {
     struct stat s{};
     if (failed(call(SYS_fstat, fd, &s))) return {};
     return {.found = true, .device = s.st_dev, .inode = s.st_ino};
+}
+
+long open_own_memory() { return optional_call(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY | O_CLOEXEC, 0); }
+
+bool read_own_memory(long fd, Address from, void* to, Bytes length) {
+    return !failed(fd) && call(SYS_pread64, fd, to, length, from) == static_cast<long>(length);
 }
 
 void close_file(long fd) { call(SYS_close, fd); }

@@ -1,4 +1,5 @@
-// Files that the library writes, and memory that other processes may read. Nothing here allocates; all keep errno.
+// Files that the library writes, its own memory as a file, and memory that other processes may read. Nothing here
+// allocates; all keep errno.
 #pragma once
 
 #include "base/bits.h"
@@ -19,6 +20,12 @@ constexpr long standard_error = 2;
 // end). The copy has a high number, so that the program's own descriptors get the numbers that they would have anyway.
 // Returns -errno if no descriptor is left.
 long copy_of(long fd);
+
+// Opens the process's own memory, for reads of addresses that another thread may unmap. Returns a descriptor, or
+// -errno.
+long open_own_memory();
+// false if not all of it is mapped and readable.
+bool read_own_memory(long fd, Address from, void* to, Bytes length);
 
 // The file that a descriptor refers to: the number may refer to another file later. `found` is false if it is closed.
 struct FileIdentity {

@@ -3,6 +3,7 @@
 #include <linux/futex.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <ctime>
 
@@ -44,6 +45,7 @@ void say(const Line& line) {
     std::size_t left = whole.size();
     while (left > 0) {
         const long n = call(SYS_write, 2, p, left);
+        if (n == -EINTR) continue;
         if (n <= 0) return;
         p += n;
         left -= static_cast<std::size_t>(n);

@@ -71,7 +71,7 @@ bool kernel_balances(unsigned os_node, const NodeMask& nodes) {
     void* const page = map(page_size());
     if (page == nullptr) return false;
     const bool works = bind_balanced(page, page_size(), os_node, nodes) == 0;
-    unmap(page, page_size());
+    unmap_unused(address_of(page), page_size());
     return works;
 }
 

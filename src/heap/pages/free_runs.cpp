@@ -120,8 +120,7 @@ void FreeRuns::set_stuck(BagIndex piece) {
 bool FreeRuns::are_one(const Bag::Free& a, const Bag::Free& b) const {
     if (a.kind != b.kind) return a.kind != Piece::clean && b.kind != Piece::clean;
     if (a.kind != Piece::dirty) return true;
-    const auto apart = static_cast<std::int32_t>(a.since - b.since);
-    return static_cast<std::uint32_t>(apart < 0 ? -apart : apart) <= together_;
+    return min_of(a.since - b.since, b.since - a.since) <= together_;
 }
 
 // Merges two adjacent pieces if they count as one. The result has the older age and its place in the queue.

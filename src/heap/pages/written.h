@@ -43,7 +43,7 @@ inline void clear_written(char* p, Bytes bytes) {
 constexpr Bytes written_sample = 4 * KiB;
 constexpr Bytes sample_in(std::uint64_t i, Bytes part) {
     const std::uint64_t mixed = (i + 1) * 0x9E37'79B9'7F4A'7C15;
-    return i * part + align_down((mixed >> 32) % (part - written_sample + 1), written_sample);
+    return i * part + align_down(mixed % (part - written_sample + 1), written_sample);
 }
 
 // The caller of the functions below owns the memory, at least 4 KiB for each sample, of which one is in each equal

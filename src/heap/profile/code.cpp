@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "os/file.h"
 #include "os/memory.h"
 #include "os/sysfs.h"
 
@@ -28,7 +29,7 @@ void skip_word(const char*& p) {
 
 }  // namespace
 
-CodeMappings::CodeMappings() {
+CodeMappings::CodeMappings() : memory_(os::open_own_memory()) {
     for (Bytes bytes = MiB; bytes <= GiB; bytes *= 4) {
         text_ = static_cast<char*>(os::map(bytes));
         if (text_ == nullptr) return;
@@ -45,41 +46,45 @@ CodeMappings::CodeMappings() {
 
 CodeMappings::~CodeMappings() {
     if (text_ != nullptr) os::unmap(text_, capacity_);
+    os::close_file(memory_);
 }
 
 // Reads the build ID from the image's first mapping, where all linkers put the header and the notes. Without them
-// there, the image has no build ID.
+// there, the image has no build ID. By the kernel: another thread may have unmapped the image since.
 void CodeMappings::take_build_id(CodeMapping& mapping) const {
     mapping.build_id_length = 0;
     const Bytes bytes = image_.end - image_.begin;
-    if (bytes < sizeof(ElfW(Ehdr)) || image_.path_length != mapping.path_length ||
-        std::memcmp(image_.path, mapping.path, mapping.path_length) != 0)
+    if (image_.path_length != mapping.path_length || std::memcmp(image_.path, mapping.path, mapping.path_length) != 0)
         return;
-    const auto* const header = reinterpret_cast<const ElfW(Ehdr)*>(image_.begin);
-    if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_phentsize != sizeof(ElfW(Phdr)) ||
-        header->e_phoff > bytes || header->e_phnum > (bytes - header->e_phoff) / sizeof(ElfW(Phdr)))
+    const auto read = [&](void* to, Bytes offset, Bytes length) {
+        return offset <= bytes && length <= bytes - offset &&
+               os::read_own_memory(memory_, image_.begin + offset, to, length);
+    };
+    ElfW(Ehdr) header;
+    if (!read(&header, 0, sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+        header.e_phentsize != sizeof(ElfW(Phdr)))
         return;
-    const auto* const segment = reinterpret_cast<const ElfW(Phdr)*>(image_.begin + header->e_phoff);
-    for (unsigned i = 0; i < header->e_phnum; ++i) {
-        const Bytes length = segment[i].p_filesz;
-        if (segment[i].p_type != PT_NOTE || length > bytes || segment[i].p_offset > bytes - length) continue;
-        const char* note = reinterpret_cast<const char*>(image_.begin + segment[i].p_offset);
-        const char* const end = note + length;
-        while (end - note >= static_cast<std::ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
-            ElfW(Nhdr) entry;
-            std::memcpy(&entry, note, sizeof entry);
-            const char* const name = note + sizeof entry;
-            const char* const id = name + align_up(entry.n_namesz, 4);
-            if (static_cast<Bytes>(end - name) < align_up(entry.n_namesz, 4) + entry.n_descsz) break;
-            if (entry.n_type == NT_GNU_BUILD_ID && entry.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0) {
-                for (unsigned k = 0; k < entry.n_descsz && 2 * k + 1 < CodeMapping::longest_id; ++k) {
-                    const auto byte = static_cast<unsigned char>(id[k]);
-                    mapping.build_id[mapping.build_id_length++] = "0123456789abcdef"[byte >> 4U];
-                    mapping.build_id[mapping.build_id_length++] = "0123456789abcdef"[byte & 15U];
-                }
+    for (unsigned i = 0; i < header.e_phnum; ++i) {
+        ElfW(Phdr) segment;
+        if (!read(&segment, header.e_phoff + i * sizeof segment, sizeof segment)) return;
+        if (segment.p_type != PT_NOTE) continue;
+        for (Bytes at = 0; at < segment.p_filesz;) {
+            struct {
+                ElfW(Nhdr) note;
+                char name[4];
+                unsigned char id[CodeMapping::longest_id / 2];
+            } entry;
+            const Bytes head = sizeof entry.note + sizeof entry.name;
+            if (!read(&entry, segment.p_offset + at, head)) return;
+            const Bytes id_bytes = entry.note.n_descsz;
+            if (entry.note.n_type == NT_GNU_BUILD_ID && entry.note.n_namesz == 4 &&
+                std::memcmp(entry.name, "GNU", 4) == 0) {
+                const Bytes known = min_of<Bytes>(id_bytes, sizeof entry.id);
+                if (read(entry.id, segment.p_offset + at + head, known))
+                    for (Bytes k = 0; k < known; ++k) mapping.add_to_id(entry.id[k]);
                 return;
             }
-            note = id + align_up(entry.n_descsz, 4);
+            at += sizeof entry.note + align_up(Bytes{entry.note.n_namesz}, 4) + align_up(id_bytes, 4);
         }
     }
 }

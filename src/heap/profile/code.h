@@ -14,6 +14,10 @@ struct CodeMapping {
     static constexpr unsigned longest_id = 64;
     char build_id[longest_id];
     unsigned build_id_length = 0;
+    void add_to_id(unsigned char byte) {
+        build_id[build_id_length++] = "0123456789abcdef"[byte >> 4U];
+        build_id[build_id_length++] = "0123456789abcdef"[byte & 15U];
+    }
 };
 
 // Reads the list when it is constructed, onto pages that it maps for itself.
@@ -40,6 +44,7 @@ private:
     };
     void take_build_id(CodeMapping& mapping) const;
 
+    long memory_;
     char* text_ = nullptr;
     Bytes capacity_ = 0;
     const char* at_ = nullptr;

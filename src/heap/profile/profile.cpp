@@ -108,8 +108,11 @@ const char* freeing(Location at, const void* p) {
 
 void freeing_all(const BoundHeap* heap) {
     const Busy self;
-    for (Block block = recorded->store.take_out_of(heap); block.used(); block = recorded->store.take_out_of(heap))
-        freed(block);
+    for (bool any = true; any;) {
+        any = false;
+        std::size_t place = 0;
+        for (Block block; (block = recorded->store.take_out_of(heap, place)).used(); any = true) freed(block);
+    }
 }
 
 void resized(const void* p, Bytes asked) {

@@ -49,12 +49,9 @@ Block Store::take_out(const void* p) {
     return block;
 }
 
-Block Store::take_out_of(const void* heap) {
+Block Store::take_out_of(const void* heap, std::size_t& place) {
     os::Guard guard(lock_);
-    Block* found = nullptr;
-    live_.for_each([&](Block& block) {
-        if (block.heap == heap) found = &block;
-    });
+    Block* const found = live_.find_from(place, [=](const Block& block) { return block.heap == heap; });
     if (found == nullptr) return {};
     const Block block = *found;
     live_.remove(found);

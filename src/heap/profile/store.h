@@ -66,8 +66,9 @@ public:
     void put_back(const Block& block) NUMALLOC_EXCLUDES(lock_);
     // Removes and returns the block at `p`. Returns an unused block if there is none.
     Block take_out(const void* p) NUMALLOC_EXCLUDES(lock_);
-    // Removes and returns some block of the heap. Returns an unused one if there are no more.
-    Block take_out_of(const void* heap) NUMALLOC_EXCLUDES(lock_);
+    // Removes and returns the heap's first block from `place` in the table on. Returns an unused one if there is none:
+    // other threads may have moved some to places before.
+    Block take_out_of(const void* heap, std::size_t& place) NUMALLOC_EXCLUDES(lock_);
     void set_size(const void* p, Bytes size) NUMALLOC_EXCLUDES(lock_);
     // Counts a block that was taken out as freed.
     void add_freed(const Block& block, OsNode pages_on, OsNode freed_on) NUMALLOC_EXCLUDES(lock_);

@@ -33,6 +33,15 @@ public:
         return &slots_[place_of(key)];
     }
 
+    // Returns the first entry from `place` on that fits, and sets `place` to its own: remove() may move one there from
+    // behind it. nullptr if none fits.
+    template <class Fits>
+    Entry* find_from(std::size_t& place, Fits fits) const {
+        for (; place < capacity_; ++place)
+            if (slots_[place].used() && fits(slots_[place])) return &slots_[place];
+        return nullptr;
+    }
+
     // Entries behind it that would become unreachable move up.
     void remove(Entry* entry) {
         std::size_t hole = static_cast<std::size_t>(entry - slots_);

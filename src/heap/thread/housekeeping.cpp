@@ -97,6 +97,7 @@ void ask_others_to_flush() {
 }
 
 void send_quiet_remote_caches(std::uint32_t age) {
+    if (process_heap.heaps() == 1) return;  // no other node's objects
     for_each_thread_heap([=](ThreadHeap* h) { h->remote_cache.flush_if_older(age); });
 }
 
