@@ -73,9 +73,9 @@ public:
     // so.
     void copy_to(BagIndex run, const void* from, Bytes bytes) const;
 
-    // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`: moves pages where the
-    // kernel can, else (or with `by_copy`) copies. false: both are still allocated and `from` is unchanged, but `to` is
-    // no longer fully mapped and must not be used.
+    // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`. Copies with `by_copy`, if
+    // both places are mostly resident, and where the kernel does not move pages. false: both are still allocated and
+    // `from` is unchanged, but `to` is no longer fully mapped and must not be used.
     bool move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy = false)
         NUMALLOC_EXCLUDES(growth_lock_, lock_);
 

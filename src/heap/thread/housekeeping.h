@@ -8,7 +8,7 @@ namespace numalloc {
 
 namespace policy::housekeeping {
 
-// Every second slow path inspects one size class: a full round takes about 250 slow paths.
+// Every second slow path inspects one size class: a full round takes 192 slow paths.
 constexpr std::uint32_t slow_paths_per_look = 2;
 // Only every fourth slow path reads the clock, to save time.
 constexpr std::uint32_t slow_paths_per_clock = 4;
