@@ -133,8 +133,9 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
 // now. Returns the call's result, or -EPERM without the call if the thread is not bound.
 long call_unbound(int tid, long (*call)(const void*), const void* argument);
 
-// Gives all bound threads their users' masks, which they keep: called before a filter, after which no mask can be set.
-void unbind_all();
+// Makes a call that may install a filter, after which no mask can be set. All bound threads have their users' masks
+// meanwhile, and keep them if it does.
+long call_with_users_masks(long (*call)(const void*), const void* argument);
 // Called before the process's first filter: if the caller is the main thread, its number (psm_self) stays 0.
 void note_main_thread();
 
@@ -144,8 +145,6 @@ class [[nodiscard]] AsTheUserSetIt {
 public:
     AsTheUserSetIt();
     ~AsTheUserSetIt();
-    // The thread keeps that mask, as do threads that it creates when nothing can be bound any more. Takes a lock.
-    void keep();
     AsTheUserSetIt(const AsTheUserSetIt&) = delete;
     AsTheUserSetIt& operator=(const AsTheUserSetIt&) = delete;
 

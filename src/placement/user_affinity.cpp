@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/bits.h"
+#include "os/filter.h"
 #include "os/fork_gate.h"
 #include "os/topology.h"
 #include "placement/internal.h"
@@ -16,8 +17,10 @@ namespace {
 
 constexpr Bytes word_bytes = sizeof(std::uint64_t);
 
-// The ID of a child between vfork and exec that has set its mask itself, by its parent's thread: exec keeps that mask.
+// The ID of the child between vfork and exec that has set its mask itself, and runs as its parent's thread: the mask
+// is shown to it, and exec keeps it.
 NUMALLOC_THREAD_LOCAL int set_by_child = 0;
+bool has_set_its_mask() { return set_by_child != 0 && set_by_child == os::thread_id(); }
 
 // If the kernel's answer of `got` bytes is our mask, replaces it by the user's.
 void hide(const ThreadRecord* record, void* mask, long got) {
@@ -93,7 +96,7 @@ long get_affinity(int tid, std::size_t bytes, void* mask) {
             renew_user_mask(self, 0);
         }
         const long got = os::get_affinity(tid, bytes, mask);
-        if (got > 0) hide(self, mask, got);
+        if (got > 0 && !has_set_its_mask()) hide(self, mask, got);
         return got;
     }
     if (tid <= 0 || !may_lock()) return os::get_affinity(tid, bytes, mask);
@@ -112,11 +115,13 @@ long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node, Se
     }
     // Found out later, as if another process had set it.
     if (!may_lock()) return os::set_affinity(tid, bytes, mask);
-    ThreadRecord* self = own_record(tid);
-    if (self != nullptr && !is_own(self)) {
-        set_by_child = os::thread_id();
-        self = nullptr;
+    if (current != nullptr && !is_own(current) && (tid == 0 || tid == os::thread_id())) {
+        const long result = os::set_affinity(tid, bytes, mask);
+        if (result >= 0) set_by_child = os::thread_id();
+        return result;
     }
+    ThreadRecord* self = own_record(tid);
+    if (self != nullptr && !is_own(self)) self = nullptr;
     if (self != nullptr || tid == 0) {
         // Without the lock: the call lasts until a CPU of the mask runs this thread.
         const long result = os::set_affinity(tid, bytes, mask);
@@ -198,14 +203,25 @@ long call_unbound(int tid, long (*call)(const void*), const void* argument) {
     return result;
 }
 
-void unbind_all() {
-    if (process.mode != Mode::active) return;
+long call_with_users_masks(long (*call)(const void*), const void* argument) {
+    if (process.mode != Mode::active) return call(argument);
     os::Guard guard(process.lock);
-    for (ThreadRecord* record = process.records.first(); record != nullptr; record = record->next)
-        if (record->bound && !record->starting && set_user_request(record, record->tid) >= 0) unbind(record);
+    const auto for_each_bound = [](auto act) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+        for (ThreadRecord* record = process.records.first(); record != nullptr; record = record->next)
+            if (record->bound && !record->starting) act(record);
+    };
+    for_each_bound([](ThreadRecord* record) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+        renew_if_foreign(record, record->tid);
+        if (record->bound) set_user_request(record, record->tid);
+    });
+    const long result = call(argument);
+    for_each_bound([](ThreadRecord* record) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+        os::filtered() ? unbind(record) : void(set_bound_request(record, record->tid));
+    });
+    return result;
 }
 
-AsTheUserSetIt::AsTheUserSetIt() : widened_((set_by_child == 0 || set_by_child != os::thread_id()) && widen(current)) {}
+AsTheUserSetIt::AsTheUserSetIt() : widened_(!has_set_its_mask() && widen(current)) {}
 
 AsTheUserSetIt::~AsTheUserSetIt() {
     if (widened_ && current->bound) set_bound_request(current, 0);
@@ -217,12 +233,6 @@ FirstUseHold::FirstUseHold() : record_(current != nullptr && is_own(current) ? c
 
 FirstUseHold::~FirstUseHold() {
     if (record_ != nullptr) --record_->holds;
-}
-
-void AsTheUserSetIt::keep() {
-    if (!widened_ && (current == nullptr || !is_forking(current))) return;
-    os::Guard guard(process.lock);
-    unbind(current);
 }
 
 namespace {
@@ -333,6 +343,7 @@ void fork_child() {
     process.promised_up_to = 0;
     process.first_place = no_place;
     if (current == nullptr) return;
+    set_by_child = 0;
     widen(current);  // if the fork began without the lock, another thread may have bound it since
     current->place = no_place;
     current->bound = false;

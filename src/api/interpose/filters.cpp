@@ -21,8 +21,8 @@ long around_filter(const ProgramCall& filter) {
     // The caller is a child between vfork and exec, or of a raw clone.
     if (!fork_gate.is_process()) return install_filter(filter);
     placement::note_main_thread();
-    placement::unbind_all();
-    return install_filter(filter);
+    const auto install = [](const void* call) { return install_filter(*static_cast<const ProgramCall*>(call)); };
+    return placement::call_with_users_masks(install, &filter);
 }
 
 }  // namespace numalloc::os

@@ -45,6 +45,17 @@ bool free_without_heap(ThreadHeap* h, void* p, Pushed why, const char* call) {
 // Returns the thread's heap, created if needed: a thread that only frees needs one for its remote frees. Moves it to
 // another node only if the thread was moved. The caller is inside the fork gate.
 ThreadHeap* any_heap() { return this_thread_heap != &no_heap ? attached_heap : thread_heap_slow(); }
+// The same for an object that push() did not free. If a signal handler has moved the thread since push() found a list
+// full, the heap stays: free_object() sets that list's count right.
+ThreadHeap* heap_for_free(Pushed why) {
+    return why == Pushed::full && attached_heap != &no_heap ? attached_heap : any_heap();
+}
+// The node of the thread's heap, which is moved first if the thread was.
+NodeId settled_node() {
+    if (NUMALLOC_UNLIKELY(this_thread_heap != attached_heap))
+        if (const os::Inside inside; inside) return node_of(any_heap());
+    return node_of(attached_heap);
+}
 
 // The caller is inside the fork gate.
 NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) {
@@ -161,7 +172,7 @@ namespace {
 void free_found(Location at, void* p, Pushed why, const char* call) {
     const os::Inside inside;
     if (!inside && free_without_heap(this_thread_heap, p, why, call)) return;
-    ThreadHeap* const h = any_heap();
+    ThreadHeap* const h = heap_for_free(why);
     free_located(h, at, p, why, call);
     if (any_deferred()) run_deferred(h);
 }
@@ -233,7 +244,7 @@ void* reallocate(void* p, Bytes n, const char* call) {
     const Location at = locate_object(p, call);
     if (is_in_bound_heap(at)) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
     // A block that must move stays on its node, because the program placed it there, unless that is the thread's own.
-    const NodeId own = node_of(attached_heap);
+    const NodeId own = settled_node();
     const NodeId to = load_relaxed(options().realloc_keeps_node) ? process_heap.node_of(at) : own;
     if (to != own && to != no_node) return reallocate_with(p, {at, n, {.node = to}, true}, call);
     return reallocate_with(p, {at, n, {.node = own, .by_lists = true}, true}, call);
@@ -244,7 +255,7 @@ void* reallocate_on_node(void* p, Bytes n, NodeId node, const char* call) {
     const Location at = locate_object(p, call);
     const NodeId now = process_heap.node_of(at);
     const NodeId wanted = node == no_node ? now : node;
-    const NodeId to = wanted == no_node ? node_of(attached_heap) : wanted;
+    const NodeId to = wanted == no_node ? settled_node() : wanted;
     if (is_in_bound_heap(at) && now == to) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
     const bool is_there = now == to && (node == no_node || !(process_heap.may_stray(at) || process_heap.is_spread(at)));
     return reallocate_with(p, {at, n, {.node = to}, is_there}, call);
@@ -264,7 +275,7 @@ __attribute__((noinline)) void free_general(void* p, Pushed why, const char* cal
     }
     const os::Inside inside;
     if (!inside && free_without_heap(this_thread_heap, p, why, call)) return;
-    ThreadHeap* const h = any_heap();
+    ThreadHeap* const h = heap_for_free(why);
     free_object(h, p, why, call);
     if (any_deferred()) run_deferred(h);
 }

@@ -83,7 +83,9 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::init_topology();
     os::fork_gate.start();
-    (void)os::milliseconds();  // finds the clock now: later it is asked under locks
+    // These two look into the vDSO now: later they are asked under locks.
+    (void)os::milliseconds();
+    (void)os::cpu_without_call();
     placement::init_memory_home();
     HeapOptions o;
     o.memory_binding = options().memory_binding;

@@ -133,8 +133,8 @@ NodeHeap* ProcessHeap::make(NodeId n) {
 }
 
 // One shard for each CPU of the node, for the thread heap with that number. With one node the number of CPUs is
-// estimated by the highest one on which a thread got its heap, or by the number of thread heaps: without a system call,
-// which a filter might forbid.
+// estimated by the highest one on which a thread got its heap: without a system call, which a filter might forbid. If
+// that is unknown (aarch64 before glibc 2.35), each thread heap counts, so many threads have more shards than CPUs.
 unsigned ProcessHeap::shards_of(NodeHeap* node, std::uint32_t number) const {
     unsigned cpus = 0;
     if (nodes_ > 1) {

@@ -48,13 +48,17 @@ public:
     class [[nodiscard]] Walk {
     public:
         explicit Walk(SlotPool& pool) : pool_(pool) { pool.walkers_.fetch_add(1, std::memory_order_seq_cst); }
-        ~Walk() { pool_.walkers_.fetch_sub(1, std::memory_order_release); }
+        // A handler that interrupted the walk may have forked: leave_behind() counts no walker in the child.
+        ~Walk() {
+            if (generation_ == os::fork_gate.generation()) pool_.walkers_.fetch_sub(1, std::memory_order_release);
+        }
         Walk(const Walk&) = delete;
         Walk& operator=(const Walk&) = delete;
         std::uint32_t made() const { return pool_.made_.load(std::memory_order_seq_cst); }
 
     private:
         SlotPool& pool_;
+        const std::uint32_t generation_ = os::fork_gate.generation();
     };
     // Whether give_back_unused() may find such slots.
     bool has_unused() const { return made() - taken() >= policy::slots::most_unused; }

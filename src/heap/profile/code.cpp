@@ -46,12 +46,12 @@ CodeMappings::CodeMappings() : memory_(os::open_own_memory()) {
 
 CodeMappings::~CodeMappings() {
     if (text_ != nullptr) os::unmap(text_, capacity_);
-    os::close_file(memory_);
+    if (memory_ >= 0) os::close_file(memory_);  // after a filter it was not opened
 }
 
 // Reads the build ID from the image's first mapping, where all linkers put the header and the notes. Without them
 // there, the image has no build ID. By the kernel: another thread may have unmapped the image since.
-void CodeMappings::take_build_id(CodeMapping& mapping) const {
+void CodeMappings::read_build_id(CodeMapping& mapping) const {
     mapping.build_id_length = 0;
     const Bytes bytes = image_.end - image_.begin;
     if (image_.path_length != mapping.path_length || std::memcmp(image_.path, mapping.path, mapping.path_length) != 0)
@@ -75,7 +75,7 @@ void CodeMappings::take_build_id(CodeMapping& mapping) const {
                 unsigned char id[CodeMapping::longest_id / 2];
             } entry;
             const Bytes head = sizeof entry.note + sizeof entry.name;
-            if (!read(&entry, segment.p_offset + at, head)) return;
+            if (!read(&entry, segment.p_offset + at, head)) break;  // another segment may have it
             const Bytes id_bytes = entry.note.n_descsz;
             if (entry.note.n_type == NT_GNU_BUILD_ID && entry.note.n_namesz == 4 &&
                 std::memcmp(entry.name, "GNU", 4) == 0) {
@@ -112,8 +112,6 @@ bool CodeMappings::next(CodeMapping& mapping) {
         if (named && mapping.offset == 0 && readable)
             image_ = {mapping.begin, mapping.end, mapping.path, mapping.path_length};
         if (!executable || mapping.path_length == 0) continue;
-        if (named) take_build_id(mapping);
-        else mapping.build_id_length = 0;
         return true;
     }
     return false;

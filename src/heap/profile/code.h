@@ -30,6 +30,8 @@ public:
 
     // The next mapping with code. Returns false after the last one.
     bool next(CodeMapping& mapping);
+    // Fills in the build ID of the mapping that next() has just returned.
+    void read_build_id(CodeMapping& mapping) const;
     void again() {
         at_ = text_;
         image_ = {};
@@ -42,7 +44,6 @@ private:
         const char* path = nullptr;
         Bytes path_length = 0;
     };
-    void take_build_id(CodeMapping& mapping) const;
 
     long memory_;
     char* text_ = nullptr;

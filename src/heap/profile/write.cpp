@@ -199,6 +199,7 @@ private:
         CodeMapping code;
         code_.again();
         for (std::uint64_t i = 0; i < mappings_ && code_.next(code); ++i) {
+            code_.read_build_id(code);
             file_.foreign_text(field::string_table, code.path, code.path_length);
             file_.text(field::string_table, code.build_id, code.build_id_length);
         }

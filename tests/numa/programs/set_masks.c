@@ -9,10 +9,9 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 
-enum { MOVES = 300, KEPT = 64 };
+enum { MOVES = 300, KEPT = 64, BY_ID = 2 };
 static const char *self;
 static volatile sig_atomic_t moves;
 
@@ -38,6 +37,15 @@ static void move(int signal) {
     errno = kept;
 }
 
+/* The next one when the last has been handled. */
+static void *send_signals(void *to) {
+    for (int seen; (seen = moves) < MOVES;) {
+        pthread_kill(*(const pthread_t *)to, SIGUSR1);
+        while (moves == seen) sched_yield();
+    }
+    return NULL;
+}
+
 static void *start_and_end(void *unused) {
     (void)unused;
     free(malloc(100));
@@ -46,13 +54,14 @@ static void *start_and_end(void *unused) {
 
 static int moved_by_handlers(void) {
     const struct sigaction action = {.sa_handler = move, .sa_flags = SA_RESTART};
-    const struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+    const pthread_t self = pthread_self();
+    pthread_t sender;
     uintptr_t *kept[KEPT] = {NULL};
     masks[0] = cpus_of_node(0);
     masks[1] = cpus_of_node(1);
     start_and_end(NULL);
-    sigaction(SIGALRM, &action, NULL);
-    setitimer(ITIMER_REAL, &often, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    if (pthread_create(&sender, NULL, send_signals, (void *)&self) != 0) die("cannot start a thread");
     for (uintptr_t i = 0; moves < MOVES; ++i) {
         uintptr_t **const p = &kept[i % KEPT];
         if (*p) expect(**p == i - KEPT, "a block was returned twice");
@@ -66,7 +75,7 @@ static int moved_by_handlers(void) {
         pthread_join(thread, NULL);
         expect(sched_getaffinity(0, sizeof mask, &mask) == 0, "sched_getaffinity: %s", strerror(errno));
     }
-    setitimer(ITIMER_REAL, &never, NULL);
+    pthread_join(sender, NULL);
     expect(kernels_mask() == masks[(moves + 1) % 2], "the last mask was not kept");
     return verdict();
 }
@@ -77,7 +86,12 @@ static int child_finds(uint64_t mask, int sets_it) {
     snprintf(text, sizeof text, "%llu", (unsigned long long)mask);
     const pid_t child = vfork();
     if (child == 0) {
-        if (sets_it && sched_setaffinity(0, sizeof mask, (const cpu_set_t *)&mask) != 0) _exit(98);
+        if (sets_it && sched_setaffinity(sets_it == BY_ID ? getpid() : 0, sizeof mask, (const cpu_set_t *)&mask) != 0)
+            _exit(98);
+        cpu_set_t seen;
+        CPU_ZERO(&seen);
+        if (sets_it && (sched_getaffinity(0, sizeof seen, &seen) != 0 || memcmp(&seen, &mask, sizeof mask) != 0))
+            _exit(97);
         execl(self, self, "is", text, (char *)NULL);
         _exit(99);
     }
@@ -95,9 +109,13 @@ static void *be_bound(void *word) {
     if (!strcmp(word, "vfork")) {
         expect(child_finds(all, 0) == 0, "a child does not have its user's mask");
         expect(child_finds(mine, 1) == 0, "a child does not have the mask that it has set");
+        expect(child_finds(mine, BY_ID) == 0, "a child does not have the mask that it has set by its ID");
         expect(child_finds(all, 0) == 0, "a later child has a mask that another one has set");
         return NULL;
     }
+    pthread_barrier_wait(&barrier); /* main tries to install a filter */
+    pthread_barrier_wait(&barrier);
+    expect(kernels_mask() == mine, "a filter that the kernel refused has unbound the thread");
     pthread_barrier_wait(&barrier); /* main installs a filter */
     pthread_barrier_wait(&barrier);
     expect(child_finds(all, 0) == 0, "a child does not have its user's mask after a filter");
@@ -128,6 +146,9 @@ int main(int count, char **words) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, be_bound, words[1]) != 0) die("cannot start a thread");
     if (!strcmp(words[1], "filter")) {
+        pthread_barrier_wait(&barrier);
+        expect(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == -1, "a filter at NULL was installed");
+        pthread_barrier_wait(&barrier);
         pthread_barrier_wait(&barrier);
         allow_all();
         pthread_barrier_wait(&barrier);

@@ -1,7 +1,9 @@
 // binding=auto with real threads, on a machine whose nodes have one CPU each: who is bound, when, and who is not.
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 
+#include "os/filter.h"
 #include "placement/owners.h"
 #include "support/threads_fixture.h"
 
@@ -199,11 +201,18 @@ TEST_F(FirstUse, AMaskThatIsSetBeforeCounts) {
 TEST_F(FirstUse, AThreadThatMustKeepItsMaskIsNotBoundAgain) {
     std::thread([] {
         (void)home();
-        ASSERT_EQ(in_kernel().size(), 1u);
-        {
-            placement::AsTheUserSetIt widened;
-            widened.keep();
-        }
+        const auto bound = in_kernel();
+        ASSERT_EQ(bound.size(), 1u);
+        const auto install = [](const void* refused) -> long {
+            EXPECT_EQ(in_kernel(), all);
+            if (refused != nullptr) return -EFAULT;
+            os::filters.fetch_add(1);
+            return 0;
+        };
+        EXPECT_EQ(placement::call_with_users_masks(install, "refused"), -EFAULT);
+        EXPECT_EQ(in_kernel(), bound);
+        EXPECT_EQ(placement::call_with_users_masks(install, nullptr), 0);
+        os::filters.fetch_sub(1);
         use_memory(many);
         EXPECT_EQ(in_kernel(), all);
     }).join();

@@ -36,8 +36,8 @@ void crowd(unsigned threads, Call meanwhile) {
         all.push_back(testing::thread_on(2, [&] {
             for (Bytes size = 16; size < 3000; size += 100) {
                 void* const p = allocate(size);
-                ASSERT_NE(p, nullptr);
-                release(p);
+                EXPECT_NE(p, nullptr);
+                if (p != nullptr) release(p);
             }
             for (++there; there < threads;) std::this_thread::yield();
         }));
@@ -53,7 +53,6 @@ TEST_F(SlotTest, HeapsOfEndedThreadsGoBack) {
     {
         const SlotPool::Walk walk(slots);
         process_heap.give_back_thread_heaps();
-        EXPECT_EQ(slots.made(), walk.made());
         EXPECT_GE(walk.made(), threads);
     }
     process_heap.give_back_thread_heaps();
