@@ -36,7 +36,8 @@ ThreadRecord* own_record(int tid) {
     return current != nullptr && (tid == 0 || tid == current->tid) ? current : nullptr;
 }
 
-// Not in a signal handler that interrupted code under a lock: the handlers of POSIX may ask for masks and set them.
+// False in a signal handler that interrupted code under a lock, which may be this one. (Handlers may set masks: glibc
+// calls sched_setaffinity() safe there.)
 bool may_lock() { return os::ForkGate::waits(); }
 
 // The user's mask of another thread.

@@ -79,7 +79,8 @@ def rewrite(page: Path) -> None:
 
 def main() -> None:
     project = Path(sys.argv[1])
-    places = ("README.md", "CONTRIBUTING.md", "docs/*.md", "research/README.md")
+    # The other pages of docs/results are made by a command.
+    places = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/results/a*.md", "docs/results/*notes.md", "research/README.md")
     pages = {str(page.relative_to(project)): page for place in places for page in project.glob(place)}
     pages = dict(sorted(pages.items()))
     if sys.argv[2:] == ["--write"]:

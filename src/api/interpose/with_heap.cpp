@@ -19,7 +19,7 @@ const bool looking_up_starts_malloc = true;
 
 void complete_start() { wake(); }
 
-// In a signal handler, which may have interrupted malloc: the next call moves the heap.
+// The caller may be a signal handler that interrupted malloc. So the next malloc or free moves the heap.
 void thread_moved() { hide_heap(true); }
 
 void before_exec() { remove_statistics_page(); }

@@ -134,7 +134,8 @@ NodeHeap* ProcessHeap::make(NodeId n) {
 
 // One shard for each CPU of the node, for the thread heap with that number. With one node the number of CPUs is
 // estimated by the highest one on which a thread got its heap: without a system call, which a filter might forbid. If
-// that is unknown (aarch64 before glibc 2.35), each thread heap counts, so many threads have more shards than CPUs.
+// that is unknown (aarch64 before glibc 2.35), each thread heap counts: a process of many threads then has more shards
+// than it needs.
 unsigned ProcessHeap::shards_of(NodeHeap* node, std::uint32_t number) const {
     unsigned cpus = 0;
     if (nodes_ > 1) {
