@@ -3,6 +3,8 @@
 // thread, which frees it; the tallies of all cells are summed.
 #include <atomic>
 #include <mutex>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/command.h"
@@ -67,7 +69,7 @@ struct alignas(64) Tally {
 
 int main(int argc, char** argv) {
     bench::Command command(argc, argv);
-    const auto& particles = command.option("particles", 400'000, "particles that begin, at scale 1");
+    const auto& particles = command.option("particles", 3'000'000, "particles that begin, at scale 1");
     const auto& cells = command.option("cells", 4096, "cells of the mesh");
     command.parse();
 
@@ -106,6 +108,7 @@ int main(int argc, char** argv) {
                 flying = born;
                 ++tally.born;
             }
+            if (flying == nullptr) std::this_thread::yield();
             std::int64_t ended = 0;
             while (flying != nullptr) {
                 Particle* const particle = flying;
@@ -133,6 +136,8 @@ int main(int argc, char** argv) {
                     const bool on = (particle->random >> 20 & 1) != 0;
                     particle->cell = (particle->cell + (on ? 1 : cells - 1)) % cells;
                     if (const unsigned next = owner(particle->cell); next != index) {
+                        // Otherwise `alive` could be 0 for a moment after its end there, before its birth is counted.
+                        if (ended < 0) alive.fetch_sub(std::exchange(ended, 0), std::memory_order_release);
                         mail[next].put(particle);
                         break;
                     }
