@@ -102,6 +102,11 @@ add_executable(survive_fork_libc survive/fork_libc.c)
 target_link_libraries(survive_fork_libc PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 list(APPEND handlers survive_fork_libc)
 # The library that is opened and closed has no handlers of fork: libc may call those while it unloads them.
+add_executable(survive_fork_trims survive/fork_trims.c)
+target_link_libraries(survive_fork_trims PRIVATE Threads::Threads)
+target_link_options(survive_fork_trims PRIVATE -rdynamic)
+list(APPEND handlers survive_fork_trims)
+survive_run(fork_trims 120 "lost nothing" $<TARGET_FILE:survive_fork_trims>)
 survive_run(fork_libc 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_plugin>)
 survive_run(fork_names 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_plugin> names)
 # With an unlimited stack the kernel puts libraries, and all that has no address of its own, at 20 TiB or at 42 TiB.
