@@ -207,6 +207,18 @@ private:
     bool in_;
 };
 
+// For a call of which the child of a fork must have all or nothing: waits for a fork in progress, and a later fork
+// waits for the end of the call. The thread may be inside already.
+class [[nodiscard]] NoFork {
+public:
+    NoFork() {
+        while (!fork_gate.try_enter()) fork_gate.wait();
+    }
+    ~NoFork() { fork_gate.leave(); }
+    NoFork(const NoFork&) = delete;
+    NoFork& operator=(const NoFork&) = delete;
+};
+
 // While it lives, the thread neither waits for a fork when it acquires a lock, nor does a fork wait for it. In the
 // child these locks count as free. So what lies under them is only read, or is made anew in the child.
 class [[nodiscard]] PassesGate {

@@ -104,7 +104,7 @@ NUMALLOC_EXPORT int numalloc_node_of(const void* p) noexcept {
         return node >= 0 ? node : os_number(at.owner->node);
     }
     const bool may_have_moved = at.found != Found::small && process_heap.any_moved();
-    const bool is_spread = at.found == Found::bound && BoundHeap::of(at)->is_spread();
+    const bool is_spread = at.found == Found::bound && BoundHeap::lies_spread(at);
     return NUMALLOC_UNLIKELY(in_turn || may_have_moved || is_spread) ? ask_kernel(p) : os_number(at.owner->node);
 }
 

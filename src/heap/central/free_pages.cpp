@@ -13,8 +13,7 @@
 //   return_pages    ... returns the pages
 //   finish          under the lock: notes the objects away and puts the others back
 //
-// take_back() reverses it: a refill that finds no freed object gets objects that are away, those of 4 KiB at least. If
-// a fork happens between pick and finish, the child never uses that bag again.
+// take_back() reverses it: a refill that finds no freed object gets objects that are away, those of 4 KiB at least.
 #include "base/bit_set.h"
 #include "base/check.h"
 #include "heap/central/class_heap.h"
@@ -63,7 +62,11 @@ public:
         BagIndex first_back = no_bag;
         std::uint32_t left = begin(shard, now);
         bool all_gone = true;
-        while (!refused() && pick(shard, first_back, left)) {
+        while (!refused()) {
+            // A fork's child would lose the bag at work.
+            const os::Inside inside;
+            all_gone = all_gone && inside;
+            if (!inside || !pick(shard, first_back, left)) break;
             find_free();
             choose_pages();
             split_list();

@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/check.h"
+#include "os/fork_gate.h"
 
 namespace numalloc {
 
@@ -51,11 +52,13 @@ void BoundHeap::give(const Emptied& emptied) {
 }
 
 BoundHeap* BoundHeap::create(NodeId node, const Spread& spread, const os::NodeMask* within) {
+    const os::NoFork until_done;
     void* const place = process_heap.take_alone(node, class_of(sizeof(BoundHeap)));
     return place == nullptr ? nullptr : new (place) BoundHeap(node, spread, within);
 }
 
 void BoundHeap::destroy() {
+    const os::NoFork until_done;
     reset();
     process_heap.give_alone(this, class_of(sizeof(BoundHeap)));
 }
@@ -69,6 +72,7 @@ void BoundHeap::give_all(BagNumber& list) {
 }
 
 void BoundHeap::reset() {
+    const os::NoFork until_done;
     os::Guard guard(lock_);
     for (BagNumber& list : available_) give_all(list);
     give_all(rest_);
@@ -103,7 +107,7 @@ void BoundHeap::add_bag(ClassId c, void* start) {
     Bag& bag = region.bag(first);
     bag.class_id = c.value;
     bag.taken = 0;
-    bag.bound = {this, no_number, no_number, no_object, 0};
+    bag.bound = {this, no_number, no_number, no_object, 0, is_spread()};
     region.mark_inside(first, shape.bags);
     held_ += shape.bags * bag_bytes;
     enlist(available_[c.value], number_at(start));
@@ -178,7 +182,7 @@ void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
     }
     const BagNumber number = number_at(block);
     Bag& bag = entry_of(number);
-    bag.bound = {this, no_number, no_number, no_object, 0};
+    bag.bound = {this, no_number, no_number, no_object, 0, is_spread()};
     // For pointers into the middle of the object (numalloc_heap_contains()). Writes the 32-byte entry of each bag;
     // other big objects write two entries.
     Region& region = process_heap.owner(block)->pages.region();
@@ -193,6 +197,7 @@ void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
 }
 
 Allocation BoundHeap::allocate(Bytes n, Bytes alignment) {
+    const os::NoFork until_done;
     // The class of the rounded size has this alignment: see size_class.h.
     if (alignment <= bag_bytes && n <= small_limit && align_up(n, alignment) <= small_limit)
         return allocate_small(class_of(align_up(n, alignment)));

@@ -50,7 +50,12 @@ public:
     };
     static const char* take_back(Location at, void* p, Emptied& emptied);
     static void give(const Emptied& emptied);
-    // The heap of a located object.
+    // Whether the pages of its heap lie on several nodes. For any bag of a bound heap: of one that another thread takes
+    // or gives back meanwhile, the answer is arbitrary.
+    static bool lies_spread(Location at) {
+        return load_relaxed(at.owner->pages.region().bag(at.bag).bound.spread) == 1;
+    }
+    // The heap of a located object, which is in use and stays so.
     static BoundHeap* of(Location at) { return at.owner->pages.region().bag(at.bag).bound.heap; }
     // Resizes a big object in place. Returns false if that is impossible, and for a small object.
     static bool resize_big(Location at, std::uint32_t bags);

@@ -88,6 +88,7 @@ struct Bag {
         BagNumber next, previous;  // in one of the heap's lists
         std::uint16_t free;        // the object freed last, in granules from the bag's start
         std::uint16_t carved;
+        std::uint8_t spread;  // 1: the heap's pages lie on several nodes
     };
     struct Big {
         static constexpr std::int32_t in_quarantine = -1;

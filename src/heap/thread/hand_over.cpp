@@ -43,13 +43,21 @@ void hand_over_class(ThreadHeap* h, unsigned c, To to) {
     if (h->profile != nullptr) set_before_record(h, c, mallocs);
 }
 
-void hand_over_all(ThreadHeap* h, To to) {
+namespace {
+
+void hand_over_quarantine(ThreadHeap* h) {
     h->quarantine.empty([](Object* object) {
         const Location at = locate(object);
         if (!rests_alone(object) || !is_as_it_was(object, at.class_id)) die_of_damage(object);
         object->next = nullptr;
         at.owner->of(at.class_id).give_to_bags({object, 1});
     });
+}
+
+}  // namespace
+
+void hand_over_all(ThreadHeap* h, To to) {
+    hand_over_quarantine(h);
     for (unsigned c = 1; c < class_count; ++c) hand_over_class(h, c, to);
     h->remote_cache.flush();
 }
@@ -135,8 +143,20 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
     housekeeping(h);
 }
 
+// What is in hand between two locks would be lost to a fork's child. A fork waits for one class at a time, which may
+// purge 8 MiB.
 void flush_thread() {
-    if (ThreadHeap* const h = attached_heap; h != &no_heap) hand_over_all(h, To::bags);
+    ThreadHeap* const h = attached_heap;
+    if (h == &no_heap) return;
+    for (unsigned c = 1; c < class_count; ++c) {
+        const os::Inside inside;
+        if (!inside) return;
+        hand_over_class(h, c, To::bags);
+    }
+    const os::Inside inside;
+    if (!inside) return;
+    hand_over_quarantine(h);
+    h->remote_cache.flush();
 }
 
 }  // namespace numalloc

@@ -1,5 +1,8 @@
 // fork() at each system call of another thread's malloc_trim(). The fork waits until malloc_trim() has nothing in hand,
 // so the child has all of the free memory. If it did not wait, the child would exist before the call was made.
+//
+//   heap    large and small blocks are free, in the heap
+//   lists   blocks are free in the thread's lists
 #define _GNU_SOURCE
 #include "c_check.h"
 
@@ -15,12 +18,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { blocks = 24, small = 40000, slack = 1 << 20 };
+enum { blocks = 24, medium = 64, small = 40000, slack = 1 << 19 };
 
 static sem_t asked;
 static _Atomic int forked, forks, done;
 static _Atomic pid_t forker;
 static size_t before;
+static int in_lists;
 static __thread volatile int trims;  // malloc_trim() is declared not to call back into this file
 
 // Whether the thread that forks sleeps. By system calls, because this runs inside a call of the heap's.
@@ -61,13 +65,46 @@ int munmap(void* p, size_t n) {
     return (int)syscall(SYS_munmap, p, n);
 }
 
+static void fill_heap(void) {
+    static void *block[blocks], *little[small];
+    for (int i = 0; i < blocks; ++i) {
+        block[i] = malloc((size_t)3 << 20);
+        CHECK(block[i] != NULL);
+        memset(block[i], 1, (size_t)3 << 20);
+    }
+    for (int i = 0; i < small; ++i) CHECK((little[i] = malloc(400)) != NULL);
+    CHECK(malloc((size_t)3 << 20) != NULL);  // keeps the heap's end where it is
+    for (int i = 0; i < blocks; i += 2) free(block[i]);
+    for (int i = 0; i < small; ++i) free(little[i]);
+}
+
+static void fill_lists(void) {
+    static void* block[medium];
+    for (int i = 0; i < medium; ++i) {
+        CHECK((block[i] = malloc(100000)) != NULL);
+        memset(block[i], 1, 100000);
+    }
+    for (int i = 0; i < medium; ++i) free(block[i]);
+}
+
 static void* trim(void* unused) {
+    in_lists ? fill_lists() : fill_heap();
+    before = mallinfo2().arena;
     trims = 1;
     malloc_trim(0);
     trims = 0;
     done = 1;
     sem_post(&asked);
     return unused;
+}
+
+// Whether the child has all free memory: a lost range is not counted, and keeps the heap's end where it is.
+static int is_whole(void) {
+    if (in_lists) malloc_trim(0);
+    const size_t now = mallinfo2().arena;
+    const int whole = in_lists ? now < before / 4 : now + slack > before;
+    if (!whole) dprintf(2, "%zu of %zu bytes are in the child's heap\n", now, before);
+    return whole;
 }
 
 static void fork_when_asked(void) {
@@ -79,9 +116,7 @@ static void fork_when_asked(void) {
         const pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
-            const size_t now = mallinfo2().arena;
-            if (now + slack < before) dprintf(2, "%zu of %zu bytes are left\n", now, before);
-            _exit(now + slack < before);
+            _exit(is_whole() ? 0 : 1);
         }
         ++forked;
         int status = -1;
@@ -89,26 +124,9 @@ static void fork_when_asked(void) {
     }
 }
 
-// Every other block is free, so the heap's end stays where it is.
-static void make_free_memory(void) {
-    static char* block[blocks];
-    static void* little[small];
-    for (int i = 0; i < blocks; ++i) {
-        block[i] = malloc((size_t)3 << 20);
-        CHECK(block[i] != NULL);
-        memset(block[i], 1, (size_t)3 << 20);
-    }
-    for (int i = 0; i < small; ++i) CHECK((little[i] = malloc(400)) != NULL);
-    void* const last = malloc((size_t)3 << 20);
-    CHECK(last != NULL);
-    for (int i = 0; i < blocks; i += 2) free(block[i]);
-    for (int i = 0; i < small; ++i) free(little[i]);
-}
-
-int main(void) {
-    make_free_memory();
+int main(int argc, char** argv) {
+    in_lists = argc > 1 && strcmp(argv[1], "lists") == 0;
     sem_init(&asked, 0, 0);
-    before = mallinfo2().arena;
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, trim, NULL) == 0);
     fork_when_asked();

@@ -25,7 +25,7 @@ std::string build_id_at(CodeMappings& code, const void* p) {
 
 TEST(Code, AnImageThatWasUnmappedSinceHasNoBuildId) {
     const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    struct stat about {};
+    struct stat about{};
     ASSERT_EQ(fstat(file, &about), 0);
     const auto bytes = static_cast<std::size_t>(about.st_size);
     void* const image = mmap(nullptr, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);

@@ -252,7 +252,52 @@ TEST_F(BoundHeapTest, AChildHasTheHeapWhole) {
     stop = true;
     noise.join();
 }
+
+// Whatever another thread was doing at the clone: the heap holds no run that reset() does not find, and no room under
+// its limit is promised to a thread that the child does not have.
+TEST_F(BoundHeapTest, AChildLosesNoMemoryOfAHeap) {
+    constexpr Bytes block = 300 * KiB;
+    bound_->set_limit(block + block / 2);
+    std::atomic<bool> stop{false};
+    std::atomic<int> rounds{0};
+    auto noise = testing::thread_on(1, [&] {
+        for (; !stop; ++rounds) {
+            void* const p = allocate(block);
+            const os::NoFork as_free_does;
+            release(p);
+        }
+    });
+    while (rounds < 10) std::this_thread::yield();
+    for (int i = 0; i < 100; ++i) {
+        heap_fork_prepare();
+        const pid_t child = fork();
+        if (child == 0) {
+            heap_fork_child();
+            alarm(testing::child_limit);
+            bound_->reset();
+            const bool all_went = bags_on(2) == 0;
+            _exit(all_went && allocate(block) != nullptr ? 0 : 1);
+        }
+        heap_fork_parent();
+        int status = 0;
+        waitpid(child, &status, 0);
+        EXPECT_EQ(status, 0) << "fork " << i;
+    }
+    stop = true;
+    noise.join();
+}
 #endif
+
+// Another thread may give the bag to another heap, or back, after locate().
+TEST_F(BoundHeapTest, WhetherItLiesSpreadIsToldWithoutItsHeap) {
+    void* const p = allocate(300 * KiB);
+    const Location at = locate(p);
+    Bag& bag = at.owner->pages.region().bag(at.bag);
+    BoundHeap* const heap = bag.bound.heap;
+    bag.bound.heap = reinterpret_cast<BoundHeap*>(std::uintptr_t{16});
+    EXPECT_FALSE(BoundHeap::lies_spread(at));
+    bag.bound.heap = heap;
+}
 
 using BoundHeapDeathTest = BoundHeapTest;
 
