@@ -46,7 +46,7 @@ bool has_room(const ThreadRecord* record, PlaceId id) NUMALLOC_REQUIRES(process.
 // runs, and knows how busy the CPUs are with other programs.
 PlaceId place_with_room(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     const PlaceSet allowed = places_of(record);
-    if (allowed.count() == 1) return PlaceId{allowed.first()};
+    if (const PlaceId only = only_place_of(record); only != no_place) return only;
     PlaceSet room;
     for (unsigned i = allowed.first(); i < process.places.count; i = allowed.next(i + 1))
         if (has_room(record, PlaceId{i})) room.add(i);

@@ -88,7 +88,8 @@ inline void set_user_mask(ThreadRecord* record, Mask mask) { set_user_mask(recor
 // Returns 0 or -errno.
 long set_user_request(const ThreadRecord* record, int tid);
 long set_bound_request(const ThreadRecord* record, int tid);
-// Sets `mask` to the one of the two that holds now; whether it is that.
+// Sets `mask` to the first of the two; to the one that holds now; whether it is that.
+void user_request_of(const ThreadRecord* record, Mask mask);
 void kernel_request_of(const ThreadRecord* record, Mask mask);
 bool is_kernel_request(const ThreadRecord* record, Mask mask);
 
@@ -101,8 +102,10 @@ bool is_users(const ThreadRecord* record, Mask mask);
 bool is_expected(const ThreadRecord* record, Mask kernel);
 // Whether it is one of the two.
 bool is_set(const ThreadRecord* record, Mask kernel);
-// Whether the place of the thread lacks a CPU of its user's mask.
-bool is_narrowed(const ThreadRecord* record);
+// Whether the place has all CPUs of the thread's user's mask. (CPUs that were offline at the start are in no place.)
+bool lies_within(const ThreadRecord* record, PlaceId place);
+// Whether the place of the thread lacks one of them.
+inline bool is_narrowed(const ThreadRecord* record) { return !lies_within(record, record->place); }
 // Whether `mine`, the caller's mask, is all that the cpuset allows.
 bool is_whole(Mask mine);
 // Gives the calling thread its user's mask in the kernel if it runs under ours. Returns whether it did. Takes no lock
@@ -113,14 +116,15 @@ inline bool widen(const ThreadRecord* record) { return record != nullptr && reco
 void follow_user(ThreadRecord* record, Mask mask) NUMALLOC_REQUIRES(process.lock);
 // Binds the caller again whose fork ended without the lock.
 void bind_left_wide(ThreadRecord* self);
-// Places a running thread anew if another process has set its mask or changed the cpuset. Costs four system calls for
-// a whole mask, one for another. `tid`: 0 for the caller.
+// Places a running thread anew if another process has set its mask, or CPUs went or came (the cpuset, hotplug). Costs
+// four system calls for a whole mask, one for another that is as expected. `tid`: 0 for the caller.
 void renew_user_mask(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);
 // The same for another thread. One that has its user's mask for a moment, to start a child, keeps it.
 void renew_if_foreign(ThreadRecord* record, int tid) NUMALLOC_REQUIRES(process.lock);
 
-// The places whose CPUs the thread's user allows; and all places.
+// The places whose CPUs the thread's user allows; the one that has all of them, or no_place; and all places.
 PlaceSet places_of(const ThreadRecord* record);
+PlaceId only_place_of(const ThreadRecord* record);
 PlaceSet all_places();
 
 // Returns the policy's choice for the thread with this number; no_place if no place is allowed. `runs_on`: where its

@@ -88,8 +88,9 @@ void init_memory_home() {
     if (options().interleave == Interleave::all) of_process.said.kind = Kind::interleave;
 }
 
-NodeId memory_home(Bytes wanted) {
-    const NodeId home = home_node(wanted);
+NodeId memory_home(Bytes wanted) { return memory_home_from(home_node(wanted)); }
+
+NodeId memory_home_from(NodeId home) {
     if (process.mode == Mode::off) return home;
     const Resolved* const own = of_thread;
     if (own == nullptr && options().interleave == Interleave::serial && alone()) return os::topology().interleaved();

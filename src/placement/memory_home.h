@@ -16,6 +16,8 @@ void init_memory_home();
 // The node that serves the calling thread's malloc, or Topology::interleaved(). Use it instead of home_node().
 // `wanted`: bytes that the thread wants to allocate.
 NodeId memory_home(Bytes wanted = 0);
+// The same for a thread with this home.
+NodeId memory_home_from(NodeId home);
 
 // Whether that is the thread's home node and nobody has named another: memory may follow its users.
 bool memory_is_local();

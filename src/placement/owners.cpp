@@ -147,6 +147,23 @@ void note_unbound(std::atomic<Answer>* t) {
         t[own_number].store(static_cast<Answer>(home_node().value + 1U), std::memory_order_relaxed);
 }
 
+// Where threads are not bound: the owners that have not said where they run take turns over the nodes of the caller's
+// CPUs. The answer stays until the owner asks.
+NodeId guess(std::atomic<Answer>& answer, unsigned owner) {
+    const os::Topology& topology = os::topology();
+    os::NodeMask nodes;
+    os::CpuMask mask;
+    if (os::get_affinity(0, mask) > 0)
+        for (unsigned cpu = mask.first(); cpu < os::max_cpus; cpu = mask.next(cpu + 1))
+            if (const NodeId home = topology.node_of_cpu(cpu); home != no_node) nodes.add(home.value);
+    if (nodes.count() == 0) return NodeId{owner % topology.nodes()};
+    unsigned node = nodes.first();
+    for (unsigned turn = owner % nodes.count(); turn > 0; --turn) node = nodes.next(node + 1);
+    Answer before = 0;
+    answer.compare_exchange_strong(before, static_cast<Answer>(node + 1U), std::memory_order_relaxed);
+    return NodeId{before == 0 ? node : before - 1U};
+}
+
 }  // namespace
 
 PlaceId answered_place(int owner) {
@@ -236,7 +253,7 @@ NodeId node_of_owner(int owner, bool* out_of_memory, bool* moved) {
         note_unbound(t);
         return home_node();
     }
-    return known != 0 ? NodeId{known - 1U} : NodeId{static_cast<unsigned>(owner) % os::topology().nodes()};
+    return known != 0 ? NodeId{known - 1U} : guess(t[owner], static_cast<unsigned>(owner));
 }
 
 }  // namespace numalloc::placement

@@ -44,6 +44,12 @@ PlaceSet places_of(const ThreadRecord* record) {
     return result;
 }
 
+PlaceId only_place_of(const ThreadRecord* record) {
+    const PlaceSet allowed = places_of(record);
+    const PlaceId first{allowed.first()};
+    return allowed.count() == 1 && lies_within(record, first) ? first : no_place;
+}
+
 PlaceSet all_places() {
     PlaceSet result;
     for (unsigned i = 0; i < process.places.count; ++i) result.add(i);
@@ -103,8 +109,7 @@ void place(ThreadRecord* record, Vacated vacated) {
     if (!process.at_first_use || answered_place(record->owner) != no_place) return place_now(record, no_place, vacated);
     leave(record);
     wait_for_first_use(record);
-    // Its user has bound it already.
-    if (const PlaceSet allowed = places_of(record); allowed.count() == 1) enter(record, PlaceId{allowed.first()});
+    enter(record, only_place_of(record));
 }
 
 bool bind(ThreadRecord* record, bool wide, Mask request) {
@@ -190,13 +195,19 @@ void adopt() {
 
 namespace {
 
-// Called when the calling thread runs on a node to which it is not bound. It has widened its mask to start a child
-// (AsTheUserSetIt), or its mask was set by a raw system call.
+// Whether the calling thread has its user's mask for a moment, to start a child or a thread.
+bool is_widened() {
+    return current->holds != 0 || is_forking(current) || current->left_wide.load(std::memory_order_relaxed);
+}
+
+// Called when the calling thread runs on a node to which it is not bound. It has widened its mask, or the mask was set
+// from outside, perhaps to the user's: then the thread is bound again.
 void was_moved() {
+    if (!is_own(current)) return;
     NUMALLOC_MASK(mask);
     if (get_affinity(0, mask) <= 0) return;
     os::Guard guard(process.lock);
-    if (is_set(current, mask)) return;
+    if (is_expected(current, mask) || (is_users(current, mask) && is_widened())) return;
     renew_user_mask(current, 0);
 }
 

@@ -124,18 +124,18 @@ long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node, Se
 // The same by handle. unknown_thread: placement does not know the thread or its ID, so the caller must use libc.
 constexpr long unknown_thread = -16384;
 long get_affinity(pthread_t thread, std::size_t bytes, void* mask);
-// `libc_set` is used for a thread whose ID is not known yet.
-long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId* node,
-                  int (*libc_set)(pthread_t, std::size_t, const cpu_set_t*));
+// libc's pthread_setaffinity_np(), for a thread whose ID is not known yet.
+using LibcSetAffinity = int (*)(pthread_t, std::size_t, const cpu_set_t*);
+long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId* node, LibcSetAffinity libc_set);
 
 // Makes a call again that the kernel refused with EPERM, while thread `tid` (0: the caller) has its user's mask: the
 // kernel grants SCHED_DEADLINE only to a thread that may use all CPUs. The thread keeps that mask if the call succeeds
 // now. Returns the call's result, or -EPERM without the call if the thread is not bound.
 long call_unbound(int tid, long (*call)(const void*), const void* argument);
 
-// Makes a call that may install a filter, after which no mask can be set. All bound threads have their users' masks
-// meanwhile, and keep them if it does.
-long call_with_users_masks(long (*call)(const void*), const void* argument);
+// Makes a call that may install a filter, after which no mask can be set. All bound threads, and those that start with
+// their creator's binding, have their users' masks meanwhile, and keep them if it does.
+long call_with_users_masks(long (*call)(const void*), const void* argument, LibcSetAffinity libc_set);
 // Called before the process's first filter: if the caller is the main thread, its number (psm_self) stays 0.
 void note_main_thread();
 

@@ -54,7 +54,7 @@ ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
     os::Guard guard(process.lock);
     if (known && current != nullptr && !is_expected(current, mine)) renew_user_mask(current, 0);
     if (process.at_first_use) {
-        if (current != nullptr && current->place == no_place && places_of(current).count() == 1) {
+        if (current != nullptr && current->place == no_place && only_place_of(current) != no_place) {
             place(current);
             apply(current, 0, true);
         }

@@ -85,6 +85,19 @@ void unbind(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
 
 }  // namespace
 
+namespace {
+
+// A thread that has not run yet may have inherited its creator's binding. After a filter it could not widen its mask.
+void widen_starting(ThreadRecord* record, LibcSetAffinity libc_set) NUMALLOC_REQUIRES(process.lock) {
+    if (!record->inherits_ours || record->handle == 0) return;
+    NUMALLOC_MASK(request);
+    user_request_of(record, request);
+    const auto* const mask = reinterpret_cast<const cpu_set_t*>(request.data());
+    if (libc_set(record->handle, process.words * word_bytes, mask) == 0) record->inherits_ours = false;
+}
+
+}  // namespace
+
 bool is_own(const ThreadRecord* record) { return record->tid == 0 || record->tid == os::thread_id(); }
 
 // Takes over what was changed from outside before it reads the mask: the thread may be bound by another one afterwards,
@@ -92,7 +105,8 @@ bool is_own(const ThreadRecord* record) { return record->tid == 0 || record->tid
 long get_affinity(int tid, std::size_t bytes, void* mask) {
     if (process.mode != Mode::active) return os::get_affinity(tid, bytes, mask);
     if (ThreadRecord* const self = own_record(tid); self != nullptr) {
-        if (self->whole.load(std::memory_order_relaxed) && !self->starting && is_own(self) && may_lock()) {
+        const bool may_differ = self->bound || self->whole.load(std::memory_order_relaxed);
+        if (may_differ && !self->starting && is_own(self) && may_lock()) {
             os::Guard guard(process.lock);
             renew_user_mask(self, 0);
         }
@@ -159,8 +173,7 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
     return renewed_mask_of(record, bytes, mask);
 }
 
-long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId* node,
-                  int (*libc_set)(pthread_t, std::size_t, const cpu_set_t*)) {
+long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId* node, LibcSetAffinity libc_set) {
     *node = no_node;
     if (process.mode == Mode::follow && thread == pthread_self())
         return set_affinity(0, bytes, mask, node, os::set_affinity);
@@ -204,20 +217,22 @@ long call_unbound(int tid, long (*call)(const void*), const void* argument) {
     return result;
 }
 
-long call_with_users_masks(long (*call)(const void*), const void* argument) {
+long call_with_users_masks(long (*call)(const void*), const void* argument, LibcSetAffinity libc_set) {
     if (process.mode != Mode::active) return call(argument);
     os::Guard guard(process.lock);
-    const auto for_each_bound = [](auto act) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-        for (ThreadRecord* record = process.records.first(); record != nullptr; record = record->next)
-            if (record->bound && !record->starting) act(record);
+    const auto for_each = [](auto act) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+        for (ThreadRecord* record = process.records.first(); record != nullptr; record = record->next) act(record);
     };
-    for_each_bound([](ThreadRecord* record) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    for_each([libc_set](ThreadRecord* record) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+        if (record->starting) return widen_starting(record, libc_set);
+        if (!record->bound) return;
         renew_if_foreign(record, record->tid);
         if (record->bound) set_user_request(record, record->tid);
     });
     const long result = call(argument);
-    for_each_bound([](ThreadRecord* record) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-        os::filtered() ? unbind(record) : void(set_bound_request(record, record->tid));
+    for_each([](ThreadRecord* record) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+        if (os::filtered() && (record->bound || record->starting)) unbind(record);
+        else if (record->bound && !record->starting) set_bound_request(record, record->tid);
     });
     return result;
 }

@@ -19,10 +19,14 @@ void fill_every_cpu(Mask mask) {
     for (unsigned w = 0; w < process.words; ++w) mask[w] = ~std::uint64_t{0};
 }
 
+}  // namespace
+
 void user_request_of(const ThreadRecord* record, Mask mask) {
     if (record->whole.load(std::memory_order_relaxed)) return fill_every_cpu(mask);
     for (unsigned w = 0; w < process.words; ++w) mask[w] = record->user_mask()[w];
 }
+
+namespace {
 
 // Empty for no_place: a reader without the lock may meet a thread that another one moves.
 void bound_request_of(const ThreadRecord* record, Mask mask) {
@@ -84,10 +88,10 @@ bool is_expected(const ThreadRecord* record, Mask kernel) {
     return record->bound ? is_ours(record, kernel) : is_users(record, kernel);
 }
 
-bool is_narrowed(const ThreadRecord* record) {
+bool lies_within(const ThreadRecord* record, PlaceId place) {
     for (unsigned w = 0; w < process.words; ++w)
-        if ((record->user_mask()[w] & ~process.mask_of(record->place)[w]) != 0) return true;
-    return false;
+        if ((record->user_mask()[w] & ~process.mask_of(place)[w]) != 0) return false;
+    return true;
 }
 
 namespace {
@@ -122,10 +126,10 @@ bool runs_under_ours(const ThreadRecord* record) {
     NUMALLOC_MASK(kernel);
     return get_affinity(0, kernel) > 0 && is_ours(record, kernel);
 }
-// The kernel's mask may be ours cut to a cpuset that has changed since.
-bool widen_in_cpuset(const ThreadRecord* record) {
+// The kernel's mask may be ours without CPUs that have gone since.
+bool widen_cut(const ThreadRecord* record) {
     NUMALLOC_MASK(kernel);
-    if (get_affinity(0, kernel) <= 0 || !allow_every_cpu(0)) return false;
+    if (get_affinity(0, kernel) <= 0 || set_user_request(record, 0) < 0) return false;
     if (is_allowed_part(kernel, record->place)) return true;
     set_affinity(0, kernel);
     return false;
@@ -134,8 +138,7 @@ bool widen_in_cpuset(const ThreadRecord* record) {
 }  // namespace
 
 bool widen_bound(const ThreadRecord* record) {
-    if (runs_under_ours(record)) return set_user_request(record, 0) == 0;
-    return record->whole.load(std::memory_order_relaxed) && widen_in_cpuset(record);
+    return runs_under_ours(record) ? set_user_request(record, 0) == 0 : widen_cut(record);
 }
 
 void follow_user(ThreadRecord* record, Mask mask) {
@@ -160,8 +163,11 @@ void renew_user_mask(ThreadRecord* record, int tid) {
     NUMALLOC_MASK(kernel);
     if (get_affinity(tid, kernel) <= 0) return;
     NUMALLOC_MASK(allowed);
-    if (!record->whole.load(std::memory_order_relaxed) || !allow_every_cpu(tid) || get_affinity(tid, allowed) <= 0) {
-        if (!is_expected(record, kernel)) follow_user(record, kernel);
+    const bool expected = is_expected(record, kernel);
+    // A mask that was set needs no second look if it is there. If it is not, it may be cut.
+    const bool looks = record->whole.load(std::memory_order_relaxed) || (record->bound && !expected);
+    if (!looks || set_user_request(record, tid) < 0 || get_affinity(tid, allowed) <= 0) {
+        if (!expected) follow_user(record, kernel);
         return;
     }
     const bool ours = record->bound && is_part(kernel, allowed, record->place);

@@ -44,9 +44,26 @@ for binding in ["auto", "interleave"]:
     ]:
         OUTSIDE.append(f"outside-{name}-{binding}")
         JOBS.add(OUTSIDE[-1], "outside", *words, options={"binding": binding}, setup=before and CPUSET.format(cpus=before))
-SET_MASKS = ["handler", "vfork", "filter"]
+SET_MASKS = ["handler", "vfork", "filter", "starting", "reset", "cut"]
 for how in SET_MASKS:
     JOBS.add(f"set-masks-{how}", "set_masks", how)
+# CPUs that are offline when the program begins.
+LATE_CPUS = "10-11"
+SET_MASKS.append("online")
+JOBS.add(
+    "set-masks-online",
+    "set_masks",
+    "online",
+    LATE_CPUS,
+    setup="for cpu in 10 11; do echo 0 >/sys/devices/system/cpu/cpu$cpu/online; done",
+)
+KEPT = {
+    "realloc": (["realloc"], {"binding": "none"}, []),
+    "owners": (["owners", "1"], {"binding": "none"}, ["taskset", "0xc"]),
+    "ending": (["ending", "1"], {"memory": "bind:1"}, ["taskset", "0x3"]),
+}
+for name, (words, options, around) in KEPT.items():
+    JOBS.add(f"kept-{name}", "kept", *words, options=options, around=around)
 JOBS.add("go-note", "go_note")
 JOBS.add("starts", "starts")
 JOBS.add("ends", "ends", 4 * THREADS)
@@ -118,6 +135,11 @@ def test_masks_that_change_from_outside_are_obeyed(report, name):
 @pytest.mark.parametrize("how", SET_MASKS)
 def test_masks_that_a_program_sets_where_few_do_are_kept(report, how):
     passed(report, f"set-masks-{how}")
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_memory_stays_where_it_was_named(report, name):
+    passed(report, f"kept-{name}")
 
 
 def test_threads_and_children_start_with_the_users_mask(report):

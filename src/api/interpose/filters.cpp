@@ -22,7 +22,7 @@ long around_filter(const ProgramCall& filter) {
     if (!fork_gate.is_process()) return install_filter(filter);
     placement::note_main_thread();
     const auto install = [](const void* call) { return install_filter(*static_cast<const ProgramCall*>(call)); };
-    return placement::call_with_users_masks(install, &filter);
+    return placement::call_with_users_masks(install, &filter, NUMALLOC_NEXT(pthread_setaffinity_np));
 }
 
 }  // namespace numalloc::os

@@ -186,8 +186,11 @@ void* allocate_at(const Resize& resize) {
     const NodeId of_block = process_heap.heap_for_block(target.node, n);
     if (!target.by_lists || of_block != target.node)
         return allocate_on_node(n, 1, may_stray ? of_block : target.node).p;
-    void* const p = allocate_fast(n);
-    return p != nullptr ? p : allocate_slow(n).p;
+    if (void* const p = allocate_fast(n); p != nullptr) return p;
+    if (!placement::has_several_nodes || !load_relaxed(options().realloc_keeps_node)) return allocate_slow(n).p;
+    // This may move the thread's heap, but not the block.
+    if (const os::Inside inside; inside) thread_heap_slow(n);
+    return allocate_on_node(n, 1, target.node).p;
 }
 
 // Resizes an object that fits() rejects, or allocates a new block, copies and frees. Inline, because each caller knows

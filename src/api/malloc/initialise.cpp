@@ -175,7 +175,9 @@ bool awake_slow() {
     return os::in_libc_call() ? !stepped_aside() : initialise();
 }
 
-NodeId node_without_heap() { return heap_returned ? os::current_node() : placement::memory_home(); }
+NodeId node_without_heap() {
+    return heap_returned ? placement::memory_home_from(os::current_node()) : placement::memory_home();
+}
 
 ThreadHeap* thread_heap_slow(Bytes wanted) {
     if (attached_heap != &no_heap) {

@@ -1,7 +1,11 @@
-/* Masks that a program sets, or has when it starts a child, where few programs do that.
+/* Masks that a program sets, or has when it starts a child or a thread, where few programs do that.
  *   set_masks handler      a signal handler moves its thread to another node, in the middle of anything
  *   set_masks vfork        a child of vfork binds itself to just the CPUs of its parent's node, and calls exec
  *   set_masks filter       another thread is bound when the program installs a filter, and starts a child afterwards
+ *   set_masks starting     threads have not run yet when their bound creator installs a filter
+ *   set_masks reset        another process moves a bound thread to another node, and gives it all CPUs again
+ *   set_masks cut          a bound thread has set its mask, and a CPU of its node goes offline
+ *   set_masks online LIST  CPUs that were offline at the start of the program come, and a thread's mask has them
  *   set_masks is MASK      (how this program starts itself again) */
 #include "check.h"
 
@@ -11,7 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-enum { MOVES = 300, KEPT = 64, BY_ID = 2 };
+enum { MOVES = 300, KEPT = 64, BY_ID = 2, STARTING = 64, LARGE = 300000, TOGETHER = 4 };
 static const char *self;
 static volatile sig_atomic_t moves;
 
@@ -129,6 +133,118 @@ static void *be_bound(void *word) {
     return NULL;
 }
 
+static void be_bound_by(const char *who) {
+    for (int i = 0; i < 1000; ++i) free(malloc(LARGE));
+    expect(kernels_mask() != all, "%s is not bound, so nothing is tried", who);
+}
+
+static void set_own(uint64_t mask) {
+    if (sched_setaffinity(0, sizeof mask, (const cpu_set_t *)&mask) != 0) die("sched_setaffinity: %s", strerror(errno));
+}
+
+static void switch_cpus(uint64_t cpus, const char *to) {
+    for (int cpu = 0; cpu < 64; ++cpu) {
+        if (!(cpus >> cpu & 1)) continue;
+        char path[64];
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/online", cpu);
+        FILE *file = fopen(path, "w");
+        if (!file || fputs(to, file) < 0 || fclose(file) != 0) die("cannot write %s to %s", to, path);
+    }
+}
+
+/* Without numalloc's knowledge: in a child, which knows no thread of its parent. */
+static void set_from_outside(pid_t thread, const uint64_t *mask, int count) {
+    const pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < count; ++i)
+            if (sched_setaffinity(thread, sizeof *mask, (const cpu_set_t *)&mask[i]) != 0) _exit(1);
+        _exit(0);
+    }
+    int status = -1;
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) die("the other process failed");
+}
+
+static _Atomic pid_t spins;
+static int home;
+static void *be_reset(void *unused) {
+    be_bound_by("the thread");
+    const uint64_t mine = kernels_mask();
+    home = current_node();
+    spins = gettid();
+    while (spins != 0) {} /* it runs, so that the kernel moves it at once */
+    for (int i = 0; i < 100; ++i) {
+        free(malloc(LARGE));
+        expect(current_node() == home || kernels_mask() == mine, "the thread stays on node %d, its memory on node %d",
+               current_node(), home);
+    }
+    return unused;
+}
+
+static void reset_spinning(void) {
+    while (spins == 0) sched_yield();
+    const uint64_t set[] = {cpus_of_node(home == 0), all};
+    set_from_outside(spins, set, 2);
+    spins = 0;
+}
+
+static uint64_t seen_by_thread, kernels_of_thread;
+static void *look(void *unused) {
+    cpu_set_t seen;
+    CPU_ZERO(&seen);
+    if (sched_getaffinity(0, sizeof seen, &seen) != 0) die("sched_getaffinity: %s", strerror(errno));
+    memcpy(&seen_by_thread, &seen, sizeof seen_by_thread);
+    kernels_of_thread = kernels_mask();
+    return unused;
+}
+
+static void *be_cut(void *unused) {
+    set_own(all);
+    be_bound_by("the thread");
+    const uint64_t mine = kernels_mask(), gone = mine & ~(mine & -mine);
+    switch_cpus(gone, "0");
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, look, NULL) != 0) die("cannot start a thread");
+    pthread_join(thread, NULL);
+    expect(seen_by_thread == (all & ~gone), "a thread has the CPUs %#lx, not %#lx", (long)seen_by_thread,
+           (long)(all & ~gone));
+    expect(kernels_of_thread & ~mine, "a thread may run only on its creator's node");
+    look(NULL);
+    expect(seen_by_thread == (all & ~gone), "its creator has the CPUs %#lx, not %#lx", (long)seen_by_thread,
+           (long)(all & ~gone));
+    switch_cpus(gone, "1");
+    return unused;
+}
+
+static int narrowed;
+static void *stay_wide(void *came) {
+    for (int i = 0; i < 100; ++i) free(malloc(LARGE));
+    if (!(kernels_mask() & *(uint64_t *)came)) __atomic_fetch_add(&narrowed, 1, __ATOMIC_RELAXED);
+    pthread_barrier_wait(&barrier); /* all live at once */
+    return NULL;
+}
+
+static int come_online(const char *list) {
+    uint64_t came = parse_set(list);
+    free(malloc(1000));
+    switch_cpus(came, "1");
+    set_own(cpus_of_node(1) | came);
+    pthread_barrier_init(&barrier, NULL, TOGETHER);
+    pthread_t thread[TOGETHER];
+    for (int t = 0; t < TOGETHER; ++t)
+        if (pthread_create(&thread[t], NULL, stay_wide, &came) != 0) die("cannot start a thread");
+    for (int t = 0; t < TOGETHER; ++t) pthread_join(thread[t], NULL);
+    expect(narrowed <= __builtin_popcountll(cpus_of_node(1)), "%d threads may not run on the new CPUs", narrowed);
+    return verdict();
+}
+
+static int installed;
+static void *start_beside_filter(void *unused) {
+    while (!__atomic_load_n(&installed, __ATOMIC_ACQUIRE)) sched_yield();
+    expect(kernels_mask() == all, "after a filter a thread that was starting may use the CPUs %#lx, not %#lx",
+           (long)kernels_mask(), (long)all);
+    return unused;
+}
+
 static void allow_all(void) {
     struct sock_filter filter[] = {{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
     const struct sock_fprog program = {1, filter};
@@ -136,15 +252,31 @@ static void allow_all(void) {
         die("no filters here");
 }
 
+static int filter_beside_starting(void) {
+    pthread_t thread[STARTING];
+    for (int t = 0; t < STARTING; ++t) {
+        if (t == 1) be_bound_by("main"); /* not while it is alone */
+        if (pthread_create(&thread[t], NULL, start_beside_filter, NULL) != 0) die("cannot start a thread");
+    }
+    allow_all();
+    __atomic_store_n(&installed, 1, __ATOMIC_RELEASE);
+    for (int t = 0; t < STARTING; ++t) pthread_join(thread[t], NULL);
+    return verdict();
+}
+
 int main(int count, char **words) {
-    if (count < 2) die("usage: set_masks handler|vfork|filter");
+    if (count < 2) die("usage: set_masks handler|vfork|filter|starting|reset|cut|online LIST");
     self = words[0];
     if (!strcmp(words[1], "is")) return kernels_mask() != strtoull(words[2], NULL, 10);
     if (!strcmp(words[1], "handler")) return moved_by_handlers();
     all = kernels_mask();
+    if (!strcmp(words[1], "starting")) return filter_beside_starting();
+    if (!strcmp(words[1], "online")) return come_online(words[2]);
+    void *(*const work)(void *) = !strcmp(words[1], "reset") ? be_reset : !strcmp(words[1], "cut") ? be_cut : be_bound;
     pthread_barrier_init(&barrier, NULL, 2);
     pthread_t thread;
-    if (pthread_create(&thread, NULL, be_bound, words[1]) != 0) die("cannot start a thread");
+    if (pthread_create(&thread, NULL, work, words[1]) != 0) die("cannot start a thread");
+    if (!strcmp(words[1], "reset")) reset_spinning();
     if (!strcmp(words[1], "filter")) {
         pthread_barrier_wait(&barrier);
         expect(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == -1, "a filter at NULL was installed");
