@@ -132,6 +132,6 @@ int main(int argc, char** argv) {
     fork_when_asked();
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(forks > 0);
-    printf("%d forks beside malloc_trim lost nothing\n", forks);
+    puts("no fork lost memory");
     return 0;
 }
