@@ -151,6 +151,10 @@ void wait_for_first_use(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 // Counts a thread that is bound now and was not.
 void note_bound(const ThreadRecord* record, bool was_bound);
 inline bool is_forking(const ThreadRecord* record) { return record->forking.load(std::memory_order_relaxed); }
+// Whether the calling thread, whose record it is, may have its user's mask for a moment: to start a child or a thread.
+inline bool may_be_wide(const ThreadRecord* own) {
+    return own->holds != 0 || is_forking(own) || own->left_wide.load(std::memory_order_relaxed);
+}
 // Whether the caller is the thread of the record that it finds: between vfork and exec it is not.
 bool is_own(const ThreadRecord* record);
 // Binds a thread that ran alone until now.
@@ -159,6 +163,8 @@ void settle_runner(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock);
 void move_to(ThreadRecord* record, PlaceId id) NUMALLOC_REQUIRES(process.lock);
 // Sets the kernel's mask of thread `tid` to the record's. `wide`: the kernel's mask is now the user's.
 void apply(ThreadRecord* record, int tid, bool wide) NUMALLOC_REQUIRES(process.lock);
+// Where threads are not bound: notes the nodes on which the process may run, among which owners.cpp guesses.
+void note_nodes_of_start();
 // Owners, see owners.h. The place that was answered for a number, or no_place.
 PlaceId answered_place(int owner) NUMALLOC_REQUIRES(process.lock);
 // Numbers a new thread.

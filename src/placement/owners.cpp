@@ -147,24 +147,25 @@ void note_unbound(std::atomic<Answer>* t) {
         t[own_number].store(static_cast<Answer>(home_node().value + 1U), std::memory_order_relaxed);
 }
 
-// Where threads are not bound: the owners that have not said where they run take turns over the nodes of the caller's
-// CPUs. The answer stays until the owner asks.
-NodeId guess(std::atomic<Answer>& answer, unsigned owner) {
-    const os::Topology& topology = os::topology();
-    os::NodeMask nodes;
-    os::CpuMask mask;
-    if (os::get_affinity(0, mask) > 0)
-        for (unsigned cpu = mask.first(); cpu < os::max_cpus; cpu = mask.next(cpu + 1))
-            if (const NodeId home = topology.node_of_cpu(cpu); home != no_node) nodes.add(home.value);
-    if (nodes.count() == 0) return NodeId{owner % topology.nodes()};
-    unsigned node = nodes.first();
-    for (unsigned turn = owner % nodes.count(); turn > 0; --turn) node = nodes.next(node + 1);
-    Answer before = 0;
-    answer.compare_exchange_strong(before, static_cast<Answer>(node + 1U), std::memory_order_relaxed);
-    return NodeId{before == 0 ? node : before - 1U};
+constinit os::NodeMask nodes_of_start;  // constant after init()
+
+// Where threads are not bound: the owners that have not said where they run take turns over the nodes of the process.
+NodeId guess(unsigned owner) {
+    const unsigned count = nodes_of_start.count();
+    if (count == 0) return NodeId{owner % os::topology().nodes()};
+    unsigned node = nodes_of_start.first();
+    for (unsigned turn = owner % count; turn > 0; --turn) node = nodes_of_start.next(node + 1);
+    return NodeId{node};
 }
 
 }  // namespace
+
+void note_nodes_of_start() {
+    os::CpuMask mask;
+    if (os::get_affinity(0, mask) <= 0) return;
+    for (unsigned cpu = mask.first(); cpu < os::max_cpus; cpu = mask.next(cpu + 1))
+        if (const NodeId home = os::topology().node_of_cpu(cpu); home != no_node) nodes_of_start.add(home.value);
+}
 
 PlaceId answered_place(int owner) {
     std::atomic<Answer>* const t = answers.load(std::memory_order_acquire);
@@ -253,7 +254,7 @@ NodeId node_of_owner(int owner, bool* out_of_memory, bool* moved) {
         note_unbound(t);
         return home_node();
     }
-    return known != 0 ? NodeId{known - 1U} : guess(t[owner], static_cast<unsigned>(owner));
+    return known != 0 ? NodeId{known - 1U} : guess(static_cast<unsigned>(owner));
 }
 
 }  // namespace numalloc::placement

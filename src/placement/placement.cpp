@@ -195,11 +195,6 @@ void adopt() {
 
 namespace {
 
-// Whether the calling thread has its user's mask for a moment, to start a child or a thread.
-bool is_widened() {
-    return current->holds != 0 || is_forking(current) || current->left_wide.load(std::memory_order_relaxed);
-}
-
 // Called when the calling thread runs on a node to which it is not bound. It has widened its mask, or the mask was set
 // from outside, perhaps to the user's: then the thread is bound again.
 void was_moved() {
@@ -207,7 +202,7 @@ void was_moved() {
     NUMALLOC_MASK(mask);
     if (get_affinity(0, mask) <= 0) return;
     os::Guard guard(process.lock);
-    if (is_expected(current, mask) || (is_users(current, mask) && is_widened())) return;
+    if (is_expected(current, mask) || (is_users(current, mask) && may_be_wide(current))) return;
     renew_user_mask(current, 0);
 }
 
@@ -293,6 +288,7 @@ void init(bool has_heap) {
         return;
     }
     process.mode = start_binding(has_heap) ? Mode::active : Mode::follow;
+    if (process.mode == Mode::follow) note_nodes_of_start();
     has_several_nodes = true;
 }
 

@@ -83,10 +83,6 @@ void unbind(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     record->home.store(no_node.value, std::memory_order_relaxed);
 }
 
-}  // namespace
-
-namespace {
-
 // A thread that has not run yet may have inherited its creator's binding. After a filter it could not widen its mask.
 void widen_starting(ThreadRecord* record, LibcSetAffinity libc_set) NUMALLOC_REQUIRES(process.lock) {
     if (!record->inherits_ours || record->handle == 0) return;
@@ -106,7 +102,7 @@ long get_affinity(int tid, std::size_t bytes, void* mask) {
     if (process.mode != Mode::active) return os::get_affinity(tid, bytes, mask);
     if (ThreadRecord* const self = own_record(tid); self != nullptr) {
         const bool may_differ = self->bound || self->whole.load(std::memory_order_relaxed);
-        if (may_differ && !self->starting && is_own(self) && may_lock()) {
+        if (may_differ && !self->starting && is_own(self) && !may_be_wide(self) && may_lock()) {
             os::Guard guard(process.lock);
             renew_user_mask(self, 0);
         }

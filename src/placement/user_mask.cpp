@@ -176,7 +176,8 @@ void renew_user_mask(ThreadRecord* record, int tid) {
         return follow_user(record, kernel);
     }
     if (is_users(record, allowed)) {
-        if (record->bound) set_bound_request(record, tid);
+        const long result = record->bound ? set_bound_request(record, tid) : 0;
+        if (result < 0) was_refused(record, result);  // it has a deadline since, from outside
         return;
     }
     set_user_mask(record, allowed);

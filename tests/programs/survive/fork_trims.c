@@ -1,7 +1,8 @@
 // fork() at each system call of another thread's malloc_trim(). The fork waits until malloc_trim() has nothing in hand,
 // so the child has all of the free memory. If it did not wait, the child would exist before the call was made.
 //
-//   heap    large and small blocks are free, in the heap
+//   heap    large blocks and small ones are free, in the heap
+//   bags    so are most small blocks, but few whole bags
 //   lists   blocks are free in the thread's lists
 #define _GNU_SOURCE
 #include "c_check.h"
@@ -18,13 +19,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { blocks = 24, medium = 64, small = 40000, slack = 1 << 19 };
+enum { blocks = 24, medium = 64, small = 40000, slack = 1 << 19, bag = 32768, kept = 512 };
 
 static sem_t asked;
 static _Atomic int forked, forks, done;
 static _Atomic pid_t forker;
-static size_t before;
-static int in_lists;
+static size_t before, in_use_before;
+static enum { in_heap, in_bags, in_lists } are_free;
 static __thread volatile int trims;  // malloc_trim() is declared not to call back into this file
 
 // Whether the thread that forks sleeps. By system calls, because this runs inside a call of the heap's.
@@ -65,17 +66,23 @@ int munmap(void* p, size_t n) {
     return (int)syscall(SYS_munmap, p, n);
 }
 
+static void fill_bags(void) {
+    static void* little[small];
+    for (int i = 0; i < small; ++i) CHECK((little[i] = malloc(400)) != NULL);
+    for (int i = 0; i < small; ++i)
+        if (are_free != in_bags || i % kept != 0) free(little[i]);
+}
+
 static void fill_heap(void) {
-    static void *block[blocks], *little[small];
+    static void* block[blocks];
     for (int i = 0; i < blocks; ++i) {
         block[i] = malloc((size_t)3 << 20);
         CHECK(block[i] != NULL);
         memset(block[i], 1, (size_t)3 << 20);
     }
-    for (int i = 0; i < small; ++i) CHECK((little[i] = malloc(400)) != NULL);
+    fill_bags();
     CHECK(malloc((size_t)3 << 20) != NULL);  // keeps the heap's end where it is
     for (int i = 0; i < blocks; i += 2) free(block[i]);
-    for (int i = 0; i < small; ++i) free(little[i]);
 }
 
 static void fill_lists(void) {
@@ -88,8 +95,11 @@ static void fill_lists(void) {
 }
 
 static void* trim(void* unused) {
-    in_lists ? fill_lists() : fill_heap();
+    if (are_free == in_heap) fill_heap();
+    if (are_free == in_bags) fill_bags();
+    if (are_free == in_lists) fill_lists();
     before = mallinfo2().arena;
+    in_use_before = mallinfo2().uordblks;
     trims = 1;
     malloc_trim(0);
     trims = 0;
@@ -98,12 +108,16 @@ static void* trim(void* unused) {
     return unused;
 }
 
-// Whether the child has all free memory: a lost range is not counted, and keeps the heap's end where it is.
+// Whether the child has all free memory: a lost range is not counted, and keeps the heap's end where it is; the objects
+// of a lost bag count as in use.
 static int is_whole(void) {
-    if (in_lists) malloc_trim(0);
-    const size_t now = mallinfo2().arena;
-    const int whole = in_lists ? now < before / 4 : now + slack > before;
-    if (!whole) dprintf(2, "%zu of %zu bytes are in the child's heap\n", now, before);
+    if (are_free == in_lists) malloc_trim(0);
+    const struct mallinfo2 now = mallinfo2();
+    const int whole = are_free == in_lists  ? now.arena < before / 4
+                      : are_free == in_bags ? now.uordblks < in_use_before + bag / 2
+                                            : now.arena + slack > before;
+    if (!whole)
+        dprintf(2, "heap: %zu bytes, was %zu; in use: %zu, was %zu\n", now.arena, before, now.uordblks, in_use_before);
     return whole;
 }
 
@@ -115,9 +129,7 @@ static void fork_when_asked(void) {
         ++forks;
         const pid_t child = fork();
         CHECK(child >= 0);
-        if (child == 0) {
-            _exit(is_whole() ? 0 : 1);
-        }
+        if (child == 0) _exit(is_whole() ? 0 : 1);
         ++forked;
         int status = -1;
         CHECK(waitpid(child, &status, 0) == child && status == 0);
@@ -125,7 +137,8 @@ static void fork_when_asked(void) {
 }
 
 int main(int argc, char** argv) {
-    in_lists = argc > 1 && strcmp(argv[1], "lists") == 0;
+    const char* const what = argc > 1 ? argv[1] : "";
+    are_free = strcmp(what, "lists") == 0 ? in_lists : strcmp(what, "bags") == 0 ? in_bags : in_heap;
     sem_init(&asked, 0, 0);
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, trim, NULL) == 0);

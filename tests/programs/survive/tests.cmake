@@ -98,17 +98,17 @@ foreach(option PROFILE GUARDED)
     numalloc_test(survive.fork_beside_${option} survive 300 ${EXPECT} "every fork returned"
         env NUMALLOC_${option}=20 NUMALLOC_PROFILE_FILE=none LD_PRELOAD=${order} $<TARGET_FILE:survive_fork_beside> lock)
 endforeach()
-add_executable(survive_fork_libc survive/fork_libc.c)
-target_link_libraries(survive_fork_libc PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-list(APPEND handlers survive_fork_libc)
-# The library that is opened and closed has no handlers of fork: libc may call those while it unloads them.
 add_executable(survive_fork_trims survive/fork_trims.c)
 target_link_libraries(survive_fork_trims PRIVATE Threads::Threads)
 target_link_options(survive_fork_trims PRIVATE -rdynamic)
 list(APPEND handlers survive_fork_trims)
-foreach(what heap lists)
+foreach(what heap bags lists)
     survive_run(fork_trims_${what} 120 "no fork lost memory" $<TARGET_FILE:survive_fork_trims> ${what})
 endforeach()
+add_executable(survive_fork_libc survive/fork_libc.c)
+target_link_libraries(survive_fork_libc PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+list(APPEND handlers survive_fork_libc)
+# The library that is opened and closed has no handlers of fork: libc may call those while it unloads them.
 survive_run(fork_libc 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_plugin>)
 survive_run(fork_names 300 "all forks returned" $<TARGET_FILE:survive_fork_libc> $<TARGET_FILE:survive_plugin> names)
 # With an unlimited stack the kernel puts libraries, and all that has no address of its own, at 20 TiB or at 42 TiB.
