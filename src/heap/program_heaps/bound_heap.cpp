@@ -47,7 +47,8 @@ void BoundHeap::give(const Emptied& emptied) {
     void* const start = start_of(emptied.number);
     PageHeap& pages = process_heap.owner(start)->pages;
     const BagIndex run = pages.region().bag_of(start);
-    if (emptied.is_spread) ProcessHeap::bring_back(pages, run, pages.region().bag(run).run);
+    const std::uint32_t bags = pages.region().bag(run).run;
+    if (emptied.is_spread && is_whole_pages(start, Bytes{bags} << bag_shift)) ProcessHeap::bring_back(pages, run, bags);
     pages.give(run);
 }
 

@@ -57,12 +57,15 @@ void spread_big(Location at, const Spread& how) {
     renew_tail(at);
 }
 
-// A run that does not consist of whole pages cannot have a policy of its own.
+bool is_whole_pages(const void* start, Bytes bytes) {
+    return bytes % os::page_size() == 0 && address_of(start) % os::page_size() == 0;
+}
+
 void spread_run(void* start, const Spread& how) {
     if (process_heap.nodes() == 1 || how.how == Spread::How::not_at_all) return;
     const Region& region = process_heap.owner(start)->pages.region();
     const Bytes bytes = Bytes{region.bag(region.bag_of(start)).run} << bag_shift;
-    if (bytes % os::page_size() != 0 || address_of(start) % os::page_size() != 0) return;
+    if (!is_whole_pages(start, bytes)) return;
     discard({static_cast<char*>(start), bytes});
     if (how.how == Spread::How::interleaved) os::interleave(start, bytes, how.nodes);
     if (how.how == Spread::How::bound) os::bind_to(start, bytes, how.nodes);

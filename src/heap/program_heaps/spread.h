@@ -17,7 +17,10 @@ struct Spread {
 // Spreads the pages of a newly taken big object and discards its contents. If the kernel refuses the policy, pages come
 // by first touch.
 void spread_big(Location at, const Spread& how);
-// The same for a run of a bound heap. Does nothing for Spread::not_at_all.
+// Whether a run of a bound heap consists of whole pages. Only such a one can have a policy of its own: what lies beside
+// it on a page would be discarded with it.
+bool is_whole_pages(const void* start, Bytes bytes);
+// The same for such a run. Does nothing for others, and for Spread::not_at_all.
 void spread_run(void* start, const Spread& how);
 // Spreads the big object `at` like `other`, if that one is spread.
 void spread_as(Location other, Location at);
