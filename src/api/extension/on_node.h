@@ -1,6 +1,8 @@
 // The common part of the calls that name a place: check, allocate there, set errno.
 #pragma once
 
+#include <malloc.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -36,7 +38,7 @@ inline void* aligned_alloc_there(Bytes alignment, Bytes n, NodeId node) {
     }
     void* p = allocate_on_node(n, alignment, node).p;
     if (p != nullptr) return p;
-    const auto next = NUMALLOC_ASIDE(aligned_alloc);
+    const auto next = NUMALLOC_ASIDE(memalign);  // a sanitizer's aligned_alloc() takes multiples only
     return next != nullptr ? next(alignment, n) : no_memory();
 }
 

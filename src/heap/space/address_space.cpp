@@ -87,7 +87,8 @@ bool AddressSpace::choose(unsigned regions, Bytes node_heap_bytes, const SpaceOp
                 if (base_ == 0) continue;
                 base_ += in_front;
             } else {
-                reserve_ = min_of(align_up(options.reserve, os::huge_page), end_offset_ - data_offset_);
+                reserve_ = min_of(align_up(min_of(options.reserve, longest_region), os::huge_page),
+                                  end_offset_ - data_offset_);
                 if (!find_place()) continue;
             }
             return true;

@@ -43,6 +43,10 @@ void c_functions() {
         std::free(strdup("text"));
     }
     std::free(std::realloc(nullptr, 10));
+    // Numalloc's own, where it is loaded: any size.
+    using AlignedOnNode = void* (*)(std::size_t alignment, std::size_t bytes, int node);
+    if (void* const symbol = dlsym(RTLD_DEFAULT, "numalloc_aligned_alloc_on_node"); symbol != nullptr)
+        std::free(reinterpret_cast<AlignedOnNode>(symbol)(64, 100, 0));
     malloc_trim(0);
     mallinfo2();
 }
