@@ -130,6 +130,14 @@ void clear(Allocation object, Bytes n) {
     }
 }
 
+namespace {
+
+// What a sampled small object is made for: the profile counts what was asked for, a guarded one needs room to be
+// aligned. Only one of them is on.
+Bytes sampled_bytes(Bytes n, Bytes alignment) { return profile::on() ? n : guarded_bytes(n, alignment); }
+
+}  // namespace
+
 void* allocate_aligned(Bytes n, Bytes alignment) {
     if (n > largest_request || alignment > largest_request) return nullptr;
     n = max_of<Bytes>(n, 1);
@@ -137,7 +145,7 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     if (alignment <= bag_bytes && round_up(n, alignment) <= largest_small) {
         const Bytes rounded = round_up(n, alignment);
         void* p = allocate_fast(rounded);
-        return p != nullptr ? p : allocate_slow(rounded, guarded_bytes(n, alignment), alignment).p;
+        return p != nullptr ? p : allocate_slow(rounded, sampled_bytes(n, alignment), alignment).p;
     }
     if (!awake()) return nullptr;
     const os::Inside inside;
@@ -156,7 +164,7 @@ Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     // The class of the rounded size has this alignment: see size_class.h.
     n = max_of<Bytes>(n, 1);
     const Bytes rounded = alignment <= bag_bytes ? round_up(n, alignment) : ~Bytes{0};
-    if (rounded <= largest_small) return allocate_on(h, node, class_for(rounded), guarded_bytes(n, alignment));
+    if (rounded <= largest_small) return allocate_on(h, node, class_for(rounded), sampled_bytes(n, alignment));
     return {allocate_big(h, node, n, alignment)};
 }
 

@@ -19,7 +19,7 @@ LEAKED = {
     "leak_by_malloc": (COUNT, 1000),
     "leak_by_calloc": (COUNT, 500),
     "leak_by_new": (COUNT, 200),
-    "leak_by_memalign": (COUNT, 512),
+    "leak_by_memalign": (COUNT, 300),
     "leak_by_realloc": (COUNT, 3000),
     "leak_big": (BIG, 1 << 20),
 }

@@ -41,7 +41,7 @@ __attribute__((noinline)) void* leak_by_new() {
     return p;
 }
 __attribute__((noinline)) void* leak_by_memalign() {
-    void* p = memalign(256, 512);
+    void* p = memalign(256, 300);
     NO_TAIL_CALL;
     return p;
 }
