@@ -22,6 +22,18 @@ Bag& entry_of(BagNumber number) {
     return region.bag(region.bag_of(start));
 }
 
+// Clears the marks of the freed objects of a bag that leaves its heap (heap/space/mark.h). Stops at a link that the
+// program has overwritten.
+void clear_marks(const Bag& bag, char* start) {
+    if (bag.state != BagState::bound_small || bag.bound.free == BoundHeap::no_object) return;
+    const Bytes end = Bytes{bag.bound.carved} * shape_of(ClassId{bag.class_id}).size;
+    auto* object = reinterpret_cast<Object*>(start + Bytes{bag.bound.free} * granule);
+    while (object != nullptr && address_of(object) - address_of(start) < end && was_freed(object)) {
+        object->mark = 0;
+        object = object->next;
+    }
+}
+
 bool is_bound(BagState s) { return s == BagState::bound_small || s == BagState::bound_big; }
 
 }  // namespace
@@ -44,10 +56,11 @@ void* BoundHeap::take(Bytes bytes, Bytes alignment, BagState state, ClassId c) {
 
 void BoundHeap::give(const Emptied& emptied) {
     if (emptied.number == no_number) return;
-    void* const start = start_of(emptied.number);
+    char* const start = start_of(emptied.number);
     PageHeap& pages = process_heap.owner(start)->pages;
     const BagIndex run = pages.region().bag_of(start);
     const std::uint32_t bags = pages.region().bag(run).run;
+    clear_marks(pages.region().bag(run), start);
     if (emptied.is_spread && is_whole_pages(start, Bytes{bags} << bag_shift)) ProcessHeap::bring_back(pages, run, bags);
     pages.give(run);
 }
@@ -151,7 +164,9 @@ Allocation BoundHeap::allocate_small(ClassId c) {
     Allocation made;
     if (bag.bound.free != no_object) {
         made.p = start + Bytes{bag.bound.free} * granule;
-        const Object* const next = static_cast<Object*>(made.p)->next;
+        auto* const object = static_cast<Object*>(made.p);
+        if (!take_mark(object, freed_key)) die_of_damage(object);
+        const Object* const next = object->next;
         bag.bound.free =
             next == nullptr ? no_object : static_cast<std::uint16_t>((address_of(next) - address_of(start)) / granule);
     } else {
@@ -215,7 +230,7 @@ const char* BoundHeap::why_invalid(Location at, const void* p) {
     if (offset != Bytes{index} * shape_of(c).size || index >= shape_of(c).objects)
         return "points inside an object, not at its start";
     if (index >= load_relaxed(bag.bound.carved)) return "was never allocated";
-    return nullptr;
+    return was_freed(static_cast<const Object*>(p)) ? "was freed already" : nullptr;
 }
 
 const char* BoundHeap::take_back_small(Location at, Bag& bag, void* p, Emptied& emptied) {
@@ -224,8 +239,9 @@ const char* BoundHeap::take_back_small(Location at, Bag& bag, void* p, Emptied& 
     os::Guard guard(lock_);
     const auto here =
         static_cast<std::uint16_t>((static_cast<char*>(p) - start) / static_cast<std::ptrdiff_t>(granule));
-    if (bag.taken == 0 || bag.bound.free == here) return "was freed already";
     auto* const object = static_cast<Object*>(p);
+    if (bag.taken == 0 || was_freed(object)) return "was freed already";
+    set_mark(object);
     object->next =
         bag.bound.free == no_object ? nullptr : reinterpret_cast<Object*>(start + Bytes{bag.bound.free} * granule);
     BagNumber& list = list_of(bag);

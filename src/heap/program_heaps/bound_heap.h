@@ -26,7 +26,7 @@ public:
     static BoundHeap* create(NodeId node) { return create(node, {}, nullptr); }
     // `spread`: the policy of its pages. `within`: the nodes (numalloc's numbers) that may serve it; nullptr for all.
     static BoundHeap* create(NodeId node, const Spread& spread, const os::NodeMask* within);
-    // Frees every object and the heap. Returns the bags to their nodes: O(bags), not O(objects).
+    // Frees every object and the heap. Returns the bags to their nodes: O(bags + freed objects), whatever is in use.
     void destroy() NUMALLOC_EXCLUDES(lock_);
     // Frees every object.
     void reset() NUMALLOC_EXCLUDES(lock_);

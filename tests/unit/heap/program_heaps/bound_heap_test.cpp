@@ -299,6 +299,17 @@ TEST_F(BoundHeapTest, WhetherItLiesSpreadIsToldWithoutItsHeap) {
     bag.bound.heap = heap;
 }
 
+// Otherwise the first free of a block that lies there later would look like a second one.
+TEST_F(BoundHeapTest, NoMarkStaysInABagThatLeaves) {
+    std::vector<void*> objects(20'000);
+    for (int round = 0; round < 6; ++round) {
+        for (void*& p : objects) p = allocate(64);
+        for (std::size_t i = 0; i < objects.size(); ++i)
+            if (round % 2 == 0 || i % 3 != 0) release(objects[i]);
+        if (round % 2 != 0) bound_->reset();
+    }
+}
+
 using BoundHeapDeathTest = BoundHeapTest;
 
 TEST_F(BoundHeapDeathTest, WrongFreesEndTheProgram) {
@@ -314,6 +325,12 @@ TEST_F(BoundHeapDeathTest, WrongFreesEndTheProgram) {
         EXPECT_DEATH((release(big), release(big)), "freed already");
         void* q = allocate(64);
         EXPECT_DEATH((release(p), release(q), release(q)), "was freed already");
+        void* r = allocate(64);
+        EXPECT_DEATH((release(p), release(q), release(p)), "was freed already");
+        EXPECT_DEATH((release(p), release(q), usable_size(p, "realloc")),
+                     "invalid pointer in realloc.*was freed already");
+        EXPECT_DEATH((release(p), std::memset(p, 1, 16), allocate(64)), "was written to after it was freed");
+        release(r);
         BoundHeap* other = BoundHeap::create(NodeId{2});
         void* gone = other->allocate(64, 1).p;
         other->destroy();
