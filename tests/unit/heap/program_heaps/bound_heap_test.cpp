@@ -46,6 +46,22 @@ protected:
         return at.found == Found::bound ? BoundHeap::of(at) : nullptr;
     }
 
+    // The wait status of a child of fork() that runs `body`: 0 if that returned true.
+    template <class Body>
+    static int in_child(Body body) {
+        heap_fork_prepare();
+        const pid_t child = fork();
+        if (child == 0) {
+            heap_fork_child();
+            alarm(testing::child_limit);
+            _exit(body() ? 0 : 1);
+        }
+        heap_fork_parent();
+        int status = -1;
+        waitpid(child, &status, 0);
+        return status;
+    }
+
     BoundHeap* bound_ = nullptr;
 };
 
@@ -234,19 +250,12 @@ TEST_F(BoundHeapTest, AChildHasTheHeapWhole) {
     });
     while (rounds < 10) std::this_thread::yield();
     for (int i = 0; i < 50; ++i) {
-        heap_fork_prepare();
-        const pid_t child = fork();
-        if (child == 0) {
-            heap_fork_child();
-            alarm(testing::child_limit);
+        const int status = in_child([&] {
             for (int k = 0; k < 1000; ++k) std::memset(allocate(300), 1, 300);
             bound_->validate();
             bound_->destroy();
-            _exit(0);
-        }
-        heap_fork_parent();
-        int status = 0;
-        waitpid(child, &status, 0);
+            return true;
+        });
         ASSERT_EQ(status, 0) << "fork " << i;
     }
     stop = true;
@@ -269,18 +278,10 @@ TEST_F(BoundHeapTest, AChildLosesNoMemoryOfAHeap) {
     });
     while (rounds < 10) std::this_thread::yield();
     for (int i = 0; i < 100; ++i) {
-        heap_fork_prepare();
-        const pid_t child = fork();
-        if (child == 0) {
-            heap_fork_child();
-            alarm(testing::child_limit);
+        const int status = in_child([&] {
             bound_->reset();
-            const bool all_went = bags_on(2) == 0;
-            _exit(all_went && allocate(block) != nullptr ? 0 : 1);
-        }
-        heap_fork_parent();
-        int status = 0;
-        waitpid(child, &status, 0);
+            return bags_on(2) == 0 && allocate(block) != nullptr;
+        });
         EXPECT_EQ(status, 0) << "fork " << i;
     }
     stop = true;
