@@ -7,6 +7,7 @@
 
 #include "os/libc_call.h"
 #include "os/memory.h"
+#include "os/optional_call.h"
 #include "os/syscall.h"
 
 #ifndef MREMAP_DONTUNMAP
@@ -79,6 +80,13 @@ bool locks_new_mappings() {
     const bool locked = madvise(page, page_size(), MADV_DONTNEED) != 0;
     munmap(page, page_size());
     return locked;
+}
+
+bool grants_a_mapping(void* p) {
+    // Whatever becomes of the second call, the page stays usable.
+    const long split = optional_call(SYS_madvise, p, page_size(), MADV_DONTDUMP);
+    optional_call(SYS_madvise, p, page_size(), MADV_DODUMP);
+    return split != -ENOMEM && split != -EAGAIN;
 }
 
 Replaced renew(void* p, Bytes bytes) {

@@ -24,6 +24,10 @@ Replaced move_mapping(void* from, void* to, Bytes bytes);
 // Whether the kernel locks what is mapped anew, as after mlockall(MCL_FUTURE). true also if nothing can be mapped.
 bool locks_new_mappings();
 
+// Whether the kernel grants the process one more mapping (vm.max_map_count): splits the mapping behind its untouched
+// page `p`, and joins it again. true also after a filter.
+bool grants_a_mapping(void* p);
+
 // Replaces the range by fresh zero pages, as map_at() maps them: without policy or advice, in a mapping that merges
 // with its neighbours.
 Replaced renew(void* p, Bytes bytes);

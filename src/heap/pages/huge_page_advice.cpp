@@ -15,6 +15,7 @@
 #include "heap/pages/huge_page_advice.h"
 
 #include "heap/pages/stretches.h"
+#include "os/mapping.h"
 
 namespace numalloc {
 
@@ -111,8 +112,12 @@ bool HugePageAdvice::leave_normal(BagIndex from, BagIndex to) {
     const bool begins =
         from <= region_.huge_from() || address_of(region_.address(from)) % policy::huge_pages::stretch == 0;
     const bool decides = begins || to - from >= stretch_bags || options_.huge_on_evidence;
-    const bool normal = decides ? touches_.were_dear() : region_.count(BagMark::normal, from - 1, 1) != 0;
     const BagIndex first = max_of(from, region_.huge_from());
+    const bool follows_normal = first == region_.huge_from() || region_.count(BagMark::normal, from - 1, 1) != 0;
+    bool normal = decides ? touches_.were_dear() : follows_normal;
+    // With other advice than the memory before, it is a mapping of its own, maybe the last one that the kernel grants:
+    // then not even those that join others are granted.
+    if (!normal && follows_normal) normal = !os::grants_a_mapping(region_.address(first));
     if (normal) region_.advise(first, to - first, os::HugePages::off);
     return normal;
 }

@@ -31,6 +31,8 @@ target_compile_options(survive_copies PRIVATE -fno-builtin)
 survive_run(copies 120 "no copy was taken for a second free" $<TARGET_FILE:survive_copies>)
 survive_expect(children 120 "all children did what they should" survive/children.cpp)
 survive_test(many_mappings 120 survive/many_mappings.cpp)
+# The memory beyond the first 8 MiB, with other advice, would be one mapping more.
+numalloc_test(survive.many_mappings_huge survive 120 ${PRELOAD} ${LIBRARY} env NUMALLOC_THP=on $<TARGET_FILE:survive_many_mappings>)
 add_executable(survive_terabytes survive/terabytes.c)
 survive_run(terabytes 120 "12 TiB" $<TARGET_FILE:survive_terabytes>)
 survive_test(signals 120 survive/signals.cpp)
