@@ -13,7 +13,7 @@
 //        |  ^                               ^
 //        |  | no node has room              | one has
 //        +--+-------------------------------+
-//           at the 8th slow path after that, the 16th, ...
+//           after 8 slow paths, then 16 more, 32 more, ...
 //
 // The initial thread often allocates little once it has started others. It is bound at its 16th slow path beside them,
 // and sooner if it wants much: a malloc of many bytes counts as several slow paths.

@@ -28,7 +28,7 @@ struct RegionPages {
     Bytes normal_first = policy::huge_pages::normal_first;  // bytes of these first bags
     bool huge_by_itself = false;                            // the first bags may become huge pages without advice
     bool huge = false;                                      // the other bags may lie on huge pages
-    // as long as they cost no more than clearing them and, for big objects, where memory was densely used
+    // as long as they cost no more than clearing them and, for objects above 8 KiB, where memory was densely used
     bool huge_if_worth_it = false;
     enum class Place { first_touch, preferred, within, strict, interleaved };
     Place place = Place::first_touch;

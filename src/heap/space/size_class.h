@@ -23,11 +23,13 @@ constexpr unsigned granule_shift = 4;
 constexpr Bytes granule = Bytes{1} << granule_shift;
 
 constexpr Bytes tiny_limit = 512;         // up to here a class a granule
-constexpr Bytes medium_limit = 32 * KiB;  // up to here 8 classes a doubling
+constexpr Bytes medium_limit = 32 * KiB;  // up to here medium_steps classes a doubling
 constexpr Bytes small_limit = 512 * KiB;  // above: big objects
 constexpr unsigned tiny_classes = tiny_limit / granule;
-constexpr unsigned medium_classes = 6 * 8;
-constexpr unsigned large_classes = 4 * 4;
+constexpr unsigned medium_bits = 3, medium_steps = 1 << medium_bits;  // classes a doubling
+constexpr unsigned large_bits = 2, large_steps = 1 << large_bits;
+constexpr unsigned medium_classes = 6 * medium_steps;
+constexpr unsigned large_classes = 4 * large_steps;
 constexpr unsigned class_count = 1 + tiny_classes + medium_classes + large_classes;
 
 // malloc reads the class from two tables: by bytes up to 1 KiB, by 128 bytes (1152 - 1024) up to 32 KiB. Computing it
@@ -41,18 +43,21 @@ constexpr ClassId class_of(Bytes n) {
     if (n <= tiny_limit) return ClassId{static_cast<unsigned>((n + granule - 1) >> granule_shift)};
     const Bytes m = n - 1;
     const unsigned e = log2_floor(m);
-    if (n <= medium_limit) return ClassId{static_cast<unsigned>(tiny_classes + 1 + (e - 9) * 8 + ((m >> (e - 3)) & 7))};
-    return ClassId{static_cast<unsigned>(tiny_classes + medium_classes + 1 + (e - 15) * 4 + ((m >> (e - 2)) & 3))};
+    const bool medium = n <= medium_limit;
+    const unsigned bits = medium ? medium_bits : large_bits;
+    const unsigned doubling = (e - log2_floor(medium ? tiny_limit : medium_limit)) << bits;
+    const unsigned before = 1 + tiny_classes + (medium ? 0 : medium_classes);
+    return ClassId{static_cast<unsigned>(before + doubling + ((m >> (e - bits)) & ((1U << bits) - 1)))};
 }
 
 constexpr Bytes size_of_class(unsigned c) {
     if (c <= tiny_classes) return c * granule;
     if (c <= tiny_classes + medium_classes) {
         const unsigned i = c - tiny_classes - 1;
-        return (Bytes{9} + i % 8) << (9 + i / 8 - 3);
+        return (Bytes{medium_steps} + 1 + i % medium_steps) << (9 + i / medium_steps - medium_bits);
     }
     const unsigned i = c - tiny_classes - medium_classes - 1;
-    return (Bytes{5} + i % 4) << (15 + i / 4 - 2);
+    return (Bytes{large_steps} + 1 + i % large_steps) << (15 + i / large_steps - large_bits);
 }
 
 // What the slow paths need to know of a class; computed by the compiler.
@@ -135,7 +140,7 @@ inline unsigned object_at(ClassId c, Bytes offset) {
     return static_cast<unsigned>(((static_cast<std::uint64_t>(offset) >> granule_shift) * shape_of(c).inverse) >> 31);
 }
 
-static_assert(fine_limit / 8 >= Bytes{1} << coarse_shift, "an entry of the coarse table has one class");
+static_assert(fine_limit / medium_steps >= Bytes{1} << coarse_shift, "an entry of the coarse table has one class");
 static_assert(class_count <= 256, "the bag map has one byte a bag");
 static_assert(size_of_class(class_count - 1) == small_limit);
 static_assert(size_of_class(tiny_classes + medium_classes) == medium_limit);

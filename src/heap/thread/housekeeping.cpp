@@ -27,7 +27,7 @@ bool is_due(std::atomic<std::uint32_t>& next, std::uint32_t now, std::uint32_t p
 
 // A program that has moved on to other sizes leaves lists behind, and each object in them holds its whole bag. Inspects
 // the next class: a list with the same head as at the last inspection (a round ago, or in hold_less()) is idle and goes
-// back to its bags. So does, without harm, one that was used in pairs of malloc and free.
+// back to its bags. A list used only by alternating malloc and free has the same head, too: giving it back is harmless.
 void hand_over_idle_class(ThreadHeap* h) {
     const unsigned c = h->next_to_look_at;
     h->next_to_look_at = c + 1 < class_count ? c + 1 : 1;

@@ -16,8 +16,9 @@ namespace policy::lists {
 // doubles. So a thread that uses a class once does not touch a whole page for it.
 constexpr std::uint32_t first_part = 8;
 constexpr std::uint32_t shortest = 2;
-// Each object above 4 KiB costs a page at least. So the first one is fetched alone, and with the last one of a list
-// none, unless the same list ran empty a moment ago: a thread that uses many classes now and then never needs more.
+// Each object above 4 KiB costs a page at least. So the first refill of a class fetches one object, and when the last
+// object of a list is taken nothing is fetched ahead, unless the list ran empty recently: a thread that uses many
+// classes now and then never needs more.
 constexpr Bytes alone_above = 4 * KiB;
 
 }  // namespace policy::lists
