@@ -5,6 +5,7 @@ set(NUMALLOC_BINDING_SOURCES
     src/options/options.cpp
     src/os/affinity.cpp
     src/os/between_steps.cpp
+    src/os/brief_wait.cpp
     src/os/clock.cpp
     src/os/execute.cpp
     src/os/filter.cpp
@@ -18,6 +19,7 @@ set(NUMALLOC_BINDING_SOURCES
     src/os/numa_policy.cpp
     src/os/refusals.cpp
     src/os/seeds.cpp
+    src/os/signal.cpp
     src/os/sysfs.cpp
     src/os/topology.cpp
     src/os/vdso.cpp
@@ -93,7 +95,6 @@ set(NUMALLOC_CORE_SOURCES
     src/os/memory_limit.cpp
     src/os/node_kinds.cpp
     src/os/page_histogram.cpp
-    src/os/signal.cpp
     src/os/thread_life.cpp
     src/statistics/gathering.cpp
     src/statistics/occasions.cpp

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "os/syscall.h"
+#include "os/optional_call.h"
 
 namespace numalloc::os {
 
@@ -20,17 +20,23 @@ std::uint64_t pending() {
 
 }  // namespace
 
-WritesAreHarmless::WritesAreHarmless() {
-    call(SYS_rt_sigprocmask, SIG_BLOCK, &of_writes, &mask_before_, sizeof mask_before_);
-    pending_before_ = pending();
+NoSignals::NoSignals(std::uint64_t set)
+    : blocked_(!failed(optional_call(SYS_rt_sigprocmask, SIG_BLOCK, &set, &mask_before_, sizeof mask_before_))) {}
+
+NoSignals::~NoSignals() {
+    if (blocked_) call(SYS_rt_sigprocmask, SIG_SETMASK, &mask_before_, 0, sizeof mask_before_);
+}
+
+WritesAreHarmless::WritesAreHarmless() : blocked_(of_writes) {
+    if (blocked_.are_blocked()) pending_before_ = pending();
 }
 
 // Consumes the signals that our own writes raised. Signals that were pending before stay.
 WritesAreHarmless::~WritesAreHarmless() {
+    if (!blocked_.are_blocked()) return;
     const timespec at_once{};
     for (std::uint64_t sent; (sent = pending() & ~pending_before_) != 0;)
         if (failed(call(SYS_rt_sigtimedwait, &sent, 0, &at_once, sizeof sent))) break;
-    call(SYS_rt_sigprocmask, SIG_SETMASK, &mask_before_, 0, sizeof mask_before_);
 }
 
 void handle_signal(int number, void (*handler)(int)) {

@@ -1,4 +1,5 @@
-// Signals that the library handles: one that the user names in an option, and those of its own writes.
+// Signals that the library handles or holds back: one that the user names in an option, those of its own writes, and
+// all for a moment.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,22 @@ namespace numalloc::os {
 
 // Installs the handler if the signal's action is the default. It runs on the thread's alternative stack if it has one.
 void handle_signal(int number, void (*handler)(int));
+
+// While it exists, signals of the set do not interrupt the calling thread. All signals: asynchronous cancellation does
+// not end it either. Does nothing after a filter (filter.h).
+class NoSignals {
+public:
+    explicit NoSignals(std::uint64_t set = ~std::uint64_t{0});
+    ~NoSignals();
+    NoSignals(const NoSignals&) = delete;
+    NoSignals& operator=(const NoSignals&) = delete;
+
+    bool are_blocked() const { return blocked_; }
+
+private:
+    std::uint64_t mask_before_ = 0;
+    bool blocked_;
+};
 
 // While it exists, a write of the calling thread to a pipe without a reader, or beyond the limit on file sizes, fails
 // with an error and raises no signal: SIGPIPE and SIGXFSZ are blocked and consumed.
@@ -18,7 +35,7 @@ public:
     WritesAreHarmless& operator=(const WritesAreHarmless&) = delete;
 
 private:
-    std::uint64_t mask_before_ = 0;
+    NoSignals blocked_;
     std::uint64_t pending_before_ = 0;
 };
 

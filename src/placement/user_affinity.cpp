@@ -4,8 +4,10 @@
 #include <cstring>
 
 #include "base/bits.h"
+#include "os/brief_wait.h"
 #include "os/filter.h"
 #include "os/fork_gate.h"
+#include "os/signal.h"
 #include "os/topology.h"
 #include "placement/internal.h"
 
@@ -38,6 +40,8 @@ ThreadRecord* own_record(int tid) {
 
 // False in a signal handler that interrupted code under a lock, which may be this one. (Handlers may set masks: glibc
 // calls sched_setaffinity() safe there.)
+//
+// Such calls block signals while they hold the lock, or a handler that leaves by siglongjmp() would leave it held.
 bool may_lock() { return os::ForkGate::waits(); }
 
 // The user's mask of another thread.
@@ -103,6 +107,7 @@ long get_affinity(int tid, std::size_t bytes, void* mask) {
     if (ThreadRecord* const self = own_record(tid); self != nullptr) {
         const bool may_differ = self->bound || self->whole.load(std::memory_order_relaxed);
         if (may_differ && !self->starting && is_own(self) && !may_be_wide(self) && may_lock()) {
+            const os::NoSignals no_signals;
             os::Guard guard(process.lock);
             renew_user_mask(self, 0);
         }
@@ -111,6 +116,7 @@ long get_affinity(int tid, std::size_t bytes, void* mask) {
         return got;
     }
     if (tid <= 0 || !may_lock()) return os::get_affinity(tid, bytes, mask);
+    const os::NoSignals no_signals;
     os::Guard guard(process.lock);
     ThreadRecord* const record = process.records.find(tid);
     return record == nullptr ? os::get_affinity(tid, bytes, mask) : renewed_mask_of(record, bytes, mask);
@@ -137,11 +143,13 @@ long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node, Se
         // Without the lock: the call lasts until a CPU of the mask runs this thread.
         const long result = os::set_affinity(tid, bytes, mask);
         if (result < 0 || self == nullptr) return result;
+        const os::NoSignals no_signals;
         os::Guard guard(process.lock);
         follow_set(self, bytes, mask);
         *node = home_of_caller(self);
         return result;
     }
+    const os::NoSignals no_signals;
     os::Guard guard(process.lock);
     const long result = os::set_affinity(tid, bytes, mask);
     if (result < 0) return result;
@@ -156,6 +164,7 @@ long get_affinity(pthread_t thread, std::size_t bytes, void* mask) {
     if (process.mode != Mode::active) return unknown_thread;
     if (current != nullptr && thread == current->handle) return get_affinity(0, bytes, mask);
     if (!may_lock()) return unknown_thread;
+    const os::NoSignals no_signals;
     os::Guard guard(process.lock);
     ThreadRecord* const record = process.records.find(thread);
     if (record == nullptr || !has_number(record)) return unknown_thread;
@@ -177,6 +186,7 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
     if (current != nullptr && thread == current->handle && current->tid != 0 && is_own(current))
         return set_affinity(0, bytes, mask, node, os::set_affinity);
     if (!may_lock()) return unknown_thread;
+    const os::NoSignals no_signals;
     os::Guard guard(process.lock);
     ThreadRecord* record = process.records.find(thread);
     if (record == nullptr || !has_number(record)) return unknown_thread;
@@ -201,6 +211,7 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
 
 long call_unbound(int tid, long (*call)(const void*), const void* argument) {
     if (process.mode != Mode::active || !may_lock()) return -EPERM;
+    const os::NoSignals no_signals;
     os::Guard guard(process.lock);
     ThreadRecord* const record = tid == 0 ? current : process.records.find(tid);
     if (record == nullptr || (tid == 0 && !is_own(record))) return -EPERM;
@@ -276,7 +287,7 @@ void bind_again(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
 // For placement's lock around a fork. In a signal handler that interrupted the heap, and if the holder of the lock does
 // not go on, the fork does without.
 bool lock_for_fork() NUMALLOC_TRIES_TO_ACQUIRE(true, process.lock) {
-    return os::ForkGate::waits() && process.lock.lock_within(os::ForkGate::few_sleeps);
+    return os::ForkGate::waits() && process.lock.lock_within(os::few_sleeps);
 }
 
 // Gives the caller its user's mask until end_fork(). Returns false if a fork in progress has done that.

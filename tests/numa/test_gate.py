@@ -44,7 +44,7 @@ for binding in ["auto", "interleave"]:
     ]:
         OUTSIDE.append(f"outside-{name}-{binding}")
         JOBS.add(OUTSIDE[-1], "outside", *words, options={"binding": binding}, setup=before and CPUSET.format(cpus=before))
-SET_MASKS = ["handler", "vfork", "filter", "starting", "reset", "cut"]
+SET_MASKS = ["handler", "jump", "vfork", "filter", "starting", "reset", "cut"]
 for how in SET_MASKS:
     JOBS.add(f"set-masks-{how}", "set_masks", how)
 # CPUs that are offline when the program begins.

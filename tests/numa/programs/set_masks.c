@@ -1,5 +1,6 @@
 /* Masks that a program sets, or has when it starts a child or a thread, where few programs do that.
  *   set_masks handler      a signal handler moves its thread to another node, in the middle of anything
+ *   set_masks jump         a signal handler leaves sched_getaffinity() and sched_setaffinity() by siglongjmp()
  *   set_masks vfork        a child of vfork binds itself to just the CPUs of its parent's node, and calls exec
  *   set_masks filter       another thread is bound when the program installs a filter, and starts a child afterwards
  *   set_masks starting     threads have not run yet when their bound creator installs a filter
@@ -11,6 +12,7 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -81,6 +83,49 @@ static int moved_by_handlers(void) {
     }
     pthread_join(sender, NULL);
     expect(kernels_mask() == masks[(moves + 1) % 2], "the last mask was not kept");
+    return verdict();
+}
+
+static sigjmp_buf back;
+static volatile sig_atomic_t asks;
+static void leave(int signal) {
+    (void)signal;
+    moves++;
+    if (!asks) return;
+    asks = 0;
+    siglongjmp(back, 1);
+}
+
+/* Each one a little later in the calls than the one before. */
+static void *send_while_it_asks(void *to) {
+    for (int seen; (seen = moves) < MOVES;) {
+        while (!asks) sched_yield();
+        for (volatile int i = 0; i < seen % 100 * 20; ++i) {}
+        pthread_kill(*(const pthread_t *)to, SIGUSR1);
+        while (moves == seen) sched_yield();
+    }
+    return NULL;
+}
+
+static int left_by_jumps(void) {
+    const struct sigaction action = {.sa_handler = leave};
+    const pthread_t self = pthread_self();
+    pthread_t sender;
+    alarm(300); /* a thread that cannot be started hangs */
+    sigaction(SIGUSR1, &action, NULL);
+    if (pthread_create(&sender, NULL, send_while_it_asks, (void *)&self) != 0) die("cannot start a thread");
+    while (moves < MOVES) {
+        if (sigsetjmp(back, 1) != 0) continue;
+        asks = 1;
+        for (cpu_set_t mask; asks;) {
+            sched_getaffinity(0, sizeof mask, &mask);
+            sched_setaffinity(0, sizeof mask, &mask);
+        }
+    }
+    pthread_join(sender, NULL);
+    pthread_t thread;
+    expect(pthread_create(&thread, NULL, start_and_end, NULL) == 0, "cannot start a thread");
+    pthread_join(thread, NULL);
     return verdict();
 }
 
@@ -269,10 +314,11 @@ static int filter_beside_starting(void) {
 }
 
 int main(int count, char **words) {
-    if (count < 2) die("usage: set_masks handler|vfork|filter|starting|reset|cut|online LIST");
+    if (count < 2) die("usage: set_masks handler|jump|vfork|filter|starting|reset|cut|online LIST");
     self = words[0];
     if (!strcmp(words[1], "is")) return kernels_mask() != strtoull(words[2], NULL, 10);
     if (!strcmp(words[1], "handler")) return moved_by_handlers();
+    if (!strcmp(words[1], "jump")) return left_by_jumps();
     all = kernels_mask();
     if (!strcmp(words[1], "starting")) return filter_beside_starting();
     if (!strcmp(words[1], "online")) return come_online(words[2]);
