@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 
 #include "base/bits.h"
+#include "os/brief_wait.h"
 #include "os/libc_call.h"
 #include "os/optional_call.h"
 
@@ -17,25 +18,7 @@ constinit AtLibcCall at_libc_call = nullptr;
 
 namespace {
 
-constexpr int spins_before_sleep = 64;
-constexpr long first_sleep = 50'000;  // nanoseconds
-constexpr long longest_sleep = 1'000'000;
-
-// Waits until `mark` is at most `allowed`. A thread inside leaves soon but wakes no waiter, and may be preempted, even
-// by this thread. So this spins first and then sleeps, at most `sleeps` times. Returns false if that is not enough.
-bool wait_until(const std::atomic<std::uint32_t>& mark, std::uint32_t allowed, std::uint32_t& sleeps) {
-    timespec sleep{0, first_sleep};
-    for (int i = 0;; ++i) {
-        const std::uint32_t inside = mark.load(std::memory_order_seq_cst);
-        if (inside <= allowed) return true;
-        if (i < spins_before_sleep) continue;
-        if (sleeps == 0) return false;
-        if (sleeps != ForkGate::without_end) --sleeps;
-        call(SYS_futex, &mark, FUTEX_WAIT_PRIVATE, inside, &sleep, 0, 0);
-        sleep.tv_nsec = min_of(2 * sleep.tv_nsec, longest_sleep);
-    }
-}
-
+constexpr long longest_sleep = 1'000'000;      // nanoseconds
 constexpr std::uint32_t least_patience = 100;  // microseconds
 
 constexpr int unknown = -EPERM;
@@ -71,7 +54,7 @@ bool ForkGate::try_close(std::uint32_t& sleeps) {
         if (sleeps == 0) return false;
         --sleeps;
         const timespec longest{0, longest_sleep};
-        sleep(before, &longest);
+        sleep(before, longest);
     }
     process_ = process();
     if (wait_for_sharers(sleeps)) return true;
@@ -86,7 +69,7 @@ bool ForkGate::is_process() const {
     return now == process_ && now != unknown;
 }
 
-bool ForkGate::wait_for_sharers(std::uint32_t& sleeps) { return wait_until(shared_.inside, own_part(), sleeps); }
+bool ForkGate::wait_for_sharers(std::uint32_t& sleeps) { return wait_for_fall(shared_.inside, own_part(), sleeps); }
 
 void ForkGate::wait_for_sharers() {
     std::uint32_t sleeps = without_end;
@@ -105,7 +88,7 @@ void ForkGate::change_mark(LockMark* new_mark) {
     mark(old, 0);
 }
 
-bool ForkGate::wait_for(const LockMark& mark, std::uint32_t& sleeps) { return wait_until(mark.inside, 0, sleeps); }
+bool ForkGate::wait_for(const LockMark& mark, std::uint32_t& sleeps) { return wait_for_fall(mark.inside, 0, sleeps); }
 
 void ForkGate::wait_for(const LockMark& mark) {
     std::uint32_t sleeps = without_end;
@@ -128,24 +111,24 @@ void ForkGate::become_child() {
     process_ = process();
     shared_.inside.store(own_part(), std::memory_order_relaxed);
     sleepers_.store(0, std::memory_order_relaxed);
-    open();
 }
 
 bool ForkGate::stops_caller() const { return lock_holder.depth == 1 && !mine(); }
 
 // open() changes opened_ and then reads sleepers_; this changes sleepers_, and then the kernel reads opened_. So at
 // least one of the two threads sees the other.
-void ForkGate::sleep(std::uint32_t before, const timespec* longest) {
+void ForkGate::sleep(std::uint32_t before, const timespec& longest) {
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    call(SYS_futex, &opened_, FUTEX_WAIT_PRIVATE, before, longest, 0, 0);
+    call(SYS_futex, &opened_, FUTEX_WAIT_PRIVATE, before, &longest, 0, 0);
     // The child of a signal handler that forked while this thread slept has no sleepers.
-    std::uint32_t sleepers = sleepers_.load(std::memory_order_relaxed);
-    while (sleepers != 0 && !sleepers_.compare_exchange_weak(sleepers, sleepers - 1, std::memory_order_seq_cst)) {}
+    lower(sleepers_);
 }
 
 void ForkGate::wait() {
     const std::uint32_t before = opened_.load(std::memory_order_seq_cst);
-    if (owner_.load(std::memory_order_seq_cst) != nullptr) sleep(before, nullptr);
+    // In a child nobody wakes a thread that slept before become_child().
+    const timespec longest{0, 100 * longest_sleep};
+    if (owner_.load(std::memory_order_seq_cst) != nullptr) sleep(before, longest);
 }
 
 bool ForkGate::wait_briefly() {
@@ -157,7 +140,7 @@ bool ForkGate::wait_briefly() {
     // Forks that wait for what their waiters hold would cost 10 ms each.
     const std::uint32_t patience = patience_.load(std::memory_order_relaxed);
     const timespec longest{0, static_cast<long>(patience) * 1000};
-    sleep(before, &longest);
+    sleep(before, longest);
     const bool in_vain = opened_.load(std::memory_order_seq_cst) == before;
     patience_.store(in_vain ? max_of(patience / 2, least_patience) : min_of(patience * 2, most_patience),
                     std::memory_order_relaxed);

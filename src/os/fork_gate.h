@@ -61,20 +61,16 @@ public:
     static bool waits() { return lock_holder.depth == 0; }
     void wait_for_sharers();
     void wait_for(const LockMark& mark);
-    // The same for a fork that must not wait long. `sleeps`: how often it may still sleep, 50 us to 1 ms at a time.
-    // false if that is not enough; after try_close() the gate is as before.
-    static constexpr std::uint32_t few_sleeps = 16;
-    // For who gives up a child's heap otherwise: on a busy machine a thread inside may not run for tens of
-    // milliseconds.
-    static constexpr std::uint32_t many_sleeps = 256;
-    static constexpr std::uint32_t without_end = ~std::uint32_t{0};
+    // The same for a fork that must not wait long. `sleeps`: how often it may still sleep (brief_wait.h). false if that
+    // is not enough; after try_close() the gate is as before.
     bool try_close(std::uint32_t& sleeps);
     bool wait_for_sharers(std::uint32_t& sleeps);
     static bool wait_for(const LockMark& mark, std::uint32_t& sleeps);
     std::uint32_t mark_changes() const { return mark_changes_.load(std::memory_order_seq_cst); }
     // In the parent, or if no fork happened after all.
     void open();
-    // In the child, which has one thread: starts a new generation.
+    // In the child: starts a new generation. The gate stays closed until open(), because other fork handlers may have
+    // started threads.
     void become_child();
 
     // Called before everything else, by the thread that initialises the library.
@@ -131,7 +127,7 @@ public:
     bool stops() const { return owner_.load(std::memory_order_seq_cst) != nullptr && stops_caller(); }
     // Sets the calling thread's mark; nullptr: the shared one.
     void change_mark(LockMark* mark);
-    // Sleeps until the gate opens; may return early.
+    // Sleeps until the gate opens, 100 ms at most.
     void wait();
     // The same for at most 10 ms, and once per fork. Returns whether the gate is open. If not, the next wait is half as
     // long, down to 100 us; else twice as long.
@@ -161,12 +157,17 @@ private:
     void share(std::uint32_t inside) {
         lock_holder.shares = inside != 0;
         if (inside != 0) shared_.inside.fetch_add(1, std::memory_order_seq_cst);
-        else shared_.inside.fetch_sub(1, std::memory_order_seq_cst);
+        else lower(shared_.inside);
+    }
+    // In a child the counts begin anew. A thread that another handler has started there before may be counted still.
+    static void lower(std::atomic<std::uint32_t>& count) {
+        std::uint32_t now = count.load(std::memory_order_relaxed);
+        while (now != 0 && !count.compare_exchange_weak(now, now - 1, std::memory_order_seq_cst)) {}
     }
     bool mine() const { return owner_.load(std::memory_order_relaxed) == &lock_holder; }
     bool stops_caller() const;
-    // Sleeps while opened_ is `before`, at most `longest` if that is not nullptr.
-    void sleep(std::uint32_t before, const timespec* longest);
+    // Sleeps while opened_ is `before`, at most `longest`.
+    void sleep(std::uint32_t before, const timespec& longest);
     // The calling thread's share of the shared mark: a signal may have interrupted it inside.
     static std::uint32_t own_part() { return lock_holder.shares ? 1 : 0; }
 

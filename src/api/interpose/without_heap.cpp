@@ -5,6 +5,7 @@
 #include "api/interpose/fork_handlers.h"
 #include "api/interpose/library.h"
 #include "options/options.h"
+#include "os/brief_wait.h"
 #include "os/lock.h"
 #include "os/topology.h"
 #include "placement/placement.h"
@@ -39,7 +40,7 @@ void fork_prepare() {
     placement::fork_prepare();
 }
 bool fork_prepare_briefly() {
-    std::uint32_t sleeps = os::ForkGate::many_sleeps;
+    std::uint32_t sleeps = os::many_sleeps;
     if (!os::ForkGate::waits() || !os::fork_gate.is_process() || !os::fork_gate.try_close(sleeps)) return false;
     placement::fork_prepare();
     return true;
@@ -50,6 +51,7 @@ void fork_parent() {
 }
 void fork_child() {
     os::fork_gate.become_child();
+    os::fork_gate.open();
     placement::fork_child();
 }
 

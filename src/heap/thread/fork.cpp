@@ -3,6 +3,7 @@
 #include "heap/thread/attach.h"
 #include "heap/thread/deferred.h"
 #include "heap/thread/housekeeping.h"
+#include "os/brief_wait.h"
 
 namespace numalloc {
 
@@ -29,11 +30,11 @@ bool wait_for_threads(std::uint32_t sleeps) {
 
 void heap_fork_prepare() {
     os::fork_gate.close();
-    if (os::ForkGate::waits()) wait_for_threads(os::ForkGate::without_end);
+    if (os::ForkGate::waits()) wait_for_threads(os::without_end);
 }
 
 bool heap_fork_prepare_briefly() {
-    std::uint32_t sleeps = os::ForkGate::many_sleeps;
+    std::uint32_t sleeps = os::many_sleeps;
     if (!os::ForkGate::waits() || !os::fork_gate.is_process() || !os::fork_gate.try_close(sleeps)) return false;
     if (wait_for_threads(sleeps)) return true;
     heap_fork_parent();
@@ -51,6 +52,7 @@ void heap_fork_child() {
     forget_other_threads();
     // Housekeeping would copy pages of every thread's heap, and most children end soon.
     put_off_housekeeping();
+    os::fork_gate.open();
 }
 
 }  // namespace numalloc

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "os/brief_wait.h"
 #include "os/lock.h"
 
 namespace numalloc::os {
@@ -141,6 +142,33 @@ TEST(ForkGate, InTheChildALockOfTheParentIsFree) {
     lock.unlock();
     stage = 2;
     holder.join();
+}
+
+// A thread that another library's handler has started in the child, before ours.
+TEST(ForkGate, AThreadOlderThanTheChildsGateIsNotCountedTwice) {
+    std::atomic<int> stage{0};
+    std::thread older([&] {
+        fork_gate.enter();  // counted in the shared mark
+        stage = 1;
+        while (stage == 1) std::this_thread::yield();
+        fork_gate.leave();
+    });
+    while (stage == 0) std::this_thread::yield();
+    fork_gate.become_child();
+    stage = 2;
+    older.join();
+    std::uint32_t sleeps = few_sleeps;
+    ASSERT_TRUE(fork_gate.try_close(sleeps)) << "waits for a thread that is not there";
+    fork_gate.open();
+}
+
+// Threads of such handlers are kept out until the heap has forgotten the parent's.
+TEST(ForkGate, TheChildsGateOpensLast) {
+    fork_gate.close();
+    fork_gate.become_child();
+    EXPECT_TRUE(fork_gate.is_closed());
+    fork_gate.open();
+    EXPECT_FALSE(fork_gate.is_closed());
 }
 
 TEST(ForkGate, WhoMustNotWaitIsTurnedAway) {
