@@ -114,6 +114,18 @@ void FreeRuns::set_stuck(BagIndex piece) {
     stuck_ += entry(piece).free.length;
 }
 
+void FreeRuns::retry_stuck(BagIndex run, std::uint32_t since) {
+    const BagIndex end = run + length(run);
+    for (BagIndex p = run; p < end; p = p + entry(p).free.length) {
+        Bag::Free& stuck = entry(p).free;
+        if (stuck.kind != Piece::stuck) continue;
+        stuck_ -= stuck.length;
+        stuck.kind = Piece::dirty;
+        stuck.since = since;
+        enqueue(p);
+    }
+}
+
 // Pieces.
 
 // Pieces that the kernel refused merge with dirty neighbours and are purged together with them.

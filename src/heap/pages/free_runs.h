@@ -64,6 +64,8 @@ public:
     BagIndex newest() const { return newest_; }
     // Makes a dirty piece stuck: takes it out of the queue, because the kernel cannot take its pages.
     void set_stuck(BagIndex piece);
+    // Makes the stuck pieces of a run dirty, as if they had become free at `since`, which is now.
+    void retry_stuck(BagIndex run, std::uint32_t since);
 
     std::uint64_t bags() const { return bags_; }
     std::uint32_t dirty() const { return dirty_; }

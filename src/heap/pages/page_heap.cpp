@@ -4,6 +4,7 @@
 #include "base/tracepoints.h"
 #include "heap/pages/growth.h"
 #include "heap/pages/stretches.h"
+#include "os/brief_wait.h"
 #include "os/clock.h"
 
 namespace numalloc {
@@ -106,11 +107,15 @@ BagIndex PageHeap::take(std::uint32_t bags, std::uint32_t alignment, BagState st
     }
     const std::uint64_t end = region_.end_bag().value;
     if (bags > end || alignment > end) return none;
+    std::uint32_t sleeps = os::many_sleeps;
     for (;;) {
         Advice advice{.dense = dense};
+        const std::uint32_t purged = purged_ranges();
         const BagIndex run = take_mapped(bags, alignment, state, c, &advice);
         if (run == none) {
-            if (!grow(bags, alignment, none, needs_evidence(state, c))) return none;
+            // What another thread is returning to the kernel is free again soon.
+            if (!grow(bags, alignment, none, needs_evidence(state, c)) && !purged_more_than(purged, sleeps))
+                return none;
             continue;
         }
         huge_again(advice.huge);

@@ -3,7 +3,9 @@
 #include <initializer_list>
 
 #include "base/tracepoints.h"
+#include "os/brief_wait.h"
 #include "os/clock.h"
+#include "os/mapping.h"
 
 namespace numalloc {
 
@@ -49,7 +51,14 @@ Purger::Purging Purger::cut_range(BagIndex run, BagRange part, BagIndex near) {
                         aligned_down(part.end, huge_bags) != part.end;
     range.dirty = free_.cut(run, range.first, range.bags, near);
     write_used_run(range.first, range.bags, BagState::small);
+    begun_.store(begun_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
     return range;
+}
+
+bool Purger::purged_more_than(std::uint32_t ranges, std::uint32_t& sleeps) const {
+    if (sleeps == 0) return false;
+    --sleeps;
+    return begun_.load(std::memory_order_seq_cst) != ranges && os::wait_for_change(ended_, ranges, sleeps);
 }
 
 Purger::Purging Purger::pick(std::uint32_t most, std::uint32_t now) {
@@ -101,6 +110,7 @@ bool Purger::return_pages(void* p, Bytes bytes) {
 void Purger::finish(const Purging& range, Discarded how, std::uint32_t now) {
     const bool refused = how == Discarded::refused;
     rule_.on_answer(refused, now);
+    ended_.store(ended_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
     if (how == Discarded::lost) return;
     bag(range.first).state = BagState::inside;
     free_.add(range.first, range.bags, refused ? Bag::Piece::stuck : Bag::Piece::clean, now, top_);
@@ -168,8 +178,26 @@ void Purger::purge_beside_used() {
     }
 }
 
+// The kernel may accept now what it has refused: memory was locked (mlockall), or the process had used up its mappings.
+void Purger::retry_stuck() {
+    {
+        os::Guard guard(lock_);
+        if (free_.stuck() == 0) return;
+    }
+    if (os::locks_new_mappings()) return;
+    for (BagIndex run = region_.first_bag();;) {
+        os::Guard guard(lock_);
+        if (free_.stuck() == 0) return;
+        run = free_.next_run(run);
+        if (run == none) return;
+        free_.retry_stuck(run, os::milliseconds());
+        run = run + free_.length(run);
+    }
+}
+
 Bytes Purger::purge(bool all) {
     constexpr std::uint32_t most = PurgeRule::most_after(0);
+    if (all) retry_stuck();
     Purging range;
     std::uint64_t left;
     {

@@ -52,6 +52,11 @@ protected:
     // heap. Returns the number of dirty bags that were returned.
     std::uint32_t purge_due(Purging range, std::uint32_t most) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
+    // For a request that found no memory: the number of ranges that were purged so far, and whether there is one more
+    // since. Waits for one in progress: at most `sleeps` times (os/brief_wait.h), each call costs one.
+    std::uint32_t purged_ranges() const { return ended_.load(std::memory_order_seq_cst); }
+    bool purged_more_than(std::uint32_t ranges, std::uint32_t& sleeps) const NUMALLOC_EXCLUDES(lock_);
+
     alignas(64) PurgeRule rule_ NUMALLOC_GUARDED_BY(lock_);
 
 private:
@@ -65,8 +70,11 @@ private:
     void break_huge_pages(const Purging& range) NUMALLOC_EXCLUDES(lock_);
     BagRange shared_huge_page(BagIndex run, bool at_end) const NUMALLOC_REQUIRES(lock_);
     void purge_beside_used() NUMALLOC_EXCLUDES(lock_);
+    void retry_stuck() NUMALLOC_EXCLUDES(lock_);
 
     std::atomic<std::uint32_t> threads_{1};  // read and written without the lock
+    // Ranges that were cut out, and that are free again or lost; written under the lock.
+    std::atomic<std::uint32_t> begun_{0}, ended_{0};
 };
 
 }  // namespace numalloc

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -12,6 +13,36 @@
 
 #include "support/made_up_clock.h"
 #include "support/made_up_node.h"
+
+namespace numalloc {
+namespace {
+
+std::atomic<bool> stops_in_discard{false}, in_discard{false}, waits_or_gave_up{false};
+
+}  // namespace
+}  // namespace numalloc
+
+extern "C" {
+
+bool __real__ZN8numalloc2os7discardEPvm(void* p, numalloc::Bytes bytes);
+bool __wrap__ZN8numalloc2os7discardEPvm(void* p, numalloc::Bytes bytes) {
+    if (numalloc::stops_in_discard.exchange(false)) {
+        numalloc::in_discard = true;
+        while (!numalloc::waits_or_gave_up) std::this_thread::yield();
+    }
+    return __real__ZN8numalloc2os7discardEPvm(p, bytes);
+}
+
+bool __real__ZN8numalloc2os15wait_for_changeERKSt6atomicIjEjRj(const std::atomic<std::uint32_t>&, std::uint32_t,
+                                                               std::uint32_t&);
+bool __wrap__ZN8numalloc2os15wait_for_changeERKSt6atomicIjEjRj(const std::atomic<std::uint32_t>& word,
+                                                               std::uint32_t value, std::uint32_t& sleeps) {
+    numalloc::waits_or_gave_up = true;
+    sleeps = 1U << 20;  // the other thread may take its time
+    return __real__ZN8numalloc2os15wait_for_changeERKSt6atomicIjEjRj(word, value, sleeps);
+}
+
+}  // extern "C"
 
 namespace numalloc {
 namespace {
@@ -54,6 +85,41 @@ TEST(PageHeapPurge, WhatTheKernelRefusesStaysDirty) {
     EXPECT_EQ(node.pages.purge(true), bags * bag_bytes);
     EXPECT_EQ(node.pages.use().dirty_bags, 0u);
     node.pages.validate();
+}
+
+TEST(PageHeapPurge, WhatTheKernelRefusedIsTriedAgainByMallocTrim) {
+    Node node(0);
+    const std::uint32_t bags = PageHeap::whole_pages(2);
+    const BagIndex first = node.take_filled(bags), between = node.take(1), second = node.take_filled(bags);
+    const BagIndex wall = node.take(1);
+    EXPECT_TRUE(between != PageHeap::none && wall != PageHeap::none);
+    if (syscall(SYS_mlock, node.at(first), bags * bag_bytes) != 0 ||
+        syscall(SYS_mlock, node.at(second), bags * bag_bytes) != 0 || syscall(SYS_mlockall, MCL_FUTURE) != 0)
+        GTEST_SKIP() << "no memory can be locked here";
+    node.pages.give(first);
+    node.pages.give(second);
+    EXPECT_EQ(node.pages.purge(true), 0u);
+    EXPECT_EQ(node.pages.use().dirty_bags, 2 * bags);
+    syscall(SYS_munlockall);
+    EXPECT_EQ(node.pages.purge(true), 2 * bags * bag_bytes);
+    EXPECT_EQ(node.pages.use().dirty_bags, 0u);
+    node.pages.validate();
+}
+
+// The region has no such run but the one that another thread is purging just now. Its system call does not return until
+// this thread waits for it, or has given up.
+TEST(PageHeapPurge, ARequestWaitsForThePurgeOfWhatItNeeds) {
+    Node node(-1, 96 * MiB);
+    const std::uint32_t bags = bags_in(64 * MiB);
+    const BagIndex run = node.take_filled(bags), wall = node.take(1);
+    EXPECT_NE(wall, PageHeap::none);
+    node.pages.give(run);
+    stops_in_discard = true;
+    std::thread purges([&] { node.pages.purge(true); });
+    while (!in_discard) std::this_thread::yield();
+    EXPECT_EQ(node.take(bags), run);
+    waits_or_gave_up = true;
+    purges.join();
 }
 
 // free() of a locked block unlocks it under glibc, which unmaps it.
