@@ -35,8 +35,10 @@ Probe probe(void* p, Bytes bytes) {
     return grown == -EFAULT ? Probe::several : Probe::refused;
 }
 
-// Maps the range again if a refused call has unmapped it. false: that failed, and the range is no longer ours.
-bool fill_hole(void* p, Bytes bytes) { return map_at(p, bytes) != Mapped::refused; }
+// Maps the range again if a refused call has unmapped it. false: that failed, and the range is no longer ours. A
+// process at its limit of mappings is refused before the kernel looks at the range: then allow_writes() asks whether it
+// is mapped, and changes nothing.
+bool fill_hole(void* p, Bytes bytes) { return map_at(p, bytes) != Mapped::refused || allow_writes(p, bytes); }
 
 bool map_over(void* p, Bytes bytes) {
     const LibcCall call;

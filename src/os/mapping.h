@@ -9,7 +9,7 @@ namespace numalloc::os {
 // What became of a range whose mapping was to be replaced.
 enum class Replaced {
     done,
-    refused,  // as before, but reads as zero where it was about to be overwritten
+    refused,  // as before, or reads as zero where it was about to be overwritten
     lost,     // the kernel unmapped it and mapped nothing: no longer ours, must not be touched
 };
 

@@ -31,6 +31,14 @@ bool PageHeap::copy(BagIndex from, BagIndex to, Bytes done, Bytes bytes) {
     return given_back;
 }
 
+// The kernel has unmapped a part of the run: it stays allocated forever, and nobody's.
+void PageHeap::lose(BagIndex run) {
+    os::Guard guard(lock_);
+    use_.big_bags -= bag(run).run;
+    --use_.big_objects;
+    write_used_run(run, bag(run).run, BagState::small);
+}
+
 bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy) {
     bags = whole_pages(bags);
     const Bytes bytes = Bytes{bags} << bag_shift;
@@ -50,6 +58,7 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy
     const Bytes done = movable ? move_pieces(from, to, bytes, last) : 0;
     if (last == os::Replaced::lost) {
         memcpy(region_.address(from), region_.address(to), done);
+        lose(to);
         return false;
     }
     if (movable && last == os::Replaced::refused) settle(to + bags_in(done), bags - bags_in(done));
@@ -57,8 +66,8 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy
 
     os::Replaced renewed = os::Replaced::refused;
     if (done > 0) renewed = renew(from, bags);
-    if (renewed == os::Replaced::lost) return true;  // `from` stays allocated forever
-    give(from, renewed == os::Replaced::done || given_back ? Contents::zero : Contents::any);
+    if (renewed == os::Replaced::lost) lose(from);
+    else give(from, renewed == os::Replaced::done || given_back ? Contents::zero : Contents::any);
     return true;
 }
 

@@ -48,6 +48,8 @@ Bytes MovedMappings::move_pieces(BagIndex from, BagIndex to, Bytes bytes, os::Re
         if (piece < policy::moving::shortest) {
             memcpy(target + done, source + done, piece);
         } else {
+            last = os::Replaced::refused;
+            if (moved_mappings() >= options_.most_moved) break;
             last = os::move_mapping(source + done, target + done, piece);
             if (last != os::Replaced::done) break;
             note_mapping(to + bags_in(done), bags_in(piece), true);

@@ -74,8 +74,8 @@ public:
     void copy_to(BagIndex run, const void* from, Bytes bytes) const;
 
     // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`. Copies with `by_copy`, if
-    // both places are mostly resident, and where the kernel does not move pages. false: both are still allocated and
-    // `from` is unchanged, but `to` is no longer fully mapped and must not be used.
+    // both places are mostly resident, and where the kernel does not move pages. false: `from` is unchanged, and `to`
+    // is lost: no longer fully mapped.
     bool move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy = false)
         NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
@@ -96,6 +96,8 @@ public:
     void validate() NUMALLOC_EXCLUDES(lock_);
 
 private:
+    void lose(BagIndex run) NUMALLOC_EXCLUDES(lock_);
+
     // What to advise for memory that was just taken, once no lock is held.
     struct Advice {
         BagRange huge{}, normal{};
