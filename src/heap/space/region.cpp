@@ -134,15 +134,26 @@ bool Region::map_metadata(std::uint64_t up_to) {
            table_pages_.map_up_to(address_of(bags_ + target), *space_, pages_);
 }
 
-// Maps, binds and advises bags. Held space is a mapping of its own and is committed instead.
+// Maps, binds and advises bags, and their metadata. Held space is a mapping of its own and is committed instead.
+// Metadata stays where the bags are refused, so that of many is mapped after them: it is a thousandth of their bytes.
+// That of few is mapped before, because new bags may be the last mapping that the kernel grants (huge_page_advice.cpp).
 os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
+    const bool are_few = to - from <= metadata_step;
+    if (are_few && !map_metadata(to)) return os::Mapped::refused;
     const std::uint64_t held_to = min_of(max_of(from, reserve_end_), to);
     void* const p = address(BagIndex{from});
     if (from < held_to && !os::commit(p, (held_to - from) << bag_shift)) return os::Mapped::refused;
-    if (held_to < to)
-        if (const os::Mapped rest = space_->map(address_of(address(BagIndex{held_to})), (to - held_to) << bag_shift);
-            rest != os::Mapped::done)
+    if (held_to < to) {
+        const os::Mapped rest = space_->map(address_of(address(BagIndex{held_to})), (to - held_to) << bag_shift);
+        if (rest != os::Mapped::done) {
+            if (from < held_to) unmap(from, held_to);
             return rest;
+        }
+    }
+    if (!are_few && !map_metadata(to)) {
+        unmap(from, to);
+        return os::Mapped::refused;
+    }
     settle(BagIndex{from}, to - from);
     return os::Mapped::done;
 }
@@ -152,7 +163,7 @@ std::uint64_t Region::unit_at(std::uint64_t bag) const {
 }
 
 std::uint64_t Region::map_up_to(std::uint64_t up_to) {
-    if (up_to > end_bag_.value || !map_metadata(up_to)) return 0;
+    if (up_to > end_bag_.value) return 0;
     const Bytes used = (committed() - first_bag_.value) << bag_shift;
     const std::uint64_t wished =
         align_up(max_of(up_to, committed() + (policy::mapping::step_after(used) >> bag_shift)), unit_at(up_to));
@@ -175,9 +186,6 @@ Region::Stretch Region::map_beyond(std::uint64_t bags) {
     // The distance doubles with each try.
     for (std::uint64_t skip = os::huge_page >> bag_shift; committed() + skip + bags <= end_bag_.value; skip *= 2) {
         const std::uint64_t first = committed() + skip;
-        // Before metadata for all bags in between is mapped.
-        if (os::try_range(address(BagIndex{first}), bags << bag_shift) == os::Mapped::taken) continue;
-        if (!map_metadata(first + bags)) return {};
         const os::Mapped result = map_bags(first, first + bags);
         if (result == os::Mapped::refused) return {};
         if (result == os::Mapped::taken) continue;

@@ -33,6 +33,11 @@ survive_expect(children 120 "all children did what they should" survive/children
 survive_test(many_mappings 120 survive/many_mappings.cpp)
 # The memory beyond the first 8 MiB, with other advice, would be one mapping more.
 numalloc_test(survive.many_mappings_huge survive 120 ${PRELOAD} ${LIBRARY} env NUMALLOC_THP=on $<TARGET_FILE:survive_many_mappings>)
+add_executable(survive_refused survive/refused.c)
+target_compile_options(survive_refused PRIVATE -fno-builtin)
+foreach(what huge moved)
+    survive_run(refused_${what} 120 "nothing stays" $<TARGET_FILE:survive_refused> ${what})
+endforeach()
 add_executable(survive_terabytes survive/terabytes.c)
 survive_run(terabytes 120 "12 TiB" $<TARGET_FILE:survive_terabytes>)
 survive_test(signals 120 survive/signals.cpp)
