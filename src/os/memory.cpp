@@ -142,8 +142,9 @@ bool populate(void* p, Bytes bytes) {
     return !failed(call(SYS_madvise, first, align_up(address_of(p) + bytes, page_size()) - first, MADV_POPULATE_WRITE));
 }
 
-bool make_readable(const void* p) {
-    return !failed(optional_call(SYS_madvise, align_down(address_of(p), page_size()), page_size(), MADV_POPULATE_READ));
+bool make_readable(const void* p, Bytes bytes) {
+    const Address first = align_down(address_of(p), page_size()), end = align_up(address_of(p) + bytes, page_size());
+    return !failed(optional_call(SYS_madvise, first, end - first, MADV_POPULATE_READ));
 }
 
 bool allow_writes(void* p, Bytes bytes) { return !failed(call(SYS_mprotect, p, bytes, PROT_READ | PROT_WRITE)); }

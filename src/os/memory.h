@@ -63,9 +63,9 @@ bool withdraw(void* p, Bytes bytes);
 // Allocates pages for the range now, including the rest of its first and last page. false if there is no memory, or
 // before Linux 5.14. After a filter (filter.h) does nothing and returns true.
 bool populate(void* p, Bytes bytes);
-// Whether the page at `p` can be read, and puts one there if none is. false too where the kernel cannot tell: before
-// Linux 5.14, and in a process with a filter of system calls. Waits where a read would (a disk, a userfaultfd).
-bool make_readable(const void* p);
+// Whether the bytes at `p` can be read, and puts pages there where none are. false too where the kernel cannot tell:
+// before Linux 5.14, and in a process with a filter of system calls. Waits where a read would (a disk, a userfaultfd).
+bool make_readable(const void* p, Bytes bytes);
 
 // Makes withdrawn pages, or read-only pages of any mapping, writable; and makes pages read-only again. false if
 // refused.

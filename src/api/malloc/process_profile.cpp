@@ -10,10 +10,12 @@
 #include "heap/profile/say_stack.h"
 #include "heap/profile/stack.h"
 #include "heap/profile/write.h"
+#include "heap/thread/deferred.h"
 #include "numalloc/numalloc.h"
 #include "options/options.h"
 #include "os/affinity.h"
 #include "os/ending_signals.h"
+#include "os/fork_gate.h"
 #include "os/messages.h"
 
 namespace numalloc::api {
@@ -39,8 +41,24 @@ void write_as_the_option_says(const char* why) {
     if (const long error = profile::write(path.text, why); error != 0) complain(path.text, error);
 }
 
+// 1 + the generation (fork_gate.h) of the process in which a thread is writing the last profile.
+constinit std::atomic<std::uint32_t> last_in{0};
+
+// false if another thread is writing the last profile: two would write into one file.
+bool write_last(const char* why) {
+    const std::uint32_t here = os::fork_gate.generation() + 1;
+    if (last_in.exchange(here, std::memory_order_acq_rel) == here) return false;
+    write_as_the_option_says(why);
+    return true;
+}
+
 // Nothing is written after _exit(), exec, or a signal other than those of profile_signals.
-__attribute__((destructor)) void write_at_exit() { write_as_the_option_says("at exit"); }
+__attribute__((destructor)) void write_at_exit() {
+    // Frees that other threads recorded during a fork.
+    if (profile::on()) (void)try_catch_up();
+    // Signals that come later than this end the program, with a new profile.
+    if (write_last("at exit")) last_in.store(0, std::memory_order_release);
+}
 
 // A static program's unwinder may be used from its constructors on (stack.h).
 #if defined(NUMALLOC_STATIC)
@@ -61,16 +79,14 @@ constinit std::atomic<int> ending_by{0};
 
 void write_and_end() {
     const int signal = ending_by.load(std::memory_order_relaxed);
-    write_as_the_option_says("when a signal ended the program");
-    os::end_by(signal);
+    if (write_last("when a signal ended the program")) os::end_by(signal);
 }
 
 // A thread that is working on the profile ends the process when it is done.
 bool write_before_end(int signal) {
     ending_by.store(signal, std::memory_order_relaxed);
     if (profile::put_off(write_and_end)) return false;
-    write_as_the_option_says("when a signal ended the program");
-    return true;
+    return write_last("when a signal ended the program");
 }
 
 }  // namespace
@@ -110,6 +126,7 @@ using namespace numalloc;
 extern "C" NUMALLOC_EXPORT int numalloc_profile_dump(const char* path) noexcept {
     long error = -ENOTSUP;
     if (profile::on()) {
+        (void)try_catch_up();
         profile::Path by_option;
         error = -EINVAL;
         if (path == nullptr && options().profile_file != nullptr &&

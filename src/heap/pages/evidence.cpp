@@ -79,7 +79,7 @@ HugePageAdvice::Use HugePageAdvice::use_of(BagRange range, bool is_normal) const
     std::uint64_t written = 0;
     for (std::uint64_t i = 0; i < policy::evidence::samples; ++i) {
         const char* const sample = p + sample_in(i, part);
-        if (!os::make_readable(sample)) return Use::unknown;
+        if (!os::make_readable(sample, 1)) return Use::unknown;
         if (!is_zero(sample, written_sample)) ++written;
         else if (is_normal) return Use::unknown;
     }

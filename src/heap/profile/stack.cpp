@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "os/memory.h"
+
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetIPInfo
 #pragma weak _Unwind_GetCFA
@@ -59,14 +61,19 @@ struct Walk {
 #if defined(__x86_64__)
 Address word_below(Address stack) { return reinterpret_cast<const Address*>(stack)[-1]; }
 
-// Copies the rest of the last stack if this call is in it and all return addresses further out are unchanged. It reads
-// only words that lie further out on this stack than the call, which are in use.
+// A longer part of a stack is unwound anew.
+constexpr Address longest_rest = 1 * MiB;
+
+// Copies the rest of the last stack if this call is in it and all return addresses further out are unchanged. Their
+// words may be gone, with a coroutine's stack that lay there.
 bool take_rest(Walk& walk, Trail::Call here) {
     const Trail& last = *walk.last;
     while (walk.seen < last.length && last.call[walk.seen].stack < here.stack) ++walk.seen;
     if (walk.seen == last.length) return false;
     const Trail::Call& same = last.call[walk.seen];
     if (same.stack != here.stack || same.returns_to != here.returns_to) return false;
+    const Address rest = last.call[last.length - 1].stack - here.stack;
+    if (rest > longest_rest || !os::make_readable(reinterpret_cast<const void*>(here.stack), rest)) return false;
     for (std::uint32_t i = walk.seen + 1; i < last.length; ++i)
         if (word_below(last.call[i].stack) != last.call[i].returns_to) return false;
     for (std::uint32_t i = walk.seen; i < last.length && walk.stack.depth < deepest_stack; ++i) {

@@ -38,6 +38,7 @@ ThreadProfile* begin_thread(ThreadProfile* old) {
         return nullptr;
     }
     thread->bound = 0;
+    thread->trail.length = 0;  // of a thread that has ended
     thread->random = Random{Random::mixed(recorded->random.fetch_add(Random::step, std::memory_order_relaxed))};
     for (unsigned c = 1; c < class_count; ++c) thread->left[c] = draw(*thread, ClassId{c});
     return thread;

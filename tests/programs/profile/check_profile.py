@@ -3,6 +3,8 @@
 import glob
 import math
 import os
+import platform
+import re
 import signal
 import subprocess
 import sys
@@ -109,6 +111,34 @@ with tempfile.TemporaryDirectory() as folder:
         # Without %p the parent's file is not the child's.
         found, pid = profiles_of(["fork"], folder, 1, pattern="one.pb")
         near(found["one"].amounts_by_function(program)["leak_by_calloc"]["inuse_space"], COUNT, 500, 1, "one file: the parent's")
+    elif what == "coroutines":
+        found, pid = profiles_of(["coroutines"], folder, 1)
+        near(found[pid].amounts_by_function(program)["leak_by_malloc"]["inuse_space"], 2, 1000, 1, "coroutines")
+    elif what == "twice":
+        # The file is a pipe, and is written once somebody reads it: signals for the other threads come before that.
+        pipe = f"{folder}/profile"
+        os.mkfifo(pipe)
+        environment = os.environ | {
+            "LD_PRELOAD": f"{library}:libgcc_s.so.1",
+            "NUMALLOC_PROFILE": "4096",
+            "NUMALLOC_PROFILE_SIGNALS": "1",
+            "NUMALLOC_PROFILE_FILE": pipe,
+        }
+        process = subprocess.Popen([program, "wait", "7"], env=environment, stdout=subprocess.PIPE, text=True)
+        expect(process.stdout.readline() == "ready\n", "the program did not get ready")
+        for _ in range(8):
+            process.send_signal(signal.SIGTERM)
+            while not re.search("ShdPnd:\t0+\n", open(f"/proc/{process.pid}/status").read()):
+                pass
+        # One thread opens the pipe, and waits for its reader. The others are back where they were.
+        while "running" in (calls := [open(path).read().split()[0] for path in glob.glob(f"/proc/{process.pid}/task/*/syscall")]):
+            pass
+        openat = {"x86_64": "257", "aarch64": "56"}[platform.machine()]
+        expect(calls.count(openat) == 1, f"{calls.count(openat)} threads write the profile: system calls {calls}")
+        with open(pipe, "rb") as stream, open(f"{folder}/copy", "wb") as copy:
+            copy.write(stream.read())
+        expect(process.wait(timeout=300) == -signal.SIGTERM, f"status {process.returncode}")
+        check_leak(Profile(f"{folder}/copy"), 4096, "two signals")
     elif what == "signals":
         for end in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             found, pid = profiles_of(["wait"], folder, 4096, end)

@@ -1,7 +1,10 @@
 // A program whose heap profile is known in advance: profiled WHAT. Each amount is allocated by a function of its own.
+#include <alloca.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -66,6 +69,48 @@ __attribute__((noinline)) void free_it() {
 
 namespace {
 
+std::size_t array_bytes = 0;
+ucontext_t here, coroutine;
+
+// Calls the profile in a frame as long as the array.
+void work() {
+    char* const array = static_cast<char*>(alloca(array_bytes + 16));
+    array[0] = 1;
+    sink = array;
+    sink = leak_by_malloc();
+    array[0] = 2;
+}
+
+void run_on(char* stack, std::size_t bytes) {
+    getcontext(&coroutine);
+    coroutine.uc_stack.ss_sp = stack;
+    coroutine.uc_stack.ss_size = bytes;
+    coroutine.uc_link = &here;
+    makecontext(&coroutine, work, 0);
+    swapcontext(&here, &coroutine);
+}
+
+// The second one's stack is shorter, and lies where the first one's was: the frames further out have moved, and where
+// they were nothing is mapped.
+void coroutines() {
+    constexpr std::size_t bytes = 256 * 1024, shorter_by = 8192;
+    const auto map_stack = [](char* at, std::size_t length) {
+        return static_cast<char*>(mmap(at, length, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | (at != nullptr ? MAP_FIXED : 0), -1, 0));
+    };
+    char* const stack = map_stack(nullptr, bytes);
+    array_bytes = shorter_by;
+    run_on(stack, bytes);
+    munmap(stack, bytes);
+    map_stack(stack, bytes - shorter_by);
+    array_bytes = 0;
+    run_on(stack, bytes - shorter_by);
+}
+
+}  // namespace
+
+namespace {
+
 void leak_each() {
     for (int i = 0; i < count; ++i) {
         kept.push_back(leak_by_malloc());
@@ -103,6 +148,8 @@ int main(int argc, char** argv) {
         for (std::thread& thread : threads) thread.join();
     } else if (what == "grow") {
         grow();
+    } else if (what == "coroutines") {
+        coroutines();
     } else if (what == "fork") {
         for (int i = 0; i < count; ++i) kept.push_back(leak_by_malloc());
         const pid_t child = fork();
@@ -117,6 +164,10 @@ int main(int argc, char** argv) {
         for (int i = 0; i < count; ++i) kept.push_back(leak_by_calloc());
     } else if (what == "wait") {
         leak_each();
+        for (int i = 0; i < (argc > 2 ? atoi(argv[2]) : 0); ++i)
+            std::thread([] {
+                for (;;) pause();
+            }).detach();
         puts("ready");
         fflush(stdout);
         for (;;) pause();

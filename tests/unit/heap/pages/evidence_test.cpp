@@ -53,9 +53,9 @@ bool no_huge_pages() {
     constexpr std::uint32_t bags = 8 * huge_bags;
     return advice_at(node.at(node.take(bags) + (bags - 1))) == "";
 }
-#define NEEDS_HUGE_PAGES                                                             \
-    if (no_huge_pages()) GTEST_SKIP() << "a kernel without huge pages";              \
-    if (!os::make_readable(&huge_bags)) GTEST_SKIP() << "a kernel before Linux 5.14"
+#define NEEDS_HUGE_PAGES                                                                \
+    if (no_huge_pages()) GTEST_SKIP() << "a kernel without huge pages";                 \
+    if (!os::make_readable(&huge_bags, 1)) GTEST_SKIP() << "a kernel before Linux 5.14"
 
 TEST(Evidence, WhatWasNeverUsedIsNormalForABigObjectAndHugeForSmallOnes) {
     NEEDS_HUGE_PAGES;
