@@ -61,6 +61,7 @@ void start_statistics() {
 
 void end_statistics() {
     if (!process_heap.started()) return;
+    at_housekeeping.store(nullptr, std::memory_order_release);  // it would make the page again
     remove_statistics_page();
     // A signal handler may end the program in the middle of malloc or free: nobody will ever release that lock.
     if (os::lock_holder.depth > 0) return;

@@ -294,12 +294,14 @@ long kept_error = -1;
 os::FileIdentity error_at_start;
 bool error_is_kept = false;
 
-// The copy of the first stderr; if the program has closed the copy, the present stderr. -EBADF if the program began
-// without stderr: its number may belong to another file now.
+// The copy of the first stderr; if the program has closed the copy, stderr, if that is still the same file. Else
+// -EBADF: its number may belong to a file of the program's data now.
 long standard_error() {
     if (!error_is_kept) return os::standard_error;
     if (!error_at_start.found) return -EBADF;
-    return os::identity_of(kept_error) == error_at_start ? kept_error : os::standard_error;
+    for (const long fd : {kept_error, long{os::standard_error}})
+        if (os::identity_of(fd) == error_at_start) return fd;
+    return -EBADF;
 }
 
 }  // namespace

@@ -80,7 +80,10 @@ void placement_died(OwnerName name) {
 }
 
 bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
-    init_options();
+    // Once, with what it says of wrong values, although each malloc tries to start a heap that cannot.
+    constinit static bool has_options = false;
+    if (!has_options) init_options();
+    has_options = true;
     os::init_topology();
     os::fork_gate.start();
     // These two look into the vDSO now: later they are asked under locks.

@@ -118,6 +118,14 @@ with tempfile.TemporaryDirectory() as folder:
     said = run(NUMALLOC_BINDING="file", NUMALLOC_BINDING_FILE=missing).splitlines()
     if len(said) != 1 or missing not in said[0]:
         failures.append(f"a binding file that is not there: one line naming it expected, got {said}")
+# Nobody reads stderr.
+reader, writer = os.pipe()
+os.close(reader)
+for settings in ({"NUMALLOC_VERBOSE": "1"}, {"NUMALLOC_THP": "perhaps"}):
+    done = subprocess.run(command, env=os.environ | settings, stdout=subprocess.PIPE, stderr=writer, timeout=300)
+    if done.returncode != 0:
+        failures.append(f"{settings}, nobody reads stderr: status {done.returncode}")
+os.close(writer)
 for failure in failures:
     print(failure)
 sys.exit(1 if failures else 0)

@@ -1,6 +1,6 @@
 // Takes part in check_statistics.py: allocates, and does as it is told.
 //   statistics_program exit | _exit | abort | fork | signal | burst | until_closed | locked | exec | failed_exec
-//                      | exit_in_handler | reuse FILE | open FILE
+//                      | exit_in_handler | reuse FILE | open FILE | closed FILE
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -78,6 +78,13 @@ void reuse(const char* file) {
     for (int fd = 3; fd < 1024; ++fd) dup2(own, fd);
 }
 
+// A daemon without stderr: the file's number is 2.
+void open_as_stderr(const char* file) {
+    for (int fd = 0; fd < 1024; ++fd) close(fd);
+    while (open("/dev/null", O_RDWR) < 1) {}
+    open(file, O_WRONLY | O_CREAT, 0666);
+}
+
 }  // namespace
 
 int main(int, char** argv) {
@@ -102,6 +109,7 @@ int main(int, char** argv) {
     if (std::strcmp(what, "until_closed") == 0) burst_until_closed();
     if (std::strcmp(what, "exit_in_handler") == 0) exit_in_handler();
     if (std::strcmp(what, "reuse") == 0) reuse(argv[2]);
+    if (std::strcmp(what, "closed") == 0) open_as_stderr(argv[2]);
     if (std::strcmp(what, "open") == 0) std::printf("%d", open(argv[2], O_WRONLY | O_CREAT, 0666));
     if (std::strcmp(what, "fork") == 0) {
         if (fork() == 0) {
