@@ -43,9 +43,11 @@ const Slot& slot_of_fault(Address a) {
 bool explain(const os::Fault& fault) {
     const auto* const p = reinterpret_cast<const void*>(fault.address);
     if (!contains(p)) return false;
-    os::begin_explanation();
     const Slot& slot = slot_of_fault(fault.address);
     const State state = slot.state.load(std::memory_order_acquire);
+    // Within an object in use: the program has protected its page, or runs it as code.
+    if (state == State::used && fault.address - slot.object < slot.bytes) return false;
+    os::begin_explanation();
     const char* const access = fault.access == os::Access::write  ? "write"
                                : fault.access == os::Access::read ? "read"
                                                                   : "access";

@@ -31,6 +31,7 @@ WANTED = {
     "threads": (0, None, ()),
     "forked": (0, f"use after free: write at {ADDRESS}, byte 0 of {OBJECT}", ("write", "allocated", "freed")),
     "reused_late": (0, None, ()),
+    "barrier": (0, None, ()),
 }
 SAID = {"own_handler": "own handler"}
 FRAME = re.compile(rf"numalloc:     #\d+ {ADDRESS}(?: (.+)\+{ADDRESS})?$")

@@ -143,6 +143,23 @@ void on_segv(int) {
     _exit(0);
 }
 
+// A collector's write barrier.
+char* protected_page = nullptr;
+void on_write(int) { mprotect(protected_page, page, PROT_READ | PROT_WRITE); }
+void barrier() {
+    protected_page = static_cast<char*>(hide(std::aligned_alloc(page, page)));
+    touch(protected_page, true);
+    must(mprotect(protected_page, page, PROT_READ) == 0, "a block's page is protected");
+    touch(protected_page + 5, true);
+    std::free(protected_page);
+}
+
+// Before the first malloc, so the library keeps this handler and calls it for what is none of its business.
+void install_early(int argc, char** argv, char**) {
+    if (argc > 1 && std::strcmp(argv[1], "barrier") == 0) std::signal(SIGSEGV, on_write);
+}
+__attribute__((section(".preinit_array"), used)) void (*const early)(int, char**, char**) = install_early;
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -151,6 +168,7 @@ int main(int argc, char** argv) {
     if (is("whole")) whole();
     else if (is("threads")) threads();
     else if (is("forked")) forked();
+    else if (is("barrier")) barrier();
     else if (is("overflow_write")) touch(at_edge(true) + 64, true);
     else if (is("overflow_read")) touch(at_edge(true) + 64, false);
     else if (is("underflow_write")) touch(at_edge(false) - 1, true);

@@ -2,7 +2,7 @@
 if(NOT LIBRARY STREQUAL "none")
     numalloc_program(guarded guarded/guarded.cpp)
     foreach(what whole threads forked overflow_write overflow_read underflow_write underflow_read freed_write freed_read
-            double_free inside_free beside odd_overflow reused_late foreign_fault own_handler sampled)
+            barrier double_free inside_free beside odd_overflow reused_late foreign_fault own_handler sampled)
         numalloc_test(guarded.${what} bugs 120
             ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/guarded/check_guarded.py ${LIBRARY} $<TARGET_FILE:guarded> ${what})
     endforeach()
