@@ -93,8 +93,8 @@ struct deleter {
     void operator()(void* p) const noexcept { psm_free(p); }
 };
 
-// A block and its usable bytes, at least as many as requested; nullptr and 0 if there is no memory. Freed by psm_free
-// or std::free. Size 0 is treated as 1.
+// A block and its usable bytes, at least as many as requested; nullptr and 0 if there is no memory. Freed by psm_free,
+// or by std::free where malloc is numalloc's. Size 0 is treated as 1.
 struct sized_block {
     void* data;         // nullptr if there is no memory
     std::size_t bytes;  // usable bytes
@@ -102,8 +102,10 @@ struct sized_block {
 // As malloc(), for at least `bytes` bytes.
 [[nodiscard]] inline sized_block allocate_at_least(std::size_t bytes) noexcept {
     const std::size_t good = numalloc_good_size(bytes);
-    void* const p = good == 0 ? nullptr : std::malloc(good);
-    return {p, p == nullptr ? 0 : good};
+    void* p = nullptr;
+    // Not std::malloc(), which may be another library's.
+    if (good == 0 || numalloc_malloc_batch(good, &p, 1) == 0) return {nullptr, 0};
+    return {p, good};
 }
 
 // Sets the placement of the calling thread's malloc while it exists, then restores the previous one. For one scope of

@@ -16,6 +16,7 @@ extern "C" {
     fn calloc(count: usize, size: usize) -> *mut c_void;
     fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void;
     fn realloc(p: *mut c_void, size: usize) -> *mut c_void;
+    fn free(p: *mut c_void);
     fn psm_free(p: *mut c_void);
     fn numalloc_version() -> c_int;
     fn numalloc_nodes(nodes: *mut c_int, capacity: c_int) -> c_int;
@@ -53,7 +54,7 @@ unsafe impl GlobalAlloc for Numalloc {
     }
 
     unsafe fn dealloc(&self, p: *mut u8, _: Layout) {
-        psm_free(p.cast());
+        free(p.cast());
     }
 
     unsafe fn realloc(&self, p: *mut u8, layout: Layout, size: usize) -> *mut u8 {
