@@ -21,9 +21,9 @@
 namespace numalloc::os {
 
 // Bypasses libc's function while the heap starts: the constructor of a library that interposes it may not have run.
-void unmap_unused(Address unused, Bytes bytes) {
-    if (at_libc_call == nullptr) call(SYS_munmap, unused, bytes);
-    else unmap(reinterpret_cast<void*>(unused), bytes);
+bool unmap_unused(Address unused, Bytes bytes) {
+    return at_libc_call == nullptr ? !failed(call(SYS_munmap, unused, bytes))
+                                   : unmap(reinterpret_cast<void*>(unused), bytes);
 }
 
 namespace {
@@ -106,10 +106,8 @@ bool commit(void* p, Bytes bytes) {
 
 Mapped map_at(void* p, Bytes bytes) { return outcome(map_fixed(p, bytes, PROT_READ | PROT_WRITE)); }
 
-Mapped try_range(void* p, Bytes bytes) {
-    const long result = map_fixed(p, bytes, PROT_NONE);
-    if (!failed(result)) unmap_unused(address_of(p), bytes);
-    return outcome(result);
+bool is_free(void* p, Bytes bytes) {
+    return !failed(map_fixed(p, bytes, PROT_NONE)) && unmap_unused(address_of(p), bytes);
 }
 
 void* map(Bytes bytes) {

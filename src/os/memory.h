@@ -34,8 +34,8 @@ enum class Mapped {
 };
 // Maps fresh zero pages exactly at `p`. Unless the result is `done`, nothing has changed.
 Mapped map_at(void* p, Bytes bytes);
-// The result that hold_at() would have there. Nothing stays mapped.
-Mapped try_range(void* p, Bytes bytes);
+// Whether nothing is mapped there: maps it, and unmaps it again. false also if the kernel refuses that.
+bool is_free(void* p, Bytes bytes);
 
 // Where the kernel puts a mapping for which no address is requested: near libraries and stacks. 0 if it refuses.
 // Nothing stays mapped.
@@ -45,8 +45,8 @@ Address where_the_kernel_maps();
 void* map(Bytes bytes);
 // false if refused (a limit on mappings): then nothing has changed.
 bool unmap(void* p, Bytes bytes);
-// For what nobody else has been given, also while the heap starts.
-void unmap_unused(Address unused, Bytes bytes);
+// The same for what nobody else has been given, also while the heap starts.
+bool unmap_unused(Address unused, Bytes bytes);
 
 // Returns the pages to the kernel; the range stays committed and reads as zero. false if refused: then the contents are
 // unchanged.

@@ -27,7 +27,7 @@ constexpr Bytes left_to_mappings = 4 * TiB;
 // Longer regions of several nodes would leave no long stretch of addresses to the program.
 constexpr unsigned largest_shift_of_several = 43;
 
-bool is_free(Address page) { return os::try_range(reinterpret_cast<void*>(page), os::page_size()) == os::Mapped::done; }
+bool is_free(Address page) { return os::is_free(reinterpret_cast<void*>(page), os::page_size()); }
 
 }  // namespace
 

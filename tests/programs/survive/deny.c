@@ -26,6 +26,7 @@ static const struct {
     {"rseq", SYS_rseq},
     {"membarrier", SYS_membarrier},
     {"mremap", SYS_mremap},
+    {"munmap", SYS_munmap},
     {"sched_getaffinity", SYS_sched_getaffinity},
     {"migrate_pages", SYS_migrate_pages},
     {"set_mempolicy_home_node", 450},

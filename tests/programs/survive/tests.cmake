@@ -424,6 +424,9 @@ foreach(error EPERM ENOSYS)
     if(TARGET program_places)
         numalloc_test(survive.deny_${error}_places survive 900 $<TARGET_FILE:deny> ${error} ${DENY_ALL} $<TARGET_FILE:program_places> ${WITHOUT_RESIDENT})
     endif()
+    # Not among what containers deny: no trial mapping may be in the way of the heap.
+    numalloc_test(survive.deny_${error}_munmap survive 60
+        ${EXPECT} done $<TARGET_FILE:deny> ${error} munmap ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_victim> strict)
     numalloc_test(survive.deny_${error}_really_denies survive 60
         ${EXPECT} denied $<TARGET_FILE:deny> ${error} ${DENY_ALL} $<TARGET_FILE:survive_denied_calls> ${error} ${DENY_ALL})
     numalloc_test(survive.deny_${error}_python survive 60

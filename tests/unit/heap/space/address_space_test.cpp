@@ -87,7 +87,7 @@ TEST(AddressSpaceTest, NothingIsMappedBeforeItIsNeeded) {
     AddressSpace space;
     ASSERT_TRUE(space.choose(3, node_heap));
     for (unsigned r = 0; r < 3; ++r)
-        EXPECT_EQ(os::try_range(reinterpret_cast<void*>(space.region(r)), space.stride()), os::Mapped::done) << r;
+        EXPECT_TRUE(os::is_free(reinterpret_cast<void*>(space.region(r)), space.stride())) << r;
 }
 
 // The equation of the header, for thread heaps anywhere in their span: free() adds the bias to a
@@ -156,7 +156,7 @@ TEST(AddressSpaceTest, TheWholeIsHeldWhereThatIsAsked) {
                   AddressSpace space;
                   if (!space.choose(2, node_heap, {.stride = smallest_stride, .held = true})) return 1;
                   void* const start = reinterpret_cast<void*>(space.region(0));
-                  if (os::try_range(start, os::page_size()) != os::Mapped::taken) return 2;
+                  if (os::is_free(start, os::page_size())) return 2;
                   if (space.map(space.region(1), os::page_size()) != os::Mapped::done) return 3;
                   *reinterpret_cast<char*>(space.region(1)) = 1;
                   return 0;
