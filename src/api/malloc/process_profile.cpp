@@ -14,8 +14,8 @@
 #include "numalloc/numalloc.h"
 #include "options/options.h"
 #include "os/affinity.h"
+#include "os/brief_wait.h"
 #include "os/ending_signals.h"
-#include "os/fork_gate.h"
 #include "os/messages.h"
 
 namespace numalloc::api {
@@ -41,23 +41,32 @@ void write_as_the_option_says(const char* why) {
     if (const long error = profile::write(path.text, why); error != 0) complain(path.text, error);
 }
 
-// 1 + the generation (fork_gate.h) of the process in which a thread is writing the last profile.
-constinit std::atomic<std::uint32_t> last_in{0};
+// The process in which a thread is writing the last profile: a child of vfork(), which shares this word, is another
+// one.
+constinit std::atomic<std::uint32_t> last_of{0};
+NUMALLOC_THREAD_LOCAL bool writes_last = false;
 
-// false if another thread is writing the last profile: two would write into one file.
+// false if a thread is writing the last profile: two would write into one file.
 bool write_last(const char* why) {
-    const std::uint32_t here = os::fork_gate.generation() + 1;
-    if (last_in.exchange(here, std::memory_order_acq_rel) == here) return false;
+    const auto process = static_cast<std::uint32_t>(os::process_id());
+    if (last_of.exchange(process, std::memory_order_acq_rel) == process) return false;
+    writes_last = true;
     write_as_the_option_says(why);
+    writes_last = false;
     return true;
 }
 
+constexpr std::uint32_t sleeps_at_exit = 10'000;  // about ten seconds
+
 // Nothing is written after _exit(), exec, or a signal other than those of profile_signals.
 __attribute__((destructor)) void write_at_exit() {
-    // Frees that other threads recorded during a fork.
-    if (profile::on()) (void)try_catch_up();
-    // Signals that come later than this end the program, with a new profile.
-    if (write_last("at exit")) last_in.store(0, std::memory_order_release);
+    if (!profile::on()) return;
+    (void)try_catch_up();  // frees that threads recorded during a fork
+    // Signals that come later than this end the program, with a new profile. The thread that a signal has made write
+    // ends the process.
+    std::uint32_t sleeps = sleeps_at_exit;
+    if (write_last("at exit")) last_of.store(0, std::memory_order_release);
+    else if (!writes_last) (void)os::wait_for_change(last_of, last_of.load(std::memory_order_relaxed), sleeps);
 }
 
 // A static program's unwinder may be used from its constructors on (stack.h).

@@ -5,6 +5,7 @@ import math
 import os
 import platform
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -54,6 +55,11 @@ def profiles_of(arguments, folder, sample, end=None, pattern="%p.pb"):
         found[os.path.basename(path)[:-3]] = Profile(path)
         os.remove(path)
     return found, str(process.pid)
+
+
+def system_calls(process):
+    """The number of the system call that each thread is in; "running"."""
+    return [open(path).read().split()[0] for path in glob.glob(f"/proc/{process}/task/*/syscall")]
 
 
 def near(seen, objects, size, sample, text):
@@ -114,8 +120,8 @@ with tempfile.TemporaryDirectory() as folder:
     elif what == "coroutines":
         found, pid = profiles_of(["coroutines"], folder, 1)
         near(found[pid].amounts_by_function(program)["leak_by_malloc"]["inuse_space"], 2, 1000, 1, "coroutines")
-    elif what == "twice":
-        # The file is a pipe, and is written once somebody reads it: signals for the other threads come before that.
+    elif what == "once":
+        # The file is a pipe, and is written once somebody reads it: a thread waits for that, made by a signal.
         pipe = f"{folder}/profile"
         os.mkfifo(pipe)
         environment = os.environ | {
@@ -124,26 +130,46 @@ with tempfile.TemporaryDirectory() as folder:
             "NUMALLOC_PROFILE_SIGNALS": "1",
             "NUMALLOC_PROFILE_FILE": pipe,
         }
-        process = subprocess.Popen([program, "wait", "7"], env=environment, stdout=subprocess.PIPE, text=True)
-        expect(process.stdout.readline() == "ready\n", "the program did not get ready")
-        for _ in range(8):
-            process.send_signal(signal.SIGTERM)
-            while not re.search("ShdPnd:\t0+\n", open(f"/proc/{process.pid}/status").read()):
+        openat, futex = {"x86_64": ("257", "202"), "aarch64": ("56", "98")}[platform.machine()]
+        for then in ("signals", "exit"):
+            process = subprocess.Popen(
+                [program, *(["wait", "7"] if then == "signals" else ["leave"])],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            expect(process.stdout.readline() == "ready\n", "the program did not get ready")
+            for _ in range(8 if then == "signals" else 1):
+                process.send_signal(signal.SIGTERM)
+                while not re.search("ShdPnd:\t0+\n", open(f"/proc/{process.pid}/status").read()):
+                    pass
+            # That thread is in open(). The others are back where they were.
+            while "running" in (calls := system_calls(process.pid)):
                 pass
-        # One thread opens the pipe, and waits for its reader. The others are back where they were.
-        while "running" in (calls := [open(path).read().split()[0] for path in glob.glob(f"/proc/{process.pid}/task/*/syscall")]):
-            pass
-        openat = {"x86_64": "257", "aarch64": "56"}[platform.machine()]
-        expect(calls.count(openat) == 1, f"{calls.count(openat)} threads write the profile: system calls {calls}")
-        with open(pipe, "rb") as stream, open(f"{folder}/copy", "wb") as copy:
-            copy.write(stream.read())
-        expect(process.wait(timeout=300) == -signal.SIGTERM, f"status {process.returncode}")
-        check_leak(Profile(f"{folder}/copy"), 4096, "two signals")
+            expect(calls.count(openat) == 1, f"{calls.count(openat)} threads write the profile: system calls {calls}")
+            if then == "exit":
+                process.stdin.write("\n")
+                process.stdin.flush()
+                while process.poll() is None and futex not in system_calls(process.pid):
+                    pass
+                expect(process.returncode is None, f"the exit did not wait: status {process.returncode}")
+                if process.returncode is not None:
+                    break
+            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+            os.set_blocking(reader, True)
+            with open(reader, "rb") as stream, open(f"{folder}/copy", "wb") as copy:
+                select.select([stream], [], [])
+                copy.write(stream.read())
+            expect(process.wait(timeout=300) == -signal.SIGTERM, f"{then}: status {process.returncode}")
+            check_leak(Profile(f"{folder}/copy"), 4096, then)
     elif what == "signals":
         for end in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             found, pid = profiles_of(["wait"], folder, 4096, end)
             expect(pid in found, f"{end.name}: files {list(found)}")
             check_leak(found[pid], 4096, end.name)
+        found, pid = profiles_of(["vfork"], folder, 4096, signal.SIGTERM)
+        expect(pid in found, f"after a child of vfork: files {list(found)}")
         found, pid = profiles_of(["abort"], folder, 4096)
         expect(not found, f"after _exit there are files: {list(found)}")
     else:

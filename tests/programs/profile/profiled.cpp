@@ -171,6 +171,28 @@ int main(int argc, char** argv) {
         puts("ready");
         fflush(stdout);
         for (;;) pause();
+    } else if (what == "leave") {
+        leak_each();
+        // Signals go to the other thread.
+        sigset_t all;
+        std::thread([] {
+            for (;;) pause();
+        }).detach();
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, nullptr);
+        puts("ready");
+        fflush(stdout);
+        getchar();
+        return 0;
+    } else if (what == "vfork") {
+        leak_each();
+        puts("ready");
+        fflush(stdout);
+        if (vfork() == 0) {
+            raise(SIGTERM);
+            _exit(0);
+        }
+        for (;;) pause();
     } else if (what == "abort") {
         leak_each();
         _exit(0);
