@@ -128,7 +128,7 @@ bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
     return true;
 }
 
-// Returns nullptr, with nothing changed, if no such run is free or the pages do not move.
+// Returns nullptr, with the block unchanged, if no such run is free or the pages do not move.
 void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
     using namespace policy::moving;
     PageHeap& pages = at.owner->pages;

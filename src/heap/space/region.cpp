@@ -25,6 +25,8 @@ constexpr int tries = 3;
 // Metadata is mapped for 128 MiB of bags at a time, thread heaps 64 KiB at a time, to save system calls.
 constexpr Bytes metadata_step = 128 * MiB;
 constexpr Bytes thread_heaps_step = 64 * KiB;
+// What may stay mapped of the table of bags for bags that are refused.
+constexpr Bytes metadata_kept = 8 * MiB;
 // free() looks a pointer up in the class map before it knows that the pointer was allocated, so the map reaches 2 GiB
 // of bags beyond the last one.
 constexpr Bytes class_map_ahead = 2 * GiB;
@@ -135,11 +137,11 @@ bool Region::map_metadata(std::uint64_t up_to) {
 }
 
 // Maps, binds and advises bags, and their metadata. Held space is a mapping of its own and is committed instead.
-// Metadata stays where the bags are refused, so that of many is mapped after them: it is a thousandth of their bytes.
-// That of few is mapped before, because new bags may be the last mapping that the kernel grants (huge_page_advice.cpp).
+// Metadata stays where the bags are refused, so much of it is mapped after them. Little is mapped before, because new
+// bags may be the last mapping that the kernel grants (huge_page_advice.cpp).
 os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
-    const bool are_few = to - from <= metadata_step;
-    if (are_few && !map_metadata(to)) return os::Mapped::refused;
+    const bool is_little = table_pages_.missing(address_of(bags_ + to)) <= policy::mapping::metadata_kept;
+    if (is_little && !map_metadata(to)) return os::Mapped::refused;
     const std::uint64_t held_to = min_of(max_of(from, reserve_end_), to);
     void* const p = address(BagIndex{from});
     if (from < held_to && !os::commit(p, (held_to - from) << bag_shift)) return os::Mapped::refused;
@@ -150,12 +152,10 @@ os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
             return rest;
         }
     }
-    if (!are_few && !map_metadata(to)) {
-        unmap(from, to);
-        return os::Mapped::refused;
-    }
     settle(BagIndex{from}, to - from);
-    return os::Mapped::done;
+    if (is_little || map_metadata(to)) return os::Mapped::done;
+    unmap(from, to);
+    return os::Mapped::refused;
 }
 
 std::uint64_t Region::unit_at(std::uint64_t bag) const {

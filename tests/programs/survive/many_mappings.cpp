@@ -58,5 +58,7 @@ int main() {
         block = larger;
     }
     for (char* block : blocks) free(block);
+    // More than metadata is mapped for at a time.
+    for (int i = 0; i < 3; ++i) CHECK(malloc(std::size_t{200} << 20) != nullptr);
     return 0;
 }

@@ -12,6 +12,15 @@
 namespace numalloc {
 namespace {
 
+// Pages of address space that the process has mapped.
+unsigned long mapped_pages() {
+    unsigned long pages = 0;
+    FILE* file = std::fopen("/proc/self/statm", "r");
+    EXPECT_EQ(std::fscanf(file, "%lu", &pages), 1);
+    std::fclose(file);
+    return pages;
+}
+
 class RegionTest : public ::testing::Test {
 protected:
     void open(Bytes bags, const RegionPages& pages = {}, Bytes reserve = 0) {
@@ -114,13 +123,6 @@ TEST_F(RegionTest, TheClassMapMayBeReadAheadOfTheBags) {
 // Of the metadata's parts the first ones are mapped, and then there is no more: the next try finds the addresses free.
 TEST_F(RegionTest, AnOpeningThatFailedHalfWayIsTriedAgain) {
     ASSERT_TRUE(space_.choose(2, 64 * KiB, {.stride = smallest_stride, .bags = 64 * MiB}));
-    const auto mapped_pages = [] {
-        unsigned long pages = 0;
-        FILE* file = std::fopen("/proc/self/statm", "r");
-        EXPECT_EQ(std::fscanf(file, "%lu", &pages), 1);
-        std::fclose(file);
-        return pages;
-    };
     rlimit limit{};
     ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
     const unsigned long at_first = mapped_pages();
@@ -157,6 +159,19 @@ TEST_F(RegionTest, WhatLiesInTheWayIsSteppedOver) {
     region_.bag(BagIndex{beyond + 39}).run = 1;
     EXPECT_EQ(at(old_end)[obstacle - 1], 7);
     EXPECT_TRUE(grow(region_.committed() + 1));
+}
+
+// A heap that cannot step over what lies in the way has no metadata for all of its bags.
+TEST_F(RegionTest, WhereEverythingBehindIsTakenLittleStays) {
+    ASSERT_TRUE(space_.choose(2, 64 * KiB, {.stride = 4 * TiB, .bags = TiB, .reserve = os::huge_page}));
+    ASSERT_TRUE(region_.open(space_, 1, {}));
+    ASSERT_TRUE(grow(region_.first_bag().value + (os::huge_page >> bag_shift)));
+    const std::uint64_t end = region_.committed();
+    ASSERT_TRUE(os::hold_at(at(end), (region_.end_bag().value - end) << bag_shift));
+    const std::size_t before = mapped_pages();
+    EXPECT_FALSE(grow(end + 1));
+    EXPECT_EQ(step_over(40), no_bag.value);
+    EXPECT_LT((mapped_pages() - before) * os::page_size(), 32 * MiB);
 }
 
 TEST_F(RegionTest, WhatIsShrunkIsNoLongerThereAndComesBackZero) {
