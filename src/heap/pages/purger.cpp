@@ -55,10 +55,16 @@ Purger::Purging Purger::cut_range(BagIndex run, BagRange part, BagIndex near) {
     return range;
 }
 
-bool Purger::purged_more_than(std::uint32_t ranges, std::uint32_t& sleeps) const {
+bool Purger::purged_more_than(std::uint32_t ranges, std::uint32_t& sleeps) {
     if (sleeps == 0) return false;
     --sleeps;
-    return begun_.load(std::memory_order_seq_cst) != ranges && os::wait_for_change(ended_, ranges, sleeps);
+    if (begun_.load(std::memory_order_seq_cst) == ranges) return false;
+    if (os::wait_for_change(ended_, ranges, sleeps)) return true;
+    // In a child that a thread of its parent left in the middle of a purge, that never ends: the next request need not
+    // wait for it, too.
+    os::Guard guard(lock_);
+    begun_.store(ended_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+    return false;
 }
 
 Purger::Purging Purger::pick(std::uint32_t most, std::uint32_t now) {

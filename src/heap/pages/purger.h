@@ -55,7 +55,7 @@ protected:
     // For a request that found no memory: the number of ranges that were purged so far, and whether there is one more
     // since. Waits for one in progress: at most `sleeps` times (os/brief_wait.h), each call costs one.
     std::uint32_t purged_ranges() const { return ended_.load(std::memory_order_seq_cst); }
-    bool purged_more_than(std::uint32_t ranges, std::uint32_t& sleeps) const NUMALLOC_EXCLUDES(lock_);
+    bool purged_more_than(std::uint32_t ranges, std::uint32_t& sleeps) NUMALLOC_EXCLUDES(lock_);
 
     alignas(64) PurgeRule rule_ NUMALLOC_GUARDED_BY(lock_);
 
