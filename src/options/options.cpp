@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -12,6 +13,8 @@
 #include "options/parse.h"
 #include "os/lock.h"
 #include "os/messages.h"
+
+extern "C" __attribute__((weak)) void* __libc_stack_end;  // the number of arguments, as the kernel has left it
 
 namespace numalloc {
 
@@ -221,11 +224,25 @@ OptionSet set_option(const char* name, const char* text) {
     return OptionSet::unknown;
 }
 
+namespace {
+
+// Before libc has started, when pre-init arrays run, `environ` is not set: then the environment as the kernel has left
+// it, behind the arguments.
+const char* const* environment() {
+    const bool is_early = environ == nullptr && *program_invocation_name == '\0';
+    if (!is_early || &__libc_stack_end == nullptr) return environ;
+    const auto* const start = static_cast<const char* const*>(__libc_stack_end);
+    const auto arguments = reinterpret_cast<std::uintptr_t>(*start);
+    return start + 1 + arguments + 1;
+}
+
+}  // namespace
+
 void init_options() {
     const int kept = errno;
     const bool secure = getauxval(AT_SECURE) != 0;
     errno = kept;
-    parse_options(current, secure ? nullptr : environ, [](const char* text) {
+    parse_options(current, secure ? nullptr : environment(), [](const char* text) {
         os::Line line;
         line << text;
         os::say(line);

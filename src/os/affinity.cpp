@@ -65,6 +65,8 @@ int process_id() {
     return now;
 }
 
+bool has_thread(int tid) { return optional_call(SYS_tgkill, process_id(), tid, 0) != -ESRCH; }
+
 int cpu_at_once() {
     // struct rseq: cpu_id is the second word, negative while the thread is not registered. Its node_id is not used:
     // kernels before 6.3 leave it wrong, and __rseq_size does not show that.

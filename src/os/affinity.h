@@ -30,6 +30,8 @@ long set_affinity(int tid, std::size_t bytes, const void* mask);
 int thread_id();
 // The process ID. After a filter it is cached: the system call is made once per fork generation.
 int process_id();
+// Whether the process has that thread. true also after a filter.
+bool has_thread(int tid);
 
 // The CPU that the caller runs on. -1 if unknown. A system call if neither rseq nor the vDSO says it.
 int current_cpu();

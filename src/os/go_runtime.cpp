@@ -31,10 +31,20 @@ bool has_note_of_go(const char* at, std::size_t bytes) {
     return false;
 }
 
+// Whether a part of the object is loaded, which is not so for each segment of notes.
+bool is_loaded(const dl_phdr_info& object, const ElfW(Phdr) & part) {
+    for (unsigned i = 0; i < object.dlpi_phnum; ++i) {
+        const ElfW(Phdr)& segment = object.dlpi_phdr[i];
+        const Address from = part.p_vaddr - segment.p_vaddr;
+        if (segment.p_type == PT_LOAD && from <= segment.p_memsz && part.p_memsz <= segment.p_memsz - from) return true;
+    }
+    return false;
+}
+
 int look_at(dl_phdr_info* object, std::size_t, void*) {
     for (unsigned i = 0; i < object->dlpi_phnum; ++i) {
         const ElfW(Phdr)& segment = object->dlpi_phdr[i];
-        if (segment.p_type == PT_NOTE &&
+        if (segment.p_type == PT_NOTE && is_loaded(*object, segment) &&
             has_note_of_go(reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr), segment.p_memsz))
             return 1;
     }

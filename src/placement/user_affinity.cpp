@@ -44,6 +44,13 @@ ThreadRecord* own_record(int tid) {
 // Such calls block signals while they hold the lock, or a handler that leaves by siglongjmp() would leave it held.
 bool may_lock() { return os::ForkGate::waits(); }
 
+// A thread that ended by a raw system call leaves its record, and its ID may be another process's since.
+bool is_there(const ThreadRecord* record) { return record->tid == 0 || os::has_thread(record->tid); }
+ThreadRecord* find(int tid) NUMALLOC_REQUIRES(process.lock) {
+    ThreadRecord* const record = process.records.find(tid);
+    return record != nullptr && is_there(record) ? record : nullptr;
+}
+
 // The user's mask of another thread.
 long renewed_mask_of(ThreadRecord* record, std::size_t bytes, void* mask) NUMALLOC_REQUIRES(process.lock) {
     renew_if_foreign(record, record->tid);
@@ -118,7 +125,7 @@ long get_affinity(int tid, std::size_t bytes, void* mask) {
     if (tid <= 0 || !may_lock()) return os::get_affinity(tid, bytes, mask);
     const os::NoSignals no_signals;
     os::Guard guard(process.lock);
-    ThreadRecord* const record = process.records.find(tid);
+    ThreadRecord* const record = find(tid);
     return record == nullptr ? os::get_affinity(tid, bytes, mask) : renewed_mask_of(record, bytes, mask);
 }
 
@@ -153,7 +160,7 @@ long set_affinity(int tid, std::size_t bytes, const void* mask, NodeId* node, Se
     os::Guard guard(process.lock);
     const long result = os::set_affinity(tid, bytes, mask);
     if (result < 0) return result;
-    ThreadRecord* const record = process.records.find(tid);
+    ThreadRecord* const record = find(tid);
     if (record == nullptr) return result;
     follow_set(record, bytes, mask);
     if (record == current) *node = home_of_caller(record);
@@ -213,7 +220,7 @@ long call_unbound(int tid, long (*call)(const void*), const void* argument) {
     if (process.mode != Mode::active || !may_lock()) return -EPERM;
     const os::NoSignals no_signals;
     os::Guard guard(process.lock);
-    ThreadRecord* const record = tid == 0 ? current : process.records.find(tid);
+    ThreadRecord* const record = tid == 0 ? current : find(tid);
     if (record == nullptr || (tid == 0 && !is_own(record))) return -EPERM;
     const bool bound = record->bound;
     if (!bound && !is_forking(record)) return -EPERM;
@@ -232,14 +239,14 @@ long call_with_users_masks(long (*call)(const void*), const void* argument, Libc
     };
     for_each([libc_set](ThreadRecord* record) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
         if (record->starting) return widen_starting(record, libc_set);
-        if (!record->bound) return;
+        if (!record->bound || !is_there(record)) return;
         renew_if_foreign(record, record->tid);
         if (record->bound) set_user_request(record, record->tid);
     });
     const long result = call(argument);
     for_each([](ThreadRecord* record) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
         if (os::filtered() && (record->bound || record->starting)) unbind(record);
-        else if (record->bound && !record->starting) set_bound_request(record, record->tid);
+        else if (record->bound && !record->starting && is_there(record)) set_bound_request(record, record->tid);
     });
     return result;
 }

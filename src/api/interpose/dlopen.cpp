@@ -12,7 +12,7 @@
 #include "api/interpose/libc_symbols.h"
 #include "api/interpose/next.h"
 #include "api/malloc/initialise.h"
-#include "heap/node/process_heap.h"
+#include "heap/node/locate.h"
 #include "options/options.h"
 
 namespace numalloc::api {
@@ -24,7 +24,7 @@ namespace {
 bool malloc_is_ours() {
     void* p = std::malloc(1);
     __asm__ volatile("" : "+r"(p) : : "memory");
-    const bool ours = process_heap.contains(p);
+    const bool ours = p == nullptr || locate(p).found != Found::foreign;
     std::free(p);
     return ours;
 }

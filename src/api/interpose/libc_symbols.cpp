@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "base/atomic.h"
+#include "os/fork_gate.h"
+#include "os/lock.h"
 #include "os/memory.h"
 
 namespace numalloc::api {
@@ -117,46 +119,58 @@ void* page_of(const ElfW(Sym) & symbol) {
     return reinterpret_cast<void*>(align_down(address_of(&symbol.st_value), os::page_size()));
 }
 
-// Calls visit(symbol, our function) for every entry to change. Names that only numalloc has are not in the table of
-// libc.
-template <class Visit>
-bool for_each_of_family(const Symbols& libc, Visit visit) {
+// The entries to change, and what they are to hold.
+struct Changes {
+    static constexpr unsigned most = 4 * (sizeof family / sizeof *family);
+    struct Change {
+        ElfW(Sym) * symbol;
+        ElfW(Addr) value;
+    } change[most];
+    unsigned count = 0;
+};
+
+// Takes the loader's lock. Names that only numalloc has are not in the table of libc.
+bool find(Changes& changes) {
+    Symbols libc;
+    if (!find_libc(libc) || lies_beside_code(libc)) return false;
     for (const char* name : family) {
         void* const target = dlsym(RTLD_DEFAULT, name);
-        if (target != nullptr && !libc.for_each(name, [&](ElfW(Sym) & symbol) { return visit(symbol, target); }))
-            return false;
+        const auto add = [&](ElfW(Sym) & symbol) {
+            if (changes.count == Changes::most) return false;
+            changes.change[changes.count++] = {&symbol, address_of(target) - libc.base};
+            return true;
+        };
+        if (target != nullptr && !libc.for_each(name, add)) return false;
     }
     return true;
 }
 
 // Changes all entries or none: if one page cannot be made writable, nothing is written.
-bool lead_all() {
-    Symbols libc;
-    if (!find_libc(libc) || lies_beside_code(libc)) return false;
-    const bool writable = for_each_of_family(
-        libc, [](ElfW(Sym) & symbol, void*) { return os::allow_writes(page_of(symbol), os::page_size()); });
-    if (writable)
-        for_each_of_family(libc, [&](ElfW(Sym) & symbol, void* target) {
-            // One aligned word: a concurrent look-up finds the old function or the new one.
-            store_relaxed(symbol.st_value, address_of(target) - libc.base);
-            return true;
-        });
-    for_each_of_family(
-        libc, [](ElfW(Sym) & symbol, void*) { return os::forbid_writes(page_of(symbol), os::page_size()), true; });
+bool make(const Changes& changes) {
+    bool writable = true;
+    for (unsigned i = 0; i < changes.count && writable; ++i)
+        writable = os::allow_writes(page_of(*changes.change[i].symbol), os::page_size());
+    for (unsigned i = 0; i < changes.count && writable; ++i)
+        // One aligned word: a concurrent look-up finds the old function or the new one.
+        store_relaxed(changes.change[i].symbol->st_value, changes.change[i].value);
+    for (unsigned i = 0; i < changes.count; ++i) os::forbid_writes(page_of(*changes.change[i].symbol), os::page_size());
     return writable;
 }
 
 }  // namespace
 
+// Not under a lock while it waits for the loader's: another thread may hold that in a constructor, and come here.
 bool libc_symbols_lead_to_ours() {
-    enum State : int { untouched, at_it, done };
-    static constinit std::atomic<int> state{untouched};
-    int seen = untouched;
-    if (state.compare_exchange_strong(seen, at_it, std::memory_order_acquire)) {
-        if (!lead_all()) return false;
-        state.store(seen = done, std::memory_order_release);
-    }
-    return seen == done;
+    static constinit std::atomic<bool> done{false};
+    static constinit os::Lock<os::LockRank::initialise> lock;
+    if (done.load(std::memory_order_acquire)) return true;
+    Changes changes;
+    if (!find(changes)) return false;
+    // In the child of a fork in between, the next call makes the changes again.
+    const os::PassesGate passes;
+    os::Guard guard(lock);
+    if (!done.load(std::memory_order_relaxed)) done.store(make(changes), std::memory_order_release);
+    return done.load(std::memory_order_relaxed);
 }
 
 }  // namespace numalloc::api

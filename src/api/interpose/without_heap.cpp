@@ -10,6 +10,8 @@
 #include "os/topology.h"
 #include "placement/placement.h"
 
+extern "C" __attribute__((weak)) int numalloc_version(void) noexcept;
+
 namespace numalloc::api {
 
 namespace {
@@ -21,7 +23,8 @@ void initialise() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::fork_gate.start();
     os::init_topology();
-    placement::init(false);
+    // Beside libnumalloc.so in the same process one of them binds.
+    if (&numalloc_version == nullptr) placement::init(false);
     awake.store(true, std::memory_order_release);
 }
 

@@ -75,9 +75,11 @@ NUMALLOC_INLINE void* allocate_fast(Bytes n, ThreadHeap* const heap = this_threa
     return nullptr;
 }
 
-// The same for an alignment that is a power of two.
+// The same for an alignment. Returns nullptr for one that is not a power of two.
 NUMALLOC_INLINE void* allocate_aligned_fast(Bytes n, Bytes alignment, ThreadHeap* const heap = this_thread_heap) {
-    if (NUMALLOC_UNLIKELY(alignment > bag_bytes || n > small_limit)) return nullptr;
+    // 0 wraps around.
+    if (NUMALLOC_UNLIKELY(alignment - 1 >= bag_bytes || (alignment & (alignment - 1)) != 0 || n > small_limit))
+        return nullptr;
     // The class of the rounded size has this alignment: see size_class.h.
     return allocate_fast(round_up(n, alignment), heap);
 }

@@ -23,7 +23,11 @@ namespace {
 
 // Allocates by malloc or aligned_alloc, as libstdc++'s operators do, or directly if no operator is replaced. errno is
 // ENOMEM without memory.
+// Whether operators new accept it. 0: no alignment was named.
+bool is_alignment(Bytes alignment) { return alignment == 0 || is_power_of_two(alignment); }
+
 void* try_new(Bytes n, Bytes alignment) {
+    if (NUMALLOC_UNLIKELY(!is_alignment(alignment))) return no_memory();
     n = max_of<Bytes>(n, 1);
     if (NUMALLOC_LIKELY(!operators_replaced())) {
         void* const p = alignment == 0 ? allocate_slow(n).p : allocate_aligned(n, alignment);
@@ -38,7 +42,7 @@ void* try_new(Bytes n, Bytes alignment) {
 // this.
 NUMALLOC_COLD void* new_failed(Bytes n, Bytes alignment, [[maybe_unused]] const void* caller) {
     for (;;) {
-        const NewHandler handler = current_new_handler();
+        const NewHandler handler = is_alignment(alignment) ? current_new_handler() : nullptr;
         if (handler == nullptr) break;
         handler();
         if (void* p = try_new(n, alignment)) return p;

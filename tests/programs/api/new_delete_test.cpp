@@ -57,6 +57,19 @@ TEST(New, ScalarAndArrayWithEveryDelete) {
     }
 }
 
+TEST(New, NoAlignmentButAPowerOfTwo) {
+    for (const std::size_t alignment : {std::size_t{3}, std::size_t{24}, std::size_t{48}, std::size_t{1000}}) {
+        const auto a = std::align_val_t{alignment};
+        EXPECT_THROW(keep(::operator new(1000, a)), std::bad_alloc) << alignment;
+        EXPECT_THROW(keep(::operator new[](1000, a)), std::bad_alloc) << alignment;
+        EXPECT_EQ(::operator new(1000, a, std::nothrow), nullptr) << alignment;
+        EXPECT_EQ(::operator new[](1000, a, std::nothrow), nullptr) << alignment;
+    }
+    // libstdc++ refuses this one, too; a block that is long enough does no harm.
+    if (void* const p = ::operator new(1000, std::align_val_t{opaque(std::size_t{0})}, std::nothrow); p != nullptr)
+        EXPECT_GE(malloc_usable_size(p), 1000u);
+}
+
 TEST(New, AlignedForms) {
     for (std::size_t alignment = 1; alignment <= (1 << 21); alignment *= 2) {
         const auto a = static_cast<std::align_val_t>(alignment);

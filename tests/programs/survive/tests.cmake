@@ -33,6 +33,11 @@ survive_expect(children 120 "all children did what they should" survive/children
 survive_test(many_mappings 120 survive/many_mappings.cpp)
 # The memory beyond the first 8 MiB, with other advice, would be one mapping more.
 numalloc_test(survive.many_mappings_huge survive 120 ${PRELOAD} ${LIBRARY} env NUMALLOC_THP=on $<TARGET_FILE:survive_many_mappings>)
+if(NOT LIBRARY STREQUAL "none")
+    add_executable(survive_early survive/early.c)
+    target_compile_options(survive_early PRIVATE -fno-builtin)
+    survive_run(early_options 60 none env NUMALLOC_BINDING=none $<TARGET_FILE:survive_early>)
+endif()
 add_executable(survive_refused survive/refused.c)
 target_compile_options(survive_refused PRIVATE -fno-builtin)
 foreach(what huge moved)
@@ -247,6 +252,9 @@ target_link_options(survive_caller PRIVATE -Wl,--enable-new-dtags)
 set_target_properties(survive_hidden PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${OPENED}/hidden)
 survive_expect(opening 60 opened survive/opening.cpp ${OPENED} share)
 add_dependencies(survive_opening survive_caller survive_hidden)
+# No block is in a bag of malloc's.
+numalloc_test(survive.opening_guarded survive 60
+    ${EXPECT} opened env NUMALLOC_GUARDED=1 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_opening> ${OPENED} share)
 foreach(word drop keep)
     numalloc_test(survive.opening_${word} survive 60
         ${EXPECT} opened env NUMALLOC_DEEPBIND=${word} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_opening> ${OPENED} ${word})
