@@ -96,7 +96,7 @@ void unbind(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
 
 // A thread that has not run yet may have inherited its creator's binding. After a filter it could not widen its mask.
 void widen_starting(ThreadRecord* record, LibcSetAffinity libc_set) NUMALLOC_REQUIRES(process.lock) {
-    if (!record->inherits_ours || record->handle == 0) return;
+    if (!record->inherits_ours || record->handle == 0 || libc_set == nullptr) return;
     NUMALLOC_MASK(request);
     user_request_of(record, request);
     const auto* const mask = reinterpret_cast<const cpu_set_t*>(request.data());

@@ -145,8 +145,10 @@ bool find(Changes& changes) {
     return true;
 }
 
+constinit os::Lock<os::LockRank::initialise> changing;
+
 // Changes all entries or none: if one page cannot be made writable, nothing is written.
-bool make(const Changes& changes) {
+bool make(const Changes& changes) NUMALLOC_REQUIRES(changing) {
     bool writable = true;
     for (unsigned i = 0; i < changes.count && writable; ++i)
         writable = os::allow_writes(page_of(*changes.change[i].symbol), os::page_size());
@@ -162,13 +164,12 @@ bool make(const Changes& changes) {
 // Not under a lock while it waits for the loader's: another thread may hold that in a constructor, and come here.
 bool libc_symbols_lead_to_ours() {
     static constinit std::atomic<bool> done{false};
-    static constinit os::Lock<os::LockRank::initialise> lock;
     if (done.load(std::memory_order_acquire)) return true;
     Changes changes;
     if (!find(changes)) return false;
     // In the child of a fork in between, the next call makes the changes again.
     const os::PassesGate passes;
-    os::Guard guard(lock);
+    os::Guard guard(changing);
     if (!done.load(std::memory_order_relaxed)) done.store(make(changes), std::memory_order_release);
     return done.load(std::memory_order_relaxed);
 }
