@@ -15,7 +15,7 @@ from made_up_machines import machine, node
 from numalloc_tools.bench import manifest, results
 from numalloc_tools.guest import distances
 from numalloc_tools.launch import profile as levers
-from numalloc_tools.machine import facts
+from numalloc_tools.machine import facts, process
 from numalloc_tools.machine.files import Files
 from numalloc_tools.observe import page
 from numalloc_tools.profile import files as profiles
@@ -154,6 +154,17 @@ def test_any_page_of_statistics_is_a_page_or_none(names, numbers, tail):
 @given(report=st.text(max_size=100) | st.from_regex(r"numalloc:     #\d+ 0x[0-9a-f]+ /[a-z/]{0,9}\+0x[0-9a-f]{1,40}", fullmatch=True))
 def test_any_report_is_shown(report):
     assert len(list(named(report.splitlines()))) == len(report.splitlines())
+
+
+def test_a_process_may_use_the_cpus_of_all_its_threads(tmp_path):
+    """numalloc binds each thread to a node."""
+    root = machine(tmp_path, node(0, "0-1", distance="10 20"), node(1, "2-3", distance="20 10"))
+    for thread, mask in ((7, "0-1"), (8, "2-3")):
+        folder = root / f"proc/7/task/{thread}"
+        folder.mkdir(parents=True)
+        (folder / "status").write_text(f"Cpus_allowed_list:\t{mask}\n")
+    (root / "proc/7/status").write_text("Cpus_allowed_list:\t0-1\n")
+    assert process.read(Files(root), "7").cpus == [0, 1, 2, 3]
 
 
 @few

@@ -82,18 +82,16 @@ def test_static_program_is_out_of_reach(tmp_path, flags, words):
     assert found["severity"] == "bad" and words in found["what"]
 
 
-def test_static_program_with_the_library_in_it_is_served(tmp_path):
+@pytest.mark.parametrize("flags", [["-static"], []])
+def test_program_with_the_library_in_it_is_served(tmp_path, flags):
     archive = LIBRARY.with_suffix(".a")
     if not archive.is_file():
         pytest.skip(f"{archive} is not built")
-    program = build(
-        tmp_path,
-        "void* numalloc_malloc_on_node(unsigned long, int);\nint main(void) { return numalloc_malloc_on_node(10, 0) == 0; }\n",
-        "-static",
-        str(archive),
-        "-pthread",
-    )
+    program = build(tmp_path, WAITS, *flags, str(archive), "-pthread")
     assert of_program(program)["library"]["severity"] == "ok"
+    with running(program) as process:
+        found = doctor(process.pid)["library"]
+    assert found["severity"] == "ok" and "is linked with libnumalloc.a" in found["what"]
 
 
 def test_program_with_its_own_malloc_is_not_served(tmp_path):
@@ -311,6 +309,14 @@ def test_process_with_the_library_is_known(tmp_path):
     with running(build(tmp_path, WAITS), LD_PRELOAD=str(LIBRARY)) as process:
         found = doctor(process.pid)
     assert found["library"]["severity"] == "ok" and str(LIBRARY) in found["library"]["what"]
+
+
+def test_process_with_the_hardened_library_is_known(tmp_path):
+    hardened = LIBRARY.with_name("libnumalloc-hardened.so")
+    if not hardened.is_file():
+        pytest.skip(f"{hardened} is not built")
+    with running(build(tmp_path, WAITS), LD_PRELOAD=str(hardened)) as process:
+        assert doctor(process.pid)["library"]["severity"] == "ok"
 
 
 def test_process_without_the_library_is_known(tmp_path):

@@ -86,6 +86,12 @@ def test_stacks_may_be_thousands_deep():
     assert len(xml.fromstring(drawn).findall("{*}g")) == 3002
 
 
+def test_two_results_are_not_written_to_one_file(tmp_path):
+    done = profile("-o", "same", "--flame", "./same", "--", "sh", "-c", "echo ran", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "accepted: two files" in done.stderr
+
+
 @pytest.mark.parametrize(("flag", "path"), [("--output", "."), ("--flame", "."), ("--output", "/proc/version")])
 def test_an_unwritable_file_is_reported_before_the_program_runs(tmp_path, flag, path):
     if path == "/proc/version" and os.geteuid() == 0:

@@ -294,6 +294,20 @@ def test_profile_is_saved_used_and_overridden(tmp_path):
     assert run("--profile", profile, "--", "sh", "-c", "echo $NUMALLOC_BINDING").stdout == "saturate\n"
 
 
+def test_a_saved_profile_is_of_use_in_another_folder(tmp_path):
+    (tmp_path / "rules").write_text("0 0\n")
+    flags = ["--binding", "file", "--binding-file", "rules"]
+    done = run(*flags, "--save-profile", "profile.toml", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"NUMALLOC_BINDING_FILE={tmp_path}/rules" in run("--profile", tmp_path / "profile.toml", "--show", cwd="/").stdout
+
+
+def test_reports_have_stacks_in_programs_without_an_unwinder():
+    for flags in (["--guarded", "1/100"], ["--backtrace", "1"]):
+        assert "libgcc_s.so.1" in run(*flags, "--", "sh", "-c", "echo $LD_PRELOAD").stdout, flags
+    assert "libgcc_s.so.1" not in run("--", "sh", "-c", "echo $LD_PRELOAD").stdout
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

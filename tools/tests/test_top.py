@@ -1,5 +1,7 @@
 """`numalloc top`: in a pseudo-terminal as people use it, and where there is none."""
 
+import dataclasses
+import io
 import json
 import os
 import signal
@@ -11,6 +13,7 @@ from limits import LIMIT
 from numalloc_tools.observe import top_view
 from numalloc_tools.observe.model import Memory, Moment, NodeMemory
 from observed import COMMAND, WrittenPage, numalloc, program, start_of
+from rich.console import Console
 from terminal import ENTERED, LEFT, Terminal, plain
 
 # Each of them removes pages that others left behind, and makes some: one after the other.
@@ -226,3 +229,31 @@ def test_spread_has_a_sign_for_each_node(held, blocks, expected):
     nodes = None if held is None else {node: NodeMemory(own=amount) for node, amount in held.items()}
     moment = Moment(1, "x", 0, 0, 0, False, Memory(0, 0, 0, 0, 0, 0, 0, None), nodes, {}, (), 0, 0, 0, None)
     assert top_view.spread(moment, (0, 1, 2, 3), blocks) == expected
+
+
+@pytest.mark.parametrize("width", [70, 80, 120])
+def test_a_narrow_terminal_loses_columns_and_no_digits(width):
+    """PIDs and memory are read as they are: what does not fit as a whole is left out."""
+    nodes = tuple(range(4))
+    moment = Moment(
+        2345678,
+        "a-long-name-of-a-program",
+        0,
+        0,
+        0,
+        True,
+        Memory(123 << 20, 0, 0, 0, 0, 0, 0, None),
+        dict.fromkeys(nodes, NodeMemory(own=9)),
+        {},
+        (),
+        0,
+        0,
+        0,
+        None,
+    )
+    console = Console(file=io.StringIO(), width=width)
+    rows = [top_view.Row(moment, None, None), top_view.Row(dataclasses.replace(moment, pid=99), None, None)]
+    console.print(top_view.view(rows, "memory", nodes, console, False))
+    said = console.file.getvalue()
+    assert "2345678" in said and "123 MiB" in said and "nodes 0-3" in said and "…" not in said
+    assert ("swapped" in said) == (width == 120)

@@ -1,5 +1,6 @@
 """Checks of options for many commands, made before a run whose result would be lost."""
 
+import os
 from pathlib import Path
 
 from numalloc_tools.problem import Problem
@@ -8,6 +9,8 @@ from numalloc_tools.problem import Problem
 def require_folder(path: Path | None, flag: str) -> None:
     if path and not path.absolute().parent.is_dir():
         raise Problem(f"{flag}: the folder of {path} does not exist; accepted: a file in an existing folder")
+    if path and (path.is_dir() or not os.access(path.absolute().parent, os.W_OK | os.X_OK)):
+        raise Problem(f"{flag}: {path} cannot be written; accepted: a file in a folder that can be written to")
 
 
 def require_least(number: int | None, flag: str, least: int = 1) -> None:

@@ -17,7 +17,11 @@ _NAMES = ("libnumalloc.so", "libnumalloc.so.0")
 
 def built_here(preset: str = "release") -> Path:
     """The library in the build folder of the current folder's working tree."""
-    for folder in (Path.cwd(), *Path.cwd().parents):
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise Problem("the current folder has been deleted; accepted: an existing one, or --library") from None
+    for folder in (here, *here.parents):
         for build in (f"build/{preset}", *(["build", "build/demo"] if preset == "release" else [])):
             library = folder / build / "libnumalloc.so"
             if library.is_file():

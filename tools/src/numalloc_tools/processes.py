@@ -1,6 +1,7 @@
 """This program's own command, and facts about other processes from /proc."""
 
 import os
+import pwd
 import signal
 import sys
 from pathlib import Path
@@ -52,6 +53,21 @@ def _thread_numbers(pid: int) -> list[int]:
         return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
     except OSError:
         return []
+
+
+def refusal(folder: Path) -> str:
+    """Why the kernel does not show what is in a process, by its folder in /proc."""
+    owner = folder.stat().st_uid
+    if os.geteuid() in (0, owner):
+        return (
+            "has more privileges than the caller, or does not let itself be inspected (PR_SET_DUMPABLE), and the kernel does not show "
+            "its memory; accepted: a process without them"
+        )
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = str(owner)
+    return f"belongs to {name}, and the kernel does not show you its memory; accepted: your own processes, or any process as root"
 
 
 def signal_name(number: int) -> str:

@@ -9,9 +9,11 @@ from rich.console import Console
 from numalloc_tools.allocators import Allocator
 from numalloc_tools.demo.measurement import Run
 from numalloc_tools.demo.steps import Steps
+from numalloc_tools.guest.vm import end_in_order_on_signals
 
 
 def run(module: ModuleType, allocators: list[Allocator], rounds: int, requests: int, terminal: Console) -> list[Run]:
+    end_in_order_on_signals()
     runs: list[Run] = []
     with Steps(terminal, rounds * len(allocators), module.NAME) as steps:
         for number in range(1, rounds + 1):

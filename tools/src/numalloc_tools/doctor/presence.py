@@ -14,7 +14,7 @@ from numalloc_tools.machine.words import count, listed
 
 _BITS = 64  # of the library
 _SECURE = 23  # AT_SECURE
-_LIBRARY = re.compile(r"libnumalloc(-counted)?\.so[\d.]*")
+_LIBRARY = re.compile(r"libnumalloc(-counted|-hardened)?\.so[\d.]*")
 _BINDING_ONLY = re.compile(r"libnumalloc-binding\.so[\d.]*")
 
 
@@ -48,6 +48,8 @@ def _present(process: int, mappings: list[Mapping], library: str, program: Elf) 
         what = f"{library} is mapped, and has stepped aside for {listed(sanitizers)}"
         return Finding(BAD, "sanitizer", what, "A sanitizer's malloc must know every block.", ["Measure a build without -fsanitize"])
     if "malloc" in program.defined or program.hides_malloc:
+        if "numalloc" in program.brings:
+            return _linked(os.readlink(f"/proc/{process}/exe"))
         what = f"{library} is mapped, but the program {os.readlink(f'/proc/{process}/exe')} has a malloc of its own"
         return Finding(BAD, "own-malloc", what, "Its own calls go there.", ["Build it without, or link it with numalloc instead"])
     leads = {
@@ -75,13 +77,17 @@ def _is_plt_entry(process: int, name: str, target: str, program: Elf) -> bool:
     return name not in program.defined and target == os.readlink(f"/proc/{process}/exe")
 
 
+def _linked(path: str) -> Finding:
+    return Finding(OK, "library", f"{path} is linked with libnumalloc.a (malloc only: threads are not bound)")
+
+
 def _absent(case: Case, process: int, program: Elf, mapped: list[str]) -> Finding:
     path = os.readlink(f"/proc/{process}/exe")
     if binding := next((file for file in mapped if _BINDING_ONLY.fullmatch(_name(file))), None):
         what = f"Only {binding} is in it: threads are bound, malloc is another's"
         return Finding(NOTE, "library", what, "This is the effect of --binding-only.")
-    if program.static and "numalloc" in program.brings:
-        return Finding(OK, "library", f"{path} is static and linked with numalloc (malloc only: threads are not bound)")
+    if "numalloc" in program.brings:
+        return _linked(path)
     why, mend = _why_absent(case, process, program, path)
     return Finding(BAD, "library", f"The library is not in process {process} ({path})", why, [mend])
 

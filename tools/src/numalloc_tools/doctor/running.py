@@ -12,6 +12,7 @@ from numalloc_tools.machine.files import Files
 from numalloc_tools.machine.lists import numbers, ranges
 from numalloc_tools.machine.words import size
 from numalloc_tools.problem import Problem
+from numalloc_tools.processes import refusal
 
 _NEARLY = 0.8
 _ONE_SIDED = 0.8
@@ -30,7 +31,7 @@ def require(process: int) -> None:
         os.readlink(folder / "exe")
         (folder / "maps").read_text(errors="replace")
     except PermissionError:
-        raise Problem(f"{process}: this process is another user's; accepted: one of yours, or any process as root") from None
+        raise Problem(f"{process}: this process {refusal(folder)}") from None
     except (FileNotFoundError, ProcessLookupError):
         if living := _living_thread(folder):
             what = f"{process}: its first thread has ended, so the kernel no longer shows the process under this number"

@@ -19,6 +19,9 @@ from numalloc_tools.problem import Problem
 
 _BINDING = {"none": "none", "sparse": "interleave", "dense": "saturate"}  # --threads in words of the library's option
 _BINDING_OPTIONS = ("binding", "binding_file")  # options that libnumalloc-binding.so reads
+_WITH_STACKS = ("guarded", "backtrace", "profile")  # options whose reports have stacks
+_OFF = ("0", "off", "no")
+_UNWINDER = "libgcc_s.so.1"
 _HUGE_PAGES_FILE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
@@ -67,7 +70,9 @@ def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verb
     library = None if setting.binding_only and allocator.ours else allocator.library
     present = environment.get("LD_PRELOAD", "")
     # The user's own libraries come first: a sanitizer must, and operators new and delete are used only before ours.
-    preload = [*without_allocators(present), *(str(path) for path in (binding, library) if path)]
+    # Programs that are not in C++ have no unwinder.
+    unwinder = [_UNWINDER] if ours and any(said.get(name, "0") not in _OFF for name in _WITH_STACKS) else []
+    preload = [*without_allocators(present), *unwinder, *(str(path) for path in (binding, library) if path)]
     if ":".join(preload) != present:
         changes["LD_PRELOAD"] = ":".join(preload) or None
     return Launch(changes, tuple(calls), tuple(notes))

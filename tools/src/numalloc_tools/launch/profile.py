@@ -1,5 +1,6 @@
 """Profiles: the settings of a run in a TOML file, which `numalloc run --save-profile` and `numalloc tune` write."""
 
+import os
 from pathlib import Path
 
 import tomli_w
@@ -27,15 +28,20 @@ def save(path: Path, setting: Setting, flag: str = "--save-profile") -> None:
     content: dict = {}
     for name in _WORDS:
         if (value := getattr(setting, name)) != getattr(Setting, name) or name == "allocator":
-            content[_in_file(name)] = value
+            # Of use in another folder, too.
+            content[_in_file(name)] = os.path.abspath(value) if name == "allocator" and os.path.isfile(value) else value
     if setting.binding_only:
         content["binding-only"] = True
     if setting.options:
-        content[_OPTIONS] = dict(setting.options)
+        content[_OPTIONS] = {name: _absolute(name, value) for name, value in setting.options}
     try:
         path.write_text(_HEAD + tomli_w.dumps(content))
     except OSError as error:
         raise Problem(f"{flag}: {path} cannot be written ({error.strerror}); accepted: a writable file") from None
+
+
+def _absolute(name: str, value: str) -> str:
+    return os.path.abspath(value) if name == "binding_file" and value != "none" else value
 
 
 def _in_file(name: str) -> str:

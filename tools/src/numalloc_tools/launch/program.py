@@ -116,7 +116,7 @@ def _read_elf(path: str) -> tuple[str | None, tuple | None]:
                     file.seek(where)
                     interpreter = file.read(length).rstrip(b"\0").decode(errors="replace")
             return interpreter, (head[4], head[5], machine)
-    except (OSError, struct.error, IndexError):
+    except (OSError, struct.error, IndexError, ValueError, OverflowError, MemoryError):
         return None, None
 
 

@@ -48,6 +48,8 @@ def online_nodes() -> int:
 def placement(pid: int) -> Placement:
     try:
         text = processes.text(pid, "numa_maps")
+        # The process goes on after the end of its first thread, which shows none.
+        text = text or next(filter(None, (processes.text(pid, f"task/{thread}/numa_maps") for thread in processes.threads(pid))), "")
     except FileNotFoundError:
         return _asked(pid)
     return Placement(from_numa_maps(text), "numa_maps")

@@ -24,7 +24,9 @@ class Process:
     number: int | None
     name: str
     threads: int
-    cpus: list[int]  # online CPUs that it may use; the kernel's list includes CPUs that could be plugged in
+    # Online CPUs that its threads may use, some of them each: numalloc binds threads. The kernel's lists include CPUs that
+    # could be plugged in.
+    cpus: list[int]
     mems: list[int]  # nodes from which its memory may come
     seccomp: int | None
     seccomp_filters: int | None
@@ -40,11 +42,14 @@ def read(files: Files, process: str = "self") -> Process:
     online = set(online_cpus(files))
     status = files.fields(f"/proc/{process}/status")
 
-    def listed(name: str) -> list[int]:
+    def listed(name: str, of: dict[str, str] = status) -> list[int]:
         try:
-            return numbers(status.get(name, ""))
+            return numbers(of.get(name, ""))
         except ValueError:
             return []
+
+    threads = [files.fields(f"/proc/{process}/task/{thread}/status") for thread in files.names(f"/proc/{process}/task")]
+    cpus = {cpu for one in (status, *threads) for cpu in listed("Cpus_allowed_list", one)}
 
     def bytes_of(name: str) -> int:
         return (as_number(status.get(name)) or 0) * 1024
@@ -54,7 +59,7 @@ def read(files: Files, process: str = "self") -> Process:
         as_number(status.get("Pid")),
         status.get("Name", ""),
         as_number(status.get("Threads")) or 1,
-        [cpu for cpu in listed("Cpus_allowed_list") if cpu in online],
+        sorted(cpus & online),
         listed("Mems_allowed_list"),
         as_number(status.get("Seccomp")),
         as_number(status.get("Seccomp_filters")),

@@ -66,6 +66,9 @@ def _events(minor: float, major: float, moves: float | None) -> str:
 
 
 def _heap(page: Page) -> str:
+    if not page.nodes:
+        return "no statistics yet: the library writes them while the program allocates"
+
     def of(*names: str) -> int:
         return sum(record.values.get(name, 0) for record in page.nodes for name in names)
 

@@ -13,7 +13,7 @@ _KILOBYTES = re.compile(r"\bkernelpagesize_kB=(\d+)")
 _FILE = re.compile(r"\bfile=(\S+)")
 # Memory that has a name only because processes share it.
 _SHARED = re.compile(r"/dev/shm/|/dev/zero|/memfd:|/SYSV|/anon_hugepage")
-_LIBRARY = re.compile(r"/libnumalloc(-counted)?\.so[.\d]*(\\040\(deleted\))?$")  # including a file that was replaced on disk
+_LIBRARY = re.compile(r"/libnumalloc(-counted|-hardened)?\.so[.\d]*(\\040\(deleted\))?$")  # including a file that was replaced on disk
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Reads one moment of a process from /proc."""
 
 import os
-import pwd
 import re
 import time
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from numalloc_tools.machine.online import Machine
 from numalloc_tools.observe import numa_maps, page
 from numalloc_tools.observe.model import Memory, Moment, NodeMemory, Thread
+from numalloc_tools.processes import refusal
 
 PROC = Path("/proc")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -42,7 +42,7 @@ def moment(pid: int, machine: Machine, proc: Path = PROC) -> Moment:
     except (FileNotFoundError, ProcessLookupError):
         raise Gone(pid) from None
     except PermissionError:
-        raise Unseen(pid, _refusal(folder)) from None
+        raise Unseen(pid, refusal(folder)) from None
 
 
 def _moment(pid: int, folder: Path, machine: Machine) -> Moment:
@@ -168,12 +168,3 @@ def _text_if_any(path: Path) -> str | None:
         return _text(path)
     except FileNotFoundError:
         return None
-
-
-def _refusal(folder: Path) -> str:
-    number = folder.stat().st_uid
-    try:
-        owner = pwd.getpwuid(number).pw_name
-    except KeyError:
-        owner = str(number)
-    return f"belongs to {owner}, and the kernel does not show you its memory; accepted: your own processes, or any process as root"

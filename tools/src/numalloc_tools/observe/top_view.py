@@ -17,6 +17,10 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _DIGITS = " 123456789"
 _HINT = "q quit   sort by: m memory  c CPU  r remote  f faults"
 _FRAME = 4  # lines around the rows
+_LAST = ("remote", "estimate", "swapped", "faults/s")
+_LEFT_OUT = ("swapped", "estimate", "huge", "faults/s", "CPUs", "threads")  # in this order, where a terminal is too narrow
+_LONGEST_NAME = 16
+_GAP = 2  # between columns
 
 
 @dataclass(frozen=True)
@@ -49,25 +53,34 @@ def view(rows: list[Row], order: str, nodes: tuple[int, ...], console: Console, 
         return Group(Text("q quit", style="dim"), body) if live else body
     room = max(1, console.size.height - _FRAME) if live else len(rows)
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
-    table.add_column("PID", justify="right", no_wrap=True)
-    table.add_column("program", no_wrap=True, max_width=16)
-    table.add_column("malloc", no_wrap=True)
-    for name in ("threads", "CPUs", "memory", "huge"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column(_nodes_title(nodes), no_wrap=True)
-    for name in ("remote", "estimate", "swapped", "faults/s"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in ordered(rows, order)[:room]:
-        table.add_row(*_cells(row, nodes, console))
+    titles = ["PID", "program", "malloc", "threads", "CPUs", "memory", "huge", _nodes_title(nodes), *_LAST]
+    cells = [_cells(row, nodes, console) for row in ordered(rows, order)[:room]]
+    shown = _fitting(titles, cells, console.width)
+    for number in shown:
+        name = titles[number]
+        table.add_column(name, justify="left" if name in ("program", "malloc", _nodes_title(nodes)) else "right", no_wrap=True)
+    for row in cells:
+        table.add_row(*(row[number] for number in shown))
     title = f"{len(rows)} {'process' if len(rows) == 1 else 'processes'} by {order}, {things(len(nodes), 'node')}"
     return Group(Text(title), table, Text(_HINT, style="dim")) if live else Group(Text(title), table)
+
+
+def _fitting(titles: list[str], cells: list[list[str | Text]], room: int) -> list[int]:
+    """The columns that fit in a row of `room`, by their numbers."""
+    widths = [max(len(name), *(len(row[number]) for row in cells), 0) + _GAP for number, name in enumerate(titles)]
+    shown = list(range(len(titles)))
+    for name in _LEFT_OUT:
+        if sum(widths[number] for number in shown) <= room + _GAP:
+            break
+        shown.remove(titles.index(name))
+    return shown
 
 
 def _cells(row: Row, nodes: tuple[int, ...], console: Console) -> list[str | Text]:
     moment, remote = row.moment, row.remote
     return [
         str(moment.pid),
-        Text(printable(moment.name)),
+        Text(printable(moment.name)[:_LONGEST_NAME]),
         "numalloc" if moment.under_numalloc else "-",
         str(len(moment.threads)),
         f"{row.rates.cpus:.2f}" if row.rates else "-",

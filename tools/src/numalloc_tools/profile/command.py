@@ -62,6 +62,8 @@ def profile(
     """
     view = _view(live, allocated, leaked)
     words = _check(command, sample, by, rows, show)
+    if output is not None and flame_file is not None and output.absolute() == flame_file.absolute():
+        raise Problem(f"--output, --flame: both are {output}; accepted: two files")
     for option, path in (("--output", output), ("--flame", flame_file)):
         _require_room(option, path)
     if show:

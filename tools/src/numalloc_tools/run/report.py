@@ -8,12 +8,14 @@ from functools import cache
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from numalloc_tools import processes
 from numalloc_tools.launch import nodes
 from numalloc_tools.machine import memory
 from numalloc_tools.machine.lists import ranges
 from numalloc_tools.machine.online import node_of_cpu
+from numalloc_tools.machine.words import printable
 
 _FIRST, _LONGEST = 0.02, 0.5  # seconds between two samples: short programs need some too
 _SHARE = 20  # times the duration of a sample: the pause after it, shorter after the first ones
@@ -100,8 +102,8 @@ class Watch:
                     "cpus": ranges(sorted(cpu for cpu, on in _node_of_cpu().items() if on == node), steps=False),
                     "threads": self.threads.get(node, 0),
                     "cpu_seconds": self.seconds.get(node, 0),
-                    "peak_bytes": self.peak.get(node, 0),
-                    "last_bytes": self.last.get(node, 0),
+                    "peak_bytes": self.peak.get(node, 0) if self.looks else None,
+                    "last_bytes": self.last.get(node, 0) if self.looks else None,
                 }
                 for node in sorted(used)
             ],
@@ -109,24 +111,30 @@ class Watch:
 
 
 def show(console: Console, told: dict, name: str) -> None:
-    title = f"{name}{': ' if told['label'] else ''}{told['label']}"
+    title = printable(f"{name}{': ' if told['label'] else ''}{told['label']}")
+    ended = f"signal {told['signal']}" if told["signal"] else f"status {told['status']}"
     if not told["looks"] and not told["refused"]:
-        console.print(f"{title}: it ended before the first sample", soft_wrap=True)
+        console.print(
+            f"{title}: no sample of its memory was possible before it ended ({told['seconds']:.2f} s, {ended})",
+            soft_wrap=True,
+            markup=False,
+            emoji=False,
+        )
         return
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(title), title_justify="left")
     for column in ("node", "CPUs"):
         table.add_column(column)
     for column in ("CPU time", "threads", "peak", "end"):
         table.add_column(column, justify="right")
-    totals = [sum(one[key] for one in told["nodes"]) for key in ("cpu_seconds", "peak_bytes", "last_bytes")]
+    totals = [sum(one[key] or 0 for one in told["nodes"]) for key in ("cpu_seconds", "peak_bytes", "last_bytes")]
     for one in told["nodes"]:
         table.add_row(
             str(one["node"]),
             one["cpus"] or "none",
             _share(one["cpu_seconds"], totals[0], f"{one['cpu_seconds']:.2f} s"),
             str(one["threads"]),
-            _share(one["peak_bytes"], totals[1], _size(one["peak_bytes"])),
-            _share(one["last_bytes"], totals[2], _size(one["last_bytes"])),
+            _share(one["peak_bytes"], totals[1], _size(one["peak_bytes"])) if told["looks"] else "-",
+            _share(one["last_bytes"], totals[2], _size(one["last_bytes"])) if told["looks"] else "-",
         )
     console.print(table)
     if told["refused"]:
@@ -134,8 +142,7 @@ def show(console: Console, told: dict, name: str) -> None:
             "the memory of programs that this user may not inspect is missing: another user's, setuid or unreadable programs",
             soft_wrap=True,
         )
-    ended = f"signal {told['signal']}" if told["signal"] else f"status {told['status']}"
-    looked = f"sampled {told['looks']} times ({told['source']})" if told["looks"] else "not sampled"
+    looked = f"sampled {told['looks']} {'time' if told['looks'] == 1 else 'times'} ({told['source']})" if told["looks"] else "not sampled"
     console.print(
         f"{told['seconds']:.2f} s, {ended}; {looked}; threads were seen to change their node {told['moves']} times",
         soft_wrap=True,
