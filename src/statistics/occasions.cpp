@@ -52,8 +52,7 @@ void every_period() {
 }  // namespace
 
 void start_statistics() {
-    const bool to_stderr = destination() == nullptr ? options().statistics_signal != 0 : same(destination(), "exit");
-    if (to_stderr) keep_standard_error();
+    if (destination() != nullptr && same(destination(), "exit")) keep_standard_error();
     if (options().statistics_page) refresh_statistics_page();
     if (options().statistics_signal != 0) os::handle_signal(options().statistics_signal, on_signal);
     if (options().statistics_page || options().statistics_signal != 0)

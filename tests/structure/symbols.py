@@ -32,8 +32,6 @@ WEAK = {
     "__rseq_size",
     # The environment before libc has started.
     "__libc_stack_end",
-    # The other one of the two libraries, in a process that has both.
-    "numalloc_version",
     # The heap profile's stacks: libgcc_s, in a process that has it.
     "_Unwind_Backtrace",
     "_Unwind_Find_FDE",

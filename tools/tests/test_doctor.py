@@ -234,7 +234,7 @@ def is_kthreadd(process):
         (["--", "./nothing/here"], 127, "./nothing/here: there is no such program"),
         (["--", "/etc/passwd"], 2, "/etc/passwd cannot be executed"),
         (["999999999"], 2, "999999999: there is no such process"),
-        *([(["2"], 2, "is a kernel thread or has ended" if os.geteuid() == 0 else "another user's")] if is_kthreadd(2) else []),
+        *([(["2"], 2, "is a kernel thread or has ended" if os.geteuid() == 0 else "belongs to root")] if is_kthreadd(2) else []),
         (["--threads", "0"], 2, "--threads: 0 is too few"),
         (["--library", "/nowhere.so", "--", "ls"], 2, "/nowhere.so is not a file"),
         (["--root", "/nowhere"], 2, "contains neither sys nor proc"),

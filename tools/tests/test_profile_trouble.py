@@ -98,7 +98,7 @@ def test_an_unwritable_file_is_reported_before_the_program_runs(tmp_path, flag, 
         pytest.skip("root is told only when it writes")
     done = profile(flag, path, "--", "sh", "-c", "echo ran", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert f"{flag}: {path} cannot be written; accepted:" in done.stderr
+    assert f"{flag}: {path} " in done.stderr and "; accepted: a file" in done.stderr
 
 
 @pytest.mark.parametrize("flag", ["--output", "--flame"])

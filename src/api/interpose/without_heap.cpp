@@ -10,8 +10,6 @@
 #include "os/topology.h"
 #include "placement/placement.h"
 
-extern "C" __attribute__((weak)) int numalloc_version(void) noexcept;
-
 namespace numalloc::api {
 
 namespace {
@@ -23,8 +21,7 @@ void initialise() NUMALLOC_REQUIRES(initialise_lock) {
     init_options();
     os::fork_gate.start();
     os::init_topology();
-    // Beside libnumalloc.so in the same process one of them binds.
-    if (&numalloc_version == nullptr) placement::init(false);
+    placement::init(false);
     awake.store(true, std::memory_order_release);
 }
 

@@ -21,11 +21,11 @@ using namespace numalloc::api;
 
 namespace {
 
-// Allocates by malloc or aligned_alloc, as libstdc++'s operators do, or directly if no operator is replaced. errno is
-// ENOMEM without memory.
 // Whether operators new accept it. 0: no alignment was named.
 bool is_alignment(Bytes alignment) { return alignment == 0 || is_power_of_two(alignment); }
 
+// Allocates by malloc or aligned_alloc, as libstdc++'s operators do, or directly if no operator is replaced. errno is
+// ENOMEM without memory.
 void* try_new(Bytes n, Bytes alignment) {
     if (NUMALLOC_UNLIKELY(!is_alignment(alignment))) return no_memory();
     n = max_of<Bytes>(n, 1);

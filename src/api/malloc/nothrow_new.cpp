@@ -55,9 +55,10 @@ __attribute__((noinline)) void* nothrow_slow(Bytes n, RuntimeForm& form, void* (
 __attribute__((noinline)) void* nothrow_aligned_slow(Bytes n, std::align_val_t a, RuntimeForm& form,
                                                      void* (*throwing)(std::size_t, std::align_val_t)) {
     const Bytes alignment = static_cast<Bytes>(a);
-    if (NUMALLOC_UNLIKELY(!is_power_of_two(alignment))) return no_memory();
-    if (NUMALLOC_LIKELY(!operators_replaced()))
+    if (NUMALLOC_LIKELY(!operators_replaced())) {
+        if (NUMALLOC_UNLIKELY(!is_power_of_two(alignment))) return no_memory();
         if (void* p = allocate_aligned(n, alignment); served(p)) return p;
+    }
     auto* const by_runtime = reinterpret_cast<NewAligned>(form.find());
     return by_runtime != nullptr ? by_runtime(n, a, std::nothrow_t{}) : throwing(n, a);
 }

@@ -41,32 +41,45 @@ void write_as_the_option_says(const char* why) {
     if (const long error = profile::write(path.text, why); error != 0) complain(path.text, error);
 }
 
-// The process in which a thread is writing the last profile: a child of vfork(), which shares this word, is another
-// one.
+// The process in which a thread writes the last profile; with `written`, has written it and is about to end the
+// process. A child of vfork(), which shares this word, is another process.
 constinit std::atomic<std::uint32_t> last_of{0};
+constexpr std::uint32_t written = std::uint32_t{1} << 31;
 NUMALLOC_THREAD_LOCAL bool writes_last = false;
+
+std::uint32_t this_process() { return static_cast<std::uint32_t>(os::process_id()); }
 
 // false if a thread is writing the last profile: two would write into one file.
 bool write_last(const char* why) {
-    const auto process = static_cast<std::uint32_t>(os::process_id());
+    const std::uint32_t process = this_process();
     if (last_of.exchange(process, std::memory_order_acq_rel) == process) return false;
     writes_last = true;
     write_as_the_option_says(why);
     writes_last = false;
+    last_of.store(process | written, std::memory_order_release);
     return true;
 }
 
-constexpr std::uint32_t sleeps_at_exit = 10'000;  // about ten seconds
+constexpr std::uint32_t sleeps_for_profile = 10'000;  // about ten seconds
+constexpr std::uint32_t sleeps_for_end = 100;
+
+// A thread that a signal has made write ends the process then. Not the first process of a container, which the kernel
+// does not end so.
+void wait_for_the_end() {
+    std::uint32_t sleeps = sleeps_for_profile;
+    (void)os::wait_for_change(last_of, this_process(), sleeps);
+    sleeps = sleeps_for_end;
+    (void)os::wait_for_change(last_of, this_process() | written, sleeps);
+}
 
 // Nothing is written after _exit(), exec, or a signal other than those of profile_signals.
 __attribute__((destructor)) void write_at_exit() {
     if (!profile::on()) return;
     (void)try_catch_up();  // frees that threads recorded during a fork
-    // Signals that come later than this end the program, with a new profile. The thread that a signal has made write
-    // ends the process.
-    std::uint32_t sleeps = sleeps_at_exit;
+    // In a handler that interrupted the writer.
+    if (writes_last) return;
+    wait_for_the_end();
     if (write_last("at exit")) last_of.store(0, std::memory_order_release);
-    else if (!writes_last) (void)os::wait_for_change(last_of, last_of.load(std::memory_order_relaxed), sleeps);
 }
 
 // A static program's unwinder may be used from its constructors on (stack.h).

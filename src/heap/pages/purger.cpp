@@ -58,12 +58,11 @@ Purger::Purging Purger::cut_range(BagIndex run, BagRange part, BagIndex near) {
 bool Purger::purged_more_than(std::uint32_t ranges, std::uint32_t& sleeps) {
     if (sleeps == 0) return false;
     --sleeps;
-    if (begun_.load(std::memory_order_seq_cst) == ranges) return false;
+    const bool none = begun_.load(std::memory_order_seq_cst) == ranges;
+    if (none || waited_in_vain_.load(std::memory_order_relaxed) == ranges + 1) return purged_ranges() != ranges;
     if (os::wait_for_change(ended_, ranges, sleeps)) return true;
-    // In a child that a thread of its parent left in the middle of a purge, that never ends: the next request need not
-    // wait for it, too.
-    os::Guard guard(lock_);
-    begun_.store(ended_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+    // A purge that a child has inherited unfinished never ends: the next request does not wait for it, too.
+    waited_in_vain_.store(ranges + 1, std::memory_order_relaxed);
     return false;
 }
 

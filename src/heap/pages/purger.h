@@ -55,7 +55,7 @@ protected:
     // For a request that found no memory: the number of ranges that were purged so far, and whether there is one more
     // since. Waits for one in progress: at most `sleeps` times (os/brief_wait.h), each call costs one.
     std::uint32_t purged_ranges() const { return ended_.load(std::memory_order_seq_cst); }
-    bool purged_more_than(std::uint32_t ranges, std::uint32_t& sleeps) NUMALLOC_EXCLUDES(lock_);
+    bool purged_more_than(std::uint32_t ranges, std::uint32_t& sleeps);
 
     alignas(64) PurgeRule rule_ NUMALLOC_GUARDED_BY(lock_);
 
@@ -75,6 +75,7 @@ private:
     std::atomic<std::uint32_t> threads_{1};  // read and written without the lock
     // Ranges that were cut out, and that are free again or lost; written under the lock.
     std::atomic<std::uint32_t> begun_{0}, ended_{0};
+    std::atomic<std::uint32_t> waited_in_vain_{0};  // 1 + ended_ when a request last waited so; 0: never
 };
 
 }  // namespace numalloc

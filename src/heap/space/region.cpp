@@ -25,8 +25,8 @@ constexpr int tries = 3;
 // Metadata is mapped for 128 MiB of bags at a time, thread heaps 64 KiB at a time, to save system calls.
 constexpr Bytes metadata_step = 128 * MiB;
 constexpr Bytes thread_heaps_step = 64 * KiB;
-// What may stay mapped of the table of bags for bags that are refused.
-constexpr Bytes metadata_kept = 8 * MiB;
+// Metadata for that many bags beyond the last one may stay mapped where they are refused: about 1 MiB.
+constexpr Bytes few_bags = 1 * GiB;
 // free() looks a pointer up in the class map before it knows that the pointer was allocated, so the map reaches 2 GiB
 // of bags beyond the last one.
 constexpr Bytes class_map_ahead = 2 * GiB;
@@ -140,7 +140,7 @@ bool Region::map_metadata(std::uint64_t up_to) {
 // Metadata stays where the bags are refused, so much of it is mapped after them. Little is mapped before, because new
 // bags may be the last mapping that the kernel grants (huge_page_advice.cpp).
 os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
-    const bool is_little = table_pages_.missing(address_of(bags_ + to)) <= policy::mapping::metadata_kept;
+    const bool is_little = to - committed() <= policy::mapping::few_bags >> bag_shift;
     if (is_little && !map_metadata(to)) return os::Mapped::refused;
     const std::uint64_t held_to = min_of(max_of(from, reserve_end_), to);
     void* const p = address(BagIndex{from});

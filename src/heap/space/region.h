@@ -50,8 +50,6 @@ public:
     // `start` is a multiple of the page size.
     explicit MetadataPages(Address start) : start_(start), end_(start) {}
     bool map_up_to(Address end, const AddressSpace& space, const RegionPages& pages);
-    // The bytes that map_up_to() would map.
-    Bytes missing(Address end) const { return end > end_ ? end - end_ : 0; }
     // Unmaps all of them.
     void give_back(const AddressSpace& space);
 

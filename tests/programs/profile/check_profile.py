@@ -145,7 +145,7 @@ with tempfile.TemporaryDirectory() as folder:
                 while not re.search("ShdPnd:\t0+\n", open(f"/proc/{process.pid}/status").read()):
                     pass
             # That thread is in open(). The others are back where they were.
-            while "running" in (calls := system_calls(process.pid)):
+            while "running" in (calls := system_calls(process.pid)) or openat not in calls:
                 pass
             expect(calls.count(openat) == 1, f"{calls.count(openat)} threads write the profile: system calls {calls}")
             if then == "exit":
@@ -159,7 +159,7 @@ with tempfile.TemporaryDirectory() as folder:
             reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
             os.set_blocking(reader, True)
             with open(reader, "rb") as stream, open(f"{folder}/copy", "wb") as copy:
-                select.select([stream], [], [])
+                expect(select.select([stream], [], [], 100)[0], "nothing is written")
                 copy.write(stream.read())
             expect(process.wait(timeout=300) == -signal.SIGTERM, f"{then}: status {process.returncode}")
             check_leak(Profile(f"{folder}/copy"), 4096, then)

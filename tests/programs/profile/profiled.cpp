@@ -186,12 +186,12 @@ int main(int argc, char** argv) {
         return 0;
     } else if (what == "vfork") {
         leak_each();
-        puts("ready");
-        fflush(stdout);
         if (vfork() == 0) {
             raise(SIGTERM);
             _exit(0);
         }
+        puts("ready");
+        fflush(stdout);
         for (;;) pause();
     } else if (what == "abort") {
         leak_each();

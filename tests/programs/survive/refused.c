@@ -27,6 +27,7 @@ static void huge(void) {
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
     free(malloc(MIB));
     const long before = pages_of_address_space();
+    for (size_t gib = 2; gib <= 64; ++gib) CHECK(malloc(gib << 30) == NULL);
     for (size_t tenths = 1; tenths < 20; ++tenths) {
         void* block = NULL;
         CHECK(malloc(tenths * ((size_t)MIB * MIB / 10)) == NULL);

@@ -6,11 +6,17 @@ from pathlib import Path
 from numalloc_tools.problem import Problem
 
 
-def require_folder(path: Path | None, flag: str) -> None:
-    if path and not path.absolute().parent.is_dir():
+def require_folder(path: Path | None, flag: str, replaced: bool = False) -> None:
+    """`replaced`: the file is not written but replaced, so its folder must be writable."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
         raise Problem(f"{flag}: the folder of {path} does not exist; accepted: a file in an existing folder")
-    if path and (path.is_dir() or not os.access(path.absolute().parent, os.W_OK | os.X_OK)):
-        raise Problem(f"{flag}: {path} cannot be written; accepted: a file in a folder that can be written to")
+    if path.is_dir():
+        raise Problem(f"{flag}: {path} is a folder; accepted: a file")
+    if not os.access(folder if replaced or not path.exists() else path, os.W_OK):
+        raise Problem(f"{flag}: {path} cannot be written; accepted: a file that can, or a new one in a folder that can be written to")
 
 
 def require_least(number: int | None, flag: str, least: int = 1) -> None:

@@ -57,7 +57,12 @@ def _thread_numbers(pid: int) -> list[int]:
 
 def refusal(folder: Path) -> str:
     """Why the kernel does not show what is in a process, by its folder in /proc."""
-    owner = folder.stat().st_uid
+    # Not the folder's owner: that of a process that is not to be inspected is root.
+    try:
+        status = (folder / "status").read_text(errors="replace")
+    except OSError:
+        return "has ended"
+    owner = int(status.partition("\nUid:")[2].split()[0])
     if os.geteuid() in (0, owner):
         return (
             "has more privileges than the caller, or does not let itself be inspected (PR_SET_DUMPABLE), and the kernel does not show "

@@ -220,7 +220,7 @@ def _check(rounds: int, scale: float | None, limit: float | None, minutes: float
         raise Problem(f"--limit: {limit:g} is too little; accepted: seconds, more than 0")
     if minutes is not None and not minutes > 0:
         raise Problem(f"--minutes: {minutes:g} is too little; accepted: more than 0")
-    require_folder(json_file, "--json")
+    require_folder(json_file, "--json", replaced=True)
 
 
 def _thread_numbers(text: str | None) -> list[int]:

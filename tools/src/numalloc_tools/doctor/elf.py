@@ -37,7 +37,7 @@ _OTHERS = {
     "_emalloc": "PHP",
     "JLI_Launch": "Java",
     "ruby_xmalloc": "Ruby",
-    "numalloc_profile_dump": "numalloc",  # in every program that is linked with libnumalloc.a
+    "numalloc_profile_dump": "numalloc",  # in programs that are linked with libnumalloc.a, unless they are stripped
 }
 # Exceptions of the ELF reader for broken files, such as one with a table beyond its end.
 BROKEN = (ELFError, OSError, ValueError, LookupError, AssertionError, OverflowError, MemoryError, TypeError, struct.error)

@@ -48,7 +48,7 @@ def _present(process: int, mappings: list[Mapping], library: str, program: Elf) 
         what = f"{library} is mapped, and has stepped aside for {listed(sanitizers)}"
         return Finding(BAD, "sanitizer", what, "A sanitizer's malloc must know every block.", ["Measure a build without -fsanitize"])
     if "malloc" in program.defined or program.hides_malloc:
-        if "numalloc" in program.brings:
+        if "numalloc" in program.brings and not program.hides_malloc:
             return _linked(os.readlink(f"/proc/{process}/exe"))
         what = f"{library} is mapped, but the program {os.readlink(f'/proc/{process}/exe')} has a malloc of its own"
         return Finding(BAD, "own-malloc", what, "Its own calls go there.", ["Build it without, or link it with numalloc instead"])
@@ -86,7 +86,7 @@ def _absent(case: Case, process: int, program: Elf, mapped: list[str]) -> Findin
     if binding := next((file for file in mapped if _BINDING_ONLY.fullmatch(_name(file))), None):
         what = f"Only {binding} is in it: threads are bound, malloc is another's"
         return Finding(NOTE, "library", what, "This is the effect of --binding-only.")
-    if "numalloc" in program.brings:
+    if "numalloc" in program.brings and (program.static or not program.hides_malloc):
         return _linked(path)
     why, mend = _why_absent(case, process, program, path)
     return Finding(BAD, "library", f"The library is not in process {process} ({path})", why, [mend])

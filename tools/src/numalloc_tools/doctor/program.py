@@ -188,7 +188,7 @@ def _leads(program: Elf, bound: loader.Bound, library: Path, preload: str) -> It
     served = bound.served(library)
     others = {target for targets in stray.values() for target in targets.values()}
     keep_to_themselves = {file for file in bound.loaded if not loader.same(file, str(library)) and elf.keeps_its_malloc(file)}
-    if "numalloc" in program.brings:
+    if "numalloc" in program.brings and not program.hides_malloc:
         yield Finding(OK, "library", f"{program.path} is linked with libnumalloc.a (malloc only: threads are not bound)")
     elif "malloc" in program.defined or program.hides_malloc:
         why = "The loader finds it before any preloaded one: the library serves no calls."

@@ -1,5 +1,6 @@
 """From a setting to a start: changes of the environment, and system calls before exec."""
 
+import ctypes
 import errno
 import os
 import platform
@@ -71,11 +72,20 @@ def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verb
     present = environment.get("LD_PRELOAD", "")
     # The user's own libraries come first: a sanitizer must, and operators new and delete are used only before ours.
     # Programs that are not in C++ have no unwinder.
-    unwinder = [_UNWINDER] if ours and any(said.get(name, "0") not in _OFF for name in _WITH_STACKS) else []
+    stacks = ours and any((said.get(name) or environment.get(option(name).variable) or "0") not in _OFF for name in _WITH_STACKS)
+    unwinder = [_UNWINDER] if stacks and _is_installed(_UNWINDER) else []
     preload = [*without_allocators(present), *unwinder, *(str(path) for path in (binding, library) if path)]
     if ":".join(preload) != present:
         changes["LD_PRELOAD"] = ":".join(preload) or None
     return Launch(changes, tuple(calls), tuple(notes))
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 def _binding_library(setting: Setting, allocator: Allocator, said: dict[str, str]) -> Path | None:

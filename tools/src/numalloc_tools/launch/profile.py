@@ -5,6 +5,7 @@ from pathlib import Path
 
 import tomli_w
 
+from numalloc_tools.allocators.found import NAMES
 from numalloc_tools.launch.setting import Setting
 from numalloc_tools.machine.words import printable
 from numalloc_tools.problem import Problem
@@ -29,7 +30,7 @@ def save(path: Path, setting: Setting, flag: str = "--save-profile") -> None:
     for name in _WORDS:
         if (value := getattr(setting, name)) != getattr(Setting, name) or name == "allocator":
             # Of use in another folder, too.
-            content[_in_file(name)] = os.path.abspath(value) if name == "allocator" and os.path.isfile(value) else value
+            content[_in_file(name)] = os.path.abspath(value) if name == "allocator" and _is_path(value) else value
     if setting.binding_only:
         content["binding-only"] = True
     if setting.options:
@@ -38,6 +39,10 @@ def save(path: Path, setting: Setting, flag: str = "--save-profile") -> None:
         path.write_text(_HEAD + tomli_w.dumps(content))
     except OSError as error:
         raise Problem(f"{flag}: {path} cannot be written ({error.strerror}); accepted: a writable file") from None
+
+
+def _is_path(allocator: str) -> bool:
+    return allocator not in NAMES and os.path.isfile(allocator)
 
 
 def _absolute(name: str, value: str) -> str:

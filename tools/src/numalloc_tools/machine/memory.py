@@ -6,6 +6,7 @@ import platform
 import re
 import struct
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,10 +50,20 @@ def placement(pid: int) -> Placement:
     try:
         text = processes.text(pid, "numa_maps")
         # The process goes on after the end of its first thread, which shows none.
-        text = text or next(filter(None, (processes.text(pid, f"task/{thread}/numa_maps") for thread in processes.threads(pid))), "")
+        text = text or next(filter(None, map(_of_thread(pid), processes.threads(pid))), "")
     except FileNotFoundError:
         return _asked(pid)
     return Placement(from_numa_maps(text), "numa_maps")
+
+
+def _of_thread(pid: int) -> Callable[[int], str]:
+    def text(thread: int) -> str:
+        try:
+            return processes.text(pid, f"task/{thread}/numa_maps")
+        except OSError:  # it has ended
+            return ""
+
+    return text
 
 
 def from_numa_maps(text: str) -> dict[int, int]:

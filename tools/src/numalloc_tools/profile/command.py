@@ -1,7 +1,6 @@
 """`numalloc profile`: runs a program and shows its heap profile, or shows an existing one."""
 
 import json
-import os
 import re
 import sys
 import tempfile
@@ -65,7 +64,7 @@ def profile(
     if output is not None and flame_file is not None and output.absolute() == flame_file.absolute():
         raise Problem(f"--output, --flame: both are {output}; accepted: two files")
     for option, path in (("--output", output), ("--flame", flame_file)):
-        _require_room(option, path)
+        require_folder(path, option)
     if show:
         if not show.is_file():
             raise Problem(f"--show: {show} is not a file; accepted: a profile, such as `numalloc profile -o FILE` writes")
@@ -104,15 +103,6 @@ def _check(command: list[str] | None, sample: str, by: str, rows: int, show: Pat
         raise Problem(f"--by: '{by}' is unknown; accepted: {', '.join(BY)}")
     require_least(rows, "--rows")
     return command or []
-
-
-def _require_room(option: str, path: Path | None) -> None:
-    """Called before the program runs."""
-    if path is None:
-        return
-    require_folder(path, option)
-    if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise Problem(f"{option}: {path} cannot be written; accepted: a writable file")
 
 
 def _report(paths: list[Path], view: View, by: str, rows: int, output: Path | None, flame_file: Path | None, as_json: bool, stream) -> None:

@@ -10,7 +10,6 @@ from numalloc_tools.checks import require_folder
 from numalloc_tools.machine import facts
 from numalloc_tools.machine.files import rooted
 from numalloc_tools.machine.terminal import console
-from numalloc_tools.problem import Problem
 from numalloc_tools.topology import text
 
 NO_TERMINAL = 120  # columns without a terminal
@@ -30,8 +29,6 @@ def topology(
     """Show memory nodes, CPUs, distances, huge pages, limits, and the system calls that are forbidden here."""
     files = rooted(root)
     require_folder(svg, "--svg")
-    if svg and svg.is_dir():
-        raise Problem(f"--svg: {svg} is a folder; accepted: a file")
     machine = facts.read(files)
     if svg:
         from numalloc_tools.topology import picture  # imported here: matplotlib takes a second to load
