@@ -49,10 +49,14 @@ NUMALLOC_THREAD_LOCAL bool writes_last = false;
 
 std::uint32_t this_process() { return static_cast<std::uint32_t>(os::process_id()); }
 
-// false if a thread is writing the last profile: two would write into one file.
-bool write_last(const char* why) {
+// false if a thread is writing the last profile, because two would write into one file, or has written it; only the
+// exit goes on after that (wait_for_the_end()).
+bool write_last(const char* why, bool at_exit = false) {
     const std::uint32_t process = this_process();
-    if (last_of.exchange(process, std::memory_order_acq_rel) == process) return false;
+    std::uint32_t now = last_of.load(std::memory_order_relaxed);
+    do
+        if (now == process || (now == (process | written) && !at_exit)) return false;
+    while (!last_of.compare_exchange_weak(now, process, std::memory_order_acq_rel));
     writes_last = true;
     write_as_the_option_says(why);
     writes_last = false;
@@ -79,7 +83,7 @@ __attribute__((destructor)) void write_at_exit() {
     // In a handler that interrupted the writer.
     if (writes_last) return;
     wait_for_the_end();
-    if (write_last("at exit")) last_of.store(0, std::memory_order_release);
+    if (write_last("at exit", true)) last_of.store(0, std::memory_order_release);
 }
 
 // A static program's unwinder may be used from its constructors on (stack.h).
