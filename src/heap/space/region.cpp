@@ -137,11 +137,11 @@ bool Region::map_metadata(std::uint64_t up_to) {
 }
 
 // Maps, binds and advises bags, and their metadata. Held space is a mapping of its own and is committed instead.
-// Metadata stays where the bags are refused, so much of it is mapped after them. Little is mapped before, because new
-// bags may be the last mapping that the kernel grants (huge_page_advice.cpp).
+// Metadata stays where the bags are refused: that of many bags is mapped after them. That of few is mapped before,
+// because new bags may be the last mapping that the kernel grants (huge_page_advice.cpp).
 os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
-    const bool is_little = to - committed() <= policy::mapping::few_bags >> bag_shift;
-    if (is_little && !map_metadata(to)) return os::Mapped::refused;
+    const bool are_few = to - committed() <= policy::mapping::few_bags >> bag_shift;
+    if (are_few && !map_metadata(to)) return os::Mapped::refused;
     const std::uint64_t held_to = min_of(max_of(from, reserve_end_), to);
     void* const p = address(BagIndex{from});
     if (from < held_to && !os::commit(p, (held_to - from) << bag_shift)) return os::Mapped::refused;
@@ -153,7 +153,7 @@ os::Mapped Region::map_bags(std::uint64_t from, std::uint64_t to) {
         }
     }
     settle(BagIndex{from}, to - from);
-    if (is_little || map_metadata(to)) return os::Mapped::done;
+    if (are_few || map_metadata(to)) return os::Mapped::done;
     unmap(from, to);
     return os::Mapped::refused;
 }
