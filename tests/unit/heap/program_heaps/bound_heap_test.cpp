@@ -13,11 +13,13 @@
 
 #include "heap/program_heaps/any_object.h"
 #include "heap/thread/fork.h"
+#include "support/in_child.h"
 #include "support/made_up_heap.h"
 
 namespace numalloc {
 namespace {
 
+using testing::in_child;
 using testing::release;
 using testing::run_on;
 
@@ -44,22 +46,6 @@ protected:
     static BoundHeap* heap_of(const void* p) {
         const Location at = locate(p);
         return at.found == Found::bound ? BoundHeap::of(at) : nullptr;
-    }
-
-    // The wait status of a child of fork() that runs `body`: 0 if that returned true.
-    template <class Body>
-    static int in_child(Body body) {
-        heap_fork_prepare();
-        const pid_t child = fork();
-        if (child == 0) {
-            heap_fork_child();
-            alarm(testing::child_limit);
-            _exit(body() ? 0 : 1);
-        }
-        heap_fork_parent();
-        int status = -1;
-        waitpid(child, &status, 0);
-        return status;
     }
 
     BoundHeap* bound_ = nullptr;

@@ -8,6 +8,7 @@
 
 #include "heap/thread/deferred.h"
 #include "heap/thread/fork.h"
+#include "support/in_child.h"
 #include "support/made_up_clock.h"
 #include "support/made_up_heap.h"
 
@@ -15,6 +16,7 @@ namespace numalloc {
 namespace {
 
 using testing::allocate;
+using testing::in_child;
 using testing::release;
 using testing::run_on;
 
@@ -23,23 +25,6 @@ constexpr unsigned nodes = 4;
 class HeapForkTest : public ::testing::Test {
 protected:
     static void SetUpTestSuite() { testing::start_heap(nodes); }
-
-    // What fork() does with our handlers in place. The child's result is its exit status; a
-    // child that hangs on a lock is ended by its alarm.
-    template <class Body>
-    static int in_child(Body body) {
-        heap_fork_prepare();
-        const pid_t child = fork();
-        if (child == 0) {
-            heap_fork_child();
-            alarm(testing::child_limit);
-            _exit(body() ? 0 : 1);
-        }
-        heap_fork_parent();
-        int status = 0;
-        waitpid(child, &status, 0);
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    }
 };
 
 // Threads that never rest, on all nodes, with remote frees.
