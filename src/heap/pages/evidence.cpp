@@ -14,8 +14,8 @@
 // the heap has it again when it is unmapped and mapped for an object above 8 KiB. (Mapped for others, it is huge, and
 // counts as never used.)
 //
-// A big object that moves because it grows shows how it is used before it is freed. Others are not sampled: a huge page
-// has several of them.
+// A big object that grow_elsewhere() moves shows how it is used before it is freed. Objects from 8 to 512 KiB are not
+// sampled: a huge page has several of them.
 //
 // Of a huge page that an object shares with its neighbours, the object that has half of it decides.
 #include "heap/pages/huge_page_advice.h"

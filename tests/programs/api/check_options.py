@@ -10,11 +10,8 @@ import sys
 import tempfile
 
 table, has_experiments, command = sys.argv[1], sys.argv[2] == "experiments", sys.argv[3:]
-names = re.findall(r"^NUMALLOC_(?:LIVE_)?OPTION\((\w+),", open(table).read(), re.M)
+kinds = dict(re.findall(r"^NUMALLOC_(?:LIVE_)?OPTION\((\w+), (\w+),", open(table).read(), re.M))
 experiments = re.findall(r"^NUMALLOC_EXPERIMENT_OPTION\((\w+),", open(table).read(), re.M)
-assert {"binding", "binding_file", "memory_binding", "memory", "interleave", "thp", "purge_delay", "reserve", "deepbind", "verbose"} <= set(
-    names
-), names
 GOOD = {
     "binding": ["auto", "interleave", "saturate", "none"],
     "memory_binding": ["preferred", "strict", "none"],
@@ -26,6 +23,9 @@ GOOD = {
     "reserve": ["0", "64G", "512M", "8589934592"],
     "deepbind": ["share", "drop", "keep"],
     "profile": ["off", "0"],
+    "profile_signals": ["0", "yes"],
+    "guarded": ["0", "off", "5000", "1/1000000000"],
+    "backtrace": ["0", "on"],
     "verbose": ["0"],
     "statistics": ["none"],
     "statistics_signal": ["USR1", "SIGUSR2", "12", "none"],
@@ -54,7 +54,12 @@ BAD = {
     "reserve": ["lots", "-1", "5Q"],
     "deepbind": ["dropped", "1"],
     "profile": ["often", "2G", "-1", "512 K"],
+    "profile_signals": ["2", "USR1"],
+    "guarded": ["1/0", "1/", "2/5000", "1/1000000001", "-1", "often"],
+    "backtrace": ["2", "full"],
     "verbose": ["2", "yes please"],
+    "statistics_signal": ["USR3", "0", "KILL", "65", "USR1 "],
+    "statistics_page": ["2", "page"],
 }
 ACCEPTED = {
     "binding": "saturate",
@@ -67,14 +72,20 @@ ACCEPTED = {
     "reserve": "G",
     "deepbind": "keep",
     "profile": "512K",
+    "profile_signals": "yes",
+    "guarded": "1/N",
+    "backtrace": "yes",
     "verbose": "1",
+    "statistics_signal": "WINCH",
+    "statistics_page": "yes",
 }
 if has_experiments:
     flags = ("origin_free", "remote_batching", "incremental_sharing")
     GOOD |= {"hand_over": ["6K", "24576"], **{name: ["0", "1", "off"] for name in flags}}
     BAD |= {"hand_over": ["lots", "-1"], **{name: ["2", "maybe"] for name in flags}}
     ACCEPTED |= {"hand_over": "G", **dict.fromkeys(flags, "yes")}
-failures = []
+failures = [f"{name} has no good values here" for name, kind in kinds.items() if name not in GOOD and kind != "Path"]
+failures += [f"{name} has no bad values here" for name, kind in kinds.items() if name not in BAD and kind != "Path"]
 
 
 def run(**settings):
