@@ -391,7 +391,8 @@ long long numalloc_pages_of_heap(const numalloc_heap *heap, size_t *on_node, int
  *   "local"        the thread's home node
  *   "interleave"   all usable nodes, page by page
  *   "preferred:N"  node N
- *   "bind:LIST"    the nearest of the nodes in LIST, such as 0-3,8; spills only to others of these
+ *   "bind:LIST"    the nearest of the nodes in LIST, such as 0-3,8. If its heap has no addresses left, that of another
+ *                  of these; if the node has no memory left, the process's setting decides
  * Returns 0. EINVAL for other texts, EINVAL or ENXIO for a node as everywhere. */
 int numalloc_set_thread_placement(const char *placement) NUMALLOC_NOEXCEPT;
 

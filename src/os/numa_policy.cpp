@@ -55,7 +55,8 @@ int bind(void* p, Bytes bytes, unsigned os_node, BindMode mode) {
 
 int bind_within(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes) {
     if (const int error = refused_binding.note(set_policy(p, bytes, MPOL_BIND, nodes)); error != 0) return error;
-    return static_cast<int>(-optional_call(SYS_set_mempolicy_home_node, p, bytes, os_node, 0));
+    (void)optional_call(SYS_set_mempolicy_home_node, p, bytes, os_node, 0);
+    return 0;
 }
 
 int bind_balanced(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes) {

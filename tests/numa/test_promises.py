@@ -48,6 +48,9 @@ for node in (0, 3):
         JOBS.add(f"strict-node{node}-{size}", "full_node", node, size, "strict", options={"memory_binding": "strict"})
 JOBS.add("strict-huge", "full_node", 3, 1 << 20, "strict", options={"memory_binding": "strict", "thp": "on"})
 
+# Node 1 is nearer, and not among those allowed.
+JOBS.add("spill-within", "full_node", 0, 65536, "0,2", options={"memory": "bind:0,2"})
+
 # Where threads are put on nodes that are all alike.
 JOBS.add("interleave", "placement", 24, options={"binding": "interleave"})
 JOBS.add("saturate", "placement", 16, options={"binding": "saturate"})

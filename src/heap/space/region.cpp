@@ -62,7 +62,7 @@ void MetadataPages::give_back(const AddressSpace& space) {
 
 void RegionPages::bind_metadata(void* p, Bytes bytes) const {
     if (place == Place::interleaved || place == Place::first_touch) return;
-    // On a kernel without a home among several nodes, only our own spilling keeps to `nodes`.
+    // Refused where a cpuset has taken all of `nodes` away since.
     if (place == Place::within && os::bind_within(p, bytes, os_node, *nodes) == 0) return;
     os::bind(p, bytes, os_node, place == Place::strict ? os::BindMode::strict : os::BindMode::preferred);
 }

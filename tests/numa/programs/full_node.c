@@ -2,8 +2,15 @@
  *   full_node NODE SIZE preferred   MEGABYTES more than the node has free: all is served, the
  *                                   node's own memory first, and what does not fit is on the nearest nodes
  *   full_node NODE SIZE strict      until malloc says ENOMEM: all is on NODE; and memory that is
- *                                   given back can be had again */
+ *                                   given back can be had again
+ *   full_node NODE SIZE NODES       as preferred, with memory=bind:NODES: what does not fit is on the others of these,
+ *                                   where the kernel does not know a home among nodes (before Linux 5.17), too */
 #include "check.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 
 enum { MORE_MEGABYTES = 48, MOST_MEGABYTES = 4096 };
 
@@ -31,21 +38,39 @@ static uint64_t nearest_nodes(int node) {
     return nearest;
 }
 
+/* Starts the program again, in a kernel without set_mempolicy_home_node(). */
+static void without_homes(char **words) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 450, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        die("cannot set a filter");
+    setenv("WITHOUT_HOMES", "1", 1);
+    execv("/proc/self/exe", words);
+    die("cannot start again");
+}
+
 struct chain {
     struct chain *next; /* in the blocks themselves: nothing else is allocated */
 };
 
 int main(int count, char **words) {
-    if (count != 4) die("usage: full_node NODE SIZE preferred|strict");
+    if (count != 4) die("usage: full_node NODE SIZE preferred|strict|NODES");
     int node = (int)number(words[1], "NODE");
     size_t size = number(words[2], "SIZE");
-    bool strict = !strcmp(words[3], "strict");
+    bool strict = !strcmp(words[3], "strict"), within = !strict && strcmp(words[3], "preferred") != 0;
+    if (within && !getenv("WITHOUT_HOMES")) without_homes(words);
     if (cpu_of_node(node) < 0) die("node %d has no CPU", node);
     if (size < sizeof(struct chain)) die("SIZE is too small");
     pin_to_cpu(cpu_of_node(node));
     setvbuf(stdout, map(65536), _IOFBF, 65536); /* printing must not need memory on a full node */
 
-    uint64_t nearest = nearest_nodes(node); /* reading a file needs memory too */
+    /* Reading a file needs memory too. */
+    uint64_t nearest = within ? parse_set(words[3]) & ~(UINT64_C(1) << node) : nearest_nodes(node);
     long free_before = free_megabytes(node);
     size_t most = (size_t)(strict ? MOST_MEGABYTES : free_before + MORE_MEGABYTES) << 20, got = 0;
     struct chain *all = NULL;
@@ -68,8 +93,8 @@ int main(int count, char **words) {
         total += on[other];
         if (nearest >> other & 1) near += on[other];
     }
-    printf("node %d had %ld MB free; got %zu MB: %llu pages there, %llu on the nearest, %llu in all\n", node,
-           free_before, got >> 20, (unsigned long long)on[node], (unsigned long long)near, (unsigned long long)total);
+    printf("node %d had %ld MB free; got %zu MB: %llu pages there, %llu on the next, %llu in all\n", node, free_before,
+           got >> 20, (unsigned long long)on[node], (unsigned long long)near, (unsigned long long)total);
     if (strict) {
         expect(error == ENOMEM, "malloc should have ended with ENOMEM, and ended with %s",
                error ? strerror(error) : "success");
@@ -78,8 +103,8 @@ int main(int count, char **words) {
     } else {
         expect(!error, "malloc failed: %s", strerror(error));
         expect(got >= most, "only %zu of %zu MB could be had", got >> 20, most >> 20);
-        expect(on[node] > 0 && near > 0, "no page is on the node itself, or none on the nearest ones");
-        expect(on[node] + near == total, "%llu pages are farther away than the nearest nodes",
+        expect(on[node] > 0 && near > 0, "no page is on the node itself, or none on the next ones");
+        expect(on[node] + near == total, "%llu pages are on nodes farther away, or not allowed",
                (unsigned long long)(total - on[node] - near));
     }
     struct chain *next;
