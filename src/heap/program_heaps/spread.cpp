@@ -1,5 +1,7 @@
 #include "heap/program_heaps/spread.h"
 
+#include <numeric>
+
 #include "os/numa_policy.h"
 
 namespace numalloc {
@@ -15,19 +17,28 @@ struct Run {
 };
 Run run_of(Location at) { return {static_cast<char*>(at.owner->pages.region().address(at.bag)), bytes_of(at)}; }
 
+// The pages of one unit of weight with which a run of this length has at most that many stripes.
+std::uint32_t shortest_unit(Bytes bytes, std::uint32_t turns, std::uint32_t cycle) {
+    const Bytes pages = bytes / os::page_size();
+    return static_cast<std::uint32_t>(max_of<Bytes>(1, divide_up(pages * turns, most_stripes * cycle)));
+}
+
 // Binds the run in stripes: the nodes take turns, each for as many units as its weight.
 void stripe(Run run, Bag::Big& big, const Spread& how) {
-    std::uint32_t cycle = 0;
     const unsigned nodes = how.nodes.count();
-    for (unsigned i = 0; i < nodes; ++i) cycle += how.weights[i];
-    const Bytes pages = run.bytes / os::page_size();
-    big.stripe = static_cast<std::uint32_t>(max_of<Bytes>(1, divide_up(pages * nodes, most_stripes * cycle)));
+    // In the lowest terms: a block that has a whole cycle keeps the shares when it grows.
+    unsigned divisor = 0;
+    for (unsigned i = 0; i < nodes; ++i) divisor = std::gcd(divisor, how.weights[i]);
+    std::uint32_t cycle = 0;
+    for (unsigned i = 0; i < nodes; ++i) cycle += how.weights[i] / divisor;
+    big.stripe = shortest_unit(run.bytes, nodes, cycle);
     big.cycle = cycle;
+    big.turns = static_cast<std::uint16_t>(nodes);
     const Bytes unit = big.stripe * os::page_size();
     unsigned i = 0;
     unsigned node = how.nodes.first();
     for (Bytes at = 0; at < run.bytes;) {
-        const Bytes length = min_of(how.weights[i] * unit, run.bytes - at);
+        const Bytes length = min_of(how.weights[i] / divisor * unit, run.bytes - at);
         os::bind(run.start + at, length, node, os::BindMode::preferred);
         at += length;
         i = (i + 1) % nodes;
@@ -82,14 +93,17 @@ void spread_as(Location other, Location at) {
     const Bag::Big& pattern = from.region().bag(other.bag).big;
     big.stripe = pattern.stripe;
     big.cycle = pattern.cycle;
-    const Bytes unit = pattern.stripe * os::page_size();
-    if (unit == 0) {
+    big.turns = pattern.turns;
+    if (pattern.stripe == 0) {
         os::bind_as(source.start, run.start, run.bytes);
     } else {
+        big.stripe = max_of(pattern.stripe, shortest_unit(run.bytes, pattern.turns, pattern.cycle));
+        const Bytes from_unit = pattern.stripe * os::page_size();
+        const Bytes unit = big.stripe * os::page_size();
         // A block that has become shorter than the pattern repeats the units that it still has.
-        const Bytes known = max_of<Bytes>(1, min_of<Bytes>(pattern.cycle, source.bytes / unit));
+        const Bytes known = max_of<Bytes>(1, min_of<Bytes>(pattern.cycle, source.bytes / from_unit));
         for (Bytes i = 0; i * unit < run.bytes; ++i)
-            os::bind_as(source.start + i % known * unit, run.start + i * unit, min_of(unit, run.bytes - i * unit));
+            os::bind_as(source.start + i % known * from_unit, run.start + i * unit, min_of(unit, run.bytes - i * unit));
     }
     renew_tail(at);
 }

@@ -96,6 +96,7 @@ struct Bag {
         std::uint32_t stripe;  // spread by weights: pages of one unit of weight, else 0
         std::uint32_t cycle;   // units of weight after which the nodes repeat
         std::uint32_t room;    // bags at the end that no realloc has asked for yet: big_objects.cpp
+        std::uint16_t turns;   // nodes in a cycle
         bool has_grown;        // by a realloc
     };
     union {

@@ -39,6 +39,28 @@ static void check_within(const char *what, const char *p, size_t size, const num
         expect(!got[n] || numalloc_node_set_has(set, n), "%s: %zu pages on node %d", what, got[n], n);
 }
 
+static int mappings(void) {
+    FILE *file = fopen("/proc/self/maps", "r");
+    int lines = 0;
+    for (int c; file && (c = getc(file)) != EOF;) lines += c == '\n';
+    if (file) fclose(file);
+    return lines;
+}
+
+/* However long a block becomes, it has a bounded number of stripes, and the nodes' shares. */
+static void grown(void) {
+    const int on[] = {1, 4, 6}, even[] = {1, 1, 1};
+    const unsigned char weights[] = {255, 255, 255};
+    numalloc_node_set set = some(1, 4, 6);
+    char *p = API(numalloc_malloc_weighted)(1u << 20, &set, weights);
+    int before = mappings();
+    p = realloc(p, 256u << 20);
+    int more = mappings() - before;
+    expect(more < 2 * 512, "a block that grew has %d mappings", more);
+    check_shares("weighted and grown", p, 24u << 20, on, even, 2 * (256 << 20) / PAGE / 512);
+    free(p);
+}
+
 static void blocks(void) {
     const int on[] = {1, 4, 6}, even[] = {1, 1, 1}, uneven[] = {3, 1, 4};
     const unsigned char weights[] = {3, 1, 4};
@@ -74,6 +96,7 @@ static void blocks(void) {
                 free(q);
             }
         }
+    grown();
     /* Small ones, whole: as many on each node, and by weights. */
     int count[SHOWN_NODES] = {0}, heavy[SHOWN_NODES] = {0};
     for (int i = 0; i < 240; i++) {
