@@ -164,7 +164,8 @@ int numalloc_distance(int from, int to) NUMALLOC_NOEXCEPT;
 
 /* Writes the CPUs of any node of the machine (EINVAL for others) into `cpu_set`, a cpu_set_t of `bytes` bytes. Returns
  * how many there are: 0 for a node with memory only. EINVAL if a CPU does not fit. Reads a file in /sys; EIO if it
- * cannot be read. The process may be allowed fewer CPUs. */
+ * cannot be read, but with one node without /sys the CPUs that the process may use. It may be allowed fewer CPUs than
+ * the node has. */
 int numalloc_node_cpus(int node, size_t bytes, void *cpu_set) NUMALLOC_NOEXCEPT;
 
 /* Bytes of a usable node that can be allocated without taking them from programs: free memory and clean cache. Up to
@@ -174,9 +175,10 @@ long long numalloc_node_free_memory(int node) NUMALLOC_NOEXCEPT;
 /* The node of the memory at `p`. For most blocks of this library the answer takes a few instructions: the node whose
  * heap the block is from, where its pages are or will be unless that node was full or the kernel refuses to bind. For
  * blocks that the kernel may move (of 16 MiB and more, with AutoNUMA), it asks the kernel where the page is, and
- * answers with the heap's node if the kernel does not tell. For blocks that are interleaved, over a set of nodes or
- * moved by numalloc_move(), and for other memory, it asks, too: ENOENT or EFAULT if the page was never written, EPERM
- * or ENOSYS if the kernel refuses (on a machine with one node the result is then that node). */
+ * answers with the heap's node if the kernel does not tell. It asks, too, for interleaved blocks, for other memory, and
+ * for blocks above 512 KiB while one of the process is over a set of nodes or was moved by numalloc_move(): ENOENT or
+ * EFAULT if the page was never written, EPERM or ENOSYS if the kernel refuses (on a machine with one node the result is
+ * then that node). */
 int numalloc_node_of(const void *p) NUMALLOC_NOEXCEPT;
 
 /* ---- Where memory lies: pages by node, as the kernel reports them now. Each call adds to on_node[n] the pages that
@@ -195,7 +197,8 @@ long long numalloc_pages_of_range(const void *p, size_t bytes, size_t *on_node, 
 /* The pages of all usable bytes of a block. EINVAL if `p` is not a block of this library in use. */
 long long numalloc_pages_of_block(const void *p, size_t *on_node, int nodes) NUMALLOC_NOEXCEPT;
 
-/* The node of the CPU on which the calling thread runs now. No system call on the usual path. */
+/* The node of the CPU on which the calling thread runs now. Without a system call on the usual path, but with one if
+ * the process may use the memory of one node of several. */
 int numalloc_current_node(void) NUMALLOC_NOEXCEPT;
 
 /* ---- Memory of a node. A small block shares pages only with blocks of the same node, and is not padded to a page. */
@@ -261,8 +264,8 @@ void *numalloc_malloc_weighted(size_t size, const numalloc_node_set *set,
 /* ---- Sizes, blocks in place, many blocks at once. For blocks of every placement. */
 
 /* The usable bytes of a block that malloc(size) would return: requesting this many uses no more memory. Size 0 is
- * treated as 1; the result is 0 for a size that no block can have. Does not fail. A block of 32 KiB or more may have
- * more bytes, because malloc reuses a free one of a slightly larger size before it touches new pages. A guarded block
+ * treated as 1; the result is 0 for a size that no block can have. Does not fail. A block of more than 32 KiB may
+ * have more bytes, because malloc reuses a free one of the next two sizes before it touches new pages. A guarded block
  * (NUMALLOC_GUARDED) has exactly the requested bytes. So request the good size if you want to use all of it. */
 size_t numalloc_good_size(size_t size) NUMALLOC_NOEXCEPT;
 /* Makes a block longer or shorter in place, as near to `size` bytes as possible, and moves nothing. Returns the usable

@@ -20,9 +20,9 @@
 //   - A copy-constructed container is in the place of its original, unless you pass another allocator.
 //   - Two allocators are equal if they put memory in the same place.
 //
-// If there is no memory, or no such node or owner, they throw std::bad_alloc, with the reason in errno; for a count too
-// large for any memory, std::bad_array_new_length. Compiled without exceptions, they end the program. Thread safety:
-// several threads may use one allocator or resource at once.
+// If there is no memory, or no such node or owner, they throw std::bad_alloc, with the reason in errno; for a count
+// whose bytes exceed std::size_t, std::bad_array_new_length. Compiled without exceptions, they end the program. Thread
+// safety: several threads may use one allocator or resource at once.
 #ifndef NUMALLOC_NUMALLOC_HPP
 #define NUMALLOC_NUMALLOC_HPP
 
@@ -248,7 +248,7 @@ public:
     basic_allocator(const basic_allocator<U, Place>& other) noexcept : Place(static_cast<const Place&>(other)) {}
 
     // Memory for `count` objects, with their alignment. std::bad_alloc if there is no memory or no such place,
-    // std::bad_array_new_length for a count that no memory can hold. A count of 0 gives a valid pointer.
+    // std::bad_array_new_length if the bytes exceed std::size_t. A count of 0 gives a valid pointer.
     [[nodiscard]] T* allocate(std::size_t count) {
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) detail::too_many();
         void* const p = Place::take(count * sizeof(T), alignof(T));

@@ -49,7 +49,7 @@ bool unmap(void* p, Bytes bytes);
 bool unmap_unused(Address unused, Bytes bytes);
 
 // Returns the pages to the kernel; the range stays committed and reads as zero. false if refused: then the contents are
-// unchanged.
+// unchanged, or, where several mappings make up the range, a part of it reads as zero.
 bool discard(void* p, Bytes bytes);
 
 // The same for memory that no program sees, by the system call itself: in the child of a fork, a library that replaces

@@ -8,8 +8,8 @@ namespace numalloc {
 
 namespace policy::shards {
 
-// A refill passes over 16 bags whose free objects are all away, and an adoption over 16 that are being cut: this bounds
-// the time under the shard's lock.
+// A refill passes over 16 bags whose free objects are all away, and an adoption over 16 that are being cut. With the
+// bags that other refills are cutting, at most one a thread, this bounds the time under the shard's lock.
 constexpr unsigned bags_passed_over = 16;
 
 }  // namespace policy::shards

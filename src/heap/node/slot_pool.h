@@ -11,8 +11,8 @@ namespace numalloc {
 
 namespace policy::slots {
 
-// With more than 128 threads on a node batches are halved, with more than 256 halved again, and so on, so that the
-// memory held by all threads does not grow with their number.
+// With more than 128 threads on a node batches are halved, with more than 256 halved again, and so on, down to two
+// objects: what all threads hold grows more slowly than their number.
 constexpr std::uint32_t uncrowded = 128;
 
 // If 64 or more unused thread heaps lie above the last one in use, all but 16 return their memory. The 16 serve the

@@ -1,8 +1,8 @@
 // The free bags of one node: runs, found by length, and the pieces of each run, found by age (drawing: bag.h).
 //
-//   add      a range becomes free and merges with its free neighbours              O(log n) of n runs
+//   add      a range becomes free and merges with its free neighbours              O(log n) of n runs, expected
 //   find     the lowest run that holds N bags at an alignment                      O(log n)
-//   cut      a range of a run is no longer free                                    O(log n), and the pieces in it
+//   cut      a range of a run is no longer free                                    O(log n), and the pieces before it
 //   oldest   the dirty piece to purge first                                        O(1)
 //
 // No operation counts the bags of a run, or walks a run that it does not cut, so the length of a free run does not

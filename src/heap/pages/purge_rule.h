@@ -27,10 +27,10 @@ namespace policy::purge {
 constexpr std::int32_t together_part = 8;
 // A purge takes 1 MiB more than is due: this saves system calls, and costs at most that much of what may stay.
 constexpr Bytes beyond_due = 1 * MiB;
-// A free purges at most 8 MiB, which bounds its time in the kernel, or twice what it freed, so that purging keeps up.
+// A freed run purges at most 8 MiB, for a short time in the kernel, or twice its length, so that purging keeps up.
 constexpr Bytes a_call = 8 * MiB;
 constexpr std::uint32_t for_freed = 2;
-// malloc_trim() purges 64 MiB at a time, because a fork waits for each.
+// malloc_trim() purges free runs 64 MiB at a time, because a fork waits for each.
 constexpr Bytes all_at_once = 64 * MiB;
 // Milliseconds without another try after the kernel refused to take pages (mlockall): one failed call a second is
 // cheap.

@@ -4,8 +4,8 @@
 //   discard   calls the kernel, without a lock
 //   finish    makes the range free again: clean or, if the kernel refused, stuck
 //
-// A free or purge(false) purges up to 8 MiB of what is due, and a free of more than 4 MiB up to twice its length; the
-// next ones do the rest. purge(true) purges all.
+// A freed run or purge(false) purges up to 8 MiB of what is due, and a run of more than 4 MiB up to twice its length;
+// the next ones do the rest. (One free may empty several bags: each is a run.) purge(true) purges all.
 #pragma once
 
 #include <atomic>

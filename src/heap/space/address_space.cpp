@@ -14,7 +14,7 @@ struct Candidate {
     Bytes room;
 };
 
-// Below the program itself (85 TiB), and so high that a program can reserve 64 TiB in one piece.
+// Below the program itself (85 TiB), and so high that a program can reserve 60 TiB in one piece.
 constexpr Candidate high{65 * TiB, 6 * TiB};
 // Above the addresses that run-time systems request (Go's heap at 0.75 TiB, Java's ZGC at 4 to 20 TiB), and, by
 // `below`, above libraries and stacks where the stack is unlimited (20 to 21.4 TiB on x86-64, from there downwards).

@@ -79,11 +79,11 @@ constexpr Bytes lost_part = 8;
 constexpr Bytes lost_part_of_large = 17;
 
 // Bytes of a batch for objects of `size` bytes, and the most objects of a batch. Longer batches need fewer refills, but
-// one malloc links a whole batch, and a thread keeps up to three batches of a class.
+// one malloc links a whole batch, and a thread keeps some three batches of a class.
 constexpr Bytes batch_target(Bytes size) { return size <= 512 ? 8 * KiB : 24 * KiB; }
 constexpr Bytes most_in_batch = 512;
 
-// Capacity of a ring, in bytes: it bounds the free memory that waits for other threads.
+// Capacity of a ring, in bytes, but four lists at least: it bounds the free memory that waits for other threads.
 constexpr Bytes ring_target = 128 * KiB;
 
 }  // namespace policy::classes

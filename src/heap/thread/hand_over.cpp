@@ -143,8 +143,8 @@ void free_into_full_list(ThreadHeap* h, Location at, Object* p) {
     housekeeping(h);
 }
 
-// What is in hand between two locks would be lost to a fork's child. A fork waits for one class at a time, which may
-// purge 8 MiB.
+// What is in hand between two locks would be lost to a fork's child. A fork waits for one class at a time, of which
+// each bag that becomes empty may start a purge.
 void flush_thread() {
     ThreadHeap* const h = attached_heap;
     if (h == &no_heap) return;

@@ -13,7 +13,7 @@ namespace numalloc {
 namespace policy::lists {
 
 // The limit of a thread's lists doubles after every 64 slow paths, 16 times at most, as far as the node grants memory:
-// a thread that does little work holds little.
+// a new thread that does little work holds little.
 constexpr std::uint32_t slow_paths_to_double = 64;
 constexpr std::uint32_t most_doublings = 16;
 // Objects of up to 2 KiB are a small part of any limit. A thread near its limit keeps room for one more in their lists,

@@ -8,7 +8,7 @@ namespace numalloc {
 
 namespace policy::housekeeping {
 
-// Every second slow path inspects one size class: a full round takes 192 slow paths.
+// Every second slow path inspects one size class: a full round takes twice as many slow paths as there are classes.
 constexpr std::uint32_t slow_paths_per_look = 2;
 // Only every fourth slow path reads the clock, to save time.
 constexpr std::uint32_t slow_paths_per_clock = 4;
@@ -21,12 +21,13 @@ constexpr std::uint32_t period = 100;
 constexpr std::uint32_t left_to_own_threads = 3 * period;
 // A program that allocates little has few slow paths, so each period inspects 1/8 of the classes as well.
 constexpr unsigned classes_part = 8;
-// Milliseconds between two purges while more is due than one call returns: 8 MiB a call are up to 1 GiB a second.
+// Milliseconds between two purges while more is due than one returns: 8 MiB each are up to 1 GiB a second a heap.
 constexpr std::uint32_t busy_period = 8;
 
 }  // namespace policy::housekeeping
 
-// Called inside the fork gate on each slow path of `h`, the caller's heap. Some calls do a small part of the work.
+// Called inside the fork gate when `h`, the caller's heap, has exchanged objects with its node. Some calls do a small
+// part of the work.
 void housekeeping(ThreadHeap* h);
 // Postpones by a period the work on other threads' heaps and on the node: for the child of a fork.
 void put_off_housekeeping();

@@ -7,7 +7,8 @@
 //     look again after half of the    give back, look again after
 //     way to 7/8                      a quarter of what is left
 //
-// A large block counts as in use when it is taken, before anybody touches it.
+// A large block counts as in use, beyond what may grow, when it is taken, before anybody touches it. The step is never
+// less than limit / 64, or 1 MiB.
 //
 // The library finds the cgroup with the lowest limit when it starts. If there is none, nothing is read or counted
 // later. A look reads three files of that cgroup, and is due after growth of limit / 64 at least. Nothing is read after

@@ -4,7 +4,8 @@
 //
 // Holds at most policy::remote::budget bytes, or one list that was just fetched and is longer. The owner works under
 // the lock, which is almost always free and in its own cache: other threads take it only for malloc_trim(), for
-// statistics, every 100 ms to see whether objects have waited for long, and to empty the cache of a thread that died.
+// statistics, near a container's limit, every 100 ms to see whether objects have waited for long, and to empty the
+// cache of a thread that died.
 //
 // Each node and class has a list of its own, found by hashing:
 //

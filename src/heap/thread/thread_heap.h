@@ -9,7 +9,6 @@
 //
 //   length(current) == limit - room           room: how many objects free() may still add
 //   head[c] is &end_of_list, never null       when current is empty; then room == 0
-//   limit <= 2 * capacity, sealed_count <= 2 * capacity at the time they were set
 //
 // A list that becomes current in malloc's slow path gets room for another `capacity` frees, so that a program that
 // allocates and frees around a boundary does not cross it each time.
