@@ -275,6 +275,13 @@ def test_interrupted_run_keeps_its_results(tree, by):
     assert not alive(started), "the program was left behind"
 
 
+def test_pipe_is_not_replaced_by_results(tree, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    done = bench(tree, "--only", "small", "--allocators", "glibc", "--rounds", "1", "--json", str(tmp_path / "pipe"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "pipe is a device or pipe" in done.stderr and (tmp_path / "pipe").is_fifo()
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

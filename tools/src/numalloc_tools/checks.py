@@ -15,6 +15,8 @@ def require_folder(path: Path | None, flag: str, replaced: bool = False) -> None
         raise Problem(f"{flag}: the folder of {path} does not exist; accepted: a file in an existing folder")
     if path.is_dir():
         raise Problem(f"{flag}: {path} is a folder; accepted: a file")
+    if replaced and path.exists() and not path.is_file():
+        raise Problem(f"{flag}: {path} is a device or pipe, which the results would replace; accepted: a file")
     if not os.access(folder if replaced or not path.exists() else path, os.W_OK):
         raise Problem(f"{flag}: {path} cannot be written; accepted: a file that can, or a new one in a folder that can be written to")
 
