@@ -275,6 +275,16 @@ def test_interrupted_run_keeps_its_results(tree, by):
     assert not alive(started), "the program was left behind"
 
 
+def test_results_of_earlier_runs_are_kept(tree, tmp_path):
+    output = tmp_path / "same.json"
+    for seed, kept in enumerate(("", "same.1.json", "same.2.json")):
+        done = bench(tree, "--only", "small", "--allocators", "glibc", "--rounds", "1", "--seed", str(seed), "--json", str(output))
+        assert done.returncode == 0, done.stderr
+        assert (f"{output} of an earlier run is now {tmp_path / kept}\n" in done.stdout) == bool(kept)
+    seeds = {path.name: read(path).settings["seed"] for path in tmp_path.iterdir()}
+    assert seeds == {"same.1.json": 0, "same.2.json": 1, "same.json": 2}
+
+
 def test_pipe_is_not_replaced_by_results(tree, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     done = bench(tree, "--only", "small", "--allocators", "glibc", "--rounds", "1", "--json", str(tmp_path / "pipe"))

@@ -11,6 +11,7 @@ from rich.console import Console
 from numalloc_tools import allocators, programs
 from numalloc_tools.allocators import ablations, crates
 from numalloc_tools.bench import lab_run, levers, manifest, report
+from numalloc_tools.bench.earlier import set_aside
 from numalloc_tools.bench.progress import run_plan
 from numalloc_tools.bench.results import Results
 from numalloc_tools.bench.schedule import Plan
@@ -89,7 +90,9 @@ def bench(
     ] = None,
     baseline: Annotated[str, typer.Option(help="The allocator to which ratios relate.")] = "",
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to measure. Default: that of build/release.")] = None,
-    json_file: Annotated[Path, typer.Option("--json", help="The file for the results.", metavar="FILE")] = Path("numalloc-bench.json"),
+    json_file: Annotated[
+        Path, typer.Option("--json", help="The file for the results. An earlier one is kept under another name.", metavar="FILE")
+    ] = Path("numalloc-bench.json"),
     show_list: Annotated[bool, typer.Option("--list", help="List the programs, and the packages that they lack.")] = False,
     lab: Annotated[bool, typer.Option("--lab", help="Run in a virtual NUMA machine, and measure where pages are instead of time.")] = False,
     nodes: Annotated[int, typer.Option(help="Memory nodes of the lab's virtual machine.")] = 8,
@@ -182,6 +185,8 @@ def bench(
     )
     if left_undone:
         results.settings["left_undone"] = left_undone
+    if kept := set_aside(json_file):
+        terminal.print(f"{json_file} of an earlier run is now {kept}", highlight=False, markup=False, soft_wrap=True)
     if guest:
         results.settings["lab"] = {"nodes": nodes, "cpus_per_node": cpus_per_node, "memory_per_node": memory_per_node}
         finished = lab_run.run(guest, cases, compared, results, json_file, terminal, programs.sources(ours) / "real")
