@@ -10,6 +10,7 @@ import typer
 from limits import LIMIT
 from numalloc_tools import __version__, version
 from numalloc_tools.cli import COMMANDS, made
+from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,6 +45,23 @@ def test_debug_shows_a_traceback():
 def test_no_words_show_the_help():
     assert "Usage" in numalloc("tune").stdout + numalloc("tune").stderr
     assert numalloc("--help").returncode == 0
+
+
+@pytest.fixture(scope="module")
+def whole() -> typer.Typer:
+    return made()
+
+
+@pytest.mark.parametrize("words", [[], *([name] for name in COMMANDS), ["bench", "report"], ["lab", "run"]], ids=" ".join)
+def test_short_and_long_flag_show_the_same_help(whole, words):
+    short, long = (CliRunner().invoke(whole, [*words, flag]) for flag in ("-h", "--help"))
+    assert (short.exit_code, short.stdout) == (0, long.stdout)
+    assert "Usage" in short.stdout
+
+
+def test_flags_of_the_program_to_run_are_its_own():
+    done = numalloc("run", "--allocator", "glibc", "--", "echo", "-h")
+    assert (done.returncode, done.stdout) == (0, "-h\n"), done.stderr
 
 
 def test_a_command_loads_no_other_command():

@@ -42,7 +42,14 @@ def made(words: Sequence[str] = ()) -> typer.Typer:
 
 
 def table_of_commands(text: str, completion: bool = True) -> typer.Typer:
-    app = typer.Typer(help=text, no_args_is_help=True, add_completion=completion, pretty_exceptions_enable=False, rich_markup_mode="rich")
+    app = typer.Typer(
+        help=text,
+        no_args_is_help=True,
+        add_completion=completion,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},  # the commands inherit it
+    )
     app.callback()(numalloc)
     return app
 
