@@ -60,6 +60,20 @@ def test_users_own_libraries_stay_and_other_allocators_go():
     assert done.stdout == "env -u LD_PRELOAD true\n"
 
 
+def test_users_hardened_library_stays():
+    hardened = beside("libnumalloc-hardened.so")
+    found = maps_of(env={"LD_PRELOAD": hardened})
+    assert "libnumalloc-hardened.so" in found and LIBRARY not in found
+    done = run("--show", "--", "true", env={"LD_PRELOAD": "libnumalloc-hardened.so:/lib/libmine.so"})
+    assert done.stdout == f"env LD_PRELOAD=/lib/libmine.so:{hardened} true\n"
+    done = run("--allocator", LIBRARY, "--show", "--", "true", env={"LD_PRELOAD": hardened})
+    assert LIBRARY in done.stdout, "who names a library means this one"
+    done = run("--allocator", "glibc", "--show", "--", "true", env={"LD_PRELOAD": hardened})
+    assert done.stdout == "env -u LD_PRELOAD true\n"
+    done = run("--", "true", env={"LD_PRELOAD": "/nowhere/libnumalloc-hardened.so"})
+    assert (done.returncode, done.stderr.count("numalloc: LD_PRELOAD: /nowhere/libnumalloc-hardened.so is not a file")) == (2, 1)
+
+
 def test_binding_comes_before_the_other_allocator():
     maps = maps_of("--allocator", "glibc", "--threads", "dense")
     assert "libnumalloc-binding.so" in maps and LIBRARY not in maps

@@ -10,6 +10,7 @@ from numalloc_tools.problem import Problem
 
 NAMES = (*PACKAGED, *crates.RECIPES)
 _BINDING = "libnumalloc-binding.so"
+_HARDENED = "libnumalloc-hardened.so"
 _FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 _LISTS = {"GLIBC_TUNABLES": ":", "MALLOC_CONF": ","}  # variables that hold several settings, and their separator
 
@@ -65,8 +66,21 @@ def joined(variable: str, value: str, present: str | None) -> str:
 
 def without_allocators(preload: str) -> list[str]:
     """The libraries that the user preloads, without allocators: the first malloc would win."""
-    paths = preload.replace(":", " ").split()
-    return [path for path in paths if not family(Path(path))]
+    return [path for path in _paths(preload) if not family(Path(path))]
+
+
+def hardened(preload: str) -> Path | None:
+    """The hardened library among those that the user preloads. It is numalloc too, so numalloc does not replace it."""
+    for path in _paths(preload):
+        name = os.path.basename(path)
+        if name.startswith(_HARDENED):
+            # The loader looks for a bare name in its own folders; numalloc's libraries are all installed in one of them.
+            return existing(our_library().with_name(name) if path == name else Path(path), "LD_PRELOAD")
+    return None
+
+
+def _paths(preload: str) -> list[str]:
+    return preload.replace(":", " ").split()
 
 
 def _of(name: str, library: Path) -> Allocator:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from numalloc_tools.allocators import BASELINE, Allocator
-from numalloc_tools.allocators.found import binding_for, find, joined, without_allocators
+from numalloc_tools.allocators import BASELINE, OURS, Allocator
+from numalloc_tools.allocators.found import binding_for, find, hardened, joined, without_allocators
 from numalloc_tools.launch import nodes
 from numalloc_tools.launch.setting import DEFAULT, Setting
 from numalloc_tools.machine.calls import Call, HugePagesDisabled, MemoryPolicy, inherited_policy
@@ -50,7 +50,7 @@ class Launch:
 
 def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verbose: bool = False) -> Launch:
     """Raises Problem if this machine cannot do what the setting requests; nothing has been changed then."""
-    allocator = find(setting.allocator)
+    allocator = _allocator(setting, environment.get("LD_PRELOAD", ""))
     ours = allocator.ours and not setting.binding_only
     said = dict(setting.options)
     binding = None if ours else _binding_library(setting, allocator, said)
@@ -78,6 +78,12 @@ def prepared(setting: Setting, environment: Mapping[str, str] = os.environ, verb
     if ":".join(preload) != present:
         changes["LD_PRELOAD"] = ":".join(preload) or None
     return Launch(changes, tuple(calls), tuple(notes))
+
+
+def _allocator(setting: Setting, preload: str) -> Allocator:
+    if setting.allocator == OURS and not setting.binding_only and (library := hardened(preload)):
+        return Allocator(OURS, (library,))
+    return find(setting.allocator)
 
 
 def _is_installed(library: str) -> bool:
