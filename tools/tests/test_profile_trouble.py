@@ -124,6 +124,13 @@ def test_programs_start_as_under_numalloc_run(tmp_path):
     assert "static left no profile (exit status 0): static is linked statically; accepted:" in profile("--", static).stderr
 
 
+def test_users_hardened_library_is_profiled():
+    hardened = our_library().with_name("libnumalloc-hardened.so")
+    done = profile("--", "cat", "/proc/self/maps", env=os.environ | {"LD_PRELOAD": str(hardened)})
+    assert done.returncode == 0, done.stderr
+    assert str(hardened) in done.stdout and str(our_library()) not in done.stdout
+
+
 def test_digits_are_those_that_the_library_accepts():
     done = profile("--sample", "٣", "--", "true")
     assert done.returncode == 2 and "--sample: '٣' is not understood" in done.stderr

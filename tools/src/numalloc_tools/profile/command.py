@@ -1,6 +1,7 @@
 """`numalloc profile`: runs a program and shows its heap profile, or shows an existing one."""
 
 import json
+import os
 import re
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
+from numalloc_tools.allocators.found import hardened
 from numalloc_tools.checks import require_folder, require_least
 from numalloc_tools.completion import one_of
 from numalloc_tools.launch import program
@@ -71,9 +73,10 @@ def profile(
         _report([show], view, by, rows, output, flame_file, as_json, sys.stdout)
         return
     with tempfile.TemporaryDirectory(prefix="numalloc-profile-") as folder:
-        recording = record(words, our_library(library), sample, Path(folder), sys.stderr if as_json else None, on_signal)
+        preloaded = our_library(library or hardened(os.environ.get("LD_PRELOAD", "")))
+        recording = record(words, preloaded, sample, Path(folder), sys.stderr if as_json else None, on_signal)
         if not recording.files:
-            found = program.obstacle(program.find(words[0]), our_library(library))
+            found = program.obstacle(program.find(words[0]), preloaded)
             reason = found.reason if found else "it ran no malloc, or did not end by exit()"
             raise Problem(
                 f"{words[0]} left no profile (exit status {recording.exit_status}): {reason}; accepted: a dynamic program that ends "
