@@ -1,6 +1,8 @@
 """The command itself: what is wrong with its words is one line, and --debug shows where."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +47,30 @@ def test_debug_shows_a_traceback():
 def test_no_words_show_the_help():
     assert "Usage" in numalloc("tune").stdout + numalloc("tune").stderr
     assert numalloc("--help").returncode == 0
+
+
+@pytest.mark.parametrize("imported", ["typer", "tomli_w"])
+def test_interrupted_import_ends_as_by_the_signal(tmp_path, imported):
+    """typer is imported by every command, tomli_w by the package of `run`."""
+    (tmp_path / f"{imported}.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    entry = re.search(r'^numalloc = "(\S+):(\w+)"', (ROOT / "tools/pyproject.toml").read_text(), re.MULTILINE)
+    paths = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    for words in (["-c", f"from {entry[1]} import {entry[2]}; {entry[2]}()"], ["-m", "numalloc_tools"]):
+        done = subprocess.run(
+            [sys.executable, *words, "run", "--show", "--", "true"],
+            env=os.environ | {"PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_interrupt_of_a_command_is_an_exception():
+    code = "import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from numalloc_tools import cli;"
+    code += "cli.run(lambda words: lambda standalone_mode: os.kill(os.getpid(), signal.SIGINT))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 @pytest.fixture(scope="module")

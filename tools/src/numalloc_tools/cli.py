@@ -1,6 +1,7 @@
 """The `numalloc` command: a table of subcommands, each in a package of its own."""
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -89,7 +90,10 @@ def run(command: Callable[[Sequence[str]], typer.Typer]) -> None:
     """Ends the process: with the status of what the command line names, or with one line that says what is wrong."""
     _fill_closed_streams()
     try:
-        status = command(sys.argv[1:])(standalone_mode=False)
+        table = command(sys.argv[1:])
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as __main__ has set it for the imports
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        status = table(standalone_mode=False)
         sys.stdout.flush()
     except _WrongWords as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help; empty if rich has printed it

@@ -12,7 +12,7 @@ def own_command() -> list[str]:
     path = Path(sys.argv[0])
     if path.name == "numalloc" and path.is_file():
         return [str(path.resolve())]
-    return [sys.executable, "-c", "from numalloc_tools.cli import main; main()"]
+    return [sys.executable, "-m", "numalloc_tools"]
 
 
 def text(pid: int, file: str) -> str:
