@@ -326,6 +326,16 @@ def test_errors_are_one_line_and_status_2(tree, results, arguments, named):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("option", [["--nodes", "8"], ["--cpus-per-node", "2"], ["--memory-per-node", "1G"]], ids=" ".join)
+def test_options_of_the_lab_need_the_lab(tree, tmp_path, option):
+    short = ["--only", "small", "--allocators", "glibc", "--rounds", "1", "--json", str(tmp_path / "lab.json")]
+    done = bench(tree, *short, *option)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"numalloc: {option[0]}: applies to the lab's machine only; accepted: together with --lab\n",
+    )
+
+
 def test_list_names_missing_needs(tree):
     done = bench(tree, "--list")
     assert done.returncode == 0

@@ -30,6 +30,7 @@ QUICK_ALLOCATORS = (allocators.OURS, allocators.BASELINE, "jemalloc-new", "tcmal
 ROUNDS = 5
 TABLE_WIDTH = 110  # in a narrower table the figures are cut
 INTERRUPTED = 130
+OF_THE_LAB = ("nodes", "cpus_per_node", "memory_per_node")
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 report.register(app)
@@ -120,6 +121,7 @@ def bench(
     if show_list:
         _show(terminal, chosen_programs)
         return
+    _check_lab(context, lab)
     if quick and lab:
         raise Problem("--quick: a virtual machine is slow; accepted: --lab with --only and --allocators for a short run")
     if quick and not only and not brought:
@@ -198,6 +200,14 @@ def bench(
     terminal.print(f"{json_file} is written; numalloc bench report {json_file} draws it", highlight=False, markup=False)
     if not finished:
         sys.exit(INTERRUPTED)
+
+
+def _check_lab(context: typer.Context, lab: bool) -> None:
+    """Rejects options that would have no effect: their defaults tell nothing, so the command line must."""
+    for name in () if lab else OF_THE_LAB:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise Problem(f"--{name.replace('_', '-')}: applies to the lab's machine only; accepted: together with --lab")
 
 
 def _words(text: str | None) -> list[str]:
