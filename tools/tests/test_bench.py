@@ -312,6 +312,8 @@ def test_pipe_is_not_replaced_by_results(tree, tmp_path):
             "--paper: large has no paper sizes; accepted: --only analytics, point-clusters, ray-casting or multigrid",
         ),
         (["--scale", "0"], "accepted: more than 0"),
+        (["--lab", "--limit", "5", "--only", "unbuilt"], "--limit: does not apply to the lab's machine; accepted: without --lab"),
+        (["--lab", "--minutes", "5", "--only", "unbuilt"], "--minutes: does not apply to the lab's machine; accepted: without --lab"),
         (["--baseline", "tcmalloc", "--allocators", "numalloc"], "--baseline: 'tcmalloc' is not measured"),
         (["--ablations", "--allocators", "glibc"], "--ablations compares numalloc with itself only"),
         (["--json", "/nowhere/x.json"], "folder of /nowhere/x.json does not exist"),

@@ -31,6 +31,7 @@ ROUNDS = 5
 TABLE_WIDTH = 110  # in a narrower table the figures are cut
 INTERRUPTED = 130
 OF_THE_LAB = ("nodes", "cpus_per_node", "memory_per_node")
+NOT_IN_THE_LAB = ("limit", "minutes")
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 report.register(app)
@@ -204,10 +205,13 @@ def bench(
 
 def _check_lab(context: typer.Context, lab: bool) -> None:
     """Rejects options that would have no effect: their defaults tell nothing, so the command line must."""
-    for name in () if lab else OF_THE_LAB:
+    reason = (
+        "does not apply to the lab's machine; accepted: without" if lab else "applies to the lab's machine only; accepted: together with"
+    )
+    for name in NOT_IN_THE_LAB if lab else OF_THE_LAB:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            raise Problem(f"--{name.replace('_', '-')}: applies to the lab's machine only; accepted: together with --lab")
+            raise Problem(f"--{name.replace('_', '-')}: {reason} --lab")
 
 
 def _words(text: str | None) -> list[str]:
