@@ -110,6 +110,20 @@ def test_views_and_tables_of_a_file(recorded):
     assert "thread's node" in places and "pages on" in places, places
 
 
+def test_profile_may_come_from_a_pipe(recorded):
+    whole = profile("--show", str(recorded), "--json").stdout
+    for words in ('"$@" --show - --json <"$0"', 'cat "$0" | "$@" --show /dev/stdin --json', '"$@" --show <(cat "$0") --json'):
+        done = subprocess.run(["bash", "-c", words, recorded, *COMMAND], cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
+        assert (done.returncode, done.stdout, done.stderr) == (0, whole, ""), words
+    for words, said in (
+        ('"$@" --show - </dev/null', "standard input is not a profile; accepted: a file in pprof's format"),
+        ('"$@" --show - <&-', "standard input is not a profile"),
+        ('"$@" --show /', "--show: / cannot be read (Is a directory); accepted: a profile"),
+    ):
+        done = subprocess.run(["bash", "-c", words, recorded, *COMMAND], cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1) and said in done.stderr, done.stderr
+
+
 def test_flame_graph_is_an_image_with_titles(recorded, tmp_path):
     picture = tmp_path / "flame.svg"
     assert profile("--show", str(recorded), "--live", "--flame", str(picture)).returncode == 0
@@ -208,7 +222,7 @@ def test_interrupt_ends_the_program_and_shows_its_profile(leaky):
     ("arguments", "status", "named"),
     [
         ([], 2, "no program is given"),
-        (["--show", "/nowhere.pb"], 2, "/nowhere.pb is not a file"),
+        (["--show", "/nowhere.pb"], 2, "--show: /nowhere.pb cannot be read (No such file or directory); accepted: a profile"),
         (["--show", "/bin/sh"], 2, "/bin/sh is not a profile"),
         (["--show", "/bin/sh", "--", "ls"], 2, "both a program and --show"),
         (["--", "/nowhere/program"], 127, "/nowhere/program"),

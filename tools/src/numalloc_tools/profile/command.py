@@ -19,6 +19,7 @@ from numalloc_tools.preload import our_library
 from numalloc_tools.problem import Problem
 from numalloc_tools.profile import files, flame, report
 from numalloc_tools.profile.names import add_names
+from numalloc_tools.profile.proto import Profile
 from numalloc_tools.profile.recording import record
 from numalloc_tools.profile.samples import VIEWS, View, lost_records, samples, without_stacks
 
@@ -52,7 +53,9 @@ def profile(
     on_signal: Annotated[
         bool, typer.Option("--on-signal", help="Also show the profile if Ctrl-C, SIGTERM or SIGHUP ends the program.")
     ] = False,
-    show: Annotated[Optional[Path], typer.Option(help="Show the profile in this file, and run nothing.", metavar="FILE")] = None,
+    show: Annotated[
+        Optional[Path], typer.Option(help="Show the profile in this file (-: standard input), and run nothing.", metavar="FILE")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; the program's own output then goes to standard error.")] = False,
     library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to preload. Default: that of build/release.")] = None,
 ) -> None:
@@ -68,9 +71,7 @@ def profile(
     for option, path in (("--output", output), ("--flame", flame_file)):
         require_folder(path, option)
     if show:
-        if not show.is_file():
-            raise Problem(f"--show: {show} is not a file; accepted: a profile, such as `numalloc profile -o FILE` writes")
-        _report([show], view, by, rows, output, flame_file, as_json, sys.stdout)
+        _report([files.shown(show)], view, by, rows, output, flame_file, as_json, sys.stdout)
         return
     with tempfile.TemporaryDirectory(prefix="numalloc-profile-") as folder:
         preloaded = our_library(library or hardened(os.environ.get("LD_PRELOAD", "")))
@@ -83,7 +84,16 @@ def profile(
                 "by exit() (--on-signal: or by a signal)",
                 recording.exit_status or 2,
             )
-        _report(recording.files, view, by, rows, output, flame_file, as_json, sys.stdout if as_json else sys.stderr)
+        _report(
+            [files.read(path) for path in recording.files],
+            view,
+            by,
+            rows,
+            output,
+            flame_file,
+            as_json,
+            sys.stdout if as_json else sys.stderr,
+        )
     raise typer.Exit(recording.exit_status)
 
 
@@ -108,13 +118,15 @@ def _check(command: list[str] | None, sample: str, by: str, rows: int, show: Pat
     return command or []
 
 
-def _report(paths: list[Path], view: View, by: str, rows: int, output: Path | None, flame_file: Path | None, as_json: bool, stream) -> None:
-    whole = files.merged([files.read(path) for path in paths])
+def _report(
+    profiles: list[Profile], view: View, by: str, rows: int, output: Path | None, flame_file: Path | None, as_json: bool, stream
+) -> None:
+    whole = files.merged(profiles)
     changed = add_names(whole)
     found = samples(whole, view)
     notes = [f"{path} has changed since it ran: its functions have no names" for path in changed]
-    if len(paths) > 1:
-        notes.append(f"{len(paths)} processes, merged")
+    if len(profiles) > 1:
+        notes.append(f"{len(profiles)} processes, merged")
     if lost := lost_records(whole):
         notes.append(f"{lost} records were lost: there was no memory for them")
     if without_stacks(whole):

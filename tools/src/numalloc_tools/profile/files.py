@@ -1,6 +1,7 @@
 """Profile files: reads and writes them, and merges those of several processes."""
 
 import gzip
+import sys
 import zlib
 from pathlib import Path
 
@@ -12,15 +13,31 @@ from numalloc_tools.profile.proto import Profile
 GZIP = b"\x1f\x8b"
 
 
+_WRITTEN = "such as `numalloc profile -o FILE` writes"
+
+
 def read(path: Path) -> Profile:
-    content = path.read_bytes()
+    return _parsed(path.read_bytes(), str(path))
+
+
+def shown(path: Path) -> Profile:
+    """The file of --show, which may be a pipe; - is standard input."""
+    try:
+        return _parsed(sys.stdin.buffer.read(), "standard input") if str(path) == "-" else read(path)
+    except OSError as error:
+        raise Problem(
+            f"--show: {path} cannot be read ({error.strerror}); accepted: a profile, {_WRITTEN}, or - for standard input"
+        ) from None
+
+
+def _parsed(content: bytes, name: str) -> Profile:
     profile = Profile()
     try:
         profile.ParseFromString(gzip.decompress(content) if content.startswith(GZIP) else content)
     except (DecodeError, EOFError, zlib.error, gzip.BadGzipFile):
         profile.Clear()
     if not profile.sample_type or not profile.string_table or not _numbers_fit(profile):
-        raise Problem(f"{path} is not a profile; accepted: a file in pprof's format, such as `numalloc profile -o FILE` writes")
+        raise Problem(f"{name} is not a profile; accepted: a file in pprof's format, {_WRITTEN}")
     return profile
 
 
