@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from numalloc_tools import allocators, programs
 from numalloc_tools.allocators import ablations, crates
@@ -275,7 +276,7 @@ def _baseline(name: str, compared: list[str]) -> str:
 def _show(terminal: Console, known: list[programs.Program]) -> None:
     for program in known:
         numbers = ", ".join(map(str, program.threads))
-        terminal.print(f"[bold]{program.name}[/bold] [dim]({program.family}; threads {numbers})[/dim]", highlight=False)
+        terminal.print(f"[bold]{escape(program.name)}[/bold] [dim]({escape(program.family)}; threads {numbers})[/dim]", highlight=False)
         for line in (program.description, program.source, program.missing):
             if line:
                 terminal.print(f"    {line}", highlight=False, markup=False, soft_wrap=True)
@@ -286,7 +287,7 @@ def _build(terminal: Console) -> None:
     for name, recipe in crates.RECIPES.items():
         try:
             path = crates.build(name)
-            terminal.print(f"{name} {recipe.allocator_version}: {path}", highlight=False, soft_wrap=True)
+            terminal.print(f"{name} {recipe.allocator_version}: {path}", highlight=False, soft_wrap=True, markup=False)
         except crates.CannotBuild as reason:
             terminal.print(f"{name} {recipe.allocator_version} cannot be built: {reason}", highlight=False, soft_wrap=True, markup=False)
             failed = True

@@ -19,7 +19,7 @@ def run_plan(plan: Plan, results: Results, path: Path, terminal: Console) -> boo
     with (
         interruptible(),
         Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[left]}"),

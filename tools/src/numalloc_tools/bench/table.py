@@ -2,6 +2,7 @@
 
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from numalloc_tools.allocators import shown
@@ -43,12 +44,12 @@ def _print(console: Console, summary: Summary, figure: str, title: str) -> None:
 
 
 def _print_some(console: Console, summary: Summary, figure: str, title: str, names: list[str], complete: list[str]) -> None:
-    table = Table(box=SIMPLE, title=title, title_justify="left", title_style="bold")
+    table = Table(box=SIMPLE, title=escape(title), title_justify="left", title_style="bold")
     table.add_column("program/threads", no_wrap=True)
     for name in names:
-        table.add_column(shown(name), justify="right", no_wrap=True)
+        table.add_column(escape(shown(name)), justify="right", no_wrap=True)
     for case in summary.results.cases_with(figure):
-        table.add_row(case, *(_text(summary.cell(case, name, figure), name == summary.baseline, figure) for name in names))
+        table.add_row(escape(case), *(_text(summary.cell(case, name, figure), name == summary.baseline, figure) for name in names))
     if figure in _SHARES:
         console.print(table)
         return

@@ -4,6 +4,7 @@ from statistics import median
 
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from numalloc_tools.demo.measurement import CPU, MEMORY, NODES, THROUGHPUT, Figure, Run, Summary, summary
@@ -25,9 +26,9 @@ def print_table(console: Console, runs: list[Run], allocators: list[str], nodes:
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("", no_wrap=True)
     for name in allocators:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(escape(name), justify="right", no_wrap=True)
         if name != baseline:
-            table.add_column(f"/ {baseline}", justify="right", no_wrap=True)
+            table.add_column(f"/ {escape(baseline)}", justify="right", no_wrap=True)
     for group in (THROUGHPUT, CPU, MEMORY, NODES) if nodes > 1 else (THROUGHPUT, CPU, MEMORY):
         figures = _figures(runs, group)
         table.add_row(f"[bold]{group}, {_unit(figures)}[/bold]" if figures else group)

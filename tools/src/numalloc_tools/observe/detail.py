@@ -147,7 +147,7 @@ def _library(page: Page, at: float, rates: Rates | None, room: int) -> Renderabl
         if rates:
             change = sum(one.get(name, 0.0) for one in rates.statistics.values())
             row.append(figure(change, known.unit) if known.grows else "")
-        table.add_row(name.replace("_", " "), *row)
+        table.add_row(Text(name.replace("_", " ")), *row)
     return table
 
 
@@ -170,7 +170,7 @@ def _classes(page: Page) -> RenderableType:
     table = Table(box=SIMPLE, pad_edge=False, title=title, title_justify="left")
     names = list(sums[shown[0]])
     for name in ("object", "live bytes", "free bytes in lists", *names):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(Text(name), justify="right", no_wrap=True)
     for each in sorted(shown):
         values = sums[each]
         resting = each * (values.get("lists", 0) + values.get("ring", 0))

@@ -138,5 +138,12 @@ def _stack_table(stacks: list[tuple[tuple[str, ...], totals.Share]], whole: tota
 def _places(samples: list[Sample], whole: totals.Share, rows: int) -> Table:
     table = _table("thread's node", "pages on", "freed on", "bytes", "%", "objects")
     for (thread, pages, freed), share in totals.by_place(samples)[:rows]:
-        table.add_row(thread, pages, freed or "-", size(share.flat.bytes), _part(share.flat.bytes, whole), str(share.flat.objects))
+        table.add_row(
+            escape(thread),
+            escape(pages),
+            escape(freed) or "-",
+            size(share.flat.bytes),
+            _part(share.flat.bytes, whole),
+            str(share.flat.objects),
+        )
     return table

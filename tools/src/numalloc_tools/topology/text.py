@@ -36,7 +36,7 @@ def _head(machine: Machine, console: Console) -> None:
         size(machine.memory),
         f"Linux {machine.kernel.release}",
     ]
-    console.print(", ".join(words), soft_wrap=True)
+    console.print(", ".join(words), soft_wrap=True, markup=False)
     if not nodes.from_sysfs:
         console.print("The kernel shows no memory nodes (/sys/devices/system/node): all memory counts as one node.")
 
@@ -92,7 +92,7 @@ def _rest(machine: Machine) -> Table:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in _lines(machine):
-        table.add_row(name, value)
+        table.add_row(name, Text(value))
     return table
 
 

@@ -17,7 +17,7 @@ class Shown:
     def __init__(self, console: Console, search: Search):
         self._console, self._search = console, search
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.fields[left]}"),
             console=console,

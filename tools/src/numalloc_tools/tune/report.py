@@ -2,6 +2,7 @@
 
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from numalloc_tools.launch import Setting
@@ -31,10 +32,10 @@ def _show_race(console: Console, result: Result) -> None:
     aim = result.search.records.aims[0]
     line(console, f"The race: {aim.name}, {'more' if aim.higher else 'less'} is better")
     table = Table(box=SIMPLE)
-    for name in ("setting", f"median {aim.name}", _beside(result, 0), "peak memory", "runs", ""):
+    for name in ("setting", f"median {escape(aim.name)}", escape(_beside(result, 0)), "peak memory", "runs", ""):
         table.add_column(name, justify="left" if name in ("setting", "") else "right", overflow="fold")
     for row in result.rows:
-        table.add_row(named(row.setting), *_figures(row, result), str(row.runs), row.remark, style=_STYLES.get(row.remark, ""))
+        table.add_row(escape(named(row.setting)), *_figures(row, result), str(row.runs), row.remark, style=_STYLES.get(row.remark, ""))
     console.print(table)
 
 
@@ -65,12 +66,12 @@ def _show_anew(console: Console, result: Result) -> None:
     table = Table(box=SIMPLE)
     table.add_column("setting", overflow="fold")
     for number, aim in enumerate(search.records.aims):
-        table.add_column(f"{aim.name} {_beside(result, number)}", justify="right")
+        table.add_column(escape(f"{aim.name} {_beside(result, number)}"), justify="right")
     for arm in search.arms:
         if arm != search.reference:
             found = [search.confirmed(arm, aim=aim) for aim in search.aims]
             style = "green" if arm in search.found.front else ""
-            table.add_row(named(arm), *(difference(one) if one else "" for one in found), style=style)
+            table.add_row(escape(named(arm)), *(difference(one) if one else "" for one in found), style=style)
     console.print(table)
 
 
