@@ -36,6 +36,27 @@ def test_instances_write_apart_and_the_worst_counts(tmp_path):
         assert (logs / f"{number}.err").read_text() == "err\n"
 
 
+def test_instances_may_be_more_than_files_that_may_be_open(tmp_path):
+    limited = ["bash", "-c", 'ulimit -n 40 && exec "$0" "$@"', *COMMAND]
+    words = [
+        "--instances",
+        "50",
+        "--logs",
+        str(tmp_path),
+        "--allocator",
+        "glibc",
+        "--",
+        "sh",
+        "-c",
+        "echo $NUMALLOC_INSTANCE; ulimit -n; cat",
+    ]
+    for options in ([], ["--report"]):
+        done = subprocess.run([*limited, *options, *words], capture_output=True, text=True, timeout=LIMIT)
+        assert done.returncode == 0, done.stderr
+        for number in range(50):
+            assert (tmp_path / f"{number}.out").read_text() == f"{number}\n40\n"
+
+
 def test_an_instance_that_a_signal_ends_is_the_worst():
     done = run("--instances", 2, "--", "sh", "-c", "[ $NUMALLOC_INSTANCE = 0 ] && kill -SEGV $$; exit 100")
     assert done.returncode == 128 + signal.SIGSEGV

@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 from numalloc_tools import processes
 from numalloc_tools.launch import program
@@ -33,7 +33,7 @@ class Start:
     launch: Launch
     stdin: int | IO | None = None
     stdout: IO | None = None
-    stderr: IO | None = None
+    logs: Callable[[], dict[str, IO]] | None = None  # opens further streams, which are closed here once the program has them
 
 
 class Family:
@@ -80,6 +80,14 @@ class Family:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
     def _started(self, start: Start) -> subprocess.Popen:
+        logs = start.logs() if start.logs else {}
+        try:
+            return self._with_streams(start, {"stdin": start.stdin, "stdout": start.stdout, **logs})
+        finally:
+            for log in logs.values():
+                log.close()
+
+    def _with_streams(self, start: Start, streams: dict[str, Any]) -> subprocess.Popen:
         parent = os.getpid()
 
         def enter() -> None:
@@ -91,16 +99,7 @@ class Family:
             start.launch.enter()
 
         def popen(path: str, words: list[str]) -> subprocess.Popen:
-            return subprocess.Popen(
-                words,
-                executable=path,
-                env=start.environment,
-                preexec_fn=enter,
-                close_fds=False,
-                stdin=start.stdin,
-                stdout=start.stdout,
-                stderr=start.stderr,
-            )
+            return subprocess.Popen(words, executable=path, env=start.environment, preexec_fn=enter, close_fds=False, **streams)
 
         try:
             try:

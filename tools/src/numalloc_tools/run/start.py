@@ -4,8 +4,10 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -134,10 +136,10 @@ def run_and_stay(
     starts = []
     folder = instances.folder_for_logs(logs) if logs else None
     for number, (_, one) in enumerate(jobs):
-        streams = instances.log_files(folder, number) if folder else {}
-        if several:
-            streams["stdin"] = open(os.devnull, "rb")
-        starts.append(supervise.Start(path, command, one.applied_to(environment), one, **streams))
+        stdin = subprocess.DEVNULL if several else None
+        # Opened one by one: thousands of instances have more files than a process may have open.
+        files = partial(instances.log_files, folder, number) if folder else None
+        starts.append(supervise.Start(path, command, one.applied_to(environment), one, stdin, logs=files))
     family = supervise.Family(starts)
     watches = [report.Watch(pid, label) for pid, (label, _) in zip(family.pids, jobs, strict=True)]
     try:
