@@ -110,6 +110,21 @@ def test_views_and_tables_of_a_file(recorded):
     assert "thread's node" in places and "pages on" in places, places
 
 
+def test_sampled_profile_has_records_and_errors(recorded, tmp_path):
+    """1 - exp(-5000 / 65536) of 2000 objects, and sqrt((1 - that) / records)."""
+    every = json.loads(profile("--show", str(recorded), "--live", "--json").stdout)
+    assert every["functions"][0]["flat_records"] is None and every["error"] is None
+    assert "records" not in profile("--show", str(recorded), "--live").stdout
+    sampled = files.read(recorded)
+    sampled.period = 65536
+    files.write(sampled, tmp_path / "sampled.pb")
+    first = json.loads(profile("--show", str(tmp_path / "sampled.pb"), "--live", "--json").stdout)["functions"][0]
+    assert LOST in first["function"] and (first["flat_records"], first["flat_error"]) == (147, 0.0794)
+    for by in ("function", "stack", "place"):
+        shown = profile("--show", str(tmp_path / "sampled.pb"), "--live", "--by", by).stdout
+        assert re.search(r"objects \(±7\.9 %, by 14\d records\)", shown) and re.search(r" 14\d +±7\.9 % ", shown), shown
+
+
 def test_profile_may_come_from_a_pipe(recorded):
     whole = profile("--show", str(recorded), "--json").stdout
     for words in ('"$@" --show - --json <"$0"', 'cat "$0" | "$@" --show /dev/stdin --json', '"$@" --show <(cat "$0") --json'):

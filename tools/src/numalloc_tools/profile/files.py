@@ -43,7 +43,7 @@ def _parsed(content: bytes, name: str) -> Profile:
 
 def _numbers_fit(profile: Profile) -> bool:
     strings, values = len(profile.string_table), len(profile.sample_type)
-    texts = [kind.type for kind in profile.sample_type] + list(profile.comment)
+    texts = [kind.type for kind in (*profile.sample_type, profile.period_type)] + list(profile.comment)
     texts += [number for sample in profile.sample for label in sample.label for number in (label.key, label.str)]
     texts += [number for mapping in profile.mapping for number in (mapping.filename, mapping.build_id)]
     texts += [number for function in profile.function for number in (function.name, function.system_name, function.filename)]

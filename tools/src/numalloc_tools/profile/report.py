@@ -9,6 +9,7 @@ from numalloc_tools.profile import totals
 from numalloc_tools.profile.samples import Sample, View
 
 STACK_SHOWN = 8  # frames of a stack
+_CERTAINTY = ("records", "error")
 
 
 def size(amount: float) -> str:
@@ -47,6 +48,7 @@ def as_data(samples: list[Sample], view: View, rows: int, notes: list[str]) -> d
         "view": view.name,
         "bytes": whole.flat.bytes,
         "objects": whole.flat.objects,
+        **_certainty("", whole.flat),
         "notes": notes,
         "remote_pages_bytes": whole.remote_pages,
         "remote_free_bytes": whole.remote_free,
@@ -64,15 +66,23 @@ def _row(what: dict, share: totals.Share) -> dict:
     return what | {
         "flat_bytes": share.flat.bytes,
         "flat_objects": share.flat.objects,
+        **_certainty("flat_", share.flat),
         "cumulative_bytes": share.cumulative.bytes,
         "remote_pages_bytes": share.remote_pages,
         "remote_free_bytes": share.remote_free,
     }
 
 
+def _certainty(before: str, amount: totals.Amount) -> dict:
+    """Null if every allocation was recorded, or if the file does not tell."""
+    sampled = amount.variance > 0
+    return {f"{before}records": _records(amount) if sampled else None, f"{before}error": round(amount.error, 4) if sampled else None}
+
+
 def print_report(terminal: Console, samples: list[Sample], view: View, by: str, rows: int, notes: list[str]) -> None:
     whole = totals.total(samples)
-    terminal.print(f"[bold]{size(whole.flat.bytes)}[/bold] in {whole.flat.objects} objects: {view.title}", highlight=False)
+    records = f" (±{percent(whole.flat.error)}, by {_records(whole.flat)} records)" if whole.flat.variance else ""
+    terminal.print(f"[bold]{size(whole.flat.bytes)}[/bold] in {whole.flat.objects} objects{records}: {view.title}", highlight=False)
     for note in notes:
         terminal.print(note, highlight=False, markup=False, soft_wrap=True)
     if not samples:
@@ -92,6 +102,19 @@ def _table(*columns: str) -> Table:
     return table
 
 
+def _sampled(whole: totals.Share, *cells: str) -> tuple[str, ...]:
+    """The cells of the columns that only a sampled profile has."""
+    return cells if whole.flat.variance else ()
+
+
+def _records(amount: totals.Amount) -> int:
+    return max(1, round(amount.records)) if amount.records else 0
+
+
+def _shown(amount: totals.Amount) -> tuple[str, str]:
+    return str(_records(amount)), f"±{percent(amount.error)}" if amount.bytes else "-"
+
+
 def _part(amount: int, whole: totals.Share) -> str:
     return percent(amount / whole.flat.bytes if whole.flat.bytes else 0)
 
@@ -105,7 +128,8 @@ def _functions(samples: list[Sample], whole: totals.Share, rows: int) -> Table:
         )
         if amount
     ]
-    table = _table("flat", "flat %", "with callees", "%", "objects", *(title for title, _ in remote), "function")
+    columns = ("flat", "flat %", "with callees", "%", "objects", *_sampled(whole, *_CERTAINTY), *(title for title, _ in remote), "function")
+    table = _table(*columns)
     for name, share in totals.by_function(samples)[:rows]:
         table.add_row(
             size(share.flat.bytes),
@@ -113,6 +137,7 @@ def _functions(samples: list[Sample], whole: totals.Share, rows: int) -> Table:
             size(share.cumulative.bytes),
             _part(share.cumulative.bytes, whole),
             str(share.flat.objects),
+            *_sampled(whole, *_shown(share.flat)),
             *(percent(part(share)) for _, part in remote),
             escape(shortened(name)),
         )
@@ -124,19 +149,24 @@ def _stacks(samples: list[Sample], whole: totals.Share, rows: int) -> Table:
 
 
 def _stack_table(stacks: list[tuple[tuple[str, ...], totals.Share]], whole: totals.Share) -> Table:
-    table = _table("bytes", "%", "objects", "remote", "stack, the caller of malloc first")
+    table = _table("bytes", "%", "objects", *_sampled(whole, *_CERTAINTY), "remote", "stack, the caller of malloc first")
     for stack, share in stacks:
         shown = "\n".join(shortened(name) for name in stack[:STACK_SHOWN]) + (
             f"\n... {len(stack) - STACK_SHOWN} more" if len(stack) > STACK_SHOWN else ""
         )
         table.add_row(
-            size(share.flat.bytes), _part(share.flat.bytes, whole), str(share.flat.objects), percent(share.remote_part), escape(shown)
+            size(share.flat.bytes),
+            _part(share.flat.bytes, whole),
+            str(share.flat.objects),
+            *_sampled(whole, *_shown(share.flat)),
+            percent(share.remote_part),
+            escape(shown),
         )
     return table
 
 
 def _places(samples: list[Sample], whole: totals.Share, rows: int) -> Table:
-    table = _table("thread's node", "pages on", "freed on", "bytes", "%", "objects")
+    table = _table("thread's node", "pages on", "freed on", "bytes", "%", "objects", *_sampled(whole, *_CERTAINTY))
     for (thread, pages, freed), share in totals.by_place(samples)[:rows]:
         table.add_row(
             escape(thread),
@@ -145,5 +175,6 @@ def _places(samples: list[Sample], whole: totals.Share, rows: int) -> Table:
             size(share.flat.bytes),
             _part(share.flat.bytes, whole),
             str(share.flat.objects),
+            *_sampled(whole, *_shown(share.flat)),
         )
     return table

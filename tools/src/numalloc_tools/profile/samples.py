@@ -1,5 +1,6 @@
 """A profile as stacks of names, with amounts and nodes."""
 
+import math
 import re
 from dataclasses import dataclass, field
 
@@ -21,6 +22,8 @@ class Sample:
     objects: int
     bytes: int
     places: dict[str, str] = field(default_factory=dict)  # the labels: node_alloc, node_pages, remote_pages ...
+    records: float = 0.0  # from which the amounts are estimated
+    variance: float = 0.0  # of the bytes; 0: every allocation was recorded, or the file does not tell
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ def samples(profile: Profile, view: View) -> list[Sample]:
     objects, amount = kinds.index(view.objects), kinds.index(view.bytes)
     frames = _frames(profile)
     text = profile.string_table
+    period = _period(profile)
     found = []
     for sample in profile.sample:
         if not sample.value[amount] and not sample.value[objects]:
@@ -75,9 +79,26 @@ def samples(profile: Profile, view: View) -> list[Sample]:
         stack = [name for number in sample.location_id for name in frames.get(number, ())]
         while len(stack) > 1 and ALLOCATOR.match(stack[0]):
             del stack[0]
+        counted = sample.value[objects], sample.value[amount]
         places = {text[label.key]: text[label.str] for label in sample.label}
-        found.append(Sample(tuple(stack) or (NO_STACK,), sample.value[objects], sample.value[amount], places))
+        found.append(Sample(tuple(stack) or (NO_STACK,), *counted, places, *_certainty(*counted, period)))
     return found
+
+
+def _period(profile: Profile) -> int:
+    """The average number of bytes for each record; 0 if the file does not tell."""
+    return profile.period if profile.string_table[profile.period_type.type] == "space" else 0
+
+
+def _certainty(objects: int, amount: int, period: int) -> tuple[float, float]:
+    """The number of records, and the variance of the bytes. Each object was recorded with a probability that depends on its size,
+    and a record stands for as many objects as that says. The file has sums only: blocks of one place have their mean size here."""
+    if period <= 1 or objects <= 0 or amount <= 0:
+        return 0.0, 0.0
+    size = amount / objects
+    chance = -math.expm1(-size / period)
+    records = objects * chance
+    return records, records * (1 - chance) * (size / chance) ** 2
 
 
 def _frames(profile: Profile) -> dict[int, tuple[str, ...]]:

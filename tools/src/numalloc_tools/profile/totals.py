@@ -1,5 +1,6 @@
 """The tables of a profile: by function, by stack, by nodes."""
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -10,10 +11,19 @@ from numalloc_tools.profile.samples import Sample
 class Amount:
     objects: int = 0
     bytes: int = 0
+    records: float = 0.0
+    variance: float = 0.0  # of the bytes
 
     def add(self, sample: Sample) -> None:
         self.objects += sample.objects
         self.bytes += sample.bytes
+        self.records += sample.records
+        self.variance += sample.variance
+
+    @property
+    def error(self) -> float:
+        """The standard deviation as a part of the bytes: of objects of one small size, one over the root of the records."""
+        return math.sqrt(self.variance) / self.bytes if self.bytes else 0.0
 
 
 @dataclass
