@@ -1,17 +1,22 @@
 """The search of `numalloc tune` against programs whose run times are drawn from known distributions: it must name
 no winner where there is none, and find the one that there is. No process is started."""
 
+import io
 import math
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numalloc_tools.launch import Setting
-from numalloc_tools.tune import intervals, race, space
+from numalloc_tools.tune import intervals, race, report, space
 from numalloc_tools.tune.aims import Aim, scale_of
 from numalloc_tools.tune.budget import Budget
-from numalloc_tools.tune.records import Answer, Records
+from numalloc_tools.tune.records import CONFIRMATION, Answer, Records, Request
+from numalloc_tools.tune.result import Result, Row
 from numalloc_tools.tune.search import BaselineFailed, Search
+from numalloc_tools.tune.why import Finding
+from rich.console import Console
 
 ALLOCATORS = ("numalloc", "glibc", "jemalloc", "tcmalloc", "mimalloc", "tbbmalloc")
 GLIBC, OURS = Setting("glibc"), Setting()
@@ -49,6 +54,36 @@ def searched(truth, seed, *, noise=normal, runs=100, seconds=None, nodes=1, aims
 
 def times(changed: dict[Setting, float]):
     return lambda setting: (changed.get(setting, 1.0),)
+
+
+@pytest.mark.parametrize(
+    ("aim", "ours", "expected"),
+    [
+        (TIME, 0.5, "0.500 (0.500 to 0.500)"),
+        (TIME, 0.0, "-1 s (-1 to -1 s)"),
+        (MEMORY, 0.0, "-1 MiB (-1 to -1 MiB)"),
+        (RATE, 0.0, "-1 (-1 to -1)"),
+    ],
+)
+def test_ratios_and_differences_are_told_apart(aim, ours, expected):
+    unit = 2**20 if aim is MEMORY else 1
+    records = Records([aim])
+    for block in range(8):
+        records.add(Request(OURS, CONFIRMATION, "", block), Answer((ours * unit,)))
+        records.add(Request(GLIBC, CONFIRMATION, "", block), Answer((float(unit),)))
+    beside = records.compared(OURS, GLIBC)
+    search = SimpleNamespace(records=records, reference=GLIBC, arms=[GLIBC, OURS], level=0.95, found=SimpleNamespace(front=[]))
+    search.aims, search.confirmed = range(1), lambda arm, aim: beside
+    rows = [Row(GLIBC, 8, 1.0, 0, None, ""), Row(OURS, 8, ours, 0, beside, "")]
+    result = Result(SimpleNamespace(search=search), rows, [], {})
+    console = Console(file=io.StringIO(), width=200)
+    report._show_race(console, result)
+    report._show_anew(console, result)
+    said = console.file.getvalue()
+    kind = "ratio to glibc" if ours else "difference from glibc"
+    assert f"  {kind}  " in said and f"  {aim.name}, {kind} " in said
+    assert said.count(f"  {expected} ") == 2
+    assert f", {kind.split()[0]} {expected}" in report._finding(Finding(aim, ours, 1.0, beside))
 
 
 @pytest.mark.parametrize("nodes", [1, 8])

@@ -8,7 +8,7 @@ from rich.table import Table
 from numalloc_tools.launch import Setting
 from numalloc_tools.tune.result import Result, Row, pairs
 from numalloc_tools.tune.why import Finding
-from numalloc_tools.tune.wording import command_line, difference, named, peak, percent, value
+from numalloc_tools.tune.wording import command_line, kind_of_comparison, named, peak, percent, told, value
 
 _STYLES = {"chosen": "green", "failed": "red", "the baseline": "bold"}
 
@@ -41,12 +41,12 @@ def _show_race(console: Console, result: Result) -> None:
 
 def _beside(result: Result, aim: int) -> str:
     ratios = not result.rows or result.search.records.scale(aim).ratios
-    return f"{'/' if ratios else '-'} {named(result.search.reference)}"
+    return kind_of_comparison(ratios, result.search.reference)
 
 
 def _figures(row: Row, result: Result) -> tuple[str, str, str]:
     aim = result.search.records.aims[0]
-    return value(row.median, aim), difference(row.comparison) if row.comparison else "", peak(row.peak)
+    return value(row.median, aim), told(row.comparison) if row.comparison else "", peak(row.peak)
 
 
 def _say_what_was_not_measured(console: Console, result: Result) -> None:
@@ -66,12 +66,12 @@ def _show_anew(console: Console, result: Result) -> None:
     table = Table(box=SIMPLE)
     table.add_column("setting", overflow="fold")
     for number, aim in enumerate(search.records.aims):
-        table.add_column(escape(f"{aim.name} {_beside(result, number)}"), justify="right")
+        table.add_column(escape(f"{aim.name}, {_beside(result, number)}"), justify="right")
     for arm in search.arms:
         if arm != search.reference:
             found = [search.confirmed(arm, aim=aim) for aim in search.aims]
             style = "green" if arm in search.found.front else ""
-            table.add_row(escape(named(arm)), *(difference(one) if one else "" for one in found), style=style)
+            table.add_row(escape(named(arm)), *(told(one) if one else "" for one in found), style=style)
     console.print(table)
 
 
@@ -126,4 +126,5 @@ def _say_why(console: Console, result: Result) -> None:
 
 
 def _finding(one: Finding) -> str:
-    return f"{one.aim.name}: {value(one.ours, one.aim)} instead of {value(one.theirs, one.aim)}, {difference(one.comparison)}"
+    kind = "ratio" if one.comparison.scale.ratios else "difference"
+    return f"{one.aim.name}: {value(one.ours, one.aim)} instead of {value(one.theirs, one.aim)}, {kind} {told(one.comparison)}"

@@ -41,12 +41,19 @@ def percent(ratio: float) -> str:
     return f"{abs(ratio - 1) * 100:.1f} %"
 
 
-def difference(found: Comparison) -> str:
-    """A ratio with its interval; if values are not ratios, a difference."""
-    form = "{:.3f}" if found.scale.ratios else "{:+.4g}"
-    text = form.format(found.ratio())
+def told(found: Comparison) -> str:
+    """A ratio with its interval; if values are not ratios, a difference, which has a sign and a unit."""
+    form, unit, each = "{:.3f}", "", 1
+    if not found.scale.ratios:
+        form = "{:+.4g}"
+        unit, each = {"s": (" s", 1), "B": (" MiB", 2**20)}.get(found.scale.aim.unit, ("", 1))
     bounds = found.bounds()
-    return f"{text} ({form.format(bounds[0])} to {form.format(bounds[1])})" if bounds else text
+    interval = f" ({form.format(bounds[0] / each)} to {form.format(bounds[1] / each)}{unit})" if bounds else ""
+    return f"{form.format(found.ratio() / each)}{unit}{interval}"
+
+
+def kind_of_comparison(ratios: bool, baseline: Setting) -> str:
+    return f"ratio to {named(baseline)}" if ratios else f"difference from {named(baseline)}"
 
 
 def duration(text: str, flag: str) -> float:
