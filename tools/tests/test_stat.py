@@ -1,5 +1,7 @@
 """`numalloc stat`: what it says of real programs, and what it makes of the kernel's texts."""
 
+import dataclasses
+import io
 import json
 import os
 import signal
@@ -11,11 +13,15 @@ from limits import LIMIT, wait_until
 from numalloc_tools.machine.lists import numbers
 from numalloc_tools.machine.online import Machine, machine
 from numalloc_tools.observe import numa_maps
-from numalloc_tools.observe.model import NodeMemory
+from numalloc_tools.observe.as_json import as_json
+from numalloc_tools.observe.detail import detail
+from numalloc_tools.observe.model import Memory, Moment, NodeMemory
 from numalloc_tools.observe.process import Gone, moment
 from numalloc_tools.observe.rates import rates
 from numalloc_tools.observe.remote import remote_share
+from numalloc_tools.observe.top_view import Row, view
 from observed import COMMAND, MIB, numalloc, program, stat
+from rich.console import Console
 
 # Each of them removes pages that others left behind, and makes some: one after the other.
 pytestmark = pytest.mark.xdist_group("statistics-pages")
@@ -217,6 +223,32 @@ def test_numa_maps_are_summed_by_node_policy_and_kind():
 
 def test_library_of_another_name_is_not_numalloc():
     assert not numa_maps.parse("7f00 default file=/x/libnumalloc.so.txt mapped=2 N0=2\n", 4096).under_numalloc
+
+
+@pytest.mark.parametrize(
+    ("file", "named"),
+    [
+        ("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "jemalloc"),
+        ("/usr/lib/libtcmalloc_minimal.so.4.5.9", "tcmalloc"),
+        ("/opt/app/libmimalloc-secure.so.2.1\\040(deleted)", "mimalloc"),
+        ("/venv/x.libs/libjemalloc-5e3fa1.so.2", "jemalloc"),
+        ("/usr/lib/libtbbmalloc_proxy.so.2", "tbbmalloc"),
+        ("/usr/lib/libtbbmalloc.so.2", ""),
+        ("/usr/lib/libjemalloc.so.2.txt", ""),
+        ("/libjemalloc.so/data", ""),
+    ],
+)
+def test_other_mallocs_are_named(file, named):
+    found = numa_maps.parse(f"7f00 default file={file} mapped=2 N0=2\n", 4096)
+    assert (found.other_malloc, found.under_numalloc) == (named, False)
+    seen = Moment(1, "x", 0, 0, 0, False, Memory(1, 1, 1, 0, 0, 0, 0, None), {}, {}, (), 0, 0, 0, None, found.other_malloc)
+    assert as_json(seen)["malloc"] == (named or None)
+    console = Console(file=io.StringIO(), width=200)
+    console.print(detail(seen, None, None, 200), view([Row(seen, None, None)] * 2, "memory", (0,), console, live=False))
+    said = console.file.getvalue()
+    assert (f", {named} is loaded\n" in said) == bool(named)
+    assert said.count(f" {named or '-'} ") >= 2
+    assert dataclasses.replace(seen, under_numalloc=True).malloc == "numalloc"
 
 
 def test_lists_of_the_kernel():

@@ -13,6 +13,7 @@ def as_json(moment: Moment, earlier: Moment | None = None, rates: Rates | None =
         "name": moment.name,
         "age_seconds": round(moment.age, 2),
         "under_numalloc": moment.under_numalloc,
+        "malloc": moment.malloc or None,
         "resident_bytes": memory.resident,
         "peak_bytes": memory.peak,
         "anonymous_bytes": memory.anonymous,

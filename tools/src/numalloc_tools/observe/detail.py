@@ -34,6 +34,8 @@ def _facts(moment: Moment, earlier: Moment | None, rates: Rates | None) -> Rende
         head += ", under numalloc"
     elif moment.under_numalloc:
         head += ", under numalloc without a page of statistics of this version (NUMALLOC_STATISTICS_PAGE=1)"
+    elif moment.malloc:
+        head += f", {moment.malloc} is loaded"
     rows = [
         (
             "resident",

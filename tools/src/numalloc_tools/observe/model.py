@@ -85,6 +85,12 @@ class Moment:
     minor_faults: int
     major_faults: int
     page: Page | None
+    other_malloc: str = ""  # another allocator whose library is in the process
+
+    @property
+    def malloc(self) -> str:
+        """The allocator by its library; empty: the C library's, one that is linked statically, or unknown."""
+        return "numalloc" if self.under_numalloc else self.other_malloc
 
     @cached_property
     def threads_on(self) -> dict[int, int]:

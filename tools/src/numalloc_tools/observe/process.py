@@ -78,6 +78,7 @@ def _moment(pid: int, folder: Path, machine: Machine) -> Moment:
         minor_faults=int(last[_MINOR]),
         major_faults=int(last[_MAJOR]),
         page=library,
+        other_malloc=maps.other_malloc if maps else "",
     )
 
 

@@ -81,7 +81,7 @@ def _cells(row: Row, nodes: tuple[int, ...], console: Console) -> list[str | Tex
     return [
         str(moment.pid),
         Text(printable(moment.name)[:_LONGEST_NAME]),
-        "numalloc" if moment.under_numalloc else "-",
+        moment.malloc or "-",
         str(len(moment.threads)),
         f"{row.rates.cpus:.2f}" if row.rates else "-",
         size(moment.memory.resident),
