@@ -190,6 +190,37 @@ def test_ended_process_is_gone_before_its_parent_waits():
 # ---- The kernel's texts
 
 
+def test_several_processes_are_shown_one_after_the_other():
+    with program() as first, program() as second:
+        pids = [first.pid, second.pid]
+        done = numalloc("stat", *pids, pids[0])
+        assert done.returncode == 0, done.stderr
+        heads = [line for line in done.stdout.splitlines() if ", process " in line]
+        assert [int(line.split(", process ")[1].split(":")[0]) for line in heads] == pids
+        assert done.stdout.count(f"\n\n{heads[1]}\n") == 1
+        done = numalloc("stat", *pids, "--json", "--watch", "0.05", "--count", "2")
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [line["pid"] for line in lines] == pids * 2
+        assert [line["rates"] is None for line in lines] == [True, True, False, False]
+        done = numalloc("stat", pids[0], 2**22 + 1)
+        assert (done.returncode, done.stdout) == (2, "") and "does not exist" in done.stderr
+
+
+def test_watched_processes_end_one_by_one():
+    with program() as first, program() as second:
+        words = [*COMMAND, "stat", str(first.pid), str(second.pid), "--watch", "0.05", "--json"]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for pid in (first.pid, second.pid):
+            assert json.loads(process.stdout.readline())["pid"] == pid
+        first.kill()
+        first.wait(timeout=LIMIT)
+        assert process.stderr.readline() == f"numalloc: process {first.pid} has ended\n"
+        second.kill()
+        second.wait(timeout=LIMIT)
+        assert process.communicate(timeout=LIMIT)[1] == f"numalloc: process {second.pid} has ended\n"
+        assert process.returncode == 0
+
+
 def test_numa_maps_are_summed_by_node_policy_and_kind():
     text = (
         "55d0 default heap anon=300 dirty=300 N0=100 N2=200 kernelpagesize_kB=4\n"

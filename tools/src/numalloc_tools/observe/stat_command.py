@@ -1,4 +1,4 @@
-"""`numalloc stat PID`: shows one process, once or repeatedly."""
+"""`numalloc stat PID...`: shows processes in full, once or repeatedly."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 import typer
 
 from numalloc_tools.checks import require_least
-from numalloc_tools.machine.online import machine
+from numalloc_tools.machine.online import Machine, machine
 from numalloc_tools.observe import output, page, process
 from numalloc_tools.observe.as_json import as_json
 from numalloc_tools.observe.detail import detail
@@ -19,20 +19,20 @@ from numalloc_tools.problem import Problem
 
 
 def stat(
-    pid: Annotated[str, typer.Argument(help="The number of the process.", metavar="PID", show_default=False)],
-    json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each sample.")] = False,
+    pids: Annotated[list[str], typer.Argument(help="The numbers of the processes.", metavar="PID...", show_default=False)],
+    json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each sample of each process.")] = False,
     watch: Annotated[
         Optional[float],
-        typer.Option(help="Repeat every SECONDS until the process ends, and show rates per second.", metavar="SECONDS"),
+        typer.Option(help="Repeat every SECONDS until the processes end, and show rates per second.", metavar="SECONDS"),
     ] = None,
     times: Annotated[Optional[int], typer.Option("--count", help="With --watch: the number of samples.", metavar="N")] = None,
 ) -> None:
-    """Show where the memory and the threads of a process are, and the statistics of the library in it.
+    """Show where the memory and the threads of processes are, and the statistics of the library in them.
 
     Works for any program. The library's statistics need NUMALLOC_STATISTICS_PAGE=1 at the program's start. With
-    --watch, the exit status is 0 when the process ends.
+    --watch, the exit status is 0 when the processes end.
     """
-    number = pid_of(pid)
+    watched: dict[int, Moment | None] = {pid_of(pid): None for pid in pids}
     if watch is not None:
         output.seconds_of(watch, "--watch")
     elif times is not None:
@@ -41,29 +41,36 @@ def stat(
     here = machine()
     page.remove_stale()
     console = output.console()
-    earlier: Moment | None = None
-    looked = 0
+    looked = shown = 0
     while True:
         due = time.monotonic() + (watch or 0)
-        try:
-            now = process.moment(number, here)
-        except Unseen as reason:
-            if earlier is None or not isinstance(reason, Gone):
-                raise Problem(str(reason)) from None
-            return _ended(number)
-        if earlier is not None and earlier.started != now.started:  # another process with the same number
-            return _ended(number)
-        happened = rates(earlier, now) if earlier else None
-        if json:
-            output.line_of_json(as_json(now, earlier, happened))
-        else:
-            output.show(console, detail(now, earlier, happened, console.width), again=looked > 0)
+        for now, earlier in _look(watched, here):
+            happened = rates(earlier, now) if earlier else None
+            if json:
+                output.line_of_json(as_json(now, earlier, happened))
+            else:
+                output.show(console, detail(now, earlier, happened, console.width), again=shown > 0)
+            shown += 1
         looked += 1
-        if watch is None or looked == times:
+        if watch is None or looked == times or not watched:
             return
-        earlier = now
         time.sleep(max(0.0, due - time.monotonic()))
 
 
-def _ended(pid: int) -> None:
-    print(f"numalloc: process {pid} has ended", file=sys.stderr)
+def _look(watched: dict[int, Moment | None], here: Machine) -> list[tuple[Moment, Moment | None]]:
+    """Each process now and in the previous look. Drops those that have ended."""
+    found = []
+    for pid, earlier in list(watched.items()):
+        try:
+            now = process.moment(pid, here)
+        except Unseen as reason:
+            if earlier is None or not isinstance(reason, Gone):
+                raise Problem(str(reason)) from None
+            now = None
+        if now is None or (earlier is not None and earlier.started != now.started):  # or another process with the same number
+            print(f"numalloc: process {pid} has ended", file=sys.stderr)
+            del watched[pid]
+            continue
+        watched[pid] = now
+        found.append((now, earlier))
+    return found
