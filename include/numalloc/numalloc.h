@@ -173,12 +173,12 @@ int numalloc_node_cpus(int node, size_t bytes, void *cpu_set) NUMALLOC_NOEXCEPT;
 long long numalloc_node_free_memory(int node) NUMALLOC_NOEXCEPT;
 
 /* The node of the memory at `p`. For most blocks of this library the answer takes a few instructions: the node whose
- * heap the block is from, where its pages are or will be unless that node was full or the kernel refuses to bind. For
- * blocks that the kernel may move (of 16 MiB and more, with AutoNUMA), it asks the kernel where the page is, and
- * answers with the heap's node if the kernel does not tell. It asks, too, for interleaved blocks, for other memory, and
- * for blocks above 512 KiB while one of the process is over a set of nodes or was moved by numalloc_move(): ENOENT or
- * EFAULT if the page was never written, EPERM or ENOSYS if the kernel refuses (on a machine with one node the result is
- * then that node). */
+ * heap the block is from, where its pages are or will be unless that node was full or the kernel refuses to bind (or,
+ * with NUMALLOC_MEMORY=bind:, refuses set_mempolicy_home_node). For blocks that the kernel may move (of 16 MiB and
+ * more, with AutoNUMA), it asks the kernel where the page is, and answers with the heap's node if the kernel does not
+ * tell. It asks, too, for interleaved blocks, for other memory, and for blocks above 512 KiB while one of the process
+ * is over a set of nodes or was moved by numalloc_move(): ENOENT or EFAULT if the page was never written, EPERM or
+ * ENOSYS if the kernel refuses (on a machine with one node the result is then that node). */
 int numalloc_node_of(const void *p) NUMALLOC_NOEXCEPT;
 
 /* ---- Where memory lies: pages by node, as the kernel reports them now. Each call adds to on_node[n] the pages that

@@ -19,12 +19,12 @@ enum class BindMode {
 // These set where pages of the range will come from; pages that exist stay where they are. All return 0 or the kernel's
 // error, positive.
 int bind(void* p, Bytes bytes, unsigned os_node, BindMode mode);
-// From `os_node` while it has room, then from the nearest others of `nodes`. Before Linux 5.17, and where a filter refuses
-// set_mempolicy_home_node(), from the one of `nodes` that is nearest to the thread that touches the page first.
+// From `os_node` while it has room, then from the nearest others of `nodes`. Before Linux 5.17, and where a filter
+// refuses set_mempolicy_home_node(), from the one of `nodes` that is nearest to the thread that touches the page first.
 int bind_within(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes);
-// As on newer kernels, and where the kernel balances memory, it may move the pages within `nodes` to the threads that use them.
-// EINVAL before Linux 5.12, ENOSYS before 5.17; then bind() is the next to try. Before 6.8 a huge page comes from the
-// node of the thread that touches it first.
+// As bind_within() on Linux 5.17 and later. Where the kernel balances memory, it may besides move the pages within
+// `nodes` to the threads that use them. EINVAL before Linux 5.12, ENOSYS before 5.17; then bind() is the next to try.
+// Before 6.8 a huge page comes from the node of the thread that touches it first.
 int bind_balanced(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes);
 // Whether the kernel balances memory between nodes (AutoNUMA) and has bind_balanced(). Reads a file, and tries it.
 bool kernel_balances(unsigned os_node, const NodeMask& nodes);

@@ -36,6 +36,25 @@ def test_instances_write_apart_and_the_worst_counts(tmp_path):
         assert (logs / f"{number}.err").read_text() == "err\n"
 
 
+def test_no_instance_runs_if_a_log_cannot_be_written(tmp_path):
+    (tmp_path / "2.out").mkdir()
+    words = [
+        "--instances",
+        "3",
+        "--logs",
+        str(tmp_path),
+        "--allocator",
+        "glibc",
+        "--",
+        "sh",
+        "-c",
+        f"touch {tmp_path}/$NUMALLOC_INSTANCE.ran",
+    ]
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 2 and "2.out cannot be written" in done.stderr, done.stderr
+    assert not list(tmp_path.glob("*.ran"))
+
+
 def test_instances_may_be_more_than_files_that_may_be_open(tmp_path):
     limited = ["bash", "-c", 'ulimit -n 40 && exec "$0" "$@"', *COMMAND]
     words = [

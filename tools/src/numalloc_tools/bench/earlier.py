@@ -1,6 +1,7 @@
 """The results of an earlier run are kept when a new run has the same name for its file."""
 
 import itertools
+import os
 from pathlib import Path
 
 from numalloc_tools.problem import Problem
@@ -10,7 +11,8 @@ def set_aside(path: Path) -> Path | None:
     """Renames the file that the run would replace, and returns its new name: results.json becomes results.1.json."""
     if not path.exists():
         return None
-    free = next(other for number in itertools.count(1) if not (other := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists())
+    names = (path.with_name(f"{path.stem}.{number}{path.suffix}") for number in itertools.count(1))
+    free = next(name for name in names if not os.path.lexists(name))
     try:
         return path.rename(free)
     except OSError as error:

@@ -61,14 +61,16 @@ def _look(watched: dict[int, Moment | None], here: Machine) -> list[tuple[Moment
     """Each process now and in the previous look. Drops those that have ended."""
     found = []
     for pid, earlier in list(watched.items()):
+        now: Moment | None = None
+        lost = f"process {pid} has ended"
         try:
             now = process.moment(pid, here)
         except Unseen as reason:
-            if earlier is None or not isinstance(reason, Gone):
+            if earlier is None or (not isinstance(reason, Gone) and len(watched) == 1):
                 raise Problem(str(reason)) from None
-            now = None
+            lost = lost if isinstance(reason, Gone) else str(reason)
         if now is None or (earlier is not None and earlier.started != now.started):  # or another process with the same number
-            print(f"numalloc: process {pid} has ended", file=sys.stderr)
+            print(f"numalloc: {lost}", file=sys.stderr)
             del watched[pid]
             continue
         watched[pid] = now

@@ -81,7 +81,7 @@ def _certainty(before: str, amount: totals.Amount) -> dict:
 
 def print_report(terminal: Console, samples: list[Sample], view: View, by: str, rows: int, notes: list[str]) -> None:
     whole = totals.total(samples)
-    records = f" (±{percent(whole.flat.error)}, by {_records(whole.flat)} records)" if whole.flat.variance else ""
+    records = f" (±{percent(whole.flat.error)}, by about {_records(whole.flat)} records)" if whole.flat.variance else ""
     terminal.print(f"[bold]{size(whole.flat.bytes)}[/bold] in {whole.flat.objects} objects{records}: {view.title}", highlight=False)
     for note in notes:
         terminal.print(note, highlight=False, markup=False, soft_wrap=True)

@@ -135,6 +135,10 @@ def run_and_stay(
         _require_writable(json_file)
     starts = []
     folder = instances.folder_for_logs(logs) if logs else None
+    if folder:  # before any instance runs
+        for number in range(len(jobs)):
+            for file in instances.log_files(folder, number).values():
+                file.close()
     for number, (_, one) in enumerate(jobs):
         stdin = subprocess.DEVNULL if several else None
         # Opened one by one: thousands of instances have more files than a process may have open.
