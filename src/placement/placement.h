@@ -140,7 +140,8 @@ long call_with_users_masks(long (*call)(const void*), const void* argument, Libc
 void note_main_thread();
 
 // Gives the calling thread its user's mask while it exists, so that threads and processes that are started in that time
-// inherit the mask. Takes no lock and changes no state, so it works between vfork and exec too.
+// inherit the mask. Takes no lock and changes no state between vfork and exec, so it works there too; elsewhere it
+// keeps a mask that another process sets meanwhile.
 class [[nodiscard]] AsTheUserSetIt {
 public:
     AsTheUserSetIt();

@@ -253,10 +253,6 @@ long call_with_users_masks(long (*call)(const void*), const void* argument, Libc
 
 AsTheUserSetIt::AsTheUserSetIt() : widened_(!has_set_its_mask() && widen(current)) {}
 
-AsTheUserSetIt::~AsTheUserSetIt() {
-    if (widened_ && current->bound) set_bound_request(current, 0);
-}
-
 FirstUseHold::FirstUseHold() : record_(current != nullptr && is_own(current) ? current : nullptr) {
     if (record_ != nullptr) ++record_->holds;
 }
@@ -290,6 +286,25 @@ void bind_again(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
     if (whose == Whose::other) renew_user_mask(self, 0);
     else if (whose == Whose::users) bind_unbound(self);
 }
+
+}  // namespace
+
+// The child, or another process, may have set the caller's mask meanwhile, or another thread may have bound it. (In a
+// child of vfork the record is the parent's.)
+AsTheUserSetIt::~AsTheUserSetIt() {
+    if (!widened_ || !current->bound) return;
+    if (whose_mask(current) != Whose::other || !is_own(current) || !may_lock()) {
+        set_bound_request(current, 0);
+        return;
+    }
+    const os::NoSignals no_signals;
+    os::Guard guard(process.lock);
+    if (!current->bound) return;
+    if (whose_mask(current) == Whose::other) renew_user_mask(current, 0);
+    else set_bound_request(current, 0);
+}
+
+namespace {
 
 // For placement's lock around a fork. In a signal handler that interrupted the heap, and if the holder of the lock does
 // not go on, the fork does without.

@@ -44,9 +44,12 @@ for binding in ["auto", "interleave"]:
     ]:
         OUTSIDE.append(f"outside-{name}-{binding}")
         JOBS.add(OUTSIDE[-1], "outside", *words, options={"binding": binding}, setup=before and CPUSET.format(cpus=before))
-SET_MASKS = ["handler", "jump", "vfork", "filter", "starting", "reset", "cut"]
+SET_MASKS = ["handler", "jump", "vfork", "filter", "starting", "reset", "system", "probe", "cut"]
 for how in SET_MASKS:
     JOBS.add(f"set-masks-{how}", "set_masks", how)
+for how in ("system", "probe"):
+    SET_MASKS.append(f"{how}-interleave")
+    JOBS.add(f"set-masks-{how}-interleave", "set_masks", how, options={"binding": "interleave"})
 # CPUs that are offline when the program begins.
 LATE_CPUS = "10-11"
 SET_MASKS.append("online")

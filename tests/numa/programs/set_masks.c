@@ -5,6 +5,8 @@
  *   set_masks filter       another thread is bound when the program installs a filter, and starts a child afterwards
  *   set_masks starting     threads have not run yet when their bound creator installs a filter
  *   set_masks reset        another process moves a bound thread to another node, and gives it all CPUs again
+ *   set_masks system       a bound thread sets its mask by system("taskset ...")
+ *   set_masks probe        another thread fails to install a filter while a bound thread is in system()
  *   set_masks cut          a bound thread has set its mask, and a CPU of its node goes offline
  *   set_masks online LIST  CPUs that were offline at the start of the program come, and a thread's mask has them
  *   set_masks is MASK      (how this program starts itself again) */
@@ -211,6 +213,50 @@ static void set_from_outside(pid_t thread, const uint64_t *mask, int count) {
 
 static _Atomic pid_t spins;
 static int home;
+static void *be_set_by_system(void *unused) {
+    be_bound_by("the thread");
+    const uint64_t one = all & ~kernels_mask() & -(all & ~kernels_mask()); /* elsewhere */
+    char command[64];
+    snprintf(command, sizeof command, "taskset -p %llx %d >/dev/null", (unsigned long long)one, gettid());
+    if (system(command) != 0) die("cannot run %s", command);
+    for (int round = 0; round < 2; ++round) {
+        expect(kernels_mask() == one, "the mask is %#lx, not %#lx", (long)kernels_mask(), (long)one);
+        uint64_t seen = 0;
+        sched_getaffinity(0, sizeof seen, (cpu_set_t *)&seen);
+        expect(seen == one, "sched_getaffinity() says %#lx, not %#lx", (long)seen, (long)one);
+        start_and_end(NULL);
+    }
+    return unused;
+}
+
+static int asked[2];
+
+static void ask_for_filter(int signal) {
+    (void)signal;
+    const int kept = errno;
+    expect(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == -1, "a filter at NULL was installed");
+    if (write(asked[1], "\n", 1) != 1) die("cannot write to a pipe");
+    errno = kept;
+}
+
+static void *be_probed(void *unused) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &set, NULL); /* main handles it */
+    be_bound_by("the thread");
+    char command[64];
+    snprintf(command, sizeof command, "kill -USR1 %d; read line <&%d", getpid(), asked[0]);
+    if (system(command) != 0) die("cannot run %s", command);
+    for (int round = 0; round < 2; ++round) {
+        uint64_t seen = 0;
+        sched_getaffinity(0, sizeof seen, (cpu_set_t *)&seen);
+        expect(seen == all, "sched_getaffinity() says %#lx, not %#lx", (long)seen, (long)all);
+        be_bound_by("the thread");
+    }
+    return unused;
+}
+
 static void *be_reset(void *unused) {
     be_bound_by("the thread");
     const uint64_t mine = kernels_mask();
@@ -314,7 +360,7 @@ static int filter_beside_starting(void) {
 }
 
 int main(int count, char **words) {
-    if (count < 2) die("usage: set_masks handler|jump|vfork|filter|starting|reset|cut|online LIST");
+    if (count < 2) die("usage: set_masks handler|jump|vfork|filter|starting|reset|system|probe|cut|online LIST");
     self = words[0];
     if (!strcmp(words[1], "is")) return kernels_mask() != strtoull(words[2], NULL, 10);
     if (!strcmp(words[1], "handler")) return moved_by_handlers();
@@ -322,8 +368,14 @@ int main(int count, char **words) {
     all = kernels_mask();
     if (!strcmp(words[1], "starting")) return filter_beside_starting();
     if (!strcmp(words[1], "online")) return come_online(words[2]);
-    void *(*const work)(void *) = !strcmp(words[1], "reset") ? be_reset : !strcmp(words[1], "cut") ? be_cut : be_bound;
+    void *(*const work)(void *) = !strcmp(words[1], "reset")    ? be_reset
+                                  : !strcmp(words[1], "system") ? be_set_by_system
+                                  : !strcmp(words[1], "probe")  ? be_probed
+                                  : !strcmp(words[1], "cut")    ? be_cut
+                                                                : be_bound;
     pthread_barrier_init(&barrier, NULL, 2);
+    if (pipe(asked) != 0) die("cannot make a pipe");
+    signal(SIGUSR1, ask_for_filter);
     pthread_t thread;
     if (pthread_create(&thread, NULL, work, words[1]) != 0) die("cannot start a thread");
     if (!strcmp(words[1], "reset")) reset_spinning();
