@@ -11,9 +11,9 @@
 #include "placement/memory_home.h"
 #include "placement/rule_file.h"
 
-// Defined where pthread_create and the rest are interposed. Without them (the static library) a
-// binding could not be hidden from the program and its children, so threads are not bound.
-extern "C" __attribute__((weak)) const bool numalloc_interposes_threads;
+// Defined where pthread_create and the rest are interposed. Without them (the static library), and where the program's
+// calls go to libc all the same, a binding could not be hidden from the program and its children: no thread is bound.
+extern "C" __attribute__((weak)) bool numalloc_interposes_threads();
 
 namespace numalloc::placement {
 
@@ -246,6 +246,10 @@ void load_rules(const Places& places) {
 
 bool start_binding(bool has_heap) {
     if (options().binding == Binding::none || &numalloc_interposes_threads == nullptr) return false;
+    if (!numalloc_interposes_threads()) {
+        if (options().verbose) complain("libc comes before numalloc: threads are not bound");
+        return false;
+    }
     if (os::has_go_runtime()) {
         if (options().verbose) complain("Go's runtime starts children by itself: threads are not bound");
         return false;

@@ -69,6 +69,8 @@ for name, (words, options, around) in KEPT.items():
     JOBS.add(f"kept-{name}", "kept", *words, options=options, around=around)
 JOBS.add("go-note", "go_note")
 JOBS.add("starts", "starts")
+for binding in ("auto", "interleave"):
+    JOBS.add(f"opened-{binding}", "opened", options={"binding": binding})
 JOBS.add("ends", "ends", 4 * THREADS)
 JOBS.add("stacks", "stacks")
 # A container of 64 MiB whose live data fits.
@@ -147,6 +149,11 @@ def test_memory_stays_where_it_was_named(report, name):
 
 def test_threads_and_children_start_with_the_users_mask(report):
     passed(report, "starts")
+
+
+@pytest.mark.parametrize("binding", ["auto", "interleave"])
+def test_nothing_is_bound_where_the_program_has_libcs_calls(report, binding):
+    passed(report, f"opened-{binding}")
 
 
 def test_a_thread_that_ends_unnoticed_leaves_its_room(report):

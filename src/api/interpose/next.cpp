@@ -1,6 +1,7 @@
 #include "api/interpose/next.h"
 
 #include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 
 #include <atomic>
@@ -22,19 +23,37 @@ constinit std::atomic<bool> looked_up{false};
 constinit Address libc_start = 0;
 constinit Address libc_end = 0;
 
-int note_libc(dl_phdr_info* object, std::size_t, void* inside) {
+struct Range {
     Address start = ~Address{0};
     Address end = 0;
-    for (unsigned i = 0; i < object->dlpi_phnum; ++i) {
-        const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+    bool has(Address a) const { return a - start < end - start; }
+};
+
+Range range_of(const dl_phdr_info& object) {
+    Range range;
+    for (unsigned i = 0; i < object.dlpi_phnum; ++i) {
+        const ElfW(Phdr)& segment = object.dlpi_phdr[i];
         if (segment.p_type != PT_LOAD) continue;
-        start = min_of<Address>(start, object->dlpi_addr + segment.p_vaddr);
-        end = max_of<Address>(end, object->dlpi_addr + segment.p_vaddr + segment.p_memsz);
+        range.start = min_of<Address>(range.start, object.dlpi_addr + segment.p_vaddr);
+        range.end = max_of<Address>(range.end, object.dlpi_addr + segment.p_vaddr + segment.p_memsz);
     }
-    if (address_of(inside) - start >= end - start) return 0;
-    libc_start = start;
-    libc_end = end;
+    return range;
+}
+
+int note_libc(dl_phdr_info* object, std::size_t, void* inside) {
+    const Range range = range_of(*object);
+    if (!range.has(address_of(inside))) return 0;
+    libc_start = range.start;
+    libc_end = range.end;
     return 1;
+}
+
+enum class First : int { neither, ours, libc };
+int find_first(dl_phdr_info* object, std::size_t, void*) {
+    const Range range = range_of(*object);
+    if (range.has(reinterpret_cast<Address>(&note_libc))) return static_cast<int>(First::ours);
+    const bool is_libc = range.has(reinterpret_cast<Address>(&gnu_get_libc_version));
+    return static_cast<int>(is_libc ? First::libc : First::neither);
 }
 
 void look_up() {
@@ -63,3 +82,10 @@ void* others_function(Next which) {
 }
 
 }  // namespace numalloc::api
+
+// Whether the program's calls come here before they come to libc: the loader searches objects in this order. A library
+// that was opened by dlopen() is behind libc.
+extern "C" bool numalloc_interposes_threads() {
+    using namespace numalloc::api;
+    return dl_iterate_phdr(find_first, nullptr) != static_cast<int>(First::libc);
+}

@@ -22,11 +22,6 @@
 #include "os/program_calls.h"
 #include "placement/placement.h"
 
-extern "C" {
-extern const bool numalloc_interposes_threads;
-const bool numalloc_interposes_threads = true;
-}
-
 namespace numalloc::api {
 
 namespace {
