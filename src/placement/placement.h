@@ -92,7 +92,7 @@ private:
     const FirstUseHold hold_;  // from after begin(), which may make the creator's record
     bool created_ = false;
 };
-// Called first by the new thread: binds it if its node has been chosen.
+// Called first by the new thread, with signals blocked unless there is a filter: binds it if its node has been chosen.
 void enter_thread(ThreadRecord* record);
 // For a new thread whose end calls thread_ended() in the last round of key destructors: heap_ended() keeps its record.
 void keep_record_to_the_end();

@@ -1,5 +1,6 @@
 // A thread's life in placement: its creation, its first steps and its end.
 #include "os/affinity.h"
+#include "os/signal.h"
 #include "placement/internal.h"
 
 namespace numalloc::placement {
@@ -168,6 +169,7 @@ void heap_ended() {
 
 void thread_ended() {
     if (current == nullptr) return;
+    const os::NoSignals no_signals;
     const NodeId last{current->home.load(std::memory_order_relaxed)};
     os::Guard guard(process.lock);
     ended_on = (last == no_node ? os::current_node() : last).value;

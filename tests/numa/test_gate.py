@@ -71,7 +71,9 @@ JOBS.add("go-note", "go_note")
 JOBS.add("starts", "starts")
 for binding in ("auto", "interleave"):
     JOBS.add(f"opened-{binding}", "opened", options={"binding": binding})
-JOBS.add("ends", "ends", 4 * THREADS)
+JOBS.add("ends", "ends", "raw", 4 * THREADS)
+for binding in ("auto", "interleave"):
+    JOBS.add(f"ends-signal-{binding}", "ends", "signal", 4 * THREADS, options={"binding": binding})
 JOBS.add("stacks", "stacks")
 # A container of 64 MiB whose live data fits.
 LIMITED = "/sys/fs/cgroup/numalloc-limited"
@@ -158,6 +160,11 @@ def test_nothing_is_bound_where_the_program_has_libcs_calls(report, binding):
 
 def test_a_thread_that_ends_unnoticed_leaves_its_room(report):
     passed(report, "ends")
+
+
+@pytest.mark.parametrize("binding", ["auto", "interleave"])
+def test_a_thread_that_a_handler_ends_holds_up_no_other(report, binding):
+    passed(report, f"ends-signal-{binding}")
 
 
 def test_a_page_of_stack_suffices(report):

@@ -20,6 +20,7 @@
 #include "api/interpose/next.h"
 #include "os/exit_hook.h"
 #include "os/program_calls.h"
+#include "os/signal.h"
 #include "placement/placement.h"
 
 namespace numalloc::api {
@@ -49,7 +50,10 @@ bool affinity_of_new_thread(const pthread_attr_t* attr, os::CpuMask& mask) {
 // In the last round, so that the program's own destructors still run on the thread's node.
 using PlaceExit = os::ExitHook<PTHREAD_DESTRUCTOR_ITERATIONS, placement::thread_ended>;
 
+// A signal's handler that ends the thread (pthread_exit) would leave placement's lock to nobody, or the thread's room.
+// (After a filter signals are not blocked.)
 void enter(ThreadRecord* record) {
+    const os::NoSignals no_signals;
     placement::enter_thread(record);
     if (PlaceExit::set()) placement::keep_record_to_the_end();
 }
