@@ -36,20 +36,13 @@ def test_instances_write_apart_and_the_worst_counts(tmp_path):
         assert (logs / f"{number}.err").read_text() == "err\n"
 
 
+def logged(instances, folder, script):
+    return ["--instances", str(instances), "--logs", str(folder), "--allocator", "glibc", "--", "sh", "-c", script]
+
+
 def test_no_instance_runs_if_a_log_cannot_be_written(tmp_path):
     (tmp_path / "2.out").mkdir()
-    words = [
-        "--instances",
-        "3",
-        "--logs",
-        str(tmp_path),
-        "--allocator",
-        "glibc",
-        "--",
-        "sh",
-        "-c",
-        f"touch {tmp_path}/$NUMALLOC_INSTANCE.ran",
-    ]
+    words = logged(3, tmp_path, f"touch {tmp_path}/$NUMALLOC_INSTANCE.ran")
     done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 2 and "2.out cannot be written" in done.stderr, done.stderr
     assert not list(tmp_path.glob("*.ran"))
@@ -57,18 +50,7 @@ def test_no_instance_runs_if_a_log_cannot_be_written(tmp_path):
 
 def test_instances_may_be_more_than_files_that_may_be_open(tmp_path):
     limited = ["bash", "-c", 'ulimit -n 40 && exec "$0" "$@"', *COMMAND]
-    words = [
-        "--instances",
-        "50",
-        "--logs",
-        str(tmp_path),
-        "--allocator",
-        "glibc",
-        "--",
-        "sh",
-        "-c",
-        "echo $NUMALLOC_INSTANCE; ulimit -n; cat",
-    ]
+    words = logged(50, tmp_path, "echo $NUMALLOC_INSTANCE; ulimit -n; cat")
     for options in ([], ["--report"]):
         done = subprocess.run([*limited, *options, *words], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == 0, done.stderr

@@ -48,6 +48,15 @@ static inline uint64_t read_set(const char *path) {
     return *line == '\n' ? 0 : parse_set(line);
 }
 
+/* The CPUs on which the kernel lets the calling thread run: what numalloc's interposed calls do not show. */
+static inline uint64_t kernels_mask(void) {
+    char line[4096], text[4096] = "";
+    FILE *file = fopen("/proc/thread-self/status", "r");
+    while (file && fgets(line, sizeof line, file)) sscanf(line, "Cpus_allowed_list: %4095s", text);
+    if (file) fclose(file);
+    return parse_set(text);
+}
+
 /* The first CPU of a node, or -1. */
 static inline int cpu_of_node(int node) {
     char path[128], line[256];

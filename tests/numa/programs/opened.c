@@ -13,14 +13,6 @@ static void (*own_free)(void *);
 static pthread_barrier_t together;
 static uint64_t all;
 
-static uint64_t kernels_mask(void) {
-    char line[4096], text[4096] = "";
-    FILE *file = fopen("/proc/thread-self/status", "r");
-    while (file && fgets(line, sizeof line, file)) sscanf(line, "Cpus_allowed_list: %4095s", text);
-    if (file) fclose(file);
-    return parse_set(text);
-}
-
 static void use(void) {
     for (int i = 0; i < SLOW_PATHS; i++) own_free(own_malloc(SLOW));
 }

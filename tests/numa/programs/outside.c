@@ -23,12 +23,7 @@ static void parse(const char *text) {
 }
 
 static void kernels(cpu_set_t *set) {
-    char line[4096];
-    uint64_t cpus = 0;
-    FILE *file = fopen("/proc/thread-self/status", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (!strncmp(line, "Cpus_allowed_list:\t", 19)) cpus = parse_set(line + 19);
-    fclose(file);
+    const uint64_t cpus = kernels_mask();
     CPU_ZERO(set);
     for (size_t cpu = 0; cpu < 64; cpu++)
         if (cpus >> cpu & 1) CPU_SET(cpu, set);

@@ -29,14 +29,6 @@ static uint64_t cpus_of_node(int node) {
     return read_set(path);
 }
 
-static uint64_t kernels_mask(void) {
-    char line[4096], text[4096] = "";
-    FILE *file = fopen("/proc/thread-self/status", "r");
-    while (file && fgets(line, sizeof line, file)) sscanf(line, "Cpus_allowed_list: %4095s", text);
-    if (file) fclose(file);
-    return parse_set(text);
-}
-
 static uint64_t masks[2];
 static void move(int signal) {
     (void)signal;
@@ -211,8 +203,6 @@ static void set_from_outside(pid_t thread, const uint64_t *mask, int count) {
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0) die("the other process failed");
 }
 
-static _Atomic pid_t spins;
-static int home;
 static void *be_set_by_system(void *unused) {
     be_bound_by("the thread");
     const uint64_t one = all & ~kernels_mask() & -(all & ~kernels_mask()); /* elsewhere */
@@ -244,6 +234,8 @@ static void *be_probed(void *unused) {
     sigemptyset(&set);
     sigaddset(&set, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* main handles it */
+    if (pipe(asked) != 0) die("cannot make a pipe");
+    signal(SIGUSR1, ask_for_filter);
     be_bound_by("the thread");
     char command[64];
     snprintf(command, sizeof command, "kill -USR1 %d; read line <&%d", getpid(), asked[0]);
@@ -256,6 +248,9 @@ static void *be_probed(void *unused) {
     }
     return unused;
 }
+
+static _Atomic pid_t spins;
+static int home;
 
 static void *be_reset(void *unused) {
     be_bound_by("the thread");
@@ -374,8 +369,6 @@ int main(int count, char **words) {
                                   : !strcmp(words[1], "cut")    ? be_cut
                                                                 : be_bound;
     pthread_barrier_init(&barrier, NULL, 2);
-    if (pipe(asked) != 0) die("cannot make a pipe");
-    signal(SIGUSR1, ask_for_filter);
     pthread_t thread;
     if (pthread_create(&thread, NULL, work, words[1]) != 0) die("cannot start a thread");
     if (!strcmp(words[1], "reset")) reset_spinning();

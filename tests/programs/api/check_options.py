@@ -84,6 +84,7 @@ if has_experiments:
     GOOD |= {"hand_over": ["6K", "24576"], **{name: ["0", "1", "off"] for name in flags}}
     BAD |= {"hand_over": ["lots", "-1"], **{name: ["2", "maybe"] for name in flags}}
     ACCEPTED |= {"hand_over": "G", **dict.fromkeys(flags, "yes")}
+assert kinds and GOOD.keys() - set(experiments) <= kinds.keys(), kinds
 failures = [f"{name} has no good values here" for name, kind in kinds.items() if name not in GOOD and kind != "Path"]
 failures += [f"{name} has no bad values here" for name, kind in kinds.items() if name not in BAD and kind != "Path"]
 
