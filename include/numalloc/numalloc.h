@@ -164,8 +164,8 @@ int numalloc_distance(int from, int to) NUMALLOC_NOEXCEPT;
 
 /* Writes the CPUs of any node of the machine (EINVAL for others) into `cpu_set`, a cpu_set_t of `bytes` bytes. Returns
  * how many there are: 0 for a node with memory only. EINVAL if a CPU does not fit. Reads a file in /sys; EIO if it
- * cannot be read, but with one node without /sys the CPUs that the process may use. It may be allowed fewer CPUs than
- * the node has. */
+ * cannot be read. Without /sys there is one node, with the CPUs that the process may use; otherwise the process may be
+ * allowed fewer CPUs. */
 int numalloc_node_cpus(int node, size_t bytes, void *cpu_set) NUMALLOC_NOEXCEPT;
 
 /* Bytes of a usable node that can be allocated without taking them from programs: free memory and clean cache. Up to
