@@ -67,6 +67,12 @@ int process_id() {
 
 bool has_thread(int tid) { return optional_call(SYS_tgkill, process_id(), tid, 0) != -ESRCH; }
 
+// A thread's CPU clock is named by its ID: bits 3 and up of the complement.
+int thread_id_of(pthread_t thread) {
+    clockid_t clock = 0;
+    return pthread_getcpuclockid(thread, &clock) == 0 ? ~(clock >> 3) : 0;
+}
+
 int cpu_at_once() {
     // struct rseq: cpu_id is the second word, negative while the thread is not registered. Its node_id is not used:
     // kernels before 6.3 leave it wrong, and __rseq_size does not show that.

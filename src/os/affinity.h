@@ -1,6 +1,8 @@
 // The CPUs that a thread may use, and the CPU that it runs on.
 #pragma once
 
+#include <pthread.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -30,8 +32,10 @@ long set_affinity(int tid, std::size_t bytes, const void* mask);
 int thread_id();
 // The process ID. After a filter it is cached: the system call is made once per fork generation.
 int process_id();
-// Whether the process has that thread. true also after a filter.
+// Whether the process has that thread. true also after a filter, and for 0.
 bool has_thread(int tid);
+// The ID of a thread that is not joined yet; 0 if it has ended. No system call.
+int thread_id_of(pthread_t thread);
 
 // The CPU that the caller runs on. -1 if unknown. A system call if neither rseq nor the vDSO says it.
 int current_cpu();

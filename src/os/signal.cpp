@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t bit(int signal) { return std::uint64_t{1} << (signal - 1); }
 constexpr std::uint64_t of_writes = bit(SIGPIPE) | bit(SIGXFSZ);
+constexpr std::uint64_t of_faults = bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGSYS);
 
 std::uint64_t pending() {
     std::uint64_t set = 0;
@@ -19,6 +20,8 @@ std::uint64_t pending() {
 }
 
 }  // namespace
+
+constexpr std::uint64_t not_of_faults = ~of_faults;
 
 NoSignals::NoSignals(std::uint64_t set)
     : blocked_(!failed(optional_call(SYS_rt_sigprocmask, SIG_BLOCK, &set, &mask_before_, sizeof mask_before_))) {}

@@ -9,11 +9,15 @@ namespace numalloc::os {
 // Installs the handler if the signal's action is the default. It runs on the thread's alternative stack if it has one.
 void handle_signal(int number, void (*handler)(int));
 
-// While it exists, signals of the set do not interrupt the calling thread. All signals: asynchronous cancellation does
-// not end it either. Does nothing after a filter (filter.h).
+// All signals but those of faults: a fault whose signal is blocked ends the process, and a program's handler may cure
+// it (a collector's write barrier on memory that the library writes to).
+extern const std::uint64_t not_of_faults;
+
+// While it exists, signals of the set do not interrupt the calling thread. not_of_faults: asynchronous cancellation
+// does not end it either. Does nothing after a filter (filter.h).
 class NoSignals {
 public:
-    explicit NoSignals(std::uint64_t set = ~std::uint64_t{0});
+    explicit NoSignals(std::uint64_t set = not_of_faults);
     ~NoSignals();
     NoSignals(const NoSignals&) = delete;
     NoSignals& operator=(const NoSignals&) = delete;

@@ -79,8 +79,9 @@ public:
     // Whether the creator was not bound and is now: its heap must follow.
     bool moved_creator() const { return moved_creator_; }
     // Called if the thread was created. This or enter_thread(), whichever is first, writes *record()->handle_out: that
-    // memory may be gone once pthread_create has returned or the user's function runs.
-    void created(pthread_t handle);
+    // memory may be gone once pthread_create has returned or the user's function runs. `may_ask`: libc has created
+    // it, and not as a detached thread, so that libc may be asked about the handle.
+    void created(pthread_t handle, bool may_ask);
 
 private:
     ThreadRecord* begin(const os::CpuMask* attr_mask);
@@ -134,8 +135,9 @@ long set_affinity(pthread_t thread, std::size_t bytes, const void* mask, NodeId*
 long call_unbound(int tid, long (*call)(const void*), const void* argument);
 
 // Makes a call that may install a filter, after which no mask can be set. All bound threads, and those that start with
-// their creator's binding, have their users' masks meanwhile, and keep them if it does.
-long call_with_users_masks(long (*call)(const void*), const void* argument, LibcSetAffinity libc_set);
+// their creator's binding, have their users' masks meanwhile, and keep them if it does. (Not those of which created()
+// may not ask.)
+long call_with_users_masks(long (*call)(const void*), const void* argument);
 // Called before the process's first filter: if the caller is the main thread, its number (psm_self) stays 0.
 void note_main_thread();
 

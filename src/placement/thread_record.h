@@ -40,6 +40,7 @@ struct ThreadRecord {
     unsigned number = 0;         // order of creation; main is 0
     int owner = -1;              // the same, or the number that the thread chose: owners.h
     int tid = 0;                 // 0 while starting, and for ever if it started after a filter (os/filter.h)
+    int tid_at_start = 0;        // while starting, from when its creator knows it; 0 if that may not ask
     pthread_t handle{};
     std::uint64_t generation = 0;  // distinguishes the thread from a later one with the same record
 

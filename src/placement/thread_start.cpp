@@ -46,6 +46,22 @@ void give_record(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     process.records.give(record);
 }
 
+// A signal's handler may have ended earlier threads of this handle before they came to enter_thread().
+bool has_ended_unstarted(const ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    const int tid = record->tid_at_start;
+    return record->starting && tid != 0 && !os::has_thread(tid);
+}
+
+void set_handle(ThreadRecord* record, pthread_t handle) NUMALLOC_REQUIRES(process.lock) {
+    process.records.set_handle(record, 0);
+    for (;;) {
+        ThreadRecord* const earlier = process.records.find(handle);
+        if (earlier == nullptr || !has_ended_unstarted(earlier)) break;
+        give_record(earlier);
+    }
+    process.records.set_handle(record, handle);
+}
+
 }  // namespace
 
 ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
@@ -89,13 +105,17 @@ void ThreadStart::abandon() {
     give_record(record_);
 }
 
-void ThreadStart::created(pthread_t handle) {
+// Under the lock a thread that has not run yet cannot end, unless a signal ends it.
+void ThreadStart::created(pthread_t handle, bool may_ask) {
     created_ = true;
     os::Guard guard(process.lock);
     if (record_->generation != generation_ || record_->handle_out == nullptr) return;
-    process.records.set_handle(record_, handle);
     *record_->handle_out = handle;
     record_->handle_out = nullptr;
+    set_handle(record_, handle);
+    if (!may_ask) return;
+    record_->tid_at_start = os::thread_id_of(handle);
+    if (record_->tid_at_start == 0) give_record(record_);
 }
 
 namespace {
@@ -110,7 +130,7 @@ bool is_creators(const ThreadRecord* record, Mask kernel) NUMALLOC_REQUIRES(proc
 // in its attributes. `kernel`: its mask now, nullptr if unknown. `widened`: that is all that the cpuset allows.
 bool take_place(ThreadRecord* record, bool widened, const Mask* kernel, PlaceId& took, Mask request) {
     os::Guard guard(process.lock);
-    process.records.set_handle(record, pthread_self());
+    set_handle(record, pthread_self());
     if (record->handle_out != nullptr) *record->handle_out = record->handle;
     record->handle_out = nullptr;
     if (record->mask_from_attr) return false;

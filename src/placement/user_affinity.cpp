@@ -95,12 +95,10 @@ void unbind(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
 }
 
 // A thread that has not run yet may have inherited its creator's binding. After a filter it could not widen its mask.
-void widen_starting(ThreadRecord* record, LibcSetAffinity libc_set) NUMALLOC_REQUIRES(process.lock) {
-    if (!record->inherits_ours || record->handle == 0 || libc_set == nullptr) return;
-    NUMALLOC_MASK(request);
-    user_request_of(record, request);
-    const auto* const mask = reinterpret_cast<const cpu_set_t*>(request.data());
-    if (libc_set(record->handle, process.words * word_bytes, mask) == 0) record->inherits_ours = false;
+void widen_starting(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
+    const int tid = record->tid_at_start;
+    if (!record->inherits_ours || tid == 0 || !os::has_thread(tid) || process.records.find(tid) != nullptr) return;
+    if (set_user_request(record, tid) == 0) record->inherits_ours = false;
 }
 
 }  // namespace
@@ -231,14 +229,14 @@ long call_unbound(int tid, long (*call)(const void*), const void* argument) {
     return result;
 }
 
-long call_with_users_masks(long (*call)(const void*), const void* argument, LibcSetAffinity libc_set) {
+long call_with_users_masks(long (*call)(const void*), const void* argument) {
     if (process.mode != Mode::active) return call(argument);
     os::Guard guard(process.lock);
     const auto for_each = [](auto act) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
         for (ThreadRecord* record = process.records.first(); record != nullptr; record = record->next) act(record);
     };
-    for_each([libc_set](ThreadRecord* record) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-        if (record->starting) return widen_starting(record, libc_set);
+    for_each([](ThreadRecord* record) NUMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+        if (record->starting) return widen_starting(record);
         if (!record->bound || !is_there(record)) return;
         renew_if_foreign(record, record->tid);
         if (record->bound) set_user_request(record, record->tid);

@@ -73,7 +73,12 @@ for binding in ("auto", "interleave"):
     JOBS.add(f"opened-{binding}", "opened", options={"binding": binding})
 JOBS.add("ends", "ends", "raw", 4 * THREADS)
 for binding in ("auto", "interleave"):
-    JOBS.add(f"ends-signal-{binding}", "ends", "signal", 4 * THREADS, options={"binding": binding})
+    for how in ("signal", "early"):
+        JOBS.add(f"ends-{how}-{binding}", "ends", how, 4 * THREADS, options={"binding": binding})
+JOBS.add("ends-rooms-saturate", "ends", "rooms", THREADS, options={"binding": "saturate"})
+SIGNALS = ["masks", "fault"]
+for what in SIGNALS:
+    JOBS.add(f"thread-signals-{what}", "thread_signals", what, options={"binding": "interleave"})
 JOBS.add("stacks", "stacks")
 # A container of 64 MiB whose live data fits.
 LIMITED = "/sys/fs/cgroup/numalloc-limited"
@@ -162,9 +167,14 @@ def test_a_thread_that_ends_unnoticed_leaves_its_room(report):
     passed(report, "ends")
 
 
-@pytest.mark.parametrize("binding", ["auto", "interleave"])
-def test_a_thread_that_a_handler_ends_holds_up_no_other(report, binding):
-    passed(report, f"ends-signal-{binding}")
+@pytest.mark.parametrize("name", ["signal-auto", "signal-interleave", "early-auto", "early-interleave", "rooms-saturate"])
+def test_a_thread_that_a_handler_ends_leaves_nothing_behind(report, name):
+    passed(report, f"ends-{name}")
+
+
+@pytest.mark.parametrize("what", SIGNALS)
+def test_signals_are_as_the_program_set_them_around_a_threads_creation(report, what):
+    passed(report, f"thread-signals-{what}")
 
 
 def test_a_page_of_stack_suffices(report):

@@ -22,10 +22,7 @@ long around_filter(const ProgramCall& filter) {
     if (!fork_gate.is_process()) return install_filter(filter);
     placement::note_main_thread();
     const auto install = [](const void* call) { return install_filter(*static_cast<const ProgramCall*>(call)); };
-    // Known as soon as a thread may be starting.
-    auto* const libc_set =
-        reinterpret_cast<placement::LibcSetAffinity>(api::known_function(api::Next::pthread_setaffinity_np));
-    return placement::call_with_users_masks(install, &filter, libc_set);
+    return placement::call_with_users_masks(install, &filter);
 }
 
 }  // namespace numalloc::os

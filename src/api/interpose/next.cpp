@@ -70,8 +70,6 @@ void* next_function(Next which) {
     return found[static_cast<int>(which)].load(std::memory_order_relaxed);
 }
 
-void* known_function(Next which) { return found[static_cast<int>(which)].load(std::memory_order_acquire); }
-
 void* others_function(Next which) {
     if (!looked_up.load(std::memory_order_acquire)) {
         if (looking_up_starts_malloc) return nullptr;

@@ -21,8 +21,6 @@ void* next_function(Next which);
 // The same if it is another library's and not libc's, and else nullptr. Before the first malloc it
 // is nullptr, too: the caller may be a child between vfork and exec, in which the library must not start.
 void* others_function(Next which);
-// As next_function(), but nullptr before the first look-up: for signal handlers, which may have interrupted the loader.
-void* known_function(Next which);
 
 // Usage: NUMALLOC_NEXT(pthread_create)(thread, attr, start, argument)
 #define NUMALLOC_NEXT(name)                                                                          \

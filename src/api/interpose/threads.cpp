@@ -29,23 +29,33 @@ namespace {
 
 using placement::ThreadRecord;
 
-constinit std::atomic<bool> default_attr_has_affinity{false};
+constinit std::atomic<bool> default_attr_was_set{false};
 
-// The affinity in a thread's attributes. libc returns all ones for "none".
-bool affinity_in(const pthread_attr_t* attr, os::CpuMask& mask) {
-    const int error = pthread_attr_getaffinity_np(attr, sizeof mask, reinterpret_cast<cpu_set_t*>(mask.data()));
-    return error == 0 && mask.count() < os::max_cpus;
-}
+// What a thread's attributes set.
+struct Attributes {
+    bool is_detached = true;
+    bool has_affinity = false;
+    os::CpuMask affinity;
 
-bool affinity_of_new_thread(const pthread_attr_t* attr, os::CpuMask& mask) {
-    if (attr != nullptr) return affinity_in(attr, mask);
-    pthread_attr_t defaults;
-    if (!default_attr_has_affinity.load(std::memory_order_relaxed) || pthread_getattr_default_np(&defaults) != 0)
-        return false;
-    const bool found = affinity_in(&defaults, mask);
-    pthread_attr_destroy(&defaults);
-    return found;
-}
+    // libc returns an affinity of all ones for "none".
+    void read(const pthread_attr_t* attr) {
+        auto* const set = reinterpret_cast<cpu_set_t*>(affinity.data());
+        has_affinity = pthread_attr_getaffinity_np(attr, sizeof affinity, set) == 0 && affinity.count() < os::max_cpus;
+        int state = PTHREAD_CREATE_DETACHED;
+        pthread_attr_getdetachstate(attr, &state);
+        is_detached = state == PTHREAD_CREATE_DETACHED;
+    }
+
+    // `attr`: as given to pthread_create().
+    void read_for_new_thread(const pthread_attr_t* attr) {
+        if (attr != nullptr) return read(attr);
+        is_detached = default_attr_was_set.load(std::memory_order_relaxed);
+        pthread_attr_t defaults;
+        if (!is_detached || pthread_getattr_default_np(&defaults) != 0) return;
+        read(&defaults);
+        pthread_attr_destroy(&defaults);
+    }
+};
 
 // In the last round, so that the program's own destructors still run on the thread's node.
 using PlaceExit = os::ExitHook<PTHREAD_DESTRUCTOR_ITERATIONS, placement::thread_ended>;
@@ -74,13 +84,15 @@ int run_c11_thread(void* argument) {
     return start(user_argument);
 }
 
-// `create(handle, record)` starts the thread with one of the functions above. It returns 0 for success.
+// `create(handle, record)` starts the thread with one of the functions above, by libc if `is_libcs`. It returns 0 for
+// success.
 template <class Create>
 int create_thread(pthread_t* thread, const pthread_attr_t* attr, void (*start)(), void* argument, bool* ours,
-                  Create create) {
+                  bool is_libcs, Create create) {
     PlaceExit::make();
-    os::CpuMask mask;
-    placement::ThreadStart begun(affinity_of_new_thread(attr, mask) ? &mask : nullptr);
+    Attributes attributes;
+    attributes.read_for_new_thread(attr);
+    placement::ThreadStart begun(attributes.has_affinity ? &attributes.affinity : nullptr);
     ThreadRecord* const record = begun.record();
     *ours = record != nullptr;
     if (!*ours) return 0;
@@ -90,7 +102,7 @@ int create_thread(pthread_t* thread, const pthread_attr_t* attr, void (*start)()
     record->argument = argument;
     pthread_t handle{};
     if (const int error = create(&handle, record); error != 0) return error;
-    begun.created(handle);
+    begun.created(handle, is_libcs && !attributes.is_detached);
     // New memory may have been interleaved while the process had one thread. That ends with the second thread.
     if (begun.moved_creator()) thread_moved();
     return 0;
@@ -124,6 +136,7 @@ extern "C" NUMALLOC_EXPORT int pthread_create(pthread_t* thread, const pthread_a
     if (placement::active()) {
         const int error = create_thread(
             thread, attr, reinterpret_cast<void (*)()>(start), argument, &ours,
+            NUMALLOC_OTHERS(pthread_create) == nullptr,
             [&](pthread_t* handle, ThreadRecord* record) { return next(handle, attr, run_thread, record); });
         if (ours) return error;
     }
@@ -138,6 +151,7 @@ extern "C" NUMALLOC_EXPORT int thrd_create(thrd_t* thread, thrd_start_t start, v
     if (placement::active()) {
         const int error = create_thread(
             thread, nullptr, reinterpret_cast<void (*)()>(start), argument, &ours,
+            NUMALLOC_OTHERS(thrd_create) == nullptr,
             [&](pthread_t* handle, ThreadRecord* record) { return next(handle, run_c11_thread, record); });
         if (ours) return error;
     }
@@ -146,8 +160,7 @@ extern "C" NUMALLOC_EXPORT int thrd_create(thrd_t* thread, thrd_start_t start, v
 
 extern "C" NUMALLOC_EXPORT int pthread_setattr_default_np(const pthread_attr_t* attr) noexcept {
     const int error = NUMALLOC_NEXT(pthread_setattr_default_np)(attr);
-    os::CpuMask mask;
-    if (error == 0 && affinity_in(attr, mask)) default_attr_has_affinity.store(true, std::memory_order_relaxed);
+    if (error == 0) default_attr_was_set.store(true, std::memory_order_relaxed);
     return error;
 }
 
