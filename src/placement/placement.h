@@ -19,6 +19,7 @@
 #include "base/ids.h"
 #include "base/thread_safety.h"
 #include "os/affinity.h"
+#include "os/fork_gate.h"
 #include "placement/thread_record.h"
 
 namespace numalloc::placement {
@@ -87,6 +88,9 @@ private:
     ThreadRecord* begin(const os::CpuMask* attr_mask);
     void abandon();
 
+    bool is_in_child() const;
+
+    const std::uint32_t process_ = os::fork_gate.generation();
     bool moved_creator_ = false;    // these two: begin() may set them
     std::uint64_t generation_ = 0;  // the record's: once the thread is created the record may be another's
     ThreadRecord* const record_;

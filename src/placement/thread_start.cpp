@@ -100,22 +100,28 @@ ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
 }
 
 void ThreadStart::abandon() {
+    if (is_in_child()) return;
     os::Guard guard(process.lock);
     take_number_back(record_);
     give_record(record_);
 }
 
-// Under the lock a thread that has not run yet cannot end, unless a signal ends it.
+// A signal's handler may have forked since: fork_child() has dropped the record.
+bool ThreadStart::is_in_child() const { return os::fork_gate.generation() != process_; }
+
+// Under the lock a thread that has not run yet cannot end, unless a signal ends it. Nobody can have joined it even
+// then, because nobody knows its handle yet.
 void ThreadStart::created(pthread_t handle, bool may_ask) {
     created_ = true;
     os::Guard guard(process.lock);
     if (record_->generation != generation_ || record_->handle_out == nullptr) return;
+    const int tid = may_ask && !is_in_child() ? os::thread_id_of(handle) : 0;
     *record_->handle_out = handle;
     record_->handle_out = nullptr;
+    if (is_in_child()) return;
     set_handle(record_, handle);
-    if (!may_ask) return;
-    record_->tid_at_start = os::thread_id_of(handle);
-    if (record_->tid_at_start == 0) give_record(record_);
+    record_->tid_at_start = tid;
+    if (may_ask && tid == 0) give_record(record_);
 }
 
 namespace {

@@ -76,7 +76,7 @@ for binding in ("auto", "interleave"):
     for how in ("signal", "early"):
         JOBS.add(f"ends-{how}-{binding}", "ends", how, 4 * THREADS, options={"binding": binding})
 JOBS.add("ends-rooms-saturate", "ends", "rooms", THREADS, options={"binding": "saturate"})
-SIGNALS = ["masks", "fault"]
+SIGNALS = ["masks", "fault", "fork"]
 for what in SIGNALS:
     JOBS.add(f"thread-signals-{what}", "thread_signals", what, options={"binding": "interleave"})
 JOBS.add("stacks", "stacks")

@@ -18,6 +18,7 @@
 #include "api/export.h"
 #include "api/interpose/library.h"
 #include "api/interpose/next.h"
+#include "base/atomic.h"
 #include "os/exit_hook.h"
 #include "os/program_calls.h"
 #include "os/signal.h"
@@ -84,12 +85,21 @@ int run_c11_thread(void* argument) {
     return start(user_argument);
 }
 
+// Writes what is there: another creator may use the same memory.
+void meet_fault(char& byte) {
+    char known = load_relaxed(byte);
+    compare_exchange(byte, known, known);
+}
+
 // `create(handle, record)` starts the thread with one of the functions above, by libc if `is_libcs`. It returns 0 for
 // success.
 template <class Create>
 int create_thread(pthread_t* thread, const pthread_attr_t* attr, void (*start)(), void* argument, bool* ours,
                   bool is_libcs, Create create) {
     PlaceExit::make();
+    // A handler of SIGSEGV that makes this memory writable (a collector's write barrier) takes locks of the program's,
+    // so it runs now and not under placement's.
+    meet_fault(*reinterpret_cast<char*>(thread));
     Attributes attributes;
     attributes.read_for_new_thread(attr);
     placement::ThreadStart begun(attributes.has_affinity ? &attributes.affinity : nullptr);
@@ -159,9 +169,8 @@ extern "C" NUMALLOC_EXPORT int thrd_create(thrd_t* thread, thrd_start_t start, v
 }
 
 extern "C" NUMALLOC_EXPORT int pthread_setattr_default_np(const pthread_attr_t* attr) noexcept {
-    const int error = NUMALLOC_NEXT(pthread_setattr_default_np)(attr);
-    if (error == 0) default_attr_was_set.store(true, std::memory_order_relaxed);
-    return error;
+    default_attr_was_set.store(true, std::memory_order_relaxed);
+    return NUMALLOC_NEXT(pthread_setattr_default_np)(attr);
 }
 
 extern "C" NUMALLOC_EXPORT int sched_getaffinity(pid_t tid, std::size_t bytes, cpu_set_t* mask) noexcept {

@@ -1,14 +1,16 @@
 /* Signals around the creation of threads that the library binds:
  *   thread_signals masks    each thread begins with the mask that its creator or its attributes give it, and creators
  *                           keep theirs
- *   thread_signals fault    a handler of SIGSEGV makes the memory writable that pthread_create() writes the handle to
- */
+ *   thread_signals fault    a handler of SIGSEGV makes the memory of the handle writable, in the creator and not in
+ *                           a thread that the program does not know yet
+ *   thread_signals fork     a handler forks when its thread is about to return from pthread_create() */
 #include "check.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <threads.h>
 
 /* libc's own numbers, which pthread_sigmask() leaves out. */
@@ -92,6 +94,7 @@ static pthread_t *handle;
 
 static void make_writable(int number) {
     (void)number;
+    expect(gettid() == getpid(), "the new thread met the fault");
     mprotect(handle, PAGE, PROT_READ | PROT_WRITE);
 }
 
@@ -123,8 +126,56 @@ static void check_fault(void) {
     }
 }
 
+static bool has_forked;
+static pid_t child;
+
+/* In the new thread, before its first function. */
+static void make_creator_fork(int number) {
+    (void)number;
+    syscall(SYS_tgkill, getpid(), getpid(), SIGUSR1);
+    while (!__atomic_load_n(&has_forked, __ATOMIC_ACQUIRE)) usleep(1000);
+}
+
+static void fork_in_creator(int number) {
+    (void)number;
+    child = fork();
+    if (child < 0) die("cannot fork");
+    __atomic_store_n(&has_forked, true, __ATOMIC_RELEASE);
+}
+
+static void check_fork(void) {
+    pthread_attr_t attr;
+    sigset_t user, none;
+    alarm(300);
+    signal(SIGUSR1, fork_in_creator);
+    signal(SIGUSR2, make_creator_fork);
+    run_before_creator(&attr);
+    sigemptyset(&none);
+    sigemptyset(&user);
+    sigaddset(&user, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &user, NULL);
+    if (pthread_attr_setsigmask_np(&attr, &none) != 0) die("no mask in attributes");
+    for (int i = 0; i < ROUNDS; i++) {
+        pthread_t thread;
+        int status = 0;
+        has_forked = false;
+        kill(getpid(), SIGUSR2); /* for the new thread, as main blocks it */
+        if (pthread_create(&thread, &attr, end_at_once, NULL) != 0) die("cannot start a thread");
+        if (child == 0) {
+            if (pthread_create(&thread, NULL, end_at_once, NULL) != 0) _exit(2);
+            _exit(pthread_join(thread, NULL));
+        }
+        pthread_join(thread, NULL);
+        expect(waitpid(child, &status, 0) == child && status == 0, "the child ended with %#x", status);
+    }
+}
+
 int main(int count, char **words) {
-    if (count != 2) die("usage: thread_signals masks|fault");
+    if (count != 2) die("usage: thread_signals masks|fault|fork");
+    if (!strcmp(words[1], "fork")) {
+        check_fork();
+        return verdict();
+    }
     if (!strcmp(words[1], "fault")) {
         check_fault();
         return verdict();
