@@ -87,10 +87,9 @@ public:
 private:
     ThreadRecord* begin(const os::CpuMask* attr_mask);
     void abandon();
-
     bool is_in_child() const;
 
-    const std::uint32_t process_ = os::fork_gate.generation();
+    const std::uint32_t fork_generation_ = os::fork_gate.generation();
     bool moved_creator_ = false;    // these two: begin() may set them
     std::uint64_t generation_ = 0;  // the record's: once the thread is created the record may be another's
     ThreadRecord* const record_;

@@ -107,7 +107,7 @@ void ThreadStart::abandon() {
 }
 
 // A signal's handler may have forked since: fork_child() has dropped the record.
-bool ThreadStart::is_in_child() const { return os::fork_gate.generation() != process_; }
+bool ThreadStart::is_in_child() const { return os::fork_gate.generation() != fork_generation_; }
 
 // Under the lock a thread that has not run yet cannot end, unless a signal ends it. Nobody can have joined it even
 // then, because nobody knows its handle yet.
@@ -115,7 +115,8 @@ void ThreadStart::created(pthread_t handle, bool may_ask) {
     created_ = true;
     os::Guard guard(process.lock);
     if (record_->generation != generation_ || record_->handle_out == nullptr) return;
-    const int tid = may_ask && !is_in_child() ? os::thread_id_of(handle) : 0;
+    may_ask = may_ask && !is_in_child();
+    const int tid = may_ask ? os::thread_id_of(handle) : 0;
     *record_->handle_out = handle;
     record_->handle_out = nullptr;
     if (is_in_child()) return;
