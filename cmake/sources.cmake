@@ -43,6 +43,7 @@ set(NUMALLOC_CORE_SOURCES
     src/heap/guarded/guarded.cpp
     src/heap/guarded/misuse.cpp
     src/heap/node/big_objects.cpp
+    src/heap/node/inherited.cpp
     src/heap/node/locate.cpp
     src/heap/node/process_heap.cpp
     src/heap/node/slot_pool.cpp

@@ -9,8 +9,9 @@
  * realloc() keeps a block's place: a block that must move stays on its node (whether psm_alloc(), a function that names
  * a node, numalloc_move() or another thread put it there), stays interleaved, or stays in its heap. With
  * NUMALLOC_REALLOC_KEEPS_NODE=0 only blocks of a heap keep their place; others go to where the calling thread's
- * malloc() allocates. psm_realloc() keeps the node in either case. As with malloc(), if a node is full its block goes
- * to the nearest one that has room.
+ * malloc() allocates. So do, in the child of a fork, blocks in memory that it has from its parent, until the program
+ * names a node. psm_realloc() keeps the node in either case. As with malloc(), if a node is full its block goes to the
+ * nearest one that has room.
  *
  * Errors: functions that return a pointer return NULL, all others -1, and set errno:
  *   EINVAL  a node that the machine does not have, an owner that no thread is or can become, an
@@ -175,10 +176,11 @@ long long numalloc_node_free_memory(int node) NUMALLOC_NOEXCEPT;
 /* The node of the memory at `p`. For most blocks of this library the answer takes a few instructions: the node whose
  * heap the block is from, where its pages are or will be unless that node was full or the kernel refuses to bind (or,
  * with NUMALLOC_MEMORY=bind:, refuses set_mempolicy_home_node). For blocks that the kernel may move (of 16 MiB and
- * more, with AutoNUMA), it asks the kernel where the page is, and answers with the heap's node if the kernel does not
- * tell. It asks, too, for interleaved blocks, for other memory, and for blocks above 512 KiB while one of the process
- * is over a set of nodes or was moved by numalloc_move(): ENOENT or EFAULT if the page was never written, EPERM or
- * ENOSYS if the kernel refuses (on a machine with one node the result is then that node). */
+ * more, with AutoNUMA), and for what the child of a fork has from its parent, it asks the kernel where the page is, and
+ * answers with the heap's node if the kernel does not tell. It asks, too, for interleaved blocks, for other memory, and
+ * for blocks above 512 KiB while one of the process is over a set of nodes or was moved by numalloc_move(): ENOENT or
+ * EFAULT if the page was never written, EPERM or ENOSYS if the kernel refuses (on a machine with one node the result is
+ * then that node). */
 int numalloc_node_of(const void *p) NUMALLOC_NOEXCEPT;
 
 /* ---- Where memory lies: pages by node, as the kernel reports them now. Each call adds to on_node[n] the pages that

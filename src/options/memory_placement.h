@@ -21,6 +21,10 @@ struct MemoryPlacement {
     bool operator==(const MemoryPlacement&) const = default;
 };
 
+constexpr bool names_nodes(const MemoryPlacement& m) {
+    return m.kind == MemoryPlacement::Kind::preferred || m.kind == MemoryPlacement::Kind::bind;
+}
+
 // Parses the whole text; false leaves `result` unchanged.
 constexpr bool parse_memory_placement(const char* text, MemoryPlacement& result) {
     const auto begins = [&](const char* word) {

@@ -53,6 +53,12 @@ int bind(void* p, Bytes bytes, unsigned os_node, BindMode mode) {
     return refused_binding.note(set_policy(p, bytes, mode == BindMode::strict ? MPOL_BIND : MPOL_PREFERRED, nodes));
 }
 
+int bind_and_move(void* p, Bytes bytes, unsigned os_node) {
+    NodeMask nodes;
+    nodes.add(os_node);
+    return refused_binding.note(set_policy(p, bytes, MPOL_PREFERRED, nodes, MPOL_MF_MOVE));
+}
+
 int bind_within(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes) {
     if (const int error = refused_binding.note(set_policy(p, bytes, MPOL_BIND, nodes)); error != 0) return error;
     (void)optional_call(SYS_set_mempolicy_home_node, p, bytes, os_node, 0);

@@ -106,6 +106,8 @@ NodeId memory_home_from(NodeId home) {
 
 bool memory_is_local() { return (of_thread != nullptr ? of_thread : &of_process)->said.kind == Kind::local; }
 
+bool process_names_nodes() { return names_nodes(of_process.said); }
+
 const os::NodeMask& bound_nodes() {
     static constinit const os::NodeMask none{};
     return of_process.said.kind == Kind::bind ? of_process.said.nodes : none;

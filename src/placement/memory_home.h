@@ -22,6 +22,9 @@ NodeId memory_home_from(NodeId home);
 // Whether that is the thread's home node and nobody has named another: memory may follow its users.
 bool memory_is_local();
 
+// Whether the option `memory` names nodes.
+bool process_names_nodes();
+
 // The nodes of the option memory=bind:LIST, the kernel's numbers; empty without it.
 const os::NodeMask& bound_nodes();
 

@@ -79,6 +79,9 @@ JOBS.add("ends-rooms-saturate", "ends", "rooms", THREADS, options={"binding": "s
 SIGNALS = ["masks", "fault", "fork"]
 for what in SIGNALS:
     JOBS.add(f"thread-signals-{what}", "thread_signals", what, options={"binding": "interleave"})
+INHERITED = ["copies", "named", "later", "mapped"]
+for what in INHERITED:
+    JOBS.add(f"inherited-{what}", "inherited", what)
 JOBS.add("stacks", "stacks")
 # A container of 64 MiB whose live data fits.
 LIMITED = "/sys/fs/cgroup/numalloc-limited"
@@ -175,6 +178,11 @@ def test_a_thread_that_a_handler_ends_leaves_nothing_behind(report, name):
 @pytest.mark.parametrize("what", SIGNALS)
 def test_signals_are_as_the_program_set_them_around_a_threads_creation(report, what):
     passed(report, f"thread-signals-{what}")
+
+
+@pytest.mark.parametrize("what", INHERITED)
+def test_what_a_child_inherits(report, what):
+    passed(report, f"inherited-{what}")
 
 
 def test_a_page_of_stack_suffices(report):

@@ -28,7 +28,7 @@ Allocation allocate(numalloc_heap* h, Bytes n, Bytes alignment) {
 extern "C" {
 
 NUMALLOC_EXPORT numalloc_heap* numalloc_heap_create(int node) noexcept {
-    const NodeId n = usable_node(node);
+    const NodeId n = named_node(node);
     if (n == no_node) return nullptr;
     BoundHeap* h = process_heap.started() ? BoundHeap::create(n) : nullptr;
     return h != nullptr ? reinterpret_cast<numalloc_heap*>(h) : static_cast<numalloc_heap*>(no_memory());

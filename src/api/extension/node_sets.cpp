@@ -23,7 +23,7 @@ bool ChosenNodes::choose(const numalloc_node_set& set) {
     ours.clear();
     if (of_kernel.empty()) return fail(EINVAL), false;
     for (unsigned n = of_kernel.first(); n < os::max_os_nodes; n = of_kernel.next(n + 1)) {
-        const NodeId node = usable_node(static_cast<int>(n));
+        const NodeId node = named_node(static_cast<int>(n));
         if (node == no_node) return false;
         ours.add(node.value);
     }

@@ -27,6 +27,12 @@ NodeId usable_node(int os_node) {
     return node;
 }
 
+NodeId named_node(int os_node) {
+    const NodeId node = usable_node(os_node);
+    if (node != no_node) process_heap.name_nodes();
+    return node;
+}
+
 namespace {
 
 int os_number(NodeId n) { return static_cast<int>(os::topology().os_node(n)); }
@@ -99,7 +105,7 @@ NUMALLOC_EXPORT int numalloc_node_of(const void* p) noexcept {
         return ask_kernel(p);
     if (NUMALLOC_UNLIKELY(at.owner->pages.foreign().has(at.owner->pages.region().bag_of(p)))) return ask_kernel(p);
     const bool in_turn = at.owner->node.value >= process_heap.nodes();
-    if (process_heap.may_stray(at)) {
+    if (process_heap.may_stray(at) || ProcessHeap::is_inherited(at)) {
         const int node = os::node_of_page(p);
         return node >= 0 ? node : os_number(at.owner->node);
     }

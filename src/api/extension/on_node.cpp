@@ -21,22 +21,22 @@ NodeId interleaved() {
 extern "C" {
 
 NUMALLOC_EXPORT void* numalloc_malloc_on_node(size_t size, int node) noexcept {
-    const NodeId n = usable_node(node);
+    const NodeId n = named_node(node);
     return n == no_node ? nullptr : malloc_there(size, n);
 }
 
 NUMALLOC_EXPORT void* numalloc_calloc_on_node(size_t count, size_t size, int node) noexcept {
-    const NodeId n = usable_node(node);
+    const NodeId n = named_node(node);
     return n == no_node ? nullptr : calloc_there(count, size, n);
 }
 
 NUMALLOC_EXPORT void* numalloc_realloc_on_node(void* p, size_t size, int node) noexcept {
-    const NodeId n = usable_node(node);
+    const NodeId n = named_node(node);
     return n == no_node ? nullptr : realloc_there(p, size, n, "numalloc_realloc_on_node");
 }
 
 NUMALLOC_EXPORT void* numalloc_aligned_alloc_on_node(size_t alignment, size_t size, int node) noexcept {
-    const NodeId n = usable_node(node);
+    const NodeId n = named_node(node);
     return n == no_node ? nullptr : aligned_alloc_there(alignment, size, n);
 }
 

@@ -21,23 +21,29 @@ NodeId node_of(int owner) {
     if (node == no_node) errno = out_of_memory ? ENOMEM : EINVAL;
     return node;
 }
+// The same for the place of memory.
+NodeId place_of(int owner) {
+    const NodeId node = node_of(owner);
+    if (node != no_node) process_heap.name_nodes();
+    return node;
+}
 
 }  // namespace
 
 extern "C" {
 
 NUMALLOC_EXPORT void* psm_alloc(size_t bytes, int owner) noexcept {
-    const NodeId n = node_of(owner);
+    const NodeId n = place_of(owner);
     return n == no_node ? nullptr : malloc_there(bytes, n);
 }
 
 NUMALLOC_EXPORT void* psm_calloc(size_t count, size_t size, int owner) noexcept {
-    const NodeId n = node_of(owner);
+    const NodeId n = place_of(owner);
     return n == no_node ? nullptr : calloc_there(count, size, n);
 }
 
 NUMALLOC_EXPORT void* psm_aligned_alloc(size_t alignment, size_t bytes, int owner) noexcept {
-    const NodeId n = node_of(owner);
+    const NodeId n = place_of(owner);
     return n == no_node ? nullptr : aligned_alloc_there(alignment, bytes, n);
 }
 

@@ -28,18 +28,19 @@ NUMALLOC_EXPORT int numalloc_set_thread_placement(const char* text) noexcept {
     MemoryPlacement wanted;
     if (text != nullptr && !parse_memory_placement(text, wanted)) return result_of(EINVAL);
     const int error = placement::set_thread_memory(text == nullptr ? nullptr : &wanted);
+    if (error == 0 && names_nodes(wanted)) process_heap.name_nodes();
     settle_heap();
     return result_of(error);
 }
 
 NUMALLOC_EXPORT int numalloc_move(void* p, int node) noexcept {
-    const NodeId n = usable_node(node);
+    const NodeId n = named_node(node);
     if (n == no_node) return -1;
     return result_of(process_heap.move_big(locate(p), n));
 }
 
 NUMALLOC_EXPORT int numalloc_rehome_thread(pthread_t thread, int node) noexcept {
-    const NodeId n = usable_node(node);
+    const NodeId n = named_node(node);
     if (n == no_node) return -1;
     const int error = placement::rehome_thread(thread, static_cast<unsigned>(node));
     settle_heap();
@@ -85,7 +86,7 @@ NUMALLOC_EXPORT long long numalloc_rehome_with_blocks(int node) noexcept {
     if (numalloc_rehome_thread(pthread_self(), node) != 0) return -1;
     const ThreadHeap* const h = attached_heap;
     if (h == &no_heap) return 0;
-    return static_cast<long long>(process_heap.move_blocks_of(h->thread, usable_node(node)));
+    return static_cast<long long>(process_heap.move_blocks_of(h->thread, named_node(node)));
 }
 
 }  // extern "C"

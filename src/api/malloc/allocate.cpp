@@ -257,7 +257,8 @@ void* reallocate(void* p, Bytes n, const char* call) {
     // A block that must move stays on its node, because the program placed it there, unless that is the thread's own.
     const NodeId own = settled_node();
     const NodeId to = load_relaxed(options().realloc_keeps_node) ? process_heap.node_of(at) : own;
-    if (to != own && to != no_node) return reallocate_with(p, {at, n, {.node = to}, true}, call);
+    if (to != own && to != no_node && !ProcessHeap::is_inherited(at))
+        return reallocate_with(p, {at, n, {.node = to}, true}, call);
     return reallocate_with(p, {at, n, {.node = own, .by_lists = true}, true}, call);
 }
 

@@ -93,6 +93,7 @@ bool start_heap() NUMALLOC_REQUIRES(initialise_lock) {
     HeapOptions o;
     o.memory_binding = options().memory_binding;
     o.bound_nodes = placement::bound_nodes();
+    o.names_nodes = placement::process_names_nodes();
     o.kernel_balances = o.memory_binding == MemoryBinding::preferred && kernel_may_balance(os::topology());
     o.huge_pages = options().thp;
     o.purge_delay = options().purge_delay;

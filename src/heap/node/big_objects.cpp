@@ -125,6 +125,7 @@ bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
     if (!at.owner->pages.resize(at.bag, bags)) return false;
     bag.big.room = 0;
     bag.big.has_grown = grows || bag.big.has_grown;
+    if (grows && is_inherited(at)) at.owner->pages.unbind_run(at.bag);
     return true;
 }
 
@@ -169,9 +170,11 @@ void* ProcessHeap::resize_big(const Resize& resize) {
     // numalloc_resize_in_place(), which has no target, gives room back.
     const bool uses_room = resize.may_stay && resize.target.node != no_node && grow_into_room(at, bags);
     const bool stays = uses_room || (resize.may_stay && resize_in_place(at, bags));
-    void* const q = stays                                  ? at.owner->pages.region().address(at.bag)
-                    : resize.target.node == at.owner->node ? grow_elsewhere(at, bags)
-                                                           : nullptr;
+    // A long block that a child has from its parent keeps its pages, wherever its thread runs (inherited.cpp).
+    const bool is_long = at.owner->pages.region().bag(at.bag).run >= bags_for(policy::moving::from);
+    const bool keeps_pages = resize.target.by_lists && is_long && is_inherited(at);
+    const bool may_move = resize.target.node == at.owner->node || keeps_pages;
+    void* const q = stays ? at.owner->pages.region().address(at.bag) : may_move ? grow_elsewhere(at, bags) : nullptr;
     if (hardened && q != nullptr) set_tail(q, Bytes{bags} << bag_shift, origin_of(Form::malloc, 0));
     return q;
 }

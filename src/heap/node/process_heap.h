@@ -43,6 +43,7 @@ struct Allocation {
 struct HeapOptions {
     MemoryBinding memory_binding = MemoryBinding::preferred;
     os::NodeMask bound_nodes;      // all memory comes from these nodes (the kernel's numbers); empty: from any
+    bool names_nodes = false;      // the user names nodes for memory
     bool kernel_balances = false;  // os::kernel_balances(): with `preferred`, nodes have balanced heaps
     HugePages huge_pages = HugePages::system;
     std::int32_t purge_delay = 1000;  // milliseconds
@@ -127,6 +128,15 @@ public:
     // Whether any block is moved or spread, so that its address does not tell where its pages are.
     bool any_moved() const { return moved_.load(std::memory_order_relaxed) != 0; }
 
+    // In the child of a fork: memory that it has from its parent is no longer bound. See inherited.cpp.
+    void fork_child();
+    // Whether the object lies in such memory.
+    static bool is_inherited(Location at);
+    // Called when the program names a node for memory, before it gets that memory.
+    void name_nodes() NUMALLOC_EXCLUDES(lock_) {
+        if (!names_nodes_.load(std::memory_order_acquire)) bind_inherited();
+    }
+
     // Opens the shard of the node's bags that the n-th thread heap uses, and returns its number.
     unsigned open_shard(NodeHeap* node, std::uint32_t n) NUMALLOC_REQUIRES(node->attaching);
 
@@ -144,6 +154,7 @@ public:
     void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_);
 
 private:
+    void bind_inherited() NUMALLOC_EXCLUDES(lock_);
     NodeHeap* open(NodeId n) NUMALLOC_EXCLUDES(lock_);
     NodeHeap* make(NodeId n) NUMALLOC_REQUIRES(lock_);
     static bool has_strayed(const NodeHeap& owner, const char* start, Bytes bytes);
@@ -168,6 +179,7 @@ private:
     RegionPages pages_;      // the same for all nodes, except the place
     std::atomic<NodeHeap*>* open_ = nullptr;
     std::atomic<std::uint32_t> moved_{0};       // blocks in use that are moved or spread
+    std::atomic<bool> names_nodes_{false};      // the program or its user named nodes for memory
     os::Lock<os::LockRank::thread_pool> lock_;  // held to open a node; the entries of open_ are read without it
 };
 

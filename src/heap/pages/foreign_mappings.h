@@ -41,6 +41,20 @@ public:
         return range;
     }
 
+    // Calls visit(part) for each part of `range` that lies in none of them. If as many are known as can be, there may be
+    // more behind them: nothing behind the last is visited then.
+    template <class Visit>
+    void each_part_of_ours(BagRange range, Visit visit) const {
+        const std::uint32_t n = known();
+        if (n == most) range.end = min_of(range.end, range_[n - 1].end);
+        for (std::uint32_t i = 0; i < n && range_[i].first < range.end; ++i) {
+            if (range_[i].end <= range.first) continue;
+            if (range_[i].first > range.first) visit(BagRange{range.first, range_[i].first});
+            range.first = range_[i].end;
+        }
+        if (range.first < range.end) visit(range);
+    }
+
 private:
     static constexpr std::uint32_t most = 16;
     std::uint32_t known() const { return known_.load(std::memory_order_acquire); }

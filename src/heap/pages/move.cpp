@@ -61,6 +61,7 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy
         lose(to);
         return false;
     }
+    if (done > 0 && from < region_.bound_from()) unbind_run(to);
     if (movable && last == os::Replaced::refused) settle(to + bags_in(done), bags - bags_in(done));
     const bool given_back = copy(from, to, done, bytes);
 

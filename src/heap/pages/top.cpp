@@ -109,6 +109,27 @@ bool Top::grow_over(std::uint64_t bags) {
     return true;
 }
 
+// Takes no lock: other threads that the child may have, started by fork handlers, wait until the fork is over.
+void Top::unbind() {
+    const BagRange all{region_.first_bag(), BagIndex{region_.committed()}};
+    foreign_.each_part_of_ours(all, [&](BagRange bags) { region_.unbind(bags); });
+}
+
+void Top::unbind_run(BagIndex run) {
+    const BagIndex end = run + bag(run).run;
+    if (end <= region_.bound_from()) return;
+    os::Guard growing(growth_lock_);
+    if (region_.bound_from() != BagIndex{}) region_.unbind({run, end});
+}
+
+void Top::bind_again() {
+    os::Guard growing(growth_lock_);
+    if (region_.bound_from() == BagIndex{}) return;
+    region_.bind_all_again();
+    const BagRange all{region_.first_bag(), BagIndex{region_.committed()}};
+    foreign_.each_part_of_ours(all, [&](BagRange bags) { region_.bind_again(bags); });
+}
+
 bool Top::top_is_clean() const {
     const BagIndex run = free_.run_before(top_);
     if (run == none) return false;

@@ -15,6 +15,13 @@
 namespace numalloc {
 
 class Top : public MovedMappings {
+public:
+    // For the child of a fork (heap/node/inherited.cpp): has pages of all bags placed by first touch, and undoes that.
+    void unbind();
+    void bind_again() NUMALLOC_EXCLUDES(growth_lock_);
+    // The same as unbind() for a run that begins with such pages, whose end may be bound.
+    void unbind_run(BagIndex run) NUMALLOC_EXCLUDES(growth_lock_);
+
 protected:
     // Takes a run at the top: the end of the free run right before it, if there is one, and mapped bags from
     // the top on. Bags skipped for the alignment become free. `none`: not enough is mapped; release lock_ and grow().

@@ -42,6 +42,8 @@ std::uint64_t whole_pages(std::uint64_t bags) {
     return align_up(bags, max_of(os::page_size(), bag_bytes) >> bag_shift);
 }
 
+Bytes length_of(BagRange bags) { return Bytes{bags.end - bags.first} << bag_shift; }
+
 }  // namespace
 
 bool MetadataPages::map_up_to(Address end, const AddressSpace& space, const RegionPages& pages) {
@@ -90,8 +92,20 @@ void Region::advise(Address from, Address to) {
 }
 
 void Region::settle(BagIndex b, Bytes bags) {
-    pages_.bind(address(b), bags << bag_shift);
+    const BagRange bound{max_of(b, bound_from()), b + bags};
+    if (bound.first < bound.end) pages_.bind(address(bound.first), length_of(bound));
     advise(address_of(address(b)), address_of(address(b)) + (bags << bag_shift));
+}
+
+void Region::unbind(BagRange bags) {
+    if (os::unbind(address(bags.first), length_of(bags)) != 0) return;
+    bound_from_.store(max_of(bound_from(), bags.end).value, std::memory_order_relaxed);
+}
+
+void Region::bind_again(BagRange bags) {
+    void* const p = address(bags.first);
+    if (pages_.balanced) pages_.bind(p, length_of(bags));
+    else os::bind_and_move(p, length_of(bags), pages_.os_node);
 }
 
 os::Replaced Region::renew(BagIndex b, Bytes bags) {
@@ -204,6 +218,8 @@ std::uint64_t Region::unmap(std::uint64_t from, std::uint64_t to) {
         if (!(to <= reserve_end_ ? os::hold_again(p, bytes) : space_->unmap(address_of(p), bytes))) break;
         to = part;
     }
+    // What is mapped there again will be bound.
+    if (to < bound_from().value) bound_from_.store(static_cast<std::uint32_t>(to), std::memory_order_relaxed);
     return to;
 }
 

@@ -107,6 +107,17 @@ public:
     }
     void set_dirty(BagIndex b, Bytes bags, bool dirty) { set(BagMark::dirty, b, bags, dirty); }
 
+    // New pages of bags from here on come from where the region's do; those of bags before may come from the node of
+    // the thread that touches them. 0, except in the child of a fork (heap/node/inherited.cpp).
+    BagIndex bound_from() const { return BagIndex{bound_from_.load(std::memory_order_relaxed)}; }
+    // The two change it while no bags are mapped or unmapped. Has new pages of the bags placed by first touch, unless
+    // the kernel refuses that.
+    void unbind(BagRange bags);
+    // Binds the bags again and, unless they are balanced, moves there what was touched meanwhile. bind_all_again()
+    // comes first.
+    void bind_all_again() { bound_from_.store(0, std::memory_order_relaxed); }
+    void bind_again(BagRange bags);
+
     // Makes bags in use zero pages of the region's own mapping again, bound and advised like the region.
     os::Replaced renew(BagIndex b, Bytes bags);
     // Only binds and advises.
@@ -164,9 +175,10 @@ private:
     BagIndex first_bag_;
     BagIndex end_bag_;
     BagIndex huge_from_;
-    bool in_the_way_ = false;                  // another mapping begins behind the usable bags
-    std::atomic<std::uint64_t> committed_{0};  // bags below are usable
-    std::uint64_t reserve_end_ = 0;            // bags below are held
+    bool in_the_way_ = false;                   // another mapping begins behind the usable bags
+    std::atomic<std::uint64_t> committed_{0};   // bags below are usable
+    std::atomic<std::uint32_t> bound_from_{0};  // bags below may be placed by first touch
+    std::uint64_t reserve_end_ = 0;             // bags below are held
     MetadataPages class_map_pages_;
     MetadataPages marks_pages_;
     MetadataPages table_pages_;

@@ -48,6 +48,7 @@ void heap_fork_parent() {
 
 void heap_fork_child() {
     os::fork_gate.become_child();
+    process_heap.fork_child();
     defer_side_trim();
     forget_other_threads();
     // Housekeeping would copy pages of every thread's heap, and most children end soon.

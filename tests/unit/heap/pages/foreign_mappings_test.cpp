@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace numalloc {
 namespace {
 
@@ -39,6 +41,33 @@ TEST(ForeignMappings, ARangeEndsAtThem) {
     expect(all, 25, 23, 30);
     expect(all, 33, 33, 100);
     expect({BagIndex{14}, BagIndex{18}}, 15, 14, 18);
+}
+
+TEST(ForeignMappings, WhatIsOursIsBetweenThem) {
+    ForeignMappings foreign;
+    using Bounds = std::vector<std::uint32_t>;
+    const auto parts = [&](std::uint32_t first, std::uint32_t end) {
+        Bounds bounds;
+        foreign.each_part_of_ours({BagIndex{first}, BagIndex{end}}, [&](BagRange part) {
+            bounds.push_back(part.first.value);
+            bounds.push_back(part.end.value);
+        });
+        return bounds;
+    };
+    EXPECT_EQ(parts(1, 100), (Bounds{1, 100}));
+    EXPECT_EQ(parts(1, 1), (Bounds{}));
+    for (std::uint32_t i = 0; i < 3; ++i) foreign.add(mapping(i));
+    EXPECT_EQ(parts(1, 100), (Bounds{1, 10, 13, 20, 23, 30, 33, 100}));
+    EXPECT_EQ(parts(1, 10), (Bounds{1, 10}));
+    EXPECT_EQ(parts(10, 23), (Bounds{13, 20}));
+    EXPECT_EQ(parts(15, 18), (Bounds{15, 18}));
+    EXPECT_EQ(parts(50, 60), (Bounds{50, 60}));
+    // Behind the last that is known there may be others.
+    for (std::uint32_t i = 3; i < known; ++i) foreign.add(mapping(i));
+    const BagRange last = mapping(known - 1);
+    EXPECT_EQ(parts(last.first.value - 4, last.end.value + 50), (Bounds{last.first.value - 4, last.first.value}));
+    EXPECT_EQ(parts(1, 15), (Bounds{1, 10, 13, 15}));
+    EXPECT_EQ(parts(1, 5), (Bounds{1, 5}));
 }
 
 }  // namespace

@@ -1,0 +1,45 @@
+// The memory that the child of a fork has from its parent. Both share its pages until one of them writes to one: then
+// the writer gets a copy, and the kernel places that by the policy of the memory. Bound to its node, it would be copied
+// to where the parent ran, and a worker on another node would have every page that it writes far away. So the child's
+// memory is no longer bound:
+//
+//   first_bag ... inherited: by first touch ... bound_from ... what the child maps itself: bound to its node ...
+//
+// The threads that allocate from a node's heap run on that node, so memory that was free and untouched at the fork is
+// still local. Of what the child writes and then frees that is true on its own node only: a thread of another node that
+// gets it next has it remote, as under glibc.
+//
+// A long block that realloc moves takes its pages along, so its new place counts as inherited: bound_from rises.
+// realloc gives others a place on the thread's node, because nobody has placed them.
+//
+// A program that names nodes for memory gets it there, whoever touches it first. If it did so before the fork, all
+// memory stays bound (blocks may have a policy of their own, too). If it does so later, the child's is bound again, and
+// pages of its own that are elsewhere move. Interleaved memory is spread on purpose and always stays so.
+#include "heap/node/locate.h"
+
+namespace numalloc {
+
+void ProcessHeap::fork_child() {
+    if (nodes_ == 1 || options_.memory_binding != MemoryBinding::preferred) return;
+    if (names_nodes_.load(std::memory_order_relaxed)) return;
+    for (unsigned n = 0; n < heaps(); ++n)
+        if (NodeHeap* const node = opened(NodeId{n}); node != nullptr && NodeId{n} != interleaved())
+            node->pages.unbind();
+}
+
+bool ProcessHeap::is_inherited(Location at) {
+    const bool in_region = at.found == Found::small || at.found == Found::big || at.found == Found::bound;
+    return in_region && at.bag < at.owner->pages.region().bound_from();
+}
+
+void ProcessHeap::bind_inherited() {
+    const os::Inside inside;
+    if (!inside) return;  // beside a fork that takes long: the next call that names a node does it
+    os::Guard guard(lock_);
+    if (names_nodes_.load(std::memory_order_relaxed)) return;
+    for (unsigned n = 0; n < heaps(); ++n)
+        if (NodeHeap* const node = opened(NodeId{n}); node != nullptr) node->pages.bind_again();
+    names_nodes_.store(true, std::memory_order_release);
+}
+
+}  // namespace numalloc
