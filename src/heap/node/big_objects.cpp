@@ -150,7 +150,11 @@ void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
     big = pages.region().bag(at.bag).big;
     big.room = pages.region().bag(to).run - bags;
     big.has_grown = true;
-    return pages.move(at.bag, to, old_bags, by_copy) ? pages.region().address(to) : nullptr;
+    // A copy would lie where the old pages at `to` do, perhaps not on the child's node.
+    const PageHeap::Moves how = by_copy            ? PageHeap::Moves::by_copy
+                                : is_inherited(at) ? PageHeap::Moves::by_pages
+                                                   : PageHeap::Moves::cheaply;
+    return pages.move(at.bag, to, old_bags, how) ? pages.region().address(to) : nullptr;
 }
 
 // Whether the block has room for that many bags, and asked for no more before.

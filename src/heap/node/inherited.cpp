@@ -5,12 +5,15 @@
 //
 //   first_bag ... inherited: by first touch ... bound_from ... what the child maps itself: bound to its node ...
 //
-// The threads that allocate from a node's heap run on that node, so memory that was free and untouched at the fork is
-// still local. Of what the child writes and then frees that is true on its own node only: a thread of another node that
-// gets it next has it remote, as under glibc.
+// Invariant: bags from bound_from on are bound; those before are not, unless the kernel refused to unbind them.
 //
-// A long block that realloc moves takes its pages along, so its new place counts as inherited: bound_from rises.
-// realloc gives others a place on the thread's node, because nobody has placed them.
+// The threads that allocate from a node's heap run on that node, so memory that was free and untouched at the fork is
+// still local. What the child writes and then frees is on the child's node: a thread of another node that gets it next
+// has it remote, as under glibc.
+//
+// A long block that realloc moves takes its pages along, so bound_from rises to the end of its new place. realloc gives
+// others a place on the thread's node, because nobody has placed them. A policy that the program gave to a block with
+// mbind() is lost in the child.
 //
 // A program that names nodes for memory gets it there, whoever touches it first. If it did so before the fork, all
 // memory stays bound (blocks may have a policy of their own, too). If it does so later, the child's is bound again, and
@@ -21,7 +24,7 @@ namespace numalloc {
 
 void ProcessHeap::fork_child() {
     if (nodes_ == 1 || options_.memory_binding != MemoryBinding::preferred) return;
-    if (names_nodes_.load(std::memory_order_relaxed)) return;
+    if (inheritance_.load(std::memory_order_relaxed) != Inheritance::by_touch) return;
     for (unsigned n = 0; n < heaps(); ++n)
         if (NodeHeap* const node = opened(NodeId{n}); node != nullptr && NodeId{n} != interleaved())
             node->pages.unbind();
@@ -33,13 +36,12 @@ bool ProcessHeap::is_inherited(Location at) {
 }
 
 void ProcessHeap::bind_inherited() {
+    inheritance_.store(Inheritance::to_bind, std::memory_order_relaxed);
     const os::Inside inside;
     if (!inside) return;  // beside a fork that takes long: the next call that names a node does it
-    os::Guard guard(lock_);
-    if (names_nodes_.load(std::memory_order_relaxed)) return;
     for (unsigned n = 0; n < heaps(); ++n)
         if (NodeHeap* const node = opened(NodeId{n}); node != nullptr) node->pages.bind_again();
-    names_nodes_.store(true, std::memory_order_release);
+    inheritance_.store(Inheritance::bound, std::memory_order_release);
 }
 
 }  // namespace numalloc

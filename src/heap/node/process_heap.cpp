@@ -59,7 +59,7 @@ RegionPages huge_pages_of(HugePages option) {
 
 bool ProcessHeap::start(const HeapOptions& options) {
     options_ = options;
-    names_nodes_.store(options.names_nodes, std::memory_order_relaxed);
+    if (options.names_nodes) inheritance_.store(Inheritance::bound, std::memory_order_relaxed);
     choose_freed_key();
     nodes_ = os::topology().nodes();
 #if defined(NUMALLOC_EXPERIMENTS)

@@ -133,8 +133,8 @@ public:
     // Whether the object lies in such memory.
     static bool is_inherited(Location at);
     // Called when the program names a node for memory, before it gets that memory.
-    void name_nodes() NUMALLOC_EXCLUDES(lock_) {
-        if (!names_nodes_.load(std::memory_order_acquire)) bind_inherited();
+    void name_nodes() {
+        if (inheritance_.load(std::memory_order_acquire) != Inheritance::bound) bind_inherited();
     }
 
     // Opens the shard of the node's bags that the n-th thread heap uses, and returns its number.
@@ -154,7 +154,7 @@ public:
     void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_);
 
 private:
-    void bind_inherited() NUMALLOC_EXCLUDES(lock_);
+    void bind_inherited();
     NodeHeap* open(NodeId n) NUMALLOC_EXCLUDES(lock_);
     NodeHeap* make(NodeId n) NUMALLOC_REQUIRES(lock_);
     static bool has_strayed(const NodeHeap& owner, const char* start, Bytes bytes);
@@ -178,8 +178,10 @@ private:
     bool balances_ = false;  // there are balanced heaps
     RegionPages pages_;      // the same for all nodes, except the place
     std::atomic<NodeHeap*>* open_ = nullptr;
-    std::atomic<std::uint32_t> moved_{0};       // blocks in use that are moved or spread
-    std::atomic<bool> names_nodes_{false};      // the program or its user named nodes for memory
+    std::atomic<std::uint32_t> moved_{0};  // blocks in use that are moved or spread
+    // Of what a child inherits: unbound at a fork; to be bound, because the program named a node; bound.
+    enum class Inheritance : std::uint8_t { by_touch, to_bind, bound };
+    std::atomic<Inheritance> inheritance_{Inheritance::by_touch};
     os::Lock<os::LockRank::thread_pool> lock_;  // held to open a node; the entries of open_ are read without it
 };
 

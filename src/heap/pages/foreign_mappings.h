@@ -41,8 +41,8 @@ public:
         return range;
     }
 
-    // Calls visit(part) for each part of `range` that lies in none of them. If as many are known as can be, there may be
-    // more behind them: nothing behind the last is visited then.
+    // Calls visit(part) for each part of `range` that lies in none of them. If as many are known as can be, there may
+    // be more behind them: nothing behind the last is visited then.
     template <class Visit>
     void each_part_of_ours(BagRange range, Visit visit) const {
         const std::uint32_t n = known();

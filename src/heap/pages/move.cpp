@@ -39,7 +39,7 @@ void PageHeap::lose(BagIndex run) {
     write_used_run(run, bag(run).run, BagState::small);
 }
 
-bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy) {
+bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, Moves how) {
     bags = whole_pages(bags);
     const Bytes bytes = Bytes{bags} << bag_shift;
     // Moving pages onto resident ones would throw these away, and the next user of the place left behind would fault,
@@ -48,12 +48,13 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy
     const auto mostly_used = [&](BagIndex b) {
         return mostly_written(static_cast<const char*>(region_.address(b)), bytes);
     };
-    const bool copied =
-        by_copy || (!options_.populate && region_.count_dirty(to, bags) > bags / policy::written::used_part &&
-                    mostly_used(to) && mostly_used(from));
+    const bool copied = how == Moves::by_copy || (how == Moves::cheaply && !options_.populate &&
+                                                  region_.count_dirty(to, bags) > bags / policy::written::used_part &&
+                                                  mostly_used(to) && mostly_used(from));
     // Locked memory (mlockall) refuses the discard: moving it would leave the source unlocked. The discard also tells
     // libraries with registered memory about the pages that the move replaces (os/libc_call.h).
     const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), bytes);
+    if (from < region_.bound_from()) unbind_run(to);
     os::Replaced last = os::Replaced::refused;
     const Bytes done = movable ? move_pieces(from, to, bytes, last) : 0;
     if (last == os::Replaced::lost) {
@@ -61,7 +62,6 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy
         lose(to);
         return false;
     }
-    if (done > 0 && from < region_.bound_from()) unbind_run(to);
     if (movable && last == os::Replaced::refused) settle(to + bags_in(done), bags - bags_in(done));
     const bool given_back = copy(from, to, done, bytes);
 

@@ -73,10 +73,11 @@ public:
     // so.
     void copy_to(BagIndex run, const void* from, Bytes bytes) const;
 
-    // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`. Copies with `by_copy`, if
-    // both places are mostly resident, and where the kernel does not move pages. false: `from` is unchanged, and `to`
-    // is lost: no longer fully mapped.
-    bool move(BagIndex from, BagIndex to, std::uint32_t bags, bool by_copy = false)
+    // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`. Copies where the kernel
+    // does not move pages, and if both places are mostly resident, unless `how` tells. false: `from` is unchanged, and
+    // `to` is lost: no longer fully mapped.
+    enum class Moves { cheaply, by_copy, by_pages };
+    bool move(BagIndex from, BagIndex to, std::uint32_t bags, Moves how = Moves::cheaply)
         NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // The length in bags of the big object that begins at the bag; 0 if none does. Takes no lock: exact for an object

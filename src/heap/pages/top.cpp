@@ -110,24 +110,30 @@ bool Top::grow_over(std::uint64_t bags) {
 }
 
 // Takes no lock: other threads that the child may have, started by fork handlers, wait until the fork is over.
-void Top::unbind() {
-    const BagRange all{region_.first_bag(), BagIndex{region_.committed()}};
-    foreign_.each_part_of_ours(all, [&](BagRange bags) { region_.unbind(bags); });
+void Top::unbind() { unbind({region_.first_bag(), BagIndex{region_.committed()}}); }
+
+void Top::unbind(BagRange bags) {
+    foreign_.each_part_of_ours(bags, [&](BagRange part) { region_.unbind(part); });
 }
 
 void Top::unbind_run(BagIndex run) {
     const BagIndex end = run + bag(run).run;
     if (end <= region_.bound_from()) return;
     os::Guard growing(growth_lock_);
-    if (region_.bound_from() != BagIndex{}) region_.unbind({run, end});
+    const BagIndex from = region_.bound_from();
+    if (from != BagIndex{} && from < end) unbind({from, end});
 }
 
 void Top::bind_again() {
     os::Guard growing(growth_lock_);
-    if (region_.bound_from() == BagIndex{}) return;
-    region_.bind_all_again();
-    const BagRange all{region_.first_bag(), BagIndex{region_.committed()}};
-    foreign_.each_part_of_ours(all, [&](BagRange bags) { region_.bind_again(bags); });
+    const BagIndex from = region_.bound_from();
+    if (from == BagIndex{}) return;
+    // First, so that what another thread maps anew meanwhile is bound.
+    region_.set_bound_from(BagIndex{});
+    bool bound = true;
+    foreign_.each_part_of_ours({region_.first_bag(), BagIndex{region_.committed()}},
+                               [&](BagRange part) { bound = region_.bind_again(part) && bound; });
+    if (!bound) region_.set_bound_from(from);
 }
 
 bool Top::top_is_clean() const {

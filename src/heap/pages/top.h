@@ -19,7 +19,7 @@ public:
     // For the child of a fork (heap/node/inherited.cpp): has pages of all bags placed by first touch, and undoes that.
     void unbind();
     void bind_again() NUMALLOC_EXCLUDES(growth_lock_);
-    // The same as unbind() for a run that begins with such pages, whose end may be bound.
+    // The same as unbind() for all bags up to the end of a run, which has or will have such pages.
     void unbind_run(BagIndex run) NUMALLOC_EXCLUDES(growth_lock_);
 
 protected:
@@ -52,6 +52,7 @@ protected:
     NodeRoom room_ NUMALLOC_GUARDED_BY(growth_lock_);  // used if options_.populate
 
 private:
+    void unbind(BagRange bags);
     BagIndex at_top(std::uint32_t alignment) const NUMALLOC_REQUIRES(lock_);
     void use_mapped(BagIndex to, bool on_evidence) NUMALLOC_REQUIRES(growth_lock_) NUMALLOC_EXCLUDES(lock_);
     bool grow_over(std::uint64_t bags) NUMALLOC_REQUIRES(growth_lock_) NUMALLOC_EXCLUDES(lock_);

@@ -1,5 +1,6 @@
 #include "heap/space/region.h"
 
+#include <cerrno>
 #include <initializer_list>
 
 #include "os/topology.h"
@@ -99,13 +100,20 @@ void Region::settle(BagIndex b, Bytes bags) {
 
 void Region::unbind(BagRange bags) {
     if (os::unbind(address(bags.first), length_of(bags)) != 0) return;
-    bound_from_.store(max_of(bound_from(), bags.end).value, std::memory_order_relaxed);
+    set_bound_from(max_of(bound_from(), bags.end));
 }
 
-void Region::bind_again(BagRange bags) {
+bool Region::bind_again(BagRange bags) {
     void* const p = address(bags.first);
-    if (pages_.balanced) pages_.bind(p, length_of(bags));
-    else os::bind_and_move(p, length_of(bags), pages_.os_node);
+    const Bytes bytes = length_of(bags);
+    const int error = pages_.balanced ? os::bind_balanced(p, bytes, pages_.os_node, os::topology().os_nodes())
+                                      : os::bind_and_move(p, bytes, pages_.os_node);
+    if (error != EFAULT) return error == 0;
+    // The kernel binds nothing of a range with a hole.
+    const std::uint64_t half = whole_pages((bags.end - bags.first) / 2);
+    const BagIndex middle = bags.first + half;
+    if (half == 0 || middle >= bags.end) return true;
+    return bind_again({bags.first, middle}) && bind_again({middle, bags.end});
 }
 
 os::Replaced Region::renew(BagIndex b, Bytes bags) {
@@ -219,7 +227,7 @@ std::uint64_t Region::unmap(std::uint64_t from, std::uint64_t to) {
         to = part;
     }
     // What is mapped there again will be bound.
-    if (to < bound_from().value) bound_from_.store(static_cast<std::uint32_t>(to), std::memory_order_relaxed);
+    if (to < bound_from().value) set_bound_from(BagIndex{to});
     return to;
 }
 

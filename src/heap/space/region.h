@@ -110,13 +110,13 @@ public:
     // New pages of bags from here on come from where the region's do; those of bags before may come from the node of
     // the thread that touches them. 0, except in the child of a fork (heap/node/inherited.cpp).
     BagIndex bound_from() const { return BagIndex{bound_from_.load(std::memory_order_relaxed)}; }
-    // The two change it while no bags are mapped or unmapped. Has new pages of the bags placed by first touch, unless
-    // the kernel refuses that.
+    // The next three are called while no bags are mapped or unmapped. Has new pages of the bags placed by first touch,
+    // unless the kernel refuses that.
     void unbind(BagRange bags);
-    // Binds the bags again and, unless they are balanced, moves there what was touched meanwhile. bind_all_again()
-    // comes first.
-    void bind_all_again() { bound_from_.store(0, std::memory_order_relaxed); }
-    void bind_again(BagRange bags);
+    void set_bound_from(BagIndex b) { bound_from_.store(b.value, std::memory_order_relaxed); }
+    // Binds the bags again and, unless they are balanced, moves there what was touched meanwhile. Passes over holes,
+    // which the child has where its parent used MADV_DONTFORK. false if the kernel refuses.
+    bool bind_again(BagRange bags);
 
     // Makes bags in use zero pages of the region's own mapping again, bound and advised like the region.
     os::Replaced renew(BagIndex b, Bytes bags);

@@ -79,8 +79,13 @@ static void check_all(const char *what, int node) {
     check_pages(what, big, BIG, node);
 }
 
-/* A block behind it keeps it from growing where it is. */
-static void grow_big(void) {
+/* A block behind it keeps it from growing where it is, and free memory of its node has pages there. */
+static void grow_big(int node) {
+    run_on(place[0]);
+    char *with_pages = malloc(3 * BIG);
+    write_pages(with_pages, 3 * BIG);
+    free(with_pages);
+    run_on(node);
     behind = malloc(BIG);
     big = realloc(big, 2 * BIG);
     write_pages(big, 2 * BIG);
@@ -98,7 +103,7 @@ static void write_and_allocate(int node) {
         write_pages(small[i], 3 * SMALL);
         check_pages("blocks that realloc() moves", small[i], 3 * SMALL, node);
     }
-    grow_big();
+    grow_big(node);
     check_pages("a long block that realloc() moves", big, 2 * BIG, node);
     expect(!where || where(big) == node, "numalloc_node_of() says %d for a long block, not %d", where(big), node);
     for (int i = 0; i < SMALL_BLOCKS; i += 2) free(small[i]); /* into its lists, and beyond */
@@ -132,7 +137,7 @@ static void write_named(int node) {
 /* What a child names is there, although it has written to its parent's memory on another node, moved and freed it. */
 static void name_and_write(int node) {
     write_all();
-    grow_big();
+    grow_big(node);
     check_pages("a long block", big, 2 * BIG, node);
     free(big);
     free(behind);
@@ -213,6 +218,9 @@ int main(int count, char **words) {
         in_child(place[1], write_named);
     } else if (!strcmp(words[1], "later")) {
         fill_all();
+        char *hole = malloc(BIG); /* for the children */
+        hole += PAGE - (uintptr_t)hole % PAGE;
+        if (madvise(hole, BIG / 2, MADV_DONTFORK) != 0) die("MADV_DONTFORK: %s", strerror(errno));
         in_child(place[1], name_and_write);
         in_child(place[1], place_and_write);
     } else if (!strcmp(words[1], "mapped")) {
