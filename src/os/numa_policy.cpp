@@ -56,7 +56,8 @@ int bind(void* p, Bytes bytes, unsigned os_node, BindMode mode) {
 int bind_and_move(void* p, Bytes bytes, unsigned os_node) {
     NodeMask nodes;
     nodes.add(os_node);
-    return refused_binding.note(set_policy(p, bytes, MPOL_PREFERRED, nodes, MPOL_MF_MOVE));
+    const int error = set_policy(p, bytes, MPOL_PREFERRED, nodes, MPOL_MF_MOVE);
+    return error == EFAULT ? error : refused_binding.note(error);
 }
 
 int bind_within(void* p, Bytes bytes, unsigned os_node, const NodeMask& nodes) {

@@ -19,7 +19,7 @@ enum class BindMode {
 // These set where pages of the range will come from; pages that exist stay where they are. All return 0 or the kernel's
 // error, positive.
 int bind(void* p, Bytes bytes, unsigned os_node, BindMode mode);
-// As bind() with `preferred`; pages that only this process has move there, if they can.
+// As bind() with `preferred`; pages that only this process has move there, if they can. EFAULT if the range has a hole.
 int bind_and_move(void* p, Bytes bytes, unsigned os_node);
 // From `os_node` while it has room, then from the nearest others of `nodes`. Before Linux 5.17, and where a filter
 // refuses set_mempolicy_home_node(), from the one of `nodes` that is nearest to the thread that touches the page first.

@@ -125,16 +125,17 @@ bool ProcessHeap::resize_in_place(Location at, std::uint32_t bags) {
     if (!at.owner->pages.resize(at.bag, bags)) return false;
     bag.big.room = 0;
     bag.big.has_grown = grows || bag.big.has_grown;
-    if (grows && is_inherited(at)) at.owner->pages.unbind_run(at.bag);
     return true;
 }
 
 // Returns nullptr, with the block unchanged, if no such run is free or the pages do not move.
-void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
+void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags, bool keeps_pages) {
     using namespace policy::moving;
+    using Moves = PageHeap::Moves;
     PageHeap& pages = at.owner->pages;
     const std::uint32_t old_bags = pages.region().bag(at.bag).run;
     const bool by_copy = old_bags < bags_for(from);
+    const Moves how = by_copy ? Moves::by_copy : keeps_pages ? Moves::by_pages : Moves::cheaply;
     // A tail is at the exact end, and strict binding would put pages behind the room.
     const bool is_step = !hardened && pages.returns_pages() && (bags - old_bags) <= old_bags / room_part;
     const bool has_grown = pages.region().bag(at.bag).big.has_grown;
@@ -150,10 +151,6 @@ void* ProcessHeap::grow_elsewhere(Location at, std::uint32_t bags) {
     big = pages.region().bag(at.bag).big;
     big.room = pages.region().bag(to).run - bags;
     big.has_grown = true;
-    // A copy would lie where the old pages at `to` do, perhaps not on the child's node.
-    const PageHeap::Moves how = by_copy            ? PageHeap::Moves::by_copy
-                                : is_inherited(at) ? PageHeap::Moves::by_pages
-                                                   : PageHeap::Moves::cheaply;
     return pages.move(at.bag, to, old_bags, how) ? pages.region().address(to) : nullptr;
 }
 
@@ -174,11 +171,16 @@ void* ProcessHeap::resize_big(const Resize& resize) {
     // numalloc_resize_in_place(), which has no target, gives room back.
     const bool uses_room = resize.may_stay && resize.target.node != no_node && grow_into_room(at, bags);
     const bool stays = uses_room || (resize.may_stay && resize_in_place(at, bags));
-    // A long block that a child has from its parent keeps its pages, wherever its thread runs (inherited.cpp).
+    // What a child has from its parent is to be on the node of its thread, wherever that runs. A long block keeps its
+    // pages for that, others are copied (inherited.cpp).
+    const bool is_elsewhere = resize.target.by_lists && resize.target.node != at.owner->node;
+    const bool follows = is_elsewhere && is_inherited(at);
     const bool is_long = at.owner->pages.region().bag(at.bag).run >= bags_for(policy::moving::from);
-    const bool keeps_pages = resize.target.by_lists && is_long && is_inherited(at);
-    const bool may_move = resize.target.node == at.owner->node || keeps_pages;
-    void* const q = stays ? at.owner->pages.region().address(at.bag) : may_move ? grow_elsewhere(at, bags) : nullptr;
+    if (stays && follows) at.owner->pages.unbind_run(at.bag);
+    void* const q = stays                                  ? at.owner->pages.region().address(at.bag)
+                    : resize.target.node == at.owner->node ? grow_elsewhere(at, bags, false)
+                    : follows && is_long                   ? grow_elsewhere(at, bags, true)
+                                                           : nullptr;
     if (hardened && q != nullptr) set_tail(q, Bytes{bags} << bag_shift, origin_of(Form::malloc, 0));
     return q;
 }

@@ -11,9 +11,9 @@
 // still local. What the child writes and then frees is on the child's node: a thread of another node that gets it next
 // has it remote, as under glibc.
 //
-// A long block that realloc moves takes its pages along, so bound_from rises to the end of its new place. realloc gives
-// others a place on the thread's node, because nobody has placed them. A policy that the program gave to a block with
-// mbind() is lost in the child.
+// realloc gives inherited blocks a place on the thread's node, because nobody has placed them. If that is another one,
+// a long block still takes its pages along, and bound_from rises to the end of its place, as it does when a block grows
+// there. A policy that the program gave to a block with mbind() is lost in the child.
 //
 // A program that names nodes for memory gets it there, whoever touches it first. If it did so before the fork, all
 // memory stays bound (blocks may have a policy of their own, too). If it does so later, the child's is bound again, and

@@ -164,7 +164,7 @@ private:
     bool was_moved(Location at) const;
     bool resize_in_place(Location at, std::uint32_t bags);
     bool grow_into_room(Location at, std::uint32_t bags);
-    void* grow_elsewhere(Location at, std::uint32_t bags);
+    void* grow_elsewhere(Location at, std::uint32_t bags, bool keeps_pages);
     void bring_back(Location at, std::uint32_t from_bag);
     Bytes purge(bool all);
     NodeHeap* candidate(NodeId n, unsigned k);

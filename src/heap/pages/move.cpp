@@ -54,7 +54,7 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, Moves how) {
     // Locked memory (mlockall) refuses the discard: moving it would leave the source unlocked. The discard also tells
     // libraries with registered memory about the pages that the move replaces (os/libc_call.h).
     const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), bytes);
-    if (from < region_.bound_from()) unbind_run(to);
+    if (how == Moves::by_pages) unbind_run(to);
     os::Replaced last = os::Replaced::refused;
     const Bytes done = movable ? move_pieces(from, to, bytes, last) : 0;
     if (last == os::Replaced::lost) {
@@ -62,6 +62,8 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, Moves how) {
         lose(to);
         return false;
     }
+    // A mapping keeps its policy, which may be that of inherited memory.
+    if (done > 0 && from < region_.bound_from()) region_.bind(to, bags_in(done));
     if (movable && last == os::Replaced::refused) settle(to + bags_in(done), bags - bags_in(done));
     const bool given_back = copy(from, to, done, bytes);
 

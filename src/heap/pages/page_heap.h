@@ -74,8 +74,9 @@ public:
     void copy_to(BagIndex run, const void* from, Bytes bytes) const;
 
     // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`. Copies where the kernel
-    // does not move pages, and if both places are mostly resident, unless `how` tells. false: `from` is unchanged, and
-    // `to` is lost: no longer fully mapped.
+    // does not move pages, and if both places are mostly resident, unless `how` tells. by_pages: for a thread of
+    // another node, whose pages at `to` are to be its own node's (unbind_run()). false: `from` is unchanged, and `to`
+    // is lost: no longer fully mapped.
     enum class Moves { cheaply, by_copy, by_pages };
     bool move(BagIndex from, BagIndex to, std::uint32_t bags, Moves how = Moves::cheaply)
         NUMALLOC_EXCLUDES(growth_lock_, lock_);

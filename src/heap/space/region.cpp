@@ -92,9 +92,13 @@ void Region::advise(Address from, Address to) {
     advise_part(max_of(from, normal_end), to, pages_.huge_pages);
 }
 
-void Region::settle(BagIndex b, Bytes bags) {
+void Region::bind(BagIndex b, Bytes bags) {
     const BagRange bound{max_of(b, bound_from()), b + bags};
     if (bound.first < bound.end) pages_.bind(address(bound.first), length_of(bound));
+}
+
+void Region::settle(BagIndex b, Bytes bags) {
+    bind(b, bags);
     advise(address_of(address(b)), address_of(address(b)) + (bags << bag_shift));
 }
 

@@ -120,7 +120,9 @@ public:
 
     // Makes bags in use zero pages of the region's own mapping again, bound and advised like the region.
     os::Replaced renew(BagIndex b, Bytes bags);
-    // Only binds and advises.
+    // Binds those of the bags that are not before bound_from().
+    void bind(BagIndex b, Bytes bags);
+    // The same, and advises.
     void settle(BagIndex b, Bytes bags);
     void advise(BagIndex b, Bytes bags, os::HugePages mode) { os::advise_huge(address(b), bags << bag_shift, mode); }
 

@@ -2,6 +2,7 @@
  *   inherited copies   pages that it writes are on its own node, as under glibc, and its own child's on that one's
  *   inherited named    but not if the program names nodes: then memory stays where it belongs
  *   inherited later    memory on a node that the child names is there, whatever it did before
+ *   inherited kept     what a child allocates on its parent's node stays there, also if blocks of the parent grow
  *   inherited mapped   a mapping of the program's among the heap's keeps its policy */
 #include "interface.h"
 
@@ -174,6 +175,18 @@ static void place_and_write(int node) {
     check_all("blocks of a thread's placement", place[0]);
 }
 
+/* The first block may begin in inherited memory. */
+static void keep_own(int node) {
+    char *own[3];
+    for (int i = 0; i < 3; i++) own[i] = malloc(BIG);
+    big = realloc(big, 2 * BIG);
+    run_on(place[1]);
+    write_pages(own[1], BIG);
+    check_pages("a block of the child's, written on another node", own[1], BIG, node);
+    write_pages(big, BIG);
+    check_pages("a long block that grew on its node, written on another", big, BIG, node);
+}
+
 /* Maps a page right behind the heap, with a policy of its own, and lets the heap grow over it. */
 static char *map_among(void) {
     char *last = malloc(BIG), *end = last;
@@ -207,7 +220,7 @@ static void check_among(int node) {
 }
 
 int main(int count, char **words) {
-    if (count != 2) die("usage: inherited copies|named|later|mapped");
+    if (count != 2) die("usage: inherited copies|named|later|kept|mapped");
     find_places();
     run_on(place[0]);
     if (!strcmp(words[1], "copies")) {
@@ -223,11 +236,14 @@ int main(int count, char **words) {
         if (madvise(hole, BIG / 2, MADV_DONTFORK) != 0) die("MADV_DONTFORK: %s", strerror(errno));
         in_child(place[1], name_and_write);
         in_child(place[1], place_and_write);
+    } else if (!strcmp(words[1], "kept")) {
+        fill_all();
+        in_child(place[0], keep_own);
     } else if (!strcmp(words[1], "mapped")) {
         among = map_among();
         in_child(place[2], check_among);
     } else {
-        die("'%s' is none of copies, named, later, mapped", words[1]);
+        die("'%s' is none of copies, named, later, kept, mapped", words[1]);
     }
     return verdict();
 }
