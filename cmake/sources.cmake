@@ -151,3 +151,46 @@ set(NUMALLOC_SHARED_SOURCES
     src/api/interpose/with_heap.cpp
     src/api/malloc/aside.cpp
     src/api/malloc/nothrow_new.cpp)
+# What most programs never run: their object files, or folders of them. It lies behind the rest of the library, because
+# the kernel maps 64 KiB where a program needs a page.
+set(NUMALLOC_SELDOM_RUN
+    api/extension/
+    api/interpose/clone.cpp
+    api/interpose/exec.cpp
+    api/interpose/libc_symbols.cpp
+    api/malloc/introspection.cpp
+    api/malloc/nothrow_new.cpp
+    api/malloc/process_profile.cpp
+    heap/central/free_pages.cpp
+    heap/guarded/
+    heap/profile/code.cpp
+    heap/profile/profile.cpp
+    heap/profile/say_stack.cpp
+    heap/profile/stack.cpp
+    heap/profile/stack_table.cpp
+    heap/profile/store.cpp
+    heap/profile/write.cpp
+    heap/program_heaps/
+    heap/space/guarded_slots.cpp
+    heap/space/side.cpp
+    heap/thread/deferred.cpp
+    heap/thread/sampled.cpp
+    os/file.cpp
+    os/messages.cpp
+    os/node_kinds.cpp
+    os/numa_policy.cpp
+    placement/first_use.cpp
+    placement/owners.cpp
+    placement/rule_file.cpp
+    placement/thread_record.cpp
+    placement/user_mask.cpp
+    statistics/gathering.cpp
+    statistics/report.cpp)
+foreach(part ${NUMALLOC_SELDOM_RUN})
+  set(parts ${NUMALLOC_BINDING_SOURCES} ${NUMALLOC_CORE_SOURCES} ${NUMALLOC_API_SOURCES} ${NUMALLOC_INTERPOSED_SOURCES}
+            ${NUMALLOC_SHARED_SOURCES})
+  list(FILTER parts INCLUDE REGEX "/${part}")
+  if(NOT parts)
+    message(FATAL_ERROR "cmake/sources.cmake: NUMALLOC_SELDOM_RUN names ${part}, and the library has no such source")
+  endif()
+endforeach()

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/bits.h"
+
 namespace numalloc {
 
 template <unsigned Bits>
@@ -26,7 +28,7 @@ public:
 
     constexpr unsigned count() const {
         unsigned n = 0;
-        for (auto w : word_) n += static_cast<unsigned>(__builtin_popcountll(w));
+        for (auto w : word_) n += count_ones(w);
         return n;
     }
     constexpr bool empty() const {

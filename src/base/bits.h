@@ -32,6 +32,15 @@ constexpr Bytes divide_up(Bytes n, Bytes d) { return (n + d - 1) / d; }
 // Position of the highest set bit; n > 0.
 constexpr unsigned log2_floor(std::uint64_t n) { return 63U - static_cast<unsigned>(__builtin_clzll(n)); }
 
+// How many bits are set. The compiler's own needs a function of libgcc and its table, unless a flag names the CPU.
+constexpr unsigned count_ones(std::uint64_t n) {
+    n -= n >> 1 & 0x5555555555555555;
+    n = (n & 0x3333333333333333) + (n >> 2 & 0x3333333333333333);
+    n = (n + (n >> 4)) & 0x0F0F0F0F0F0F0F0F;
+    return static_cast<unsigned>(n * 0x0101010101010101 >> 56);
+}
+static_assert(count_ones(0) == 0 && count_ones(~std::uint64_t{0}) == 64 && count_ones(0x8000000000001006) == 4);
+
 template <class T>
 constexpr T min_of(T a, T b) {
     return b < a ? b : a;

@@ -37,8 +37,7 @@ constexpr std::uint16_t most = of_initial_thread;
 
 bool has_room(const ThreadRecord* record, PlaceId id) NUMALLOC_REQUIRES(process.lock) {
     unsigned cpus = 0;
-    for (unsigned w = 0; w < process.words; ++w)
-        cpus += static_cast<unsigned>(__builtin_popcountll(record->user_mask()[w] & process.mask_of(id)[w]));
+    for (unsigned w = 0; w < process.words; ++w) cpus += count_ones(record->user_mask()[w] & process.mask_of(id)[w]);
     return process.places[id].threads < cpus;
 }
 

@@ -14,6 +14,7 @@ import fast_path
 import fresh
 import idioms
 import layers
+import layout
 import mirror
 import symbols
 import thread_safety
@@ -288,6 +289,17 @@ def symbol_faults(folder: Path) -> list[str]:
     return faults
 
 
+def layout_faults() -> list[str]:
+    names = [*layout.EVERY_PROGRAM, "numalloc_heap_create@@NUMALLOC_0.1"]
+    right = [f"{1000 + i:016x} T {name}" for i, name in enumerate(names)]
+    wrong = [f"{1000 - i:016x} T {name}" for i, name in enumerate(names)]
+    faults = [f"layout.py: right, and seen as wrong: {fault}" for fault in layout.faults_of("\n".join(right))]
+    for what, lines in (("the interface in front", wrong), ("no interface", right[:-1])):
+        if not layout.faults_of("\n".join(lines)):
+            faults.append(f"layout.py: {what}: not seen")
+    return faults
+
+
 def path_faults(folder: Path, library: str) -> list[str]:
     got = fast_path.Code(build(folder, "paths.s", PATHS)).straight_paths("f")
     right = [fast_path.Cost(instructions=10, loads=3, got=1, stores=1, rmw=1, branches=1)]
@@ -363,8 +375,9 @@ def python_faults(folder: Path) -> list[str]:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="numalloc-structure-") as name:
         folder = Path(name)
-        faults = layer_faults() + idiom_faults() + walk_faults() + mirror_faults() + lock_faults() + symbol_faults(folder)
+        faults = layer_faults() + idiom_faults() + walk_faults() + mirror_faults() + lock_faults() + layout_faults()
         (folder / "clone").mkdir()
+        faults += symbol_faults(folder)
         faults += fresh_faults(folder / "clone") + python_faults(folder / "project")
         if fast_path.run("uname", "-m").strip() == "x86_64":
             faults += path_faults(folder, sys.argv[1])

@@ -54,7 +54,7 @@ void say_options() {
 }
 
 // The output of the option `verbose`: the nodes found, the address space, and the options.
-void say_what_was_found() {
+NUMALLOC_COLD void say_what_was_found() {
     os::Line line;
     line << os::topology().nodes()
          << (os::topology().nodes() == 1 ? " node with memory, at most " : " nodes with memory, at most ")

@@ -245,7 +245,7 @@ std::uint32_t Region::count(BagMark mark, BagIndex b, Bytes bags) const {
     for (std::uint64_t i = b.value, end = b.value + bags; i < end;) {
         const std::uint64_t word = load_relaxed(*word_of(mark, i));
         if (i % 64 == 0 && end - i >= 64) {
-            count += static_cast<std::uint32_t>(__builtin_popcountll(word));
+            count += count_ones(word);
             i += 64;
         } else {
             count += static_cast<std::uint32_t>(word >> (i % 64) & 1);
@@ -262,7 +262,7 @@ std::uint32_t Region::changes(BagMark mark, BagIndex from, BagIndex to) const {
         const std::uint64_t before = is_set(i - 1);
         if (i % 64 == 0 && to.value - i >= 64) {
             const std::uint64_t word = load_relaxed(*word_of(mark, i));
-            changes += static_cast<std::uint32_t>(__builtin_popcountll(word ^ (word << 1 | before)));
+            changes += count_ones(word ^ (word << 1 | before));
             i += 64;
         } else {
             changes += before != is_set(i) ? 1 : 0;
