@@ -10,7 +10,10 @@
 //
 // No mark is in memory that the program gets: malloc clears that of an object, and a bag that leaves its class loses
 // all of them (ClassHeap::clear_marks). Otherwise a program that copies bytes that it never wrote, which it may, could
-// bring a mark back to its place, and the next free there would seem to be a second one.
+// bring a mark back to its place, and the next free there would seem to be a second one. Nor is a mark left in a
+// register or on the stack: a compiler may fill what the program leaves undefined (an enum of Rust without its payload)
+// with whatever a register holds after malloc. So the last statement that uses a mark is an assembler's, and overwrites
+// its register. Only a call that ends the program may leave one.
 #pragma once
 
 #include <cstddef>
@@ -26,25 +29,62 @@ extern std::uint64_t freed_key;
 void choose_freed_key();
 
 inline std::uint64_t mark_of(const void* p, std::uint64_t key) {
-    return hardened ? secret_at(address_of(p) + offsetof(Object, mark)) : address_of(p) ^ key;
+    if constexpr (!hardened) return address_of(p) ^ key;
+    // Computed anew each time: kept for a later use it would be on the stack.
+    __asm__ volatile("" : "+r"(p));
+    return secret_at(address_of(p) + offsetof(Object, mark));
 }
 
-// Clears the object's mark. false if it was not there: then only put_mark_back() may follow.
-NUMALLOC_INLINE bool take_mark(Object* object, std::uint64_t key) {
-    const std::uint64_t mark = mark_of(object, key);
+// The word at the mark's place XORed with its object's address: the key if the object has the mark.
+NUMALLOC_INLINE std::uint64_t key_at(const Object* object) {
+    std::uint64_t word = object->mark;
 #if defined(__x86_64__)
-    // The difference to the mark is 0 if it is there: one instruction compares and clears.
-    bool same;
-    __asm__("xorq %2, %0" : "+m"(object->mark), "=@ccz"(same) : "r"(mark));
-    return same;
+    __asm__("xorq %[object], %[word]" : [word] "+r"(word) : [object] "r"(object));
+#elif defined(__aarch64__)
+    __asm__("eor %[word], %[word], %[object]" : [word] "+r"(word) : [object] "r"(object));
 #else
-    object->mark ^= mark;
-    return object->mark == 0;
+    word ^= address_of(object);
+#endif
+    return word;
+}
+// Whether `mark` is at its place.
+NUMALLOC_INLINE bool is_at(const Object* object, std::uint64_t mark) {
+#if defined(__x86_64__)
+    bool same;
+    __asm__("cmpq %[mark], %[place]\n\tmovl $0, %k[mark]"
+            : [mark] "+r"(mark), "=@ccz"(same)
+            : [place] "m"(object->mark));
+    return same;
+#elif defined(__aarch64__)
+    std::uint64_t word, same;
+    __asm__("ldr %[word], %[place]\n\tcmp %[word], %[mark]\n\tcset %[same], eq\n\tmov %[mark], 0\n\tmov %[word], 0"
+            : [word] "=&r"(word), [same] "=&r"(same), [mark] "+&r"(mark)
+            : [place] "m"(object->mark)
+            : "cc");
+    return same != 0;
+#else
+    return object->mark == mark;
 #endif
 }
-NUMALLOC_INLINE std::nullptr_t put_mark_back(Object* object, std::uint64_t key) {
-    object->mark ^= mark_of(object, key);
-    return nullptr;
+NUMALLOC_INLINE bool has_mark(const Object* object, std::uint64_t key) {
+    if constexpr (hardened) return is_at(object, mark_of(object, key));
+    else return key_at(object) == key;
+}
+NUMALLOC_INLINE void put_mark(Object* object, std::uint64_t key) {
+    std::uint64_t mark = mark_of(object, key);
+#if defined(__x86_64__)
+    __asm__("movq %[mark], %[place]\n\txorl %k[mark], %k[mark]" : [place] "=m"(object->mark), [mark] "+r"(mark));
+#elif defined(__aarch64__)
+    __asm__("str %[mark], %[place]\n\tmov %[mark], 0" : [place] "=m"(object->mark), [mark] "+&r"(mark));
+#else
+    object->mark = mark;
+#endif
+}
+// Clears the object's mark. Returns false if it is not there.
+NUMALLOC_INLINE bool take_mark(Object* object, std::uint64_t key) {
+    if (NUMALLOC_UNLIKELY(!has_mark(object, key))) return false;
+    object->mark = 0;
+    return true;
 }
 
 // Whether a free object of the class was not written to. Only the hardened library checks it.
@@ -59,8 +99,8 @@ NUMALLOC_INLINE void arm(void* object, ClassId c) {
 // Whether nothing wrote to the object's tail. `size`: of its class, or of a big object's bags.
 inline bool is_whole(const void* object, Bytes size) { return !hardened || origin_at(object, size) < origins; }
 
-// Whether the object has the mark. Valid for any object, also for one in use.
-inline bool was_freed(const Object* object) { return object->mark == mark_of(object, freed_key); }
+// Valid for any object, also for one in use.
+inline bool was_freed(const Object* object) { return has_mark(object, freed_key); }
 
 // Hands out a free object. Ends the program if it is damaged.
 inline Object* hand_out(Object* object, ClassId c) {
@@ -72,7 +112,7 @@ inline Object* hand_out(Object* object, ClassId c) {
 // Whether the object is free and linked to no other.
 inline bool rests_alone(const Object* object) { return object->next == nullptr && was_freed(object); }
 
-inline void set_mark(Object* object) { object->mark = mark_of(object, freed_key); }
+inline void set_mark(Object* object) { put_mark(object, freed_key); }
 
 // Marks an object of `size` bytes that was freed, or never used.
 inline void make_freed(Object* object, Bytes size) {

@@ -24,8 +24,11 @@ NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
     if (object != &end_of_list && !is_of_class(heap, c, object)) die_of_damage(object);
     Object* const next = object->next;
     if (NUMALLOC_UNLIKELY(next == nullptr)) return nullptr;
-    if (NUMALLOC_UNLIKELY(!take_mark(object, heap->freed_key))) return put_mark_back(object, heap->freed_key);
-    if (!is_as_it_was(object, id)) return put_mark_back(object, heap->freed_key);
+    if (NUMALLOC_UNLIKELY(!take_mark(object, heap->freed_key))) return nullptr;
+    if (!is_as_it_was(object, id)) {
+        put_mark(object, heap->freed_key);
+        return nullptr;
+    }
     heap->head[c] = next;
     ++heap->room[c];
     arm(object, id);

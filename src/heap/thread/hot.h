@@ -40,9 +40,48 @@ NUMALLOC_INLINE bool decrement_below_zero(std::int32_t& room) {
 #endif
 }
 
-// Inserts a freed object at the front of the current list.
+// Clears the object's mark and returns whether it was there. `next` is the object's next, in the register that held the
+// mark. After false undo_take() must follow, and the end of the program.
+NUMALLOC_INLINE bool take_mark_and_next(Object* object, const std::uint64_t& key, Object*& next) {
+#if defined(__x86_64__)
+    // The difference to the mark is 0 if it is there: one instruction compares and clears.
+    bool same;
+    __asm__("movq %[key], %[next]\n\txorq %[object], %[next]\n\txorq %[next], %[mark]\n\tmovq %[link], %[next]"
+            : [next] "=&r"(next), [mark] "+m"(object->mark), "=@ccz"(same)
+            : [key] "m"(key), [object] "r"(object), [link] "m"(object->next));
+    return same;
+#else
+    next = object->next;
+    return take_mark(object, key);
+#endif
+}
+NUMALLOC_INLINE std::nullptr_t undo_take([[maybe_unused]] Object* object, [[maybe_unused]] std::uint64_t key) {
+#if defined(__x86_64__)
+    object->mark ^= mark_of(object, key);
+#endif
+    return nullptr;
+}
+
+// Stores the object's mark and returns the list's head, in the register that held the mark.
+NUMALLOC_INLINE Object* store_mark(Object* object, std::uint64_t mark, Object* const& head) {
+#if defined(__x86_64__)
+    __asm__("movq %[mark], %[place]\n\tmovq %[head], %[mark]"
+            : [place] "=m"(object->mark), [mark] "+&r"(mark)
+            : [head] "m"(head));
+    return reinterpret_cast<Object*>(mark);
+#elif defined(__aarch64__)
+    __asm__("str %[mark], %[place]\n\tldr %[mark], %[head]"
+            : [place] "=m"(object->mark), [mark] "+&r"(mark)
+            : [head] "m"(head));
+    return reinterpret_cast<Object*>(mark);
+#else
+    object->mark = mark;
+    return head;
+#endif
+}
+
+// Inserts an object that has its mark at the front of the current list.
 NUMALLOC_INLINE void link(ThreadHeap* heap, std::size_t c, Object* object) {
-    object->mark = mark_of(object, heap->freed_key);
     object->next = heap->head[c];
     heap->head[c] = object;
 }
@@ -53,9 +92,10 @@ template <int Copy = 0>
 NUMALLOC_INLINE void* pop(ThreadHeap* heap, std::size_t c) {
     keep_out_of_result(heap, c);
     Object* const object = heap->head[c];
-    Object* const next = object->next;
-    if (NUMALLOC_UNLIKELY(next == nullptr)) return nullptr;
-    if (NUMALLOC_UNLIKELY(!take_mark(object, heap->freed_key))) return put_mark_back(object, heap->freed_key);
+    if (NUMALLOC_UNLIKELY(object->next == nullptr)) return nullptr;
+    Object* next;
+    if (NUMALLOC_UNLIKELY(!take_mark_and_next(object, heap->freed_key, next)))
+        return undo_take(object, heap->freed_key);
     heap->head[c] = next;
     ++heap->room[c];
     __asm__ volatile("" : : "i"(Copy));
@@ -70,8 +110,10 @@ NUMALLOC_INLINE Pushed push(ThreadHeap* heap, void* p) {
     const std::size_t c = load_relaxed(*byte);
     if (NUMALLOC_UNLIKELY(decrement_below_zero(heap->room[c]))) return Pushed::full;
     auto* const object = static_cast<Object*>(p);
-    if (NUMALLOC_UNLIKELY(object->mark == mark_of(object, heap->freed_key))) return Pushed::again;
-    link(heap, c, object);
+    const std::uint64_t mark = mark_of(object, heap->freed_key);
+    if (NUMALLOC_UNLIKELY(object->mark == mark)) return Pushed::again;
+    object->next = store_mark(object, mark, heap->head[c]);
+    heap->head[c] = object;
     return Pushed::done;
 }
 

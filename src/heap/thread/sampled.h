@@ -25,6 +25,7 @@ NUMALLOC_INLINE bool push_counted(ThreadHeap* heap, void* p) {
     if (NUMALLOC_UNLIKELY(hot::decrement_below_zero(heap->room[c]))) return ++heap->room[c], ++counts.left[c], false;
     auto* const object = static_cast<Object*>(p);
     if (NUMALLOC_UNLIKELY(was_freed(object))) return ++heap->room[c], ++counts.left[c], false;
+    put_mark(object, heap->freed_key);
     hot::link(heap, c, object);
     return true;
 }

@@ -21,7 +21,7 @@ if(NOT NUMALLOC_CHECKS)
     set_tests_properties(figures.startup PROPERTIES RUN_SERIAL ON)
 
     # The same objects, linked with a deterministic clock.
-    add_library(numalloc_steady SHARED ${NUMALLOC_CORE_OBJECTS} $<TARGET_OBJECTS:numalloc_outside> figures/steady_clock.cpp)
+    add_library(numalloc_steady SHARED ${NUMALLOC_SHARED_OBJECTS} figures/steady_clock.cpp)
     numalloc_exports(numalloc_steady api/symbols.def api/binding_symbols.def)
     target_link_options(numalloc_steady PRIVATE -Wl,--wrap=_ZN8numalloc2os12millisecondsEv)
     target_compile_options(numalloc_steady PRIVATE -std=c++20 -fvisibility=hidden)

@@ -29,6 +29,15 @@ numalloc_full_only("resident memory, page faults" survive.fork_costs)
 add_executable(survive_copies survive/copies.c)
 target_compile_options(survive_copies PRIVATE -fno-builtin)
 survive_run(copies 120 "no copy was taken for a second free" $<TARGET_FILE:survive_copies>)
+# Of what users run only: without optimisation every value is on the stack. A purged mark cannot be read.
+if(NOT NUMALLOC_CHECKS AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT LIBRARY STREQUAL "none")
+    add_executable(survive_leftovers survive/leftovers.c)
+    target_compile_options(survive_leftovers PRIVATE -fno-builtin)
+    foreach(profile off on 1000)
+        survive_run(leftovers_${profile} 120 "no call leaves a mark behind"
+            env NUMALLOC_PURGE_DELAY=-1 NUMALLOC_PROFILE=${profile} NUMALLOC_PROFILE_FILE=none $<TARGET_FILE:survive_leftovers>)
+    endforeach()
+endif()
 survive_expect(children 120 "all children did what they should" survive/children.cpp)
 survive_test(many_mappings 120 survive/many_mappings.cpp)
 # The memory beyond the first 8 MiB, with other advice, would be one mapping more.
