@@ -5,6 +5,7 @@
 
 Shared: a std::atomic, with the order said at each access, or the functions of base/atomic.h. Of each thread:
 NUMALLOC_THREAD_LOCAL of base/bits.h. Pages go and move by libc's functions only. Below api/, no source asks which library it goes into: it is compiled once.
+Names of C are not declared in an unnamed namespace, where gcc 15 mangles them.
 """
 
 import re
@@ -24,6 +25,7 @@ UNHEARD = re.compile(
     r"SYS_munmap\b(?!, unused)"
     r"|\bcall\(SYS_\w+\b(?!, unseen)[^;]*\b(?:MADV_DONTNEED|MADV_FREE|MADV_REMOVE|MAP_FIXED|MREMAP_MAYMOVE)\b"
 )
+UNNAMED = re.compile(r"^namespace \{$.*?^\}", re.MULTILINE | re.DOTALL)
 # Functions of ours that have the same names: how many arguments those have.
 OURS = {"load": 3, "exchange": 2}
 
@@ -62,6 +64,11 @@ def faults_of_file(path: str, text: str) -> list[str]:
         ]
     faults += [
         f"{path}:{line_of(found.start())}: a raw system call that nobody hears of: os/libc_call.h" for found in UNHEARD.finditer(text)
+    ]
+    faults += [
+        f'{path}:{line_of(unnamed.start() + found.start())}: extern "C" in an unnamed namespace: gcc 15 mangles the name'
+        for unnamed in UNNAMED.finditer(text)
+        for found in re.finditer('extern "', unnamed[0])
     ]
     for found in ACCESS.finditer(text):
         given = arguments(text, found.end())

@@ -57,6 +57,7 @@ USES_OF_RESEARCH = [
 ]
 
 FAULTY_IDIOMS = [
+    'namespace {\nextern "C" const int end;\n}  // namespace\n',
     "#if defined(NUMALLOC_STATIC)",
     "int n = __atomic_load_n(&word, __ATOMIC_RELAXED);",
     "__sync_fetch_and_add(&word, 1);",
@@ -72,6 +73,7 @@ FAULTY_IDIOMS = [
     "call(SYS_mmap, p, bytes, 0, MAP_PRIVATE | MAP_FIXED, -1, 0);",
 ]
 RIGHT_IDIOMS = [
+    'extern "C" const int end;\nnamespace {\nint n;\n}  // namespace\nextern "C" {\n}\n',
     "int n = shared.load(std::memory_order_relaxed);",
     "shared.store(of(1,\n    2), std::memory_order_release);",
     "store_relaxed(word, 1);  // as __atomic_store_n",

@@ -54,7 +54,7 @@ LIBRARIES = re.compile(r"(linux-vdso\.so\.1|libc\.so\.6|ld-linux-x86-64\.so\.2|l
 
 # What operators new and delete go through by name, as libstdc++'s do.
 LEANED_ON = (
-    "malloc free aligned_alloc _Znwm _Znam _ZnwmSt11align_val_t _ZnamSt11align_val_t "
+    "malloc free aligned_alloc posix_memalign _Znwm _Znam _ZnwmSt11align_val_t _ZnamSt11align_val_t "
     "_ZdlPv _ZdaPv _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t"
 ).split()
 

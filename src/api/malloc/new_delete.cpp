@@ -24,8 +24,8 @@ namespace {
 // Whether operators new accept it. 0: no alignment was named.
 bool is_alignment(Bytes alignment) { return alignment == 0 || is_power_of_two(alignment); }
 
-// Allocates by malloc or aligned_alloc, as libstdc++'s operators do, or directly if no operator is replaced. errno is
-// ENOMEM without memory.
+// Allocates by malloc, and aligned_alloc or posix_memalign, as libstdc++'s operators do, or directly if no operator is
+// replaced. errno is ENOMEM without memory.
 void* try_new(Bytes n, Bytes alignment) {
     if (NUMALLOC_UNLIKELY(!is_alignment(alignment))) return no_memory();
     n = max_of<Bytes>(n, 1);
@@ -34,6 +34,12 @@ void* try_new(Bytes n, Bytes alignment) {
         return NUMALLOC_LIKELY(p != nullptr) ? p : no_memory();
     }
     if (alignment == 0) return std::malloc(n);
+#if !defined(NUMALLOC_STATIC)
+    if (aligned_by_posix_memalign()) {
+        void* p = nullptr;
+        return ::posix_memalign(&p, max_of(alignment, sizeof(p)), n) == 0 ? p : no_memory();
+    }
+#endif
     return n <= largest_request ? std::aligned_alloc(alignment, align_up(n, alignment)) : no_memory();
 }
 

@@ -13,10 +13,7 @@
 #include <cstring>
 #endif
 
-namespace numalloc::api {
-
-namespace {
-
+// Outside of all namespaces: gcc 15 mangles names that are declared extern "C" in an unnamed one.
 #if defined(NUMALLOC_STATIC)
 // For each name the program's linker has chosen one of two symbols. They are weak, so that a C program is not linked
 // with the operators.
@@ -31,19 +28,26 @@ NUMALLOC_PAIR(_ZdlPvSt11align_val_t);
 NUMALLOC_PAIR(_ZdaPvSt11align_val_t);
 extern "C" __attribute__((weak)) void* __libc_malloc(std::size_t);  // ours if malloc is ours, else libc's or undefined
 extern "C" __attribute__((weak)) void __libc_free(void*);
+#else
+extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
+#endif
 
-bool find_replaced() {
+namespace numalloc::api {
+
+namespace {
+
+enum class Known : signed char { nothing, ours, replaced, by_posix_memalign };
+
+#if defined(NUMALLOC_STATIC)
+Known find_replaced() {
 #define NUMALLOC_DIFFERS(symbol) (&symbol != &numalloc_own##symbol)
-    return NUMALLOC_DIFFERS(_Znwm) || NUMALLOC_DIFFERS(_Znam) || NUMALLOC_DIFFERS(_ZnwmSt11align_val_t) ||
-           NUMALLOC_DIFFERS(_ZnamSt11align_val_t) || NUMALLOC_DIFFERS(_ZdlPv) || NUMALLOC_DIFFERS(_ZdaPv) ||
-           NUMALLOC_DIFFERS(_ZdlPvSt11align_val_t) || NUMALLOC_DIFFERS(_ZdaPvSt11align_val_t) ||
-           &std::malloc != &__libc_malloc || &std::free != &__libc_free;
+    const bool any = NUMALLOC_DIFFERS(_Znwm) || NUMALLOC_DIFFERS(_Znam) || NUMALLOC_DIFFERS(_ZnwmSt11align_val_t) ||
+                     NUMALLOC_DIFFERS(_ZnamSt11align_val_t) || NUMALLOC_DIFFERS(_ZdlPv) || NUMALLOC_DIFFERS(_ZdaPv) ||
+                     NUMALLOC_DIFFERS(_ZdlPvSt11align_val_t) || NUMALLOC_DIFFERS(_ZdaPvSt11align_val_t) ||
+                     &std::malloc != &__libc_malloc || &std::free != &__libc_free;
+    return any ? Known::replaced : Known::ours;
 }
 #else
-// The relocations by which the library calls its own names hold the dynamic linker's choice. Comparing addresses in C++
-// would fail: if a program at a fixed address takes the address of free, all code sees the program's own stub.
-extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
-
 bool leaned_on(const char* name) {
     return strncmp(name, "_Zn", 3) == 0 || strncmp(name, "_Zd", 3) == 0 || strcmp(name, "malloc") == 0 ||
            strcmp(name, "free") == 0 || strcmp(name, "aligned_alloc") == 0;
@@ -77,35 +81,46 @@ Tables own_tables(const char* base) {
     return t;
 }
 
-bool find_replaced() {
+// The relocations by which the library calls its own names hold the dynamic linker's choice. Comparing addresses in C++
+// would fail: if a program at a fixed address takes the address of free, all code sees the program's own stub.
+Known find_replaced() {
+    bool any = false;
+    bool alloc = false;
+    bool memalign = false;
     const char* const base = reinterpret_cast<const char*>(&__ehdr_start);
     const Tables t = own_tables(base);
     for (int table = 0; table < 2; ++table) {
         const ElfW(Rela)* const end = t.relocations[table] + t.bytes[table] / sizeof(ElfW(Rela));
         for (const ElfW(Rela)* r = t.relocations[table]; r != end; ++r) {
             const ElfW(Sym)& symbol = t.symbols[r->r_info >> 32];
-            if (symbol.st_shndx == SHN_UNDEF || !leaned_on(t.names + symbol.st_name)) continue;
+            if (symbol.st_shndx == SHN_UNDEF) continue;
             const char* bound_to;
             memcpy(&bound_to, base + r->r_offset, sizeof(bound_to));
-            if (bound_to != base + symbol.st_value) return true;
+            if (bound_to == base + symbol.st_value) continue;
+            const char* const name = t.names + symbol.st_name;
+            any = any || leaned_on(name);
+            alloc = alloc || strcmp(name, "aligned_alloc") == 0;
+            memalign = memalign || strcmp(name, "posix_memalign") == 0;
         }
     }
-    return false;
+    if (!any) return Known::ours;
+    return memalign && !alloc ? Known::by_posix_memalign : Known::replaced;
 }
 #endif
 
-enum class Known : signed char { nothing, ours, replaced };
-constinit std::atomic<Known> known{Known::nothing};
+Known answer() {
+    static constinit std::atomic<Known> known{Known::nothing};
+    Known answer = known.load(std::memory_order_relaxed);
+    if (answer == Known::nothing) {
+        answer = stepped_aside() ? Known::replaced : find_replaced();
+        known.store(answer, std::memory_order_relaxed);
+    }
+    return answer;
+}
 
 }  // namespace
 
-bool operators_replaced() {
-    Known answer = known.load(std::memory_order_relaxed);
-    if (answer == Known::nothing) {
-        answer = stepped_aside() || find_replaced() ? Known::replaced : Known::ours;
-        known.store(answer, std::memory_order_relaxed);
-    }
-    return answer == Known::replaced;
-}
+bool operators_replaced() { return answer() != Known::ours; }
+bool aligned_by_posix_memalign() { return answer() == Known::by_posix_memalign; }
 
 }  // namespace numalloc::api

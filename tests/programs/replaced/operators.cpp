@@ -160,11 +160,16 @@ void* realloc(void* p, Size n) {
     return std::memcpy(q, p, old < n ? old : n);
 }
 void* memalign(Size alignment, Size n) { return carve(n, alignment); }
+// libstdc++'s operators call aligned_alloc, and since gcc 14 posix_memalign: both say the same.
+#if !defined(R_no_aligned_alloc)
 void* aligned_alloc(Size alignment, Size n) {
-    note("aligned_alloc");
+    note("aligned");
     return refuse(false) ? nullptr : carve(n, alignment);
 }
+#endif
 int posix_memalign(void** p, Size alignment, Size n) {
+    note("aligned");
+    if (refuse(false)) return 12;  // ENOMEM
     *p = carve(n, alignment);
     return 0;
 }
