@@ -1,7 +1,11 @@
 #include "api/malloc/process_profile.h"
 
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 
 #include "api/export.h"
 #include "heap/guarded/guarded.h"
@@ -91,14 +95,19 @@ __attribute__((destructor)) void write_at_exit() {
 constinit std::atomic<bool> constructed{false}, need_stacks{false};
 __attribute__((constructor)) void begin_stacks() {
     constructed.store(true, std::memory_order_seq_cst);
-    if (need_stacks.load(std::memory_order_seq_cst)) profile::allow_stacks();
+    if (need_stacks.load(std::memory_order_seq_cst)) profile::allow_stacks(nullptr);
 }
 void allow_stacks() {
     need_stacks.store(true, std::memory_order_seq_cst);
-    if (constructed.load(std::memory_order_seq_cst)) profile::allow_stacks();
+    if (constructed.load(std::memory_order_seq_cst)) profile::allow_stacks(nullptr);
 }
 #else
-void allow_stacks() { profile::allow_stacks(); }
+// By name, because a reference would keep the library from an older glibc, where a look-up would fail and call malloc.
+void allow_stacks() {
+    const bool has = strverscmp(gnu_get_libc_version(), "2.35") >= 0;
+    profile::allow_stacks(has ? reinterpret_cast<profile::FindObject>(dlsym(RTLD_DEFAULT, "_dl_find_object"))
+                              : nullptr);
+}
 #endif
 
 constinit std::atomic<int> ending_by{0};

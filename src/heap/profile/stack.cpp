@@ -94,6 +94,16 @@ void remember(Walk& walk, Trail::Call call) {
     if (now.length < deepest_stack) now.call[now.length++] = call;
 }
 
+constinit std::atomic<FindObject> find_object{nullptr};
+
+// Whether code of a file is there. Code that was made at run time may have a table that says nothing of its caller's
+// frame (LuaJIT's), and the unwinder ends a program that it takes through it.
+bool is_in_file(Address code) {
+    alignas(16) char found[256];  // longer than libc's structure
+    const FindObject find = find_object.load(std::memory_order_relaxed);
+    return find == nullptr || find(reinterpret_cast<void*>(code), found) == 0;
+}
+
 _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
     Walk& walk = *static_cast<Walk*>(argument);
     int at_the_instruction = 0;
@@ -109,7 +119,7 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
         else remember(walk, call);
     }
     walk.stack.frame[walk.stack.depth++] = address;
-    return walk.stack.depth < deepest_stack ? _URC_NO_REASON : _URC_END_OF_STACK;
+    return walk.stack.depth < deepest_stack && is_in_file(address) ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
 }  // namespace
@@ -121,7 +131,8 @@ bool has_unwinder() {
 
 static constinit std::atomic<bool> can_unwind{false};
 
-void allow_stacks() {
+void allow_stacks(FindObject find) {
+    find_object.store(find, std::memory_order_relaxed);
     dwarf_eh_bases bases{};
     if (!has_unwinder() || _Unwind_Find_FDE(reinterpret_cast<char*>(&_Unwind_Backtrace) + 1, &bases) == nullptr) return;
     can_unwind.store(true, std::memory_order_relaxed);

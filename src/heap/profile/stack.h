@@ -28,9 +28,12 @@ struct Trail {
 // Whether the process has an unwinder.
 bool has_unwinder();
 
+// libc's _dl_find_object(): 0 if code of a file is at the address. It needs no lock.
+using FindObject = int (*)(void* address, void* result);
+
 // Allows capture() to call the unwinder. In a static program, code that allocates builds its tables shortly before
-// main.
-void allow_stacks();
+// main. `find`: nullptr before glibc 2.35, and then stacks do not end at code that was made at run time.
+void allow_stacks(FindObject find);
 
 // Captures the calling thread's stack: an empty one without an unwinder, or before allow_stacks(). `trail`: the calling
 // thread's, or nullptr.

@@ -287,6 +287,17 @@ endif()
 numalloc_test(survive.wrapped survive 60
     ${EXPECT} wrapped env LD_PRELOAD=${BOTH} $<TARGET_FILE:survive_wrapped>)
 
+# Generated code in the stack of a sampled call.
+numalloc_program(survive_generated_code survive/generated_code.c)
+target_compile_options(survive_generated_code PRIVATE -fno-builtin)
+target_link_libraries(survive_generated_code PRIVATE gcc_s)
+foreach(mode PROFILE=4K GUARDED=1/20)
+    string(REGEX REPLACE "=.*" "" name ${mode})
+    numalloc_test(survive.generated_code_${name} survive 60
+        ${EXPECT} "allocated beneath generated code" ${PRELOAD} ${LIBRARY}
+        env NUMALLOC_${mode} NUMALLOC_PROFILE_FILE=/dev/null $<TARGET_FILE:survive_generated_code>)
+endforeach()
+
 # A library behind ours that replaces clock_gettime and allocates in it.
 add_library(survive_own_clock MODULE survive/own_clock.c)
 target_compile_options(survive_own_clock PRIVATE -Wall -Wextra)

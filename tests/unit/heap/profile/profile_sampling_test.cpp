@@ -90,7 +90,7 @@ __attribute__((noinline)) void capture_deeper(Stack& stack, int deeper) {
 }
 
 TEST(ProfileStacks, AreKeptOnce) {
-    allow_stacks();
+    allow_stacks(nullptr);
     StackTable table;
     Stack a;
     Stack b;
@@ -128,7 +128,7 @@ __attribute__((noinline)) void walk_at_random(std::mt19937& random, Trail& trail
 }
 
 TEST(ProfileStacks, AreKnownAgain) {
-    allow_stacks();
+    allow_stacks(nullptr);
     Trail trail;
     int walks = 0;
     std::mt19937 random(5);
@@ -150,7 +150,7 @@ __attribute__((noinline)) void caller(Stack& stack, Trail* trail) {
 }
 
 TEST(ProfileStacks, OfOtherCallersAreNotTakenForTheLast) {
-    allow_stacks();
+    allow_stacks(nullptr);
     Trail trail;
     Trail* const with_and_without[] = {&trail, nullptr};
     void (*const callers[])(Stack&, Trail*) = {caller<1>, caller<2>};
