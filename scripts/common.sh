@@ -11,14 +11,22 @@ TEST_PACKAGES="abigail-tools qemu-system-arm numactl util-linux gcc libc6-dev pk
 say() { printf '%s\n' "$*"; }
 fail() { printf '%s: %s\n' "$(basename -- "$0")" "$*" >&2; exit 1; }
 
-# What the tests of programs need beside these: one package a line in their own list. The one name that says
-# a version of Python is put to this machine's.
+# What the tests of programs need beside these: one package a line in their own list, or its names in several releases
+# with | between them. The one name that says a version of Python is put to this machine's.
 test_packages() {
     python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || echo 3.11)
     sed -e 's/#.*//' -e "s/^libpython3\.[0-9]*-/libpython$python-/" tests/programs/PACKAGES
 }
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+any_installed() { for name in $(echo "$1" | tr '|' ' '); do installed "$name" && return 0; done; return 1; }
+# The first of a package's names that this release has; the first of all if it has none, so that apt names it.
+name_here() {
+    for name in $(echo "$1" | tr '|' ' '); do
+        LC_ALL=C apt-cache policy "$name" 2>/dev/null | grep -q '^  Candidate: [^(]' && { echo "$name"; return; }
+    done
+    echo "${1%%|*}"
+}
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then
@@ -72,11 +80,12 @@ install_packages() {
     command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
         fail "installs packages with apt-get, which is not here; accepted: Debian 12 or later, Ubuntu 24.04 or later"
     missing=
-    for package; do installed "$package" || missing="$missing $package"; done
+    for package; do any_installed "$package" || missing="$missing $package"; done
     [ -n "$missing" ] || { say "all packages are installed"; return 0; }
     say "installing$missing"
     # shellcheck disable=SC2086  # lists of words
     tried as_root $LIMITED apt-get -o DPkg::Lock::Timeout=600 update -q || return 1
+    missing=$(for package in $missing; do name_here "$package"; done)
     # shellcheck disable=SC2086  # lists of words
     tried as_root $LIMITED env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -q --no-install-recommends $missing
 }

@@ -19,7 +19,7 @@ done
 out=build/fuzz
 mkdir -p "$out" || exit 1
 echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' >"$out/empty.cpp"
-clang++ -fsanitize=fuzzer "$out/empty.cpp" -o "$out/empty" 2>/dev/null || { echo "clang++ with libFuzzer is not installed (Debian: clang, libclang-rt-14-dev)"; exit 77; }
+clang++ -fsanitize=fuzzer "$out/empty.cpp" -o "$out/empty" 2>/dev/null || { echo "clang++ with libFuzzer is not installed (Debian: clang, libclang-rt-dev)"; exit 77; }
 
 launcher=
 command -v ccache >/dev/null && launcher=ccache

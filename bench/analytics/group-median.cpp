@@ -1,5 +1,7 @@
 // MEDIAN by group, the holistic aggregation W1 of the study of allocators and placement for data analytics on
 // NUMA machines: all values of a group are kept until the end, in an array that grows by realloc.
+#include <algorithm>
+
 #include "analytics/group.h"
 
 namespace {

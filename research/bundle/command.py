@@ -101,7 +101,9 @@ def _is_program(path: Path) -> bool:
 
 def _readme(root: Path) -> str:
     brought = manifest.programs(sorted((root / "bench/real").glob("*.toml")), set())
-    packages = " ".join(sorted({package for one in brought for package in one.packages} | {package for package, _ in DEBIAN.values()}))
+    packages = " ".join(
+        sorted({package for one in brought for package in one.packages} | {package.names[0] for package in DEBIAN.values()})
+    )
     return (
         f"{_RUN.read_text().split('set -eu')[0].replace('#!/bin/sh', '').replace('# ', '').replace('#', '').strip()}\n\n"
         f"What all experiments would like, on Debian 12: apt install gcc python3-venv {packages}\n"

@@ -13,7 +13,7 @@ from numalloc_tools.guest.architecture import Architecture
 
 def of_allocator(allocator: Allocator, architecture: Architecture) -> str:
     if allocator.name in DEBIAN:
-        return _of_package(DEBIAN[allocator.name][0], architecture)
+        return _of_package(DEBIAN[allocator.name].names, architecture)
     if not allocator.library:
         if architecture.foreign:
             libc = Path(architecture.cross_folder, "libc.so.6").read_bytes()
@@ -31,9 +31,9 @@ def of_kernel(image: Path) -> str:
     return image.name.removeprefix("vmlinuz-")
 
 
-def _of_package(package: str, architecture: Architecture) -> str:
+def _of_package(names: tuple[str, ...], architecture: Architecture) -> str:
     """From the first line of its list of changes: NAME (VERSION) ..."""
-    for changes in (packages.unpacked(package, architecture) / "usr/share/doc" / package).glob("changelog.Debian*"):
+    for changes in packages.unpacked_by_any_name(names, architecture).glob("usr/share/doc/*/changelog.Debian*"):
         with gzip.open(changes) as text:
             return text.readline().decode(errors="replace").split(";")[0].strip()
-    return package
+    return names[0]

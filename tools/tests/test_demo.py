@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 from limits import LIMIT, wait_until
 from numalloc_tools.allocators import Allocator
+from numalloc_tools.allocators.beside import chosen
 from numalloc_tools.cli import made
 from numalloc_tools.demo import command, lab, report, steps
 from numalloc_tools.demo.measurement import Figure, Run, after_work, settled_memory, summary
@@ -248,6 +249,27 @@ def test_program_runs(program, tmp_path):
         assert figures["peak"]["value"] >= figures["with its data"]["value"] > 0
         assert sum(f["value"] for name, f in figures.items() if name.startswith("node ")) > 0
         assert all(f["value"] > 0 for f in figures.values() if f["unit"].endswith("/s"))
+
+
+@pytest.mark.parametrize(
+    "call, names", [("mallocx(8, 0)", ["own jemalloc", "numalloc"]), ("malloc(8)", ["glibc", "own jemalloc", "numalloc"])]
+)
+def test_what_only_jemalloc_can_serve_has_no_row_of_glibc(call, names, tmp_path):
+    """redis 8 passes blocks of mallocx to malloc_usable_size, which is libc's if libc is preloaded."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no compiler here")
+    jemalloc, program = tmp_path / "libjemalloc.so.2", tmp_path / "program"
+    (tmp_path / "jemalloc.c").write_text("void* mallocx(unsigned long n, int flags) { return n ? &flags + 1 : 0; }\n")
+    (tmp_path / "program.c").write_text(
+        f"void* mallocx(unsigned long, int);\nvoid* malloc(unsigned long);\nint main(void) {{ return !{call}; }}\n"
+    )
+    for words in (
+        ["-shared", "-fPIC", "-Wl,-soname,libjemalloc.so.2", "jemalloc.c", "-o", str(jemalloc)],
+        [f"-Wl,--no-as-needed,-rpath,{tmp_path}", "program.c", str(jemalloc), "-o", str(program)],
+    ):
+        subprocess.run([compiler, *words], cwd=tmp_path, check=True, timeout=LIMIT)
+    assert [one.name for one in chosen(str(program), Path(LIBC), [])] == names
 
 
 def test_crash_is_named(tmp_path):

@@ -1,13 +1,16 @@
-"""Package lists that another apt is refreshing while the lab asks for a package."""
+"""Package lists that another apt is refreshing while the lab asks for a package, and which package it asks for."""
 
 import fcntl
 import os
+import platform
 import threading
 import time
 
 import pytest
 from limits import LIMIT
-from numalloc_tools.guest import apt, packages
+from numalloc_tools import cache
+from numalloc_tools.guest import apt, kernel, packages
+from numalloc_tools.guest.architecture import named
 from numalloc_tools.problem import Problem
 
 
@@ -67,3 +70,28 @@ def test_patience_ends(lists, monkeypatch):
     with open(lists / "lock", "w") as lock, pytest.raises(Problem, match="knows no package linux-image"):
         fcntl.lockf(lock, fcntl.LOCK_EX)
         packages.real_package("linux-image", "linux-image-")
+
+
+DEBIAN, UBUNTU = {"ID": "debian"}, {"ID": "ubuntu", "ID_LIKE": "debian"}
+LIKE_UBUNTU = {"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}
+
+
+@pytest.mark.parametrize("release, ubuntu", [(DEBIAN, False), (UBUNTU, True), (LIKE_UBUNTU, True)])
+def test_the_kernel_is_the_distributions(release, ubuntu, monkeypatch, tmp_path):
+    of_debian = named("").kernels["4K"]
+    package = "linux-image-6.8.0-31-generic" if ubuntu else of_debian.replace("image-", "image-6.1.0-56-")
+    asked = []
+
+    def unpacked(name, _):
+        folder = cache.directory("packages") / name
+        (folder / "boot").mkdir(parents=True)
+        (folder / "boot/vmlinuz-1").write_bytes(b"\0" * 0x1F1 + b"\1" + b"\0" * 0x10 + b"HdrS" + b"\0" * 1024)
+        return folder
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: release)
+    monkeypatch.setattr(packages, "real_package", lambda name, *_: asked.append(name) or package)
+    monkeypatch.setattr(packages, "unpacked", unpacked)
+    fetched = kernel.image()
+    assert asked == ["linux-image-virtual" if ubuntu else of_debian]
+    assert kernel.kept() == fetched == cache.directory("packages") / package / "boot/vmlinuz-1"

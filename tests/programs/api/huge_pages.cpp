@@ -4,6 +4,7 @@
 // (heap/pages/evidence.cpp).
 #include <unistd.h>
 
+#include <cstdint>
 #include <fstream>
 #include <sstream>
 #include <string>

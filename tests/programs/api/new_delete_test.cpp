@@ -66,8 +66,9 @@ TEST(New, NoAlignmentButAPowerOfTwo) {
         EXPECT_EQ(::operator new[](1000, a, std::nothrow), nullptr) << alignment;
     }
     // libstdc++ refuses this one, too; a block that is long enough does no harm.
-    if (void* const p = ::operator new(1000, std::align_val_t{opaque(std::size_t{0})}, std::nothrow); p != nullptr)
+    if (void* const p = ::operator new(1000, std::align_val_t{opaque(std::size_t{0})}, std::nothrow); p != nullptr) {
         EXPECT_GE(malloc_usable_size(p), 1000u);
+    }
 }
 
 TEST(New, AlignedForms) {
@@ -223,7 +224,7 @@ TEST(New, ContainersAndExceptionsWork) {
     }
     auto many = std::make_unique<Overaligned[]>(100);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(many.get()) % 128, 0u);
-    EXPECT_THROW(std::vector<int>().at(3), std::out_of_range);
+    EXPECT_THROW((void)std::vector<int>().at(3), std::out_of_range);
     EXPECT_THROW(std::string().reserve(opaque(std::string().max_size())), std::bad_alloc);
 }
 

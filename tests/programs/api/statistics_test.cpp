@@ -222,7 +222,8 @@ TEST(Options, PathsThatAreTooLongAreRefused) {
 TEST(Options, MayBeSetWhileStatisticsAreWritten) {
     std::atomic<bool> stop{false};
     std::thread setter([&] {
-        const std::string longer = std::string(4000, '/') + "dev/null";
+        std::string longer(4000, '/');
+        longer += "dev/null";
         while (!stop) {
             EXPECT_EQ(numalloc_option_set("statistics", "/dev/null"), 0);
             EXPECT_EQ(numalloc_option_set("statistics", longer.c_str()), 0);

@@ -30,7 +30,7 @@ def scudo() -> allocators.Allocator:
     name = f"libclang_rt.scudo_standalone-{os.uname().machine}.so"
     libraries = sorted(Path("/usr/lib").glob(f"llvm-*/lib/clang/*/lib/linux/{name}"))
     if not libraries:
-        return allocators.Allocator(SCUDO, missing="not installed: apt install libclang-rt-14-dev")
+        return allocators.Allocator(SCUDO, missing="not installed: apt install libclang-rt-dev")
     return allocators.Allocator(SCUDO, (libraries[-1],), f"clang {libraries[-1].parts[-4]}")
 
 

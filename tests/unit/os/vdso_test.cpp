@@ -17,7 +17,9 @@ TEST(Vdso, FindsJustTheFunctionsThatItHas) {
     EXPECT_EQ(vdso_function("__vdso_no_such_function"), nullptr);
     EXPECT_EQ(vdso_function(""), nullptr);
 #if defined(__x86_64__)
-    if (getauxval(AT_SYSINFO_EHDR) != 0) EXPECT_NE(vdso_function("__vdso_getcpu"), nullptr);
+    if (getauxval(AT_SYSINFO_EHDR) != 0) {
+        EXPECT_NE(vdso_function("__vdso_getcpu"), nullptr);
+    }
 #endif
     EXPECT_EQ(errno, 77);
 }

@@ -1,6 +1,7 @@
 // A made-up /sys and /proc, file by file, for tests of what reads them.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>

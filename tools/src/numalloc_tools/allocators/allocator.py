@@ -3,17 +3,31 @@
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from numalloc_tools.allocators import crates
 from numalloc_tools.machine.calls import Call
 
 OURS = "numalloc"
 BASELINE = "glibc"
-DEBIAN = {  # package and library of each allocator
-    "jemalloc": ("libjemalloc2", "libjemalloc.so.2"),
-    "tcmalloc": ("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4"),
-    "mimalloc": ("libmimalloc2.0", "libmimalloc.so.2"),
-    "tbbmalloc": ("libtbbmalloc2", "libtbbmalloc_proxy.so.2"),
+
+
+class Package(NamedTuple):
+    """Its names in Debian's and Ubuntu's releases, that of Debian 12 first; and those of its library."""
+
+    names: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+    @property
+    def said(self) -> str:
+        return " or ".join(self.names)
+
+
+DEBIAN = {
+    "jemalloc": Package(("libjemalloc2",), ("libjemalloc.so.2",)),
+    "tcmalloc": Package(("libtcmalloc-minimal4", "libtcmalloc-minimal4t64"), ("libtcmalloc_minimal.so.4",)),
+    "mimalloc": Package(("libmimalloc2.0", "libmimalloc3"), ("libmimalloc.so.2", "libmimalloc.so.3")),
+    "tbbmalloc": Package(("libtbbmalloc2",), ("libtbbmalloc_proxy.so.2",)),
 }
 PACKAGED = (OURS, BASELINE, *DEBIAN)
 NAMES = (OURS, BASELINE, *crates.RECIPES, *DEBIAN)

@@ -2,9 +2,13 @@
 
 import os
 import re
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
 
 from numalloc_tools.allocators.allocator import BASELINE, BOUND, OURS, Allocator
 from numalloc_tools.allocators.compared import named_paths
@@ -15,7 +19,8 @@ _BUNDLED = re.compile(r"lib(jemalloc|tcmalloc\w*|mimalloc|tbbmalloc\w*|snmalloc\
 
 
 def chosen(program: str, library: Path | None, others: list[str]) -> list[Allocator]:
-    """glibc's first, as the baseline; then the program's own, if it has one; then numalloc, and those that the user names."""
+    """The baseline first, which is glibc's, or the program's own if no other can serve it; then the program's own, if it has
+    one; then numalloc, and those that the user names."""
     libraries = libraries_of([program, "--version"])
     bundled = next((match[1] for path in libraries if (match := _BUNDLED.search(path))), None)
     allocators = [Allocator(BASELINE)]
@@ -24,7 +29,8 @@ def chosen(program: str, library: Path | None, others: list[str]) -> list[Alloca
         libc = next((path for path in libraries if Path(path).name.startswith("libc.so")), None)
         if libc is None:
             raise Problem(f"{program} does not load a C library, so nothing can be preloaded into it")
-        allocators = [Allocator(BASELINE, (Path(libc),)), Allocator(f"own {bundled}")]
+        own = Allocator(f"own {bundled}")
+        allocators = [own] if calls_jemalloc(program) else [Allocator(BASELINE, (Path(libc),)), own]
     return with_named([*allocators, Allocator(OURS, (our_library(library),))], others)
 
 
@@ -46,6 +52,19 @@ def on_the_systems_malloc(allocator: Allocator, program: str) -> Allocator:
         return allocator
     libc = next((Path(path) for path in libraries_of([program]) if Path(path).name.startswith("libc.so")), None)
     return replace(allocator, libraries=(*allocator.libraries, libc.resolve())) if libc else allocator
+
+
+def calls_jemalloc(program: str) -> bool:
+    """Whether it calls jemalloc's functions with flags. Other mallocs, but for numalloc, do not know their blocks."""
+    path = shutil.which(program)
+    if path is None:
+        return False
+    with open(path, "rb") as stream:
+        try:
+            symbols = ELFFile(stream).get_section_by_name(".dynsym")
+        except ELFError:  # a script
+            return False
+        return symbols is not None and any(symbol.name in ("mallocx", "rallocx") for symbol in symbols.iter_symbols())
 
 
 def libraries_of(command: list[str]) -> list[str]:

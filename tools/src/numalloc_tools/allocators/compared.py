@@ -61,10 +61,10 @@ def _made(name: str, library: Path, others: dict[str, Path], say: Callable[[str]
     if name in others:
         return Allocator(name, (others[name],))
     if name in DEBIAN:
-        package, _ = DEBIAN[name]
+        package = DEBIAN[name]
         if path := installed(name):
-            return Allocator(name, (path,), _package_version(package))
-        return Allocator(name, missing=f"not installed: apt install {package}")
+            return Allocator(name, (path,), next(filter(None, map(_package_version, package.names)), ""))
+        return Allocator(name, missing=f"not installed: apt install {package.said}")
     recipe = crates.RECIPES[name]
     if not (path := crates.built(name)):
         if recipe.seconds > build_seconds:

@@ -22,8 +22,8 @@ def find(name: str) -> Allocator:
         return _of(name, our_library())
     if name in DEBIAN:
         if (path := installed(name)) is None:
-            package, file = DEBIAN[name]
-            raise Problem(f"--allocator: {name} is not installed ({file}); install the Debian package {package}")
+            package = DEBIAN[name]
+            raise Problem(f"--allocator: {name} is not installed ({package.libraries[0]}); install the Debian package {package.said}")
         return _of(name, path)
     if name in crates.RECIPES:
         library = crates.built(name)
@@ -41,7 +41,7 @@ def our_library() -> Path:
 
 def installed(name: str) -> Path | None:
     """The library of Debian's package."""
-    paths = (Path(folder, DEBIAN[name][1]) for folder in _FOLDERS)
+    paths = (Path(folder, file) for file in DEBIAN[name].libraries for folder in _FOLDERS)
     return next((path.resolve() for path in paths if path.is_file()), None)
 
 

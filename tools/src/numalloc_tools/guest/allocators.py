@@ -16,6 +16,7 @@ def named(name: str, our_library: Path | None, architecture: Architecture) -> Al
         return Allocator(name, (our_library or (built_here(architecture.name) if architecture.foreign else found()),))
     if name not in DEBIAN:
         raise Problem(f"--allocators: '{name}' is unknown; accepted: {', '.join(PACKAGED)}")
-    package, library = DEBIAN[name]
-    folder = packages.unpacked(package, architecture) / "usr/lib" / architecture.triplet
-    return Allocator(name, (folder / library,), also={"LD_LIBRARY_PATH": str(folder)})
+    package = DEBIAN[name]
+    folder = packages.unpacked_by_any_name(package.names, architecture) / "usr/lib" / architecture.triplet
+    library = next((path for one in package.libraries if (path := folder / one).exists()), folder / package.libraries[0])
+    return Allocator(name, (library,), also={"LD_LIBRARY_PATH": str(folder)})

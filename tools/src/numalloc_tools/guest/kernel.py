@@ -1,5 +1,6 @@
-"""The guest's kernel: Debian's, a cloud kernel if there is one; serial lines and NUMA code are built in."""
+"""The guest's kernel: Debian's or Ubuntu's, a cloud kernel if there is one; serial lines and NUMA code are built in."""
 
+import platform
 import shutil
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def image(own: Path | None = None, architecture: Architecture | None = None, pag
         )
     if found := kept(architecture, page_size):
         return found
-    metapackage = architecture.kernels[page_size]
+    metapackage, _ = _of_distribution(architecture, page_size)
     package = packages.real_package(metapackage, "linux-image-", architecture)
     if fetched := _in_folder(packages.unpacked(package, architecture)):
         return fetched
@@ -33,13 +34,29 @@ def image(own: Path | None = None, architecture: Architecture | None = None, pag
 def kept(architecture: Architecture | None = None, page_size: str = "4K") -> Path | None:
     """The kernel in the cache, if any; fetches nothing."""
     architecture = architecture or named("")
-    flavour = architecture.kernels[page_size].removeprefix("linux-image-")
+    _, flavour = _of_distribution(architecture, page_size)
     suffix = f":{architecture.debian}" if architecture.foreign else ""
     for folder in sorted(cache.directory("packages").glob(f"linux-image-*-{flavour}{suffix}"), reverse=True):
         if found := _in_folder(folder):
             return found
         shutil.rmtree(folder, ignore_errors=True)  # damaged
     return None
+
+
+def _of_distribution(architecture: Architecture, page_size: str) -> tuple[str, str]:
+    """The package that depends on the newest kernel, and how that one's name ends."""
+    package = architecture.kernels[page_size]
+    if not architecture.foreign and page_size == "4K" and _on_ubuntu():
+        return "linux-image-virtual", "generic"
+    return package, package.removeprefix("linux-image-")
+
+
+def _on_ubuntu() -> bool:
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return False
+    return "ubuntu" in [release["ID"], *release.get("ID_LIKE", "").split()]
 
 
 def _in_folder(folder: Path) -> Path | None:

@@ -20,7 +20,6 @@ _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 def unpacked(package: str, architecture: Architecture | None = None) -> Path:
     """The folder with the files of `package`; downloads it the first time."""
-    name = f"{package}:{architecture.debian}" if architecture is not None and architecture.foreign else package
 
     def fetch(content: Path) -> None:
         _check_tools(package)
@@ -29,7 +28,26 @@ def unpacked(package: str, architecture: Architecture | None = None) -> Path:
             _call(["apt-get", "-q", *options, "-o", "APT::Sandbox::User=root", "download", package], package, work)
             _call(["dpkg-deb", "-x", str(next(Path(work).glob("*.deb"))), str(content)], package, work)
 
-    return cache.kept(cache.directory("packages") / name, fetch)
+    return cache.kept(_folder(package, architecture), fetch)
+
+
+def unpacked_by_any_name(names: tuple[str, ...], architecture: Architecture) -> Path:
+    """The same for a package that releases name differently."""
+    for name in names:
+        if (folder := _folder(name, architecture)).is_dir():
+            return folder
+    failures = []
+    for name in names:
+        try:
+            return unpacked(name, architecture)
+        except Problem as problem:
+            failures.append(problem)
+    raise failures[0]
+
+
+def _folder(package: str, architecture: Architecture | None) -> Path:
+    name = f"{package}:{architecture.debian}" if architecture is not None and architecture.foreign else package
+    return cache.directory("packages") / name
 
 
 def _check_tools(what: str) -> None:

@@ -151,6 +151,8 @@ def _boot(machine, archive, guest, kernel, acceleration, deadline, stdout, stder
         "loglevel=5",
         "nowatchdog",
         "rcupdate.rcu_cpu_stall_suppress=1",
+        # As Debian's kernels have it. With Ubuntu's 32 the card's ports would come behind four that do not exist.
+        "8250.nr_uarts=4",
         *guest.kernel_arguments,
     ]
     if architecture is X86_64:
