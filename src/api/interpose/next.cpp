@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include <atomic>
+#include <cstring>
 
 #include "api/interpose/library.h"
 #include "base/bits.h"
@@ -56,14 +57,29 @@ int find_first(dl_phdr_info* object, std::size_t, void*) {
     return static_cast<int>(is_libc ? First::libc : First::neither);
 }
 
+using LookUp = void* (*)(void* handle, const char* name);
+LookUp libc_dlsym() {
+    // dlvsym() would fail before, and call malloc for its message.
+    if (strverscmp(gnu_get_libc_version(), "2.34") < 0) return dlsym;
+    void* const its = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+    return its != nullptr ? reinterpret_cast<LookUp>(its) : dlsym;
+}
+
 void look_up() {
     if (looked_up.load(std::memory_order_acquire)) return;
-    for (int i = 0; i < count; ++i) found[i].store(dlsym(RTLD_NEXT, names[i]), std::memory_order_relaxed);
-    dl_iterate_phdr(note_libc, dlsym(RTLD_NEXT, "gnu_get_libc_version"));
+    for (int i = 0; i < count; ++i) found[i].store(symbol_behind(names[i]), std::memory_order_relaxed);
+    dl_iterate_phdr(note_libc, symbol_behind("gnu_get_libc_version"));
     looked_up.store(true, std::memory_order_release);
 }
 
 }  // namespace
+
+void* symbol_behind(const char* name) { return libc_dlsym()(RTLD_NEXT, name); }
+
+bool is_of_libc(const void* function) {
+    look_up();
+    return address_of(function) - libc_start < libc_end - libc_start;
+}
 
 void* next_function(Next which) {
     look_up();
@@ -76,7 +92,7 @@ void* others_function(Next which) {
         look_up();
     }
     void* const function = found[static_cast<int>(which)].load(std::memory_order_relaxed);
-    return address_of(function) - libc_start < libc_end - libc_start ? nullptr : function;
+    return is_of_libc(function) ? nullptr : function;
 }
 
 }  // namespace numalloc::api

@@ -16,6 +16,13 @@ namespace numalloc::api {
 enum class Next : int { NUMALLOC_NEXT_FUNCTIONS(NUMALLOC_NUMBER) count };
 #undef NUMALLOC_NUMBER
 
+// The first symbol of that name in the libraries behind numalloc, or nullptr: dlsym(RTLD_NEXT), but always libc's. A
+// library that replaces dlsym() (shims of GPUs, overlays of games) and passes RTLD_NEXT on asks from its own place, and
+// would find numalloc's function.
+void* symbol_behind(const char* name);
+
+bool is_of_libc(const void* function);
+
 // Returns nullptr if this libc has no such function.
 void* next_function(Next which);
 // The same if it is another library's and not libc's, and else nullptr. Before the first malloc it

@@ -252,7 +252,10 @@ bool is_in_bound_heap(Location at) {
 
 void* reallocate(void* p, Bytes n, const char* call) {
     if (const auto next = NUMALLOC_ASIDE(realloc)) return next(p, n);
-    const Location at = locate_object(p, call);
+    Location at = locate(p);
+    if (NUMALLOC_UNLIKELY(at.found == Found::foreign && awake()))
+        if (const auto next = NUMALLOC_BEHIND(realloc)) return next(p, n);
+    at = located_object(at, p, call);
     if (is_in_bound_heap(at)) return reallocate_bound(BoundHeap::of(at), at, p, n, call);
     // A block that must move stays on its node, because the program placed it there, unless that is the thread's own.
     const NodeId own = settled_node();
@@ -279,12 +282,22 @@ void* reallocate_in(BoundHeap* into, void* p, Bytes n, const char* call) {
 
 namespace {
 
+bool freed_behind(void* p, Pushed why) {
+    const auto next = NUMALLOC_BEHIND(free);
+    if (next == nullptr || locate(p).found != Found::foreign) return false;
+    if (why == Pushed::full && attached_heap != &no_heap) attached_heap->room[0] = 0;  // push() has decremented it
+    next(p);
+    return true;
+}
+
 // The same cases as allocate_general().
 __attribute__((noinline)) void free_general(void* p, Pushed why, const char* call) {
     if (!awake()) {
         if (const auto next = NUMALLOC_ASIDE(free)) return next(p);
         return free_object(&no_heap, p, why, call);
     }
+    // This may be the first call of the process.
+    if (malloc_is_behind() && freed_behind(p, why)) return;
     const os::Inside inside;
     if (!inside && free_without_heap(this_thread_heap, p, why, call)) return;
     ThreadHeap* const h = heap_for_free(why);
@@ -297,6 +310,7 @@ __attribute__((noinline)) void free_general(void* p, Pushed why, const char* cal
 void free_slow(void* p, Pushed why, const char* call) {
     if (p == nullptr) return;
     ThreadHeap* const h = this_thread_heap;
+    if (malloc_is_behind() && freed_behind(p, why)) return;
     if (NUMALLOC_UNLIKELY(h->profile != nullptr) && push_counted(h, p)) return;
     if (NUMALLOC_UNLIKELY(h == &no_heap || !os::fork_gate.try_enter_with(h->lock_mark)))
         return free_general(p, why, call);

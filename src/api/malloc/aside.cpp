@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstddef>
 
+#include "api/interpose/next.h"
+
 extern "C" {
 __attribute__((weak)) void __asan_init();
 __attribute__((weak)) void __hwasan_init();
@@ -41,8 +43,8 @@ bool is_ours(void* f) {
 // the program itself, and then only libc follows: its malloc is also __libc_malloc, which no sanitizer defines.
 // Functions that the run-time does not define are libc's.
 void* look_up(const char* name) {
-    void* const next = dlsym(RTLD_NEXT, name);
-    if (dlsym(RTLD_NEXT, "malloc") != dlsym(RTLD_NEXT, "__libc_malloc")) return next;
+    void* const next = symbol_behind(name);
+    if (symbol_behind("malloc") != symbol_behind("__libc_malloc")) return next;
     void* const first = dlsym(RTLD_DEFAULT, name);
     return first == nullptr || is_ours(first) ? next : first;
 }
@@ -61,5 +63,42 @@ void* function_aside(HandedOn which) {
     }
     return wanted.load(std::memory_order_relaxed);
 }
+
+constinit std::atomic<bool> has_malloc_behind{false};
+
+namespace {
+
+constexpr HandedOn passed_on[] = {HandedOn::free, HandedOn::realloc, HandedOn::malloc_usable_size};
+constinit void* behind[sizeof names / sizeof *names] = {};  // written before has_malloc_behind
+
+const void* object_of(void* f) {
+    Dl_info found{};
+    return dladdr(f, &found) != 0 ? found.dli_fbase : nullptr;
+}
+
+// All three must be of the library that has `own`: another one's would not know the blocks.
+bool find_beside(void* own) {
+    for (const HandedOn which : passed_on) {
+        void*& function = behind[static_cast<int>(which)];
+        function = symbol_behind(names[static_cast<int>(which)]);
+        if (function == nullptr || object_of(function) != object_of(own)) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+void find_malloc_behind() {
+    if (is_of_libc(symbol_behind("malloc"))) return;
+    for (const char* const own : {"mallocx", "tc_malloc", "mi_malloc"}) {
+        void* const its = symbol_behind(own);
+        if (its == nullptr || !find_beside(its)) continue;
+        has_malloc_behind.store(true, std::memory_order_release);
+        break;
+    }
+    dlerror();  // the program did not ask
+}
+
+void* function_behind(HandedOn which) { return malloc_is_behind() ? behind[static_cast<int>(which)] : nullptr; }
 
 }  // namespace numalloc::api

@@ -3,6 +3,8 @@
 // calls on to the sanitizer's functions. No thread ever gets a heap, so all of this is on slow paths.
 #pragma once
 
+#include <atomic>
+
 namespace numalloc::api {
 
 // The functions that are passed on. free is looked up first, because a look-up may call it.
@@ -27,8 +29,26 @@ inline bool stepped_aside() { return __builtin_expect(sanitizer() != nullptr, 0)
 void* function_aside(HandedOn which);
 #endif
 
+// The program may be linked with jemalloc, tcmalloc or mimalloc, which then lie behind this library in the search
+// order. Blocks of functions that only those have (mallocx, as redis 8 and bind9 call it) come to free, realloc and
+// malloc_usable_size, which pass them on: outside of the fork gate, because the other malloc has locks and fork
+// handlers. It is looked up once, at the start: later the loader's lock may be another thread's.
+#if defined(NUMALLOC_STATIC)
+inline void find_malloc_behind() {}
+inline bool malloc_is_behind() { return false; }
+inline void* function_behind(HandedOn) { return nullptr; }
+#else
+void find_malloc_behind();
+extern std::atomic<bool> has_malloc_behind;
+inline bool malloc_is_behind() { return __builtin_expect(has_malloc_behind.load(std::memory_order_acquire), 0); }
+// Its free, realloc or malloc_usable_size; nullptr if there is none, and for all others.
+void* function_behind(HandedOn which);
+#endif
+
 // Usage: if (const auto next = NUMALLOC_ASIDE(malloc)) return next(n);
 #define NUMALLOC_ASIDE(name)                                                                              \
     reinterpret_cast<decltype(&::name)>(::numalloc::api::function_aside(::numalloc::api::HandedOn::name))
+#define NUMALLOC_BEHIND(name)                                                                              \
+    reinterpret_cast<decltype(&::name)>(::numalloc::api::function_behind(::numalloc::api::HandedOn::name))
 
 }  // namespace numalloc::api

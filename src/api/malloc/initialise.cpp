@@ -143,6 +143,7 @@ bool initialise() {
     }
     HeapExit::make();
     register_fork_handlers();
+    find_malloc_behind();
     start_statistics();
     stage.store(Stage::complete, std::memory_order_release);
     return true;

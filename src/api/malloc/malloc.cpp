@@ -13,6 +13,7 @@
 #include "api/export.h"
 #include "api/malloc/allocate.h"
 #include "api/malloc/aside.h"
+#include "api/malloc/initialise.h"
 #include "api/malloc/promises.h"
 #include "heap/program_heaps/any_object.h"
 #include "os/memory.h"
@@ -163,8 +164,11 @@ NUMALLOC_EXPORT void free_aligned_sized(void* p, [[maybe_unused]] size_t alignme
 
 NUMALLOC_EXPORT size_t malloc_usable_size(void* p) {
     if (p == nullptr) return 0;
-    const auto next = NUMALLOC_ASIDE(malloc_usable_size);
-    return next != nullptr ? next(p) : usable_size(p, "malloc_usable_size");
+    if (const auto next = NUMALLOC_ASIDE(malloc_usable_size)) return next(p);
+    const Location at = locate(p);
+    if (NUMALLOC_UNLIKELY(at.found == Found::foreign && awake()))
+        if (const auto next = NUMALLOC_BEHIND(malloc_usable_size)) return next(p);
+    return size_of(located_object(at, p, "malloc_usable_size"));
 }
 
 // For programs that call glibc's internal names and free the results with free().

@@ -12,13 +12,13 @@ const char* why_invalid(Location at, const void* p);
 // Ends the program if why_invalid() finds a reason. The message names `call`.
 void end_if_invalid(Location at, const void* p, const char* call);
 
-// Locates an object in use. Ends the program if `p` is not one.
-inline Location locate_object(const void* p, const char* call) {
-    const Location at = locate(p);
+// Locates an object in use. Ends the program if `p`, which was located `at`, is not one.
+inline Location located_object(Location at, const void* p, const char* call) {
     const bool right = at.found == Found::small ? begins_in_use(at, p) : at.found == Found::big;
     if (NUMALLOC_UNLIKELY(!right)) end_if_invalid(at, p, call);
     return at;
 }
+inline Location locate_object(const void* p, const char* call) { return located_object(locate(p), p, call); }
 
 inline Bytes usable_size(const void* p, const char* call) { return size_of(locate_object(p, call)); }
 

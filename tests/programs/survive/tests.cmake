@@ -276,40 +276,7 @@ if(NOT LIBRARY STREQUAL "none")
         ${EXPECT} "beside each other" $<TARGET_FILE:survive_dlopened_library> ${LIBRARY})
 endif()
 
-add_library(survive_wrapper MODULE survive/wrapper.c)
-target_compile_options(survive_wrapper PRIVATE -Wall -Wextra -fno-builtin)
-target_link_libraries(survive_wrapper PRIVATE ${CMAKE_DL_LIBS})
-numalloc_program(survive_wrapped survive/wrapped.cpp)
-set(BOTH $<TARGET_FILE:survive_wrapper>:${LIBRARY})
-if(LIBRARY STREQUAL "none")
-    set(BOTH $<TARGET_FILE:survive_wrapper>)
-endif()
-numalloc_test(survive.wrapped survive 60
-    ${EXPECT} wrapped env LD_PRELOAD=${BOTH} $<TARGET_FILE:survive_wrapped>)
-
-# Generated code in the stack of a sampled call.
-numalloc_program(survive_generated_code survive/generated_code.c)
-target_compile_options(survive_generated_code PRIVATE -fno-builtin)
-target_link_libraries(survive_generated_code PRIVATE gcc_s)
-foreach(mode PROFILE=4K GUARDED=1/20)
-    string(REGEX REPLACE "=.*" "" name ${mode})
-    numalloc_test(survive.generated_code_${name} survive 60
-        ${EXPECT} "allocated beneath generated code" ${PRELOAD} ${LIBRARY}
-        env NUMALLOC_${mode} NUMALLOC_PROFILE_FILE=/dev/null $<TARGET_FILE:survive_generated_code>)
-endforeach()
-
-# A library behind ours that replaces clock_gettime and allocates in it.
-add_library(survive_own_clock MODULE survive/own_clock.c)
-target_compile_options(survive_own_clock PRIVATE -Wall -Wextra)
-numalloc_program(survive_clocked survive/clocked.cpp)
-target_link_libraries(survive_clocked PRIVATE ${CMAKE_DL_LIBS})
-set(BOTH ${LIBRARY}:$<TARGET_FILE:survive_own_clock>)
-if(LIBRARY STREQUAL "none")
-    set(BOTH $<TARGET_FILE:survive_own_clock>)
-endif()
-numalloc_test(survive.clocked survive 60
-    ${EXPECT} "the clock is the program's" env LD_PRELOAD=${BOTH} $<TARGET_FILE:survive_clocked>)
-add_dependencies(survive_clocked survive_own_clock)
+include(survive/other_libraries.cmake)
 
 # A library that replaces what the allocator calls as it starts, and allocates in it, loaded before ours and behind it.
 add_library(survive_allocating_libc MODULE survive/allocating_libc.c)
