@@ -82,6 +82,10 @@ for what in SIGNALS:
 INHERITED = ["copies", "named", "later", "kept", "mapped"]
 for what in INHERITED:
     JOBS.add(f"inherited-{what}", "inherited", what)
+# Free memory then has all pages that it ever had.
+UNPURGED = ["copies", "later"]
+for what in UNPURGED:
+    JOBS.add(f"inherited-{what}-unpurged", "inherited", what, options={"purge_delay": "-1"})
 JOBS.add("stacks", "stacks")
 # A container of 64 MiB whose live data fits.
 LIMITED = "/sys/fs/cgroup/numalloc-limited"
@@ -183,6 +187,11 @@ def test_signals_are_as_the_program_set_them_around_a_threads_creation(report, w
 @pytest.mark.parametrize("what", INHERITED)
 def test_what_a_child_inherits(report, what):
     passed(report, f"inherited-{what}")
+
+
+@pytest.mark.parametrize("what", UNPURGED)
+def test_nor_does_a_child_find_pages_in_free_memory(report, what):
+    passed(report, f"inherited-{what}-unpurged")
 
 
 def test_a_page_of_stack_suffices(report):

@@ -6,6 +6,7 @@
 #include "heap/node/big_quarantine.h"
 #include "heap/node/locate.h"
 #include "os/clock.h"
+#include "os/memory.h"
 #include "os/numa_policy.h"
 
 namespace numalloc {
@@ -166,6 +167,8 @@ void* ProcessHeap::resize_big(const Resize& resize) {
     const Location at = resize.at;
     const std::uint32_t bags = PageHeap::whole_pages(bags_for_big(resize.bytes));
     if (bags == 0) return nullptr;
+    PageHeap& pages = at.owner->pages;
+    const std::uint32_t before = pages.region().bag(at.bag).run - pages.region().bag(at.bag).big.room;
     // The program names a node: the block goes to that node's other heap, by a copy.
     if (at.owner->balanced && !resize.may_stay) return nullptr;
     // numalloc_resize_in_place(), which has no target, gives room back.
@@ -175,9 +178,13 @@ void* ProcessHeap::resize_big(const Resize& resize) {
     // pages for that, others are copied (inherited.cpp).
     const bool is_elsewhere = resize.target.by_lists && resize.target.node != at.owner->node;
     const bool follows = is_elsewhere && is_inherited(at);
-    const bool is_long = at.owner->pages.region().bag(at.bag).run >= bags_for(policy::moving::from);
-    if (stays && follows) at.owner->pages.unbind_run(at.bag);
-    void* const q = stays                                  ? at.owner->pages.region().address(at.bag)
+    const bool is_long = pages.region().bag(at.bag).run >= bags_for(policy::moving::from);
+    if (stays && follows) {
+        pages.unbind_run(at.bag);
+        // What it grew into may have pages of its own node.
+        if (bags > before) os::discard(pages.region().address(at.bag + before), Bytes{bags - before} << bag_shift);
+    }
+    void* const q = stays                                  ? pages.region().address(at.bag)
                     : resize.target.node == at.owner->node ? grow_elsewhere(at, bags, false)
                     : follows && is_long                   ? grow_elsewhere(at, bags, true)
                                                            : nullptr;

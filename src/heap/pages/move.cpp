@@ -53,7 +53,9 @@ bool PageHeap::move(BagIndex from, BagIndex to, std::uint32_t bags, Moves how) {
                                                   mostly_used(to) && mostly_used(from));
     // Locked memory (mlockall) refuses the discard: moving it would leave the source unlocked. The discard also tells
     // libraries with registered memory about the pages that the move replaces (os/libc_call.h).
-    const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), bytes);
+    // A thread of another node would find this node's pages in the rest, too.
+    const Bytes away = how == Moves::by_pages ? Bytes{bag(to).run} << bag_shift : bytes;
+    const bool movable = !copied && moved_mappings() < options_.most_moved && os::discard(region_.address(to), away);
     if (how == Moves::by_pages) unbind_run(to);
     os::Replaced last = os::Replaced::refused;
     const Bytes done = movable ? move_pieces(from, to, bytes, last) : 0;
