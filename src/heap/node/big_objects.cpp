@@ -168,7 +168,7 @@ void* ProcessHeap::resize_big(const Resize& resize) {
     const std::uint32_t bags = PageHeap::whole_pages(bags_for_big(resize.bytes));
     if (bags == 0) return nullptr;
     PageHeap& pages = at.owner->pages;
-    const std::uint32_t before = pages.region().bag(at.bag).run - pages.region().bag(at.bag).big.room;
+    const std::uint32_t before = pages.region().bag(at.bag).run;
     // The program names a node: the block goes to that node's other heap, by a copy.
     if (at.owner->balanced && !resize.may_stay) return nullptr;
     // numalloc_resize_in_place(), which has no target, gives room back.
@@ -181,7 +181,7 @@ void* ProcessHeap::resize_big(const Resize& resize) {
     const bool is_long = pages.region().bag(at.bag).run >= bags_for(policy::moving::from);
     if (stays && follows) {
         pages.unbind_run(at.bag);
-        // What it grew into may have pages of its own node.
+        // What it grew into may have pages of its own node. (Not its room, which the program may have written to.)
         if (bags > before) os::discard(pages.region().address(at.bag + before), Bytes{bags - before} << bag_shift);
     }
     void* const q = stays                                  ? pages.region().address(at.bag)
