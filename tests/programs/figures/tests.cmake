@@ -40,7 +40,7 @@ if(NOT NUMALLOC_CHECKS)
     # The programs of bench/ are built beside this library only.
     if(NUMALLOC_BUILD_BENCHMARKS)
         numalloc_test(figures.counts programs 600
-            ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/counts.py ${LIBRARY} ${CMAKE_BINARY_DIR}/bench
+            ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/figures/counts.py $<TARGET_FILE:numalloc_steady> ${CMAKE_BINARY_DIR}/bench
             ${CMAKE_CURRENT_SOURCE_DIR}/figures/counts.json)
     endif()
 endif()

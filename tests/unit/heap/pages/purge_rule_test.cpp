@@ -56,9 +56,118 @@ TEST(PurgeRule, OnlyWhatWasPurgedEarlyIsRegretted) {
     for (const bool rested : {false, true}) {
         PurgeRule rule;
         rule.set_delay(1000);
+        EXPECT_EQ(rule.on_take(1, length, length, in_use, 7), 0U);
         rule.on_give(1, length, 7);
-        rule.on_purge(length, rested, 8);
-        EXPECT_EQ(rule.on_take(1, length, length, in_use, 9), rested ? 0U : length);
+        rule.on_purge(length, rested, 7);
+        EXPECT_EQ(rule.on_take(1, length, length, in_use, 7), rested ? 0U : length);
+    }
+}
+
+// One round of `length` bags, `at_once` of them at a time. Returns how many it regrets; `wait` runs before it frees
+// them.
+template <typename Wait>
+std::uint32_t regretted_in_a_round(PurgeRule& rule, std::uint32_t& now, std::uint32_t at_once, Wait wait) {
+    std::uint32_t regretted = 0;
+    for (std::uint32_t i = 0; i < length; i += at_once) regretted += rule.on_take(1, at_once, at_once, in_use, now);
+    wait();
+    for (std::uint32_t i = 0; i < length; i += at_once) {
+        rule.on_give(1, at_once, now);
+        rule.on_purge(at_once, false, now);
+    }
+    return regretted;
+}
+std::uint32_t regretted_in_a_round(PurgeRule& rule, std::uint32_t& now) {
+    return regretted_in_a_round(rule, now, length, [] {});
+}
+
+// Twenty rounds that start every `period` milliseconds, while the clock wraps. The program waits before it frees the
+// bags or after that.
+std::uint32_t regretted_in_rounds(std::uint32_t period, std::uint32_t at_once, bool waits_first) {
+    PurgeRule rule;
+    rule.set_delay(1000);
+    std::uint32_t now = 0U - 5 * period, regretted = 0;
+    for (int round = 0; round < 20; ++round) {
+        regretted += regretted_in_a_round(rule, now, at_once, [&] { now += waits_first ? period : 0; });
+        now += waits_first ? 0 : period;
+    }
+    return regretted;
+}
+
+TEST(PurgeRule, RoundsThatFollowFastRegretWhatTheyFaultIn) {
+    const std::uint32_t fills = length / policy::dirty::slow_pace;
+    for (const std::uint32_t at_once : {1U, length})
+        for (const bool waits_first : {false, true}) {
+            EXPECT_EQ(regretted_in_rounds(0, at_once, waits_first), 19 * length) << "all but the first round's";
+            EXPECT_GT(regretted_in_rounds(fills / 2, at_once, waits_first), 15 * length);
+            EXPECT_EQ(regretted_in_rounds(fills + 1, at_once, waits_first), 0U);
+            EXPECT_EQ(regretted_in_rounds(500, at_once, waits_first), 0U);
+        }
+}
+
+// A large peak, of which nothing comes back, does not hide that a loop is fast.
+TEST(PurgeRule, WhatDoesNotComeBackSaysNothingOfALoop) {
+    constexpr std::uint32_t peak = 50 * length;
+    for (const std::uint32_t slow_rounds : {0U, 8U}) {
+        PurgeRule rule;
+        rule.set_delay(1000);
+        std::uint32_t now = 7;
+        EXPECT_EQ(rule.on_take(2, peak, peak, in_use + peak, now), 0U);
+        now += 900;
+        rule.on_give(2, peak, now);
+        rule.on_purge(peak, false, now);
+        if (slow_rounds == 0) now += 1001;
+        for (std::uint32_t i = 0; i < slow_rounds; ++i) {
+            now += 500;
+            EXPECT_EQ(regretted_in_a_round(rule, now), 0U);
+        }
+        now += 500;
+        EXPECT_EQ(regretted_in_a_round(rule, now), 0U);
+        EXPECT_EQ(regretted_in_a_round(rule, now), length);
+        EXPECT_EQ(regretted_in_a_round(rule, now), length);
+    }
+}
+
+// Memory that was taken fast before a slow loop makes the loop no faster, whether it stays in use or is freed.
+TEST(PurgeRule, WhatWasTakenFastIsForgotten) {
+    constexpr std::uint32_t much = 1'000'000;
+    for (const bool stays : {true, false}) {
+        PurgeRule rule;
+        rule.set_delay(1000);
+        std::uint32_t now = 7;
+        EXPECT_EQ(rule.on_take(2, much, much, much, now), 0U);
+        now += stays ? 1001 : 400;
+        if (!stays) {
+            rule.on_give(2, much, now);
+            rule.on_purge(much, false, now);
+            now += 100;
+        }
+        for (int i = 0; i < 300; ++i) {
+            EXPECT_EQ(regretted_in_a_round(rule, now), 0U) << (stays ? "in use, round " : "freed, round ") << i;
+            now += 2 * length / policy::dirty::slow_pace;
+        }
+    }
+}
+
+TEST(PurgeRule, AFastLoopMayBeLargerThanWhatLeaksInPurgeDelay) {
+    constexpr auto large = static_cast<std::uint32_t>(2000 * policy::dirty::slow_pace);
+    PurgeRule rule;
+    rule.set_delay(1000);
+    for (std::uint32_t round = 0, now = 7; round < 3; ++round, now += 100) {
+        EXPECT_EQ(rule.on_take(1, large, large, large, now) > large / 2, round == 2);
+        rule.on_give(1, large, now);
+        rule.on_purge(large, false, now);
+    }
+}
+
+TEST(PurgeRule, APurgeAmidARoundMakesItNoFaster) {
+    PurgeRule rule;
+    rule.set_delay(1000);
+    for (std::uint32_t now = 7; now < 4000; now += 500) {
+        EXPECT_EQ(rule.on_take(1, length / 2, length / 2, in_use, now), 0U);
+        rule.on_purge(1, false, now);
+        EXPECT_EQ(rule.on_take(1, length / 2, length / 2, in_use, now), 0U);
+        rule.on_give(1, length, now);
+        rule.on_purge(length, false, now);
     }
 }
 
