@@ -79,7 +79,7 @@ JOBS.add("ends-rooms-saturate", "ends", "rooms", THREADS, options={"binding": "s
 SIGNALS = ["masks", "fault", "fork"]
 for what in SIGNALS:
     JOBS.add(f"thread-signals-{what}", "thread_signals", what, options={"binding": "interleave"})
-INHERITED = ["copies", "named", "later", "kept", "mapped"]
+INHERITED = ["copies", "named", "later", "kept", "room", "mapped"]
 for what in INHERITED:
     JOBS.add(f"inherited-{what}", "inherited", what)
 # Free memory then has all pages that it ever had.

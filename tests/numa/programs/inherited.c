@@ -3,10 +3,12 @@
  *   inherited named    but not if the program names nodes: then memory stays where it belongs
  *   inherited later    memory on a node that the child names is there, whatever it did before
  *   inherited kept     what a child allocates on its parent's node stays there, also if blocks of the parent grow
+ *   inherited room     what the program wrote behind a block, within malloc_usable_size(), stays as it grows there
  *   inherited mapped   a mapping of the program's among the heap's keeps its policy */
 #include "interface.h"
 
 #include <linux/mempolicy.h>
+#include <malloc.h>
 #include <sys/wait.h>
 
 enum { SMALL = 1000, SMALL_BLOCKS = 8000, BIG = 20 << 20, PLACES = 3 };
@@ -187,6 +189,37 @@ static void keep_own(int node) {
     check_pages("a long block that grew on its node, written on another", big, BIG, node);
 }
 
+enum { STEP = BIG / 16 };
+
+/* A block that moves for a short step gets room. */
+static void get_room(void) {
+    size_t bytes = BIG;
+    big = malloc(bytes);
+    for (int step = 0; step < 8 && malloc_usable_size(big) < bytes + STEP; step++) {
+        behind = malloc(BIG);
+        big = realloc(big, bytes += STEP);
+    }
+    if (malloc_usable_size(big) < bytes + STEP) die("a block of %zu bytes has no room", bytes);
+    write_pages(big, bytes);
+}
+
+static void check_bytes(const char *what, size_t bytes) {
+    for (size_t at = 0; at < bytes; at++)
+        if (big[at] != 7) die("%s: byte %zu of %zu is lost", what, at, bytes);
+}
+
+static void write_room(int node) {
+    const size_t usable = malloc_usable_size(big);
+    memset(big, 7, usable);
+    big = realloc(big, usable - PAGE);
+    check_bytes("a block that grew into its room", usable);
+    check_pages("a block that grew into its room", big, usable, node);
+    big = realloc(big, usable + STEP);
+    check_bytes("a block that grew behind its room", usable);
+    write_pages(big, usable + STEP);
+    check_pages("a block that grew behind its room", big, usable + STEP, node);
+}
+
 /* Maps a page right behind the heap, with a policy of its own, and lets the heap grow over it. */
 static char *map_among(void) {
     char *last = malloc(BIG), *end = last;
@@ -220,7 +253,7 @@ static void check_among(int node) {
 }
 
 int main(int count, char **words) {
-    if (count != 2) die("usage: inherited copies|named|later|kept|mapped");
+    if (count != 2) die("usage: inherited copies|named|later|kept|room|mapped");
     find_places();
     run_on(place[0]);
     if (!strcmp(words[1], "copies")) {
@@ -236,6 +269,9 @@ int main(int count, char **words) {
         if (madvise(hole, BIG / 2, MADV_DONTFORK) != 0) die("MADV_DONTFORK: %s", strerror(errno));
         in_child(place[1], name_and_write);
         in_child(place[1], place_and_write);
+    } else if (!strcmp(words[1], "room")) {
+        get_room();
+        in_child(place[1], write_room);
     } else if (!strcmp(words[1], "kept")) {
         fill_all();
         in_child(place[0], keep_own);
@@ -243,7 +279,7 @@ int main(int count, char **words) {
         among = map_among();
         in_child(place[2], check_among);
     } else {
-        die("'%s' is none of copies, named, later, kept, mapped", words[1]);
+        die("'%s' is none of copies, named, later, kept, room, mapped", words[1]);
     }
     return verdict();
 }
