@@ -337,3 +337,11 @@ def test_kernel_without_numa_maps_has_no_shares_of_several_nodes(tmp_path):
     (proc / "77" / "numa_maps").unlink()
     assert moment(77, TWO_PER_NODE, proc).nodes is None
     assert moment(77, ONE_NODE, proc).nodes == {0: NodeMemory(300 * 1024, 100 * 1024)}
+
+
+# Its state is that of a running process until its memory has gone.
+def test_a_process_without_memory_that_is_no_kernel_thread_is_ending(tmp_path):
+    own = made_up(tmp_path, {77: (0, 1)}, "") / "77"
+    (own / "status").write_text("Name:\tx\n")
+    with pytest.raises(Gone):
+        moment(77, ONE_NODE, tmp_path)

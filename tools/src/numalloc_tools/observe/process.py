@@ -18,7 +18,8 @@ _MIGRATIONS = re.compile(r"^se\.nr_migrations\s*:\s*(\d+)$", re.MULTILINE)
 _GROUP = re.compile(r"^Tgid:\s+(\d+)$", re.MULTILINE)
 _HUGE = ("AnonHugePages", "ShmemPmdMapped")
 # Fields of /proc/PID/stat, counted from the state, which is the first after the name.
-_STATE, _MINOR, _MAJOR, _USER, _SYSTEM, _START, _CPU = 0, 7, 9, 11, 12, 19, 36
+_STATE, _FLAGS, _MINOR, _MAJOR, _USER, _SYSTEM, _START, _CPU = 0, 6, 7, 9, 11, 12, 19, 36
+_KERNEL_THREAD = 0x0020_0000  # of the flags; Linux calls it PF_KTHREAD
 
 
 class Unseen(Exception):
@@ -54,6 +55,8 @@ def _moment(pid: int, folder: Path, machine: Machine) -> Moment:
         raise Unseen(pid, f"is a thread of process {group[1]}; accepted: the PID of a process")
     status = _kilobytes(status_text)
     if "VmRSS" not in status:
+        if not int(first[_FLAGS]) & _KERNEL_THREAD:  # it ends: its memory goes before its state says so
+            raise Gone(pid)
         raise Unseen(pid, "is a kernel thread, which has no memory of its own; accepted: the PID of a program")
     maps_text = _text_if_any(shown / "numa_maps")
     maps = numa_maps.parse(maps_text, _PAGE_SIZE) if maps_text is not None else None
