@@ -40,11 +40,11 @@
 //   gap      bags purged early and not replaced by clean ones that were taken, less those missing for purge_delay
 //   widest   peak of gap in this window of purge_delay and the one before
 //   leak     slow_pace a millisecond, times widest / (widest + stays): a loop also takes what stays, without a fault
-//   stays    min(kept, proven)
+//   stays    min(kept, max(proven, 16 MiB))
 //   fast     faulted - widest, if positive: at most as much of what is taken now is regretted
 //
-// A round alone fills the bucket to widest, however fast it is. It is fast if what was in there before has not leaked
-// out. What a program takes before it frees any has leaked before widest forgets the peak of gap that follows.
+// A round alone fills the bucket to widest and no further. The round is fast if the one before has not leaked out yet.
+// A large peak that was taken and freed makes no later loop fast: widest remembers it until the bucket has leaked.
 //
 // Not thread-safe: the page heap's lock guards it. Counts are in bags, times in milliseconds.
 #pragma once
@@ -77,7 +77,7 @@ constexpr std::uint64_t proven_part = 4;
 constexpr std::uint64_t slack_part = 2;
 // Proven memory stays proven until the peak of the memory in use has grown by 1/16: the program is in a new phase then.
 constexpr std::uint64_t growth_part = 16;
-// Bags a millisecond. A MiB of page faults took 0.3 ms, with huge pages 0.05 (Xeon in a virtual machine): at this pace
+// Bags a millisecond. A MiB of page faults took 0.3 ms, with huge pages 0.05 (EPYC in a virtual machine): at this pace
 // 11 or 2 % of the time between rounds. If the program waits for a part of it, they take more of its work.
 constexpr std::uint64_t slow_pace = bags_in(384 * KiB);
 
