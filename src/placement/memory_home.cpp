@@ -82,10 +82,17 @@ void init_memory_home() {
              << (error == EINVAL ? "this machine does not have" : "this process may not use") << "; memory is local";
         os::say(line);
         of_process.nodes.clear();
-        return;
+    } else {
+        of_process.said = said;
     }
-    of_process.said = said;
-    if (options().interleave == Interleave::all) of_process.said.kind = Kind::interleave;
+    if (options().interleave == Interleave::off) return;
+    if (names_nodes(of_process.said)) {
+        os::Line line;
+        line << "NUMALLOC_INTERLEAVE has no effect: it interleaves over all nodes, and NUMALLOC_MEMORY names some";
+        os::say(line);
+    } else if (options().interleave == Interleave::all) {
+        of_process.said.kind = Kind::interleave;
+    }
 }
 
 NodeId memory_home(Bytes wanted) { return memory_home_from(home_node(wanted)); }
@@ -93,7 +100,6 @@ NodeId memory_home(Bytes wanted) { return memory_home_from(home_node(wanted)); }
 NodeId memory_home_from(NodeId home) {
     if (process.mode == Mode::off) return home;
     const Resolved* const own = of_thread;
-    if (own == nullptr && options().interleave == Interleave::serial && alone()) return os::topology().interleaved();
     const Resolved& placement = own != nullptr ? *own : of_process;
     switch (placement.said.kind) {
         case Kind::interleave: return os::topology().interleaved();
@@ -101,7 +107,8 @@ NodeId memory_home_from(NodeId home) {
         case Kind::bind: return nearest_of(placement.nodes, home);
         case Kind::local: break;
     }
-    return home;
+    const bool is_serial = own == nullptr && options().interleave == Interleave::serial && alone();
+    return is_serial ? os::topology().interleaved() : home;
 }
 
 bool memory_is_local() { return (of_thread != nullptr ? of_thread : &of_process)->said.kind == Kind::local; }

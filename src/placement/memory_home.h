@@ -9,8 +9,8 @@
 
 namespace numalloc::placement {
 
-// Called once, after init_options() and os::init_topology(). If a node cannot be used, prints one line on stderr, and
-// memory is local.
+// Called once, after init_options() and os::init_topology(). Prints one line on stderr if a node cannot be used, and
+// memory is local then; and if the option `interleave` has no effect because `memory` names nodes.
 void init_memory_home();
 
 // The node that serves the calling thread's malloc, or Topology::interleaved(). Use it instead of home_node().

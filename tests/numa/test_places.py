@@ -25,6 +25,8 @@ JOBS.add("interleave-all", "places", "phases", "all", options={"interleave": "al
 JOBS.add("memory-interleave", "places", "phases", "all", options={"memory": "interleave"})
 JOBS.add("memory-preferred", "places", "only", "5", options={"memory": "preferred:5"})
 JOBS.add("memory-bind", "places", "only", "2,6", options={"memory": "bind:2,6"})
+for beside in ("serial", "all"):
+    JOBS.add(f"memory-bind-{beside}", "places", "only", "2,6", options={"memory": "bind:2,6", "interleave": beside})
 JOBS.add("chosen-interleave", "places", "chosen", ALL, "interleave")
 JOBS.add("chosen-preferred", "places", "chosen", "6", "preferred:6")
 JOBS.add("realloc-does-not", "places", "kept", "no", options={"realloc_keeps_node": "0"})

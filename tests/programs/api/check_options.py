@@ -130,6 +130,14 @@ with tempfile.TemporaryDirectory() as folder:
     said = run(NUMALLOC_BINDING="file", NUMALLOC_BINDING_FILE=missing).splitlines()
     if len(said) != 1 or missing not in said[0]:
         failures.append(f"a binding file that is not there: one line naming it expected, got {said}")
+for memory, interleave, word in (
+    ("bind:0", "serial", "NUMALLOC_INTERLEAVE has no effect"),
+    ("preferred:0", "all", "NUMALLOC_INTERLEAVE has no effect"),
+    ("bind:1023", "off", "NUMALLOC_MEMORY names a node that this machine does not have"),
+):
+    said = run(NUMALLOC_MEMORY=memory, NUMALLOC_INTERLEAVE=interleave).splitlines()
+    if len(said) != 1 or word not in said[0]:
+        failures.append(f"memory={memory} and interleave={interleave}: one line with {word!r} expected, got {said}")
 # Nobody reads stderr.
 reader, writer = os.pipe()
 os.close(reader)
