@@ -173,9 +173,9 @@ int numalloc_node_cpus(int node, size_t bytes, void *cpu_set) NUMALLOC_NOEXCEPT;
  * 100 ms old, so it may be called often. EIO if the system does not report it. */
 long long numalloc_node_free_memory(int node) NUMALLOC_NOEXCEPT;
 
-/* The node of the memory at `p`. For most blocks of this library the answer takes a few instructions: the node whose
- * heap the block is from, where its pages are or will be unless that node was full or the kernel refuses to bind (or,
- * with NUMALLOC_MEMORY=bind:, refuses set_mempolicy_home_node). For blocks that the kernel may move (of 16 MiB and
+/* The node of the memory at `p`. For most blocks of this library the answer takes a few instructions: the node of the
+ * block's heap. The pages are or will be there, unless that node was full or the kernel refuses to bind (or, with
+ * NUMALLOC_MEMORY=bind:, refuses set_mempolicy_home_node). For blocks that the kernel may move (of 16 MiB and
  * more, with AutoNUMA), and for what the child of a fork has from its parent, it asks the kernel where the page is, and
  * answers with the heap's node if the kernel does not tell. It asks, too, for interleaved blocks, for other memory, and
  * for blocks above 512 KiB while one of the process is over a set of nodes or was moved by numalloc_move(): ENOENT or
@@ -271,7 +271,8 @@ void *numalloc_malloc_weighted(size_t size, const numalloc_node_set *set,
  * (NUMALLOC_GUARDED) has exactly the requested bytes. So request the good size if you want to use all of it. */
 size_t numalloc_good_size(size_t size) NUMALLOC_NOEXCEPT;
 /* Makes a block longer or shorter in place, as near to `size` bytes as possible, and moves nothing. Returns the usable
- * bytes afterwards, which are fewer than `size` if the block cannot grow. Does not fail. `p` is a block in use; size 0
+ * bytes afterwards, which are fewer than `size` if the block cannot grow: one of up to 512 KiB keeps its size, and so
+ * does any while the heap profile is on. Does not fail. `p` is a block in use; size 0
  * is treated as 1. No other thread may move, resize or free the block during the call. */
 size_t numalloc_resize_in_place(void *p, size_t size) NUMALLOC_NOEXCEPT;
 /* Allocates `count` blocks as malloc(size) does and writes them to `blocks`; they are owned like any other. Returns the

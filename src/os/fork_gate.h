@@ -1,5 +1,5 @@
 // A fork takes none of the heap's locks: it closes a gate. Threads that hold locks finish first; no other thread
-// enters. (Placement's lock passes the gate, and a fork takes it: os/lock.h, placement/user_affinity.cpp.)
+// enters. (Placement's lock passes the gate, and a fork tries to take it: os/lock.h, placement/user_affinity.cpp.)
 //
 //   a thread that takes a lock          the thread that forks
 //     set the mark: inside                close the gate
@@ -7,8 +7,8 @@
 //     gate closed? release it, wait       clone()
 //
 // The atomic operation on the lock lies between setting the mark and reading the gate, so at least one of the two
-// threads sees the other. At the clone no thread is in the middle of a change under a lock, and the fork has only read
-// the marks.
+// threads sees the other. At the clone no thread is in the middle of a change under a lock of the heap, and the fork
+// has only read the marks.
 //
 // The child starts a new generation. A lock's word holds the generation in which it was acquired; a lock that has been
 // held since an earlier generation (by a thread that was about to release it at the gate) counts as free. So nothing

@@ -2,8 +2,8 @@
 // then sleeps in the kernel, so that waiters do not burn a time slice while the holder is preempted.
 //
 // Order: a thread takes locks in ascending rank only, and a second one of a rank by try_lock(); debug builds check it.
-// A fork waits until no lock is held, and takes none (fork_gate.h). It does not wait for a PassingLock, and takes
-// placement's.
+// A fork takes none of the heap's locks: it waits until no thread holds one (fork_gate.h). A PassingLock, which is
+// placement's, may be held: a fork tries to take it for a moment, and goes on without it.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// Chooses the node that a new thread is bound to. Pure functions of the threads' places: no system calls and no locks,
+// Chooses one of several nodes for a thread: for every binding but `auto`, where it serves threads that find no room
+// where they run (first_use.cpp). Pure functions of the threads' places: no system calls and no locks,
 // so that tests can call them for any machine.
 #pragma once
 

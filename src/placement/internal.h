@@ -19,7 +19,7 @@ struct Process {
     Places places;                   // constant but for the counts of threads, which are under the lock
     std::uint64_t* masks = nullptr;  // [places][words]: the CPUs of each place
 
-    // Neither does a fork wait for this lock, nor its holder for a fork: fork_child() makes anew what it guards.
+    // A fork waits for this lock for a moment only, and its holder for no fork: fork_child() makes anew what it guards.
     os::PassingLock<os::LockRank::threads> lock;
     Records records NUMALLOC_GUARDED_BY(lock);
     std::atomic<unsigned> next_number{0};  // written under the lock, read without it
@@ -88,9 +88,11 @@ inline void set_user_mask(ThreadRecord* record, Mask mask) { set_user_mask(recor
 // Returns 0 or -errno.
 long set_user_request(const ThreadRecord* record, int tid);
 long set_bound_request(const ThreadRecord* record, int tid);
-// Sets `mask` to the first of the two; to the one that holds now; whether it is that.
+// Sets `mask` to the user's.
 void user_request_of(const ThreadRecord* record, Mask mask);
+// Sets `mask` to the one that holds now, the user's or the bound one.
 void kernel_request_of(const ThreadRecord* record, Mask mask);
+// Whether `mask` is the one that holds now.
 bool is_kernel_request(const ThreadRecord* record, Mask mask);
 
 // Whether `mask` is the one that placement set for the thread. If not, it was changed from outside (taskset, a cpuset,

@@ -7,8 +7,8 @@
 //            kept here, and the program sees it instead of ours. With binding=auto a thread is bound when it allocates
 //            (first_use.cpp), otherwise when it is created.
 //
-// A thread whose user's mask lies within one node is bound by its user already. The only thread of a process is not
-// bound.
+// A thread whose user's mask lies within one node is bound by its user already. A process's only thread is not bound,
+// but stays bound if the others end.
 //
 // Thread-safe unless stated otherwise; keeps errno; nothing here allocates from the heap.
 #pragma once

@@ -1,5 +1,5 @@
-// Interposed: prctl and syscall, by which a program installs a filter of its system calls. The library completes its
-// start before the first filter, and makes no optional system call after it: os/filter.h.
+// Interposed: prctl and syscall, by which a program installs a filter of its system calls. The library starts
+// before the first filter, and makes no optional system call after it: os/filter.h.
 #include <sys/prctl.h>
 
 #include <cstdarg>

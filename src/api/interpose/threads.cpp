@@ -5,7 +5,7 @@
 //                                       new thread: run_thread -> enter_thread -> the user's function
 //                                                   the last round of key destructors -> thread_ended
 //
-// If nothing is bound (one node, binding=none), every call goes straight on to libc.
+// If nothing is bound (one node, binding=none), calls go on to libc or, for a mask, to the kernel.
 #include <pthread.h>
 #include <sched.h>
 #include <threads.h>

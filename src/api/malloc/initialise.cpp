@@ -24,9 +24,9 @@ namespace numalloc::api {
 
 namespace {
 
-// Set once, by the thread that calls malloc first. Between `heap_works` and `complete` the library registers keys and
-// fork handlers with libc, which may allocate: that already succeeds.
-enum class Stage : int { nothing, stepped_aside, heap_works, complete };
+// Set once, by the thread that calls malloc first. At `heap_works` it has still to register keys and fork handlers with
+// libc, which may allocate: that already succeeds.
+enum class Stage : int { nothing, stepped_aside, heap_works };
 std::atomic<Stage> stage{Stage::nothing};
 constinit os::Lock<os::LockRank::initialise> initialise_lock;
 
@@ -145,7 +145,6 @@ bool initialise() {
     register_fork_handlers();
     find_malloc_behind();
     start_statistics();
-    stage.store(Stage::complete, std::memory_order_release);
     return true;
 }
 

@@ -121,9 +121,10 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
     return 0;
 }
 
-// Returns all free memory to the system: the caller's lists, all remote caches and rings, every free bag. Other threads
+// Returns free memory to the system: what the caller's lists, all remote caches and all rings hold, every free bag, and
+// free pages inside bags (but of few in a shard that was looked at just before: central/free_pages.cpp). Other threads
 // flush their lists at one of their next slow paths. `pad` has no effect (glibc keeps that much at the top of its
-// heap). Returns 1 if anything went back.
+// heap). Returns 1 if dirty pages of bags went back.
 NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     if (const auto next = NUMALLOC_ASIDE(malloc_trim)) return next(pad);
     if (!process_heap.started()) return 0;

@@ -173,7 +173,7 @@ void PageHeap::give(BagIndex run, Contents contents) {
         due = pick(most, now);
         trim = contents == Contents::zero && top_is_clean();
     }
-    if (due.bags > 0) purge_due(due, most);
+    if (due.bags > 0) purge_picked(due, most);
     else if (trim) trim_top();
 }
 
@@ -198,7 +198,7 @@ bool PageHeap::resize(BagIndex run, std::uint32_t bags) {
         make_free(run + bags, length - bags, DirtyLimit::kind_of(no_class, length - bags), Contents::any, now);
         due = pick(most, now);
     }
-    if (due.bags > 0) purge_due(due, most);
+    if (due.bags > 0) purge_picked(due, most);
     return true;
 }
 

@@ -124,7 +124,7 @@ void Purger::finish(const Purging& range, Discarded how, std::uint32_t now) {
     rule_.on_purge(range.dirty, range.rested, now);
 }
 
-std::uint32_t Purger::purge_due(Purging range, std::uint32_t most) {
+std::uint32_t Purger::purge_picked(Purging range, std::uint32_t most) {
     std::uint32_t went = 0;
     bool trim = false;
     while (range.bags > 0) {
@@ -210,7 +210,7 @@ Bytes Purger::purge(bool all) {
         left = all ? free_.dirty() : 0;
         if (!all) range = pick(most, os::milliseconds());
     }
-    if (!all) return Bytes{purge_due(range, most)} << bag_shift;
+    if (!all) return Bytes{purge_picked(range, most)} << bag_shift;
     std::uint64_t went = 0;
     // Bounded by `left`: what other threads free from now on waits for a later call.
     while (left > 0) {

@@ -1,11 +1,11 @@
 // Returns free memory to the system: what is due by purge_rule.h.
 //
 //   pick      cuts out a piece, or the end of one: no thread takes it or merges with it
-//   discard   calls the kernel, without a lock
+//   discard   calls the kernel, without the page heap's locks
 //   finish    makes the range free again: clean or, if the kernel refused, stuck
 //
 // A freed run or purge(false) purges up to 8 MiB of what is due, and a run of more than 4 MiB up to twice its length;
-// the next ones do the rest. (One free may empty several bags: each is a run.) purge(true) purges all.
+// the next ones do the rest. (One free may empty several bags: each is a run.) purge(true) purges all free runs.
 #pragma once
 
 #include <atomic>
@@ -46,11 +46,11 @@ protected:
         bool breaks_first = false, breaks_last = false;
     };
     // Cuts out the range that is due first: `most` bags, or a few more up to whole huge pages; 0 bags if nothing is
-    // due. Pass it to purge_due() once lock_ is released: until then the range counts as allocated.
+    // due. Pass it to purge_picked() once lock_ is released: until then the range counts as allocated.
     [[nodiscard]] Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
     // Purges `range`, from pick(), and then what else is due, up to `most` dirty bags. Then unmaps a clean end of the
     // heap. Returns the number of dirty bags that were returned.
-    std::uint32_t purge_due(Purging range, std::uint32_t most) NUMALLOC_EXCLUDES(growth_lock_, lock_);
+    std::uint32_t purge_picked(Purging range, std::uint32_t most) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // For a request that found no memory: the number of ranges that were purged so far, and whether there is one more
     // since. Waits for one in progress: at most `sleeps` times (os/brief_wait.h), each call costs one.

@@ -28,8 +28,9 @@ constexpr Bytes small_limit = 512 * KiB;  // above: big objects
 constexpr unsigned tiny_classes = tiny_limit / granule;
 constexpr unsigned medium_bits = 3, medium_steps = 1 << medium_bits;  // classes a doubling
 constexpr unsigned large_bits = 2, large_steps = 1 << large_bits;
-constexpr unsigned medium_classes = 6 * medium_steps;
-constexpr unsigned large_classes = 4 * large_steps;
+constexpr unsigned medium_from = log2_floor(tiny_limit), large_from = log2_floor(medium_limit);  // their first doubling
+constexpr unsigned medium_classes = (large_from - medium_from) * medium_steps;
+constexpr unsigned large_classes = (log2_floor(small_limit) - large_from) * large_steps;
 constexpr unsigned class_count = 1 + tiny_classes + medium_classes + large_classes;
 
 // malloc reads the class from two tables: by bytes up to 1 KiB, by 128 bytes (1152 - 1024) up to 32 KiB. Computing it
@@ -45,7 +46,7 @@ constexpr ClassId class_of(Bytes n) {
     const unsigned e = log2_floor(m);
     const bool medium = n <= medium_limit;
     const unsigned bits = medium ? medium_bits : large_bits;
-    const unsigned doubling = (e - log2_floor(medium ? tiny_limit : medium_limit)) << bits;
+    const unsigned doubling = (e - (medium ? medium_from : large_from)) << bits;
     const unsigned before = 1 + tiny_classes + (medium ? 0 : medium_classes);
     return ClassId{static_cast<unsigned>(before + doubling + ((m >> (e - bits)) & ((1U << bits) - 1)))};
 }
@@ -54,10 +55,10 @@ constexpr Bytes size_of_class(unsigned c) {
     if (c <= tiny_classes) return c * granule;
     if (c <= tiny_classes + medium_classes) {
         const unsigned i = c - tiny_classes - 1;
-        return (Bytes{medium_steps} + 1 + i % medium_steps) << (9 + i / medium_steps - medium_bits);
+        return (Bytes{medium_steps} + 1 + i % medium_steps) << (medium_from + i / medium_steps - medium_bits);
     }
     const unsigned i = c - tiny_classes - medium_classes - 1;
-    return (Bytes{large_steps} + 1 + i % large_steps) << (15 + i / large_steps - large_bits);
+    return (Bytes{large_steps} + 1 + i % large_steps) << (large_from + i / large_steps - large_bits);
 }
 
 // What the slow paths need to know of a class; computed by the compiler.
@@ -83,7 +84,8 @@ constexpr Bytes lost_part_of_large = 17;
 constexpr Bytes batch_target(Bytes size) { return size <= 512 ? 8 * KiB : 24 * KiB; }
 constexpr Bytes most_in_batch = 512;
 
-// Capacity of a ring, in bytes, but four lists at least: it bounds the free memory that waits for other threads.
+// Capacity of a ring, in bytes: it bounds the free memory that waits for other threads. ClassHeap::ring_room() has more
+// for short lists of large objects, and less for each of many shards.
 constexpr Bytes ring_target = 128 * KiB;
 
 }  // namespace policy::classes
@@ -133,9 +135,10 @@ alignas(64) inline constexpr FineClasses fine_classes = make_fine_classes();
 
 inline const ClassShape& shape_of(ClassId c) { return class_shapes.row[c.value]; }
 
-// The index of the object in its bag that contains the offset. Exact for offset < 2^19, the longest bag: counted in
-// granules both offset and size are below 2^15, so the error offset * r / (size * 2^31), with
-// r < size, is below 2^-16 < 1 / size.
+// The index of the object in its bag that contains the offset. Exact for offset < longest_bag = 2^19: counted in
+// granules offset is below 2^15 and size at most 2^15, so the error offset * r / (size * 2^31), with r < size, is below
+// 2^-16 < 1 / size.
+constexpr Bytes longest_bag = Bytes{1} << 19;
 inline unsigned object_at(ClassId c, Bytes offset) {
     return static_cast<unsigned>(((static_cast<std::uint64_t>(offset) >> granule_shift) * shape_of(c).inverse) >> 31);
 }
@@ -144,5 +147,10 @@ static_assert(fine_limit / medium_steps >= Bytes{1} << coarse_shift, "an entry o
 static_assert(class_count <= 256, "the bag map has one byte a bag");
 static_assert(size_of_class(class_count - 1) == small_limit);
 static_assert(size_of_class(tiny_classes + medium_classes) == medium_limit);
+static_assert([] {
+    for (const ClassShape& shape : class_shapes.row)
+        if (shape.bags * bag_bytes > longest_bag) return false;
+    return true;
+}());
 
 }  // namespace numalloc

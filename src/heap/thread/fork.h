@@ -1,5 +1,6 @@
-// The heap's fork handlers, called by those of api/. The child gets one thread and a copy of everything, so no other
-// thread may hold a lock during the fork: os/fork_gate.h. Between prepare and the others the caller may allocate.
+// The heap's fork handlers, called by those of api/. The child gets one thread and a copy of everything, so during the
+// fork no other thread may be in the middle of a change under a lock of the heap: os/fork_gate.h. Between prepare and
+// the others the caller may allocate.
 #pragma once
 
 namespace numalloc {

@@ -26,8 +26,8 @@ constexpr std::uint32_t busy_period = 8;
 
 }  // namespace policy::housekeeping
 
-// Called inside the fork gate when `h`, the caller's heap, has exchanged objects with its node. Some calls do a small
-// part of the work.
+// Called inside the fork gate on the slow paths of `h`, the caller's heap: after a refill, a list that was handed over,
+// or a free of another node's object. Some calls do a small part of the work.
 void housekeeping(ThreadHeap* h);
 // Postpones by a period the work on other threads' heaps and on the node: for the child of a fork.
 void put_off_housekeeping();

@@ -25,8 +25,8 @@ constexpr Bytes first_step = 8 * MiB;
 
 namespace {
 
-// The fork generation, plus one, in which a thread looks; 0: none does. A thread that looked at the clone is not in the
-// child.
+// The fork generation, plus one, in which a thread looks; 0: none does. A thread of the parent that was looking while
+// another one forked does not exist in the child, whose generation is a later one.
 std::atomic<std::uint64_t> looks{0};
 constinit os::MemoryLimit memory_limit;
 std::atomic<Bytes> known_limit{os::MemoryLimit::none};

@@ -1,6 +1,6 @@
-// Keeps what is free from being what the process is killed for. Where its cgroup has a memory limit (a container, a
-// systemd service), growth that comes near the limit gives back first: free runs and, if that is too little, all that
-// malloc_trim() finds.
+// Returns free memory before the process reaches the memory limit of its cgroup (a container, a systemd service), so
+// that it is not killed for memory that it does not use. Growth that comes near the limit returns free runs first and,
+// if that is too little, all that malloc_trim() finds.
 //
 //   0                              7/8              limit
 //   |-------------------------------|-----------------|
@@ -23,8 +23,8 @@ namespace numalloc {
 // Called once, before the first allocation.
 void start_limit();
 
-// Called on slow paths where memory was taken that may not be resident yet. `h`: the caller's heap, or no_heap. The
-// caller holds no lock.
+// Called where memory was taken that may not be resident yet, and in housekeeping. `h`: the caller's heap, or no_heap.
+// The caller holds no lock.
 void look_at_limit(ThreadHeap* h);
 inline void keep_within_limit(ThreadHeap* h) {
     if (NUMALLOC_UNLIKELY(growth.is_due())) look_at_limit(h);

@@ -48,7 +48,7 @@ public:
 
     // Sends all objects home and frees the table. Thread-safe.
     void flush() NUMALLOC_EXCLUDES(lock_);
-    // The same if the oldest object has waited for `age` milliseconds.
+    // The same if `age` milliseconds have passed since the first object came, or since send_in_turn() last began anew.
     void flush_if_older(std::uint32_t age) NUMALLOC_EXCLUDES(lock_);
     bool empty() const { return bytes() == 0; }
 
@@ -98,7 +98,7 @@ private:
     void send_all_and_table() NUMALLOC_REQUIRES(lock_);
 
     os::Lock<os::LockRank::remote_cache> lock_;
-    std::uint32_t since_ NUMALLOC_GUARDED_BY(lock_) = 0;  // milliseconds: when the oldest came, or up to a turn later
+    std::uint32_t since_ NUMALLOC_GUARDED_BY(lock_) = 0;  // milliseconds; see flush_if_older()
     NodeId home_;                                         // constant
     std::uint16_t placed_ NUMALLOC_GUARDED_BY(lock_) = 0;
     std::uint16_t turn_ NUMALLOC_GUARDED_BY(lock_) = 0;  // where send_in_turn() goes on

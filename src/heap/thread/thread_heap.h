@@ -2,7 +2,7 @@
 // free.h the slow ones. No lock guards the lists: only the heap's thread changes them, or one that found it dead.
 //
 // Each class has two linked lists, so that the less recently used half can be handed over in O(1) without a comparison
-// in free() (paper 3.5; see docs/design.md):
+// in free() (paper 3.5):
 //
 //   head[c] -> o -> o -> ... -> o -> null     current: both malloc and free work at its head
 //   sealed  -> o -> o -> ... -> o -> null     the older half; full, untouched
@@ -109,7 +109,8 @@ extern NUMALLOC_THREAD_LOCAL ThreadHeap* attached_heap;
 // Set before the first thread is attached.
 extern bool operators_have_heap;
 
-// Visits all thread heaps in use, also those left behind by a fork: for the fork handlers and housekeeping.
+// Visits all thread heaps in use, also those left behind by a fork: for the fork handlers, housekeeping and the
+// statistics.
 template <class Visit>
 void for_each_thread_heap(Visit visit) {
     for (unsigned n = 0; n < process_heap.heaps(); ++n) {
