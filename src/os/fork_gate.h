@@ -122,6 +122,13 @@ public:
         if (self.depth == 1) mark(self, 0);
         --self.depth;
     }
+    // For a thread inside that holds no lock and calls abort(): a handler of SIGABRT may go on by siglongjmp().
+    void leave_altogether() {
+        LockHolder& self = lock_holder;
+        if (self.mark != nullptr) mark(self, 0);
+        else if (self.shares) share(0);
+        self.depth = 0;
+    }
     bool is_closed() const { return owner_.load(std::memory_order_seq_cst) != nullptr; }
     // Whether the calling thread must release the lock that it has just acquired, because the gate closed before.
     bool stops() const { return owner_.load(std::memory_order_seq_cst) != nullptr && stops_caller(); }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "heap/profile/say_stack.h"
+#include "os/fork_gate.h"
 #include "os/messages.h"
 
 namespace numalloc::guarded {
@@ -82,6 +83,7 @@ void die_of(const char* call, const void* p, const char* why) {
     }
     os::say(line);
     say_stacks(slot, call, 0);
+    os::fork_gate.leave_altogether();  // as die_of_wrong_call()
     abort();
 }
 

@@ -1,5 +1,6 @@
 #include "heap/space/invalid.h"
 
+#include "os/fork_gate.h"
 #include "os/messages.h"
 
 namespace numalloc {
@@ -8,6 +9,11 @@ void die_of_invalid_pointer(const char* call, const void* p, const char* why) {
     os::Line line;
     line << "invalid pointer in " << call << '(' << p << "): it " << why;
     os::die(line, call);
+}
+
+void die_of_wrong_call(const char* call, const void* p, const char* why) {
+    os::fork_gate.leave_altogether();
+    die_of_invalid_pointer(call, p, why);
 }
 
 void die_of_damage(const void* object) {

@@ -317,12 +317,12 @@ const char* why_invalid(const void* p) {
 Bytes bytes_of(const void* p) { return header_of(p).bytes; }
 
 void free(void* p, const char* call) {
-    if (const char* const why = why_invalid(p)) die_of_invalid_pointer(call, p, why);
+    if (const char* const why = why_invalid(p)) die_of_wrong_call(call, p, why);
     std::uint32_t mark = mark_of(p, in_use);
     const unsigned i = header_of(p).chunk;
     // Detects two threads that free it at the same time.
     if (!header_of(p).mark.compare_exchange_strong(mark, mark_of(p, freed), std::memory_order_acq_rel))
-        die_of_invalid_pointer(call, p, "was freed already");
+        die_of_wrong_call(call, p, "was freed already");
     const std::uint64_t state = chunks[i].state.load(std::memory_order_relaxed);
     if (kind_of(state) != one_object) give_slot(i, class_of_kind(state), p);
     const std::uint64_t before = chunks[i].state.fetch_sub(one_live, std::memory_order_acq_rel);

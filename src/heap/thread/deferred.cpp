@@ -90,9 +90,10 @@ bool defer_free(ThreadHeap* h, void* p, Pushed why, const char* call) {
         return true;
     }
     if (!record(p, call)) return false;
-    // push() decremented the room of a full list, or of class 0.
+    // push() decremented the room of the list, or of class 0.
     if (why == Pushed::full) h->room[0] = 0;
     if (why == Pushed::full && at.owner == h->home) h->room[at.class_id.value] = 0;
+    if (why == Pushed::again) ++h->room[at.class_id.value];
     return true;
 }
 

@@ -12,13 +12,29 @@ namespace numalloc {
 
 namespace {
 
+// A free that failed in push(), for the reason `why`.
+struct FailedFree {
+    ThreadHeap* heap;
+    Location at;
+    Pushed why;
+    const char* call;  // the program's
+};
+
+// Ends the program, with `room` as it was before push().
+[[noreturn]] NUMALLOC_COLD void die_of(const FailedFree& failed, const void* p, const char* what) {
+    if (failed.why != Pushed::elsewhere && failed.at.owner == failed.heap->home)
+        ++failed.heap->room[failed.at.class_id.value];
+    die_of_wrong_call(failed.call, p, what);
+}
+
 // Ends the program unless a small object in use begins at `p`; marks the object as free.
-NUMALLOC_INLINE void mark_as_free(Location at, Object* p, const char* call) {
+NUMALLOC_INLINE void mark_as_free(const FailedFree& failed, Object* p) {
+    const Location at = failed.at;
     const Region& region = at.owner->pages.region();
-    if (const char* why = ClassHeap::why_invalid(region, at.bag, at.class_id, p)) die_of_invalid_pointer(call, p, why);
-    if (was_freed(p)) die_of_invalid_pointer(call, p, "was freed already");
+    if (const char* what = ClassHeap::why_invalid(region, at.bag, at.class_id, p)) die_of(failed, p, what);
+    if (was_freed(p)) die_of(failed, p, "was freed already");
     const Bytes size = shape_of(at.class_id).size;
-    if (!is_whole(p, size)) die_of_invalid_pointer(call, p, "was written to beyond its end");
+    if (!is_whole(p, size)) die_of(failed, p, "was written to beyond its end");
     make_freed(p, size);
 }
 
@@ -65,21 +81,21 @@ NUMALLOC_INLINE void free_small(ThreadHeap* h, Location at, Object* object, Push
 NUMALLOC_INLINE void free_without_class(Location at, void* p, const char* call) {
     if (at.found == Found::side) return side::free(p, call);
     if (profile::on())
-        if (const char* const why = profile::freeing(at, p)) die_of_invalid_pointer(call, p, why);
+        if (const char* const why = profile::freeing(at, p)) die_of_wrong_call(call, p, why);
     if (at.found == Found::big) {
-        if (!is_whole(p, bytes_of(at))) die_of_invalid_pointer(call, p, "was written to beyond its end");
+        if (!is_whole(p, bytes_of(at))) die_of_wrong_call(call, p, "was written to beyond its end");
         return process_heap.give_big(at);
     }
     if (at.found == Found::guarded) return guarded::free(p, call);
     const char* const why = at.found == Found::bound ? BoundHeap::free(at, p) : why_invalid(at, p);
-    if (why != nullptr) die_of_invalid_pointer(call, p, why);
+    if (why != nullptr) die_of_wrong_call(call, p, why);
 }
 
 NUMALLOC_INLINE void free_at(ThreadHeap* h, Location at, void* p, Pushed why, const char* call) {
     if (why == Pushed::full) h->room[0] = 0;  // push() has decremented it
     if (at.found != Found::small) return free_without_class(at, p, call);
     auto* const object = static_cast<Object*>(p);
-    mark_as_free(at, object, call);
+    mark_as_free({h, at, why, call}, object);
     if constexpr (hardened) {
         if (h == &no_heap) return free_small(h, at, object, why);
         if (Object* const out = h->quarantine.exchange(object, shape_of(at.class_id).size))

@@ -1,9 +1,15 @@
 // One misuse a run: misuse CASE. Prints "CALL ADDRESS" of the wrong call on stdout and makes it.
 // The library must end the program there, or by the time it next handles the block; "survived"
 // on stdout means that it did not notice.
+//
+// misuse CASE recover: 100 times, and a handler of SIGABRT leaves each by siglongjmp(), as those of
+// test frameworks do. Then the program works on: threads fork, and the children allocate.
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
+#include <csetjmp>
+#include <csignal>
 #include <cstdint>
 #include <new>
 #include <thread>
@@ -54,6 +60,29 @@ void go_on() {
         }
     }
     malloc_trim(0);
+}
+
+sigjmp_buf before_misuse;
+
+void recover(void (*misuse)()) {
+    struct sigaction action{};
+    action.sa_handler = [](int) { siglongjmp(before_misuse, 1); };
+    CHECK(sigaction(SIGABRT, &action, nullptr) == 0);
+    for (volatile int i = 0; i < 100; i = i + 1)
+        if (sigsetjmp(before_misuse, 1) == 0) misuse();
+    go_on();
+    std::thread([] {
+        go_on();
+        const pid_t child = fork();
+        if (child == 0) {
+            go_on();
+            _exit(0);
+        }
+        int status = -1;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }).join();
+    go_on();
+    CHECK(write(1, "recovered\n", 10) == 10);
 }
 
 // Past the first frees of a thread, whose addresses are looked at.
@@ -402,6 +431,7 @@ int main(int argc, char** argv) {
     for (const Case& c : cases) {
         if (std::strcmp(c.name, argv[1]) != 0) continue;
         free(hide(malloc(100)));
+        if (argc > 2) return recover(c.run), 0;
         c.run();
         go_on();
         CHECK(write(1, "survived\n", 9) == 9);

@@ -1,6 +1,7 @@
 """misuse.py COMMAND...: every case of the misuse program must end it by SIGABRT with exactly one
 line on stderr that names the call, the address and what is wrong."""
 
+import os
 import re
 import signal
 import subprocess
@@ -17,6 +18,18 @@ MEANINGS = {
 }
 # What must not come back from the wrong call.
 AT_ONCE = ("double", "damage", "free_")
+# After which a program may go on, by siglongjmp() in a handler of SIGABRT.
+RECOVERED = (
+    "free_stack",
+    "free_inside_64",
+    "free_inside_big",
+    "double_64",
+    "double_later_64",
+    "double_200000",
+    "double_big",
+    "realloc_stack",
+    "delete_twice",
+)
 failures = []
 for name in names:
     run = subprocess.run(command + [name], capture_output=True, text=True, timeout=300)
@@ -45,5 +58,16 @@ for name in names:
     print(f"{'FAIL' if problem else 'ok  '} {name}: {problem or ''} {lines[:3]}")
     if problem:
         failures.append(name)
+for options in ({}, {"NUMALLOC_GUARDED": "1"}):
+    for name in RECOVERED:
+        try:
+            run = subprocess.run([*command, name, "recover"], capture_output=True, text=True, timeout=40, env=os.environ | options)
+            ended = f"status {run.returncode}, {run.stdout[-100:]!r}"
+            good = run.returncode == 0 and run.stdout.endswith("recovered\n") and run.stderr.count("invalid pointer") == 100
+        except subprocess.TimeoutExpired:
+            ended, good = "it hangs", False
+        if not good:
+            failures.append(name)
+            print(f"FAIL {name}, after a siglongjmp from each SIGABRT, with {options}: {ended}")
 print(f"{len(names) - len(failures)} of {len(names)} misuses are reported well")
 sys.exit(1 if failures else 0)

@@ -2,6 +2,8 @@
 // the bindings; where memory lies is told by its region.
 #include <algorithm>
 #include <atomic>
+#include <csetjmp>
+#include <csignal>
 #include <set>
 #include <vector>
 
@@ -24,6 +26,8 @@ using testing::run_on;
 using testing::validate_heap;
 
 constexpr unsigned nodes = 8;
+
+sigjmp_buf before_second_free;
 
 class ThreadHeapTest : public ::testing::Test {
 protected:
@@ -375,6 +379,25 @@ TEST_F(ThreadHeapTest, ThreadsComeAndGoByNode) {
         ends.join();
     }
     run_on(2, [] { release(allocate(Bytes{32})); });
+}
+
+// A handler of SIGABRT that does not return may be a test framework's.
+TEST_F(ThreadHeapTest, ASecondFreeThatIsLeftBySiglongjmpChangesNothing) {
+    run_on(3, [] {
+        struct sigaction action{};
+        struct sigaction before{};
+        action.sa_handler = [](int) { siglongjmp(before_second_free, 1); };
+        ASSERT_EQ(sigaction(SIGABRT, &action, &before), 0);
+        void* volatile p = nullptr;
+        for (const bool trusted : {false, true}) {
+            if (trusted) trust();
+            p = allocate(class_of(64));
+            release(p);
+            if (sigsetjmp(before_second_free, 1) == 0) release(p);
+            check_lists(this_thread_heap);
+        }
+        sigaction(SIGABRT, &before, nullptr);
+    });
 }
 
 using ThreadHeapDeathTest = ThreadHeapTest;
