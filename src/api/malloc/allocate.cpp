@@ -122,9 +122,10 @@ void clear(Allocation object, Bytes n) {
     } else if (object.zeroed && n > sizeof(Object)) {
         // Only the link was written since; hand_out() has cleared the mark.
         static_cast<Object*>(object.p)->next = nullptr;
-    } else if (n > medium_limit) {
+    } else if (n > medium_limit && !object.reused) {
         clear_written(static_cast<char*>(object.p), n);
     } else {
+        // A large object that is used again and again becomes resident, which makes this faster than to look for zeros.
         // Clears at least a whole Object, which is faster, unless a canary may lie in it.
         memset(object.p, 0, hardened ? n : max_of<Bytes>(n, sizeof(Object)));
     }

@@ -38,6 +38,7 @@ constexpr std::uint32_t part_of_mappings = 8;
 struct Allocation {
     void* p = nullptr;
     bool zeroed = false;  // all bytes are 0, except the first word of a small object, which may hold a list link
+    bool reused = false;  // the last of the thread's list: it freed it not long ago
 };
 
 struct HeapOptions {

@@ -55,6 +55,20 @@ bool runs_empty_again(ThreadHeap* h, ClassId c) {
     return again;
 }
 
+// Hands out a single object that was never used. If it reads as zero, it stays untouched (but not in the hardened
+// library): a program may use only the end of a large one, as a stack.
+Object* hand_out_fresh(const Supply& supply, ClassId id) {
+    auto* const object = static_cast<Object*>(supply.fresh);
+    // The memory may hold an old object of another class, whose bytes could look like a mark, and whose link must not
+    // tell the program an address.
+    if (!supply.zeroed) {
+        *object = {};
+        if constexpr (hardened) clear_freed(object, shape_of(id).size);
+    }
+    arm(object, id);
+    return object;
+}
+
 // Fills the current list, which is empty, with a batch from the node. With `one` the batch has one object more, which
 // the caller gets; else all are for the list, and the result only says whether there are any.
 Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
@@ -70,6 +84,7 @@ Allocation take_batch(ThreadHeap* h, ClassId id, bool one) {
     if (supply.count == 0) return {};
     trace::refill(h->home->node.value, static_cast<unsigned>(shape.size), supply.count);
     housekeeping(h);
+    if (supply.fresh != nullptr && supply.count == 1 && one) return {hand_out_fresh(supply, id), supply.zeroed};
     Object* const first = supply.fresh != nullptr ? link_fresh(supply.fresh, supply.count, shape.size) : supply.list;
     std::uint32_t rest = supply.count;
     Object* list = first;
@@ -104,7 +119,7 @@ NUMALLOC_INLINE Allocation take_last_or_batch(ThreadHeap* h, ClassId id) {
         set_empty(h, c);
         if (runs_empty_again(h, id) && fetches_ahead(h, shape_of(id), next_capacity(h, id))) take_batch(h, id, false);
     }
-    return {hand_out(last, id)};
+    return {.p = hand_out(last, id), .reused = true};
 }
 
 }  // namespace
@@ -135,12 +150,7 @@ Allocation allocate_without_heap(NodeId n, ClassId c, Bytes asked) {
         if (const Allocation object = profile::allocate(nullptr, n, c, asked); object.p != nullptr) return object;
     const Supply supply = process_heap.take_small(n, c, 1);
     if (supply.count == 0) return {};
-    if (supply.fresh != nullptr) {
-        // The memory may hold an old object of another class, whose bytes could look like a mark.
-        static_cast<Object*>(supply.fresh)->mark = 0;
-        arm(supply.fresh, c);
-        return {supply.fresh, supply.zeroed};
-    }
+    if (supply.fresh != nullptr) return {hand_out_fresh(supply, c), supply.zeroed};
     if (supply.count > 1) {
         NodeHeap* from = process_heap.owner(supply.list);
         from->of(c).give_to_bags({supply.list->next, supply.count - 1});

@@ -1,6 +1,8 @@
 // What a refill fetches beyond the object that was asked for.
 #include "heap/thread/refill.h"
 
+#include <sys/mman.h>
+
 #include <vector>
 
 #include "heap/thread/held.h"
@@ -53,6 +55,36 @@ TEST_F(Refill, AThreadNearItsLimitFetchesLargeObjectsOneByOne) {
         void* const ahead = allocate(class_of(3500));
         EXPECT_NE(h->head[class_of(3500).value], &end_of_list);
         release(ahead);
+    });
+}
+
+// A program may use only the end of a large object, as a stack.
+TEST_F(Refill, ASingleObjectThatWasNeverUsedIsNotTouched) {
+    run_on(1, [] {
+        for (const Bytes size : {Bytes{40} * KiB, Bytes{64} * KiB, Bytes{400} * KiB}) {
+            void* const p = allocate(class_of(size));
+            unsigned char resident = 1;
+            ASSERT_EQ(mincore(p, 1, &resident), 0);
+            EXPECT_EQ(resident & 1, 0) << size;
+            release(p);
+        }
+    });
+}
+
+// calloc looks for pages that nobody has touched, but not in the object that the thread has just freed.
+TEST_F(Refill, OnlyTheThreadsLastObjectIsReused) {
+    run_on(1, [] {
+        ThreadHeap* const h = this_thread_heap;
+        const ClassId c = class_of(200 * KiB);
+        const Allocation one = refill(h, c, 0), two = refill(h, c, 0);
+        EXPECT_FALSE(one.reused || two.reused) << "never used before";
+        for (void* p : {one.p, two.p}) release(p);
+        const Allocation last = refill(h, c, 0), other = refill(h, c, 0);
+        EXPECT_EQ(last.p, two.p);
+        EXPECT_TRUE(last.reused);
+        EXPECT_EQ(other.p, one.p);
+        EXPECT_FALSE(other.reused) << "the node had it";
+        for (void* p : {last.p, other.p}) release(p);
     });
 }
 
