@@ -131,8 +131,9 @@ struct numalloc_process_statistics {
 /* The statistics of a node, of all nodes together, or of the interleaved memory. Returns 0; EINVAL and ENXIO for a node
  * as everywhere. */
 int numalloc_statistics(int node, struct numalloc_node_statistics *into, size_t bytes) NUMALLOC_NOEXCEPT;
-/* The statistics of the size class that serves `size` bytes. Returns the largest size that it serves, so a loop over
- * size + 1 visits all classes. EINVAL for more than 512 KiB (16 bytes less in the hardened library), which has none. */
+/* The statistics of the size class that serves `size` bytes, with those of the class for alignments above 64 bytes
+ * whose objects have a size that it serves. Returns the largest size that it serves, so a loop over size + 1 visits all
+ * classes. EINVAL for more than 512 KiB (16 bytes less in the hardened library), which has none. */
 long long numalloc_statistics_of_class(int node, size_t size, struct numalloc_class_statistics *into,
                                        size_t bytes) NUMALLOC_NOEXCEPT;
 /* The statistics of the process. Returns 0, and does not fail. */

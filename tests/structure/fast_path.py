@@ -52,18 +52,18 @@ MEDIUM = Limit(loads=6, stores=1, rmw=2, branches=4)
 FREE = Limit(loads=7, stores=3, rmw=1, branches=3)
 CALLOC = Limit(loads=5, stores=5, rmw=2, branches=6)
 PATHS = [
-    ("malloc", 0, "malloc, up to 1 KiB", MALLOC),
+    ("malloc", 0, "malloc, up to 1,984 B", MALLOC),
     ("malloc", 1, "malloc, up to 32 KiB", MEDIUM),
     ("free", 0, "free", FREE),
     ("calloc", 1, "calloc, 33 to 64 bytes", CALLOC),
-    ("_Znwm", 0, "operator new, up to 1 KiB", MALLOC),
+    ("_Znwm", 0, "operator new, up to 1,984 B", MALLOC),
     ("_Znwm", 1, "operator new, up to 32 KiB", MEDIUM),
     ("_ZdlPv", 0, "operator delete", FREE),
     ("_ZdlPvm", 0, "operator delete, sized", FREE),
-    ("_Znam", 0, "operator new[], up to 1 KiB", MALLOC),
+    ("_Znam", 0, "operator new[], up to 1,984 B", MALLOC),
     ("_Znam", 1, "operator new[], up to 32 KiB", MEDIUM),
-    ("_ZnwmRKSt9nothrow_t", 0, "nothrow new, up to 1 KiB", MALLOC),
-    ("_ZnamRKSt9nothrow_t", 0, "nothrow new[], up to 1 KiB", MALLOC),
+    ("_ZnwmRKSt9nothrow_t", 0, "nothrow new, up to 1,984 B", MALLOC),
+    ("_ZnamRKSt9nothrow_t", 0, "nothrow new[], up to 1,984 B", MALLOC),
     ("_ZdaPv", 0, "operator delete[]", FREE),
     ("_ZdaPvm", 0, "operator delete[], sized", FREE),
     ("_ZdlPvSt11align_val_t", 0, "operator delete, aligned", FREE),
@@ -176,13 +176,13 @@ def main() -> None:
             faults.append(f"{name}: only {len(paths)} straight paths in {function}: it calls or jumps out")
             continue
         cost = paths[which]
-        lines.append(f"{name:28}" + "".join(f"{n:10}" for n in astuple(cost)))
+        lines.append(f"{name:30}" + "".join(f"{n:10}" for n in astuple(cost)))
         for what in ("loads", "stores", "rmw", "branches"):
             if getattr(cost, what) > getattr(limit, what):
                 faults.append(f"{name}: {getattr(cost, what)} {what}, at most {getattr(limit, what)} are allowed")
         if cost.got > 1:
             faults.append(f"{name}: {cost.got} loads from the GOT")
-    titles = f"{'# straight path':28}" + "".join(f"{w:>10}" for w in ("instr.", "loads", "got", "stores", "rmw", "branches"))
+    titles = f"{'# straight path':30}" + "".join(f"{w:>10}" for w in ("instr.", "loads", "got", "stores", "rmw", "branches"))
     if "--write" in sys.argv:
         head = "# gcc 12, x86-64, release; made by `fast_path.py LIBRARY --write`, checked with --exact.\n"
         (GOLDEN / GOLDEN_FILE).write_text(head + titles + "\n" + "\n".join(lines) + "\n")

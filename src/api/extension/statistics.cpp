@@ -73,7 +73,8 @@ NUMALLOC_EXPORT long long numalloc_statistics_of_class(int node, size_t size, st
     const Gathering gathered(Gathering::Depth::threads);
     ClassStatistics sum{};
     for (unsigned n = heaps.first; n < min_of(heaps.end, gathered.heaps()); ++n)
-        add(sum, gathered.of(n).of_class[c.value]);
+        for (unsigned i = 1; i < class_count; ++i)
+            if (class_of(size_of_class(i)) == c) add(sum, gathered.of(n).of_class[i]);
     give(sum, into, bytes);
     return static_cast<long long>(shape_of(c).size - tail_bytes);
 }

@@ -58,10 +58,10 @@ NodeId settled_node() {
 }
 
 // The caller is inside the fork gate.
-NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded) {
+NUMALLOC_INLINE Allocation allocate_with(ThreadHeap* h, Bytes n, Bytes guarded, Bytes alignment) {
     if (any_deferred()) run_deferred(h);
     if (n > largest_small) return n <= largest_request ? Allocation{allocate_block(h, n, 1)} : Allocation{};
-    const ClassId c = class_for(n);
+    const ClassId c = class_for(n, alignment);
     if (h == &no_heap) return allocate_without_heap(node_of(h), c, guarded);
     // A thread's first call, and sizes above the fast path's, may find an object in the list.
     if (void* p = pop(h, c.value)) return {p};
@@ -75,7 +75,7 @@ __attribute__((noinline)) Allocation allocate_general(Bytes n, Bytes guarded, By
     const os::Inside inside;
     side::Memory side;
     if (!inside && take_from_side(side, n, alignment)) return {side.p, side.zeroed};
-    return allocate_with(thread_heap_slow(n), n, guarded);
+    return allocate_with(thread_heap_slow(n), n, guarded, alignment);
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment) {
     // Within a LibcCall h is no_heap.
     if (NUMALLOC_UNLIKELY(h == &no_heap || placement::has_several_nodes || !os::fork_gate.try_enter_with(h->lock_mark)))
         return allocate_general(n, guarded, alignment);
-    const Allocation object = allocate_with(h, n, guarded);
+    const Allocation object = allocate_with(h, n, guarded, alignment);
     os::fork_gate.leave_with(h->lock_mark);
     return object;
 }
@@ -142,10 +142,10 @@ Bytes sampled_bytes(Bytes n, Bytes alignment) { return profile::on() ? n : guard
 void* allocate_aligned(Bytes n, Bytes alignment) {
     if (n > largest_request || alignment > largest_request) return nullptr;
     n = max_of<Bytes>(n, 1);
-    // The class of the rounded size has this alignment: see size_class.h.
+    // The class for the rounded size and the alignment has this alignment: see size_class.h.
     if (alignment <= bag_bytes && round_up(n, alignment) <= largest_small) {
         const Bytes rounded = round_up(n, alignment);
-        void* p = allocate_fast(rounded);
+        void* p = allocate_rounded(rounded, alignment);
         return p != nullptr ? p : allocate_slow(rounded, sampled_bytes(n, alignment), alignment).p;
     }
     if (!awake()) return nullptr;
@@ -162,10 +162,11 @@ Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {
     side::Memory side;
     if (!inside && take_from_side(side, n, alignment)) return {side.p, side.zeroed};
     ThreadHeap* const h = any_heap();
-    // The class of the rounded size has this alignment: see size_class.h.
+    // The class for the rounded size and the alignment has this alignment: see size_class.h.
     n = max_of<Bytes>(n, 1);
     const Bytes rounded = alignment <= bag_bytes ? round_up(n, alignment) : ~Bytes{0};
-    if (rounded <= largest_small) return allocate_on(h, node, class_for(rounded), sampled_bytes(n, alignment));
+    if (rounded <= largest_small)
+        return allocate_on(h, node, class_for(rounded, alignment), sampled_bytes(n, alignment));
     return {allocate_big(h, node, n, alignment)};
 }
 

@@ -18,7 +18,7 @@ NUMALLOC_COLD inline void* no_memory() {
 
 // Serves requests that the fast path rejects: a thread's first call, an empty list, a large size, a fork in progress. 0
 // bytes count as 1. Keeps errno. `guarded`: the bytes of the object if it becomes a guarded one. `alignment`: the one
-// that an object from the side heap must have, as n's size class has it.
+// that n was rounded up for, which decides the class, and which an object from the side heap must have.
 Allocation allocate_slow(Bytes n, Bytes guarded, Bytes alignment);
 inline Allocation allocate_slow(Bytes n) { return allocate_slow(n, n, 1); }
 
@@ -65,14 +65,21 @@ constexpr Bytes guarded_bytes(Bytes n, Bytes alignment) {
 // The most bytes of a small object, and the class of a size up to that.
 constexpr Bytes largest_small = small_limit - tail_bytes;
 constexpr ClassId class_for(Bytes n) { return class_of(max_of<Bytes>(n, 1) + tail_bytes); }
+// The class of a size that round_up() returned for the alignment, up to largest_small.
+constexpr ClassId class_for(Bytes n, Bytes alignment) { return class_of(max_of<Bytes>(n, 1) + tail_bytes, alignment); }
 
 // Returns nullptr if the slow path must decide. tests/structure/golden counts its instructions.
 NUMALLOC_INLINE void* allocate_fast(Bytes n, ThreadHeap* const heap = this_thread_heap) {
     if constexpr (hardened) n = max_of<Bytes>(n, 1);  // the class for 0 bytes has no room for a tail
     if (NUMALLOC_LIKELY(n <= fine_limit - tail_bytes)) return pop(heap, fine_classes.of[n + tail_bytes]);
-    if (n <= medium_limit - tail_bytes)
-        return pop<1>(heap, heap->coarse_class[(n + tail_bytes + (Bytes{1} << coarse_shift) - 1) >> coarse_shift]);
+    if (n <= medium_limit - tail_bytes) return pop<1>(heap, heap->coarse_class[coarse_entry(n + tail_bytes)]);
     return nullptr;
+}
+
+// The same for a size that round_up() returned for the alignment.
+NUMALLOC_INLINE void* allocate_rounded(Bytes n, Bytes alignment, ThreadHeap* const heap = this_thread_heap) {
+    if (has_aligned_class(n + tail_bytes, alignment)) return pop<2>(heap, class_for(n, alignment).value);
+    return allocate_fast(n, heap);
 }
 
 // The same for an alignment. Returns nullptr for one that is not a power of two.
@@ -80,8 +87,7 @@ NUMALLOC_INLINE void* allocate_aligned_fast(Bytes n, Bytes alignment, ThreadHeap
     // 0 wraps around.
     if (NUMALLOC_UNLIKELY(alignment - 1 >= bag_bytes || (alignment & (alignment - 1)) != 0 || n > small_limit))
         return nullptr;
-    // The class of the rounded size has this alignment: see size_class.h.
-    return allocate_fast(round_up(n, alignment), heap);
+    return allocate_rounded(round_up(n, alignment), alignment, heap);
 }
 
 }  // namespace numalloc::api

@@ -110,7 +110,7 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
             if (objects == 0) continue;
             const unsigned size = shape_of(ClassId{c}).size;
             fprintf(stream, "<size from=\"%u\" to=\"%u\" total=\"%llu\" count=\"%llu\"/>\n",
-                    c == 1 ? 1 : shape_of(ClassId{c - 1}).size + 1, size, objects * size, objects);
+                    static_cast<unsigned>(smallest_of_class(c)), size, objects * size, objects);
         }
         fputs("</sizes>\n", stream);
         write_totals(stream, gathered.of(n).node);

@@ -11,7 +11,7 @@ Bytes bytes_for(Bytes n, Bytes alignment) {
     if (n > largest_request || alignment > largest_request) return 0;
     n = max_of<Bytes>(n, 1);
     if (alignment <= bag_bytes && round_up(n, alignment) <= largest_small)
-        return shape_of(class_for(round_up(n, alignment))).size;
+        return shape_of(class_for(round_up(n, alignment), alignment)).size;
     return Bytes{PageHeap::whole_pages(bags_for_big(n))} << bag_shift;
 }
 

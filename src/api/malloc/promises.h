@@ -27,14 +27,14 @@ NUMALLOC_INLINE void* made_by_new(void* p, Form form, Bytes alignment = 0) {
 }
 // Returns an object of `n` bytes from the fast path, after the hardened library has recorded its origin.
 NUMALLOC_INLINE void* made_fast(void* p, Bytes n, Form form, Bytes alignment = 0) {
-    if constexpr (hardened) set_tail(p, shape_of(class_for(n)).size, origin_of(form, alignment));
+    if constexpr (hardened) set_tail(p, shape_of(class_for(n, alignment)).size, origin_of(form, alignment));
     return p;
 }
 // Most objects are the thread's own small ones, whose class is known at once. Any pointer of that class passes here.
 NUMALLOC_INLINE void end_if_not_new_of_size(const void* p, Bytes n, Bytes alignment, const char* call) {
     if constexpr (hardened) {
         const bool small = n <= small_limit && alignment <= bag_bytes && round_up(n, alignment) <= largest_small;
-        const bool right = small && is_of_class(this_thread_heap, class_for(round_up(n, alignment)).value,
+        const bool right = small && is_of_class(this_thread_heap, class_for(round_up(n, alignment), alignment).value,
                                                 static_cast<const Object*>(p));
         if (NUMALLOC_UNLIKELY(!right)) end_if_not_of_size(p, n, alignment, call);
     }

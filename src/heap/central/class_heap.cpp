@@ -122,7 +122,7 @@ Batch ClassHeap::take_list(Shard& shard) {
 // while the object stays unused. It must be aligned like an object of this class.
 Batch ClassHeap::take_larger() {
     const auto evenness = [](Bytes size) { return min_of(size & (0 - size), bag_bytes); };
-    for (unsigned c = class_.value + 1U; c <= class_.value + policy::rings::classes_above && c < class_count; ++c) {
+    for (unsigned c = class_.value + 1U; c <= class_.value + policy::rings::classes_above && c < first_aligned; ++c) {
         if (evenness(size_of_class(c)) < evenness(shape().size)) continue;
         const Batch list = shards_.common(ClassId{c}).ring.pop_newest();
         if (list.head == nullptr) continue;

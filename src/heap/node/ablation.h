@@ -11,7 +11,7 @@ namespace numalloc {
 struct Ablations {
     bool origin_free = true;          // objects of other nodes return to their node when they are freed
     bool remote_batching = true;      // they return in batches, not one by one
-    Bytes hand_over = 24 * KiB;       // most bytes of a batch
+    Bytes hand_over = 25 * KiB;       // most bytes of a batch
     bool incremental_sharing = true;  // threads and classes share huge pages, bag by bag
 };
 

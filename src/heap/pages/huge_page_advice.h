@@ -19,7 +19,7 @@ namespace numalloc {
 namespace policy::evidence {
 
 // Objects of up to 8 KiB fill their pages, as a rule. What is longer may be a buffer that is used in part.
-constexpr Bytes up_to_here_filled = 8 * KiB;
+constexpr Bytes up_to_here_filled = size_for(8 * KiB);
 
 }  // namespace policy::evidence
 

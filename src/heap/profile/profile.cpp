@@ -79,7 +79,7 @@ bool chooses(ThreadProfile* thread, Bytes size) {
 Allocation allocate(ThreadProfile* thread, NodeId node, ClassId c, Bytes asked) {
     const Busy self;
     BoundHeap* const heap = self.first() ? heap_of(node) : nullptr;
-    const Allocation object = heap != nullptr ? heap->allocate(class_size(c), 1) : Allocation{};
+    const Allocation object = heap != nullptr ? heap->allocate(c) : Allocation{};
     if (object.p == nullptr) {
         recorded->store.count_lost();
         return {};

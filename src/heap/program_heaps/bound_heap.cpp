@@ -214,10 +214,15 @@ void* BoundHeap::allocate_big(Bytes n, Bytes alignment) {
 
 Allocation BoundHeap::allocate(Bytes n, Bytes alignment) {
     const os::NoFork until_done;
-    // The class of the rounded size has this alignment: see size_class.h.
+    // The class for the rounded size and the alignment has this alignment: see size_class.h.
     if (alignment <= bag_bytes && n <= small_limit && align_up(n, alignment) <= small_limit)
-        return allocate_small(class_of(align_up(n, alignment)));
+        return allocate_small(class_of(align_up(n, alignment), alignment));
     return {allocate_big(n, alignment)};
+}
+
+Allocation BoundHeap::allocate(ClassId c) {
+    const os::NoFork until_done;
+    return allocate_small(c);
 }
 
 const char* BoundHeap::why_invalid(Location at, const void* p) {

@@ -37,6 +37,8 @@ public:
 
     // Allocates `n` > 0 bytes, aligned to a power of two. Returns no object without memory, or at the limit.
     Allocation allocate(Bytes n, Bytes alignment) NUMALLOC_EXCLUDES(lock_);
+    // The same for a small object of the class.
+    Allocation allocate(ClassId c) NUMALLOC_EXCLUDES(lock_);
 
     // why_invalid(), free() and take_back() take what locate() found for `p`, which is in a bound heap. They return
     // nullptr, or the reason why `p` is not an object in use.

@@ -1,12 +1,19 @@
 // Size classes: the sizes that small objects are rounded up to, and the length of a bag of each class.
 //
 //   1 ... 32     16, 32, 48 ... 512         16-byte steps
-//   33 ... 80    576 ... 32 KiB             8 classes a doubling, at most 1/9 waste
+//   33 ... 47    576 ... 1920               8 classes a doubling, at most 1/9 waste
+//   48 ... 79    2112 ... 30784             8 a doubling, at most 1/9 waste, each a line longer (2 KiB + 64 ...)
+//   80           32 KiB
 //   81 ... 96    40 KiB ... 512 KiB         4 classes a doubling, at most 1/5 waste
+//   97 ... 112   2 KiB ... 28 KiB           4 a doubling, only for alignments above a line
 //
-// A class size in [2^e, 2^(e+1)) is a multiple of 2^(e-3) (of 2^(e-2) above 32 KiB) and a bag
-// begins at a multiple of 32 KiB. Hence class_of(align_up(n, a)) is aligned to a for every
-// power of two a <= 32 KiB, and no object ever needs an interior pointer.
+// Lines whose addresses differ by a multiple of 4 KiB share one set of a first-level cache, of 8 or 12 lines. A program
+// that reads the same line of many objects (a column of a matrix whose rows are objects) would evict one with the next.
+// So classes 48 to 79 are odd multiples of a line: the objects of a bag begin in different sets.
+//
+// The other sizes in [2^e, 2^(e+1)) are multiples of 2^(e-3) (of 2^(e-2) from 81 on). Every size above 512 bytes is a
+// multiple of a line, and a bag begins at a multiple of 32 KiB. Hence class_of(align_up(n, a), a) is aligned to a for
+// every power of two a <= 32 KiB, and no object ever needs an interior pointer.
 #pragma once
 
 #include "base/bits.h"
@@ -31,20 +38,30 @@ constexpr unsigned large_bits = 2, large_steps = 1 << large_bits;
 constexpr unsigned medium_from = log2_floor(tiny_limit), large_from = log2_floor(medium_limit);  // their first doubling
 constexpr unsigned medium_classes = (large_from - medium_from) * medium_steps;
 constexpr unsigned large_classes = (log2_floor(small_limit) - large_from) * large_steps;
-constexpr unsigned class_count = 1 + tiny_classes + medium_classes + large_classes;
+// Medium classes between spread_from and medium_limit are a line longer; below_spread is the largest class before them.
+constexpr Bytes line = 64;
+constexpr Bytes spread_from = 2 * KiB, below_spread = 1920;
+// The classes for alignments above a line, from spread_from to medium_limit; larger and smaller ones need no other.
+constexpr unsigned aligned_bits = 2, aligned_steps = 1 << aligned_bits;
+constexpr unsigned first_aligned = 1 + tiny_classes + medium_classes + large_classes;
+constexpr unsigned aligned_classes = (large_from - log2_floor(spread_from)) * aligned_steps;
+constexpr unsigned class_count = first_aligned + aligned_classes;
 
-// malloc reads the class from two tables: by bytes up to 1 KiB, by 128 bytes (1152 - 1024) up to 32 KiB. Computing it
-// up to tiny_limit instead would need a branch there, which sizes on both sides of 512 bytes mispredict.
-constexpr Bytes fine_limit = 1024;
+// malloc reads the class from two tables: by bytes up to 1984, by 128 bytes up to 32 KiB. An entry of the second ends a
+// line behind a multiple of 128, where classes end. Computing the class up to tiny_limit instead would need a branch
+// there, which sizes on both sides of 512 bytes mispredict.
+constexpr Bytes fine_limit = below_spread + line;
 constexpr unsigned coarse_shift = 7;
 constexpr unsigned coarse_entries = (medium_limit >> coarse_shift) + 1;
+constexpr Bytes coarse_entry(Bytes n) { return (n - line + (Bytes{1} << coarse_shift) - 1) >> coarse_shift; }
+constexpr Bytes end_of_coarse(unsigned i) { return min_of((Bytes{i} << coarse_shift) + line, medium_limit); }
 
-// The class of a size in [1, small_limit].
+// The class of a size in [1, small_limit], for alignments up to a line.
 constexpr ClassId class_of(Bytes n) {
     if (n <= tiny_limit) return ClassId{static_cast<unsigned>((n + granule - 1) >> granule_shift)};
-    const Bytes m = n - 1;
-    const unsigned e = log2_floor(m);
     const bool medium = n <= medium_limit;
+    const Bytes m = (medium && n > below_spread ? max_of(n - line, below_spread + 1) : n) - 1;
+    const unsigned e = log2_floor(m);
     const unsigned bits = medium ? medium_bits : large_bits;
     const unsigned doubling = (e - (medium ? medium_from : large_from)) << bits;
     const unsigned before = 1 + tiny_classes + (medium ? 0 : medium_classes);
@@ -55,10 +72,36 @@ constexpr Bytes size_of_class(unsigned c) {
     if (c <= tiny_classes) return c * granule;
     if (c <= tiny_classes + medium_classes) {
         const unsigned i = c - tiny_classes - 1;
-        return (Bytes{medium_steps} + 1 + i % medium_steps) << (medium_from + i / medium_steps - medium_bits);
+        const unsigned shift = medium_from + i / medium_steps - medium_bits;
+        const Bytes size = (Bytes{medium_steps} + 1 + i % medium_steps) << shift;
+        return size >= spread_from && size < medium_limit ? size + line : size;
+    }
+    if (c >= first_aligned) {
+        const unsigned i = c - first_aligned;
+        return spread_from / aligned_steps * (aligned_steps + i % aligned_steps) << i / aligned_steps;
     }
     const unsigned i = c - tiny_classes - medium_classes - 1;
     return (Bytes{large_steps} + 1 + i % large_steps) << (large_from + i / large_steps - large_bits);
+}
+// The size of the class that serves n bytes, a tail included.
+constexpr Bytes size_for(Bytes n) { return size_of_class(class_of(n).value); }
+// The smallest size that the class serves, c > 0.
+constexpr Bytes smallest_of_class(unsigned c) {
+    return c == first_aligned ? below_spread + 1 : size_of_class(c - 1) + 1;
+}
+
+// Whether the class of `n` bytes with this alignment may differ from class_of(n).
+constexpr bool has_aligned_class(Bytes n, Bytes alignment) {
+    return alignment > line && n > below_spread && n <= medium_limit;
+}
+// The class of a size in [1, small_limit] that is a multiple of `alignment`, a power of two of at most bag_bytes.
+constexpr ClassId class_of(Bytes n, Bytes alignment) {
+    if (!has_aligned_class(n, alignment)) return class_of(n);
+    const Bytes m = n - 1;
+    const unsigned e = log2_floor(m);
+    const unsigned step = static_cast<unsigned>(m >> (e - aligned_bits)) % aligned_steps;
+    const unsigned i = (e + 1 - log2_floor(spread_from)) * aligned_steps + step + 1 - aligned_steps;
+    return i < aligned_classes ? ClassId{first_aligned + i} : class_of(medium_limit);
 }
 
 // What the slow paths need to know of a class; computed by the compiler.
@@ -73,15 +116,15 @@ struct ClassShape {
 
 namespace policy::classes {
 
-// The unusable tail of a bag is at most 1/8 of it up to 32 KiB, where rounding up to the class costs at most 1/9 more,
+// The unusable tail of a bag is at most 1/16 of it up to 32 KiB, where rounding up to the class costs at most 1/9 more,
 // and 1/17 above, where rounding costs up to 1/5. A class whose tail would be longer gets longer bags. Both together
-// waste at most 1/5 of a bag, for each size from 100 bytes on (size_class_test.cpp).
-constexpr Bytes lost_part = 8;
+// waste at most 1/5 of a bag for each size from 100 bytes on, 1/4 with an alignment above a line (size_class_test.cpp).
+constexpr Bytes lost_part = 16;
 constexpr Bytes lost_part_of_large = 17;
 
 // Bytes of a batch for objects of `size` bytes, and the most objects of a batch. Longer batches need fewer refills, but
 // one malloc links a whole batch, and a thread keeps some three batches of a class.
-constexpr Bytes batch_target(Bytes size) { return size <= 512 ? 8 * KiB : 24 * KiB; }
+constexpr Bytes batch_target(Bytes size) { return size <= 512 ? 8 * KiB : 25 * KiB; }
 constexpr Bytes most_in_batch = 512;
 
 // Capacity of a ring, in bytes: it bounds the free memory that waits for other threads. ClassHeap::ring_room() has more
@@ -143,9 +186,13 @@ inline unsigned object_at(ClassId c, Bytes offset) {
     return static_cast<unsigned>(((static_cast<std::uint64_t>(offset) >> granule_shift) * shape_of(c).inverse) >> 31);
 }
 
-static_assert(fine_limit / medium_steps >= Bytes{1} << coarse_shift, "an entry of the coarse table has one class");
+static_assert(spread_from / medium_steps >= Bytes{1} << coarse_shift, "an entry of the coarse table has one class");
+static_assert(coarse_entry(fine_limit + 1) << coarse_shift == spread_from,
+              "and the first one begins behind fine_limit");
 static_assert(class_count <= 256, "the bag map has one byte a bag");
-static_assert(size_of_class(class_count - 1) == small_limit);
+static_assert(size_of_class(class_of(below_spread).value) == below_spread);
+static_assert(size_of_class(class_of(below_spread).value + 1) == spread_from + line);
+static_assert(size_of_class(first_aligned - 1) == small_limit);
 static_assert(size_of_class(tiny_classes + medium_classes) == medium_limit);
 static_assert([] {
     for (const ClassShape& shape : class_shapes.row)

@@ -123,7 +123,7 @@ ThreadHeap* take_heap(NodeHeap* home, Dead& dead) {
         const std::uint32_t number = home->slots.number_of(home->pages.region(), slot);
         h->checked_frees = policy::threads::frees_to_check / (number + 1);
         h->shard = static_cast<std::uint8_t>(process_heap.open_shard(home, number));
-        for (unsigned i = 0; i < coarse_entries; ++i) h->coarse_class[i] = class_up_to(Bytes{i} << coarse_shift);
+        for (unsigned i = 0; i < coarse_entries; ++i) h->coarse_class[i] = class_up_to(end_of_coarse(i));
     }
     h->generation.store(os::fork_gate.generation(), std::memory_order_relaxed);
     sign(h);

@@ -73,8 +73,8 @@ void return_grants(ThreadHeap* h) {
 }
 
 // Flushes lists unused since the last inspection first, then others, but only until a little room is left: a busy
-// thread soon fetches again what it flushes. Both passes begin with the largest classes: a thread that uses every size
-// once reuses their pages for its next class.
+// thread soon fetches again what it flushes. Both passes begin with the classes for alignments, then the largest: a
+// thread that uses every size once reuses their pages for its next class.
 void hold_less(ThreadHeap* h, ClassId busy_with) {
     ask_for_more(h);
     if (h->held <= h->may_hold) return;

@@ -19,7 +19,7 @@ constexpr std::uint32_t most_doublings = 16;
 // Objects of up to 2 KiB are a small part of any limit. A thread near its limit keeps room for one more in their lists,
 // so that the next free does not seal the list, and fetches batches of them. Larger ones it fetches one at a time: for
 // a batch it would flush other lists.
-constexpr Bytes small = 2 * KiB;
+constexpr Bytes small = size_for(2 * KiB);
 
 }  // namespace policy::lists
 

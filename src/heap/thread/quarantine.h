@@ -14,8 +14,8 @@ namespace numalloc {
 
 namespace policy::quarantine {
 
-// Each thread's quarantine keeps 256 freed objects of up to 4 KiB and 8 longer ones: 1 MiB and 4 MiB at most.
-constexpr Bytes large_from = 4 * KiB;
+// Each thread's quarantine keeps 256 freed objects of up to 4 KiB and 8 longer ones: about 1 MiB and 4 MiB at most.
+constexpr Bytes large_from = size_for(4 * KiB);
 constexpr std::uint32_t small_places = 256;
 constexpr std::uint32_t large_places = 8;
 

@@ -19,7 +19,7 @@ constexpr std::uint32_t shortest = 2;
 // Each object above 4 KiB costs a page at least. So the first refill of a class fetches one object, and when the last
 // object of a list is taken nothing is fetched ahead, unless the list ran empty recently: a thread that uses many
 // classes now and then never needs more.
-constexpr Bytes alone_above = 4 * KiB;
+constexpr Bytes alone_above = size_for(4 * KiB);
 
 }  // namespace policy::lists
 

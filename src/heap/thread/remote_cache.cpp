@@ -11,7 +11,7 @@ namespace numalloc {
 namespace policy::remote {
 
 // Bytes of a class that a thread fetches from another node at a time: few transfers, and a small part of the budget.
-constexpr Bytes fetched = 4 * KiB;
+constexpr Bytes fetched = 2 * size_for(2 * KiB);
 
 }  // namespace policy::remote
 

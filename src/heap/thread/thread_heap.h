@@ -55,7 +55,7 @@ struct ThreadHeap {
     std::uint64_t bound = 0;      // 0: every free is slow. Not before head: gcc 12 would add to each index
     std::uint64_t freed_key = 0;  // mark.h
     std::int32_t room[class_count] = {};
-    std::uint8_t coarse_class[coarse_entries] = {};  // by (size + 127) / 128
+    std::uint8_t coarse_class[coarse_entries] = {};  // by coarse_entry()
 
     // The slow paths' part.
     struct Lists {

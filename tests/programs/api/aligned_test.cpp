@@ -13,10 +13,13 @@
 
 namespace {
 
-bool aligned(const void* p, std::size_t alignment) { return reinterpret_cast<std::uintptr_t>(p) % alignment == 0; }
-
 // gcc knows that a literal alignment of 3 is wrong and says so; the test wants it said at run time.
 using api::opaque;
+
+// From the pointer alone: gcc believes that what aligned_alloc returns is aligned.
+bool aligned(const void* p, std::size_t alignment) {
+    return opaque(reinterpret_cast<std::uintptr_t>(p)) % alignment == 0;
+}
 
 TEST(PosixMemalign, EveryAlignmentTo64MiBAndSizesAroundIt) {
     for (std::size_t alignment = sizeof(void*); alignment <= (std::size_t{64} << 20); alignment *= 2) {
@@ -209,6 +212,22 @@ TEST(Aligned, ManyAtOnceDoNotOverlap) {
         ASSERT_TRUE(api::all_bytes(b.p, b.size, b.fill));
         free(b.p);
     }
+}
+
+// Of these sizes objects with a smaller alignment have other classes.
+TEST(Aligned, PagesBesideBlocksOfTheirSize) {
+    std::vector<void*> blocks;
+    for (unsigned i = 0; i < 400; ++i) {
+        const std::size_t size = opaque(std::size_t{2048} << i % 4);
+        blocks.push_back(std::malloc(size));
+        for (const std::size_t alignment : {128, 2048, 4096}) {
+            void* const p = aligned_alloc(opaque(alignment), size);
+            ASSERT_TRUE(aligned(p, alignment)) << size << " to " << alignment;
+            std::memset(p, 0x33, size);
+            blocks.push_back(p);
+        }
+    }
+    for (void* p : blocks) std::free(p);
 }
 
 TEST(Aligned, small_requests_of_large_alignment_in_resident_memory) {

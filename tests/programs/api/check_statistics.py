@@ -55,7 +55,7 @@ assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
 # At exit, as text: the class of 3,000 bytes has its 1,000 objects.
 text = run("exit", statistics="exit").stderr
 assert re.search(r"^numalloc \d+\.\d+\.\d+, process \d+$", text, re.M), text
-assert re.search(r"^ +3072 +1000 ", text, re.M), text
+assert re.search(r"^ +3136 +1000 ", text, re.M), text
 assert "option statistics=exit" in text, text
 
 # As JSON, appended: a line a process.
@@ -63,13 +63,13 @@ for _ in range(2):
     assert run("exit", statistics=folder / "all.json").returncode == 0
 documents = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]
 assert len(documents) == 2 and documents[0]["process"]["id"] != documents[1]["process"]["id"], documents
-assert live(documents[0], 3072) == 1000, documents[0]
+assert live(documents[0], 3136) == 1000, documents[0]
 assert documents[0]["options"]["thp"] == "auto" and documents[0]["options"]["statistics"] == str(folder / "all.json")
 
 # A file for each process, the forked one too.
 run("fork", statistics=folder / "one-%p.json")
 ones = {path: json.loads(path.read_text()) for path in folder.glob("one-*.json")}
-assert sorted(live(d, 3072) for d in ones.values()) == [1000, 1500], ones
+assert sorted(live(d, 3136) for d in ones.values()) == [1000, 1500], ones
 assert all(str(d["process"]["id"]) in path.name for path, d in ones.items())
 assert sorted(d["process"]["forks"] for d in ones.values()) == [0, 1]
 

@@ -89,9 +89,12 @@ TEST(OnNode, alignments) {
             for (std::size_t n : {std::size_t{1}, std::size_t{100}, std::size_t{40000}, std::size_t{600000}}) {
                 void* p = way.aligned(alignment, n);
                 ASSERT_NE(p, nullptr) << way.name << ' ' << alignment << ' ' << n;
-                EXPECT_EQ(reinterpret_cast<std::uintptr_t>(p) % alignment, 0u);
+                // The first object of a bag is aligned in any class.
+                void* beside = way.aligned(alignment, n);
+                for (const void* q : {p, beside}) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(q) % alignment, 0u) << n;
                 memset(p, 1, n);
                 free(p);
+                free(beside);
             }
         for (std::size_t bad : {std::size_t{0}, std::size_t{3}, std::size_t{48}, SIZE_MAX}) {
             errno = 0;

@@ -30,6 +30,18 @@ numalloc_class_statistics of_class(std::size_t size) {
     return s;
 }
 
+TEST(SizeClasses, CountObjectsWithLargeAlignments) {
+    for (const std::size_t bytes : {2048, 4096, 20480}) {
+        void* blocks[2];
+        ASSERT_EQ(posix_memalign(&blocks[0], 1024, bytes), 0);
+        const std::size_t size = malloc_usable_size(blocks[0]);
+        const auto before = of_class(size).live;
+        ASSERT_EQ(posix_memalign(&blocks[1], 1024, bytes), 0);
+        EXPECT_EQ(of_class(size).live, before + 1) << bytes;
+        for (void* p : blocks) std::free(p);
+    }
+}
+
 // In the hardened library, whose objects have a tail, too.
 TEST(SizeClasses, EachServesUpToTheSizeThatNamesIt) {
     numalloc_class_statistics s;

@@ -9,6 +9,10 @@ foreach(suite Malloc Calloc Free Libc Realloc Reallocarray PosixMemalign Aligned
         Cfree FreeSized FreeAlignedSized Names New Delete NewHandler Mallinfo2 Mallinfo MallocTrim Mallopt MallocInfo)
     numalloc_test(api.${suite} programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:program_api> --gtest_filter=${suite}.*-*resident_memory*)
 endforeach()
+foreach(option PROFILE GUARDED)
+    numalloc_test(api.aligned_${option} programs 120 ${PRELOAD} ${LIBRARY}
+        env NUMALLOC_${option}=1 NUMALLOC_PROFILE_FILE=none $<TARGET_FILE:program_api> --gtest_filter=PosixMemalign.*:*Align*.*-*resident_memory*)
+endforeach()
 numalloc_test(api.resident programs 120 ${PRELOAD} ${LIBRARY} $<TARGET_FILE:program_api> --gtest_filter=*resident_memory*)
 numalloc_full_only("resident memory" api.resident)
 numalloc_test(api.no_such_suite_fails programs 60

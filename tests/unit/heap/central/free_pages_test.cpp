@@ -200,7 +200,7 @@ TEST_F(FreePagesTest, SoonAfterALookOnlyMuchIsWorthAnother) {
 
 // Even bags have free objects that are away only, odd ones free objects beside one in use on each page.
 TEST_F(FreePagesTest, RefillsTakeObjectsOnPagesThatAreThereFirst) {
-    const ClassId c = class_of(2048);
+    const ClassId c = class_of(2048, 2048);  // two objects a page
     const std::size_t in_bag = shape_of(c).objects;
     const auto all = take_bags(c, 21);
     std::vector<void*> go, stay;

@@ -136,6 +136,19 @@ TEST_F(ProfileHeap, ForAnotherNode) {
     });
 }
 
+// About a fifth of these objects are recorded, and then come from another bag.
+TEST_F(ProfileHeap, RecordedObjectsHaveTheAlignmentOfTheirClass) {
+    const ClassId c = class_of(4096, 4096);
+    std::vector<void*> objects;
+    expect_seen(c, 1000, 0, [&] {
+        for (unsigned i = 0; i < 1000; ++i) {
+            objects.push_back(allocate(c));
+            ASSERT_EQ(address_of(objects.back()) % 4096, 0u) << i;
+        }
+        for (void* p : objects) release(p);
+    });
+}
+
 TEST_F(ProfileHeap, WhatLivesIsInUse) {
     const ClassId c = class_of(500);
     const unsigned n = 40000;

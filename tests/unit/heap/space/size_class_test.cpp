@@ -17,17 +17,18 @@ TEST(SizeClass, EverySizeFitsTheSmallestClassThatHoldsIt) {
         ASSERT_GT(c, 0u) << n;
         ASSERT_LT(c, class_count) << n;
         ASSERT_LE(n, size_of_class(c)) << n;
-        if (c > 1) {
-            ASSERT_GT(n, size_of_class(c - 1)) << n;
-        }
+        ASSERT_LT(c, first_aligned) << n;
+        ASSERT_GE(n, smallest_of_class(c)) << n;
     }
 }
 
 TEST(SizeClass, ClassesAscend) {
-    for (unsigned c = 2; c < class_count; ++c) ASSERT_GT(size_of_class(c), size_of_class(c - 1)) << c;
+    for (unsigned c = 1; c < class_count; ++c) ASSERT_GE(size_of_class(c), smallest_of_class(c)) << c;
     EXPECT_EQ(size_of_class(tiny_classes), tiny_limit);
     EXPECT_EQ(size_of_class(tiny_classes + medium_classes), medium_limit);
-    EXPECT_EQ(size_of_class(class_count - 1), small_limit);
+    EXPECT_EQ(size_of_class(first_aligned - 1), small_limit);
+    EXPECT_EQ(size_of_class(first_aligned), 2 * KiB);
+    EXPECT_EQ(size_of_class(class_count - 1), 28 * KiB);
 }
 
 // Beyond 128 bytes at most a fifth of an object is waste; the ninth that the header promises for
@@ -50,15 +51,30 @@ TEST(SizeClass, AtLeastFourClassesADoublingAbove128) {
     for (Bytes n = 128; n < small_limit; n *= 2) ASSERT_GE(class_of(2 * n).value - class_of(n).value, 4) << n;
 }
 
-// The theorem of the header: a class for a rounded size is aligned by itself, at every place in
+// The theorem of the header: the class of a rounded size is aligned by itself, at every place in
 // its bag, because a bag begins at a multiple of 32 KiB.
 TEST(SizeClass, RoundedSizesAreNaturallyAligned) {
     for (Bytes alignment = 1; alignment <= bag_bytes; alignment *= 2)
         for (Bytes n = 1; n <= small_limit; ++n) {
             const Bytes rounded = align_up(n, alignment);
             if (rounded > small_limit) break;
-            ASSERT_EQ(size_of_class(class_of(rounded).value) % alignment, 0u) << n << " to " << alignment;
+            const unsigned c = class_of(rounded, alignment).value;
+            ASSERT_EQ(size_of_class(c) % alignment, 0u) << n << " to " << alignment;
+            ASSERT_LE(rounded, size_of_class(c)) << n << " to " << alignment;
+            if (rounded > tiny_limit) {
+                ASSERT_LE((size_of_class(c) - rounded) * 5, size_of_class(c)) << n << " to " << alignment;
+            }
         }
+}
+
+// A column of a matrix whose rows are objects, say: no two objects of a bag begin in one set of a first-level cache.
+TEST(SizeClass, ObjectsBetween2And30KiBBeginInDifferentSets) {
+    constexpr unsigned sets = 64;
+    for (Bytes n = 1921; n <= 30 * KiB; ++n) {
+        const ClassShape& s = shape_of(class_of(n));
+        unsigned in_set[sets] = {};
+        for (unsigned i = 0; i < s.objects; ++i) ASSERT_EQ(++in_set[Bytes{i} * s.size / line % sets], 1u) << n;
+    }
 }
 
 TEST(SizeClass, ObjectAtIsExactForEveryByteOfABag) {
@@ -74,7 +90,7 @@ TEST(SizeClass, BagsAreFullAndWasteLittle) {
         ASSERT_GE(s.objects, 1u);
         ASSERT_LE(Bytes{s.objects} * s.size, bag);
         ASSERT_LT(bag - Bytes{s.objects} * s.size, s.size) << "room for one more, class " << int{c.value};
-        ASSERT_LE((bag - Bytes{s.objects} * s.size) * 8, bag) << "tail of class " << int{c.value};
+        ASSERT_LE((bag - Bytes{s.objects} * s.size) * 16, bag) << "tail of class " << int{c.value};
         // object_at() needs it, and so does the 16-bit count of a bag.
         ASSERT_LE(bag, Bytes{1} << 19);
         // What a whole bag costs each object, beside its own size.
@@ -103,9 +119,10 @@ TEST(SizeClass, TablesHaveTheClassOfEachSize) {
     for (Bytes n = 1; n <= fine_limit; ++n) ASSERT_EQ(fine_classes.of[n], class_of(n).value) << n;
     EXPECT_EQ(fine_classes.of[0], class_of(1).value);
     for (Bytes n = fine_limit + 1; n <= medium_limit; ++n) {
-        const Bytes entry = (n + (Bytes{1} << coarse_shift) - 1) >> coarse_shift;
+        const auto entry = static_cast<unsigned>(coarse_entry(n));
         ASSERT_LT(entry, coarse_entries) << n;
-        ASSERT_EQ(class_up_to(entry << coarse_shift), class_of(n).value) << n;
+        ASSERT_LE(n, end_of_coarse(entry)) << n;
+        ASSERT_EQ(class_up_to(end_of_coarse(entry)), class_of(n).value) << n;
     }
 }
 
@@ -113,8 +130,9 @@ TEST(SizeClass, TablesHaveTheClassOfEachSize) {
 TEST(SizeClass, NoSizeFromAHundredBytesOnLosesMoreThanAFifth) {
     for (unsigned c = 7; c < class_count; ++c) {
         const ClassShape& s = shape_of(ClassId{c});
-        const Bytes smallest = size_of_class(c - 1) + 1;
-        ASSERT_GE(5 * smallest * s.objects, 4 * s.bags * bag_bytes) << "class " << c;
+        // The classes for alignments waste a fifth by themselves.
+        const unsigned part = c < first_aligned ? 5 : 4;
+        ASSERT_GE(part * smallest_of_class(c) * s.objects, (part - 1) * s.bags * bag_bytes) << "class " << c;
     }
 }
 
