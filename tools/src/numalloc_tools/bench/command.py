@@ -92,7 +92,9 @@ def bench(
         ),
     ] = None,
     baseline: Annotated[str, typer.Option(help="The allocator to which ratios relate.")] = "",
-    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to measure. Default: that of build/release.")] = None,
+    library: Annotated[
+        Optional[Path], typer.Option(help="The libnumalloc.so to measure. Default: the one built here or above, or installed.")
+    ] = None,
     json_file: Annotated[
         Path, typer.Option("--json", help="The file for the results. An earlier one is kept under another name.", metavar="FILE")
     ] = Path("numalloc-bench.json"),

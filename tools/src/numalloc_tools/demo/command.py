@@ -47,7 +47,9 @@ def demo(
         Optional[int], typer.Option("--rounds", help=f"How often each allocator runs the program; else {ROUNDS} times.")
     ] = None,
     requests: Annotated[Optional[int], typer.Option(help="Work of one run: requests of each kind, documents or rows.")] = None,
-    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to show; else build/release's.")] = None,
+    library: Annotated[
+        Optional[Path], typer.Option(help="The libnumalloc.so to show. Default: the one built here or above, or installed.")
+    ] = None,
     allocator: Annotated[
         Optional[list[str]], typer.Option(help="Another library to compare with. Repeatable.", metavar="NAME=PATH")
     ] = None,

@@ -49,7 +49,7 @@ def doctor(
         typer.Option(help="The number of threads that the program will have. Default: the value of OMP_NUM_THREADS.", show_default=False),
     ] = None,
     library: Annotated[
-        Optional[Path], typer.Option(help="The libnumalloc.so that would be preloaded. Default: that of build/release.")
+        Optional[Path], typer.Option(help="The libnumalloc.so that would be preloaded. Default: the one built here or above, or installed.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     root: Annotated[

@@ -52,7 +52,7 @@ def page() -> Page:
         "and the classes in each node. libnumalloc(3) describes each name."
     )
     made.item(
-        italic("/dev/shm/numalloc-USER-PROCESS"),
+        italic("/dev/shm/numalloc-UID-PID"),
         "The statistics of a process with NUMALLOC_STATISTICS_PAGE=1; numalloc-stat(1) and numalloc-top(1) read this file.",
     )
     made.heading("See also")

@@ -57,7 +57,9 @@ def profile(
         Optional[Path], typer.Option(help="Show the profile in this file (-: standard input), and run nothing.", metavar="FILE")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; the program's own output then goes to standard error.")] = False,
-    library: Annotated[Optional[Path], typer.Option(help="The libnumalloc.so to preload. Default: that of build/release.")] = None,
+    library: Annotated[
+        Optional[Path], typer.Option(help="The libnumalloc.so to preload. Default: the one built here or above, or installed.")
+    ] = None,
 ) -> None:
     """Run a program and show which functions allocate how much, on which nodes, and whose memory is remote.
 
