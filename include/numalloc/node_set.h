@@ -16,11 +16,11 @@ typedef struct numalloc_node_set {
 static inline int numalloc_node_set_has(const numalloc_node_set *set, int node) {
     return node >= 0 && node < NUMALLOC_MOST_NODES && (set->word[node / 64] >> (node % 64) & 1) != 0;
 }
-/* Adds the node; nothing where it is there. */
+/* Adds the node; no effect if the set has it. */
 static inline void numalloc_node_set_add(numalloc_node_set *set, int node) {
     if (node >= 0 && node < NUMALLOC_MOST_NODES) set->word[node / 64] |= 1ULL << (node % 64);
 }
-/* Takes the node out; nothing where it is not there. */
+/* Takes the node out; no effect if the set lacks it. */
 static inline void numalloc_node_set_remove(numalloc_node_set *set, int node) {
     if (node >= 0 && node < NUMALLOC_MOST_NODES) set->word[node / 64] &= ~(1ULL << (node % 64));
 }

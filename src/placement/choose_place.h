@@ -1,6 +1,6 @@
-// Chooses one of several nodes for a thread: for every binding but `auto`, where it serves threads that find no room
-// where they run (first_use.cpp). Pure functions of the threads' places: no system calls and no locks,
-// so that tests can call them for any machine.
+// Chooses one of several nodes for a thread. With binding=auto it is asked only for threads whose own node has no room
+// (first_use.cpp). Pure functions of the threads' places: no system calls and no locks, so that tests can call them for
+// any machine.
 #pragma once
 
 #include <cstdint>

@@ -85,7 +85,7 @@ bool take_room(ThreadRecord* record, const Mask* kernel, PlaceId& took, Mask req
         record->slow_paths_left.store(first_use::of_initial_thread, std::memory_order_relaxed);
         return false;
     }
-    if (kernel != nullptr && !is_forking(record) && !is_set(record, *kernel)) renew_user_mask(record, 0);
+    if (kernel != nullptr && !is_forking(record) && !is_known_mask(record, *kernel)) renew_user_mask(record, 0);
     if (record->place != no_place) return false;
     took = os::filtered() ? no_place : place_with_room(record);
     if (took == no_place) {

@@ -95,15 +95,15 @@ void kernel_request_of(const ThreadRecord* record, Mask mask);
 // Whether `mask` is the one that holds now.
 bool is_kernel_request(const ThreadRecord* record, Mask mask);
 
-// Whether `mask` is the one that placement set for the thread. If not, it was changed from outside (taskset, a cpuset,
-// a raw system call), and that change takes effect.
-bool is_ours(const ThreadRecord* record, Mask mask);
-// Whether `mask` is the user's of the thread.
-bool is_users(const ThreadRecord* record, Mask mask);
-// Whether the kernel's mask is the one of the two that the thread should have now.
-bool is_expected(const ThreadRecord* record, Mask kernel);
-// Whether it is one of the two.
-bool is_set(const ThreadRecord* record, Mask kernel);
+// What the kernel's mask of a thread can be:
+//   its bound mask   placement set it, while the thread is bound: the user's without the CPUs of other places
+//   its user's mask  while it is not bound, and while it starts a child
+//   another one      changed from outside (taskset, a cpuset, a raw system call): that change takes effect
+bool is_bound_mask(const ThreadRecord* record, Mask mask);
+bool is_user_mask(const ThreadRecord* record, Mask mask);
+// Whether it is the one of these two that the thread should have now; whether it is one of the two.
+bool is_expected_mask(const ThreadRecord* record, Mask kernel);
+bool is_known_mask(const ThreadRecord* record, Mask kernel);
 // Whether the place has all CPUs of the thread's user's mask. (CPUs that were offline at the start are in no place.)
 bool lies_within(const ThreadRecord* record, PlaceId place);
 // Whether the place of the thread lacks one of them.

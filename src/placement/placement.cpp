@@ -171,7 +171,7 @@ ThreadRecord* take_in(const std::uint64_t* kernel_mask) NUMALLOC_REQUIRES(proces
 // that thread and returns true.
 bool look_through_ours(ThreadRecord* record) NUMALLOC_REQUIRES(process.lock) {
     for (ThreadRecord* other = process.records.first(); other != nullptr; other = other->next) {
-        if (other == record || !is_ours(other, user_mask_of(record))) continue;
+        if (other == record || !is_bound_mask(other, user_mask_of(record))) continue;
         set_user_mask(record, user_mask_of(other));
         record->whole.store(other->whole.load(std::memory_order_relaxed), std::memory_order_relaxed);
         return true;
@@ -202,7 +202,7 @@ void was_moved() {
     NUMALLOC_MASK(mask);
     if (get_affinity(0, mask) <= 0) return;
     os::Guard guard(process.lock);
-    if (is_expected(current, mask) || (is_users(current, mask) && may_be_wide(current))) return;
+    if (is_expected_mask(current, mask) || (is_user_mask(current, mask) && may_be_wide(current))) return;
     renew_user_mask(current, 0);
 }
 

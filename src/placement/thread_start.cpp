@@ -69,7 +69,7 @@ ThreadRecord* ThreadStart::begin(const os::CpuMask* attr_mask) {
     NUMALLOC_MASK(mine);
     const bool known = get_affinity(0, mine) > 0;
     os::Guard guard(process.lock);
-    if (known && current != nullptr && !is_expected(current, mine)) renew_user_mask(current, 0);
+    if (known && current != nullptr && !is_expected_mask(current, mine)) renew_user_mask(current, 0);
     if (process.at_first_use) {
         if (current != nullptr && current->place == no_place && only_place_of(current) != no_place) {
             place(current);
@@ -130,7 +130,7 @@ namespace {
 // Whether `kernel` is the mask of a creator that another thread has bound since ThreadStart::begin().
 bool is_creators(const ThreadRecord* record, Mask kernel) NUMALLOC_REQUIRES(process.lock) {
     const ThreadRecord* const c = record->creator;
-    return c != nullptr && c->generation == record->creator_generation && is_ours(c, kernel);
+    return c != nullptr && c->generation == record->creator_generation && is_bound_mask(c, kernel);
 }
 
 // Returns whether the new thread, which lives at `took` now, must set its affinity to `request`. Not yet if its mask is
@@ -142,7 +142,7 @@ bool take_place(ThreadRecord* record, bool widened, const Mask* kernel, PlaceId&
     record->handle_out = nullptr;
     if (record->mask_from_attr) return false;
     bool ours = record->inherits_ours;
-    if (widened && kernel != nullptr && !is_users(record, *kernel)) {
+    if (widened && kernel != nullptr && !is_user_mask(record, *kernel)) {
         set_user_mask(record, *kernel);
         place(record);
     } else if (!widened && kernel != nullptr) {

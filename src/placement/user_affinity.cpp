@@ -29,7 +29,7 @@ void hide(const ThreadRecord* record, void* mask, long got) {
     const Bytes bytes = static_cast<Bytes>(got);
     NUMALLOC_MASK(seen);
     seen.copy(mask, bytes);
-    if (is_ours(record, seen)) std::memcpy(mask, record->user_mask(), min_of(bytes, process.words * word_bytes));
+    if (is_bound_mask(record, seen)) std::memcpy(mask, record->user_mask(), min_of(bytes, process.words * word_bytes));
 }
 
 // The record of the thread if it is the caller itself, without the lock. Between vfork and exec the caller is another
@@ -266,7 +266,7 @@ enum class Whose { unknown, users, other };
 Whose whose_mask(const ThreadRecord* self) {
     NUMALLOC_MASK(kernel);
     if (get_affinity(0, kernel) <= 0) return Whose::unknown;
-    return is_users(self, kernel) ? Whose::users : Whose::other;
+    return is_user_mask(self, kernel) ? Whose::users : Whose::other;
 }
 void bind_unbound(ThreadRecord* self) NUMALLOC_REQUIRES(process.lock) {
     NUMALLOC_MASK(request);

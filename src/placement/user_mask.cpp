@@ -69,7 +69,7 @@ long set_bound_request(const ThreadRecord* record, int tid) {
     return set_affinity(tid, request);
 }
 
-bool is_ours(const ThreadRecord* record, Mask mask) {
+bool is_bound_mask(const ThreadRecord* record, Mask mask) {
     // Read once: another thread may move this one.
     const PlaceId place{load_relaxed(record->place.value)};
     if (!record->bound || place == no_place) return false;
@@ -78,14 +78,14 @@ bool is_ours(const ThreadRecord* record, Mask mask) {
     return true;
 }
 
-bool is_users(const ThreadRecord* record, Mask mask) {
+bool is_user_mask(const ThreadRecord* record, Mask mask) {
     for (unsigned w = 0; w < process.words; ++w)
         if (mask[w] != record->user_mask()[w]) return false;
     return true;
 }
 
-bool is_expected(const ThreadRecord* record, Mask kernel) {
-    return record->bound ? is_ours(record, kernel) : is_users(record, kernel);
+bool is_expected_mask(const ThreadRecord* record, Mask kernel) {
+    return record->bound ? is_bound_mask(record, kernel) : is_user_mask(record, kernel);
 }
 
 bool lies_within(const ThreadRecord* record, PlaceId place) {
@@ -124,7 +124,7 @@ namespace {
 
 bool runs_under_ours(const ThreadRecord* record) {
     NUMALLOC_MASK(kernel);
-    return get_affinity(0, kernel) > 0 && is_ours(record, kernel);
+    return get_affinity(0, kernel) > 0 && is_bound_mask(record, kernel);
 }
 // The kernel's mask may be ours without CPUs that have gone since.
 bool widen_cut(const ThreadRecord* record) {
@@ -151,11 +151,13 @@ void follow_user(ThreadRecord* record, Mask mask) {
     apply(record, record->tid, true);
 }
 
-bool is_set(const ThreadRecord* record, Mask kernel) { return is_ours(record, kernel) || is_users(record, kernel); }
+bool is_known_mask(const ThreadRecord* record, Mask kernel) {
+    return is_bound_mask(record, kernel) || is_user_mask(record, kernel);
+}
 
 void renew_if_foreign(ThreadRecord* record, int tid) {
     NUMALLOC_MASK(kernel);
-    if (is_forking(record) || get_affinity(tid, kernel) <= 0 || is_set(record, kernel)) return;
+    if (is_forking(record) || get_affinity(tid, kernel) <= 0 || is_known_mask(record, kernel)) return;
     renew_user_mask(record, tid);
 }
 
@@ -163,7 +165,7 @@ void renew_user_mask(ThreadRecord* record, int tid) {
     NUMALLOC_MASK(kernel);
     if (get_affinity(tid, kernel) <= 0) return;
     NUMALLOC_MASK(allowed);
-    const bool expected = is_expected(record, kernel);
+    const bool expected = is_expected_mask(record, kernel);
     // A mask that was set needs no second look if it is there. If it is not, it may be cut.
     const bool looks = record->whole.load(std::memory_order_relaxed) || (record->bound && !expected);
     if (!looks || set_user_request(record, tid) < 0 || get_affinity(tid, allowed) <= 0) {
@@ -175,7 +177,7 @@ void renew_user_mask(ThreadRecord* record, int tid) {
         set_affinity(tid, kernel);
         return follow_user(record, kernel);
     }
-    if (is_users(record, allowed)) {
+    if (is_user_mask(record, allowed)) {
         const long result = record->bound ? set_bound_request(record, tid) : 0;
         if (result < 0) was_refused(record, result);  // it has a deadline since, from outside
         return;

@@ -1,6 +1,6 @@
 // Statistics in shared memory that other processes of the same user may read: for `numalloc stat` and `top`.
 //
-//   /dev/shm/numalloc-USER-PROCESS
+//   /dev/shm/numalloc-UID-PID
 //
 //   0    magic "NUMASTAT"                    8 bytes
 //   8    version, header bytes               these and the next four are 32-bit numbers. The sizes let a

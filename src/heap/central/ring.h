@@ -1,5 +1,5 @@
-// The circular array of batches of a class (paper 3.5; here one for each shard, and one for all: shard.h). Threads put
-// whole linked lists into it and take whole lists.
+// The circular array of batches of a class (NUMAlloc, 3.5; here one for each shard, and one for all: shard.h). Threads
+// put whole linked lists into it and take whole lists.
 //
 //   slots   [ . . | oldest ... newest | . ]
 //

@@ -34,7 +34,7 @@
 //
 // The kind of a run is its size class or, for a big object, its length in steps of a quarter of a doubling. A program
 // that moves on to other sizes therefore regrets nothing. Nor does a loop that takes less than slow_pace: what it kept
-// would stay when the program waits after the last round. A bucket that leaks measures the pace:
+// would stay when the program waits after the last round. A leaky bucket, which page faults fill, measures the pace:
 //
 //   faulted  clean bags taken, less those that leak; at most 2 * widest, or what leaks in purge_delay at slow_pace
 //   gap      bags purged early and not replaced by clean ones that were taken, less those missing for purge_delay

@@ -1,6 +1,6 @@
-// How much more memory may become resident before a thread must look whether the process nears its memory limit, if it
-// has one (heap/thread/limit.h). Counted where bags without pages are taken, and where returned pages of bags come into
-// use again.
+// How much more memory may become resident before a thread must check whether the process is near its memory limit, if
+// it has one (heap/thread/limit.h). Counted where bags without pages are taken, and where returned pages of bags come
+// into use again.
 #pragma once
 
 #include <atomic>

@@ -1,11 +1,11 @@
 // Times first touches of a node's huge pages, to find out whether the machine provides them slowly (dear) just now.
 //
-// Only the first touch of a huge page that is about to be handed out shows the cost: another huge page would be one
-// that this CPU freed a moment ago. One huge page in policy::huge_pages::a_sample is due to be timed. A few slow
-// touches may be coincidence, so they are weighed against the fast ones (a CUSUM test): each slow one raises the excess
-// by policy::huge_pages::slow_counts, each fast one lowers it by 1. As long as there is some, the next huge page is
-// due, too. From policy::huge_pages::dear_from on, huge pages are dear for policy::huge_pages::dear_for. The first one
-// timed after that decides alone.
+// Only the first touch of a huge page that is about to be handed out shows the cost. A huge page taken for the test
+// alone would be one that this CPU freed a moment ago, and cheap. One huge page in policy::huge_pages::a_sample is due
+// to be timed. A few slow touches may be coincidence, so they are weighed against the fast ones (a CUSUM test): each
+// slow one raises the excess by policy::huge_pages::slow_counts, each fast one lowers it by 1. As long as there is
+// some, the next huge page is due, too. From policy::huge_pages::dear_from on, huge pages are dear for
+// policy::huge_pages::dear_for. The first one timed after that decides alone.
 //
 // Invariants:
 //   the next huge page is due if and only if untouched_ - timed_at_ >= policy::huge_pages::a_sample

@@ -61,8 +61,8 @@ public:
     // Frees the rests of owners' huge pages. For experiments only, as is the rest of own_pages.cpp.
     void give_rests() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
-    // Frees a run that take() returned. Then purges part of what is due: up to 8 MiB, or twice the run.
-    // `zero`: its pages have been discarded.
+    // Frees a run that take() returned. Then purges part of what is due: up to 8 MiB or twice the run, whichever is
+    // more. `zero`: its pages have been discarded.
     enum class Contents { any, zero };
     void give(BagIndex run, Contents contents = Contents::any) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
@@ -74,7 +74,7 @@ public:
     void copy_to(BagIndex run, const void* from, Bytes bytes) const;
 
     // Moves the first `bags` bags of big object `from` to big object `to` and frees `from`. Copies where the kernel
-    // does not move pages, and if both places are mostly resident, unless `how` tells. by_pages: for a thread of
+    // does not move pages, and if both places are mostly resident, unless `how` decides it. by_pages: for a thread of
     // another node, whose pages at `to` are to be its own node's (unbind_run()). false: `from` is unchanged, and `to`
     // is lost: no longer fully mapped.
     enum class Moves { cheaply, by_copy, by_pages };

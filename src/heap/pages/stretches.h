@@ -1,4 +1,5 @@
-// Visits bags in a row as stretches in which all bags have a mark, or none has it.
+// Visits bags in a row as stretches in which all bags have a mark, or none has it. (huge_page_advice.h has stretches of
+// another kind.)
 #pragma once
 
 #include "heap/space/region.h"

@@ -45,7 +45,7 @@ protected:
     void trim_top() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     BagIndex top_ NUMALLOC_GUARDED_BY(lock_);
-    BagIndex highest_top_ NUMALLOC_GUARDED_BY(lock_);  // bags from here on were never used, or that is forgotten
+    BagIndex highest_top_ NUMALLOC_GUARDED_BY(lock_);  // bags from here on count as never used
 
     // In a line of its own: those who wait for it must not slow the holder of lock_.
     alignas(64) os::Lock<os::LockRank::growth> growth_lock_;

@@ -12,7 +12,7 @@ namespace numalloc {
 namespace policy::written {
 
 // Memory counts as used if at least half of it is not zero. Below half it is cheaper to discard it, since the program
-// will probably leave it unused again and take few faults. A growing block is copied to a place that was used.
+// will probably leave it unused again and take few faults.
 constexpr Bytes used_part = 2;
 
 }  // namespace policy::written

@@ -1,5 +1,6 @@
 // The layout of the address space: a region for each node and, on machines with several, one interleaved over all
-// (paper 3.1). Where the kernel balances memory, a balanced region for each node follows (heap/node/process_heap.h).
+// (NUMAlloc, 3.1). Where the kernel balances memory, a balanced region for each node follows
+// (heap/node/process_heap.h).
 //
 //   base                base + stride          base + 2 * stride              base + total
 //   | region of node 0  | region of node 1     | ...            | interleaved |

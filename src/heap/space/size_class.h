@@ -118,7 +118,8 @@ namespace policy::classes {
 
 // The unusable tail of a bag is at most 1/16 of it up to 32 KiB, where rounding up to the class costs at most 1/9 more,
 // and 1/17 above, where rounding costs up to 1/5. A class whose tail would be longer gets longer bags. Both together
-// waste at most 1/5 of a bag for each size from 100 bytes on, 1/4 with an alignment above a line (size_class_test.cpp).
+// waste at most 1/5 of a bag for each size from 100 bytes on; with an alignment above a line 1/4, beside the rounding
+// of the size up to the alignment (size_class_test.cpp).
 constexpr Bytes lost_part = 16;
 constexpr Bytes lost_part_of_large = 17;
 

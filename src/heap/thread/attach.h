@@ -10,7 +10,7 @@ namespace numalloc {
 // thread so called has ended unnoticed. Both are set before the first thread is attached, or not at all.
 struct OwnerNames {
     OwnerName (*of_caller)();
-    void (*died)(OwnerName);  // called without a lock; possibly for a thread that has ended noticed
+    void (*died)(OwnerName);  // called without a lock; also for threads whose end was noticed
 };
 extern OwnerNames owner_names;
 

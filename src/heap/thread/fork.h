@@ -7,9 +7,9 @@ namespace numalloc {
 
 void heap_fork_prepare();
 // For a child for which libc calls no handler (_Fork, clone). Its creator may be in a signal handler, and may have
-// stopped other threads, so this waits for 1/4 s at most. false if a thread stayed inside, or the caller interrupted
-// the heap, or is itself such a child or one between vfork and exec: nothing has changed, and the child must not use
-// the heap.
+// stopped other threads, so this waits for 1/4 s at most. Returns false, with nothing changed, if a thread stayed
+// inside, if the caller interrupted the heap, or if it is such a child itself or one between vfork and exec. The child
+// must not use the heap then.
 bool heap_fork_prepare_briefly();
 void heap_fork_parent();
 void heap_fork_child();

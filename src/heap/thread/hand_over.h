@@ -6,9 +6,12 @@
 
 namespace numalloc {
 
-// The destination of a list: the shard's ring; the ring if that is empty, else the bags, for a thread that ends; or its
-// bags.
-enum class To { ring, ring_if_empty, bags };
+// The destination of a list.
+enum class To {
+    ring,           // of the shard
+    ring_if_empty,  // for a thread that ends; else the bags
+    bags,           // those in which the objects lie
+};
 
 // Hands a list of the class to the node. Returns how many objects the thread should keep from now on: see
 // ClassHeap::put().

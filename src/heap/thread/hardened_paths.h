@@ -44,7 +44,7 @@ NUMALLOC_INLINE void leave_quarantine(ThreadHeap* heap, Object* object) {
     hot::link(heap, c, object);
 }
 
-// Makes every check of the slow path that does not read the bag's entry. Returns Pushed::elsewhere if one fails.
+// Does all checks of the slow path that do not read the bag's entry. Returns Pushed::elsewhere if one fails.
 NUMALLOC_INLINE Pushed push(ThreadHeap* heap, void* p, Origin origin) {
     const std::uint64_t j = (address_of(p) + heap->bias) >> bag_shift;
     if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Pushed::elsewhere;

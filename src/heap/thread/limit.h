@@ -7,12 +7,12 @@
 //     look again after half of the    give back, look again after
 //     way to 7/8                      a quarter of what is left
 //
-// A large block counts as in use, beyond what may grow, when it is taken, before anybody touches it. The step is never
-// less than limit / 64, or 1 MiB.
+// A large block counts as in use as soon as it is taken, although nobody has touched it yet.
 //
 // The library finds the cgroup with the lowest limit when it starts. If there is none, nothing is read or counted
-// later. A look reads three files of that cgroup, and is due after growth of limit / 64 at least. Nothing is read after
-// a filter (os/filter.h), and nothing is given back if memory is never purged (purge_delay=-1).
+// later. A look reads three files of that cgroup. The first is due after growth of 8 MiB, each later one after limit /
+// 64 or 1 MiB at least, whichever is more. Nothing is read after a filter (os/filter.h), and nothing is given back if
+// memory is never purged (purge_delay=-1).
 #pragma once
 
 #include "heap/pages/growth.h"

@@ -1,6 +1,6 @@
 // Objects of other nodes that a thread holds. Objects that it freed wait in a list for each node and class, and return
-// home a whole list at a time, to a ring or the bags of their node (paper 3.3, which has no batches). Allocations on
-// another node (psm_alloc and the like) are served from the same lists, which fetch() fills.
+// home a whole list at a time, to a ring or the bags of their node (NUMAlloc, 3.3, which has no batches). Allocations
+// on another node (psm_alloc and the like) are served from the same lists, which fetch() fills.
 //
 // Holds at most policy::remote::budget bytes, or one list that was just fetched and is longer. The owner works under
 // the lock, which is almost always free and in its own cache: other threads take it only for malloc_trim(), for

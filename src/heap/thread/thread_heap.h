@@ -2,7 +2,7 @@
 // free.h the slow ones. No lock guards the lists: only the heap's thread changes them, or one that found it dead.
 //
 // Each class has two linked lists, so that the less recently used half can be handed over in O(1) without a comparison
-// in free() (paper 3.5):
+// in free() (NUMAlloc, 3.5):
 //
 //   head[c] -> o -> o -> ... -> o -> null     current: both malloc and free work at its head
 //   sealed  -> o -> o -> ... -> o -> null     the older half; full, untouched
@@ -52,7 +52,7 @@ struct ThreadHeap {
     // The hot part: what the fast paths read and write.
     Address bias = 0;
     Object* head[class_count];
-    std::uint64_t bound = 0;      // 0: every free is slow. Not before head: gcc 12 would add to each index
+    std::uint64_t bound = 0;      // 0: every free is slow. Behind `head`, or gcc 12 adds to each index of it
     std::uint64_t freed_key = 0;  // mark.h
     std::int32_t room[class_count] = {};
     std::uint8_t coarse_class[coarse_entries] = {};  // by coarse_entry()
