@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heap/central/class_heap.h"
+#include "heap/node/ended_threads.h"
 #include "heap/node/list_budget.h"
 #include "heap/node/slot_pool.h"
 
@@ -12,6 +13,7 @@ struct alignas(64) NodeHeap {
     bool balanced = false;  // holds the node's balanced blocks: process_heap.h
     PageHeap pages = {};
     SlotPool slots = {};
+    EndedThreads ended = {};
     // Held while a thread gets its heap. A thread returns its heap without it.
     os::Lock<os::LockRank::thread_pool> attaching = {};
     std::uint32_t next_to_ask NUMALLOC_GUARDED_BY(attaching) = 0;  // the next slot to check for a dead thread

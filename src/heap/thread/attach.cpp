@@ -6,6 +6,7 @@
 #include "heap/thread/deferred.h"
 #include "heap/thread/hand_over.h"
 #include "heap/thread/held.h"
+#include "heap/thread/housekeeping.h"
 #include "heap/thread/lists.h"
 #include "os/between_steps.h"
 
@@ -108,6 +109,7 @@ ThreadHeap* take_heap(NodeHeap* home, Dead& dead) {
     void* slot = home->slots.take(home->pages.region(), left_behind);
     if (slot == nullptr) return nullptr;
     home->pages.set_threads(home->slots.taken());
+    home->ended.on_start(home->slots.taken());
     auto* h = static_cast<ThreadHeap*>(slot);
     if (left_behind(h)) {
         sign(h);
@@ -137,6 +139,23 @@ void report(const Dead& dead) {
         if (owner_names.died != nullptr) owner_names.died(dead.name[i]);
 }
 
+// Hands over everything that the caller holds, and returns its heap. Returns false if a fork is in progress: then
+// another thread does it later.
+bool leave_heap(ThreadHeap* h) {
+    trace::detach(h->home->node.value);
+    const os::Inside inside;
+    if (inside) hand_over_all(h, To::ring_if_empty);
+    this_thread_heap = this_thread_operators = attached_heap = &no_heap;
+    os::use_lock_mark(nullptr);
+    if (inside) {
+        h->owner.end();
+        return_slot(h);
+    } else {
+        defer_detach(h);
+    }
+    return static_cast<bool>(inside);
+}
+
 }  // namespace
 
 constinit OwnerNames owner_names{};
@@ -161,19 +180,10 @@ bool attach_thread(NodeId n) {
 }
 
 void detach_thread() {
-    ThreadHeap* h = attached_heap;
+    ThreadHeap* const h = attached_heap;
     if (h == &no_heap) return;
-    trace::detach(h->home->node.value);
-    const os::Inside inside;
-    if (inside) hand_over_all(h, To::ring_if_empty);
-    this_thread_heap = this_thread_operators = attached_heap = &no_heap;
-    os::use_lock_mark(nullptr);
-    if (inside) {
-        h->owner.end();
-        return_slot(h);
-    } else {
-        defer_detach(h);
-    }
+    NodeHeap* const home = h->home;
+    if (leave_heap(h)) housekeeping_after_thread(home);
 }
 
 void hide_heap(bool hidden) {
@@ -186,7 +196,7 @@ void release_deferred_heap(ThreadHeap* h) { release(h); }
 void rehome_current_thread(NodeId node) {
     ThreadHeap* const h = attached_heap;
     if (h == &no_heap || h->home->node == node) return;
-    detach_thread();
+    leave_heap(h);
     // Without memory, or while a fork is in progress, the next malloc tries again.
     if (const os::Inside inside; inside) (void)attach_thread(node);
 }
@@ -202,6 +212,7 @@ void forget_other_threads() {
             node->slots.leave_behind(own->home == node ? 1 : 0);
             node->list_budget.leave_behind(own->home == node ? own->granted : 0);
             node->pages.set_threads(node->slots.taken());
+            node->ended.leave_behind(node->slots.taken());
         }
 }
 

@@ -83,6 +83,15 @@ void housekeeping(ThreadHeap* h) {
     if (const auto also = at_housekeeping.load(std::memory_order_acquire); also != nullptr) also();
 }
 
+void housekeeping_after_thread(NodeHeap* home) {
+    const std::uint32_t left = home->slots.taken();
+    if (!home->ended.many(left) || !home->ended.are_due(left, os::milliseconds())) return;
+    home->ended.on_start(home->slots.taken());  // those that started since `left` was read
+    home->drain(false);
+    if (const os::Inside inside; inside && process_heap.purge_due() > 0)
+        more_to_purge.store(true, std::memory_order_relaxed);
+}
+
 void put_off_housekeeping() {
     const std::uint32_t now = os::milliseconds();
     next_housekeeping.store(now + policy::housekeeping::period, std::memory_order_relaxed);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -257,11 +258,19 @@ void work() {
     for (void* p : objects) release(p);
 }
 
-// A visit passes over a ring that was used since the last one, so the second visit sorts it.
+// A visit passes over a ring that was used since the last one, so the second visit sorts it. One thread waits: when the
+// last of a node ends, its rings are drained at once.
 TEST_F(RemoteLists, ANodesRingsAreSortedByItsOwnThreadsAndByOthersLater) {
     const ClassId c = class_of(64);
     constexpr std::uint32_t period = policy::housekeeping::period;
     constexpr std::uint32_t left_to_own = period + policy::housekeeping::left_to_own_threads;
+    std::latch attached(1);
+    std::latch done(1);
+    std::thread waits = thread_on(1, [&] {
+        attached.count_down();
+        done.wait();
+    });
+    attached.wait();
     const auto ring = [&] { return process_heap.node(NodeId{1})->of(c).use().ring; };
     const auto fill = [&] {
         process_heap.node(NodeId{1})->next_drain.store(os::milliseconds() + period);
@@ -307,6 +316,8 @@ TEST_F(RemoteLists, ANodesRingsAreSortedByItsOwnThreadsAndByOthersLater) {
         work_on(0, 2 * period);
         EXPECT_EQ(ring(), 0u) << "no thread of the node works: others do it";
     }
+    done.count_down();
+    waits.join();
 }
 
 }  // namespace
