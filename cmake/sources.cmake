@@ -121,6 +121,7 @@ set(NUMALLOC_API_SOURCES
     src/api/malloc/allocate.cpp
     src/api/malloc/initialise.cpp
     src/api/malloc/introspection.cpp
+    src/api/malloc/make_room.cpp
     src/api/malloc/malloc.cpp
     src/api/malloc/new_delete.cpp
     src/api/malloc/process_profile.cpp
@@ -159,6 +160,7 @@ set(NUMALLOC_SELDOM_RUN
     api/interpose/exec.cpp
     api/interpose/libc_symbols.cpp
     api/malloc/introspection.cpp
+    api/malloc/make_room.cpp
     api/malloc/nothrow_new.cpp
     api/malloc/process_profile.cpp
     heap/central/free_pages.cpp

@@ -5,6 +5,7 @@
 
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
+#include "api/malloc/make_room.h"
 #include "base/atomic.h"
 #include "heap/pages/written.h"
 #include "heap/program_heaps/any_object.h"
@@ -139,9 +140,9 @@ Bytes sampled_bytes(Bytes n, Bytes alignment) { return profile::on() ? n : guard
 
 }  // namespace
 
-void* allocate_aligned(Bytes n, Bytes alignment) {
-    if (n > largest_request || alignment > largest_request) return nullptr;
-    n = max_of<Bytes>(n, 1);
+namespace {
+
+NUMALLOC_INLINE void* try_aligned(Bytes n, Bytes alignment) {
     // The class for the rounded size and the alignment has this alignment: see size_class.h.
     if (alignment <= bag_bytes && round_up(n, alignment) <= largest_small) {
         const Bytes rounded = round_up(n, alignment);
@@ -154,6 +155,19 @@ void* allocate_aligned(Bytes n, Bytes alignment) {
     if (!inside && take_from_side(side, n, alignment)) return side.p;
     ThreadHeap* const h = thread_heap_slow(n);
     return allocate_block(h, n, alignment);
+}
+
+NUMALLOC_COLD void* aligned_failed(Bytes n, Bytes alignment) {
+    return after_making_room(n, [n, alignment] { return try_aligned(n, alignment); });
+}
+
+}  // namespace
+
+void* allocate_aligned(Bytes n, Bytes alignment) {
+    if (n > largest_request || alignment > largest_request) return nullptr;
+    n = max_of<Bytes>(n, 1);
+    void* const p = try_aligned(n, alignment);
+    return NUMALLOC_LIKELY(p != nullptr) ? p : aligned_failed(n, alignment);
 }
 
 Allocation allocate_on_node(Bytes n, Bytes alignment, NodeId node) {

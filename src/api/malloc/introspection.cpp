@@ -9,8 +9,6 @@
 #include "api/export.h"
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
-#include "heap/thread/deferred.h"
-#include "heap/thread/hand_over.h"
 #include "heap/thread/housekeeping.h"
 #include "statistics/gathering.h"
 #include "statistics/report.h"
@@ -127,17 +125,7 @@ NUMALLOC_EXPORT int malloc_info(int options, FILE* stream) {
 // heap). Returns 1 if dirty pages of bags went back.
 NUMALLOC_EXPORT int malloc_trim(size_t pad) {
     if (const auto next = NUMALLOC_ASIDE(malloc_trim)) return next(pad);
-    if (!process_heap.started()) return 0;
-    {
-        // Ends at once: the call may take long, and a fork would wait for it.
-        const os::Inside inside;
-        if (!inside) return 0;
-        defer_side_trim();
-    }
-    flush_thread();
-    ask_others_to_flush();
-    send_quiet_remote_caches(0);
-    return process_heap.purge_all() > 0 ? 1 : 0;
+    return process_heap.started() && return_free_memory() > 0 ? 1 : 0;
 }
 
 // Returns 1 if the program gets the requested behaviour, else 0. Most of glibc's parameters tune structures that

@@ -14,6 +14,7 @@
 #include "api/malloc/allocate.h"
 #include "api/malloc/aside.h"
 #include "api/malloc/initialise.h"
+#include "api/malloc/make_room.h"
 #include "api/malloc/promises.h"
 #include "heap/program_heaps/any_object.h"
 #include "os/memory.h"
@@ -24,6 +25,7 @@ using namespace numalloc::api;
 namespace {
 
 NUMALLOC_COLD void* malloc_failed(Bytes n) {
+    if (void* p = after_making_room(n, [n] { return allocate_slow(n).p; })) return p;
     const auto next = NUMALLOC_ASIDE(malloc);
     return next != nullptr ? next(n) : no_memory();
 }
@@ -47,6 +49,12 @@ NUMALLOC_INLINE void clear_tiny(void* p, Bytes n) {
 }
 
 NUMALLOC_COLD void* calloc_failed(Bytes n) {
+    void* const p = after_making_room(n, [n] {
+        const Allocation object = allocate_slow(n);
+        if (object.p != nullptr) clear(object, n);
+        return object.p;
+    });
+    if (p != nullptr) return p;
     const auto next = NUMALLOC_ASIDE(calloc);
     return next != nullptr ? next(1, n) : no_memory();
 }
@@ -57,6 +65,11 @@ __attribute__((noinline)) void* calloc_slow(Bytes n) {
     if (object.p == nullptr) return calloc_failed(n);
     clear(object, n);
     return object.p;
+}
+
+NUMALLOC_COLD void* realloc_failed(void* p, Bytes n) {
+    void* const q = after_making_room(n, [p, n] { return reallocate(p, n, "realloc"); });
+    return q != nullptr ? q : no_memory();
 }
 
 bool valid_alignment(Bytes alignment) { return is_power_of_two(alignment); }
@@ -108,7 +121,7 @@ NUMALLOC_EXPORT void* realloc(void* p, size_t n) {
     }
     if constexpr (hardened) end_if_not_of_origin(p, origin_of(Form::malloc, 0), "realloc");
     void* q = reallocate(p, n, "realloc");
-    return q != nullptr ? q : no_memory();
+    return NUMALLOC_LIKELY(q != nullptr) ? q : realloc_failed(p, n);
 }
 
 NUMALLOC_EXPORT int posix_memalign(void** result, size_t alignment, size_t n) {

@@ -11,6 +11,7 @@
 
 #include "api/export.h"
 #include "api/malloc/allocate.h"
+#include "api/malloc/make_room.h"
 #include "api/malloc/promises.h"
 #include "api/malloc/replaced.h"
 #include "api/malloc/runtime.h"
@@ -30,7 +31,9 @@ void* try_new(Bytes n, Bytes alignment) {
     if (NUMALLOC_UNLIKELY(!is_alignment(alignment))) return no_memory();
     n = max_of<Bytes>(n, 1);
     if (NUMALLOC_LIKELY(!operators_replaced())) {
-        void* const p = alignment == 0 ? allocate_slow(n).p : allocate_aligned(n, alignment);
+        void* p = alignment == 0 ? allocate_slow(n).p : allocate_aligned(n, alignment);
+        if (NUMALLOC_UNLIKELY(p == nullptr && alignment == 0))
+            p = after_making_room(n, [n] { return allocate_slow(n).p; });
         return NUMALLOC_LIKELY(p != nullptr) ? p : no_memory();
     }
     if (alignment == 0) return std::malloc(n);

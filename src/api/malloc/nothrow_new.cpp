@@ -6,6 +6,7 @@
 
 #include "api/export.h"
 #include "api/malloc/allocate.h"
+#include "api/malloc/make_room.h"
 #include "api/malloc/promises.h"
 #include "api/malloc/replaced.h"
 #include "api/malloc/runtime.h"
@@ -47,8 +48,11 @@ bool served(void* p) {
 
 // `throwing` is for a process without a run-time library, in which nothing can throw.
 __attribute__((noinline)) void* nothrow_slow(Bytes n, RuntimeForm& form, void* (*throwing)(std::size_t)) {
-    if (NUMALLOC_LIKELY(!operators_replaced()))
-        if (void* p = allocate_slow(n).p; served(p)) return p;
+    if (NUMALLOC_LIKELY(!operators_replaced())) {
+        void* p = allocate_slow(n).p;
+        if (NUMALLOC_UNLIKELY(p == nullptr)) p = after_making_room(n, [n] { return allocate_slow(n).p; });
+        if (served(p)) return p;
+    }
     auto* const by_runtime = reinterpret_cast<New>(form.find());
     return by_runtime != nullptr ? by_runtime(n, std::nothrow_t{}) : throwing(n);
 }

@@ -272,6 +272,19 @@ Bytes ProcessHeap::purge(bool all) {
     return bytes;
 }
 
+Bytes ProcessHeap::mapped_free() {
+    Bytes bytes = 0;
+    for (unsigned n = 0; n < heaps(); ++n) {
+        NodeHeap* const node = opened(NodeId{n});
+        if (node == nullptr) continue;
+        const Region& region = node->pages.region();
+        const Bytes mapped = Bytes{region.committed() - region.first_bag().value} << bag_shift;
+        const Bytes in_use = node->pages.in_use();
+        bytes += mapped - min_of(mapped, in_use);
+    }
+    return bytes;
+}
+
 void ProcessHeap::set_purge_delay(std::int32_t delay) {
     os::Guard guard(lock_);
     store_relaxed(options_.purge_delay, delay);

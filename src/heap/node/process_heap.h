@@ -151,6 +151,8 @@ public:
     // Purges all free memory, or of that the free runs of bags. Returns the bytes.
     Bytes purge_all();
     Bytes purge_runs() { return purge(true); }
+    // Bytes that are mapped for objects and in no bag in use, on all nodes.
+    Bytes mapped_free();
     // Sets HeapOptions::purge_delay (milliseconds) for all nodes.
     void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_);
 

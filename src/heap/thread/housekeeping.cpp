@@ -1,5 +1,6 @@
 #include "heap/thread/housekeeping.h"
 
+#include "heap/thread/deferred.h"
 #include "heap/thread/hand_over.h"
 #include "heap/thread/held.h"
 #include "heap/thread/limit.h"
@@ -103,6 +104,18 @@ void put_off_housekeeping() {
 void ask_others_to_flush() {
     const std::uint32_t now = trims.fetch_add(1, std::memory_order_relaxed) + 1;
     if (ThreadHeap* const h = attached_heap; h != &no_heap) h->trims_seen = now;
+}
+
+Bytes return_free_memory() {
+    {
+        const os::Inside inside;
+        if (!inside) return 0;
+        defer_side_trim();
+    }
+    flush_thread();
+    ask_others_to_flush();
+    send_quiet_remote_caches(0);
+    return process_heap.purge_all();
 }
 
 void send_quiet_remote_caches(std::uint32_t age) {

@@ -44,6 +44,10 @@ void flush_lists(ThreadHeap* h);
 // until then.
 void ask_others_to_flush();
 
+// Returns all free memory to the system: what malloc_trim() promises. Returns the bytes of bags that were purged.
+// Called outside the fork gate: a fork waits for one step of it.
+Bytes return_free_memory();
+
 // Set by a floor above: a function that each full round of housekeeping calls, on its thread, without a lock.
 extern std::atomic<void (*)()> at_housekeeping;
 

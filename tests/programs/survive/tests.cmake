@@ -348,6 +348,7 @@ foreach(limit 64 96 128 256 512 1024 8192 65536 2097152)
     numalloc_test(survive.address_space_${limit}_MiB survive 60
         ${EXPECT} "limits are held" prlimit --as=${bytes} ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_limited> ${limit})
 endforeach()
+survive_expect(makes_room 60 "there was room" survive/makes_room.cpp)
 numalloc_test(survive.address_space_unlimited survive 60
     ${EXPECT} "limits are held" ${PRELOAD} ${LIBRARY} $<TARGET_FILE:survive_limited> 0)
 
