@@ -152,7 +152,7 @@ set(NUMALLOC_SHARED_SOURCES
     src/api/interpose/with_heap.cpp
     src/api/malloc/aside.cpp
     src/api/malloc/nothrow_new.cpp)
-# What most programs never run: their object files, or folders of them. It lies behind the rest of the library, because
+# What most programs run once at most: object files, or folders of them. It lies behind the rest of the library, because
 # the kernel maps 64 KiB where a program needs a page.
 set(NUMALLOC_SELDOM_RUN
     api/extension/

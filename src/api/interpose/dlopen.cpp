@@ -1,5 +1,6 @@
-// Interposed: dlopen and dlmopen, because of RTLD_DEEPBIND. A library opened with it searches itself and its
-// dependencies before the program, so it would find libc's malloc and free beside numalloc's.
+// Interposed: dlopen and dlmopen. A program that looks up free in what it opened (Python's ctypes, Java's and .NET's
+// foreign functions) searches this library and its dependencies, not the program, and would find libc's free beside
+// numalloc's malloc. So would a library that is opened with RTLD_DEEPBIND.
 //
 // libc takes $ORIGIN, RUNPATH and the namespace from its caller. So this code does not call the next function: a helper
 // returns its address and the mode, and the code jumps there with the caller's return address.
@@ -14,6 +15,7 @@
 #include "api/malloc/initialise.h"
 #include "heap/node/locate.h"
 #include "options/options.h"
+#include "os/filter.h"
 
 namespace numalloc::api {
 
@@ -30,7 +32,9 @@ bool malloc_is_ours() {
 }
 
 long mode_to_use(int mode) {
-    if ((mode & RTLD_DEEPBIND) == 0 || !malloc_is_ours() || options().deepbind == DeepBind::keep) return mode;
+    if (!malloc_is_ours() || options().deepbind == DeepBind::keep) return mode;
+    // Nothing optional is asked of the kernel after a filter. For RTLD_DEEPBIND it is not optional.
+    if ((mode & RTLD_DEEPBIND) == 0 && os::filtered()) return mode;
     if (options().deepbind == DeepBind::share && libc_symbols_lead_to_ours()) return mode;
     return mode & ~RTLD_DEEPBIND;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "api/interpose/next.h"
 #include "base/atomic.h"
 #include "os/fork_gate.h"
 #include "os/lock.h"
@@ -77,7 +78,7 @@ struct Symbols {
 };
 
 bool find_libc(Symbols& libc) {
-    void* handle = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
+    void* handle = NUMALLOC_NEXT(dlopen)(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == nullptr) return false;
     link_map* map = nullptr;
     const bool found = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
@@ -115,10 +116,6 @@ bool lies_beside_code(const Symbols& libc) {
     return !question.only_read;
 }
 
-void* page_of(const ElfW(Sym) & symbol) {
-    return reinterpret_cast<void*>(align_down(address_of(&symbol.st_value), os::page_size()));
-}
-
 // The entries to change, and what they are to hold.
 struct Changes {
     static constexpr unsigned most = 4 * (sizeof family / sizeof *family);
@@ -147,16 +144,24 @@ bool find(Changes& changes) {
 
 constinit os::Lock<os::LockRank::initialise> changing;
 
-// Changes all entries or none: if one page cannot be made writable, nothing is written.
+// Changes all entries or none. find() has seen to it that they lie in a segment that is only read: two system calls for
+// all its pages.
 bool make(const Changes& changes) NUMALLOC_REQUIRES(changing) {
-    bool writable = true;
-    for (unsigned i = 0; i < changes.count && writable; ++i)
-        writable = os::allow_writes(page_of(*changes.change[i].symbol), os::page_size());
-    for (unsigned i = 0; i < changes.count && writable; ++i)
+    Address from = ~Address{0};
+    Address to = 0;
+    for (unsigned i = 0; i < changes.count; ++i) {
+        from = min_of(from, address_of(&changes.change[i].symbol->st_value));
+        to = max_of(to, address_of(&changes.change[i].symbol->st_value + 1));
+    }
+    if (changes.count == 0) return true;
+    from = align_down(from, os::page_size());
+    void* const pages = reinterpret_cast<void*>(from);
+    if (!os::allow_writes(pages, to - from)) return false;
+    for (unsigned i = 0; i < changes.count; ++i)
         // One aligned word: a concurrent look-up finds the old function or the new one.
         store_relaxed(changes.change[i].symbol->st_value, changes.change[i].value);
-    for (unsigned i = 0; i < changes.count; ++i) os::forbid_writes(page_of(*changes.change[i].symbol), os::page_size());
-    return writable;
+    os::forbid_writes(pages, to - from);
+    return true;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Changes the entries for malloc in libc's symbol table.
+// Changes the entries for malloc in libc's symbol table, for all who search libc and not the program.
 #pragma once
 
 namespace numalloc::api {

@@ -7,12 +7,14 @@
 //                      first malloc on or from the second
 //   handler            a signal handler asks whether there are filters, in the middle of malloc and free
 //   counter            the processor's counter is out of bounds (PR_SET_TSC)
+//   dlopen             kills for mprotect; libc and the program are opened, for which libc needs none
 //   execveat           it is refused as on a kernel without it; fexecve() goes by /proc
 //   signal             after a filter that allows all: SIGTERM ends the process
 #define _GNU_SOURCE
 #include "c_filter.h"
 #include "c_work.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -66,10 +68,10 @@ static void refuse_fixed_places(int error) {
     install(filter, sizeof filter / sizeof *filter, 0);
 }
 
-static void forbid_futex(void) {
+static void forbid(unsigned call) {
     struct sock_filter filter[] = {
         LOAD(nr),
-        IF_EQUAL(SYS_futex, 0, 1),
+        IF_EQUAL(call, 0, 1),
         RETURN(SECCOMP_RET_KILL_PROCESS),
         RETURN(SECCOMP_RET_ALLOW),
     };
@@ -158,7 +160,7 @@ int main(int argc, char** argv) {
         fork_once();
         CHECK(execl("/nonexistent", "nonexistent", NULL) == -1 && errno == ENOENT);
     } else if (strcmp(how, "alone") == 0) {
-        forbid_futex();
+        forbid(SYS_futex);
         work((void*)7);
         fork_once();
     } else if (error_named(how) >= 0) {
@@ -169,6 +171,11 @@ int main(int argc, char** argv) {
     } else if (strcmp(how, "handler") == 0) {
         be_interrupted();
         work_all();
+    } else if (strcmp(how, "dlopen") == 0) {
+        void* volatile first = malloc(1);
+        forbid(SYS_mprotect);
+        CHECK(dlopen(NULL, RTLD_NOW) != NULL && dlopen("libc.so.6", RTLD_NOW) != NULL);
+        free(first);
     } else if (strcmp(how, "execveat") == 0) {
         refuse_execveat();
         execute_open_file();
@@ -184,9 +191,9 @@ int main(int argc, char** argv) {
         work_all();
         raise(SIGTERM);
     } else {
-        dprintf(
-            2,
-            "filtered prctl|syscall|alone|EINVAL|EPERM|EACCES|ENOSYS|kill [later]|handler|execveat|counter|signal\n");
+        dprintf(2,
+                "filtered prctl|syscall|alone|EINVAL|EPERM|EACCES|ENOSYS|kill [later]|handler|dlopen|execveat|counter|"
+                "signal\n");
         return 2;
     }
     // Not by stdio, which asks for the file's kind.

@@ -48,6 +48,23 @@ void exchange(void* library) {
     }
 }
 
+// What a program looks up in libc, or in a library that depends on it, is the program's malloc.
+void handles_lead_to_the_programs_malloc() {
+#if defined(__x86_64__)
+    for (const char* name : {"libc.so.6", "libm.so.6"}) {
+        void* library = dlopen(name, RTLD_NOW);
+        CHECK(library != nullptr);
+        for (const char* symbol : {"malloc", "calloc", "realloc", "free", "posix_memalign", "malloc_usable_size"})
+            CHECK(dlsym(library, symbol) == dlsym(RTLD_DEFAULT, symbol));
+        const auto its_free = function<void (*)(void*)>(library, "free");
+        its_free(function<char* (*)(const char*)>(library, "strdup")("text"));
+        its_free(std::malloc(100));
+        std::free(function<void* (*)(std::size_t)>(library, "malloc")(100));
+        CHECK(dlclose(library) == 0);
+    }
+#endif
+}
+
 void deep_libraries_share_malloc(bool own_operator) {
     const std::string hidden = directory + "/hidden/libsurvive_hidden.so";
     void* library = dlopen(hidden.c_str(), RTLD_NOW | RTLD_DEEPBIND);
@@ -170,7 +187,9 @@ int main(int argc, char** argv) {
         std::puts("opened");
         return 0;
     }
-    deep_libraries_share_malloc(std::strcmp(argv[2], "share") == 0);
+    const bool shares = std::strcmp(argv[2], "share") == 0;
+    if (shares) handles_lead_to_the_programs_malloc();
+    deep_libraries_share_malloc(shares);
     const std::string caller = directory + "/libsurvive_caller.so";
     callers_are_kept(dlopen(caller.c_str(), RTLD_NOW), LM_ID_BASE);
     void* elsewhere = dlmopen(LM_ID_NEWLM, caller.c_str(), RTLD_NOW);
