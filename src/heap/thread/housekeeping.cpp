@@ -89,8 +89,6 @@ void housekeeping_after_thread(NodeHeap* home) {
     if (!home->ended.many(left) || !home->ended.are_due(left, os::milliseconds())) return;
     home->ended.on_start(home->slots.taken());  // those that started since `left` was read
     home->drain(false);
-    if (const os::Inside inside; inside && process_heap.purge_due() > 0)
-        more_to_purge.store(true, std::memory_order_relaxed);
 }
 
 void put_off_housekeeping() {

@@ -29,8 +29,8 @@ constexpr std::uint32_t busy_period = 8;
 // Called inside the fork gate on the slow paths of `h`, the caller's heap: after a refill, a list that was handed over,
 // or a free of another node's object. Some calls do a small part of the work.
 void housekeeping(ThreadHeap* h);
-// Called outside the fork gate when a thread that ends has returned its heap: drains the node's rings and purges if
-// enough threads have ended. A fork waits for one class, or for the purge.
+// Called outside the fork gate when a thread that ends has returned its heap: drains the node's rings if enough threads
+// have ended. The bags that become free purge what is due. A fork waits for one class.
 void housekeeping_after_thread(NodeHeap* home);
 // Postpones by a period the work on other threads' heaps and on the node: for the child of a fork.
 void put_off_housekeeping();
