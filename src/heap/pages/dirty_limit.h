@@ -13,6 +13,10 @@
 // one as soon as it has freed a third, and in the end everything beyond `allowed` is purged. A program that frees two
 // blocks for each block that it takes (a reduction by pairs) has no fall: it keeps twice what it uses.
 //
+// An array that grows by doubling fits into none of the blocks that it leaves, and their sum is as long as the array.
+// So a long run that was mostly clean when it was taken goes at once, and counts neither as freed nor in `most`, unless
+// the last one of its kind was taken again within purge_delay.
+//
 // A program that frees everything and allocates the same again must not pay page faults in every round. Memory that was
 // purged early is *regretted* if requests of the kind that was freed need pages again within purge_delay, and if the
 // loop is fast. From then on as much more may stay:
@@ -72,6 +76,8 @@ constexpr std::uint64_t idle_part = 2;
 // Up to 16 MiB of regretted memory may stay without proof, or 1/4 of the fall of the memory in use from its peak.
 constexpr Bytes proven_floor = 16 * MiB;
 constexpr std::uint64_t proven_part = 4;
+// Runs of 32 MiB and more are long. glibc returns each freed block that is longer (M_MMAP_THRESHOLD).
+constexpr Bytes long_run = 32 * MiB;
 // Beyond the peak of the memory in use, half as much may stay where holes are too small for the next big object.
 // Without it such objects would be faulted in.
 constexpr std::uint64_t slack_part = 2;
@@ -86,6 +92,7 @@ constexpr std::uint64_t slow_pace = bags_in(384 * KiB);
 class DirtyLimit {
 public:
     static constexpr std::uint32_t floor = bags_in(policy::dirty::floor);
+    static constexpr std::uint32_t long_run = bags_in(policy::dirty::long_run);
 
     void start(std::int32_t purge_delay) { period_ = static_cast<std::uint32_t>(max_of(purge_delay, 0)); }
 
@@ -109,17 +116,26 @@ public:
         return static_cast<std::uint32_t>(max_of(idle, fallen));
     }
 
-    // A run became free.
-    void on_give(unsigned kind, std::uint32_t bags, std::uint32_t now) {
-        fall_ += bags;
-        if (bags >= largest_ || now - largest_at_ > period_) {
-            largest_ = bags;
-            largest_at_ = now;
-        }
+    // A run became free. Returns whether it goes at once. `fresh`: it is long, and was mostly clean when it was taken.
+    [[nodiscard]] bool on_give(unsigned kind, std::uint32_t bags, bool fresh, std::uint32_t now) {
         Freed& freed = freed_[kind];
-        if (now - freed.at > period_) freed.bags = 0;
+        if (now - freed.at > period_) {
+            if (freed.bags > 0) freed.comes_back = false;
+            freed.bags = 0;
+        }
+        const bool at_once = fresh && !freed.comes_back;
+        if (at_once) {
+            lower_most(bags);
+        } else {
+            fall_ += bags;
+            if (bags >= largest_ || now - largest_at_ > period_) {
+                largest_ = bags;
+                largest_at_ = now;
+            }
+        }
         freed.bags += bags;
         freed.at = now;
+        return at_once;
     }
 
     // Memory was purged before purge_delay, because it was due.
@@ -142,8 +158,7 @@ public:
     void on_late_purge(std::uint32_t bags) {
         kept_ -= min_of<std::uint64_t>(kept_, bags);
         kept_big_ -= min_of<std::uint64_t>(kept_big_, bags);
-        most_ -= min_of<std::uint64_t>(most_, bags);
-        level_ = min_of(level_, most_);
+        lower_most(bags);
         lower_fall(bags);
     }
 
@@ -157,6 +172,8 @@ public:
             proven_ = 0;
         }
         Freed& freed = freed_[kind];
+        const bool is_long = bags >= long_run;
+        if (is_long && freed.bags > 0) freed.comes_back = now - freed.at <= period_;
         std::uint32_t regretted = 0;
         if (clean > 0) {
             const std::uint32_t fast = fast_of(clean, now);
@@ -170,6 +187,7 @@ public:
             }
         }
         freed.bags -= min_of(freed.bags, bags);
+        if (is_long && freed.bags < long_run) freed.bags = 0;  // the rest of a longer one
         return regretted;
     }
 
@@ -200,11 +218,16 @@ private:
         if (kind >= class_count) kept_big_ = min_of(kept_big_ + bags, enough);
         return bags;
     }
+    void lower_most(std::uint64_t bags) {
+        most_ -= min_of(most_, bags);
+        level_ = min_of(level_, most_);
+    }
     void lower_fall(std::uint64_t bags) { fall_ -= min_of(fall_, bags); }
 
     struct Freed {
         std::uint32_t bags;  // freed of this kind and not taken again
         std::uint32_t at;
+        bool comes_back;  // the last one was taken again within purge_delay
     };
 
     std::uint32_t period_ = 0;

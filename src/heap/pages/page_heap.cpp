@@ -151,29 +151,30 @@ void PageHeap::not_used(BagIndex first, std::uint32_t bags, BagState state) {
     });
 }
 
-// `kind`: the kind of the run that the bags belonged to (dirty_limit.h).
-void PageHeap::make_free(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now) {
-    rule_.on_give(kind, bags, now);
+// `kind`: the kind of the run that the bags belonged to (dirty_limit.h). Returns what is to be purged now.
+Purger::Purging PageHeap::make_free(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents) {
+    const std::uint32_t now = os::milliseconds();
+    const bool fresh = bags >= DirtyLimit::long_run && 2 * region_.count_dirty(first, bags) <= bags;
+    const bool at_once = rule_.on_give(kind, bags, fresh, now);
+    if (at_once && contents == Contents::any) return set_aside(first, bags);
     bag(first).state = BagState::inside;
     free_.add(first, bags, contents == Contents::any ? Bag::Piece::dirty : Bag::Piece::clean, now, top_);
+    return pick(PurgeRule::most_after(bags), now);
 }
 
 void PageHeap::give(BagIndex run, Contents contents) {
     Purging due;
-    std::uint32_t most;
+    std::uint32_t bags;
     bool trim;
     {
         os::Guard guard(lock_);
-        const std::uint32_t now = os::milliseconds();
-        const std::uint32_t bags = bag(run).run;
+        bags = bag(run).run;
         bags_of(bag(run).state) -= bags;
         if (bag(run).state == BagState::big) --use_.big_objects;
-        make_free(run, bags, DirtyLimit::kind_of(ClassId{bag(run).class_id}, bags), contents, now);
-        most = PurgeRule::most_after(bags);
-        due = pick(most, now);
+        due = make_free(run, bags, DirtyLimit::kind_of(ClassId{bag(run).class_id}, bags), contents);
         trim = contents == Contents::zero && top_is_clean();
     }
-    if (due.bags > 0) purge_picked(due, most);
+    if (due.bags > 0) purge_picked(due, PurgeRule::most_after(bags));
     else if (trim) trim_top();
 }
 
@@ -188,17 +189,15 @@ bool PageHeap::resize(BagIndex run, std::uint32_t bags) {
     if (has_whole_pages(state)) bags = whole_pages(bags);
     if (bags == length) return true;
     if (bags > length) return lengthen(run, bags);
+    const std::uint32_t fewer = length - bags;
     Purging due;
-    const std::uint32_t most = PurgeRule::most_after(length - bags);
     {
         os::Guard guard(lock_);
-        const std::uint32_t now = os::milliseconds();
         write_used_run(run, bags, state);
-        bags_of(state) -= length - bags;
-        make_free(run + bags, length - bags, DirtyLimit::kind_of(no_class, length - bags), Contents::any, now);
-        due = pick(most, now);
+        bags_of(state) -= fewer;
+        due = make_free(run + bags, fewer, DirtyLimit::kind_of(no_class, fewer), Contents::any);
     }
-    if (due.bags > 0) purge_picked(due, most);
+    if (due.bags > 0) purge_picked(due, PurgeRule::most_after(fewer));
     return true;
 }
 

@@ -117,7 +117,7 @@ private:
     bool lengthen(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
     void use_new(BagIndex first, std::uint32_t bags, BagState state, unsigned kind) NUMALLOC_REQUIRES(lock_);
     void not_used(BagIndex first, std::uint32_t bags, BagState state) NUMALLOC_REQUIRES(lock_);
-    void make_free(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents, std::uint32_t now)
+    [[nodiscard]] Purging make_free(BagIndex first, std::uint32_t bags, unsigned kind, Contents contents)
         NUMALLOC_REQUIRES(lock_);
     bool back(BagIndex run, std::uint32_t bags) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 

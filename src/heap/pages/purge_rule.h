@@ -11,7 +11,7 @@
 // Invariants:
 //   a piece that was free for purge_delay is due as a whole; of others DirtyLimit::due() and policy::purge::beyond_due.
 //   Purger::pick() cuts that to what one call may purge, and rounds it to pages or whole huge pages
-//   on_purge() is called once for each purge, so that DirtyLimit counts each bag as purged early or late
+//   on_purge() is called once for each purge of free memory, so that DirtyLimit counts each bag as purged early or late
 //
 // Not thread-safe: the page heap's lock guards it. Counts are in bags, times in milliseconds.
 #pragma once
@@ -89,7 +89,10 @@ public:
                           std::uint32_t now) {
         return limit_.on_take(kind, bags, clean, in_use, now);
     }
-    void on_give(unsigned kind, std::uint32_t bags, std::uint32_t now) { limit_.on_give(kind, bags, now); }
+    // The same, but false while pauses().
+    [[nodiscard]] bool on_give(unsigned kind, std::uint32_t bags, bool fresh, std::uint32_t now) {
+        return limit_.on_give(kind, bags, fresh, now) && !pauses(now);
+    }
 
 private:
     std::int32_t delay_ = 0;

@@ -43,13 +43,38 @@ Purger::Purging Purger::cut_end(BagIndex piece, std::uint32_t bags) {
 
 // `near`: a piece of the run at or before `part`.
 Purger::Purging Purger::cut_range(BagIndex run, BagRange part, BagIndex near) {
-    const BagIndex run_end = run + free_.length(run);
-    Purging range{part.first, part.end - part.first};
-    range.breaks_first =
-        part.first == run && may_be_huge(part.first) && aligned_down(part.first, huge_bags) != part.first;
-    range.breaks_last = part.end == run_end && part.end != top_ && may_be_huge(part.end - 1) &&
-                        aligned_down(part.end, huge_bags) != part.end;
-    range.dirty = free_.cut(run, range.first, range.bags, near);
+    const std::uint32_t dirty = free_.cut(run, part.first, part.end - part.first, near);
+    return begin(part, dirty);
+}
+
+// Takes the clean bags beside the run that are in its first or last huge page, too, as cut_end() does.
+Purger::Purging Purger::set_aside(BagIndex run, std::uint32_t bags) {
+    BagRange part{run, run + bags};
+    bag(run).state = BagState::inside;
+    if (part.end == top_) free_top_page();
+    const bool alone = page_bags() == 1;  // else a longer page may be used in part
+    if (const BagIndex left = free_.run_before(run); alone && may_be_huge(run) && left != none) {
+        const BagIndex piece = free_.last_piece(left);
+        if (free_.piece(piece).kind == Bag::Piece::clean) part.first = max_of(aligned_down(run, huge_bags), piece);
+        if (part.first < run) free_.cut(left, part.first, run - part.first, piece);
+    }
+    if (const BagIndex right = part.end; alone && may_be_huge(right - 1) && free_.begins_at(right, top_)) {
+        if (free_.piece(right).kind == Bag::Piece::clean)
+            part.end = min_of(free_.aligned(right, huge_bags), right + free_.piece(right).length);
+        if (part.end > right) free_.cut({right, right}, part.end - right);
+    }
+    Purging range = begin(part, bags);
+    range.at_once = true;
+    return range;
+}
+
+// `part` was cut out of the free runs, or has just been freed.
+Purger::Purging Purger::begin(BagRange part, std::uint32_t dirty) {
+    Purging range{part.first, part.end - part.first, dirty};
+    range.breaks_first = may_be_huge(part.first) && aligned_down(part.first, huge_bags) != part.first &&
+                         free_.run_before(part.first) == none;
+    range.breaks_last = part.end != top_ && may_be_huge(part.end - 1) &&
+                        aligned_down(part.end, huge_bags) != part.end && !free_.begins_at(part.end, top_);
     write_used_run(range.first, range.bags, BagState::small);
     begun_.store(begun_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
     return range;
@@ -121,7 +146,7 @@ void Purger::finish(const Purging& range, Discarded how, std::uint32_t now) {
     free_.add(range.first, range.bags, refused ? Bag::Piece::stuck : Bag::Piece::clean, now, top_);
     if (refused) return;
     use_.purged_bags += range.dirty;
-    rule_.on_purge(range.dirty, range.rested, now);
+    if (!range.at_once) rule_.on_purge(range.dirty, range.rested, now);
 }
 
 std::uint32_t Purger::purge_picked(Purging range, std::uint32_t most) {

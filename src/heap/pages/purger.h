@@ -1,6 +1,7 @@
 // Returns free memory to the system: what is due by purge_rule.h.
 //
-//   pick      cuts out a piece, or the end of one: no thread takes it or merges with it
+//   pick      cuts out a piece, or the end of one: no thread takes it or merges with it; or
+//   set_aside the same for a long run that is being freed (dirty_limit.h)
 //   discard   calls the kernel, without the page heap's locks
 //   finish    makes the range free again: clean or, if the kernel refused, stuck
 //
@@ -42,14 +43,17 @@ protected:
         std::uint32_t bags = 0;
         std::uint32_t dirty = 0;  // of these, may hold other than zeros
         bool rested = false;      // as in PurgeRule::Due
+        bool at_once = false;     // was just freed, and not free before: DirtyLimit does not count it
         // Others use the rest of the huge page that the range begins or ends in.
         bool breaks_first = false, breaks_last = false;
     };
     // Cuts out the range that is due first: `most` bags, or a few more up to whole huge pages; 0 bags if nothing is
     // due. Pass it to purge_picked() once lock_ is released: until then the range counts as allocated.
     [[nodiscard]] Purging pick(std::uint32_t most, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
-    // Purges `range`, from pick(), and then what else is due, up to `most` dirty bags. Then unmaps a clean end of the
-    // heap. Returns the number of dirty bags that were returned.
+    // The same for a run in use that is freed and goes at once (DirtyLimit::on_give()).
+    [[nodiscard]] Purging set_aside(BagIndex run, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
+    // Purges `range`, from one of these, and then what else is due, up to `most` dirty bags. Then unmaps a clean end of
+    // the heap. Returns the number of dirty bags that were returned.
     std::uint32_t purge_picked(Purging range, std::uint32_t most) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // For a request that found no memory: the number of ranges that were purged so far, and whether there is one more
@@ -65,6 +69,7 @@ private:
 
     Purging cut_end(BagIndex piece, std::uint32_t bags) NUMALLOC_REQUIRES(lock_);
     Purging cut_range(BagIndex run, BagRange part, BagIndex near) NUMALLOC_REQUIRES(lock_);
+    Purging begin(BagRange part, std::uint32_t dirty) NUMALLOC_REQUIRES(lock_);
     Discarded discard(const Purging& range) NUMALLOC_EXCLUDES(lock_);
     void finish(const Purging& range, Discarded how, std::uint32_t now) NUMALLOC_REQUIRES(lock_);
     void break_huge_pages(const Purging& range) NUMALLOC_EXCLUDES(lock_);

@@ -10,7 +10,8 @@
 //   inside   0         distance back to the first bag, for the last bag of free and big runs and
 //                      for all but the first of runs with objects
 //
-// Only the first bag of a run in use has the state big, small or bound. A run being freed is `inside`, then `free`.
+// Only the first bag of a run in use has the state big, small or bound. A run being freed is `inside`,
+// then `free`, and `small` while it is purged.
 //
 // A free run is a row of pieces: bags that became free at about the same time, or that are clean. The first bag of a
 // piece stores its length, the last one the distance to the first. Neither needs extra memory:

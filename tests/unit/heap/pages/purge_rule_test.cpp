@@ -57,7 +57,7 @@ TEST(PurgeRule, OnlyWhatWasPurgedEarlyIsRegretted) {
         PurgeRule rule;
         rule.set_delay(1000);
         EXPECT_EQ(rule.on_take(1, length, length, in_use, 7), 0U);
-        rule.on_give(1, length, 7);
+        EXPECT_FALSE(rule.on_give(1, length, false, 7));
         rule.on_purge(length, rested, 7);
         EXPECT_EQ(rule.on_take(1, length, length, in_use, 7), rested ? 0U : length);
     }
@@ -71,7 +71,7 @@ std::uint32_t regretted_in_a_round(PurgeRule& rule, std::uint32_t& now, std::uin
     for (std::uint32_t i = 0; i < length; i += at_once) regretted += rule.on_take(1, at_once, at_once, in_use, now);
     wait();
     for (std::uint32_t i = 0; i < length; i += at_once) {
-        rule.on_give(1, at_once, now);
+        EXPECT_FALSE(rule.on_give(1, at_once, false, now));
         rule.on_purge(at_once, false, now);
     }
     return regretted;
@@ -113,7 +113,7 @@ TEST(PurgeRule, WhatDoesNotComeBackSaysNothingOfALoop) {
         std::uint32_t now = 7;
         EXPECT_EQ(rule.on_take(2, peak, peak, in_use + peak, now), 0U);
         now += 900;
-        rule.on_give(2, peak, now);
+        EXPECT_FALSE(rule.on_give(2, peak, false, now));
         rule.on_purge(peak, false, now);
         if (slow_rounds == 0) now += 1001;
         for (std::uint32_t i = 0; i < slow_rounds; ++i) {
@@ -137,7 +137,7 @@ TEST(PurgeRule, WhatWasTakenFastIsForgotten) {
         EXPECT_EQ(rule.on_take(2, much, much, much, now), 0U);
         now += stays ? 1001 : 400;
         if (!stays) {
-            rule.on_give(2, much, now);
+            EXPECT_FALSE(rule.on_give(2, much, false, now));
             rule.on_purge(much, false, now);
             now += 100;
         }
@@ -154,7 +154,7 @@ TEST(PurgeRule, AFastLoopMayBeLargerThanWhatLeaksInPurgeDelay) {
     rule.set_delay(1000);
     for (std::uint32_t round = 0, now = 7; round < 3; ++round, now += 100) {
         EXPECT_EQ(rule.on_take(1, large, large, large, now) > large / 2, round == 2);
-        rule.on_give(1, large, now);
+        EXPECT_FALSE(rule.on_give(1, large, false, now));
         rule.on_purge(large, false, now);
     }
 }
@@ -166,7 +166,7 @@ TEST(PurgeRule, APurgeAmidARoundMakesItNoFaster) {
         EXPECT_EQ(rule.on_take(1, length / 2, length / 2, in_use, now), 0U);
         rule.on_purge(1, false, now);
         EXPECT_EQ(rule.on_take(1, length / 2, length / 2, in_use, now), 0U);
-        rule.on_give(1, length, now);
+        EXPECT_FALSE(rule.on_give(1, length, false, now));
         rule.on_purge(length, false, now);
     }
 }

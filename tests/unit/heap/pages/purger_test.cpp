@@ -209,12 +209,12 @@ TEST(PageHeapPurge, SmallFreesBesideItHoldNothingBack) {
 // As much of it as exceeds the limit, from its end.
 TEST(PageHeapPurge, ALongRunGoesInPart) {
     Node node(20000);
-    const BagIndex run = node.take_filled(1024), wall = node.take_filled(1);
+    const BagIndex run = node.take_filled(1000), wall = node.take_filled(1);
     node.pages.give(run);
     EXPECT_GE(node.pages.use().dirty_bags, DirtyLimit::floor * 3 / 4);
     EXPECT_LE(node.pages.use().dirty_bags, DirtyLimit::floor);
     EXPECT_EQ(node.at(run)[5], char(0xEE));
-    EXPECT_EQ(node.at(run)[1023 * bag_bytes], 0);
+    EXPECT_EQ(node.at(run)[999 * bag_bytes], 0);
     node.pages.validate();
     node.pages.give(wall);
 }
