@@ -51,6 +51,15 @@ void drain_for_others(std::uint32_t now) {
     }
 }
 
+void full_round(ThreadHeap* h, std::uint32_t now) {
+    for (unsigned i = 0; i < class_count / policy::housekeeping::classes_part; ++i) hand_over_idle_class(h);
+    send_quiet_remote_caches(policy::housekeeping::period);
+    process_heap.give_back_thread_heaps();
+    drain_for_others(now);
+    more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);
+    if (const auto also = at_housekeeping.load(std::memory_order_acquire); also != nullptr) also();
+}
+
 }  // namespace
 
 void flush_lists(ThreadHeap* h) {
@@ -69,19 +78,24 @@ void housekeeping(ThreadHeap* h) {
         flush_lists(h);
     }
     hand_over_idle_class(h);
-    if (h->slow_paths % policy::housekeeping::slow_paths_per_clock != 0) return;
+    if (h->slow_paths % policy::housekeeping::slow_paths_per_clock != 0 &&
+        !more_to_purge.load(std::memory_order_relaxed))
+        return;
     if (h->slow_paths % policy::housekeeping::slow_paths_per_grant == 0) return_grants(h);
     const std::uint32_t now = os::milliseconds();
-    if (is_due(h->home->next_drain, now, policy::housekeeping::period)) return h->home->drain(true);
+    // The full round first, and the drain last: where slow paths are rare each finds all of them due, and a round
+    // purges and drains what is overdue, too.
+    if (is_due(next_housekeeping, now, policy::housekeeping::period)) return full_round(h, now);
     if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, policy::housekeeping::busy_period))
         return more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);
-    if (!is_due(next_housekeeping, now, policy::housekeeping::period)) return;
-    for (unsigned i = 0; i < class_count / policy::housekeeping::classes_part; ++i) hand_over_idle_class(h);
-    send_quiet_remote_caches(policy::housekeeping::period);
-    process_heap.give_back_thread_heaps();
-    drain_for_others(now);
-    if (process_heap.purge_due() > 0) more_to_purge.store(true, std::memory_order_relaxed);
-    if (const auto also = at_housekeeping.load(std::memory_order_acquire); also != nullptr) also();
+    if (is_due(h->home->next_drain, now, policy::housekeeping::period)) h->home->drain(true);
+}
+
+void housekeeping_after_cheap_path(ThreadHeap* h) {
+    const std::uint32_t now = os::milliseconds();
+    if (h->last_cheap_path == now) h->cheap_paths_to_pass = policy::housekeeping::cheap_paths_passed;
+    h->last_cheap_path = now;
+    housekeeping(h);
 }
 
 void housekeeping_after_thread(NodeHeap* home) {

@@ -10,10 +10,13 @@ namespace policy::housekeeping {
 
 // Every second slow path inspects one size class: a full round takes twice as many slow paths as there are classes.
 constexpr std::uint32_t slow_paths_per_look = 2;
-// Only every fourth slow path reads the clock, to save time.
+// Only every fourth slow path looks what is due by the clock, to save time; every second one while more is due than one
+// returns.
 constexpr std::uint32_t slow_paths_per_clock = 4;
 // Every 16th slow path adjusts the thread's grant, whose lines all threads of the node share.
 constexpr std::uint32_t slow_paths_per_grant = 16;
+// The cheap slow paths that follow without housekeeping after two within a tick of the clock.
+constexpr std::uint32_t cheap_paths_passed = 15;
 // Milliseconds between two full rounds: short beside purge_delay, long beside the work of a round.
 constexpr std::uint32_t period = 100;
 // A node's own threads drain its rings, because draining reads each object. Threads of other nodes drain them when they
@@ -29,6 +32,13 @@ constexpr std::uint32_t busy_period = 8;
 // Called inside the fork gate on the slow paths of `h`, the caller's heap: after a refill, a list that was handed over,
 // or a free of another node's object. Some calls do a small part of the work.
 void housekeeping(ThreadHeap* h);
+// The same after a malloc of a list's last object or of a big one. A program may have no other slow path, but in a loop
+// they are as cheap as housekeeping: once two follow each other within a tick of the clock, it passes over the next 15.
+void housekeeping_after_cheap_path(ThreadHeap* h);
+inline void housekeeping_if_rare(ThreadHeap* h) {
+    if (h->cheap_paths_to_pass == 0) return housekeeping_after_cheap_path(h);
+    --h->cheap_paths_to_pass;
+}
 // Called outside the fork gate when a thread that ends has returned its heap: drains the node's rings if enough threads
 // have ended. The bags that become free purge what is due. A fork waits for one class.
 void housekeeping_after_thread(NodeHeap* home);

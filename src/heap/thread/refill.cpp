@@ -118,6 +118,7 @@ NUMALLOC_INLINE Allocation take_last_or_batch(ThreadHeap* h, ClassId id) {
     } else {
         set_empty(h, c);
         if (runs_empty_again(h, id) && fetches_ahead(h, shape_of(id), next_capacity(h, id))) take_batch(h, id, false);
+        else housekeeping_if_rare(h);
     }
     return {.p = hand_out(last, id), .reused = true};
 }
@@ -167,6 +168,7 @@ void* allocate_big(ThreadHeap* h, NodeId n, Bytes bytes, Bytes alignment) {
     }
     if (profile::on()) profile::allocated(h->profile, p, bytes);
     keep_within_limit(h);
+    if (h != &no_heap) housekeeping_if_rare(h);
     return p;
 }
 

@@ -73,6 +73,8 @@ struct ThreadHeap {
     std::uint64_t fast_bound = 0;               // what `bound` is once fast frees are on
     std::uint32_t checked_frees = 0;            // how many frees are checked before that
     std::uint32_t slow_paths = 0;               // a clock that ticks for housekeeping
+    std::uint32_t last_cheap_path = 0;          // housekeeping_if_rare(): when, in milliseconds,
+    std::uint32_t cheap_paths_to_pass = 0;      // and how many follow that it passes over
     std::uint32_t trims_seen = 0;               // ask_others_to_flush()
     std::uint32_t next_to_look_at = 1;          // the class that hand_over_idle_class() inspects next
     std::uint8_t large_classes[2] = {};         // with an object that is a whole batch: keep_large()

@@ -1,4 +1,4 @@
-// Maintenance that no slow path of a thread does: after threads that have ended.
+// Maintenance where a program has few slow paths, or none: after threads that have ended, or with one block at a time.
 #include "heap/thread/housekeeping.h"
 
 #include <barrier>
@@ -43,6 +43,43 @@ void team(unsigned threads, unsigned waiting) {
     EXPECT_EQ(in_rings(node), 0U);
     const PageHeapUse use = node->pages.use();
     EXPECT_LE(Bytes{use.dirty_bags} << bag_shift, policy::dirty::floor) << "purged";
+}
+
+// A program whose fast paths find all else, but for one block at a time.
+void one_at_a_time(void (*take_and_free)()) {
+    testing::run_on(1, [=] {
+        const ClassId small = class_of(200);
+        const auto take = [&](Bytes bytes) {
+            std::vector<void*> objects(bytes / shape_of(small).size);
+            for (void*& p : objects) p = testing::allocate(small);
+            return objects;
+        };
+        const std::vector<void*> stay = take(40 * MiB), go = take(8 * MiB);
+        take_and_free();
+        for (void* p : go) testing::release(p);
+        NodeHeap* const node = process_heap.node(NodeId{1});
+        EXPECT_GE(Bytes{node->pages.use().dirty_bags} << bag_shift, 6 * MiB) << "waits for purge_delay";
+        EXPECT_GT(in_rings(node), 0U);
+        for (int i = 0; i < 100; ++i) {
+            testing::advance_clock(policy::housekeeping::period);
+            take_and_free();
+        }
+        EXPECT_LE(Bytes{node->pages.use().dirty_bags} << bag_shift, 1 * MiB);
+        EXPECT_EQ(in_rings(node), 0U);
+        for (void* p : stay) testing::release(p);
+    });
+    testing::validate_heap();
+}
+
+// The only object of its list.
+TEST(Housekeeping, OneLargeBlockAtATimeReturnsWhatRested) {
+    testing::start_heap(2);
+    one_at_a_time([] { testing::release(testing::allocate(64 * KiB)); });
+}
+
+TEST(Housekeeping, OneBigBlockAtATimeReturnsWhatRested) {
+    testing::start_heap(2);
+    one_at_a_time([] { testing::release(allocate_big(this_thread_heap, NodeId{1}, 1 * MiB, 1)); });
 }
 
 TEST(Housekeeping, WhatEndedThreadsLeftGoesBack) {
