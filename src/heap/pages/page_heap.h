@@ -16,8 +16,9 @@
 //   own_pages.cpp         the alternative to shared huge pages, for incremental_sharing=0
 //
 // Finding or freeing a run costs O(log n) of n free runs, and cutting it one step more for each piece that the cut
-// passes. A freed run merges with its free neighbours at once. Memory that was never used, and memory returned to the
-// OS, reads as zero: BagMark::dirty records, for calloc, which bags may not.
+// passes; taking one, and freeing one of 32 MiB or more, also counts its dirty bags, 64 at a time. A freed run merges
+// with its free neighbours at once. Memory that was never used, and memory returned to the OS, reads as zero:
+// BagMark::dirty records, for calloc, which bags may not.
 //
 // Thread-safe. lock_ guards the free runs; no system call is made under it. growth_lock_ guards the end of the mapped
 // memory and, under strict binding, the node's remaining pages (node_room.h), granted to one request at a time. Order:
@@ -61,8 +62,8 @@ public:
     // Frees the rests of owners' huge pages. For experiments only, as is the rest of own_pages.cpp.
     void give_rests() NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
-    // Frees a run that take() returned. Then purges part of what is due: up to 8 MiB or twice the run, whichever is
-    // more. `zero`: its pages have been discarded.
+    // Frees a run that take() returned. Then purges part of what is due, which a long run may be by itself
+    // (dirty_limit.h): up to 8 MiB or twice the run, whichever is more. `zero`: its pages have been discarded.
     enum class Contents { any, zero };
     void give(BagIndex run, Contents contents = Contents::any) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 

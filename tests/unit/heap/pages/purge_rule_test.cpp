@@ -127,6 +127,36 @@ TEST(PurgeRule, WhatDoesNotComeBackSaysNothingOfALoop) {
     }
 }
 
+constexpr std::uint32_t long_run = DirtyLimit::long_run;
+const unsigned long_kind = DirtyLimit::kind_of(no_class, long_run);
+
+// What a long run brought and took away is no part of the peak up to which regretted memory may stay.
+TEST(PurgeRule, ALongRunThatGoesLeavesNoPeak) {
+    for (const bool fresh : {false, true}) {
+        PurgeRule rule;
+        rule.set_delay(1000);
+        std::uint32_t now = 7;
+        for (int round = 0; round < 40; ++round) regretted_in_a_round(rule, now);
+        EXPECT_EQ(rule.on_take(long_kind, long_run, long_run, in_use + long_run, now), 0U);
+        EXPECT_EQ(rule.on_give(long_kind, long_run, fresh, now), fresh);
+        EXPECT_FALSE(rule.on_give(2, 2 * in_use, false, now));
+        const std::uint32_t always = DirtyLimit::floor + in_use / policy::dirty::in_use_part;
+        const std::uint32_t due = rule.due(freed_at(now), always + length, in_use, 1, now).bags;
+        EXPECT_EQ(due, fresh ? length + bags_in(policy::purge::beyond_due) : 0U) << fresh;
+    }
+}
+
+// A block that grows in place by a bag takes no long run again, although it will be freed as one.
+TEST(PurgeRule, GrowthInPlaceTakesNoLongRunAgain) {
+    PurgeRule rule;
+    rule.set_delay(1000);
+    EXPECT_TRUE(rule.on_give(long_kind, long_run, true, 7));
+    EXPECT_EQ(rule.on_take(long_kind, 1, 1, in_use, 7), 0U);
+    EXPECT_TRUE(rule.on_give(long_kind, long_run, true, 7));
+    EXPECT_EQ(rule.on_take(long_kind, long_run, long_run, in_use, 7), 0U);
+    EXPECT_FALSE(rule.on_give(long_kind, long_run, true, 7)) << "which a new one does";
+}
+
 // Memory that was taken fast before a slow loop makes the loop no faster, whether it stays in use or is freed.
 TEST(PurgeRule, WhatWasTakenFastIsForgotten) {
     constexpr std::uint32_t much = 1'000'000;
