@@ -268,7 +268,7 @@ void *numalloc_malloc_weighted(size_t size, const numalloc_node_set *set,
 
 /* The usable bytes of a block that malloc(size) would return: requesting this many uses no more memory. Size 0 is
  * treated as 1; the result is 0 for a size that no block can have. Does not fail. A block of more than 32 KiB may
- * have more bytes, because malloc reuses a free one of the next two sizes before it touches new pages. A guarded block
+ * have up to 1.5 times as many, because malloc reuses a free one before it touches new pages. A guarded block
  * (NUMALLOC_GUARDED) has exactly the requested bytes. So request the good size if you want to use all of it. */
 size_t numalloc_good_size(size_t size) NUMALLOC_NOEXCEPT;
 /* Makes a block longer or shorter in place, as near to `size` bytes as possible, and moves nothing. Returns the usable

@@ -119,6 +119,7 @@ Gathering::Gathering(Depth depth) {
     take_nodes();
     if (depth >= Depth::threads) take_threads();
     take_live();
+    join_classes();
     if (depth >= Depth::resident) take_resident();
 }
 
@@ -163,6 +164,18 @@ void Gathering::take_live() {
             s.small_live += k.live * shape_of(ClassId{c}).size;
         }
     }
+}
+
+void Gathering::join_classes() {
+    for (unsigned n = 0; n < heaps_; ++n)
+        for (unsigned c = first_aligned; c < class_count; ++c) {
+            if (counted_with(c) == c) continue;
+            ClassStatistics& sum = of_[n].of_class[counted_with(c)];
+            ClassStatistics& joins = of_[n].of_class[c];
+#define NUMALLOC_CLASS_STATISTIC(name, unit, what) sum.name += joins.name;
+#include "numalloc/statistics.def"
+            joins = {};
+        }
 }
 
 void Gathering::take_resident() {

@@ -12,11 +12,27 @@ using NodeStatistics = numalloc_node_statistics;
 using ClassStatistics = numalloc_class_statistics;
 using ProcessStatistics = numalloc_process_statistics;
 
+// The class whose statistics include those of class `c`. Readers know a class by its size alone, and some classes for
+// alignments are as long as another.
+constexpr unsigned counted_with(unsigned c) {
+    const unsigned by_size = class_of(size_of_class(c)).value;
+    return size_of_class(by_size) == size_of_class(c) ? by_size : c;
+}
+
+static_assert(
+    [] {
+        for (unsigned a = 1; a < class_count; ++a)
+            for (unsigned b = 1; b < a; ++b)
+                if (size_of_class(a) == size_of_class(b) && counted_with(a) != counted_with(b)) return false;
+        return true;
+    }(),
+    "one record a size");
+
 class Gathering {
 public:
     struct OfNode {
         NodeStatistics node;
-        ClassStatistics of_class[class_count];
+        ClassStatistics of_class[class_count];  // all 0 if counted_with() another
     };
     // How much to collect; each level includes those before it.
     //   heaps      what nodes hold: walks the shards of all classes. Objects in threads' lists count as live
@@ -42,6 +58,7 @@ private:
     void take_threads();
     void take_live();
     void take_resident();
+    void join_classes();
 
     OfNode* of_ = nullptr;
     unsigned heaps_ = 0;

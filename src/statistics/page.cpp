@@ -55,9 +55,14 @@ static_assert(sizeof(Header) == 64);
 constexpr Bytes names_at = sizeof(Header) + sizeof(std::uint32_t);
 constexpr Bytes process_at = align_up(names_at + sizeof names, 8);
 constexpr Bytes nodes_at = process_at + sizeof(ProcessStatistics);
+constexpr unsigned class_records = [] {
+    unsigned records = 0;
+    for (unsigned c = 1; c < class_count; ++c) records += counted_with(c) == c ? 1 : 0;
+    return records;
+}();
 Bytes classes_at(unsigned heaps) { return nodes_at + heaps * sizeof(NodeRecord); }
 Bytes page_bytes(unsigned heaps) {
-    return align_up(classes_at(heaps) + Bytes{heaps} * (class_count - 1) * sizeof(ClassRecord), os::page_size());
+    return align_up(classes_at(heaps) + Bytes{heaps} * class_records * sizeof(ClassRecord), os::page_size());
 }
 
 constexpr std::uint64_t part_of_time = 100;
@@ -87,7 +92,7 @@ bool make_page(int process) {
     page->header_bytes = sizeof(Header);
     page->node_records = heaps;
     page->node_record_bytes = sizeof(NodeRecord);
-    page->class_records = heaps * (class_count - 1);
+    page->class_records = heaps * class_records;
     page->class_record_bytes = sizeof(ClassRecord);
     page->process_record_bytes = sizeof(ProcessStatistics);
     page->process_start = os::process_start();
@@ -111,8 +116,9 @@ void fill(const Gathering& gathered) {
     *process = process_statistics();
     for (unsigned n = 0; n < gathered.heaps(); ++n) {
         nodes[n] = {gathered.in_use(n) ? outer_number(n) : -1, gathered.of(n).node};
-        for (unsigned c = 1; c < class_count; ++c, ++of_class)
-            *of_class = {n, static_cast<std::uint32_t>(shape_of(ClassId{c}).size), gathered.of(n).of_class[c]};
+        for (unsigned c = 1; c < class_count; ++c)
+            if (counted_with(c) == c)
+                *of_class++ = {n, static_cast<std::uint32_t>(shape_of(ClassId{c}).size), gathered.of(n).of_class[c]};
     }
     page->updated_at = os::nanoseconds();
     page->sequence.fetch_add(1, std::memory_order_release);

@@ -22,6 +22,13 @@
 
 namespace numalloc::api {
 
+namespace policy::resizing {
+
+// A block that grows in steps gets a quarter more: two classes.
+constexpr Bytes room_part = 4;
+
+}  // namespace policy::resizing
+
 namespace {
 
 NodeId node_of(const ThreadHeap* h) { return h == &no_heap ? node_without_heap() : h->home->node; }
@@ -123,7 +130,7 @@ void clear(Allocation object, Bytes n) {
     } else if (object.zeroed && n > sizeof(Object)) {
         // Only the link was written since; hand_out() has cleared the mark.
         static_cast<Object*>(object.p)->next = nullptr;
-    } else if (n > medium_limit && !object.reused) {
+    } else if (n > table_limit && !object.reused) {
         clear_written(static_cast<char*>(object.p), n);
     } else {
         // A large object that is used again and again becomes resident, which makes this faster than to look for zeros.
@@ -217,6 +224,17 @@ void* allocate_at(const Resize& resize) {
     return allocate_on_node(n, 1, target.node).p;
 }
 
+// The same with room for an object above 32 KiB that grows in small steps: every class that it outgrows is a copy, and
+// there are eight a doubling.
+Resize with_room(Resize resize, Bytes old_bytes) {
+    const Bytes n = resize.bytes;
+    if (n <= old_bytes || n <= table_limit || n > medium_limit || resize.target.heap != nullptr || profile::on())
+        return resize;
+    const Bytes room = min_of(old_bytes + old_bytes / policy::resizing::room_part, medium_limit - tail_bytes);
+    resize.bytes = max_of(n, room);
+    return resize;
+}
+
 // Resizes an object that fits() rejects, or allocates a new block, copies and frees. Inline, because each caller knows
 // the kind of target.
 NUMALLOC_INLINE void* resize_or_copy(void* p, const Resize& resize, const char* call) {
@@ -234,7 +252,9 @@ NUMALLOC_INLINE void* resize_or_copy(void* p, const Resize& resize, const char* 
         }
     }
     const Bytes old_bytes = size_of(at);
-    void* const q = allocate_at(resize);
+    const Resize roomy = with_room(resize, old_bytes);
+    void* q = allocate_at(roomy);
+    if (q == nullptr && roomy.bytes != n) q = allocate_at(resize);
     if (q == nullptr) return resize.may_stay && n <= old_bytes ? p : nullptr;  // shrinking never fails
     if (resize.may_stay && NUMALLOC_UNLIKELY(process_heap.any_moved()))
         if (const os::Inside inside; inside) spread_as(at, locate(q));

@@ -72,7 +72,7 @@ constexpr ClassId class_for(Bytes n, Bytes alignment) { return class_of(max_of<B
 NUMALLOC_INLINE void* allocate_fast(Bytes n, ThreadHeap* const heap = this_thread_heap) {
     if constexpr (hardened) n = max_of<Bytes>(n, 1);  // the class for 0 bytes has no room for a tail
     if (NUMALLOC_LIKELY(n <= fine_limit - tail_bytes)) return pop(heap, fine_classes.of[n + tail_bytes]);
-    if (n <= medium_limit - tail_bytes) return pop<1>(heap, heap->coarse_class[coarse_entry(n + tail_bytes)]);
+    if (n <= table_limit - tail_bytes) return pop<1>(heap, heap->coarse_class[coarse_entry(n + tail_bytes)]);
     return nullptr;
 }
 

@@ -18,8 +18,9 @@ constexpr unsigned least_lists = 4;
 // The ring that all shards of a large class share holds at most 1/6 of the class's bags. With less, threads take the
 // shards' locks more often; with more, it keeps more unused memory.
 constexpr Bytes common_part = 6;
-// A large object may come from one of the two classes above its own: it is then at most 1.5 times as long.
-constexpr unsigned classes_above = 2;
+// A large object may come from a class above its own, if it is at most 1.5 times as long: more than half of it is used,
+// so a realloc() to a similar size leaves it in place.
+constexpr Fraction most_longer{3, 2};
 
 // One of 32 lists that threads return to a shard, the first included, is walked to find an object that was freed twice:
 // a walk reads every object, which most lists should not pay for.
@@ -119,11 +120,10 @@ Batch ClassHeap::take_list(Shard& shard) {
 }
 
 // An unused object of one of the next larger classes. That is cheaper than finding bags, and maybe faulting them in,
-// while the object stays unused. It must be aligned like an object of this class.
+// while the object stays unused. It is aligned like an object of this class, if not better.
 Batch ClassHeap::take_larger() {
-    const auto evenness = [](Bytes size) { return min_of(size & (0 - size), bag_bytes); };
-    for (unsigned c = class_.value + 1U; c <= class_.value + policy::rings::classes_above && c < first_aligned; ++c) {
-        if (evenness(size_of_class(c)) < evenness(shape().size)) continue;
+    const Bytes most = policy::rings::most_longer.part_of(shape().size);
+    for (unsigned c = class_.value + 1U; c < first_aligned && size_of_class(c) <= most; ++c) {
         const Batch list = shards_.common(ClassId{c}).ring.pop_newest();
         if (list.head == nullptr) continue;
         // Only one: the others must not enter a list of this class.
@@ -137,6 +137,7 @@ Batch ClassHeap::take_larger() {
 }
 
 Supply ClassHeap::take(std::uint32_t want, unsigned number) {
+    number = shard_for(number);
     const Supply supply = take_any(want, number);
     shard(number).fetched.fetch_add(supply.count, std::memory_order_relaxed);
     return supply;

@@ -1,7 +1,7 @@
 // The free objects of one class on one node that no thread holds: in rings, in bags, and in the never-used rest of the
 // bags being carved.
 //
-//   take:  newest batch of the ring               (of a large class also the next two classes' common rings)
+//   take:  newest batch of the ring               (of a large class also larger classes' common rings)
 //          else freed objects of bags            (first the bag that was full last: the fullest)
 //          else a piece of the bag being carved  (linked by the caller, outside of the lock)
 //          else a bag that another shard can spare, unless each has huge pages of its own
@@ -10,9 +10,9 @@
 //   put:   into the ring. Lists that it has no room for, and lists of sparse shards, are sorted into their bags. A bag
 //          that has all its objects again returns to the page heap, for any class to use.
 //
-// The bags are divided into shards, and a thread takes from its own shard. Otherwise objects of threads in different
-// phases would lie side by side, and one thread's freed objects would be holes between another's. A list goes to the
-// shard of its first object's bag.
+// The bags are divided into shards, and a thread takes from its own shard (objects above 32 KiB from one of the first
+// four). Otherwise objects of threads in different phases would lie side by side, and one thread's freed objects would
+// be holes between another's. A list goes to the shard of its first object's bag.
 //
 // Threads put and take lists without a lock (ring.h): large objects in a ring that the class's shards share, others in
 // the shard's ring. Objects go back to their bags without a lock, too (free_list.h, sort.cpp). A shard's lock (rank
@@ -147,6 +147,12 @@ private:
     };
 
     Shard& shard(unsigned i) const { return shards_.at(i, class_); }
+    // Where a thread of shard `number` has the class's objects.
+    unsigned shard_for(unsigned number) const {
+        if (shape().batch > 1) return number;
+        const unsigned one = number % policy::shards::of_large;
+        return shards_.is_open(one) ? one : 0;
+    }
     Region& region() const { return pages_.region(); }
     Bag& bag(BagIndex b) const { return region().bag(b); }
     const ClassShape& shape() const { return shape_of(class_); }
@@ -204,14 +210,14 @@ inline bool is_away(const Region& region, BagIndex head, Bytes offset) {
 
 inline const char* ClassHeap::why_invalid(const Region& region, BagIndex b, ClassId c, const void* p) {
     const BagIndex head = region.head_of(b);
-    const Bytes offset = address_of(p) - address_of(region.address(head));
+    const Bytes offset = address_of(p) - region.first_object(head, c);
     const unsigned index = object_at(c, offset);
     if (offset != Bytes{index} * shape_of(c).size || index >= shape_of(c).objects)
         return "points inside an object, not at its start";
     const Bag& bag = region.bag(head);
     if (NUMALLOC_LIKELY(static_cast<std::int32_t>(index) < load_relaxed(bag.small.here))) return nullptr;
     if (index >= load_relaxed(bag.small.carved)) return "was never allocated";
-    return is_away(region, head, offset) ? "was freed already" : nullptr;
+    return is_away(region, head, address_of(p) - address_of(region.address(head))) ? "was freed already" : nullptr;
 }
 
 }  // namespace numalloc

@@ -137,6 +137,7 @@ private:
                 shard.taken.fetch_add(freed.count(), std::memory_order_relaxed);
                 bag_ = b;
                 start_ = address_of(heap_.region().address(b));
+                first_ = heap_.region().first_object(b, heap_.class_);
                 list_ = {freed.newest(), freed.count()};
                 carved_ = bag.small.carved;
                 return true;
@@ -147,12 +148,18 @@ private:
 
     Bytes bytes() const { return Bytes{shape_.bags} << bag_shift; }
     unsigned units() const { return shape_.bags * units_of_bag; }
+    // Bytes from the first object to the unit.
+    Bytes before(unsigned unit) const {
+        const Address at = start_ + unit * unit_bytes;
+        return max_of(at, first_) - first_;
+    }
     // The first object that begins in the unit or after it.
     unsigned object_from(unsigned unit) const {
-        return static_cast<unsigned>(min_of<Bytes>(divide_up(unit * unit_bytes, shape_.size), carved_));
+        return static_cast<unsigned>(min_of<Bytes>(divide_up(before(unit), shape_.size), carved_));
     }
-    unsigned object_of(const Object* o) const { return object_at(heap_.class_, address_of(o) - start_); }
-    unsigned unit_of(unsigned object) const { return static_cast<unsigned>(Bytes{object} * shape_.size >> away_shift); }
+    Address address(unsigned object) const { return first_ + Bytes{object} * shape_.size; }
+    unsigned object_of(const Object* o) const { return object_at(heap_.class_, address_of(o) - first_); }
+    unsigned unit_of(unsigned object) const { return unit_at(address(object)); }
     unsigned unit_at(Address at) const { return static_cast<unsigned>((at - start_) >> away_shift); }
 
     // Finds which objects are free: those of the list, and those away.
@@ -163,7 +170,7 @@ private:
         const Object* o = list_.head;
         for (std::uint32_t i = 0; i < list_.count; ++i, o = o->next) {
             if (address_of(o) - start_ >= bytes()) die_of_damage(o);
-            if (!check.starts_object(o, start_)) die_of_interior(o);
+            if (!check.starts_object(o, first_)) die_of_interior(o);
             if (free_.test(object_of(o))) die_of_second_free(o);
             free_.add(object_of(o));
         }
@@ -178,17 +185,17 @@ private:
     void choose_pages() {
         gone_.clear();
         const Bytes page = max_of(os::page_size(), unit_bytes);
-        const Address end = start_ + (carved_ == shape_.objects ? bytes() : Bytes{carved_} * shape_.size);
+        const Address end = carved_ == shape_.objects ? start_ + bytes() : address(carved_);
         unsigned units = 0;
         for (Address at = align_up(start_, page); at + page <= end; at += page) {
             if (!is_free_page(at, page)) continue;
             for (Address unit = at; unit < at + page; unit += unit_bytes) gone_.add(unit_at(unit));
-            units += static_cast<unsigned>(page / unit_bytes);
+            if (at + page > first_ && at < address(carved_)) units += static_cast<unsigned>(page / unit_bytes);
         }
         if (heap_.pages_.breaks_huge_page(bag_) && units * policy::trim::least_of_huge < this->units()) gone_.clear();
     }
     bool is_free_page(Address at, Bytes page) const {
-        unsigned i = static_cast<unsigned>((at - start_) / shape_.size);
+        unsigned i = static_cast<unsigned>(before(unit_at(at)) / shape_.size);
         for (const unsigned end = object_from(unit_at(at + page)); i < end; ++i)
             if (!free_.test(i)) return false;
         return true;
@@ -216,7 +223,7 @@ private:
 
     // Whether the unit may be resident: not if all objects that have bytes on it were away before.
     bool may_be_there(unsigned unit) const {
-        const auto first = static_cast<unsigned>(unit * unit_bytes / shape_.size);
+        const auto first = static_cast<unsigned>(before(unit) / shape_.size);
         return !were_away_.test(unit) || (first < carved_ && !were_away_.test(unit_of(first)));
     }
 
@@ -246,7 +253,7 @@ private:
     void stay(unsigned unit) {
         gone_.remove(unit);
         for (unsigned i = object_from(unit), end = object_from(unit + 1); i < end; ++i) {
-            auto* const object = reinterpret_cast<Object*>(start_ + Bytes{i} * shape_.size);
+            auto* const object = reinterpret_cast<Object*>(address(i));
             make_freed(object, shape_.size);
             object->next = list_.head;
             if (last_ == nullptr) last_ = object;
@@ -296,6 +303,7 @@ private:
     // The bag at work.
     BagIndex bag_;
     Address start_ = 0;
+    Address first_ = 0;  // its first object
     std::uint32_t carved_ = 0;
     Batch list_;              // its freed objects; after split_list(), those that stay
     Object* last_ = nullptr;  // the list's last object
@@ -318,26 +326,27 @@ Bytes ClassHeap::return_free_pages(std::uint32_t now) {
 // wanted. Their first use faults the pages in.
 Supply ClassHeap::take_back(Shard& shard, BagIndex b, std::uint32_t want) {
     const Bytes size = shape().size;
+    const Bytes before = first_of(class_, b);
     const std::uint32_t carved = bag(b).small.carved;
     std::uint32_t in_bag = 0;
     while (bag(b + in_bag).away == 0) ++in_bag;
     NUMALLOC_ASSERT(in_bag < shape().bags);
     Bytes unit = in_bag * units_of_bag + static_cast<unsigned>(__builtin_ctz(bag(b + in_bag).away));
-    const Bytes first = divide_up(unit * unit_bytes, size);
+    const Bytes first = divide_up(max_of(unit * unit_bytes, before) - before, size);
     Bytes end = first;
     do {
         Bag& away_in = bag(b + static_cast<std::uint32_t>(unit / units_of_bag));
         store_relaxed(away_in.away, static_cast<std::uint16_t>(away_in.away & ~(1U << unit % units_of_bag)));
-        end = min_of<Bytes>(divide_up((unit + 1) * unit_bytes, size), carved);
-        unit = end * size >> away_shift;
-    } while (end - first < want && end < carved && is_away(region(), b, end * size));
+        end = min_of<Bytes>(divide_up((unit + 1) * unit_bytes - before, size), carved);
+        unit = (before + end * size) >> away_shift;
+    } while (end - first < want && end < carved && is_away(region(), b, before + end * size));
     const auto count = static_cast<std::uint32_t>(end - first);
     set_here(bag(b), here_of(bag(b)) + count);
     if (!has_away(bag(b))) unlist(shard, b);
     shard.came_here += count;
     growth.note(Bytes{count} * size);
     shard.taken.fetch_add(count, std::memory_order_relaxed);
-    return {nullptr, static_cast<char*>(region().address(b)) + first * size, count};
+    return {nullptr, reinterpret_cast<void*>(region().first_object(b, class_) + first * size), count};
 }
 
 }  // namespace numalloc

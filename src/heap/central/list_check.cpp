@@ -28,7 +28,7 @@ void check_list(const Region& region, ClassId c, Batch list) {
     for (std::uint32_t i = 0; i < list.count && o != nullptr; ++i) {
         if (!check.in_class(o)) die_of_damage(before);
         const BagIndex b = region.bag_of(o);
-        if (!check.starts_object(o, address_of(region.address(long_bags ? region.head_of(b) : b)))) die_of_interior(o);
+        if (!check.starts_object(o, region.first_object(long_bags ? region.head_of(b) : b, c))) die_of_interior(o);
         before = o;
         o = o->next;
     }

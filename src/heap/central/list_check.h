@@ -29,9 +29,9 @@ public:
         const std::uint64_t b = (address_of(o) - region_.start()) >> bag_shift;
         return b < end_ && region_.class_at(BagIndex{b}) == class_;
     }
-    // Whether an object starts at `o`, in the bag that begins at `bag`.
-    bool starts_object(const Object* o, Address bag) const {
-        const std::uint32_t offset = static_cast<std::uint32_t>(address_of(o) - bag);
+    // Whether an object starts at `o`, in the bag whose first object is at `first`.
+    bool starts_object(const Object* o, Address first) const {
+        const std::uint32_t offset = static_cast<std::uint32_t>(address_of(o) - first);
         const std::uint32_t product = offset * inverse_;
         return (product >> k_ | product << (32 - k_)) < objects_;
     }

@@ -104,7 +104,7 @@ Supply ClassHeap::carve(Shard& shard, std::uint32_t want) {
     Bag& from = bag(shard.carving);
     const std::uint32_t left = std::uint32_t{shape().objects} - from.small.carved;
     const std::uint32_t count = min_of(want, left);
-    const Address first = address_of(region().address(shard.carving)) + Bytes{from.small.carved} * shape().size;
+    const Address first = region().first_object(shard.carving, class_) + Bytes{from.small.carved} * shape().size;
     store_relaxed(from.small.carved, static_cast<std::uint16_t>(from.small.carved + count));
     add_here(from, count);
     shard.came_here += count;
@@ -194,6 +194,7 @@ void ClassHeap::give_if_empty(Shard& shard, BagIndex b, Emptied& emptied) {
 }
 
 void ClassHeap::give_carved(unsigned number) {
+    number = shard_for(number);
     Emptied emptied;
     {
         Held held(*this);
@@ -299,10 +300,10 @@ void ClassHeap::clear_marks(BagIndex b) {
     const Bag& empty = bag(b);
     const bool may_be_away = has_away(empty);
     const Bytes size = shape().size;
-    char* const start = static_cast<char*>(region().address(b));
-    const Bytes end = Bytes{empty.small.carved} * size;
-    for (Bytes offset = 0; offset != end; offset += size)
-        if (!may_be_away || !is_away(region(), b, offset)) reinterpret_cast<Object*>(start + offset)->mark = 0;
+    const Address start = address_of(region().address(b));
+    Address object = region().first_object(b, class_);
+    for (const Address end = object + Bytes{empty.small.carved} * size; object != end; object += size)
+        if (!may_be_away || !is_away(region(), b, object - start)) reinterpret_cast<Object*>(object)->mark = 0;
 }
 
 void ClassHeap::give(const Emptied& emptied) {

@@ -206,7 +206,7 @@ void ClassHeap::sort(Batch list, Emptied& emptied) {
         BagIndex b = region().bag_of(object);
         if (long_bags) b = region().head_of(b);
         const Bag& home = region().bag(b);
-        const Address start = address_of(region().address(b));
+        const Address start = region().first_object(b, class_);
         NUMALLOC_ASSERT(home.state == BagState::small && home.class_id == class_.value);
         Chain& chain = sorter.chain_of(b);
         const Object* const freed = chain.newest;

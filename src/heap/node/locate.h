@@ -69,8 +69,9 @@ inline Location locate(const void* p) {
 // For a small object: whether an object begins at `p` and is not free.
 inline bool begins_in_use(Location at, const void* p) {
     const Region& region = at.owner->pages.region();
-    const Bytes offset = address_of(p) - address_of(region.address(region.head_of(at.bag)));
-    return offset == Bytes{object_at(at.class_id, offset)} * shape_of(at.class_id).size &&
+    const Bytes offset = address_of(p) - region.first_object(region.head_of(at.bag), at.class_id);
+    const unsigned index = object_at(at.class_id, offset);
+    return index < shape_of(at.class_id).objects && offset == Bytes{index} * shape_of(at.class_id).size &&
            !was_freed(static_cast<const Object*>(p));
 }
 

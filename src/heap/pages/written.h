@@ -25,15 +25,16 @@ inline bool is_zero(const char* p, Bytes bytes) {
     return first == 0 && std::memcmp(p, p + sizeof first, bytes - sizeof first) == 0;
 }
 
-// Zeroes memory, but writes to none of its pieces of 4 KiB that read as zero: a page that nobody has touched uses no
-// memory until it is written to. Where `p` begins a page, the pieces are pages.
+// Zeroes memory, but writes to no page of 4 KiB whose part of it reads as zero: a page that nobody has touched uses no
+// memory until it is written to.
 inline void clear_written(char* p, Bytes bytes) {
-    constexpr Bytes piece = 4 * KiB;
+    constexpr Bytes page = 4 * KiB;
     Bytes cleared = 0;
-    for (Bytes done = 0; done < bytes; done += piece) {
-        if (!is_zero(p + done, min_of(piece, bytes - done))) continue;
+    for (Bytes done = 0, n; done < bytes; done += n) {
+        n = min_of(page - address_of(p + done) % page, bytes - done);
+        if (!is_zero(p + done, n)) continue;
         std::memset(p + cleared, 0, done - cleared);
-        cleared = done + piece;
+        cleared = done + n;
     }
     if (cleared < bytes) std::memset(p + cleared, 0, bytes - cleared);
 }

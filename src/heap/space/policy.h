@@ -33,6 +33,9 @@ namespace shards {
 // least 16, because threads in different phases should not mix their objects in one bag.
 constexpr unsigned least = 16;
 constexpr unsigned most = 128;
+// The first shards, which have all objects above 32 KiB. With more, threads of which each has a few such objects would
+// leave bags mostly empty, one for each thread and class.
+constexpr unsigned of_large = 4;
 
 }  // namespace shards
 

@@ -69,6 +69,8 @@ public:
     BagIndex end_bag() const { return end_bag_; }
 
     BagIndex bag_of(const void* p) const { return BagIndex{(address_of(p) - start_) >> bag_shift}; }
+    // The first object of a bag of the class.
+    Address first_object(BagIndex head, ClassId c) const { return address_of(address(head)) + first_of(c, head); }
     void* address(BagIndex b) const { return reinterpret_cast<void*>(start_ + (Address{b.value} << bag_shift)); }
 
     Bag& bag(BagIndex b) const { return bags_[b.value]; }

@@ -42,6 +42,7 @@ NUMALLOC_INLINE void mark_as_free(const FailedFree& failed, Object* p) {
 // (passive false sharing). They return to the bags of their own shard instead of the thread's lists.
 bool return_to_its_shard(const ThreadHeap* h, Location at, Object* p) {
     const Region& region = at.owner->pages.region();
+    if (shape_of(at.class_id).batch == 1) return false;
     if (at.owner != h->home || shard_of(region.bag(region.head_of(at.bag))) == h->shard) return false;
     p->next = nullptr;
     at.owner->of(at.class_id).give_to_bags({p, 1});

@@ -75,7 +75,7 @@ void keep_fewer(ThreadHeap* h, unsigned c, std::uint32_t keep) {
     set_current(h, c, h->head[c], count, count + s.capacity);
 }
 
-// Of the classes whose batch is one object, the two freed last keep one: one of each class would be 3 MiB a thread.
+// Of the classes whose batch is one object, the two freed last keep one: one of each class would be 4 MiB a thread.
 void keep_large(ThreadHeap* h, unsigned c) {
     auto& kept = h->large_classes;
     if (kept[0] == c) return;

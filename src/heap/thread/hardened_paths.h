@@ -50,9 +50,11 @@ NUMALLOC_INLINE Pushed push(ThreadHeap* heap, void* p, Origin origin) {
     if (NUMALLOC_UNLIKELY(j >= heap->bound)) return Pushed::elsewhere;
     const ClassId c{load_relaxed(*(reinterpret_cast<const std::uint8_t*>(heap) - class_reach + j))};
     const Bytes size = shape_of(c).size;
-    const Bytes offset = address_of(p) & (bag_bytes - 1);
+    const Region& region = heap->home->pages.region();
+    const Bytes offset = address_of(p) - region.first_object(region.bag_of(p), c);
+    const unsigned index = object_at(c, offset);
     auto* const object = static_cast<Object*>(p);
-    if (NUMALLOC_UNLIKELY(shape_of(c).bags != 1 || offset != object_at(c, offset) * size || offset + size > bag_bytes ||
+    if (NUMALLOC_UNLIKELY(shape_of(c).bags != 1 || offset != index * size || index >= shape_of(c).objects ||
                           was_freed(object)))
         return Pushed::elsewhere;
     if (NUMALLOC_UNLIKELY(origin_at(object, size) != origin)) return Pushed::elsewhere;

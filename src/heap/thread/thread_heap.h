@@ -79,7 +79,7 @@ struct ThreadHeap {
     std::uint32_t next_to_look_at = 1;          // the class that hand_over_idle_class() inspects next
     std::uint8_t large_classes[2] = {};         // with an object that is a whole batch: keep_large()
     std::uint32_t emptied = 0;                  // four bytes: the classes above 4 KiB whose lists ran empty last
-    BitSet<128> filled;                         // the classes with lists[c].held != 0, and maybe others: hold_less()
+    BitSet<align_up(class_count, 64)> filled;   // the classes with lists[c].held != 0, and maybe others: hold_less()
     Bytes held = 0;                             // bytes: an upper bound of what the lists hold, count_held()
     Bytes may_hold = policy::lists::any_may_hold;
     Bytes granted = 0;  // of the node's list_budget
@@ -93,8 +93,6 @@ struct ThreadHeap {
     RemoteCache remote_cache;
     [[no_unique_address]] std::conditional_t<hardened, Quarantine, NoQuarantine> quarantine;
 };
-
-static_assert(class_count <= 128);
 
 // The heap of threads that have none: all lists empty, all frees slow.
 extern ThreadHeap no_heap;

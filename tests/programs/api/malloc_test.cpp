@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,7 @@ TEST(Malloc, EverySizeIsAlignedUsableAndApartFromItsNeighbours) {
 }
 
 TEST(Malloc, UsableSizeWastesNoMoreThanAFifthBeyondSmallSizes) {
+    malloc_trim(0);  // a longer block that an earlier test has left may serve a request for a block above 32 KiB
     for (std::size_t size = 128; size <= 512 * 1024; size += size / 64 + 1) {
         void* p = malloc(size);
         const double waste = 1.0 - static_cast<double>(size) / static_cast<double>(malloc_usable_size(p));
@@ -272,6 +275,23 @@ TEST(Malloc, WhatIsCopiedUnwrittenCanBeFreed) {
                 }
             for (auto* p : blocks) free(p);
         }
+    }
+}
+
+// A column of a matrix whose rows are blocks, say: lines that lie a multiple of 4 KiB apart share a set of a
+// first-level cache, which has 64.
+TEST(Malloc, LinesAtTheSamePlaceOfBlocksAreInManyCacheSets) {
+    for (const std::size_t bytes : {256, 512, 1024, 1536, 2048, 4096, 8192, 10'240, 16'384, 28'672, 32'768, 40'000,
+                                    65'536, 81'920, 100'000, 122'880}) {
+        std::vector<void*> blocks(std::max<std::size_t>(128, (std::size_t{1} << 20) / bytes));
+        std::set<std::uintptr_t> sets;
+        for (void*& b : blocks) {
+            b = malloc(bytes);
+            ASSERT_NE(b, nullptr);
+            sets.insert(reinterpret_cast<std::uintptr_t>(b) / 64 % 64);
+        }
+        EXPECT_GE(sets.size(), 32u) << bytes;
+        for (void* b : blocks) free(b);
     }
 }
 

@@ -117,6 +117,20 @@ TEST(Realloc, GrowsByDoublingToAGibibyteAndShrinksBack) {
     free(p);
 }
 
+// Every move is a copy.
+TEST(Realloc, ABlockThatGrowsInSmallStepsSeldomMoves) {
+    void* p = malloc(33'000);
+    int moves = 0;
+    for (std::size_t n = 34'000; n < 130'000; n += 1000) {
+        void* const q = realloc(p, n);
+        ASSERT_NE(q, nullptr);
+        moves += q != p;
+        p = q;
+    }
+    free(p);
+    EXPECT_LE(moves, 8) << "a class is 1/9 longer than the one below";
+}
+
 TEST(Realloc, OfAlignedBlocksKeepsContents) {
     for (std::size_t alignment : {std::size_t{64}, std::size_t{4096}, std::size_t{32768}, std::size_t{2} << 20}) {
         for (std::size_t from : {std::size_t{40}, std::size_t{5000}, std::size_t{700000}}) {

@@ -294,8 +294,9 @@ struct Choice {
     const char* name;
     Value value;
 };
-// Sizes that most allocators round to nothing larger: an overflow within the rounding harms nobody.
-constexpr Choice<std::size_t> sizes[] = {{"small", 64}, {"medium", 112 << 10}, {"big", 3 * mebibyte}};
+// Sizes that most allocators round to nothing larger: an overflow within the rounding harms nobody. Of each, numalloc
+// puts several into a row.
+constexpr Choice<std::size_t> sizes[] = {{"small", 64}, {"medium", 104 << 10}, {"big", 3 * mebibyte}};
 constexpr Choice<Heat> heats[] = {{"cold", Heat::cold}, {"warm", Heat::warm}, {"other", Heat::other}};
 
 template <class Row, std::size_t n>

@@ -307,16 +307,27 @@ TEST_F(FreePagesTest, AsMuchGoesEachTime) {
 // The end of an object in use lies where others are away.
 TEST_F(FreePagesTest, APageThatIsUsedAgainByAnObjectThatBeginsBeforeItGoesAgain) {
     const ClassId c = class_of(5120);
-    const auto all = take_bags(c, 1);
-    of(c).give_to_bags(list_of({all[1], all[2]}));
+    auto all = take_bags(c, 8);
+    // Two objects with one whole page, on which the second one begins.
+    std::size_t i = 1;
+    const auto fits = [&] {
+        const Address whole = align_up(address_of(all[i]), page);
+        return head_of(all[i - 1]) == head_of(all[i + 2]) && whole + page == address_of(all[i + 2]) / page * page &&
+               whole <= address_of(all[i + 1]);
+    };
+    while (i + 3 < all.size() && !fits()) ++i;
+    ASSERT_TRUE(fits());
+    void* const first = all[i];
+    of(c).give_to_bags(list_of({first, all[i + 1]}));
     EXPECT_EQ(return_free_pages(c), page) << "has the end of the one and the beginning of the other";
     const std::vector<void*> again = objects(c, take(c, 1));
-    ASSERT_EQ(again, std::vector{all[1]});
+    ASSERT_EQ(again, std::vector{first});
     fill(again, 5120);
     of(c).give_to_bags(list_of(again));
     return_free_pages(c);
-    EXPECT_EQ(static_cast<const char*>(all[1])[5119], 0);
-    of(c).give_to_bags(list_of({all[0], all[3], all[4], all[5]}));
+    EXPECT_EQ(static_cast<const char*>(first)[5119], 0);
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(i), all.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+    of(c).give_to_bags(list_of(all));
     expect_nothing_held(c);
 }
 

@@ -139,12 +139,24 @@ TEST_F(ShardTest, ARingHasRoomForMoreShortLists) {
     validate(c);
 }
 
-// A large object that rests serves a smaller request, if it lies as evenly; of a list only one, for a thread's list is
-// of its own class. What is flushed where few are in use is of the class alone.
+// Threads that have a few large objects each share bags.
+TEST_F(ShardTest, LargeObjectsLieInTheFirstShards) {
+    const ClassId c = class_of(64 * KiB);
+    std::vector<void*> all;
+    for (unsigned s = 0; s < 16; ++s) all.push_back(take_many(c, 1, s).front());
+    EXPECT_LE(of(c).use().bags, 4u);
+    validate(c);
+    of(c).give_to_bags(list_of(all));
+    expect_nothing_held(c);
+}
+
+// A large object that rests serves a smaller request; of a list only one, for a thread's list is of its own class. What
+// is flushed where few are in use is of the class alone.
 TEST_F(ShardTest, ALargeObjectServesTheClassBelow) {
-    const ClassId c = class_of(48 * KiB), below = class_of(40 * KiB), far_below = class_of(32 * KiB);
-    ASSERT_EQ(c.value, below.value + 1u);
-    std::vector<void*> all = take_many(c, 32), smaller = take_many(below, 32);
+    const ClassId c = class_of(64 * KiB), below = class_of(52 * KiB), far_below = class_of(40 * KiB);
+    ASSERT_LE(2 * size_of_class(c.value), 3 * size_of_class(below.value));
+    ASSERT_GT(2 * size_of_class(c.value), 3 * size_of_class(far_below.value));
+    std::vector<void*> all = take_many(c, 32), smaller = take_many(below, 64);
     const auto next = [&] {
         void* const p = all.back();
         all.pop_back();
@@ -153,7 +165,7 @@ TEST_F(ShardTest, ALargeObjectServesTheClassBelow) {
     void* const p = next();
     put(c, list_of({p}));
     EXPECT_EQ(of(c).use().ring, 1u);
-    EXPECT_NE(take(far_below, 1).list, p) << "it lies at a multiple of 16 KiB";
+    EXPECT_NE(take(far_below, 1).list, p) << "it is more than 1.5 times as long";
     EXPECT_EQ(objects(below, take(below, 1)), std::vector<void*>{p});
     EXPECT_EQ(of(c).use().ring, 0u);
     put(c, list_of({p, next()}));

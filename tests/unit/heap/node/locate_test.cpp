@@ -46,6 +46,29 @@ TEST_F(Locate, ASmallObjectHasItsClass) {
     });
 }
 
+// Before its first object, which begins at the bag's colour, and behind its last one a bag has none.
+TEST_F(Locate, ABagsColourAndTailAreNoObjects) {
+    run_on(1, [] {
+        for (const Bytes n : {Bytes{256}, Bytes{1024}, 10 * KiB, 64 * KiB, 112 * KiB}) {
+            void* const p = allocate(n);
+            const Location at = locate(p);
+            const Region& region = at.owner->pages.region();
+            const BagIndex head = region.head_of(at.bag);
+            const ClassShape& shape = shape_of(at.class_id);
+            char* const start = static_cast<char*>(region.address(head));
+            char* const first = reinterpret_cast<char*>(region.first_object(head, at.class_id));
+            char* const behind = first + Bytes{shape.objects} * shape.size;
+            const auto expect_none = [&](const char* q) {
+                expect(Found::small, inside, q);
+                EXPECT_FALSE(begins_in_use(locate(q), q)) << n;
+            };
+            for (Bytes back = 64; back <= first - start; back += 64) expect_none(first - back);
+            for (char* q = behind; q < start + Bytes{shape.bags} * bag_bytes; q += 64) expect_none(q);
+            release(p);
+        }
+    });
+}
+
 TEST_F(Locate, ABigObjectIsItsFirstBag) {
     auto* const p = static_cast<char*>(big(2 * MiB));
     const Location at = locate(p);

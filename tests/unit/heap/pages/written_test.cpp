@@ -83,17 +83,18 @@ TEST(MostlyWritten, NoRegularLayoutHidesFromIt) {
 }
 
 TEST(ClearWritten, WritesToNoPageThatIsZero) {
-    for (const Bytes bytes : {20 * page, 19 * page + 1, 19 * page + 9, 20 * page - 1}) {
-        Memory memory(20 * page);
-        memory.write(3, 2);
-        memory.write(8, 12);
-        memory.protect(0, 3);
-        memory.protect(5, 3);
-        clear_written(memory.at(), bytes);
-        EXPECT_EQ(std::count(memory.at(), memory.at() + bytes, 0), static_cast<long>(bytes));
-        const Bytes last = 19 * page + 19 * 97;  // the last byte that write() wrote
-        EXPECT_EQ(memory.at()[last], last < bytes ? 0 : 1) << bytes;
-    }
+    for (const Bytes from : {Bytes{0}, Bytes{64}, page - 64})
+        for (const Bytes bytes : {20 * page, 19 * page + 1, 19 * page + 9, 20 * page - 1}) {
+            Memory memory(20 * page);
+            memory.write(3, 2);
+            memory.write(8, 12);
+            memory.protect(0, 3);
+            memory.protect(5, 3);
+            clear_written(memory.at() + from, bytes - from);
+            EXPECT_EQ(std::count(memory.at(), memory.at() + bytes, 0), static_cast<long>(bytes));
+            const Bytes last = 19 * page + 19 * 97;  // the last byte that write() wrote
+            EXPECT_EQ(memory.at()[last], last < bytes ? 0 : 1) << bytes << " from " << from;
+        }
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // Size classes: the promises of size_class.h, for every size there is.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "heap/space/size_class.h"
 
 namespace numalloc {
@@ -27,8 +30,8 @@ TEST(SizeClass, ClassesAscend) {
     EXPECT_EQ(size_of_class(tiny_classes), tiny_limit);
     EXPECT_EQ(size_of_class(tiny_classes + medium_classes), medium_limit);
     EXPECT_EQ(size_of_class(first_aligned - 1), small_limit);
-    EXPECT_EQ(size_of_class(first_aligned), 2 * KiB);
-    EXPECT_EQ(size_of_class(class_count - 1), 28 * KiB);
+    EXPECT_EQ(size_of_class(first_aligned), 256);
+    EXPECT_EQ(size_of_class(class_count - 1), 112 * KiB);
 }
 
 // Beyond 128 bytes at most a fifth of an object is waste; the ninth that the header promises for
@@ -68,13 +71,45 @@ TEST(SizeClass, RoundedSizesAreNaturallyAligned) {
 }
 
 // A column of a matrix whose rows are objects, say: no two objects of a bag begin in one set of a first-level cache.
-TEST(SizeClass, ObjectsBetween2And30KiBBeginInDifferentSets) {
+TEST(SizeClass, ObjectsBetween2And120KiBBeginInDifferentSets) {
     constexpr unsigned sets = 64;
-    for (Bytes n = 1921; n <= 30 * KiB; ++n) {
+    for (Bytes n = 1921; n <= 120 * KiB + line; ++n) {
         const ClassShape& s = shape_of(class_of(n));
         unsigned in_set[sets] = {};
         for (unsigned i = 0; i < s.objects; ++i) ASSERT_EQ(++in_set[Bytes{i} * s.size / line % sets], 1u) << n;
     }
+}
+
+// Nor do many of those that are the first ones of their bags. The bags of a class lie anywhere, mostly in a row.
+TEST(SizeClass, BagsBeginInDifferentSets) {
+    constexpr unsigned sets = 64, bags = 512;
+    for_each_class([](ClassId c, const ClassShape& s) {
+        for (const unsigned apart : {unsigned{s.bags}, s.bags + 3U}) {
+            unsigned in_set[sets] = {};
+            for (unsigned i = 0; i < bags; ++i) {
+                const Bytes first = first_of(c, BagIndex{7 + i * apart});
+                ASSERT_EQ(first % line, 0u);
+                ASSERT_LE(first + Bytes{s.objects} * s.size, Bytes{s.bags} * bag_bytes) << int{c.value};
+                ++in_set[first / line % sets];
+            }
+            const unsigned most = *std::max_element(in_set, in_set + sets);
+            ASSERT_LE(most, 3 * bags / min_of<unsigned>(s.colours, sets)) << int{c.value} << " every " << apart;
+        }
+    });
+}
+
+TEST(SizeClass, ObjectsOf256BytesTo120KiBBeginInHalfOfTheSetsAtLeast) {
+    constexpr unsigned sets = 64;
+    for_each_class([](ClassId c, const ClassShape& s) {
+        const bool lines = s.size % line == 0;
+        const bool coloured = c.value < first_aligned && s.size >= 256 && s.size < medium_limit && lines;
+        EXPECT_EQ(s.colours > 1, coloured) << int{c.value};
+        if (!coloured) return;
+        std::set<Bytes> begins;
+        for (unsigned i = 0; i < s.objects; ++i)
+            for (unsigned colour = 0; colour < s.colours; ++colour) begins.insert((i * s.size / line + colour) % sets);
+        EXPECT_GE(begins.size(), sets / 2) << int{c.value};
+    });
 }
 
 TEST(SizeClass, ObjectAtIsExactForEveryByteOfABag) {
@@ -89,8 +124,9 @@ TEST(SizeClass, BagsAreFullAndWasteLittle) {
         const Bytes bag = Bytes{s.bags} * bag_bytes;
         ASSERT_GE(s.objects, 1u);
         ASSERT_LE(Bytes{s.objects} * s.size, bag);
-        ASSERT_LT(bag - Bytes{s.objects} * s.size, s.size) << "room for one more, class " << int{c.value};
-        ASSERT_LE((bag - Bytes{s.objects} * s.size) * 16, bag) << "tail of class " << int{c.value};
+        ASSERT_LE(bag - Bytes{s.objects} * s.size, s.size) << "room for one more, class " << int{c.value};
+        ASSERT_TRUE(s.colours > 1 || bag - Bytes{s.objects} * s.size < s.size) << int{c.value};
+        ASSERT_LE((bag - Bytes{s.objects} * s.size) * (s.size < bag_bytes ? 16 : 8), bag) << int{c.value};
         // object_at() needs it, and so does the 16-bit count of a bag.
         ASSERT_LE(bag, Bytes{1} << 19);
         // What a whole bag costs each object, beside its own size.
@@ -104,7 +140,7 @@ TEST(SizeClass, BatchesAndRingsStayInBounds) {
         ASSERT_GE(s.batch, 1u);
         ASSERT_LE(s.batch, 512u);
         ASSERT_LE(s.ring, policy::rings::slots);
-        if (s.size > medium_limit) {
+        if (s.size > table_limit) {
             ASSERT_EQ(s.batch, 1u) << "paper 3.4: one object at a time, class " << int{c.value};
         } else ASSERT_GE(s.batch, 2u) << int{c.value};
         if (s.batch > 2) {
@@ -118,7 +154,7 @@ TEST(SizeClass, BatchesAndRingsStayInBounds) {
 TEST(SizeClass, TablesHaveTheClassOfEachSize) {
     for (Bytes n = 1; n <= fine_limit; ++n) ASSERT_EQ(fine_classes.of[n], class_of(n).value) << n;
     EXPECT_EQ(fine_classes.of[0], class_of(1).value);
-    for (Bytes n = fine_limit + 1; n <= medium_limit; ++n) {
+    for (Bytes n = fine_limit + 1; n <= table_limit; ++n) {
         const auto entry = static_cast<unsigned>(coarse_entry(n));
         ASSERT_LT(entry, coarse_entries) << n;
         ASSERT_LE(n, end_of_coarse(entry)) << n;

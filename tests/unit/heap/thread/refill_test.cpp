@@ -64,7 +64,8 @@ TEST_F(Refill, ASingleObjectThatWasNeverUsedIsNotTouched) {
         for (const Bytes size : {Bytes{40} * KiB, Bytes{64} * KiB, Bytes{400} * KiB}) {
             void* const p = allocate(class_of(size));
             unsigned char resident = 1;
-            ASSERT_EQ(mincore(p, 1, &resident), 0);
+            auto* const page = reinterpret_cast<void*>(align_up(address_of(p), os::page_size()));
+            ASSERT_EQ(mincore(page, 1, &resident), 0);
             EXPECT_EQ(resident & 1, 0) << size;
             release(p);
         }

@@ -180,14 +180,14 @@ TEST_F(ThreadHeapTest, AThreadKeepsAtMostAFewSegments) {
 TEST_F(ThreadHeapTest, AThreadKeepsLargeObjectsOfFewClasses) {
     run_on(4, [] {
         for (unsigned round = 0; round < 2; ++round)
-            for (unsigned c = class_of(medium_limit).value + 1; c < first_aligned; ++c) {
+            for (unsigned c = class_of(table_limit).value + 1; c < first_aligned; ++c) {
                 void* p = allocate(ClassId{c});
                 release(p);
                 // The one freed last is the next.
                 ASSERT_EQ(allocate(ClassId{c}), p);
                 release(p);
                 unsigned kept = 0;
-                for (unsigned i = class_of(medium_limit).value + 1; i < first_aligned; ++i)
+                for (unsigned i = class_of(table_limit).value + 1; i < first_aligned; ++i)
                     kept += this_thread_heap->head[i] != &end_of_list;
                 EXPECT_LE(kept, 2u) << "class " << c;
             }
