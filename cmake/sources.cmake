@@ -37,6 +37,7 @@ set(NUMALLOC_BINDING_SOURCES
 set(NUMALLOC_CORE_SOURCES
     src/heap/central/class_heap.cpp
     src/heap/central/free_pages.cpp
+    src/heap/central/idle_pages.cpp
     src/heap/central/list_check.cpp
     src/heap/central/shard_bags.cpp
     src/heap/central/sort.cpp
@@ -164,6 +165,7 @@ set(NUMALLOC_SELDOM_RUN
     api/malloc/nothrow_new.cpp
     api/malloc/process_profile.cpp
     heap/central/free_pages.cpp
+    heap/central/idle_pages.cpp
     heap/guarded/
     heap/profile/code.cpp
     heap/profile/profile.cpp

@@ -281,6 +281,7 @@ void ClassHeap::validate() const {
             Shard& shard = this->shard(i);
             os::Guard guard(shard.lock);
             BagIndex previous;
+            std::uint32_t away = 0;
             for (BagIndex b = shard.partial; b != no_bag; b = bag(b).small.next) {
                 const Bag& listed = bag(b);
                 // The list of such a bag changes without the lock.
@@ -295,8 +296,10 @@ void ClassHeap::validate() const {
                 std::uint32_t count = 0;
                 for (const Object* o = freed.newest(); !being_cut && o != nullptr; o = o->next) ++count;
                 NUMALLOC_ASSERT(being_cut || count == freed.count());
+                away += away_of(listed);
                 previous = b;
             }
+            NUMALLOC_ASSERT(shard.away == away);
             NUMALLOC_ASSERT(shard.last_partial == previous);
         }
     }

@@ -37,6 +37,15 @@ constexpr std::uint32_t look_again_after = 100;
 
 }  // namespace policy::trim
 
+namespace policy::idle {
+
+// Bytes that a call of the allocator returns of idle objects, each 100 ms on a node, and bags that it inspects for
+// that. So a program that needs the pages again right after pays for 80 MiB a second at most.
+constexpr Bytes bytes_a_call = 8 * MiB;
+constexpr std::uint32_t bags_a_call = 1024;
+
+}  // namespace policy::idle
+
 // Objects for a thread: a linked list, or `count` objects in a row that were never used.
 struct Supply {
     Object* list = nullptr;
@@ -56,6 +65,12 @@ struct ClassUse {
     std::uint64_t bags = 0;
     std::uint64_t fetched = 0;    // objects that threads took, since the start
     std::uint64_t came_home = 0;  // objects that other nodes' threads sent, since the start
+};
+
+// What return_idle_pages() may still do within a call of the allocator.
+struct IdlePart {
+    Bytes bytes = policy::idle::bytes_a_call;
+    std::uint32_t bags = policy::idle::bags_a_call;
 };
 
 // Passed by value: it only refers to the class's data.
@@ -89,10 +104,14 @@ public:
     // shards that no thread has used since the last call.
     void drain(bool idle_only);
 
-    // Returns pages of bags in use to the system if every object on them is free (free_pages.cpp). Looks at bags in
+    // Returns pages of bags in use to the system if every object on them is free (free_pages.h). Looks at bags in
     // which objects were freed since the last call; within policy::trim::look_again_after of it, only if much has
     // changed in their shard. Returns the number of bytes. `now`: milliseconds.
     Bytes return_free_pages(std::uint32_t now);
+    // The same for objects above 32 KiB (idle_pages.cpp): for as many as no thread has needed for `delay` milliseconds,
+    // or longer where such were needed again, as far as `part` allows. Not where huge pages are wanted, and not in the
+    // hardened library, which would miss writes to them.
+    void return_idle_pages(std::uint32_t now, std::uint32_t delay, IdlePart& part);
 
     // Why `p`, which lies in bag `b` of the class, cannot be an object in use, or nullptr. Takes no lock: exact for a
     // pointer that no other thread frees.
@@ -105,6 +124,8 @@ private:
     struct Chain;
     class Sorter;
     class FreePages;
+    class TrimLook;
+    class IdleLook;
 
     // Bags that became empty under a lock, to be returned to the page heap after it.
     struct Emptied {

@@ -43,10 +43,27 @@ struct alignas(64) Shard {
     BagIndex partial NUMALLOC_GUARDED_BY(lock);  // bags with freed objects (full ones first) or objects away
     BagIndex last_partial NUMALLOC_GUARDED_BY(lock);
     BagIndex carving NUMALLOC_GUARDED_BY(lock);               // the bag whose never-used rest is handed out
-    std::uint32_t looked_at NUMALLOC_GUARDED_BY(lock);        // milliseconds: when free pages were last returned
+    std::uint32_t looked_at NUMALLOC_GUARDED_BY(lock);        // milliseconds: when malloc_trim() last looked
     std::uint32_t came_here NUMALLOC_GUARDED_BY(lock);        // objects carved, or no longer away, since then
     std::uint64_t looked_at_taken NUMALLOC_GUARDED_BY(lock);  // `taken` and `fetched` at that time
     std::uint64_t looked_at_fetched NUMALLOC_GUARDED_BY(lock);
+    std::uint32_t away NUMALLOC_GUARDED_BY(lock);  // objects away, in all bags (heap/space/bag.h)
+    // Objects in bags' lists that nobody has needed: heap/central/idle_pages.cpp.
+    struct Idle {
+        std::uint32_t since;    // milliseconds: when the period began
+        std::uint32_t fetched;  // the low bits of `fetched` at the last call
+        std::uint32_t listed;   // objects listed then, less those that have left since other than by a fetch
+        std::uint32_t least;    // of these, listed in all of the period
+        // `over`: as many go as are left of `least`. A thread is at work on that, or will go on with it.
+        enum Period : std::uint8_t { runs, over, at_work } period;
+        bool came_back;        // objects that were away, since the last period
+        bool regretted;        // they had, before the last look
+        std::uint8_t doubled;  // the period is 2^doubled times purge_delay
+        void leave(std::uint32_t objects) {
+            listed -= min_of(listed, objects);
+            least -= min_of(least, objects);
+        }
+    } idle NUMALLOC_GUARDED_BY(lock);
 
     // Accessed without the lock.
     alignas(64) Ring ring;

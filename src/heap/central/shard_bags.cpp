@@ -126,7 +126,7 @@ void ClassHeap::add_bag(Shard& own, unsigned number, BagIndex fresh) {
     region().set_class(fresh, shape().bags, class_);
 }
 
-// The last of the shard's bags, or one of those before it if a refill or malloc_trim() takes from the last.
+// The last of the shard's bags, or one of those before it if a refill or FreePages takes from the last.
 BagIndex ClassHeap::spared_by(Shard& other) {
     BagIndex b = other.last_partial;
     if (b == no_bag) return other.carving;
@@ -164,6 +164,10 @@ bool ClassHeap::adopt(Shard& own, unsigned number) {
             other.taken.fetch_sub(in_use, std::memory_order_relaxed);
             count_bags(other, -1);
             count_bags(own, 1);
+            const std::uint32_t away = away_of(moves);
+            other.away -= away;
+            other.idle.leave(freed.count());
+            own.away += away;
             if (listed) enlist(own, b);
         }
         note_spare(i);
@@ -186,6 +190,8 @@ void ClassHeap::give_if_empty(Shard& shard, BagIndex b, Emptied& emptied) {
     if (FreeList::of(empty).count() != here_of(empty)) return;
     unlist(shard, b);
     if (shard.carving == b) shard.carving = no_bag;
+    shard.away -= away_of(empty);
+    shard.idle.leave(here_of(empty));
     region().set_class(b, shape().bags, no_class);
     count_bags(shard, -1);
     common().bags.fetch_sub(1, std::memory_order_relaxed);

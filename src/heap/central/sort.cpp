@@ -77,7 +77,7 @@ private:
     Bag& bag_of(const Chain& chain) const { return heap_.bag(chain.bag); }
 
     // Returns an object of the chain that was freed twice, if the bag's freed objects are `freed`. Without the lock
-    // this is only a suspicion: malloc_trim() may have taken them, and lowered the count of objects that are here.
+    // this is only a suspicion: FreePages may have taken them, and lowered the count of objects that are here.
     const Object* freed_twice(Chain& chain, FreeList freed) const {
         if (freed.count() + chain.count > here_of(bag_of(chain))) return chain.first;
         const bool may_be_away = has_away(bag_of(chain));

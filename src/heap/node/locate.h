@@ -69,10 +69,14 @@ inline Location locate(const void* p) {
 // For a small object: whether an object begins at `p` and is not free.
 inline bool begins_in_use(Location at, const void* p) {
     const Region& region = at.owner->pages.region();
-    const Bytes offset = address_of(p) - region.first_object(region.head_of(at.bag), at.class_id);
+    const BagIndex head = region.head_of(at.bag);
+    const Bytes offset = address_of(p) - region.first_object(head, at.class_id);
     const unsigned index = object_at(at.class_id, offset);
-    return index < shape_of(at.class_id).objects && offset == Bytes{index} * shape_of(at.class_id).size &&
-           !was_freed(static_cast<const Object*>(p));
+    const ClassShape& shape = shape_of(at.class_id);
+    if (index >= shape.objects || offset != Bytes{index} * shape.size) return false;
+    // Housekeeping returns pages of such objects, and with a page the mark.
+    if (shape.batch == 1 && is_away(region, head, address_of(p) - address_of(region.address(head)))) return false;
+    return !was_freed(static_cast<const Object*>(p));
 }
 
 // All bytes of an object in use, its tail included.

@@ -20,7 +20,7 @@ struct alignas(64) NodeHeap {
     MetadataPages mapped NUMALLOC_GUARDED_BY(attaching) = {};      // the pages of this NodeHeap and its shards
     std::uint32_t cpus_known NUMALLOC_GUARDED_BY(attaching) = 0;   // 1 + the highest CPU or heap seen; one node only
 
-    std::atomic<std::uint32_t> next_drain = {};  // milliseconds: when its idle rings are next drained
+    std::atomic<std::uint32_t> next_drain = {};  // milliseconds: when what is idle is next returned
 
     // For the statistics, counted since the start.
     std::atomic<std::uint64_t> spills = {};  // requests that another node served
@@ -42,6 +42,10 @@ struct alignas(64) NodeHeap {
         Bytes bytes = 0;
         for (unsigned c = 1; c < class_count; ++c) bytes += of(ClassId{c}).return_free_pages(now);
         return bytes;
+    }
+    // The same for what has been idle for `delay` milliseconds, as far as `part` allows.
+    void return_idle_pages(std::uint32_t now, std::uint32_t delay, IdlePart& part) {
+        for (unsigned c = 1; c < class_count; ++c) of(ClassId{c}).return_idle_pages(now, delay, part);
     }
 };
 inline constexpr Bytes NodeHeap::bytes = sizeof(NodeHeap) + sizeof(Shards);

@@ -126,9 +126,9 @@ Purger::Discarded Purger::discard(const Purging& range) {
     return Discarded::done;
 }
 
-bool Purger::return_pages(void* p, Bytes bytes) {
+bool Purger::return_pages(void* p, Bytes bytes, bool rested) {
     if (!os::discard(p, bytes)) return false;
-    trace::purge(p, bytes, false);
+    trace::purge(p, bytes, rested);
     for (const BagIndex b : {region_.bag_of(p), region_.bag_of(static_cast<char*>(p) + bytes - 1)})
         if (may_be_huge(b)) no_more_huge(b);
     os::Guard guard(lock_);

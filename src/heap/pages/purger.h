@@ -23,8 +23,8 @@ public:
     Bytes purge(bool all) NUMALLOC_EXCLUDES(growth_lock_, lock_);
 
     // Returns pages of a bag in use to the OS; they read as zero afterwards. false if the OS refuses: some may be gone
-    // then. Only if returns_pages().
-    bool return_pages(void* p, Bytes bytes) NUMALLOC_EXCLUDES(lock_);
+    // then. Only if returns_pages(). `rested`: as in PurgeRule::Due.
+    bool return_pages(void* p, Bytes bytes, bool rested) NUMALLOC_EXCLUDES(lock_);
 
     // How long memory stays free before it is purged, from now on: PageHeapOptions::purge_delay.
     void set_purge_delay(std::int32_t delay) NUMALLOC_EXCLUDES(lock_) {

@@ -26,8 +26,9 @@
 //   freed objects <= here <= carved <= objects    here - freed objects of them are in use
 //   freed objects < here                          except in the bag being carved: an empty bag returns to
 //                                                 the page heap at once
-//   carved - here == objects away                 free objects in no list: the page that they begin on was returned
-//                                                 to the system (heap/central/free_pages.cpp)
+//   carved - here == objects away                 free objects in no list: the page that they begin on, or above
+//                                                 32 KiB any of theirs, was returned to the system
+//                                                 (heap/central/free_pages.h)
 #pragma once
 
 #include "base/atomic.h"
@@ -82,7 +83,7 @@ struct Bag {
         // Number of freed objects that stayed when free pages were last returned; never: others were freed since.
         std::uint16_t looked_at;
         bool listed;     // in that list
-        bool being_cut;  // a refill or malloc_trim() takes freed objects without the lock
+        bool being_cut;  // a refill or FreePages takes freed objects without the lock
     };
     struct Bound {
         BoundHeap* heap;
@@ -117,6 +118,7 @@ inline std::uint32_t here_of(const Bag& bag) {
     const std::int32_t word = load_acquire(bag.small.here);
     return static_cast<std::uint32_t>(word < 0 ? ~word : word);
 }
+inline std::uint32_t away_of(const Bag& bag) { return bag.small.carved - here_of(bag); }
 inline void set_here(Bag& bag, std::uint32_t n) {
     store_release(bag.small.here, static_cast<std::int16_t>(n == bag.small.carved ? n : ~n));
 }

@@ -41,13 +41,21 @@ void hand_over_idle_class(ThreadHeap* h) {
     s.seen = h->head[c];
 }
 
-// Drains the nodes that none of their own threads has drained in time.
-void drain_for_others(std::uint32_t now) {
+// Returns objects in idle rings to their bags, and pages of objects that have been idle there.
+void return_idle(NodeHeap* node, std::uint32_t now, IdlePart& part) {
+    node->drain(true);
+    const std::int32_t delay = load_relaxed(process_heap.options().purge_delay);
+    if (delay >= 0) node->return_idle_pages(now, static_cast<std::uint32_t>(delay), part);
+}
+
+// For the nodes whose own threads have not done it in time.
+void return_idle_of_others(std::uint32_t now) {
+    IdlePart part;
     for (unsigned n = 0; n < process_heap.heaps(); ++n) {
         NodeHeap* const node = process_heap.opened(NodeId{n});
         if (node != nullptr &&
             is_due(node->next_drain, now, policy::housekeeping::period, policy::housekeeping::left_to_own_threads))
-            node->drain(true);
+            return_idle(node, now, part);
     }
 }
 
@@ -55,7 +63,7 @@ void full_round(ThreadHeap* h, std::uint32_t now) {
     for (unsigned i = 0; i < class_count / policy::housekeeping::classes_part; ++i) hand_over_idle_class(h);
     send_quiet_remote_caches(policy::housekeeping::period);
     process_heap.give_back_thread_heaps();
-    drain_for_others(now);
+    return_idle_of_others(now);
     more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);
     if (const auto also = at_housekeeping.load(std::memory_order_acquire); also != nullptr) also();
 }
@@ -88,7 +96,8 @@ void housekeeping(ThreadHeap* h) {
     if (is_due(next_housekeeping, now, policy::housekeeping::period)) return full_round(h, now);
     if (more_to_purge.load(std::memory_order_relaxed) && is_due(next_purge, now, policy::housekeeping::busy_period))
         return more_to_purge.store(process_heap.purge_due() > 0, std::memory_order_relaxed);
-    if (is_due(h->home->next_drain, now, policy::housekeeping::period)) h->home->drain(true);
+    IdlePart part;
+    if (is_due(h->home->next_drain, now, policy::housekeeping::period)) return_idle(h->home, now, part);
 }
 
 void housekeeping_after_cheap_path(ThreadHeap* h) {

@@ -1,5 +1,5 @@
-// Maintenance on threads' slow paths, because the library has no thread of its own: returns idle lists, sends other
-// nodes' objects home, and purges. The callers hold no lock.
+// Maintenance on threads' slow paths, because the library has no thread of its own: returns idle lists, objects
+// and pages, sends other nodes' objects home, and purges. The callers hold no lock.
 #pragma once
 
 #include "heap/thread/thread_heap.h"

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -50,6 +52,23 @@ protected:
             for (void* o : objects(c, s)) result.push_back(o);
         }
         return result;
+    }
+    // All objects of `bags` new bags, sorted by address and filled.
+    std::vector<void*> take_bags(ClassId c, std::size_t bags, unsigned shard = 0) {
+        std::vector<void*> all = take_many(c, bags * shape_of(c).objects, shard);
+        std::sort(all.begin(), all.end());
+        fill(all, shape_of(c).size);
+        return all;
+    }
+    static void fill(const std::vector<void*>& objects, Bytes size) {
+        for (void* o : objects) std::memset(o, 0x5a, size);
+    }
+    // Frees all objects but every n-th, and returns those.
+    std::vector<void*> free_all_but(ClassId c, const std::vector<void*>& all, std::size_t n) {
+        std::vector<void*> kept, freed;
+        for (std::size_t i = 0; i < all.size(); ++i) (i % n == 0 ? kept : freed).push_back(all[i]);
+        of(c).give_to_bags(list_of(freed));
+        return kept;
     }
     void validate(ClassId c) {
         of(c).validate();

@@ -343,6 +343,7 @@ TEST_F(ClassHeapTest, RandomListsOfManyClasses) {
         }
         if (random() % 1000 == 0) of(c).drain(random() % 2 == 0);
         if (random() % 500 == 0) of(c).return_free_pages(1000U * static_cast<unsigned>(i));
+        if (IdlePart part; random() % 10 == 0) of(c).return_idle_pages(static_cast<unsigned>(i), 100, part);
         const ClassUse use = of(c).use();
         ASSERT_EQ(use.taken, held[k].size() + use.ring);
         if (i % 500 == 0) validate(c);

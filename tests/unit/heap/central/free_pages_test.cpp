@@ -26,16 +26,6 @@ class FreePagesTest : public testing::ClassHeapFixture {
 protected:
     // A second after the last call.
     Bytes return_free_pages(ClassId c) { return of(c).return_free_pages(now_ += 1000); }
-    static void fill(const std::vector<void*>& objects, Bytes size) {
-        for (void* o : objects) std::memset(o, 0x5a, size);
-    }
-    // Frees all objects but every n-th.
-    std::vector<void*> free_all_but(ClassId c, const std::vector<void*>& all, std::size_t n) {
-        std::vector<void*> kept, freed;
-        for (std::size_t i = 0; i < all.size(); ++i) (i % n == 0 ? kept : freed).push_back(all[i]);
-        of(c).give_to_bags(list_of(freed));
-        return kept;
-    }
     // Pages of these bags that no object in use has a byte of.
     std::set<Address> free_pages(ClassId c, const std::vector<void*>& all, const std::vector<void*>& kept) {
         std::set<Address> pages;
@@ -50,13 +40,6 @@ protected:
         return pages;
     }
     BagIndex head_of(const void* o) { return node.pages.region().head_of(bag_of(o)); }
-    // All objects of `bags` new bags, sorted by address.
-    std::vector<void*> take_bags(ClassId c, std::size_t bags, unsigned shard = 0) {
-        std::vector<void*> all = take_many(c, bags * shape_of(c).objects, shard);
-        std::sort(all.begin(), all.end());
-        fill(all, shape_of(c).size);
-        return all;
-    }
 
 private:
     std::uint32_t now_ = 0;
@@ -375,23 +358,24 @@ TEST_F(FreePagesTest, ObjectsAreFreedIntoABagWhilePagesGo) {
 TEST_F(FreePagesTest, ManyThreadsAndPagesThatGoMeanwhile) {
     constexpr unsigned threads = 3;
     constexpr int rounds = 1500;
-    const ClassId classes[] = {class_of(64), class_of(1008), class_of(9000)};
+    constexpr unsigned kinds = 4;
+    const ClassId classes[kinds] = {class_of(64), class_of(1008), class_of(9000), class_of(40'000)};
     std::atomic<unsigned> at_work{threads};
     for (unsigned t = 0; t < threads; ++t) take(classes[0], 1, t);  // opens the shards, one thread at a time
     std::vector<std::thread> workers;
-    std::vector<std::vector<void*>> left(threads * 3);
+    std::vector<std::vector<void*>> left(threads * kinds);
     for (unsigned t = 0; t < threads; ++t) {
         workers.emplace_back([&, t] {
             std::mt19937 random(t);
             for (int i = 0; i < rounds; ++i) {
-                const unsigned k = random() % 3;
+                const unsigned k = random() % kinds;
                 const ClassId c = classes[k];
-                std::vector<void*>& held = left[t * 3 + k];
+                std::vector<void*>& held = left[t * kinds + k];
                 const auto last_word = [&](void* o) {
                     return static_cast<std::uint64_t*>(o) + shape_of(c).size / 8 - 1;
                 };
                 if (random() % 2 == 0) {
-                    for (void* o : objects(c, of(c).take(1 + random() % 64, t))) {
+                    for (void* o : objects(c, of(c).take(1 + random() % (shape_of(c).batch == 1 ? 8 : 64), t))) {
                         held.push_back(o);
                         *static_cast<std::uint64_t*>(o) = *last_word(o) = address_of(o) + t;
                     }
@@ -412,16 +396,27 @@ TEST_F(FreePagesTest, ManyThreadsAndPagesThatGoMeanwhile) {
         });
     }
     Bytes went = 0;
-    while (at_work.load() > 0)
+    std::atomic<std::uint32_t> clock{0};
+    const auto return_idle_pages = [&] {
+        IdlePart part;
+        of(classes[3]).return_idle_pages(clock.fetch_add(100), 1, part);
+    };
+    std::thread idling([&] {
+        while (at_work.load() > 0) return_idle_pages();
+    });
+    while (at_work.load() > 0) {
         for (const ClassId c : classes) went += return_free_pages(c);
+        return_idle_pages();
+    }
+    idling.join();
     for (std::thread& w : workers) w.join();
-    for (unsigned k = 0; k < 3; ++k) {
+    for (unsigned k = 0; k < kinds; ++k) {
         validate(classes[k]);
-        for (unsigned t = 0; t < threads; ++t) of(classes[k]).give_to_bags(list_of(left[t * 3 + k]));
+        for (unsigned t = 0; t < threads; ++t) of(classes[k]).give_to_bags(list_of(left[t * kinds + k]));
     }
     for (const ClassId c : classes) of(c).drain(false);
     EXPECT_EQ(of(classes[0]).use().taken, threads) << "those that opened the shards";
-    EXPECT_EQ(of(classes[1]).use().bags + of(classes[2]).use().bags, 0u);
+    for (unsigned k = 1; k < kinds; ++k) EXPECT_EQ(of(classes[k]).use().bags, 0u);
     EXPECT_GT(went, 0u);
 }
 

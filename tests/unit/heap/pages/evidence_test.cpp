@@ -356,7 +356,7 @@ TEST(Evidence, ALateAdviceIsCorrected) {
     EvidenceNode node(-1);
     const BagIndex big = node.big_filled(8);
     node.small(1);
-    before_advice = [&] { EXPECT_TRUE(node.pages.return_pages(node.at(big), os::page_size())); };
+    before_advice = [&] { EXPECT_TRUE(node.pages.return_pages(node.at(big), os::page_size(), false)); };
     EXPECT_TRUE(node.pages.learn_from(big));
     node.check(big, big + 8 * huge_bags);
     EXPECT_EQ(node.advice(big), "nh");

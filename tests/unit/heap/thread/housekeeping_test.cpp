@@ -2,8 +2,10 @@
 #include "heap/thread/housekeeping.h"
 
 #include <barrier>
+#include <string>
 #include <vector>
 
+#include "heap/program_heaps/any_object.h"
 #include "support/made_up_clock.h"
 #include "support/made_up_heap.h"
 
@@ -81,6 +83,48 @@ TEST(Housekeeping, OneBigBlockAtATimeReturnsWhatRested) {
     testing::start_heap(2);
     one_at_a_time([] { testing::release(allocate_big(this_thread_heap, NodeId{1}, 1 * MiB, 1)); });
 }
+
+// Frees most of objects that share their bags with others in use, and waits. Returns the bytes that went.
+Bytes idle_beside_used(std::int32_t purge_delay) {
+    testing::start_heap(2);
+    Bytes went = 0;
+    testing::run_on(1, [&went, purge_delay] {
+        process_heap.set_purge_delay(purge_delay);
+        std::vector<void*> buffers(200);
+        for (void*& p : buffers) p = testing::allocate(100 * KiB);
+        for (std::size_t i = 0; i < buffers.size(); ++i)
+            if (i % 4 != 0) testing::release(buffers[i]);
+        NodeHeap* const node = process_heap.node(NodeId{1});
+        const Bytes before = node->pages.use().returned_bytes;
+        for (int i = 0; i < 200; ++i) {
+            testing::advance_clock(policy::housekeeping::period);
+            testing::release(testing::allocate(1 * KiB));
+            testing::release(testing::allocate(64 * KiB));
+        }
+        went = node->pages.use().returned_bytes - before;
+        unsigned without_mark = 0;
+        for (std::size_t i = 0; i < buffers.size(); ++i) {
+            const Location at = locate(buffers[i]);
+            if (i % 4 == 0) {
+                EXPECT_TRUE(begins_in_use(at, buffers[i]));
+                testing::release(buffers[i]);
+            } else if (const char* why = at.found == Found::small ? why_invalid(at, buffers[i]) : nullptr;
+                       why != nullptr && why == std::string("was freed already")) {
+                // A second free, and a realloc, find it without its mark.
+                if (!was_freed(static_cast<const Object*>(buffers[i]))) ++without_mark;
+                EXPECT_FALSE(begins_in_use(at, buffers[i]));
+            }
+        }
+        EXPECT_EQ(without_mark > 0, went > 0);
+        process_heap.set_purge_delay(1000);
+    });
+    testing::validate_heap();
+    return went;
+}
+
+TEST(Housekeeping, PagesOfIdleObjectsGoBack) { EXPECT_GE(idle_beside_used(1000), 5 * MiB); }
+TEST(Housekeeping, PagesOfIdleObjectsGoBackAtOnce) { EXPECT_GE(idle_beside_used(0), 5 * MiB); }
+TEST(Housekeeping, PagesOfIdleObjectsStayForEver) { EXPECT_EQ(idle_beside_used(-1), 0U); }
 
 TEST(Housekeeping, WhatEndedThreadsLeftGoesBack) {
     testing::start_heap(2);
