@@ -1,5 +1,5 @@
 // malloc_trim() looks at the bags of all classes that have changed since its last call, one bag after the other, and
-// returns their free pages. And how such objects come back.
+// returns their free pages. take_back() gives refills objects that are away.
 #include "heap/central/free_pages.h"
 
 #include "heap/pages/growth.h"

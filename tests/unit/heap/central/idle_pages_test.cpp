@@ -17,12 +17,16 @@ const ClassId c = class_of(size, 4 * KiB);
 
 class IdlePagesTest : public testing::ClassHeapFixture {
 protected:
-    // The number of objects that go at that time: after the start, in milliseconds.
-    Bytes idle_at(std::uint32_t now, IdlePart part = {}) {
+    // The bytes of the class that go at that time: after the start, in milliseconds.
+    Bytes bytes_at(ClassId of_class, std::uint32_t now, IdlePart part = {}) {
         const Bytes before = node.pages.use().returned_bytes;
-        of(c).return_idle_pages(start + now, delay, part);
-        validate(c);
-        const Bytes went = node.pages.use().returned_bytes - before;
+        of(of_class).return_idle_pages(start + now, delay, part);
+        validate(of_class);
+        return node.pages.use().returned_bytes - before;
+    }
+    // The objects of class `c` that go.
+    Bytes idle_at(std::uint32_t now, IdlePart part = {}) {
+        const Bytes went = bytes_at(c, now, part);
         EXPECT_EQ(went % size, 0u);
         return went / size;
     }
@@ -188,27 +192,20 @@ TEST_F(IdlePagesTest, AnObjectWhoseFirstPageStaysGoes) {
     ASSERT_EQ(shape_of(coloured).objects, 2u);
     const auto all = take_bags(coloured, 400);
     const auto kept = free_all_but(coloured, all, 2);
-    const auto idle_at = [&](std::uint32_t now) {
-        const Bytes before = node.pages.use().returned_bytes;
-        IdlePart part;
-        of(coloured).return_idle_pages(start + now, delay, part);
-        validate(coloured);
-        return node.pages.use().returned_bytes - before;
-    };
     // 100 are needed again and again.
     const auto take_and_free = [&] {
         const auto taken = take_many(coloured, 100);
         fill(taken, 100'000);
         of(coloured).give_to_bags(list_of(taken));
     };
-    EXPECT_EQ(idle_at(0), 0u);
+    EXPECT_EQ(bytes_at(coloured, 0), 0u);
     for (std::uint32_t now = 100; now < delay; now += 100) {
         take_and_free();
-        EXPECT_EQ(idle_at(now), 0u);
+        EXPECT_EQ(bytes_at(coloured, now), 0u);
     }
     Bytes went = 0;
     for (std::uint32_t now = delay; now < delay + 10; ++now) {
-        const Bytes part = idle_at(now);
+        const Bytes part = bytes_at(coloured, now);
         EXPECT_LE(part, policy::idle::bytes_a_call + bag);
         went += part;
     }
@@ -216,7 +213,7 @@ TEST_F(IdlePagesTest, AnObjectWhoseFirstPageStaysGoes) {
     EXPECT_LE(went, 300 * (bag - 100'000));
     for (std::uint32_t now = delay + 100; now < 5 * delay; now += 100) {
         take_and_free();
-        EXPECT_EQ(idle_at(now), 0u) << "those that stayed suffice";
+        EXPECT_EQ(bytes_at(coloured, now), 0u) << "those that stayed suffice";
     }
     auto again = take_many(coloured, all.size() - kept.size());
     fill(again, 100'000);
@@ -274,23 +271,16 @@ TEST_F(IdlePagesTest, WhatTheKernelRefusesStaysListed) {
     const Bytes bytes = Bytes{shape_of(coloured).bags} << bag_shift;
     ASSERT_EQ(shape_of(coloured).objects, 3u);
     of(coloured).give_to_bags(list_of({all[1]}));
-    const auto idle_at = [&](std::uint32_t now) {
-        const Bytes before = node.pages.use().returned_bytes;
-        IdlePart part;
-        of(coloured).return_idle_pages(start + now, delay, part);
-        validate(coloured);
-        return node.pages.use().returned_bytes - before;
-    };
-    EXPECT_EQ(idle_at(0), 0u);
+    EXPECT_EQ(bytes_at(coloured, 0), 0u);
     void* const bag = node.at(bag_of(all[0]));
     for (int round = 0; round < 2; ++round) {
         ASSERT_EQ(syscall(SYS_mlock, bag, bytes), 0);
         if (round == 0) EXPECT_EQ(of(coloured).return_free_pages(start), 0u);
-        else EXPECT_EQ(idle_at(delay), 0u);
+        else EXPECT_EQ(bytes_at(coloured, delay), 0u);
         EXPECT_TRUE(was_freed(static_cast<const Object*>(all[1])));
         ASSERT_EQ(syscall(SYS_munlock, bag, bytes), 0);
     }
-    EXPECT_GE(idle_at(2 * delay), 32 * KiB);
+    EXPECT_GE(bytes_at(coloured, 2 * delay), 32 * KiB);
     const Supply back = take(coloured, 1);
     EXPECT_EQ(back.fresh, all[1]);
     of(coloured).give_to_bags(list_of(all));
@@ -303,15 +293,12 @@ TEST_F(IdlePagesTest, NoMoreGoThanWereIdle) {
     const auto all = take_bags(several, 1);
     ASSERT_EQ(shape_of(several).objects, 4u);
     of(several).give_to_bags(list_of({all[1], all[3], all[2]}));
-    IdlePart part;
-    of(several).return_idle_pages(start, delay, part);
+    EXPECT_EQ(bytes_at(several, 0), 0u);
     of(several).give_to_bags(list_of(take_many(several, 2)));  // the two freed last
-    of(several).return_idle_pages(start + delay, delay, part);
-    EXPECT_GE(node.pages.use().returned_bytes, 28 * KiB);
-    EXPECT_LE(node.pages.use().returned_bytes, 64 * KiB) << "the tail of the bag counts";
-    of(several).return_idle_pages(start + 2 * delay, delay, part);
-    EXPECT_GE(node.pages.use().returned_bytes, 3 * 28 * KiB) << "the others a period later";
-    validate(several);
+    const Bytes went = bytes_at(several, delay);
+    EXPECT_GE(went, 28 * KiB);
+    EXPECT_LE(went, 64 * KiB) << "the tail of the bag counts";
+    EXPECT_GE(bytes_at(several, 2 * delay), 2 * 28 * KiB) << "the others a period later";
     EXPECT_EQ(take_many(several, 3).size(), 3u);
     of(several).give_to_bags(list_of(all));
     expect_nothing_held(several);
@@ -330,10 +317,7 @@ TEST_F(IdlePagesTest, SmallerObjectsStay) {
     const ClassId small = class_of(24 * KiB, 4 * KiB);
     const auto all = take_bags(small, 20);
     const auto kept = free_all_but(small, all, 2);
-    IdlePart part;
-    for (std::uint32_t now = start; now < start + 5 * delay; now += delay)
-        of(small).return_idle_pages(now, delay, part);
-    EXPECT_EQ(node.pages.use().returned_bytes, 0u);
+    for (std::uint32_t now = 0; now < 5 * delay; now += delay) EXPECT_EQ(bytes_at(small, now), 0u);
     of(small).give_to_bags(list_of(kept));
     expect_nothing_held(small);
 }
